@@ -1,0 +1,43 @@
+# Helpers that every room's CMakeLists.txt uses: one call a library, one call a test.
+
+include_guard()
+
+# Warnings and sanitizers, linked PRIVATE by every target of the project.
+add_library(bubblesim_options INTERFACE)
+target_compile_features(bubblesim_options INTERFACE cxx_std_20)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(bubblesim_options INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor)
+  if(BUBBLESIM_WARNINGS_AS_ERRORS)
+    target_compile_options(bubblesim_options INTERFACE -Werror)
+  endif()
+endif()
+if(BUBBLESIM_SANITIZE)
+  target_compile_options(bubblesim_options INTERFACE
+    -fsanitize=${BUBBLESIM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(bubblesim_options INTERFACE -fsanitize=${BUBBLESIM_SANITIZE})
+endif()
+
+# bubblesim_library(NAME room SOURCES a.cpp ... [DEPENDS bubblesim::base ...] [PRIVATE lib ...])
+function(bubblesim_library)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  set(target bubblesim_${ARG_NAME})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(bubblesim::${ARG_NAME} ALIAS ${target})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE bubblesim_options ${ARG_PRIVATE})
+endfunction()
+
+# bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ...)
+# One executable; each GoogleTest case becomes a CTest case, skipped ones reported as skipped.
+function(bubblesim_test)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} bubblesim_options GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${ARG_NAME} PRIVATE
+    BUBBLESIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    BUBBLESIM_DATA_DIR="${BUBBLESIM_DATA_DIR}")
+  gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." DISCOVERY_TIMEOUT 120
+    PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,11 @@
+// The one file that includes the JSON library. Objects keep the order in which keys were added,
+// so that written files are the same bytes every time.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace bubblesim {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace bubblesim

@@ -1,0 +1,66 @@
+// The event loop. What is pending is entities (a GPU's next completion, a thread's next call),
+// each with one key that moves in place; research on event sets puts a tournament tree at a
+// fifth of a heap's cost for this (tests/bench/README.md has the table of this program's own).
+//
+// Single-threaded; nothing here allocates once the entities are added.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/engine/event_key.hpp"
+#include "sim/engine/event_queue.hpp"
+
+namespace bubblesim::engine {
+
+/// Something that has at most one pending event.
+class EventHandler {
+ public:
+  virtual ~EventHandler() = default;
+  /// Called once when the entity's key is the smallest; the key is already gone. May schedule
+  /// or cancel any entity, never at a time before `now`.
+  virtual void on_event(SimTime now) = 0;
+};
+
+/// Runs events in the order of EventKey.
+class Engine {
+ public:
+  /// Registers an entity; `handler` must outlive the engine's last run. Not while running.
+  EntityId add_entity(EventHandler& handler, Phase phase);
+
+  /// Sets or moves the entity's only event. `at` must not lie before now(). O(log entities).
+  void schedule(EntityId entity, SimTime at);
+  /// Removes the entity's event, if it has one.
+  void cancel(EntityId entity);
+  /// When the entity's event is due; nothing if none is pending.
+  [[nodiscard]] std::optional<SimTime> due(EntityId entity) const;
+
+  /// The time of the event that runs now, or of the last one that ran.
+  [[nodiscard]] SimTime now() const { return now_; }
+  /// How many events have run.
+  [[nodiscard]] std::uint64_t events() const { return events_; }
+
+  /// Runs until nothing is pending, the next event lies after `limit`, or stop() was called.
+  void run_until(SimTime limit = SimTime::max());
+  /// Makes run_until return after the event that calls it.
+  void stop() { stopped_ = true; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ private:
+  struct Entity {
+    EventHandler* handler;
+    Phase phase;
+  };
+
+  std::vector<Entity> entities_;
+  EventQueue queue_;
+  SimTime now_ = kSimStart;
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t events_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace bubblesim::engine

@@ -1,0 +1,29 @@
+// The one total order of events: time, then phase, then the order of scheduling.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::engine {
+
+/// What runs first among events of one instant, and why.
+enum class Phase : std::uint8_t {
+  kCompletion,  ///< device work that ends frees what the rest of the instant may use
+  kArrival,     ///< requests are there before anyone looks for work
+  kHost,        ///< host threads see completions and arrivals of their instant
+  kDispatch,    ///< streams hand work to the GPU after every host call of the instant
+  kPolicy,      ///< a policy's timer sees the whole instant
+  kObserve,     ///< samplers see what the instant left behind
+};
+
+/// Order is equality's order too: no two scheduled events share a sequence.
+struct EventKey {
+  SimTime time{};
+  Phase phase = Phase::kCompletion;
+  std::uint64_t sequence = 0;  ///< given out by the engine, one a scheduling
+  friend constexpr auto operator<=>(const EventKey&, const EventKey&) = default;
+};
+
+}  // namespace bubblesim::engine

@@ -1,0 +1,122 @@
+// One GPU: where blocks of kernels sit, how fast they run beside each other, whose turn it is.
+//
+// The model (sim/gpu/README.md has it in full). A kernel is `blocks` equal blocks; alone, it runs
+// in waves of as many blocks as fit, and lasts exactly its solo duration. Blocks are placed
+// leftover-first: clients by priority, then work by arrival; the head of a priority level places
+// all of its blocks before the next in line places any. Resident blocks are never evicted: a
+// newcomer waits until a wave drains. Resident kernels slow each other through DRAM bandwidth,
+// L2 and issue slots. Clients of one context share spatially (as under MPS); contexts take turns
+// in time slices, during which the others' blocks stand still.
+//
+// Stream order, launch latency and dependencies are the caller's: work is submitted when it may
+// start. Not thread-safe; all calls happen inside events of one Engine.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/kernel_profile.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+
+namespace bubblesim::gpu {
+
+/// Contexts share the GPU in space (one MPS server) or take turns.
+enum class SharingMode : std::uint8_t { kSpatial, kTimeSliced };
+
+struct SharingSetup {
+  SharingMode mode = SharingMode::kSpatial;
+  Duration slice{};        ///< kTimeSliced: a context's turn, > 0
+  Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
+};
+
+/// No cap: every SM of the device.
+inline constexpr std::uint32_t kAllSms = std::numeric_limits<std::uint32_t>::max();
+
+/// A process that uses the GPU.
+struct ClientSetup {
+  std::string name;
+  std::int32_t priority = 0;          ///< larger is placed first
+  std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
+};
+
+enum class WorkKind : std::uint8_t {
+  kKernel,      ///< blocks on SMs
+  kCollective,  ///< blocks on SMs from its start until finish_collective's time
+  kCopy,        ///< a copy engine, first come first served
+  kMemset,      ///< occupies neither SMs nor copy engines; lasts its solo duration
+};
+
+/// One device operation whose stream and dependencies let it start now.
+struct Work {
+  ClientId client;
+  WorkKind kind = WorkKind::kKernel;
+  Duration solo{};                         ///< alone on the GPU; kCollective: ignored
+  const KernelProfile* profile = nullptr;  ///< kKernel, kCollective; outlives the work
+  std::uint64_t cookie = 0;                ///< handed back to the listener
+};
+
+/// Names work between its submission and its end.
+using WorkId = StrongId<struct WorkTag>;
+
+/// Told about a client's work. Calls come from inside Gpu's events or from submit(); they may
+/// submit more work.
+class WorkListener {
+ public:
+  virtual ~WorkListener() = default;
+  /// The first blocks are resident (kernels), or the operation runs. A collective has started
+  /// when all of its blocks are resident; from then on it holds them.
+  virtual void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) = 0;
+  /// Finished; `work` may be reused after the call.
+  virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
+};
+
+/// What one client used of the GPU since the start.
+struct ClientUsage {
+  double sm_seconds = 0;    ///< integral over time of SMs covered by its resident blocks
+  Duration busy{};          ///< time with at least one of its operations running
+  std::uint64_t kernels = 0;
+  std::uint64_t copies = 0;
+};
+
+class Gpu final : public engine::EventHandler {
+ public:
+  Gpu(engine::Engine& engine, const hardware::GpuSpec& spec, const SharingSetup& sharing);
+  ~Gpu() override;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  /// Before the first submission. `listener` outlives the GPU.
+  ClientId add_client(const ClientSetup& setup, WorkListener& listener);
+
+  /// Hands over work that may start now. on_work_started may be called before this returns.
+  WorkId submit(const Work& work);
+
+  /// Sets when a started collective ends: at `end` or, time-sliced, at the first moment from
+  /// then on at which its context has the GPU. Once per collective; `end` >= now.
+  void finish_collective(WorkId work, SimTime end);
+
+  /// Changes what future placements see; resident blocks stay.
+  void set_sm_cap(ClientId client, std::uint32_t sm_cap);
+  void set_priority(ClientId client, std::int32_t priority);
+
+  [[nodiscard]] ClientUsage usage(ClientId client) const;
+  /// Time with any operation of any client running (what NVML calls utilisation).
+  [[nodiscard]] Duration busy() const;
+  /// Time with any operation of any client other than collectives running.
+  [[nodiscard]] Duration busy_without_collectives() const;
+  [[nodiscard]] const hardware::GpuSpec& spec() const;
+
+  void on_event(SimTime now) override;
+
+ private:
+  class Model;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,47 @@
+// What the GPU model needs to know of a kernel, apart from how long it takes: computed once for
+// each distinct launch shape and class on a device, shared by all launches of it.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/hardware/gpu_spec.hpp"
+
+namespace bubblesim::gpu {
+
+/// Which resource a kernel is bound by, as far as its name or a profile tells.
+enum class KernelClass : std::uint8_t { kUnknown, kCompute, kMemory };
+
+/// A kernel's launch as recorded.
+struct LaunchNeeds {
+  std::uint64_t blocks = 1;
+  std::uint32_t threads_per_block = 1;
+  std::uint32_t registers_per_thread = 0;
+  std::uint64_t shared_memory_per_block = 0;
+};
+
+/// What one resident block takes of an SM, after CUDA's rounding.
+struct Residency {
+  std::uint32_t warps = 0;
+  std::uint32_t registers = 0;
+  std::uint64_t shared_memory_bytes = 0;
+  std::uint32_t blocks_per_sm = 1;  ///< at most, alone on the SM; >= 1
+};
+
+struct KernelProfile {
+  std::uint64_t blocks = 1;
+  Residency residency;
+  KernelClass kernel_class = KernelClass::kUnknown;
+  double dram_share = 0;   ///< of the GPU's DRAM bandwidth, alone, at full residency; [0, 1]
+  double issue_share = 0;  ///< of the issue slots of the SMs it sits on; [0, 1]
+};
+
+/// The CUDA occupancy rules: blocks an SM holds, limited by warps, registers, shared memory and
+/// block slots (CUDA C++ Programming Guide, "Occupancy"; rounding units by compute capability).
+/// A block larger than an SM is counted as one per SM.
+[[nodiscard]] Residency residency_of(const LaunchNeeds& needs, const hardware::SmSpec& sm);
+
+/// Residency and contention shares of a kernel on a device.
+[[nodiscard]] KernelProfile profile_kernel(const LaunchNeeds& needs, KernelClass kernel_class,
+                                           const hardware::GpuSpec& spec);
+
+}  // namespace bubblesim::gpu

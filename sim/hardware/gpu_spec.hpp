@@ -1,0 +1,58 @@
+// What a GPU is: immutable constants, read from configs/devices/*.json. Every constant's unit,
+// default and source stand in the device file; configs/devices/README.md explains each key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::hardware {
+
+/// How block resources are rounded when a block becomes resident (CUDA occupancy rules of the
+/// compute capability).
+struct SmSpec {
+  std::uint32_t max_threads = 2048;
+  std::uint32_t max_blocks = 32;
+  std::uint32_t max_warps = 64;
+  std::uint32_t warp_size = 32;
+  std::uint32_t registers = 65536;
+  std::uint32_t register_unit = 256;           ///< registers are given to a warp in this unit
+  std::uint32_t warp_allocation_unit = 4;      ///< warps of a block are rounded up to this
+  std::uint64_t shared_memory_bytes = 0;       ///< of an SM, usable by blocks
+  std::uint64_t shared_memory_unit_bytes = 128;
+  std::uint64_t shared_memory_reserved_bytes = 1024;  ///< per block, taken by the driver
+};
+
+/// How kernels that run together slow each other (docs: sim/gpu/README.md).
+struct ContentionSpec {
+  double compute_kernel_dram_share = 0.0;   ///< share of DRAM bandwidth of a compute kernel
+  double memory_kernel_dram_share = 0.0;    ///< of a memory-bound kernel
+  double unknown_kernel_dram_share = 0.0;   ///< of a kernel of unknown class
+  double compute_kernel_issue_share = 0.0;  ///< share of issue slots of its SMs
+  double memory_kernel_issue_share = 0.0;
+  double unknown_kernel_issue_share = 0.0;
+  double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
+};
+
+struct GpuSpec {
+  std::string name;            ///< as the driver reports it, e.g. "NVIDIA H100 80GB HBM3"
+  std::uint32_t compute_major = 0;
+  std::uint32_t compute_minor = 0;
+  std::uint32_t sm_count = 0;
+  std::uint32_t tpc_sms = 2;   ///< SMs that an SM cap takes or leaves together
+  SmSpec sm;
+  Bytes memory;
+  BytesPerSecond dram_bandwidth;
+  std::uint32_t copy_engines = 2;
+  Duration launch_latency{};        ///< from the end of a launch call to an idle stream's start
+  Duration stream_gap{};            ///< between kernels that wait in one stream
+  Duration sync_latency{};          ///< from a completion to the return of the waiting call
+  Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
+  Duration time_slice{};            ///< a context's turn, when contexts share without MPS
+  Duration context_switch{};        ///< device idle between two contexts' turns
+  ContentionSpec contention;
+};
+
+}  // namespace bubblesim::hardware

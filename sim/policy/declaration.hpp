@@ -1,0 +1,91 @@
+// What a policy says of itself: its parameters with unit, range, default and source, what it
+// needs to know, and how it is made. Config checks, help texts and documents are all made from
+// these declarations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policy {
+
+/// A parameter's value. Durations are written with a unit ("5ms") in configs.
+using Value = std::variant<bool, std::int64_t, double, Duration, std::string>;
+
+/// "5ms", "0.5", "true": as a config would write it.
+[[nodiscard]] std::string value_text(const Value& value);
+
+struct ParameterSpec {
+  std::string name;   ///< snake_case, no unit: durations carry theirs in the value
+  Value fallback;     ///< the default; its alternative is the parameter's type
+  Value minimum;      ///< same alternative (numbers and durations); strings and bools: ignored
+  Value maximum;
+  std::vector<std::string> choices;  ///< strings: the allowed values; empty: any
+  std::string unit;                  ///< "blocks", "%", "" ...
+  std::string help;                  ///< one sentence
+  std::string source;                ///< paper and section, code, or "reconstructed: ..."
+};
+
+/// The values of one policy's parameters: every declared one, none other.
+class ParameterSet {
+ public:
+  ParameterSet() = default;
+  explicit ParameterSet(std::map<std::string, Value, std::less<>> values)
+      : values_(std::move(values)) {}
+
+  /// Preconditions: declared, and of this type.
+  [[nodiscard]] bool flag(std::string_view name) const;
+  [[nodiscard]] std::int64_t integer(std::string_view name) const;
+  [[nodiscard]] double number(std::string_view name) const;
+  [[nodiscard]] Duration duration(std::string_view name) const;
+  [[nodiscard]] const std::string& text(std::string_view name) const;
+  [[nodiscard]] auto begin() const { return values_.begin(); }
+  [[nodiscard]] auto end() const { return values_.end(); }
+
+ private:
+  std::map<std::string, Value, std::less<>> values_;
+};
+
+/// Knowledge beyond launches, completions and the clock; measured before the job runs.
+struct Needs {
+  bool kernel_durations = false;  ///< solo duration of each launch of the fillers
+  bool bubbles = false;           ///< the training job's bubbles, profiled alone
+};
+
+struct PolicySpec {
+  std::string name;
+  std::string summary;  ///< one line
+  std::string source;   ///< paper or code
+  Needs needs;
+  bool oracle = false;  ///< sees the future; results say so
+  std::vector<ParameterSpec> parameters;
+  std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
+};
+
+/// All defaults of a policy.
+[[nodiscard]] ParameterSet defaults(const PolicySpec& spec);
+
+/// Policies by name, in order of registration. A plain value: whoever assembles a program fills
+/// one (policies/builtin.hpp) and hands it on.
+class Registry {
+ public:
+  /// Precondition: no policy of this name yet.
+  void add(PolicySpec spec);
+  [[nodiscard]] const std::vector<PolicySpec>& all() const { return specs_; }
+  /// The policy, or a fault that lists the known names and the nearest one.
+  [[nodiscard]] Result<const PolicySpec*> find(std::string_view name) const;
+
+ private:
+  std::vector<PolicySpec> specs_;
+};
+
+}  // namespace bubblesim::policy

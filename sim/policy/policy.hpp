@@ -1,0 +1,141 @@
+// The policy contract: what a policy sees, and what it may decide.
+//
+// One policy object decides for one GPU: a training client and the filler clients beside it. It
+// sees what a real system sees (launches with grid and block, completions with the delay of
+// noticing them, the clock, memory, the profiles that it declared), never the simulator's inside
+// and never the future. It knows no simulated time: instants are spans since the policy was
+// started, so the same object can be driven by a wall clock on a real GPU.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::policy {
+
+/// Time since the policy's start.
+using Instant = Duration;
+
+enum class Role : std::uint8_t { kTraining, kOffline, kOnline };
+
+/// One process on the policy's GPU.
+struct ClientInfo {
+  ClientId id;  ///< 0 is the training client
+  Role role = Role::kTraining;
+  std::string name;
+  Bytes memory;             ///< device memory that it holds; 0: not known
+  bool memory_known = false;
+};
+
+/// The GPU as nvidia-smi and the CUDA device query show it.
+struct GpuInfo {
+  std::string name;
+  std::uint32_t sm_count = 0;
+  std::uint32_t tpc_sms = 2;  ///< SMs that a cap takes or leaves together
+  Bytes memory;
+  Duration time_slice{};
+  Duration context_switch{};
+};
+
+enum class LaunchKind : std::uint8_t { kKernel, kCollective, kCopy, kMemset };
+
+/// A launch call that a host thread makes.
+struct LaunchInfo {
+  ClientId client;
+  LaunchKind kind = LaunchKind::kKernel;
+  std::uint64_t blocks = 0;  ///< grid.x * grid.y * grid.z; 0 for copies and memsets
+  std::uint32_t threads_per_block = 0;
+  std::uint64_t launch = 0;  ///< the client's launches so far, this one included
+  Duration profiled{};       ///< solo duration; only if the policy declared kKernelDurations
+};
+
+/// A device operation that ended; reported after the device's completion-notice delay.
+struct CompletionInfo {
+  ClientId client;
+  LaunchKind kind = LaunchKind::kKernel;
+  std::uint64_t launch = 0;  ///< which launch ended
+};
+
+/// A bubble of the training job that was measured beforehand and now begins; only for policies
+/// that declared kBubbles. On a real system, the instruction that the training engine executes.
+struct BubbleInfo {
+  Duration expected{};     ///< measured length
+  Bytes free_memory;       ///< during the bubble; 0: not known
+  bool pipeline = false;   ///< a wait for a pipeline peer, as opposed to any other idle time
+};
+
+enum class Verdict : std::uint8_t {
+  kAdmit,  ///< the launch goes to the driver now
+  kHold,   ///< the calling thread waits inside the launch call until the policy releases it
+};
+
+/// How clients share the GPU, decided once before the start.
+struct Sharing {
+  enum class Mode : std::uint8_t { kSpatial, kTimeSliced };
+  Mode mode = Mode::kSpatial;
+  std::optional<Duration> slice;        ///< kTimeSliced; nothing: the device's
+  std::optional<Duration> switch_cost;  ///< kTimeSliced; nothing: the device's
+  bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
+};
+
+/// How one client is set up, decided once before the start.
+struct ClientSharing {
+  std::uint32_t sm_percentage = 100;  ///< MPS active-thread percentage, 1..100
+  std::int32_t priority = 0;          ///< larger is placed first
+};
+
+/// Whether a filler may run on the GPU at all.
+struct Admission {
+  bool admitted = true;
+  std::string reason;  ///< why not
+};
+
+/// What a policy may do at any of its calls. Checked: releasing a client that is not held, or a
+/// percentage outside 1..100, ends the run with the policy's name, the time and the reason.
+class Actions {
+ public:
+  virtual ~Actions() = default;
+  /// Lets the oldest held launch of the client go on.
+  virtual void release(ClientId client) = 0;
+  /// How many launches of the client are held (one a host thread at most).
+  [[nodiscard]] virtual std::size_t held(ClientId client) const = 0;
+  /// The oldest held launch. Precondition: held(client) > 0.
+  [[nodiscard]] virtual const LaunchInfo& oldest_held(ClientId client) const = 0;
+  virtual void set_sm_percentage(ClientId client, std::uint32_t percentage) = 0;
+  virtual void set_priority(ClientId client, std::int32_t priority) = 0;
+};
+
+/// A sharing policy for one GPU. Calls come one at a time, at non-decreasing instants.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  /// First call. `clients[0]` is the training client.
+  virtual Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) = 0;
+  /// Then once a client, in order.
+  virtual ClientSharing share(const ClientInfo& client);
+  /// Then once a filler. The default admits it if all memory is known to fit or is not known.
+  virtual Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu);
+
+  /// A host thread of any client calls a launch. The verdict on it; the default admits.
+  virtual Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions);
+  virtual void on_completion(const CompletionInfo& completion, Instant now, Actions& actions);
+  virtual void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions& actions);
+  /// The training client's first launch or completion after a bubble.
+  virtual void on_bubble_end(Instant now, Actions& actions);
+
+  /// When on_tick wants to be called next; asked after start and after every other call.
+  /// An instant that has passed means at once. Nothing: not at all.
+  [[nodiscard]] virtual std::optional<Instant> next_tick() const;
+  virtual void on_tick(Instant now, Actions& actions);
+};
+
+}  // namespace bubblesim::policy

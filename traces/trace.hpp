@@ -1,0 +1,184 @@
+// What happened on one rank of a job, in recorded time: the records, and nothing about replay.
+//
+// Times are nanoseconds of the rank's own clock until `align_ranks` (traces/align.hpp) has moved
+// them onto the clock of the job's first rank. Names and launch shapes are interned.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "traces/intern.hpp"
+
+namespace bubblesim::traces {
+
+/// What a host call does to the device or to its thread. Everything else is kOther.
+enum class HostCallKind : std::uint8_t {
+  kLaunchKernel,      ///< one kernel
+  kLaunchGraph,       ///< a CUDA graph: many device operations, one correlation
+  kCopy,              ///< cudaMemcpy*; blocks the thread when `blocking`
+  kMemset,            ///< cudaMemset*
+  kStreamSync,        ///< waits until a stream is empty
+  kDeviceSync,        ///< waits until the device is empty
+  kEventSync,         ///< waits until an event is reached
+  kEventRecord,       ///< puts an event on a stream
+  kStreamWaitEvent,   ///< makes a stream wait for an event
+  kEventQuery,        ///< asks, never waits
+  kAlloc,             ///< cudaMalloc*, cuMemAlloc*
+  kFree,              ///< cudaFree*: waits for the device
+  kOther,             ///< queries, attributes: takes time, touches nothing
+};
+
+enum class DeviceOpKind : std::uint8_t { kKernel, kCopy, kMemset, kCollective };
+
+enum class CopyDirection : std::uint8_t { kNone, kHostToDevice, kDeviceToHost, kDeviceToDevice,
+                                          kPeerToPeer, kHostToHost };
+
+enum class CollectiveKind : std::uint8_t { kUnknown, kAllReduce, kAllGather, kReduceScatter,
+                                           kBroadcast, kReduce, kAllToAll, kSend, kRecv,
+                                           kSendRecv, kBarrier };
+
+enum class MarkerKind : std::uint8_t { kIteration, kPhase, kMicroBatch, kUser };
+
+/// No index: the field does not apply or is not known.
+inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+/// A kernel's launch shape. Equal shapes are stored once.
+struct LaunchShape {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint16_t registers_per_thread = 0;  ///< 0: not recorded
+  std::uint32_t shared_memory_bytes = 0;   ///< static plus dynamic, a block
+
+  [[nodiscard]] std::uint64_t blocks() const {
+    return std::uint64_t{grid[0]} * grid[1] * grid[2];
+  }
+  [[nodiscard]] std::uint64_t threads_per_block() const {
+    return std::uint64_t{block[0]} * block[1] * block[2];
+  }
+  friend auto operator<=>(const LaunchShape&, const LaunchShape&) = default;
+};
+
+/// A call of the CUDA runtime or driver on a host thread.
+struct HostCall {
+  TraceTime start{};
+  Duration duration{};
+  std::uint64_t correlation = 0;  ///< 0: none. Unique per call within the rank.
+  NameId name{};
+  ThreadId thread{};
+  HostCallKind kind = HostCallKind::kOther;
+  std::uint32_t stream = kNone;  ///< index into streams, where the record names one
+  std::uint64_t event = 0;       ///< CUDA event of record/wait/sync calls; 0: not recorded
+
+  [[nodiscard]] TraceTime end() const { return start + duration; }
+};
+
+/// Work on the device.
+struct DeviceOp {
+  TraceTime start{};
+  Duration duration{};
+  std::uint64_t correlation = 0;
+  NameId name{};
+  StreamId stream{};
+  DeviceOpKind kind = DeviceOpKind::kKernel;
+  CopyDirection direction = CopyDirection::kNone;
+  ShapeId shape{};                   ///< kernels and collectives
+  std::uint64_t bytes = 0;           ///< copies and memsets; 0: not recorded
+  std::uint32_t collective = kNone;  ///< index into collectives
+  std::uint32_t launch = kNone;      ///< index into host_calls; kNone: launched outside the trace
+
+  [[nodiscard]] TraceTime end() const { return start + duration; }
+};
+
+/// What is known of one collective kernel.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  std::uint64_t bytes = 0;              ///< of this rank's input; 0: not recorded
+  NameId group{};                       ///< process-group name; empty string: not recorded
+  std::uint32_t group_size = 0;         ///< 0: not recorded
+  std::vector<std::uint32_t> peers;     ///< global ranks; empty: not recorded
+  std::uint64_t sequence = 0;           ///< within group; assigned by order if not recorded
+  bool sequence_recorded = false;
+};
+
+/// Device operation `after` may start only when `before` has finished.
+struct Edge {
+  DeviceOpId before{};
+  DeviceOpId after{};
+  bool inferred = false;  ///< from a record/wait pair whose streams were not recorded
+};
+
+/// A named span on a host thread: an iteration, a phase, a micro-batch, a user's range.
+struct Marker {
+  TraceTime start{};
+  Duration duration{};
+  NameId name{};
+  ThreadId thread{};
+  MarkerKind kind = MarkerKind::kUser;
+  std::int64_t number = -1;  ///< iteration or micro-batch number; -1: none
+};
+
+struct MemorySample {
+  TraceTime at{};
+  std::uint64_t allocated_bytes = 0;
+  std::uint64_t reserved_bytes = 0;
+};
+
+struct HostThread {
+  std::uint64_t system_id = 0;  ///< what the profiler calls it
+  std::string name;
+};
+
+struct Stream {
+  std::uint64_t system_id = 0;
+  std::int32_t priority = 0;  ///< CUDA's: lower is more urgent
+};
+
+/// The GPU that the rank ran on, as far as the profiler recorded it; 0: not recorded.
+struct DeviceInfo {
+  std::string name;
+  std::uint32_t sm_count = 0;
+  std::uint32_t compute_major = 0;
+  std::uint32_t compute_minor = 0;
+  std::uint64_t memory_bytes = 0;
+};
+
+/// Where the trace came from.
+struct Provenance {
+  std::string source;      ///< file name, without its folder
+  std::string format;      ///< "kineto", "nsys", "bubblesim-synth", ...
+  std::string tool;        ///< what wrote it, with version
+  std::string note;
+};
+
+/// One rank's timeline. Host calls and device operations are sorted by start, ties in file order.
+struct RankTrace {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  DeviceInfo device;
+  StringTable names;
+  ShapeTable<LaunchShape> shapes;
+  std::vector<HostThread> threads;
+  std::vector<Stream> streams;
+  std::vector<HostCall> host_calls;
+  std::vector<DeviceOp> device_ops;
+  std::vector<Edge> edges;
+  std::vector<Collective> collectives;
+  std::vector<Marker> markers;
+  std::vector<MemorySample> memory;
+  Provenance provenance;
+  CounterSet counters;
+};
+
+/// A job: one trace a rank, ordered by rank.
+struct JobTrace {
+  std::vector<RankTrace> ranks;
+};
+
+}  // namespace bubblesim::traces
