@@ -1,0 +1,246 @@
+// Typed reading of JSON configuration. Reports every fault of a file at once, each with the
+// file, the JSON pointer, what was found, what is expected and the nearest valid name.
+//
+//   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
+//   Errors errors;
+//   ObjectReader root = document.root(errors);
+//   spec.name = root.text("name");                                     // required
+//   spec.seed = root.integer<std::uint64_t>("seed", {0, 1000}, 1);     // optional: 1 if absent
+//   spec.slice = root.duration("slice", {Duration{1}, kMaxDuration});  // "1.024ms"
+//   ObjectReader gpu = root.child("gpu");
+//   spec.sms = gpu.integer<std::uint32_t>("sm_count", {1, 1024});
+//   root.finish();                         // unknown keys here and in every child that was read
+//   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+//
+// Each read declares its key. A reader with a `fallback` makes the key optional. After a fault
+// it returns the fallback, or the least value of the range, so that checking goes on.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim {
+
+inline constexpr std::size_t kMaxJsonFileBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxJsonDepth = 64;       ///< objects and lists inside each other
+inline constexpr std::size_t kMaxJsonValues = 4000000;  ///< bounds memory; larger is no config
+
+inline constexpr Duration kMaxDuration = Duration::max();
+
+/// Both ends allowed.
+template <class T>
+struct Range {
+  T low = std::numeric_limits<T>::lowest();
+  T high = std::numeric_limits<T>::max();
+};
+inline constexpr Range<Duration> kAnyDuration{Duration::zero(), kMaxDuration};
+inline constexpr Range<Bytes> kAnyBytes{Bytes{0}, Bytes{std::numeric_limits<std::uint64_t>::max()}};
+inline constexpr Range<BytesPerSecond> kAnyRate{
+    BytesPerSecond{0}, BytesPerSecond{std::numeric_limits<double>::max()}};
+
+enum class JsonKind : std::uint8_t { kAbsent, kNull, kFlag, kNumber, kText, kList, kObject };
+enum class Presence : std::uint8_t { kRequired, kOptional };
+
+/// An enumerator and its name in files.
+template <class E>
+struct Choice {
+  std::string_view name;
+  E value;
+};
+
+namespace json_detail {
+struct Tree;
+struct Node;
+struct ObjectState;
+}  // namespace json_detail
+
+/// One object of a document. Cheap to copy; copies share what they have declared. The document
+/// and the Errors outlive it. `present()` is false for an optional child that is absent and for
+/// one of the wrong kind (already reported): every read then gives defaults without a fault.
+class ObjectReader {
+ public:
+  [[nodiscard]] bool present() const;
+  /// "/jobs/0"; the root's is "".
+  [[nodiscard]] const std::string& pointer() const;
+  /// Pointer of a key, escaped: "/jobs/0/na~1me".
+  [[nodiscard]] std::string pointer(std::string_view key) const;
+  /// Keys in file order, for open maps; declare() what is valid.
+  [[nodiscard]] std::vector<std::string> keys() const;
+  void declare(std::string_view key);
+
+  /// Both declare the key.
+  [[nodiscard]] bool has(std::string_view key);
+  [[nodiscard]] JsonKind kind(std::string_view key);
+  /// The value as compact JSON text; empty if absent. Declares the key.
+  [[nodiscard]] std::string raw(std::string_view key);
+
+  [[nodiscard]] std::string text(std::string_view key);
+  [[nodiscard]] std::string text(std::string_view key, std::string_view fallback);
+
+  [[nodiscard]] bool flag(std::string_view key);
+  [[nodiscard]] bool flag(std::string_view key, bool fallback);
+
+  template <std::integral T>
+  [[nodiscard]] T integer(std::string_view key, Range<T> range = {});
+  template <std::integral T>
+  [[nodiscard]] T integer(std::string_view key, Range<T> range, std::type_identity_t<T> fallback);
+
+  [[nodiscard]] double number(std::string_view key, Range<double> range);
+  [[nodiscard]] double number(std::string_view key, Range<double> range, double fallback);
+
+  [[nodiscard]] Duration duration(std::string_view key, Range<Duration> range = kAnyDuration);
+  [[nodiscard]] Duration duration(std::string_view key, Range<Duration> range, Duration fallback);
+  [[nodiscard]] Bytes bytes(std::string_view key, Range<Bytes> range = kAnyBytes);
+  [[nodiscard]] Bytes bytes(std::string_view key, Range<Bytes> range, Bytes fallback);
+  [[nodiscard]] BytesPerSecond rate(std::string_view key, Range<BytesPerSecond> range = kAnyRate);
+  [[nodiscard]] BytesPerSecond rate(std::string_view key, Range<BytesPerSecond> range,
+                                    BytesPerSecond fallback);
+
+  /// One of `allowed` (not empty); after a fault the first.
+  [[nodiscard]] std::string choice(std::string_view key, std::span<const std::string_view> allowed);
+  [[nodiscard]] std::string choice(std::string_view key, std::span<const std::string> allowed);
+  template <class E, std::size_t N>
+  [[nodiscard]] E choice(std::string_view key, const std::array<Choice<E>, N>& choices);
+  template <class E, std::size_t N>
+  [[nodiscard]] E choice(std::string_view key, const std::array<Choice<E>, N>& choices,
+                         std::type_identity_t<E> fallback);
+
+  /// Lists hold only the elements that are valid; an absent optional list is empty.
+  [[nodiscard]] std::vector<std::string> texts(std::string_view key,
+                                               Presence presence = Presence::kRequired);
+  [[nodiscard]] std::vector<double> numbers(std::string_view key, Range<double> range,
+                                            Presence presence = Presence::kRequired);
+  template <std::integral T>
+  [[nodiscard]] std::vector<T> integers(std::string_view key, Range<T> range = {},
+                                        Presence presence = Presence::kRequired);
+  [[nodiscard]] std::vector<Duration> durations(std::string_view key,
+                                                Range<Duration> range = kAnyDuration,
+                                                Presence presence = Presence::kRequired);
+
+  [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);
+  [[nodiscard]] std::vector<ObjectReader> children(std::string_view key,
+                                                   Presence presence = Presence::kRequired);
+
+  /// Reports a fault of a key ("" = of the object) found by the caller.
+  void fault(std::string_view key, std::string message);
+
+  /// The last call, once, on the root: reports unknown keys of this object and of every child
+  /// that was read, with the nearest declared key. Calling it on a child too does no harm.
+  void finish();
+
+ private:
+  friend class JsonDocument;
+  using State = json_detail::ObjectState;
+  using Node = json_detail::Node;
+
+  explicit ObjectReader(std::shared_ptr<State> state);
+  const Node* find(std::string_view key, Presence presence);
+  std::optional<std::string> text_of(std::string_view key, Presence presence);
+  std::optional<bool> flag_of(std::string_view key, Presence presence);
+  std::optional<std::int64_t> signed_of(std::string_view key, Presence presence,
+                                        Range<std::int64_t> range);
+  std::optional<std::uint64_t> unsigned_of(std::string_view key, Presence presence,
+                                           Range<std::uint64_t> range);
+  std::optional<std::size_t> choice_of(std::string_view key, Presence presence,
+                                       std::span<const std::string_view> allowed);
+  std::vector<std::int64_t> signed_list(std::string_view key, Presence presence,
+                                        Range<std::int64_t> range);
+  std::vector<std::uint64_t> unsigned_list(std::string_view key, Presence presence,
+                                           Range<std::uint64_t> range);
+  template <std::integral T>
+  std::optional<T> integer_of(std::string_view key, Presence presence, Range<T> range);
+
+  // Shared with the parent object, whose finish() checks its children too.
+  std::shared_ptr<State> state_;
+};
+
+/// A parsed file. Movable; readers of it must not outlive it.
+class JsonDocument {
+ public:
+  /// A file that cannot be read, is too large or is not JSON (line and column) is a fault.
+  [[nodiscard]] static CheckedResult<JsonDocument> load_file(const std::string& path);
+  /// `file_label` stands for the file in messages.
+  [[nodiscard]] static CheckedResult<JsonDocument> parse(std::string_view text,
+                                                         std::string file_label);
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+  ~JsonDocument();
+
+  [[nodiscard]] const std::string& file() const;
+  /// Reports duplicate keys into `errors`, and a root that is not an object.
+  [[nodiscard]] ObjectReader root(Errors& errors) const;
+
+ private:
+  explicit JsonDocument(std::unique_ptr<json_detail::Tree> tree);
+  std::unique_ptr<json_detail::Tree> tree_;
+};
+
+template <std::integral T>
+std::optional<T> ObjectReader::integer_of(std::string_view key, Presence presence,
+                                          Range<T> range) {
+  if constexpr (std::is_signed_v<T>) {
+    const auto value = signed_of(key, presence, {range.low, range.high});
+    return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
+  } else {
+    const auto value = unsigned_of(key, presence, {range.low, range.high});
+    return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
+  }
+}
+
+template <std::integral T>
+T ObjectReader::integer(std::string_view key, Range<T> range) {
+  return integer_of(key, Presence::kRequired, range).value_or(range.low);
+}
+
+template <std::integral T>
+T ObjectReader::integer(std::string_view key, Range<T> range, std::type_identity_t<T> fallback) {
+  return integer_of(key, Presence::kOptional, range).value_or(fallback);
+}
+
+template <std::integral T>
+std::vector<T> ObjectReader::integers(std::string_view key, Range<T> range, Presence presence) {
+  std::vector<T> out;
+  if constexpr (std::is_signed_v<T>) {
+    for (const auto value : signed_list(key, presence, {range.low, range.high})) {
+      out.push_back(static_cast<T>(value));
+    }
+  } else {
+    for (const auto value : unsigned_list(key, presence, {range.low, range.high})) {
+      out.push_back(static_cast<T>(value));
+    }
+  }
+  return out;
+}
+
+template <class E, std::size_t N>
+E ObjectReader::choice(std::string_view key, const std::array<Choice<E>, N>& choices) {
+  std::array<std::string_view, N> names;
+  for (std::size_t i = 0; i < N; ++i) names[i] = choices[i].name;
+  return choices[choice_of(key, Presence::kRequired, names).value_or(0)].value;
+}
+
+template <class E, std::size_t N>
+E ObjectReader::choice(std::string_view key, const std::array<Choice<E>, N>& choices,
+                       std::type_identity_t<E> fallback) {
+  std::array<std::string_view, N> names;
+  for (std::size_t i = 0; i < N; ++i) names[i] = choices[i].name;
+  const auto index = choice_of(key, Presence::kOptional, names);
+  return index ? choices[*index].value : fallback;
+}
+
+}  // namespace bubblesim

@@ -1,0 +1,33 @@
+// "Did you mean ...": the valid name nearest to what a user wrote, and the message about it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bubblesim {
+
+/// The candidate with the fewest edits from `word` (insert, delete, replace, swap neighbours;
+/// upper and lower case count as equal), if at most a third of the longer of the two is edited.
+/// Ties: the first candidate. Time: O(|word| * |candidate|) each, only if lengths are close.
+[[nodiscard]] std::optional<std::string_view> nearest_name(
+    std::string_view word, std::span<const std::string_view> candidates);
+[[nodiscard]] std::optional<std::string_view> nearest_name(std::string_view word,
+                                                           std::span<const std::string> candidates);
+
+/// `unknown policy "mpss"; did you mean "mps"? Known: exclusive, mps, timeslice.`
+[[nodiscard]] std::string unknown_name_message(std::string_view kind, std::string_view word,
+                                               std::span<const std::string_view> candidates);
+[[nodiscard]] std::string unknown_name_message(std::string_view kind, std::string_view word,
+                                               std::span<const std::string> candidates);
+
+/// "a, b, c", at most 24 of them, then "and 7 more"; "none" if there is none.
+[[nodiscard]] std::string list_names(std::span<const std::string_view> names);
+
+/// `text` between double quotes, control characters as \xNN, cut after 60 bytes: what a message
+/// shows of input.
+[[nodiscard]] std::string quote_found(std::string_view text);
+
+}  // namespace bubblesim

@@ -1,0 +1,35 @@
+// Quantities as text: "1.024ms", "40GiB", "900GB/s". Exact: decimal digits become whole
+// nanoseconds or bytes without rounding, and a value that is not whole is refused. A number
+// without a unit is refused, and so are signs, exponents and spaces.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim {
+
+/// Units: ns, us, ms, s, min, h. Never negative. "1.024ms", "0ns".
+[[nodiscard]] Result<Duration> parse_duration(std::string_view text);
+
+/// Units: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
+[[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
+
+/// The byte units a second ("900GB/s"), and Mbit/s, Gbit/s. The nearest double to the value.
+[[nodiscard]] Result<BytesPerSecond> parse_rate(std::string_view text);
+
+/// The shortest exact text in ns, us, ms or s: "1.024ms", "0ns". parse_duration reads it back,
+/// unless it is negative.
+[[nodiscard]] std::string format_duration(Duration span);
+
+/// The shortest exact text in a byte unit, binary units where they are shorter: "512MiB".
+[[nodiscard]] std::string format_bytes(Bytes bytes);
+
+/// In the largest decimal unit that is at most the value: "900GB/s". parse_rate reads back the
+/// same double.
+[[nodiscard]] std::string format_rate(BytesPerSecond rate);
+
+}  // namespace bubblesim
