@@ -1,0 +1,146 @@
+// What one run found, as plain values: filled by sim/run, written by sim/observe/table.hpp.
+// OUTPUTS.md defines each number once (formula and unit); the comments here only point at it.
+//
+// The measured window runs from the end of the warm-up to the end of the run. All fractions are
+// of that window and lie in [0, 1]; a missing optional means "not measured", never zero.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/latency.hpp"
+
+namespace bubblesim::observe {
+
+enum class FillerMode : std::uint8_t {
+  kOffline,  ///< always has a next request
+  kOnline,   ///< requests arrive; latency counts
+};
+
+/// "offline", "online".
+[[nodiscard]] const char* filler_mode_name(FillerMode mode);
+
+/// The iterations of one rank, in order. An iteration's time runs from the end of the rank's
+/// previous iteration (the first: from the start of the run) to its own end.
+struct RankIterations {
+  std::uint32_t rank = 0;
+  std::vector<Duration> times;    ///< of every finished iteration
+  std::size_t first_counted = 0;  ///< index of the first that ended inside the measured window
+};
+
+struct TrainingResult {
+  std::vector<RankIterations> ranks;
+  std::uint64_t iterations = 0;  ///< finished by every rank in the measured window
+  Duration mean_iteration{};     ///< over all counted iterations of all ranks
+  Duration min_iteration{};
+  Duration max_iteration{};
+  double iterations_per_s = 0;   ///< 0: no iteration finished in the window
+  std::optional<double> samples_per_s;
+  std::optional<double> normalised_to_alone;
+};
+
+/// A filler on one GPU.
+struct FillerInstance {
+  GpuId gpu{};
+  bool admitted = true;
+  std::string reason;             ///< why not
+  std::uint64_t passes = 0;       ///< of its program, finished in the measured window
+  std::uint64_t requests_completed = 0;
+  Bytes memory;
+};
+
+/// One filler over all of its GPUs. Requests counted are those that arrived in the measured
+/// window (offline: those that completed in it): arrived = completed + unfinished + refused.
+struct FillerResult {
+  std::string name;
+  FillerMode mode = FillerMode::kOffline;
+  std::vector<FillerInstance> instances;  ///< by GPU
+  std::uint64_t passes = 0;
+  std::uint64_t requests_arrived = 0;
+  std::uint64_t requests_completed = 0;
+  std::uint64_t requests_unfinished = 0;  ///< waiting or running when the run ended
+  std::uint64_t requests_refused = 0;     ///< arrived where the filler was not admitted
+  std::optional<std::uint64_t> requests_within_deadline;  ///< online with a deadline
+  double requests_per_s = 0;
+  std::optional<double> normalised_to_own_gpu;
+  LatencyDistribution latency;            ///< online
+  Bytes memory;                           ///< over all instances
+
+  [[nodiscard]] std::size_t admitted_gpus() const;
+};
+
+/// Bubble time of one cause; the causes of a GPU add up to its bubble time.
+struct BubbleCause {
+  std::string cause;  ///< snake_case, listed in OUTPUTS.md
+  Duration time{};
+};
+
+struct GpuUse {
+  GpuId gpu{};
+  double busy_fraction = 0;
+  double busy_without_collectives_fraction = 0;
+  double training_sm_fraction = 0;
+  double filler_sm_fraction = 0;
+  double bubble_fraction = 0;
+  std::vector<BubbleCause> bubbles;  ///< in a fixed order
+  double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
+  Bytes memory_high_water;
+};
+
+/// What the policy itself did, over all GPUs.
+struct PolicyActivity {
+  std::uint64_t calls = 0;      ///< decision points at which it was called
+  std::uint64_t holds = 0;      ///< launches that it held
+  Duration mean_hold{};         ///< over released holds; zero if there are none
+  Duration total_hold{};
+};
+
+/// One run under one policy.
+struct PolicyResult {
+  std::string policy;
+  std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value as a config has it
+  bool oracle = false;
+  Duration simulated{};  ///< from the start to the end of the run
+  Duration warmup{};
+  TrainingResult training;
+  std::vector<FillerResult> fillers;
+  std::vector<GpuUse> gpus;
+  PolicyActivity activity;
+  std::uint64_t events = 0;  ///< of the engine
+  CounterSet counters;
+};
+
+/// A filler with a GPU of its own.
+struct FillerBaseline {
+  std::string name;
+  double requests_per_s = 0;  ///< on one GPU
+};
+
+/// What the parts of the run do alone; the denominators of everything normalised.
+struct Baseline {
+  double training_iterations_per_s = 0;
+  Duration training_mean_iteration{};
+  std::optional<Duration> recorded_mean_iteration;  ///< in the trace
+  std::optional<double> replay_error;  ///< alone / recorded - 1
+  std::vector<FillerBaseline> fillers;
+};
+
+/// Everything one run config gave.
+struct RunReport {
+  std::string config;
+  std::uint64_t seed = 0;
+  std::string device;
+  std::uint32_t ranks = 0;
+  Baseline baseline;
+  std::vector<PolicyResult> policies;
+  CounterSet counters;  ///< of what is common to all policies: traces, config
+};
+
+}  // namespace bubblesim::observe

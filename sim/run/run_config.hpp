@@ -1,0 +1,97 @@
+// One run, as a config file describes it: checked values, nothing loaded. configs/README.md
+// documents every key with its unit, default and an example.
+//
+// Paths are resolved against the folder of the config file. Instants and spans are simulated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
+
+namespace bubblesim::run {
+
+/// A rank whose host and kernels take longer than recorded.
+struct Straggler {
+  std::uint32_t rank = 0;
+  double slowdown = 1;  ///< factor on durations, > 0
+};
+
+struct TrainingConfig {
+  std::vector<std::string> traces;  ///< files or folders, at least one
+  std::optional<Bytes> memory;      ///< of one rank; nothing: what the trace says, if it does
+  std::optional<double> samples_per_iteration;  ///< of the whole job, > 0
+  double jitter_cv = 0;             ///< of durations between iterations, >= 0
+  std::vector<Straggler> stragglers;  ///< at most one a rank
+};
+
+/// A filler's program: one pass of a recorded rank.
+struct TraceProgram {
+  std::string path;
+};
+
+/// A filler's program: a table of kernels, launched one after another.
+struct KernelTableProgram {
+  std::string path;
+  Duration launch_gap{};  ///< host time between two launches, >= 0
+};
+
+using FillerProgram = std::variant<TraceProgram, KernelTableProgram>;
+
+struct FillerConfig {
+  std::string name;  ///< unique in the run
+  observe::FillerMode mode = observe::FillerMode::kOffline;
+  FillerProgram program;
+  std::optional<std::vector<std::uint32_t>> gpus;  ///< ascending; nothing: every GPU of the job
+  std::uint64_t requests_per_pass = 1;  ///< requests that one pass of the program serves, >= 1
+  std::uint32_t max_batch = 1;          ///< requests that may share a pass, >= 1
+  Duration max_wait{};                  ///< for a batch to fill, from its oldest arrival
+  /// A pass for n requests takes 1 + (b - 1) * batch_cost times as long as recorded, with
+  /// b = n / requests_per_pass rounded up; [0, 1].
+  double batch_cost = 1;
+  std::optional<Duration> deadline;     ///< online: from arrival to completion
+  std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
+  std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online
+};
+
+/// A policy with a value for each of its parameters.
+struct PolicyChoice {
+  std::string name;
+  policy::ParameterSet parameters;
+};
+
+struct RunConfig {
+  std::string file;  ///< the path that was read
+  std::string name;
+  std::uint64_t seed = 1;
+  std::optional<std::string> device;  ///< name of a device file; nothing: the trace's GPU
+  std::optional<Duration> duration;   ///< exactly one of the two is present, and > 0
+  std::optional<std::uint64_t> iterations;
+  Duration warmup{};                  ///< >= 0, < duration
+  TrainingConfig training;
+  std::vector<FillerConfig> fillers;
+  std::vector<PolicyChoice> policies;  ///< at least one
+};
+
+/// Reads and checks a config; all faults at once. Policies are looked up in `registry`.
+[[nodiscard]] CheckedResult<RunConfig> read_run_config(const std::string& path,
+                                                       const policy::Registry& registry);
+
+/// The same for a text; `path` names it in faults and is what paths are relative to.
+[[nodiscard]] CheckedResult<RunConfig> parse_run_config(const std::string& text,
+                                                        const std::string& path,
+                                                        const policy::Registry& registry);
+
+/// What can only be checked once the traces are known: GPUs and stragglers that the job of
+/// `ranks` ranks does not have. Empty: no fault.
+[[nodiscard]] Errors check_ranks(const RunConfig& config, std::uint32_t ranks);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,66 @@
+// When requests arrive. Open loop: arrivals never wait for the service.
+//
+// A specification is plain data, as a run config has it; make_arrivals turns it into a process.
+// Rates are requests per second of simulated time. `speedup` compresses a recorded trace: at 2,
+// every gap is half as long (gaps are rounded down to whole nanoseconds).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/random.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::workload {
+
+/// Exponential gaps.
+struct PoissonArrivals {
+  double rate_per_s = 0;  ///< > 0
+};
+
+/// Gamma-distributed gaps: cv 1 is Poisson, above is burstier, below is more even.
+struct GammaArrivals {
+  double rate_per_s = 0;  ///< > 0
+  double cv = 1;          ///< coefficient of variation of the gaps, > 0
+};
+
+/// What an arrivals file looks like; README.md has a line of each.
+enum class ArrivalFormat : std::uint8_t {
+  kAzure,      ///< CSV: TIMESTAMP,ContextTokens,GeneratedTokens
+  kMooncake,   ///< JSON lines with "timestamp" in ms
+  kGaps,       ///< JSON array of gaps in s
+  kSplitwise,  ///< CSV with a column arrived_at in s
+};
+
+/// Recorded arrivals, once from beginning to end. The first arrival of formats with absolute
+/// times is at the start of the run.
+struct FileArrivals {
+  std::string path;  ///< may end in .gz
+  ArrivalFormat format = ArrivalFormat::kAzure;
+  double speedup = 1;  ///< > 0
+};
+
+using ArrivalSpec = std::variant<PoissonArrivals, GammaArrivals, FileArrivals>;
+
+/// Instants in non-decreasing order.
+class ArrivalProcess {
+ public:
+  virtual ~ArrivalProcess() = default;
+  /// The next arrival; nothing when there are no more. An instant beyond the range of SimTime
+  /// ends the process too.
+  [[nodiscard]] virtual std::optional<SimTime> next() = 0;
+  /// What reading the arrivals dropped or changed; empty for random processes.
+  [[nodiscard]] virtual const CounterSet& counters() const = 0;
+};
+
+/// A process for a specification; a fault if its values are impossible or its file cannot be
+/// read. `random` is used by random processes only.
+[[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> make_arrivals(const ArrivalSpec& spec,
+                                                                    RandomStream random);
+
+}  // namespace bubblesim::workload
