@@ -6,7 +6,7 @@
 //   ObjectReader root = document.root(errors);
 //   spec.name = root.text("name");                                     // required
 //   spec.seed = root.integer<std::uint64_t>("seed", {0, 1000}, 1);     // optional: 1 if absent
-//   spec.slice = root.duration("slice", {Duration{1}, kMaxDuration});  // "1.024ms"
+//   spec.slice = root.duration("slice", {Duration{1}});  // "1.024ms"
 //   ObjectReader gpu = root.child("gpu");
 //   spec.sms = gpu.integer<std::uint32_t>("sm_count", {1, 1024});
 //   root.finish();                         // unknown keys here and in every child that was read
@@ -42,16 +42,27 @@ inline constexpr std::size_t kMaxJsonValues = 4000000;  ///< bounds memory; larg
 
 inline constexpr Duration kMaxDuration = Duration::max();
 
-/// Both ends allowed.
+/// Both ends allowed. `{}` is everything, `{low}` is open above.
 template <class T>
 struct Range {
   T low = std::numeric_limits<T>::lowest();
   T high = std::numeric_limits<T>::max();
 };
-inline constexpr Range<Duration> kAnyDuration{Duration::zero(), kMaxDuration};
-inline constexpr Range<Bytes> kAnyBytes{Bytes{0}, Bytes{std::numeric_limits<std::uint64_t>::max()}};
-inline constexpr Range<BytesPerSecond> kAnyRate{
-    BytesPerSecond{0}, BytesPerSecond{std::numeric_limits<double>::max()}};
+template <>
+struct Range<Duration> {
+  Duration low = Duration::zero();
+  Duration high = kMaxDuration;
+};
+template <>
+struct Range<Bytes> {
+  Bytes low{0};
+  Bytes high{std::numeric_limits<std::uint64_t>::max()};
+};
+template <>
+struct Range<BytesPerSecond> {
+  BytesPerSecond low{0};
+  BytesPerSecond high{std::numeric_limits<double>::max()};
+};
 
 enum class JsonKind : std::uint8_t { kAbsent, kNull, kFlag, kNumber, kText, kList, kObject };
 enum class Presence : std::uint8_t { kRequired, kOptional };
@@ -103,11 +114,11 @@ class ObjectReader {
   [[nodiscard]] double number(std::string_view key, Range<double> range);
   [[nodiscard]] double number(std::string_view key, Range<double> range, double fallback);
 
-  [[nodiscard]] Duration duration(std::string_view key, Range<Duration> range = kAnyDuration);
+  [[nodiscard]] Duration duration(std::string_view key, Range<Duration> range = {});
   [[nodiscard]] Duration duration(std::string_view key, Range<Duration> range, Duration fallback);
-  [[nodiscard]] Bytes bytes(std::string_view key, Range<Bytes> range = kAnyBytes);
+  [[nodiscard]] Bytes bytes(std::string_view key, Range<Bytes> range = {});
   [[nodiscard]] Bytes bytes(std::string_view key, Range<Bytes> range, Bytes fallback);
-  [[nodiscard]] BytesPerSecond rate(std::string_view key, Range<BytesPerSecond> range = kAnyRate);
+  [[nodiscard]] BytesPerSecond rate(std::string_view key, Range<BytesPerSecond> range = {});
   [[nodiscard]] BytesPerSecond rate(std::string_view key, Range<BytesPerSecond> range,
                                     BytesPerSecond fallback);
 
@@ -129,7 +140,7 @@ class ObjectReader {
   [[nodiscard]] std::vector<T> integers(std::string_view key, Range<T> range = {},
                                         Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<Duration> durations(std::string_view key,
-                                                Range<Duration> range = kAnyDuration,
+                                                Range<Duration> range = {},
                                                 Presence presence = Presence::kRequired);
 
   [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);

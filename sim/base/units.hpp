@@ -18,18 +18,18 @@ namespace bubblesim {
 /// Units: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 [[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 
-/// The byte units a second ("900GB/s"), and Mbit/s, Gbit/s. The nearest double to the value.
+/// The byte units a second ("900GB/s"), and Mbit/s, Gbit/s. The nearest double, where the value
+/// is a whole number of bytes a second.
 [[nodiscard]] Result<BytesPerSecond> parse_rate(std::string_view text);
 
-/// The shortest exact text in ns, us, ms or s: "1.024ms", "0ns". parse_duration reads it back,
-/// unless it is negative.
+/// Exact, in the largest of ns, us, ms and s that is at most the span: "1.024ms", "0ns".
+/// parse_duration reads it back, unless it is negative.
 [[nodiscard]] std::string format_duration(Duration span);
 
-/// The shortest exact text in a byte unit, binary units where they are shorter: "512MiB".
+/// The shortest exact text in a byte unit: "512MiB", "40GB". parse_bytes reads it back.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 
-/// In the largest decimal unit that is at most the value: "900GB/s". parse_rate reads back the
-/// same double.
+/// In the largest decimal unit in which parse_rate reads back the same double: "900GB/s".
 [[nodiscard]] std::string format_rate(BytesPerSecond rate);
 
 }  // namespace bubblesim

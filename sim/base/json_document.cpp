@@ -1,0 +1,69 @@
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "sim/base/json_object.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/json_tree.hpp"
+
+namespace bubblesim {
+namespace {
+
+Result<std::string> read_bytes(const std::string& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (!std::filesystem::exists(status)) return fail(path, {}, "no such file");
+  if (!std::filesystem::is_regular_file(status)) {
+    return fail(path, {}, "not a regular file; expected a JSON file");
+  }
+  const auto size = std::filesystem::file_size(path, code);
+  if (code) return fail(path, {}, "cannot be read: " + code.message());
+  if (size > kMaxJsonFileBytes) {
+    return fail(path, {}, "found " + std::to_string(size) + " bytes; expected at most " +
+                              std::to_string(kMaxJsonFileBytes));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(size));
+  if (!in) return fail(path, {}, "cannot be read");
+  return text;
+}
+
+}  // namespace
+
+JsonDocument::JsonDocument(std::unique_ptr<json_detail::Tree> tree) : tree_(std::move(tree)) {}
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+CheckedResult<JsonDocument> JsonDocument::load_file(const std::string& path) {
+  const Result<std::string> text = read_bytes(path);
+  if (!text) return tl::make_unexpected(Errors{text.error()});
+  return parse(*text, path);
+}
+
+CheckedResult<JsonDocument> JsonDocument::parse(std::string_view text, std::string file_label) {
+  auto tree = json_detail::parse_tree(text, std::move(file_label));
+  if (!tree) return tl::make_unexpected(Errors{std::move(tree).error()});
+  return JsonDocument(std::make_unique<json_detail::Tree>(std::move(*tree)));
+}
+
+const std::string& JsonDocument::file() const { return tree_->file; }
+
+ObjectReader JsonDocument::root(Errors& errors) const {
+  for (const Error& duplicate : tree_->duplicate_keys) {
+    json_detail::add_fault(errors, duplicate.file, duplicate.place, duplicate.message);
+  }
+  auto state = std::make_shared<json_detail::ObjectState>();
+  state->tree = tree_.get();
+  state->errors = &errors;
+  state->object = std::get_if<json_detail::Object>(&tree_->root.value);
+  if (state->object == nullptr) {
+    json_detail::add_fault(errors, tree_->file, {},
+                           "found " + json_detail::describe(tree_->root) +
+                               "; expected an object");
+  }
+  return ObjectReader(std::move(state));
+}
+
+}  // namespace bubblesim

@@ -1,0 +1,305 @@
+#include "sim/base/json_reader.hpp"
+
+#include <functional>
+
+#include "sim/base/check.hpp"
+#include "sim/base/json_object.hpp"
+#include "sim/base/json_tree.hpp"
+#include "sim/base/json_values.hpp"
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim {
+
+using json_detail::add_fault;
+using json_detail::describe;
+using json_detail::kind_of;
+using json_detail::List;
+using json_detail::mismatch;
+using json_detail::Object;
+using json_detail::ObjectState;
+using json_detail::Parsed;
+using json_detail::to_bytes;
+using json_detail::to_duration;
+using json_detail::to_flag;
+using json_detail::to_number;
+using json_detail::to_rate;
+using json_detail::to_signed;
+using json_detail::to_text;
+using json_detail::to_unsigned;
+
+namespace {
+
+void report(ObjectState& state, std::string_view place, std::string message) {
+  add_fault(*state.errors, state.tree->file, place, std::move(message));
+}
+
+std::string pointer_of(const ObjectState& state, std::string_view key) {
+  return key.empty() ? state.pointer : state.pointer + json_detail::pointer_part(key);
+}
+
+// The value, or nullopt after a fault or if the key is absent (`node` is null).
+template <class T>
+std::optional<T> accept(ObjectState& state, std::string_view key, const json_detail::Node* node,
+                        const std::function<Parsed<T>(const json_detail::Node&)>& parse) {
+  if (node == nullptr) return std::nullopt;
+  Parsed<T> value = parse(*node);
+  if (value) return std::move(*value);
+  report(state, pointer_of(state, key), std::move(value).error());
+  return std::nullopt;
+}
+
+template <class T>
+std::vector<T> accept_list(ObjectState& state, std::string_view key, const json_detail::Node* node,
+                           const std::function<Parsed<T>(const json_detail::Node&)>& parse) {
+  std::vector<T> out;
+  if (node == nullptr) return out;
+  const auto* list = std::get_if<List>(&node->value);
+  if (list == nullptr) {
+    report(state, pointer_of(state, key), "found " + describe(*node) + "; expected a list");
+    return out;
+  }
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    Parsed<T> value = parse((*list)[i]);
+    if (value) {
+      out.push_back(std::move(*value));
+    } else {
+      report(state, pointer_of(state, key) + "/" + std::to_string(i), std::move(value).error());
+    }
+  }
+  return out;
+}
+
+std::shared_ptr<ObjectState> child_state(const ObjectState& parent, std::string pointer,
+                                         const Object* object) {
+  auto state = std::make_shared<ObjectState>();
+  state->tree = parent.tree;
+  state->errors = parent.errors;
+  state->object = object;
+  state->pointer = std::move(pointer);
+  return state;
+}
+
+void finish_state(ObjectState& state) {
+  if (state.object == nullptr || state.finished) return;
+  state.finished = true;
+  const std::vector<std::string_view> declared(state.declared.begin(), state.declared.end());
+  for (const auto& [name, node] : state.object->members) {
+    if (state.errors->size() > json_detail::kMaxFaults) return;
+    if (state.declared.contains(name)) continue;
+    report(state, pointer_of(state, name), unknown_name_message("key", name, declared));
+  }
+  // Depth is bounded by the parser, so recursion is too.
+  for (const auto& [key, states] : state.children) {
+    for (const auto& child : states) finish_state(*child);
+  }
+}
+
+}  // namespace
+
+ObjectReader::ObjectReader(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+bool ObjectReader::present() const { return state_->object != nullptr; }
+const std::string& ObjectReader::pointer() const { return state_->pointer; }
+std::string ObjectReader::pointer(std::string_view key) const { return pointer_of(*state_, key); }
+
+std::vector<std::string> ObjectReader::keys() const {
+  std::vector<std::string> out;
+  if (!present()) return out;
+  for (const auto& member : state_->object->members) out.push_back(member.name);
+  return out;
+}
+
+void ObjectReader::declare(std::string_view key) { state_->declared.emplace(key); }
+
+const ObjectReader::Node* ObjectReader::find(std::string_view key, Presence presence) {
+  declare(key);
+  if (!present()) return nullptr;
+  const Node* node = state_->object->find(key);
+  if (node == nullptr && presence == Presence::kRequired) {
+    report(*state_, state_->pointer, "required key " + quote_found(key) + " is missing");
+  }
+  return node;
+}
+
+bool ObjectReader::has(std::string_view key) {
+  return find(key, Presence::kOptional) != nullptr;
+}
+
+JsonKind ObjectReader::kind(std::string_view key) {
+  const Node* node = find(key, Presence::kOptional);
+  return node == nullptr ? JsonKind::kAbsent : kind_of(*node);
+}
+
+std::string ObjectReader::raw(std::string_view key) {
+  const Node* node = find(key, Presence::kOptional);
+  return node == nullptr ? std::string() : json_detail::to_json_text(*node);
+}
+
+std::optional<std::string> ObjectReader::text_of(std::string_view key, Presence presence) {
+  return accept<std::string>(*state_, key, find(key, presence), to_text);
+}
+
+std::string ObjectReader::text(std::string_view key) {
+  return text_of(key, Presence::kRequired).value_or("");
+}
+std::string ObjectReader::text(std::string_view key, std::string_view fallback) {
+  return text_of(key, Presence::kOptional).value_or(std::string(fallback));
+}
+
+std::optional<bool> ObjectReader::flag_of(std::string_view key, Presence presence) {
+  return accept<bool>(*state_, key, find(key, presence), to_flag);
+}
+bool ObjectReader::flag(std::string_view key) {
+  return flag_of(key, Presence::kRequired).value_or(false);
+}
+bool ObjectReader::flag(std::string_view key, bool fallback) {
+  return flag_of(key, Presence::kOptional).value_or(fallback);
+}
+
+std::optional<std::int64_t> ObjectReader::signed_of(std::string_view key, Presence presence,
+                                                    Range<std::int64_t> range) {
+  return accept<std::int64_t>(*state_, key, find(key, presence),
+                              [range](const Node& node) { return to_signed(node, range); });
+}
+
+std::optional<std::uint64_t> ObjectReader::unsigned_of(std::string_view key, Presence presence,
+                                                       Range<std::uint64_t> range) {
+  return accept<std::uint64_t>(*state_, key, find(key, presence),
+                               [range](const Node& node) { return to_unsigned(node, range); });
+}
+
+double ObjectReader::number(std::string_view key, Range<double> range) {
+  return accept<double>(*state_, key, find(key, Presence::kRequired),
+                        [range](const Node& node) { return to_number(node, range); })
+      .value_or(range.low);
+}
+double ObjectReader::number(std::string_view key, Range<double> range, double fallback) {
+  return accept<double>(*state_, key, find(key, Presence::kOptional),
+                        [range](const Node& node) { return to_number(node, range); })
+      .value_or(fallback);
+}
+
+Duration ObjectReader::duration(std::string_view key, Range<Duration> range) {
+  return accept<Duration>(*state_, key, find(key, Presence::kRequired),
+                          [range](const Node& node) { return to_duration(node, range); })
+      .value_or(range.low);
+}
+Duration ObjectReader::duration(std::string_view key, Range<Duration> range, Duration fallback) {
+  return accept<Duration>(*state_, key, find(key, Presence::kOptional),
+                          [range](const Node& node) { return to_duration(node, range); })
+      .value_or(fallback);
+}
+
+Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range) {
+  return accept<Bytes>(*state_, key, find(key, Presence::kRequired),
+                       [range](const Node& node) { return to_bytes(node, range); })
+      .value_or(range.low);
+}
+Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range, Bytes fallback) {
+  return accept<Bytes>(*state_, key, find(key, Presence::kOptional),
+                       [range](const Node& node) { return to_bytes(node, range); })
+      .value_or(fallback);
+}
+
+BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range) {
+  return accept<BytesPerSecond>(*state_, key, find(key, Presence::kRequired),
+                                [range](const Node& node) { return to_rate(node, range); })
+      .value_or(range.low);
+}
+BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range,
+                                  BytesPerSecond fallback) {
+  return accept<BytesPerSecond>(*state_, key, find(key, Presence::kOptional),
+                                [range](const Node& node) { return to_rate(node, range); })
+      .value_or(fallback);
+}
+
+std::optional<std::size_t> ObjectReader::choice_of(std::string_view key, Presence presence,
+                                                   std::span<const std::string_view> allowed) {
+  BUBBLESIM_CHECK(!allowed.empty(), "a choice needs at least one name");
+  const auto parse = [&](const Node& node) -> Parsed<std::size_t> {
+    const auto* text = std::get_if<std::string>(&node.value);
+    if (text == nullptr) return mismatch(node, "one of " + list_names(allowed));
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if (allowed[i] == *text) return i;
+    }
+    return tl::unexpected<std::string>(unknown_name_message(key, *text, allowed));
+  };
+  return accept<std::size_t>(*state_, key, find(key, presence), parse);
+}
+
+std::string ObjectReader::choice(std::string_view key, std::span<const std::string_view> allowed) {
+  return std::string(allowed[choice_of(key, Presence::kRequired, allowed).value_or(0)]);
+}
+std::string ObjectReader::choice(std::string_view key, std::span<const std::string> allowed) {
+  return choice(key, std::vector<std::string_view>(allowed.begin(), allowed.end()));
+}
+
+std::vector<std::string> ObjectReader::texts(std::string_view key, Presence presence) {
+  return accept_list<std::string>(*state_, key, find(key, presence), to_text);
+}
+
+std::vector<double> ObjectReader::numbers(std::string_view key, Range<double> range,
+                                          Presence presence) {
+  return accept_list<double>(*state_, key, find(key, presence),
+                             [range](const Node& node) { return to_number(node, range); });
+}
+
+std::vector<Duration> ObjectReader::durations(std::string_view key, Range<Duration> range,
+                                              Presence presence) {
+  return accept_list<Duration>(*state_, key, find(key, presence),
+                               [range](const Node& node) { return to_duration(node, range); });
+}
+
+std::vector<std::int64_t> ObjectReader::signed_list(std::string_view key, Presence presence,
+                                                    Range<std::int64_t> range) {
+  return accept_list<std::int64_t>(*state_, key, find(key, presence),
+                                   [range](const Node& node) { return to_signed(node, range); });
+}
+
+std::vector<std::uint64_t> ObjectReader::unsigned_list(std::string_view key, Presence presence,
+                                                       Range<std::uint64_t> range) {
+  return accept_list<std::uint64_t>(
+      *state_, key, find(key, presence),
+      [range](const Node& node) { return to_unsigned(node, range); });
+}
+
+ObjectReader ObjectReader::child(std::string_view key, Presence presence) {
+  const Node* node = find(key, presence);
+  auto& states = state_->children[std::string(key)];
+  if (!states.empty()) return ObjectReader(states.front());
+  const auto* object = node == nullptr ? nullptr : std::get_if<Object>(&node->value);
+  if (node != nullptr && object == nullptr) {
+    fault(key, "found " + describe(*node) + "; expected an object");
+  }
+  states.push_back(child_state(*state_, pointer(key), object));
+  return ObjectReader(states.front());
+}
+
+std::vector<ObjectReader> ObjectReader::children(std::string_view key, Presence presence) {
+  const auto to_object = [](const Node& node) -> Parsed<const Object*> {
+    if (const auto* object = std::get_if<Object>(&node.value)) return object;
+    return mismatch(node, "an object");
+  };
+  auto& states = state_->children[std::string(key)];
+  if (states.empty()) {
+    const Node* node = find(key, presence);
+    const auto* list = node == nullptr ? nullptr : std::get_if<List>(&node->value);
+    (void)accept_list<const Object*>(*state_, key, node, to_object);
+    for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+      const auto* object = std::get_if<Object>(&(*list)[i].value);
+      if (object == nullptr) continue;
+      states.push_back(child_state(*state_, pointer(key) + "/" + std::to_string(i), object));
+    }
+  }
+  std::vector<ObjectReader> out;
+  for (const auto& state : states) out.push_back(ObjectReader(state));
+  return out;
+}
+
+void ObjectReader::fault(std::string_view key, std::string message) {
+  report(*state_, pointer_of(*state_, key), std::move(message));
+}
+
+void ObjectReader::finish() { finish_state(*state_); }
+
+}  // namespace bubblesim

@@ -1,0 +1,111 @@
+#include "sim/base/json_values.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "sim/base/units.hpp"
+
+namespace bubblesim::json_detail {
+namespace {
+
+std::string shown(std::int64_t value) { return std::to_string(value); }
+std::string shown(std::uint64_t value) { return std::to_string(value); }
+std::string shown(double value) { return describe(Node{value}).substr(11); }
+std::string shown(Duration value) { return format_duration(value); }
+std::string shown(Bytes value) { return format_bytes(value); }
+std::string shown(BytesPerSecond value) { return format_rate(value); }
+
+// "an integer from 1 to 1024", "a duration of at least 1ns".
+template <class T>
+std::string with_range(const std::string& what, const Range<T>& range) {
+  const Range<T> open;
+  const bool low = range.low > open.low;
+  const bool high = range.high < open.high;
+  if (low && high) return what + " from " + shown(range.low) + " to " + shown(range.high);
+  if (low) return what + " of at least " + shown(range.low);
+  if (high) return what + " of at most " + shown(range.high);
+  return what;
+}
+
+template <class T>
+bool inside(const T& value, const Range<T>& range) {
+  return value >= range.low && value <= range.high;
+}
+
+// A text with a unit. `parse` gives the full message for text; a bare number gets one too.
+template <class T>
+Parsed<T> to_quantity(const Node& node, const Range<T>& range,
+                      Result<T> (*parse)(std::string_view), const std::string& what,
+                      const std::string& example) {
+  const auto* text = std::get_if<std::string>(&node.value);
+  if (text == nullptr) {
+    const std::string missing = kind_of(node) == JsonKind::kNumber ? " without a unit" : "";
+    return tl::unexpected<std::string>("found " + describe(node) + missing + "; expected " +
+                                       with_range(what, range) + " as text such as " + example);
+  }
+  const Result<T> value = parse(*text);
+  if (!value) return tl::unexpected<std::string>(value.error().message);
+  if (!inside(*value, range)) return mismatch(node, with_range(what, range));
+  return *value;
+}
+
+}  // namespace
+
+tl::unexpected<std::string> mismatch(const Node& node, const std::string& expected) {
+  return tl::unexpected<std::string>("found " + describe(node) + "; expected " + expected);
+}
+
+Parsed<std::string> to_text(const Node& node) {
+  if (const auto* text = std::get_if<std::string>(&node.value)) return *text;
+  return mismatch(node, "text");
+}
+
+Parsed<bool> to_flag(const Node& node) {
+  if (const auto* flag = std::get_if<bool>(&node.value)) return *flag;
+  return mismatch(node, "true or false");
+}
+
+Parsed<std::int64_t> to_signed(const Node& node, Range<std::int64_t> range) {
+  std::optional<std::int64_t> value;
+  if (const auto* number = std::get_if<std::int64_t>(&node.value)) value = *number;
+  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) {
+    if (std::in_range<std::int64_t>(*number)) value = static_cast<std::int64_t>(*number);
+  }
+  if (value && inside(*value, range)) return *value;
+  return mismatch(node, with_range("an integer", range));
+}
+
+Parsed<std::uint64_t> to_unsigned(const Node& node, Range<std::uint64_t> range) {
+  std::optional<std::uint64_t> value;
+  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) value = *number;
+  if (const auto* number = std::get_if<std::int64_t>(&node.value)) {
+    if (std::in_range<std::uint64_t>(*number)) value = static_cast<std::uint64_t>(*number);
+  }
+  if (value && inside(*value, range)) return *value;
+  return mismatch(node, with_range("an integer", range));
+}
+
+Parsed<double> to_number(const Node& node, Range<double> range) {
+  std::optional<double> value;
+  if (const auto* number = std::get_if<double>(&node.value)) value = *number;
+  if (const auto* number = std::get_if<std::int64_t>(&node.value)) {
+    value = static_cast<double>(*number);
+  }
+  if (const auto* number = std::get_if<std::uint64_t>(&node.value)) {
+    value = static_cast<double>(*number);
+  }
+  if (value && inside(*value, range)) return *value;
+  return mismatch(node, with_range("a number", range));
+}
+
+Parsed<Duration> to_duration(const Node& node, Range<Duration> range) {
+  return to_quantity(node, range, &parse_duration, "a duration", "\"1.024ms\"");
+}
+Parsed<Bytes> to_bytes(const Node& node, Range<Bytes> range) {
+  return to_quantity(node, range, &parse_bytes, "a number of bytes", "\"40GiB\"");
+}
+Parsed<BytesPerSecond> to_rate(const Node& node, Range<BytesPerSecond> range) {
+  return to_quantity(node, range, &parse_rate, "a rate", "\"900GB/s\"");
+}
+
+}  // namespace bubblesim::json_detail
