@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,12 +25,15 @@ using Value = std::variant<bool, std::int64_t, double, Duration, std::string>;
 /// "5ms", "0.5", "true": as a config would write it.
 [[nodiscard]] std::string value_text(const Value& value);
 
+/// The type of a parameter is the alternative that its default holds; but a number or a duration
+/// may have words too ("device" for the device's own constant), and its default may be one of
+/// them: then the alternative of its minimum.
 struct ParameterSpec {
   std::string name;   ///< snake_case, no unit: durations carry theirs in the value
-  Value fallback;     ///< the default; its alternative is the parameter's type
-  Value minimum;      ///< same alternative (numbers and durations); strings and bools: ignored
+  Value fallback;     ///< the default
+  Value minimum;      ///< inclusive (numbers and durations); strings and bools: ignored
   Value maximum;
-  std::vector<std::string> choices;  ///< strings: the allowed values; empty: any
+  std::vector<std::string> choices;  ///< strings: the allowed values, empty: any; else: words
   std::string unit;                  ///< "blocks", "%", "" ...
   std::string help;                  ///< one sentence
   std::string source;                ///< paper and section, code, or "reconstructed: ..."
@@ -47,6 +51,8 @@ class ParameterSet {
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] Duration duration(std::string_view name) const;
+  /// Of a duration with words: nothing if it holds a word.
+  [[nodiscard]] std::optional<Duration> duration_unless_word(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;
   [[nodiscard]] auto begin() const { return values_.begin(); }
   [[nodiscard]] auto end() const { return values_.end(); }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/ids.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
@@ -103,7 +104,8 @@ struct Admission {
 class Actions {
  public:
   virtual ~Actions() = default;
-  /// Lets the oldest held launch of the client go on.
+  /// Lets the oldest held launch of the client go on. held() counts it no more at once; its
+  /// thread goes on after the policy's present call has returned, and asks no second verdict.
   virtual void release(ClientId client) = 0;
   /// How many launches of the client are held (one a host thread at most).
   [[nodiscard]] virtual std::size_t held(ClientId client) const = 0;
@@ -118,7 +120,7 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// First call. `clients[0]` is the training client.
+  /// First call. `clients[0]` is the training client; `clients[i].id` is i.
   virtual Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) = 0;
   /// Then once a client, in order.
   virtual ClientSharing share(const ClientInfo& client);
@@ -136,6 +138,10 @@ class Policy {
   /// An instant that has passed means at once. Nothing: not at all.
   [[nodiscard]] virtual std::optional<Instant> next_tick() const;
   virtual void on_tick(Instant now, Actions& actions);
+
+  /// Asked once, after the last call: what the policy wants the reader of the result to know.
+  /// The default adds nothing.
+  virtual void add_counts(CounterSet& counters) const;
 };
 
 }  // namespace bubblesim::policy

@@ -1,0 +1,30 @@
+// From what a config says of a policy's parameters to the set that the policy is made with. All
+// faults are reported at once: unknown and repeated names, values of another type, out of range
+// or not among the choices, each with what was found, what is allowed and the nearest name.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policy {
+
+/// One value as a config writes it: true, 20000, 0.68, 5ms, none (JSON strings without quotes).
+struct GivenParameter {
+  std::string_view name;
+  std::string_view text;
+};
+
+/// The text as the parameter's type, in range; or what is wrong with it.
+[[nodiscard]] Result<Value> parse_value(const ParameterSpec& parameter, std::string_view text);
+
+/// The given values, and the defaults of what is not given. `place` is the JSON pointer of the
+/// object that holds them: a fault's place is `place` + "/" + name.
+[[nodiscard]] CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
+                                                           std::span<const GivenParameter> given,
+                                                           std::string_view file,
+                                                           std::string_view place);
+
+}  // namespace bubblesim::policy
