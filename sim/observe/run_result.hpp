@@ -1,4 +1,4 @@
-// What one run found, as plain values: filled by sim/run, written by sim/observe/table.hpp.
+// What one run found, as plain values: filled by sim/run, written by sim/observe/report.hpp.
 // OUTPUTS.md defines each number once (formula and unit); the comments here only point at it.
 //
 // The measured window runs from the end of the warm-up to the end of the run. All fractions are

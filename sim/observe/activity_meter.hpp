@@ -1,0 +1,58 @@
+// How long one GPU was in which state: a clock that is told of every start and end of a device
+// operation, and splits the measured window among what ran at once.
+//
+// Bubble time is time without a training operation other than a collective: a filler could use
+// it. It is recovered while an operation of a filler runs. Calls come in time order; each costs
+// O(1) and allocates nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::observe {
+
+/// Who runs what, as far as bubbles are concerned.
+enum class Activity : std::uint8_t { kTrainingWork, kTrainingCollective, kFillerWork };
+
+class ActivityMeter {
+ public:
+  /// Nothing before `warmup` is counted.
+  explicit ActivityMeter(SimTime warmup) : warmup_(warmup) {}
+
+  void started(Activity activity, SimTime now);
+  /// Precondition: one more started() than ended() of this activity.
+  void ended(Activity activity, SimTime now);
+  /// Counts up to `now`; call it at the end of the run, before the readings.
+  void advance(SimTime now);
+
+  /// Any operation ran.
+  [[nodiscard]] Duration busy() const;
+  /// Any operation other than a training collective ran.
+  [[nodiscard]] Duration busy_without_collectives() const;
+  /// No training operation but collectives ran.
+  [[nodiscard]] Duration bubble() const;
+  /// Bubble time while a training collective ran (cause "collective").
+  [[nodiscard]] Duration collective_bubble() const;
+  /// Bubble time while no training operation at all ran (cause "idle").
+  [[nodiscard]] Duration idle_bubble() const;
+  /// Bubble time while a filler ran.
+  [[nodiscard]] Duration recovered() const;
+
+ private:
+  static constexpr unsigned kWork = 1;
+  static constexpr unsigned kCollective = 2;
+  static constexpr unsigned kFiller = 4;
+
+  [[nodiscard]] unsigned state() const;
+  template <class Predicate>
+  [[nodiscard]] Duration sum(Predicate counts) const;
+
+  SimTime warmup_;
+  SimTime last_ = kSimStart;
+  std::array<std::uint32_t, 3> running_{};  ///< by Activity
+  std::array<Duration, 8> in_state_{};      ///< by the bits above
+};
+
+}  // namespace bubblesim::observe

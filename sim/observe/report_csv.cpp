@@ -1,0 +1,234 @@
+// CSV: one table of columns, each a name and how its cell is made.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "sim/observe/report.hpp"
+#include "sim/observe/summary.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+/// What a line is about. `filler` is null for a policy without fillers.
+struct Row {
+  const RunReport& report;
+  const PolicyResult& policy;
+  const FillerResult* filler;
+  std::optional<LatencySummary> latency;
+};
+
+struct Column {
+  std::string_view name;
+  std::string (*cell)(const Row&);
+};
+
+/// The shortest text that reads back as the same double.
+std::string number(double value) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return error == std::errc{} ? std::string(buffer.data(), end) : std::string();
+}
+
+std::string number(const std::optional<double>& value) {
+  return value ? number(*value) : std::string();
+}
+
+/// Nanoseconds over a power of ten, exactly: digits after the point are `decimals`.
+std::string decimal(Duration span, std::size_t decimals) {
+  const bool negative = span < Duration::zero();
+  std::string digits = std::to_string(span.count()).substr(negative ? 1 : 0);
+  if (digits.size() <= decimals) digits.insert(0, decimals + 1 - digits.size(), '0');
+  digits.insert(digits.size() - decimals, ".");
+  return (negative ? "-" : "") + digits;
+}
+std::string seconds(Duration span) { return decimal(span, 9); }
+std::string milliseconds(Duration span) { return decimal(span, 6); }
+
+std::string milliseconds(const std::optional<LatencySummary>& latency,
+                         LatencyValue LatencySummary::*value) {
+  return latency ? milliseconds(((*latency).*value).value) : std::string();
+}
+
+/// The first percentile that is only a lower bound.
+std::string lower_bound_from(const std::optional<LatencySummary>& latency) {
+  if (!latency) return {};
+  if (latency->p50.bound == Bound::kLower) return "p50";
+  if (latency->p90.bound == Bound::kLower) return "p90";
+  if (latency->p95.bound == Bound::kLower) return "p95";
+  if (latency->p99.bound == Bound::kLower) return "p99";
+  return latency->max.bound == Bound::kLower ? "max" : "";
+}
+
+std::string joined(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::string text;
+  for (const auto& [name, value] : pairs) {
+    if (!text.empty()) text += ';';
+    text += name + '=' + value;
+  }
+  return text;
+}
+
+std::string counts(const Row& row) {
+  CounterSet all = row.report.counters;
+  all.merge(row.policy.counters);
+  std::string text;
+  for (const auto& [name, entry] : all) {
+    if (!text.empty()) text += ';';
+    text += name + '=' + std::to_string(entry.count);
+  }
+  return text;
+}
+
+std::string memory_high_water(const Row& row) {
+  Bytes most;
+  for (const GpuUse& gpu : row.policy.gpus) most = std::max(most, gpu.memory_high_water);
+  return std::to_string(most.value);
+}
+
+/// A cell that is empty where there is no filler.
+template <auto Make>
+std::string of_filler(const Row& row) {
+  return row.filler ? Make(*row.filler) : std::string();
+}
+
+template <auto Count>
+std::string filler_count(const Row& row) {
+  return row.filler ? std::to_string((*row.filler).*Count) : std::string();
+}
+
+template <auto Fraction>
+std::string gpu_mean(const Row& row) {
+  return number(mean_over_gpus(row.policy.gpus, Fraction));
+}
+
+template <auto Value>
+std::string latency_cell(const Row& row) {
+  return milliseconds(row.latency, Value);
+}
+
+const Column kColumns[] = {
+    {"config", [](const Row& r) { return r.report.config; }},
+    {"seed", [](const Row& r) { return std::to_string(r.report.seed); }},
+    {"device", [](const Row& r) { return r.report.device; }},
+    {"ranks", [](const Row& r) { return std::to_string(r.report.ranks); }},
+    {"policy", [](const Row& r) { return r.policy.policy; }},
+    {"policy_parameters", [](const Row& r) { return joined(r.policy.parameters); }},
+    {"oracle", [](const Row& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
+    {"simulated_s", [](const Row& r) { return seconds(r.policy.simulated); }},
+    {"warmup_s", [](const Row& r) { return seconds(r.policy.warmup); }},
+    {"training_iterations",
+     [](const Row& r) { return std::to_string(r.policy.training.iterations); }},
+    {"training_iteration_mean_ms",
+     [](const Row& r) { return milliseconds(r.policy.training.mean_iteration); }},
+    {"training_iteration_min_ms",
+     [](const Row& r) { return milliseconds(r.policy.training.min_iteration); }},
+    {"training_iteration_max_ms",
+     [](const Row& r) { return milliseconds(r.policy.training.max_iteration); }},
+    {"training_iterations_per_s",
+     [](const Row& r) { return number(r.policy.training.iterations_per_s); }},
+    {"training_samples_per_s",
+     [](const Row& r) { return number(r.policy.training.samples_per_s); }},
+    {"training_normalised_fraction",
+     [](const Row& r) { return number(r.policy.training.normalised_to_alone); }},
+    {"filler", of_filler<[](const FillerResult& f) { return f.name; }>},
+    {"filler_mode",
+     of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},
+    {"filler_gpus",
+     of_filler<[](const FillerResult& f) { return std::to_string(f.instances.size()); }>},
+    {"filler_gpus_admitted",
+     of_filler<[](const FillerResult& f) { return std::to_string(f.admitted_gpus()); }>},
+    {"filler_passes", filler_count<&FillerResult::passes>},
+    {"requests_arrived", filler_count<&FillerResult::requests_arrived>},
+    {"requests_completed", filler_count<&FillerResult::requests_completed>},
+    {"requests_unfinished", filler_count<&FillerResult::requests_unfinished>},
+    {"requests_refused", filler_count<&FillerResult::requests_refused>},
+    {"requests_within_deadline", of_filler<[](const FillerResult& f) {
+       return f.requests_within_deadline ? std::to_string(*f.requests_within_deadline)
+                                         : std::string();
+     }>},
+    {"filler_requests_per_s",
+     of_filler<[](const FillerResult& f) { return number(f.requests_per_s); }>},
+    {"filler_normalised_fraction",
+     of_filler<[](const FillerResult& f) { return number(f.normalised_to_own_gpu); }>},
+    {"latency_p50_ms", latency_cell<&LatencySummary::p50>},
+    {"latency_p90_ms", latency_cell<&LatencySummary::p90>},
+    {"latency_p95_ms", latency_cell<&LatencySummary::p95>},
+    {"latency_p99_ms", latency_cell<&LatencySummary::p99>},
+    {"latency_max_ms", latency_cell<&LatencySummary::max>},
+    {"latency_mean_ms", latency_cell<&LatencySummary::mean>},
+    {"latency_lower_bound_from", [](const Row& r) { return lower_bound_from(r.latency); }},
+    {"filler_memory_bytes",
+     of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
+    {"gpu_busy_fraction", gpu_mean<&GpuUse::busy_fraction>},
+    {"gpu_busy_without_collectives_fraction", gpu_mean<&GpuUse::busy_without_collectives_fraction>},
+    {"training_sm_fraction", gpu_mean<&GpuUse::training_sm_fraction>},
+    {"filler_sm_fraction", gpu_mean<&GpuUse::filler_sm_fraction>},
+    {"bubble_fraction", gpu_mean<&GpuUse::bubble_fraction>},
+    {"bubble_recovered_fraction",
+     [](const Row& r) { return number(recovered_over_gpus(r.policy.gpus)); }},
+    {"memory_high_water_bytes", memory_high_water},
+    {"policy_calls", [](const Row& r) { return std::to_string(r.policy.activity.calls); }},
+    {"policy_holds", [](const Row& r) { return std::to_string(r.policy.activity.holds); }},
+    {"policy_hold_mean_ms", [](const Row& r) { return milliseconds(r.policy.activity.mean_hold); }},
+    {"events", [](const Row& r) { return std::to_string(r.policy.events); }},
+    {"replay_error_fraction", [](const Row& r) { return number(r.report.baseline.replay_error); }},
+    {"counters", counts},
+};
+
+/// RFC 4180: a cell with a comma, quote or line end is quoted, quotes are doubled.
+void append_cell(std::string& line, const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) {
+    line += cell;
+    return;
+  }
+  line += '"';
+  for (const char letter : cell) {
+    if (letter == '"') line += '"';
+    line += letter;
+  }
+  line += '"';
+}
+
+void append_row(std::string& text, const Row& row) {
+  bool first = true;
+  for (const Column& column : kColumns) {
+    if (!first) text += ',';
+    first = false;
+    append_cell(text, column.cell(row));
+  }
+  text += '\n';
+}
+
+}  // namespace
+
+std::span<const std::string_view> csv_columns() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Column& column : kColumns) all.push_back(column.name);
+    return all;
+  }();
+  return names;
+}
+
+std::string csv_header() {
+  std::string line;
+  for (const std::string_view name : csv_columns()) {
+    if (!line.empty()) line += ',';
+    line += name;
+  }
+  return line + '\n';
+}
+
+std::string csv_rows(const RunReport& report) {
+  std::string text;
+  for (const PolicyResult& policy : report.policies) {
+    if (policy.fillers.empty()) append_row(text, {report, policy, nullptr, std::nullopt});
+    for (const FillerResult& filler : policy.fillers) {
+      append_row(text, {report, policy, &filler, filler.latency.summary()});
+    }
+  }
+  return text;
+}
+
+}  // namespace bubblesim::observe

@@ -1,0 +1,160 @@
+// JSON: the shape of RunReport, with units in the keys. Keys are defined in OUTPUTS.md.
+#include "sim/base/json.hpp"
+#include "sim/observe/report.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+template <class T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json counters_json(const CounterSet& counters) {
+  Json list = Json::array();
+  for (const auto& [name, entry] : counters) {
+    list.push_back({{"name", name},
+                    {"severity", std::string(severity_name(entry.severity))},
+                    {"count", entry.count},
+                    {"help", entry.help}});
+  }
+  return list;
+}
+
+Json training_json(const TrainingResult& training) {
+  Json ranks = Json::array();
+  for (const RankIterations& rank : training.ranks) {
+    Json times = Json::array();
+    for (const Duration time : rank.times) times.push_back(to_ns(time));
+    ranks.push_back({{"rank", rank.rank},
+                     {"first_counted", rank.first_counted},
+                     {"iteration_times_ns", std::move(times)}});
+  }
+  return {{"iterations", training.iterations},
+          {"iteration_mean_ns", to_ns(training.mean_iteration)},
+          {"iteration_min_ns", to_ns(training.min_iteration)},
+          {"iteration_max_ns", to_ns(training.max_iteration)},
+          {"iterations_per_s", training.iterations_per_s},
+          {"samples_per_s", optional_json(training.samples_per_s)},
+          {"normalised_fraction", optional_json(training.normalised_to_alone)},
+          {"ranks", std::move(ranks)}};
+}
+
+Json value_json(const LatencyValue& value) {
+  return {{"value_ns", to_ns(value.value)}, {"lower_bound", value.bound == Bound::kLower}};
+}
+
+Json latency_json(const LatencyDistribution& latency) {
+  const auto summary = latency.summary();
+  if (!summary) return nullptr;
+  return {{"samples_completed", latency.completed()},
+          {"samples_unfinished", latency.unfinished()},
+          {"p50", value_json(summary->p50)},
+          {"p90", value_json(summary->p90)},
+          {"p95", value_json(summary->p95)},
+          {"p99", value_json(summary->p99)},
+          {"max", value_json(summary->max)},
+          {"mean", value_json(summary->mean)}};
+}
+
+Json instance_json(const FillerInstance& instance) {
+  return {{"gpu", instance.gpu.value},
+          {"admitted", instance.admitted},
+          {"reason", instance.reason},
+          {"passes", instance.passes},
+          {"requests_completed", instance.requests_completed},
+          {"memory_bytes", instance.memory.value}};
+}
+
+Json filler_json(const FillerResult& filler) {
+  Json instances = Json::array();
+  for (const FillerInstance& instance : filler.instances) {
+    instances.push_back(instance_json(instance));
+  }
+  return {{"name", filler.name},
+          {"mode", filler_mode_name(filler.mode)},
+          {"passes", filler.passes},
+          {"requests_arrived", filler.requests_arrived},
+          {"requests_completed", filler.requests_completed},
+          {"requests_unfinished", filler.requests_unfinished},
+          {"requests_refused", filler.requests_refused},
+          {"requests_within_deadline", optional_json(filler.requests_within_deadline)},
+          {"requests_per_s", filler.requests_per_s},
+          {"normalised_fraction", optional_json(filler.normalised_to_own_gpu)},
+          {"latency", latency_json(filler.latency)},
+          {"memory_bytes", filler.memory.value},
+          {"instances", std::move(instances)}};
+}
+
+Json gpu_json(const GpuUse& gpu) {
+  Json bubbles = Json::array();
+  for (const BubbleCause& bubble : gpu.bubbles) {
+    bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)}});
+  }
+  return {{"gpu", gpu.gpu.value},
+          {"busy_fraction", gpu.busy_fraction},
+          {"busy_without_collectives_fraction", gpu.busy_without_collectives_fraction},
+          {"training_sm_fraction", gpu.training_sm_fraction},
+          {"filler_sm_fraction", gpu.filler_sm_fraction},
+          {"bubble_fraction", gpu.bubble_fraction},
+          {"bubbles", std::move(bubbles)},
+          {"recovered_fraction", gpu.recovered_fraction},
+          {"memory_high_water_bytes", gpu.memory_high_water.value}};
+}
+
+template <class T, class Make>
+Json list_json(const std::vector<T>& items, Make make) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(make(item));
+  return list;
+}
+
+Json policy_json(const PolicyResult& policy) {
+  Json parameters = Json::array();
+  for (const auto& [name, value] : policy.parameters) {
+    parameters.push_back({{"name", name}, {"value", value}});
+  }
+  const PolicyActivity& activity = policy.activity;
+  return {{"policy", policy.policy},
+          {"parameters", std::move(parameters)},
+          {"oracle", policy.oracle},
+          {"simulated_ns", to_ns(policy.simulated)},
+          {"warmup_ns", to_ns(policy.warmup)},
+          {"training", training_json(policy.training)},
+          {"fillers", list_json(policy.fillers, filler_json)},
+          {"gpus", list_json(policy.gpus, gpu_json)},
+          {"activity", {{"calls", activity.calls},
+                        {"holds", activity.holds},
+                        {"hold_mean_ns", to_ns(activity.mean_hold)},
+                        {"hold_total_ns", to_ns(activity.total_hold)}}},
+          {"events", policy.events},
+          {"counters", counters_json(policy.counters)}};
+}
+
+Json baseline_json(const Baseline& baseline) {
+  Json fillers = list_json(baseline.fillers, [](const FillerBaseline& filler) -> Json {
+    return {{"name", filler.name}, {"requests_per_s", filler.requests_per_s}};
+  });
+  const auto& recorded = baseline.recorded_mean_iteration;
+  return {{"training_iterations_per_s", baseline.training_iterations_per_s},
+          {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
+          {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
+          {"replay_error_fraction", optional_json(baseline.replay_error)},
+          {"fillers", std::move(fillers)}};
+}
+
+}  // namespace
+
+std::string report_json(const RunReport& report) {
+  const Json json = {{"config", report.config},
+                     {"seed", report.seed},
+                     {"device", report.device},
+                     {"ranks", report.ranks},
+                     {"baseline", baseline_json(report.baseline)},
+                     {"policies", list_json(report.policies, policy_json)},
+                     {"counters", counters_json(report.counters)}};
+  // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace bubblesim::observe

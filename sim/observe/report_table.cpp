@@ -1,0 +1,144 @@
+// The table for people: rounded, aligned, with what must be known before trusting it below.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "sim/observe/report.hpp"
+#include "sim/observe/summary.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+constexpr std::size_t kTextColumns = 2;  ///< policy and filler: left-aligned
+
+const std::array<const char*, 16> kTitles{
+    "policy", "filler", "train_it/s", "train_norm", "requests/s", "infer_norm", "p50_ms", "p90_ms",
+    "p95_ms", "p99_ms", "done", "unfinished", "busy_%", "bubble_%", "recovered_%", "memory_GB"};
+
+std::string ratio(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
+std::string rate(double per_s) { return fmt::format("{:.3f}", per_s); }
+
+/// ">": the true latency is this or more.
+std::string milliseconds(const std::optional<LatencySummary>& latency,
+                         LatencyValue LatencySummary::*member) {
+  if (!latency) return "-";
+  const LatencyValue& value = (*latency).*member;
+  return fmt::format("{}{:.3f}", value.bound == Bound::kLower ? ">" : "",
+                     to_seconds(value.value) * 1e3);
+}
+
+std::string policy_text(const PolicyResult& policy) {
+  return policy.oracle ? policy.policy + " (oracle)" : policy.policy;
+}
+
+Cells filler_cells(const FillerResult* filler) {
+  if (!filler) return {"-", "-", "-", "-", "-", "-", "-", "-"};
+  const auto latency = filler->latency.summary();
+  return {rate(filler->requests_per_s),
+          ratio(filler->normalised_to_own_gpu),
+          milliseconds(latency, &LatencySummary::p50),
+          milliseconds(latency, &LatencySummary::p90),
+          milliseconds(latency, &LatencySummary::p95),
+          milliseconds(latency, &LatencySummary::p99),
+          std::to_string(filler->requests_completed),
+          std::to_string(filler->requests_unfinished)};
+}
+
+Cells row_cells(const PolicyResult& policy, const FillerResult* filler) {
+  Cells cells{policy_text(policy), filler ? filler->name : "-",
+              rate(policy.training.iterations_per_s), ratio(policy.training.normalised_to_alone)};
+  const Cells of_filler = filler_cells(filler);
+  cells.insert(cells.end(), of_filler.begin(), of_filler.end());
+  Bytes memory;
+  for (const GpuUse& gpu : policy.gpus) memory = std::max(memory, gpu.memory_high_water);
+  cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::busy_fraction)));
+  cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::bubble_fraction)));
+  cells.push_back(percent(recovered_over_gpus(policy.gpus)));
+  cells.push_back(fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9));
+  return cells;
+}
+
+/// Letters of a UTF-8 text: its bytes that do not continue one.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
+  }));
+}
+
+void append_row(std::string& text, const Cells& cells, const std::vector<std::size_t>& widths) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string padding(widths[i] - width(cells[i]), ' ');
+    if (i > 0) line += "  ";
+    line += i < kTextColumns ? cells[i] + padding : padding + cells[i];
+  }
+  text += line + '\n';
+}
+
+void append_rows(std::string& text, const std::vector<Cells>& rows) {
+  std::vector<std::size_t> widths(kTitles.size(), 0);
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  for (const Cells& row : rows) append_row(text, row, widths);
+}
+
+void append_counters(std::string& text, std::string_view of, const CounterSet& counters) {
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity == Severity::kInfo) continue;
+    text += fmt::format("{}: {}: {} = {}: {}\n", severity_name(entry.severity), of, name,
+                        entry.count, entry.help);
+  }
+}
+
+void append_refusals(std::string& text, const PolicyResult& policy) {
+  for (const FillerResult& filler : policy.fillers) {
+    for (const FillerInstance& instance : filler.instances) {
+      if (instance.admitted) continue;
+      text += fmt::format("not admitted: {}: {} on GPU {}: {}\n", policy.policy, filler.name,
+                          instance.gpu.value, instance.reason);
+    }
+  }
+}
+
+std::string heading(const RunReport& report) {
+  const Baseline& alone = report.baseline;
+  std::string text = fmt::format(
+      "{}: {}, {} ranks, seed {}\nalone: {:.3f} it/s, {:.3f} ms an iteration", report.config,
+      report.device, report.ranks, report.seed, alone.training_iterations_per_s,
+      to_seconds(alone.training_mean_iteration) * 1e3);
+  if (alone.recorded_mean_iteration) {
+    text += fmt::format("; recorded {:.3f} ms", to_seconds(*alone.recorded_mean_iteration) * 1e3);
+  }
+  if (alone.replay_error) {
+    text += fmt::format("; replay error {:+.2f} %", 100 * *alone.replay_error);
+  }
+  return text + "\n\n";
+}
+
+}  // namespace
+
+std::string report_table(const RunReport& report) {
+  std::vector<Cells> rows{Cells(kTitles.begin(), kTitles.end())};
+  std::string notes;
+  append_counters(notes, "all policies", report.counters);
+  for (const PolicyResult& policy : report.policies) {
+    if (policy.fillers.empty()) rows.push_back(row_cells(policy, nullptr));
+    for (const FillerResult& filler : policy.fillers) rows.push_back(row_cells(policy, &filler));
+    append_refusals(notes, policy);
+    append_counters(notes, policy.policy, policy.counters);
+  }
+  std::string text = heading(report);
+  append_rows(text, rows);
+  if (!notes.empty()) text += '\n' + notes;
+  return text;
+}
+
+}  // namespace bubblesim::observe

@@ -1,0 +1,17 @@
+#include "sim/observe/run_result.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::observe {
+
+const char* filler_mode_name(FillerMode mode) {
+  return mode == FillerMode::kOffline ? "offline" : "online";
+}
+
+std::size_t FillerResult::admitted_gpus() const {
+  return static_cast<std::size_t>(
+      std::count_if(instances.begin(), instances.end(),
+                    [](const FillerInstance& instance) { return instance.admitted; }));
+}
+
+}  // namespace bubblesim::observe
