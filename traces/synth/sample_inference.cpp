@@ -1,0 +1,82 @@
+// An encoder's inference, one batch after the other: copy in, a layer's short kernels twelve times
+// over, copy out, wait. The host stays ahead of the device but for the start of each pass.
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "traces/synth/samples.hpp"
+#include "traces/synth/timeline.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+// One batch of 8 sequences of 256 tokens, in half precision.
+constexpr std::uint64_t kTokens = 2048;
+constexpr std::uint64_t kSequence = 256;
+constexpr std::uint64_t kHidden = 768;
+constexpr std::uint64_t kActivation = kTokens * kHidden * 2;  // bytes between two layers
+constexpr std::uint64_t kWeightBytes = 220ULL << 20;
+constexpr std::uint64_t kReservedBytes = 1ULL << 30;
+constexpr std::uint64_t kAnswerBytes = 8 * 1000 * 4;
+
+constexpr Duration kThinkPerPass = std::chrono::microseconds{60};
+constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3000};
+constexpr TraceTime kOrigin{std::chrono::seconds{1}};
+
+class Service {
+ public:
+  explicit Service(const SampleServiceOptions& options)
+      : options_(options), script_(0, 1, options.seed), stream_(script_.add_stream(7, 0)) {}
+
+  RankScript take() {
+    script_.memory(kWeightBytes, kReservedBytes);
+    for (std::uint32_t i = 0; i < options_.passes; ++i) pass(i);
+    return std::move(script_);
+  }
+
+ private:
+  void kernel(const SampleKernel& what) {
+    script_.think(kThinkPerKernel);
+    script_.launch(stream_, what);
+  }
+  void layer() {
+    kernel(gemm_kernel("tn", kTokens, 3 * kHidden, kHidden));
+    kernel(attention_kernel("forward", kTokens, kSequence, kHidden, 2.0));
+    kernel(gemm_kernel("tn", kTokens, kHidden, kHidden));
+    kernel(elementwise_kernel("add", 3 * kActivation));
+    kernel(elementwise_kernel("layer_norm", 2 * kActivation));
+    kernel(gemm_kernel("tn", kTokens, 4 * kHidden, kHidden));
+    kernel(elementwise_kernel("gelu", 8 * kActivation));
+    kernel(gemm_kernel("tn", kTokens, kHidden, 4 * kHidden));
+    kernel(elementwise_kernel("add", 3 * kActivation));
+    kernel(elementwise_kernel("layer_norm", 2 * kActivation));
+  }
+  void pass(std::uint32_t number) {
+    script_.begin(MarkerKind::kIteration, "ProfilerStep#" + std::to_string(number), number);
+    script_.think(kThinkPerPass);
+    script_.copy(stream_, CopyDirection::kHostToDevice, kActivation);
+    script_.memory(kWeightBytes + 9 * kActivation, kReservedBytes);
+    for (std::uint32_t i = 0; i < options_.layers; ++i) layer();
+    script_.copy(stream_, CopyDirection::kDeviceToHost, kAnswerBytes);
+    script_.stream_sync(stream_);
+    script_.memory(kWeightBytes, kReservedBytes);
+    script_.end();
+  }
+
+  SampleServiceOptions options_;
+  RankScript script_;
+  std::uint32_t stream_;
+};
+
+}  // namespace
+
+JobTrace make_sample_inference(const SampleServiceOptions& options) {
+  std::vector<RankScript> scripts;
+  scripts.push_back(Service(options).take());
+  JobTrace job = play(std::move(scripts), kOrigin);
+  job.ranks.front().provenance = {"sample inference", "bubblesim-synth", "bubblesim",
+                                  "generated; not a measurement"};
+  return job;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,277 @@
+// A transformer's training on a pipeline of stages with data-parallel replicas: what each rank's
+// host thread would issue, as PyTorch and DDP do it: every transfer waits for the compute stream
+// and is waited for by it; gradients are reduced in buckets while the last backward still runs.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "sim/base/check.hpp"
+#include "traces/synth/samples.hpp"
+#include "traces/synth/timeline.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+// The model: one micro-batch of 4 sequences of 1024 tokens, in half precision.
+constexpr std::uint64_t kTokens = 4096;
+constexpr std::uint64_t kSequence = 1024;
+constexpr std::uint64_t kHidden = 2048;
+constexpr std::uint64_t kVocabulary = 8192;
+constexpr std::uint64_t kHalf = 2;                                // bytes of a half
+constexpr std::uint64_t kActivation = kTokens * kHidden * kHalf;  // bytes between two layers
+constexpr std::uint64_t kLayerParameters = 12 * kHidden * kHidden;
+constexpr std::uint64_t kKeptPerLayer = 14 * kActivation;  // bytes kept for one layer's backward
+constexpr std::uint64_t kReservedBytes = 24ULL << 30;
+constexpr std::uint32_t kLayersPerBucket = 2;
+
+// Adam in mixed precision: 2 + 2 bytes of half weight and gradient, 12 of master and moments.
+constexpr std::uint64_t kStateBytesPerParameter = 16;
+constexpr std::uint32_t kOptimizerKernels = 4;
+
+constexpr Duration kDataLoading = std::chrono::microseconds{350};
+constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3500};
+constexpr Duration kThinkPerPhase = std::chrono::microseconds{40};
+constexpr TraceTime kOrigin{std::chrono::seconds{1}};
+
+/// One rank's part of the job.
+class TrainingRank {
+ public:
+  TrainingRank(const SampleOptions& options, std::uint32_t rank)
+      : options_(options), replicas_(options.ranks / options.stages), rank_(rank),
+        stage_(rank / replicas_), layers_(options.layers / options.stages),
+        script_(rank, options.ranks, options.seed) {
+    compute_ = script_.add_stream(7, 0);
+    forward_in_ = script_.add_stream(16, -1);
+    forward_out_ = script_.add_stream(20, -1);
+    backward_in_ = script_.add_stream(24, -1);
+    backward_out_ = script_.add_stream(28, -1);
+    reduce_ = script_.add_stream(32, -1);
+  }
+
+  RankScript take() {
+    for (std::uint32_t i = 0; i < options_.iterations; ++i) iteration(i);
+    return std::move(script_);
+  }
+
+ private:
+  [[nodiscard]] bool first() const { return stage_ == 0; }
+  [[nodiscard]] bool last() const { return stage_ + 1 == options_.stages; }
+
+  void kernel(const SampleKernel& what) {
+    script_.think(kThinkPerKernel);
+    script_.launch(compute_, what);
+  }
+  void elementwise(const std::string& what, std::uint64_t activations) {
+    kernel(elementwise_kernel(what, activations * kActivation));
+  }
+
+  void forward_layer();
+  void backward_layer();
+  void forward(std::uint32_t micro_batch);
+  void backward(std::uint32_t micro_batch);
+  void reduce_bucket(std::uint32_t layers);
+  void optimizer();
+  void iteration(std::uint32_t number);
+  void transfer(std::uint32_t stream, CollectiveKind kind, std::uint32_t peer,
+                const std::string& group);
+  void note_memory(std::uint32_t kept_micro_batches);
+
+  SampleOptions options_;
+  std::uint32_t replicas_;
+  std::uint32_t rank_;
+  std::uint32_t stage_;
+  std::uint32_t layers_;
+  RankScript script_;
+  std::uint32_t compute_ = 0, forward_in_ = 0, forward_out_ = 0, backward_in_ = 0;
+  std::uint32_t backward_out_ = 0, reduce_ = 0;
+  std::uint32_t kept_ = 0;  ///< micro-batches forwarded and not yet backwarded
+  std::map<std::string, std::uint64_t> sequence_;
+};
+
+void TrainingRank::forward_layer() {
+  elementwise("layer_norm", 2);
+  kernel(gemm_kernel("tn", kTokens, 3 * kHidden, kHidden));
+  kernel(attention_kernel("forward", kTokens, kSequence, kHidden, 1.0));
+  kernel(gemm_kernel("tn", kTokens, kHidden, kHidden));
+  elementwise("add", 3);
+  elementwise("layer_norm", 2);
+  kernel(gemm_kernel("tn", kTokens, 4 * kHidden, kHidden));
+  elementwise("gelu", 8);
+  kernel(gemm_kernel("tn", kTokens, kHidden, 4 * kHidden));
+  elementwise("add", 3);
+}
+
+void TrainingRank::backward_layer() {
+  kernel(gemm_kernel("nn", kTokens, 4 * kHidden, kHidden));
+  kernel(gemm_kernel("nt", kHidden, 4 * kHidden, kTokens));
+  elementwise("gelu_backward", 12);
+  kernel(gemm_kernel("nn", kTokens, kHidden, 4 * kHidden));
+  kernel(gemm_kernel("nt", 4 * kHidden, kHidden, kTokens));
+  elementwise("layer_norm_backward", 4);
+  kernel(gemm_kernel("nn", kTokens, kHidden, kHidden));
+  kernel(gemm_kernel("nt", kHidden, kHidden, kTokens));
+  kernel(attention_kernel("backward", kTokens, kSequence, kHidden, 2.5));
+  kernel(gemm_kernel("nn", kTokens, kHidden, 3 * kHidden));
+  kernel(gemm_kernel("nt", 3 * kHidden, kHidden, kTokens));
+  elementwise("layer_norm_backward", 4);
+}
+
+/// Issued like ProcessGroupNCCL's: behind the compute stream's work so far, which then waits for
+/// it only where the data is needed (receives).
+void TrainingRank::transfer(std::uint32_t stream, CollectiveKind kind, std::uint32_t peer,
+                            const std::string& group) {
+  const bool receives = kind == CollectiveKind::kRecv;
+  Collective what;
+  what.kind = kind;
+  what.bytes = kActivation;
+  what.group = script_.name(group);
+  what.group_size = 2;
+  what.peers = {std::min(rank_, peer), std::max(rank_, peer)};
+  what.sequence = ++sequence_[group];
+  what.sequence_recorded = true;
+  script_.think(kThinkPerPhase);
+  script_.order(compute_, stream);
+  script_.collective(stream, {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+                              nccl_shape(), transfer_time(kActivation)}, what);
+  if (receives) script_.order(stream, compute_);
+}
+
+void TrainingRank::forward(std::uint32_t micro_batch) {
+  script_.begin(MarkerKind::kMicroBatch, "forward micro-batch " + std::to_string(micro_batch),
+                micro_batch);
+  if (first()) elementwise("embedding", 2);
+  else transfer(forward_in_, CollectiveKind::kRecv, rank_ - replicas_,
+                "forward_" + std::to_string(rank_ - replicas_));
+  for (std::uint32_t layer = 0; layer < layers_; ++layer) forward_layer();
+  if (last()) {
+    kernel(gemm_kernel("tn", kTokens, kVocabulary, kHidden));
+    elementwise("cross_entropy", 8);
+  } else {
+    transfer(forward_out_, CollectiveKind::kSend, rank_ + replicas_,
+             "forward_" + std::to_string(rank_));
+  }
+  note_memory(++kept_);
+  script_.end();
+}
+
+void TrainingRank::backward(std::uint32_t micro_batch) {
+  script_.begin(MarkerKind::kMicroBatch, "backward micro-batch " + std::to_string(micro_batch),
+                micro_batch);
+  if (last()) {
+    kernel(gemm_kernel("nn", kTokens, kHidden, kVocabulary));
+    kernel(gemm_kernel("nt", kVocabulary, kHidden, kTokens));
+  } else {
+    transfer(backward_in_, CollectiveKind::kRecv, rank_ + replicas_,
+             "backward_" + std::to_string(rank_ + replicas_));
+  }
+  const bool reduces = replicas_ > 1 && micro_batch + 1 == options_.micro_batches;
+  std::uint32_t in_bucket = 0;
+  for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+    backward_layer();
+    ++in_bucket;
+    if (reduces && (in_bucket == kLayersPerBucket || layer + 1 == layers_))
+      reduce_bucket(std::exchange(in_bucket, 0));
+  }
+  if (!first())
+    transfer(backward_out_, CollectiveKind::kSend, rank_ - replicas_,
+             "backward_" + std::to_string(rank_));
+  note_memory(--kept_);
+  script_.end();
+}
+
+void TrainingRank::reduce_bucket(std::uint32_t layers) {
+  const std::string group = "data_parallel_" + std::to_string(stage_);
+  Collective what;
+  what.kind = CollectiveKind::kAllReduce;
+  what.bytes = layers * kLayerParameters * kHalf;
+  what.group = script_.name(group);
+  what.group_size = replicas_;
+  for (std::uint32_t r = 0; r < replicas_; ++r) what.peers.push_back(stage_ * replicas_ + r);
+  what.sequence = ++sequence_[group];
+  what.sequence_recorded = true;
+  // All members draw the same transfer time: the stream is named by the meeting, not the rank.
+  RandomStream random(options_.seed, group + " " + std::to_string(what.sequence));
+  script_.think(kThinkPerPhase);
+  script_.order(compute_, reduce_);
+  script_.collective(
+      reduce_,
+      {"ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", nccl_shape(),
+       jitter(all_reduce_time(what.bytes, replicas_), kDeviceJitter, random)},
+      what);
+}
+
+void TrainingRank::optimizer() {
+  script_.begin(MarkerKind::kPhase, "Optimizer.step#Adam.step", -1);
+  if (replicas_ > 1) script_.order(reduce_, compute_);
+  const std::uint64_t bytes = layers_ * kLayerParameters * kStateBytesPerParameter;
+  kernel(elementwise_kernel("gradient_norm", layers_ * kLayerParameters * kHalf));
+  for (std::uint32_t i = 0; i < kOptimizerKernels; ++i)
+    kernel(elementwise_kernel("adam", bytes / kOptimizerKernels));
+  script_.end();
+}
+
+void TrainingRank::note_memory(std::uint32_t kept_micro_batches) {
+  const std::uint64_t state = layers_ * kLayerParameters * kStateBytesPerParameter;
+  script_.memory(state + kept_micro_batches * layers_ * kKeptPerLayer, kReservedBytes);
+}
+
+/// 1F1B: as many forwards ahead as there are stages behind, then one of each in turn, then the
+/// backwards that are left.
+void TrainingRank::iteration(std::uint32_t number) {
+  script_.begin(MarkerKind::kIteration, "ProfilerStep#" + std::to_string(number), number);
+  script_.think(kDataLoading);
+  if (first()) script_.copy(compute_, CopyDirection::kHostToDevice, 8 * kTokens);
+  const std::uint32_t ahead = std::min(options_.stages - stage_ - 1, options_.micro_batches);
+  for (std::uint32_t i = 0; i < ahead; ++i) forward(i);
+  for (std::uint32_t i = ahead; i < options_.micro_batches; ++i) {
+    forward(i);
+    backward(i - ahead);
+  }
+  for (std::uint32_t i = options_.micro_batches - ahead; i < options_.micro_batches; ++i)
+    backward(i);
+  optimizer();
+  script_.copy(compute_, CopyDirection::kDeviceToHost, 4);
+  script_.stream_sync(compute_);
+  script_.end();
+}
+
+void check_positive(Errors& faults, const char* place, std::uint32_t value) {
+  if (value == 0) faults.push_back({"", place, "found 0, expected at least 1"});
+}
+
+void check_divides(Errors& faults, const char* place, std::uint32_t value,
+                   const SampleOptions& options) {
+  if (options.stages != 0 && value % options.stages != 0)
+    faults.push_back({"", place,
+                      "found " + std::to_string(value) + ", expected a multiple of the " +
+                          std::to_string(options.stages) + " stages"});
+}
+
+}  // namespace
+
+Errors check_options(const SampleOptions& options) {
+  Errors faults;
+  check_positive(faults, "ranks", options.ranks);
+  check_positive(faults, "stages", options.stages);
+  check_positive(faults, "micro_batches", options.micro_batches);
+  check_positive(faults, "iterations", options.iterations);
+  check_positive(faults, "layers", options.layers);
+  check_divides(faults, "ranks", options.ranks, options);
+  check_divides(faults, "layers", options.layers, options);
+  return faults;
+}
+
+JobTrace make_sample_training(const SampleOptions& options) {
+  BUBBLESIM_CHECK(check_options(options).empty(), "check_options was not asked first");
+  std::vector<RankScript> scripts;
+  for (std::uint32_t rank = 0; rank < options.ranks; ++rank)
+    scripts.push_back(TrainingRank(options, rank).take());
+  JobTrace job = play(std::move(scripts), kOrigin);
+  for (RankTrace& trace : job.ranks)
+    trace.provenance = {"sample training, rank " + std::to_string(trace.rank), "bubblesim-synth",
+                        "bubblesim", "generated; not a measurement"};
+  return job;
+}
+
+}  // namespace bubblesim::traces

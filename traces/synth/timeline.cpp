@@ -1,0 +1,120 @@
+#include "traces/synth/timeline.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace bubblesim::traces {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// What the calls cost the host thread, before jitter.
+constexpr Duration kLaunchCost = nanoseconds{5000};
+constexpr Duration kCollectiveCost = nanoseconds{9000};
+constexpr Duration kCopyCost = nanoseconds{6500};
+constexpr Duration kEventCost = nanoseconds{1400};
+constexpr Duration kSyncCost = nanoseconds{2500};
+
+}  // namespace
+
+Duration jitter(Duration span, double deviation, RandomStream& random) {
+  const double deviate = random.normal(0.0, deviation);
+  return scale(span, 1.0 + std::clamp(deviate, -3 * deviation, 3 * deviation));
+}
+
+RankScript::RankScript(std::uint32_t rank, std::uint32_t world_size, std::uint64_t seed)
+    : random_(seed, "sample rank " + std::to_string(rank)) {
+  trace_.rank = rank;
+  trace_.world_size = world_size;
+  trace_.device = {"NVIDIA A100-SXM4-40GB", 108, 8, 0, 42505273344ULL};
+  trace_.threads = {{4000 + rank, "python"}};
+  trace_.names.intern("");
+}
+
+std::uint32_t RankScript::add_stream(std::uint64_t system_id, std::int32_t priority) {
+  trace_.streams.push_back({system_id, priority});
+  return static_cast<std::uint32_t>(trace_.streams.size() - 1);
+}
+
+Duration RankScript::jittered(Duration span, double deviation) {
+  return jitter(span, deviation, random_);
+}
+
+ScriptStep& RankScript::add(ScriptStep::Kind kind, Duration host) {
+  ScriptStep step;
+  step.kind = kind;
+  step.host = jittered(host, kHostJitter);
+  return steps_.emplace_back(step);
+}
+
+void RankScript::think(Duration span) { add(ScriptStep::Kind::kThink, span); }
+
+void RankScript::launch(std::uint32_t stream, const SampleKernel& kernel) {
+  ScriptStep& step = add(ScriptStep::Kind::kOp, kLaunchCost);
+  step.stream = stream;
+  step.call = name("cudaLaunchKernel");
+  step.op.name = name(kernel.name);
+  step.op.shape = trace_.shapes.intern(kernel.shape);
+  step.op.duration = jittered(kernel.duration, kDeviceJitter);
+}
+
+void RankScript::collective(std::uint32_t stream, const SampleKernel& kernel,
+                            const Collective& what) {
+  ScriptStep& step = add(ScriptStep::Kind::kOp, kCollectiveCost);
+  step.stream = stream;
+  step.call = name("cudaLaunchKernelExC");
+  step.op.kind = DeviceOpKind::kCollective;
+  step.op.name = name(kernel.name);
+  step.op.shape = trace_.shapes.intern(kernel.shape);
+  step.op.duration = kernel.duration;
+  step.op.collective = static_cast<std::uint32_t>(trace_.collectives.size());
+  trace_.collectives.push_back(what);
+}
+
+void RankScript::copy(std::uint32_t stream, CopyDirection direction, std::uint64_t bytes) {
+  ScriptStep& step = add(ScriptStep::Kind::kOp, kCopyCost);
+  step.stream = stream;
+  step.call = name("cudaMemcpyAsync");
+  step.op.kind = DeviceOpKind::kCopy;
+  step.op.direction = direction;
+  step.op.bytes = bytes;
+  step.op.name = name(direction == CopyDirection::kHostToDevice
+                          ? "Memcpy HtoD (Pinned -> Device)"
+                          : "Memcpy DtoH (Device -> Pinned)");
+  step.op.duration = jittered(host_copy_time(bytes), kDeviceJitter);
+}
+
+void RankScript::order(std::uint32_t before, std::uint32_t after) {
+  const std::uint64_t event = next_event_++;
+  ScriptStep& record = add(ScriptStep::Kind::kRecord, kEventCost);
+  record.stream = before;
+  record.event = event;
+  record.call = name("cudaEventRecord");
+  ScriptStep& wait = add(ScriptStep::Kind::kWait, kEventCost);
+  wait.stream = after;
+  wait.event = event;
+  wait.call = name("cudaStreamWaitEvent");
+}
+
+void RankScript::stream_sync(std::uint32_t stream) {
+  ScriptStep& step = add(ScriptStep::Kind::kStreamSync, kSyncCost);
+  step.stream = stream;
+  step.call = name("cudaStreamSynchronize");
+}
+
+void RankScript::begin(MarkerKind kind, const std::string& text, std::int64_t number) {
+  ScriptStep& step = add(ScriptStep::Kind::kBegin, Duration{0});
+  step.marker.kind = kind;
+  step.marker.name = name(text);
+  step.marker.number = number;
+}
+
+void RankScript::end() { add(ScriptStep::Kind::kEnd, Duration{0}); }
+
+void RankScript::memory(std::uint64_t allocated, std::uint64_t reserved) {
+  ScriptStep& step = add(ScriptStep::Kind::kMemory, Duration{0});
+  step.memory.allocated_bytes = allocated;
+  step.memory.reserved_bytes = reserved;
+}
+
+}  // namespace bubblesim::traces
