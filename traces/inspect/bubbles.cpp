@@ -1,0 +1,160 @@
+// Attribution of bubbles; the rules stand in the header.
+#include "traces/inspect/bubbles.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "traces/inspect/host_activity.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr CounterSpec kGapWithoutLaunch{
+    "inspect_gap_without_launch", Severity::kNotice,
+    "idle gaps that end with an operation whose launch is not in the trace; their cause is "
+    "guessed from their length alone"};
+
+constexpr std::array<std::string_view, kBubbleCauseCount> kNames{
+    "collective_wait", "peer_wait", "launch_bound", "synchronisation",
+    "host_silent",     "turnaround", "other"};
+constexpr std::array<std::string_view, kBubbleCauseCount> kLabels{
+    "collective wait", "peer wait (send/recv)", "launch bound", "synchronisation",
+    "host silent",     "turnaround",            "other"};
+
+void add_all(std::vector<BubbleSegment>& out, const Intervals& spans, BubbleCause cause) {
+  for (const Interval& span : spans) out.push_back({span, cause});
+}
+
+/// Attributes gaps in time order; the host's activity is walked once.
+class GapExplainer {
+ public:
+  GapExplainer(const RankTrace& rank, const BubbleThresholds& thresholds, CounterSet& counters)
+      : rank_(rank),
+        thresholds_(thresholds),
+        counters_(counters),
+        host_(host_activity(rank, thresholds.host_silence)),
+        blocked_(host_.blocked),
+        silent_(host_.silent) {}
+
+  void explain(Interval gap, const DeviceOp& next, std::vector<BubbleSegment>& out) {
+    if (next.launch >= rank_.host_calls.size()) {
+      counters_.add(kGapWithoutLaunch);
+      out.push_back({gap, by_length(gap.length())});
+      return;
+    }
+    const TraceTime queued = rank_.host_calls[next.launch].end();
+    const Interval before{gap.begin, std::clamp(queued, gap.begin, gap.end)};
+    if (before.length() > Duration{}) explain_unlaunched(before, out);
+    const Interval after{before.end, gap.end};
+    if (after.length() <= Duration{}) return;
+    const bool latency = gap.end - queued <= thresholds_.launch_latency_limit;
+    out.push_back({after, latency ? BubbleCause::kLaunchBound : by_length(after.length())});
+  }
+
+ private:
+  [[nodiscard]] BubbleCause by_length(Duration length) const {
+    return length <= thresholds_.turnaround_limit ? BubbleCause::kTurnaround : BubbleCause::kOther;
+  }
+
+  void explain_unlaunched(Interval part, std::vector<BubbleSegment>& out) {
+    const Intervals blocked = blocked_.within(part);
+    const Intervals silent = silent_.within(part);
+    add_all(out, blocked, BubbleCause::kSynchronisation);
+    add_all(out, silent, BubbleCause::kHostSilent);
+    const Intervals rest = subtract(subtract({part}, blocked), silent);
+    add_all(out, rest,
+            blocked.empty() ? BubbleCause::kLaunchBound : BubbleCause::kSynchronisation);
+  }
+
+  const RankTrace& rank_;
+  const BubbleThresholds& thresholds_;
+  CounterSet& counters_;
+  HostActivity host_;
+  IntervalCursor blocked_;
+  IntervalCursor silent_;
+};
+
+void explain_gaps(const RankTrace& rank, const DeviceUse& use, const BubbleThresholds& thresholds,
+                  CounterSet& counters, std::vector<BubbleSegment>& out) {
+  GapExplainer explainer(rank, thresholds, counters);
+  auto next = rank.device_ops.begin();
+  for (const Interval& gap : gaps_within(use.busy, use.window)) {
+    next = std::find_if(next, rank.device_ops.end(),
+                        [&](const DeviceOp& op) { return op.start >= gap.end; });
+    if (next == rank.device_ops.end()) {
+      out.push_back({gap, BubbleCause::kOther});
+    } else {
+      explainer.explain(gap, *next, out);
+    }
+  }
+}
+
+std::vector<BubbleSegment> join_adjacent(std::vector<BubbleSegment> segments) {
+  std::sort(segments.begin(), segments.end(), [](const auto& a, const auto& b) {
+    return a.span.begin < b.span.begin;
+  });
+  std::vector<BubbleSegment> joined;
+  for (const BubbleSegment& segment : segments) {
+    if (!joined.empty() && joined.back().cause == segment.cause &&
+        joined.back().span.end == segment.span.begin) {
+      joined.back().span.end = segment.span.end;
+    } else {
+      joined.push_back(segment);
+    }
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::string_view bubble_cause_name(BubbleCause cause) {
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+std::string_view bubble_cause_label(BubbleCause cause) {
+  return kLabels[static_cast<std::size_t>(cause)];
+}
+
+bool is_peer_operation(const RankTrace& rank, const DeviceOp& op) {
+  if (op.kind != DeviceOpKind::kCollective || op.collective >= rank.collectives.size()) {
+    return false;
+  }
+  const CollectiveKind kind = rank.collectives[op.collective].kind;
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv ||
+         kind == CollectiveKind::kSendRecv;
+}
+
+DeviceUse device_use(const RankTrace& rank) {
+  std::vector<Interval> busy;
+  std::vector<Interval> own;
+  std::vector<Interval> collective;
+  std::vector<Interval> peer;
+  busy.reserve(rank.device_ops.size());
+  for (const DeviceOp& op : rank.device_ops) {
+    const Interval span{op.start, std::max(op.start, op.end())};
+    busy.push_back(span);
+    if (op.kind != DeviceOpKind::kCollective) {
+      own.push_back(span);
+    } else {
+      (is_peer_operation(rank, op) ? peer : collective).push_back(span);
+    }
+  }
+  DeviceUse use{{}, unite(std::move(busy)), unite(std::move(own)), unite(std::move(collective)),
+                unite(std::move(peer))};
+  if (!use.busy.empty()) use.window = {use.busy.front().begin, use.busy.back().end};
+  return use;
+}
+
+std::vector<BubbleSegment> bubble_segments(const RankTrace& rank, const DeviceUse& use,
+                                           const BubbleThresholds& thresholds,
+                                           CounterSet& counters) {
+  std::vector<BubbleSegment> segments;
+  const Intervals collective_only = subtract(use.collective, use.own);
+  add_all(segments, collective_only, BubbleCause::kCollectiveWait);
+  add_all(segments, subtract(subtract(use.peer, use.own), use.collective),
+          BubbleCause::kPeerWait);
+  explain_gaps(rank, use, thresholds, counters, segments);
+  return join_adjacent(std::move(segments));
+}
+
+}  // namespace bubblesim::traces

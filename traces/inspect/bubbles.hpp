@@ -1,0 +1,98 @@
+// Where a rank's GPU has no work of its own to do, and why: every nanosecond named once.
+//
+// Window: from the start of the rank's first device operation to the end of its last.
+// Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no operation but collectives runs;
+// a collective that waits for its peers leaves nearly all SMs free, so a filler could use it.
+//
+// A bubble falls into segments with one cause each. While a collective runs:
+//   collective_wait   at least one running collective is not point-to-point
+//   peer_wait         only sends and receives run (pipeline stages, expert exchange)
+// While nothing runs, the reason lies with the operation N that ends the gap and with the host
+// call L that launched it. Let g be the gap, `queued` the end of L.
+// The part of g before `queued` (N was not launched yet) goes by what the host did:
+//   synchronisation   a driving thread was blocked, and none was in another call. Blocked: in a
+//                     stream, device or event synchronisation, in a free, or in a copy or memset
+//                     call that returned no earlier than its own device operation ended.
+//   host_silent       a stretch of at least `host_silence` without any call of a driving thread
+//                     (data loading, checkpoints, Python): the stretch's part within g
+//   synchronisation   the rest of the part, if a blocked stretch overlaps it: the queue was
+//                     empty because the host had waited, not because launching is slow
+//   launch_bound      the rest otherwise: calls, and short pauses between calls
+// The part of g from `queued` on (N was launched and had not started):
+//   launch_bound      N started within `launch_latency_limit` of `queued`: launch latency
+//   turnaround        else, if that part is at most `turnaround_limit`: the device's own pause
+//                     between queued operations
+//   other             else: launched, device empty, and not started; nothing recorded says why
+// Without a recorded launch of N, the whole gap is `turnaround` up to `turnaround_limit`, else
+// `other`, and `inspect_gap_without_launch` counts it.
+//
+// A driving thread is one that launched a kernel or graph of this trace. Its event queries are
+// not calls here (watchdogs poll). Without any recorded kernel launch all threads drive. Of operations that start together, the first in the trace is N.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/time.hpp"
+#include "traces/inspect/intervals.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+enum class BubbleCause : std::uint8_t {
+  kCollectiveWait, kPeerWait, kLaunchBound, kSynchronisation, kHostSilent, kTurnaround, kOther,
+};
+inline constexpr std::size_t kBubbleCauseCount = 7;
+
+/// snake_case: "collective_wait".
+[[nodiscard]] std::string_view bubble_cause_name(BubbleCause cause);
+/// For people: "collective wait".
+[[nodiscard]] std::string_view bubble_cause_label(BubbleCause cause);
+
+/// Thresholds of the attribution. They move time between causes, never in or out of the sum.
+struct BubbleThresholds {
+  /// A launch reaches an idle device within this; measured launch latencies are 2-8 us (traces of
+  /// V100, A100 and H100; profiling adds 1-3 us).
+  Duration launch_latency_limit{10'000};
+  /// Queued operations follow each other within this (1-2 us on a stream, 5-10 us across an event).
+  Duration turnaround_limit{20'000};
+  /// A host thread that launches eagerly makes a call within this: framework overhead is
+  /// 10-200 us an operation with profiling on.
+  Duration host_silence{500'000};
+};
+
+struct BubbleSegment {
+  Interval span;
+  BubbleCause cause = BubbleCause::kOther;
+  friend bool operator==(const BubbleSegment&, const BubbleSegment&) = default;
+};
+
+/// When which kind of operation runs on the device; each list sorted and disjoint.
+struct DeviceUse {
+  Interval window;       ///< first start to last end; both zero without operations
+  Intervals busy;        ///< any operation
+  Intervals own;         ///< any operation but collectives
+  Intervals collective;  ///< collectives that are not point-to-point
+  Intervals peer;        ///< sends and receives
+};
+
+/// Sends and receives. A collective of unknown kind counts as not point-to-point.
+[[nodiscard]] bool is_peer_operation(const RankTrace& rank, const DeviceOp& op);
+
+[[nodiscard]] DeviceUse device_use(const RankTrace& rank);
+
+/// The rank's bubbles in time order, adjacent segments of one cause joined.
+/// Total length: window minus `own`. Adds to `counters` what could not be explained.
+[[nodiscard]] std::vector<BubbleSegment> bubble_segments(const RankTrace& rank,
+                                                         const DeviceUse& use,
+                                                         const BubbleThresholds& thresholds,
+                                                         CounterSet& counters);
+
+/// Time by cause, indexed by BubbleCause.
+using CauseTimes = std::array<Duration, kBubbleCauseCount>;
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,83 @@
+// Puts the parts of an inspection together.
+#include "traces/inspect/inspection.hpp"
+
+#include <algorithm>
+
+#include "traces/inspect/iterations.hpp"
+#include "traces/inspect/operation_use.hpp"
+#include "traces/inspect/window_use.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr CounterSpec kEmptyRank{"inspect_rank_without_device_operations", Severity::kNotice,
+                                 "ranks that ran nothing on their device"};
+constexpr CounterSpec kWithoutShape{
+    "inspect_kernel_without_launch_shape", Severity::kNotice,
+    "kernels whose grid is not recorded; they are missing from sm_cover"};
+constexpr CounterSpec kNegativeDuration{
+    "inspect_negative_duration", Severity::kNotice,
+    "device operations of negative length; taken as empty for busy and bubble time"};
+
+void count_faults(const RankTrace& rank, CounterSet& counters) {
+  std::uint64_t shapeless = 0;
+  std::uint64_t negative = 0;
+  for (const DeviceOp& op : rank.device_ops) {
+    negative += op.duration < Duration{} ? 1 : 0;
+    shapeless += op.kind == DeviceOpKind::kKernel && !has_shape(rank, op) ? 1 : 0;
+  }
+  if (rank.device_ops.empty()) counters.add(kEmptyRank);
+  if (shapeless > 0) counters.add(kWithoutShape, shapeless);
+  if (negative > 0) counters.add(kNegativeDuration, negative);
+}
+
+/// Kernel tables stay whole, so that inspect_job can merge them before it cuts.
+RankInspection inspect_uncut(const RankTrace& rank, const InspectOptions& options) {
+  RankInspection result;
+  result.rank = rank.rank;
+  result.world_size = rank.world_size;
+  result.device = rank.device;
+  result.provenance = rank.provenance;
+  result.counters.merge(rank.counters);
+  count_faults(rank, result.counters);
+  const DeviceUse use = device_use(rank);
+  const std::vector<BubbleSegment> segments =
+      bubble_segments(rank, use, options.thresholds, result.counters);
+  result.window = use.window;
+  result.whole = window_use(rank, use, segments, use.window);
+  result.iterations = find_iterations(rank, use, result.counters);
+  result.steady_window = steady_window(result.iterations, use.window);
+  if (result.steady_window) {
+    result.steady = window_use(rank, use, segments, *result.steady_window);
+  }
+  result.operations = operation_use(rank);
+  result.memory = memory_use(rank);
+  return result;
+}
+
+}  // namespace
+
+RankInspection inspect_rank(const RankTrace& rank, const InspectOptions& options) {
+  RankInspection result = inspect_uncut(rank, options);
+  cut_kernels(result.operations, options.top_kernels);
+  return result;
+}
+
+JobInspection inspect_job(const JobTrace& job, const InspectOptions& options) {
+  JobInspection result;
+  result.options = options;
+  for (const RankTrace& trace : job.ranks) {
+    RankInspection rank = inspect_uncut(trace, options);
+    result.whole.add(rank.whole);
+    result.representative.add(rank.representative());
+    result.steady_ranks += rank.steady ? 1 : 0;
+    result.counters.merge(rank.counters);
+    merge_operations(result.operations, rank.operations);
+    cut_kernels(rank.operations, options.top_kernels);
+    result.ranks.push_back(std::move(rank));
+  }
+  cut_kernels(result.operations, options.top_kernels);
+  return result;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,157 @@
+// What `bubblesim inspect` says of a trace: plain numbers, no text. Times are recorded time.
+//
+// inspect_rank costs O(n log n) in the rank's records. Fractions are computed from the sums held
+// here, never stored. Causes, busy, idle and bubble are defined in bubbles.hpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/time.hpp"
+#include "traces/inspect/bubbles.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct InspectOptions {
+  BubbleThresholds thresholds;
+  std::size_t top_kernels = 15;  ///< rows of the kernel table; 0: all
+};
+
+/// Bubbles by length. Buckets are half-open: [previous limit, limit).
+inline constexpr std::size_t kLengthBucketCount = 6;
+inline constexpr std::array<Duration, kLengthBucketCount - 1> kLengthBucketLimits{
+    Duration{10'000}, Duration{100'000}, Duration{1'000'000}, Duration{10'000'000},
+    Duration{100'000'000}};
+
+/// One bucket. A bubble is counted by its whole length; its time is split by cause.
+struct LengthBucket {
+  std::uint64_t count = 0;
+  Duration total{};
+  CauseTimes by_cause{};  ///< sums to `total`
+};
+
+/// The device over one window of one rank, or summed over ranks. All fields add up.
+struct WindowUse {
+  Duration length{};         ///< of the window
+  Duration busy{};           ///< any operation runs
+  Duration own{};            ///< any operation but collectives runs
+  Duration communication{};  ///< any collective runs
+  Duration overlapped{};     ///< a collective and another operation run
+  CauseTimes by_cause{};   ///< of bubbles; sums to bubble()
+  std::array<LengthBucket, kLengthBucketCount> lengths{};  ///< of bubbles; sums to bubble()
+  std::uint64_t bubbles = 0;     ///< maximal spans without an operation of the rank's own
+  Duration longest_bubble{};
+  std::uint64_t gaps = 0;        ///< maximal spans in which nothing runs
+  std::uint64_t gaps_100us = 0;  ///< of at least 100 us
+  std::uint64_t gaps_1ms = 0;    ///< of at least 1 ms
+  double sm_time_ns = 0;         ///< see sm_cover(); 0 where no launch shape is known
+  Duration sm_known{};           ///< window length over which sm_time_ns was summed
+
+  [[nodiscard]] Duration idle() const { return length - busy; }
+  [[nodiscard]] Duration bubble() const { return length - own; }
+  /// Mean over the window of min(1, blocks of running kernels / SMs of the device): an upper
+  /// bound of the share of SMs in use, since it takes a kernel's grid as resident throughout.
+  /// Nothing where the SM count or every launch shape is unknown.
+  [[nodiscard]] std::optional<double> sm_cover() const;
+  void add(const WindowUse& other);
+};
+
+struct Iteration {
+  std::int64_t number = -1;  ///< of the marker; -1: none
+  Interval span;             ///< see find_iterations
+  Duration busy{};
+  Duration own{};
+};
+
+struct Iterations {
+  bool marked = false;       ///< false: none marked; the whole window is taken as one
+  std::vector<Iteration> all;
+  /// Mean length from the second iteration on; of the only one where there is one.
+  [[nodiscard]] Duration steady_mean() const;
+  [[nodiscard]] Duration shortest() const;
+  [[nodiscard]] Duration longest() const;
+};
+
+/// All launches of one name.
+struct KernelUse {
+  std::string name;
+  DeviceOpKind kind = DeviceOpKind::kKernel;
+  std::uint64_t count = 0;
+  Duration total{};  ///< sum of durations; concurrent kernels count twice
+};
+
+struct CollectiveUse {
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  std::uint64_t count = 0;
+  Duration total{};
+  std::uint64_t bytes = 0;          ///< of those whose size is recorded
+  std::uint64_t without_bytes = 0;  ///< those whose size is not
+};
+
+struct CopyUse {
+  CopyDirection direction = CopyDirection::kNone;
+  std::uint64_t count = 0;
+  Duration total{};
+  std::uint64_t bytes = 0;
+  std::uint64_t without_bytes = 0;
+};
+
+struct MemoryUse {
+  std::uint64_t samples = 0;
+  std::uint64_t allocated_high_water_bytes = 0;
+  std::uint64_t reserved_high_water_bytes = 0;
+};
+
+/// Sums over the whole window, most time first; ties by name or enumerator.
+struct OperationUse {
+  std::uint64_t operations = 0;
+  Duration total{};                ///< of all operations' durations
+  std::vector<KernelUse> kernels;  ///< kernels and collectives, the first `top_kernels`
+  std::uint64_t kernel_names = 0;  ///< before `top_kernels` cut the list
+  std::vector<CollectiveUse> collectives;
+  std::vector<CopyUse> copies;
+  std::uint64_t memsets = 0;
+  std::uint64_t memset_bytes = 0;
+};
+
+struct RankInspection {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  DeviceInfo device;
+  Provenance provenance;
+  Interval window;          ///< first start to last end of device operations
+  WindowUse whole;
+  /// From the second iteration's start to the end of the last marker or of the last operation,
+  /// whichever is earlier; nothing with fewer than two marked iterations.
+  std::optional<Interval> steady_window;
+  std::optional<WindowUse> steady;
+  Iterations iterations;
+  OperationUse operations;
+  MemoryUse memory;
+  CounterSet counters;      ///< the trace's own and those of the inspection
+
+  /// The steady window where there is one: warm-up is not what a filler will meet.
+  [[nodiscard]] const WindowUse& representative() const { return steady ? *steady : whole; }
+};
+
+struct JobInspection {
+  std::vector<RankInspection> ranks;
+  WindowUse whole;            ///< sum over ranks
+  WindowUse representative;   ///< sum over ranks of what each has as representative
+  std::size_t steady_ranks = 0;  ///< ranks whose representative is a steady window
+  OperationUse operations;    ///< merged by name over ranks
+  CounterSet counters;
+  InspectOptions options;
+};
+
+[[nodiscard]] RankInspection inspect_rank(const RankTrace& rank,
+                                          const InspectOptions& options = {});
+[[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,89 @@
+// Linear merges over sorted, disjoint spans.
+#include "traces/inspect/intervals.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace bubblesim::traces {
+namespace {
+
+bool starts_earlier(const Interval& a, const Interval& b) { return a.begin < b.begin; }
+
+}  // namespace
+
+Intervals unite(std::vector<Interval> spans) {
+  if (!std::is_sorted(spans.begin(), spans.end(), starts_earlier)) {
+    std::sort(spans.begin(), spans.end(), starts_earlier);
+  }
+  std::size_t kept = 0;
+  for (const Interval& span : spans) {
+    if (kept > 0 && span.begin <= spans[kept - 1].end) {
+      spans[kept - 1].end = std::max(spans[kept - 1].end, span.end);
+    } else {
+      spans[kept++] = span;
+    }
+  }
+  spans.resize(kept);
+  return spans;
+}
+
+Intervals intersect(const Intervals& a, const Intervals& b) {
+  Intervals both;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    const Interval common{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
+    if (common.begin < common.end) both.push_back(common);
+    if (a[i].end < b[j].end) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return both;
+}
+
+Intervals gaps_within(const Intervals& busy, Interval window) {
+  Intervals gaps;
+  TraceTime free_from = window.begin;
+  for (const Interval& span : busy) {
+    if (span.end < window.begin) continue;
+    if (span.begin >= window.end) break;
+    if (span.begin > free_from) gaps.push_back({free_from, span.begin});
+    free_from = std::max(free_from, span.end);
+  }
+  if (free_from < window.end) gaps.push_back({free_from, window.end});
+  return gaps;
+}
+
+Intervals subtract(const Intervals& from, const Intervals& taken) {
+  Intervals left;
+  std::size_t first = 0;
+  for (const Interval& span : from) {
+    while (first < taken.size() && taken[first].end <= span.begin) ++first;
+    TraceTime free_from = span.begin;
+    for (std::size_t i = first; i < taken.size() && taken[i].begin < span.end; ++i) {
+      if (taken[i].begin > free_from) left.push_back({free_from, taken[i].begin});
+      free_from = std::max(free_from, taken[i].end);
+    }
+    if (free_from < span.end) left.push_back({free_from, span.end});
+  }
+  return left;
+}
+
+Duration total_length(const Intervals& spans) {
+  Duration total{};
+  for (const Interval& span : spans) total += span.length();
+  return total;
+}
+
+Intervals clip(const Intervals& spans, Interval window) {
+  Intervals inside;
+  for (const Interval& span : spans) {
+    if (span.end < window.begin || span.begin > window.end) continue;
+    inside.push_back({std::max(span.begin, window.begin), std::min(span.end, window.end)});
+  }
+  return inside;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,44 @@
+// Half-open spans of recorded time and the set operations that bubble analysis needs.
+//
+// An `Intervals` is sorted by begin and disjoint; `unite` makes one from any list of spans. All
+// operations are linear in the lengths of their inputs (unite: n log n when unsorted).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::traces {
+
+/// [begin, end), begin <= end.
+struct Interval {
+  TraceTime begin{};
+  TraceTime end{};
+
+  [[nodiscard]] Duration length() const { return end - begin; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+/// Sorted and disjoint. An empty span stays in the list: an operation of zero recorded length
+/// still divides the gap around it.
+using Intervals = std::vector<Interval>;
+
+/// The union of `spans`, in any order; spans that touch become one.
+[[nodiscard]] Intervals unite(std::vector<Interval> spans);
+
+/// What both hold; empty spans are dropped.
+[[nodiscard]] Intervals intersect(const Intervals& a, const Intervals& b);
+
+/// What `window` holds and `busy` does not; empty spans are dropped.
+[[nodiscard]] Intervals gaps_within(const Intervals& busy, Interval window);
+
+/// What `from` holds and `taken` does not; empty spans are dropped.
+[[nodiscard]] Intervals subtract(const Intervals& from, const Intervals& taken);
+
+[[nodiscard]] Duration total_length(const Intervals& spans);
+
+/// The part of `spans` within `window`; its empty spans are kept.
+[[nodiscard]] Intervals clip(const Intervals& spans, Interval window);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,18 @@
+// Device use over one window; a part of inspect_rank. Terms in bubbles.hpp and inspection.hpp.
+#pragma once
+
+#include <vector>
+
+#include "traces/inspect/bubbles.hpp"
+#include "traces/inspect/inspection.hpp"
+
+namespace bubblesim::traces {
+
+/// `segments` are the rank's over its whole window; `window` lies within it.
+[[nodiscard]] WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
+                                   const std::vector<BubbleSegment>& segments, Interval window);
+
+/// Kernels whose launch shape is recorded; those with the default shape are not.
+[[nodiscard]] bool has_shape(const RankTrace& rank, const DeviceOp& op);
+
+}  // namespace bubblesim::traces
