@@ -1,0 +1,37 @@
+#include "sim/network/rendezvous.hpp"
+
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::network {
+
+Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
+  meetings_.reserve(participants.size());
+  for (const std::uint32_t needed : participants) {
+    BUBBLESIM_CHECK(needed >= 1, "a collective has at least one participant");
+    meetings_.push_back({needed, {}});
+    meetings_.back().waiters.reserve(needed);
+  }
+}
+
+void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
+                        SimTime now) {
+  Meeting& meeting = meetings_[collective];
+  meeting.waiters.push_back({&participant, cookie});
+  if (meeting.waiters.size() < meeting.needed) return;
+  // A participant that is told may arrive elsewhere at once: hand over a list of our own.
+  std::vector<Waiter> released = std::move(released_);
+  released.assign(meeting.waiters.begin(), meeting.waiters.end());
+  meeting.waiters.clear();
+  for (const Waiter& waiter : released) waiter.participant->on_all_arrived(waiter.cookie, now);
+  released_ = std::move(released);
+}
+
+std::uint64_t Rendezvous::waiting() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(meetings_.begin(), meetings_.end(),
+                    [](const Meeting& meeting) { return !meeting.waiters.empty(); }));
+}
+
+}  // namespace bubblesim::network

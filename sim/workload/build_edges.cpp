@@ -1,0 +1,109 @@
+// Cross-stream dependencies: recorded ones, and those that event calls without stream imply.
+//
+// Most profilers write cudaStreamWaitEvent without saying which stream waits for which event.
+// The rule used (sim/workload/README.md): the wait belongs to the next launch on the same host
+// thread; it waits for the last operation launched before the wait on another stream. Where
+// several streams qualify, the operation that ended last before the waiter's start is taken.
+// A pair that contradicts the recorded times is dropped.
+#include <algorithm>
+#include <unordered_map>
+
+#include "sim/workload/build_counters.hpp"
+#include "sim/workload/program_draft.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+using traces::HostCallKind;
+
+void add_edge(DraftOp& op, std::uint32_t before) {
+  for (const DraftEdge& edge : op.edges) {
+    if (edge.before == before) return;
+  }
+  if (op.edges.size() < 200) op.edges.push_back({before, {}});
+}
+
+void add_recorded(Draft& draft) {
+  if (draft.trace->edges.empty()) return;
+  const traces::DeviceOp* first = draft.trace->device_ops.data();
+  std::unordered_map<std::uint32_t, std::uint32_t> index;  // recorded op -> draft op
+  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
+    index[static_cast<std::uint32_t>(draft.ops[i].recorded - first)] = i;
+  }
+  for (const traces::Edge& edge : draft.trace->edges) {
+    const auto before = index.find(edge.before.value);
+    const auto after = index.find(edge.after.value);
+    if (before == index.end() || after == index.end()) continue;
+    if (draft.ops[before->second].end > draft.ops[after->second].start) continue;
+    add_edge(draft.ops[after->second], before->second);
+  }
+}
+
+// The first launch on `thread` that starts at or after `at`.
+const DraftCall* next_launch(const Draft& draft, std::uint32_t thread, TraceTime at) {
+  const auto& calls = draft.thread_calls[thread];
+  auto place = std::lower_bound(calls.begin(), calls.end(), at, [&](std::uint32_t i, TraceTime t) {
+    return draft.calls[i].start < t;
+  });
+  while (place != calls.end() && draft.calls[*place].op_count == 0) ++place;
+  return place == calls.end() ? nullptr : &draft.calls[*place];
+}
+
+// Per stream, the last operation launched so far, as the calls are walked in time order.
+class LastLaunched {
+ public:
+  explicit LastLaunched(const Draft& draft)
+      : draft_(draft), last_(draft.trace->streams.size(), kNoIndex) {}
+
+  void advance_to(TraceTime at) {
+    for (; next_ < draft_.calls.size() && draft_.calls[next_].start < at; ++next_) {
+      const DraftCall& call = draft_.calls[next_];
+      for (std::uint32_t i = 0; i < call.op_count; ++i) {
+        last_[draft_.ops[call.first_op + i].recorded->stream.index()] = call.first_op + i;
+      }
+    }
+  }
+
+  /// The latest-ending operation on another stream that ended before `op` started.
+  [[nodiscard]] std::uint32_t best_for(const DraftOp& op) const {
+    std::uint32_t best = kNoIndex;
+    for (std::size_t stream = 0; stream < last_.size(); ++stream) {
+      if (stream == op.recorded->stream.index() || last_[stream] == kNoIndex) continue;
+      const DraftOp& candidate = draft_.ops[last_[stream]];
+      if (candidate.end > op.start) continue;
+      if (best == kNoIndex || candidate.end > draft_.ops[best].end) best = last_[stream];
+    }
+    return best;
+  }
+
+ private:
+  const Draft& draft_;
+  std::vector<std::uint32_t> last_;
+  std::size_t next_ = 0;
+};
+
+void add_inferred(Draft& draft) {
+  LastLaunched last(draft);
+  for (const traces::HostCall& wait : draft.trace->host_calls) {
+    if (wait.kind != HostCallKind::kStreamWaitEvent) continue;
+    if (wait.start < draft.begin || wait.start >= draft.end) continue;
+    last.advance_to(wait.start);
+    const DraftCall* launch = next_launch(draft, wait.thread.value, wait.start);
+    if (launch == nullptr) continue;
+    DraftOp& op = draft.ops[launch->first_op];
+    const std::uint32_t before = last.best_for(op);
+    if (before == kNoIndex) continue;
+    const std::size_t edges = op.edges.size();
+    add_edge(op, before);
+    if (op.edges.size() > edges) draft.counters.add(kInferredEdges);
+  }
+}
+
+}  // namespace
+
+void find_edges(Draft& draft) {
+  add_recorded(draft);
+  add_inferred(draft);
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,212 @@
+// Writes a finished draft as a program.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/workload/build_counters.hpp"
+#include "sim/workload/kernel_class.hpp"
+#include "sim/workload/program_draft.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr Duration kLongestSpan{UINT32_MAX};
+constexpr std::uint32_t kMostOpsInStep = UINT16_MAX;
+
+class Emitter {
+ public:
+  Emitter(const Draft& draft, const hardware::GpuSpec& spec) : draft_(draft), spec_(spec) {
+    places_.resize(draft.calls.size());
+  }
+
+  Program run() {
+    program_.rank = draft_.trace->rank;
+    program_.counters = draft_.counters;
+    program_.names = draft_.trace->names;
+    program_.stream_count = static_cast<std::uint16_t>(draft_.trace->streams.size());
+    program_.marked_thread = draft_.marked_thread;
+    program_.iterations = static_cast<std::uint32_t>(draft_.iteration_starts.size());
+    for (const DraftOp& op : draft_.ops) emit_op(op);
+    for (std::uint32_t i = 0; i < draft_.thread_calls.size(); ++i) emit_thread(i);
+    resolve_hand_overs();
+    assign_result_slots();
+    set_recorded_times();
+    return std::move(program_);
+  }
+
+ private:
+  struct Place {
+    std::uint32_t thread = 0;
+    std::uint32_t step = 0;  // the call's last step
+  };
+
+  ShortSpan span(Duration value) {
+    if (value > kLongestSpan) program_.counters.add(kClampedSpans);
+    return short_span(value);
+  }
+
+  void emit_op(const DraftOp& draft_op) {
+    const traces::DeviceOp& recorded = *draft_op.recorded;
+    Op op;
+    op.duration = draft_op.end - draft_op.start;
+    op.launch_lag = span(draft_op.launch_lag);
+    op.gap = span(draft_op.gap);
+    op.name = recorded.name;
+    op.stream = static_cast<std::uint16_t>(recorded.stream.value);
+    op.kind = work_kind(recorded.kind);
+    if (op.kind == gpu::WorkKind::kKernel || op.kind == gpu::WorkKind::kCollective) {
+      op.profile = profile_of(recorded);
+    }
+    op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
+    op.edge_count = static_cast<std::uint8_t>(draft_op.edges.size());
+    for (const DraftEdge& edge : draft_op.edges) {
+      program_.edges.push_back({edge.before, span(edge.lag)});
+    }
+    program_.ops.push_back(op);
+  }
+
+  static gpu::WorkKind work_kind(traces::DeviceOpKind kind) {
+    switch (kind) {
+      case traces::DeviceOpKind::kKernel: return gpu::WorkKind::kKernel;
+      case traces::DeviceOpKind::kCollective: return gpu::WorkKind::kCollective;
+      case traces::DeviceOpKind::kCopy: return gpu::WorkKind::kCopy;
+      case traces::DeviceOpKind::kMemset: return gpu::WorkKind::kMemset;
+    }
+    return gpu::WorkKind::kKernel;
+  }
+
+  std::uint32_t profile_of(const traces::DeviceOp& op) {
+    const gpu::KernelClass kernel_class = classify_kernel(draft_.trace->names[op.name]);
+    const auto [place, fresh] = profiles_.try_emplace(
+        {op.shape, kernel_class}, static_cast<std::uint32_t>(program_.profiles.size()));
+    if (fresh) {
+      const traces::LaunchShape& shape = draft_.trace->shapes[op.shape];
+      const gpu::LaunchNeeds needs{std::max<std::uint64_t>(1, shape.blocks()),
+                                   static_cast<std::uint32_t>(shape.threads_per_block()),
+                                   shape.registers_per_thread, shape.shared_memory_bytes};
+      program_.profiles.push_back(gpu::profile_kernel(needs, kernel_class, spec_));
+    }
+    return place->second;
+  }
+
+  void emit_thread(std::uint32_t index) {
+    ThreadProgram thread;
+    thread.name = index < draft_.trace->threads.size() ? draft_.trace->threads[index].name
+                                                       : "launched outside the trace";
+    TraceTime previous = draft_.begin;
+    const auto& calls = draft_.thread_calls[index];
+    for (const std::uint32_t call : calls) {
+      emit_call(thread, index, call, previous);
+      previous = std::max(previous, draft_.calls[call].end);
+    }
+    // A thread that nobody hands over to waits for the pass's end before it begins again.
+    const bool free = !calls.empty() && draft_.calls[calls.front()].after == kNoIndex;
+    if (free && index != draft_.marked_thread && draft_.marked) {
+      emit_pause(thread, draft_.iterations_end - previous, Duration{});
+    }
+    program_.threads.push_back(std::move(thread));
+  }
+
+  void emit_pause(ThreadProgram& thread, Duration length, Duration keep) {
+    while (length > keep) {
+      const Duration part = std::min(length - keep, kLongestSpan);
+      Step pause;
+      pause.think = short_span(part);
+      thread.steps.push_back(pause);
+      length -= part;
+    }
+  }
+
+  void emit_call(ThreadProgram& thread, std::uint32_t index, std::uint32_t number,
+                 TraceTime previous) {
+    const DraftCall& call = draft_.calls[number];
+    const TraceTime base =
+        call.after == kNoIndex ? previous : std::max(previous, draft_.calls[call.after].end);
+    Duration think = std::max(Duration{}, call.start - base);
+    if (call.after == kNoIndex && think > kLongestSpan) {
+      emit_pause(thread, think, kLongestSpan);
+      think = kLongestSpan;
+    }
+    Step step;
+    step.think = span(think);
+    step.cost = span(call.cost);
+    step.kind = call.kind;
+    step.target = call.target;
+    if (call.waits || call.after != kNoIndex) {
+      step.detail = static_cast<std::uint32_t>(program_.details.size());
+      program_.details.push_back({span(call.return_lag), kNoIndex, 0});
+      if (call.after != kNoIndex) hand_overs_.push_back({step.detail, call.after});
+    }
+    emit_parts(thread, step, call.op_count);
+    places_[number] = {index, static_cast<std::uint32_t>(thread.steps.size() - 1)};
+  }
+
+  // A launch of more operations than a step can count becomes several steps.
+  void emit_parts(ThreadProgram& thread, Step step, std::uint32_t count) {
+    while (count > kMostOpsInStep) {
+      Step part = step;
+      part.kind = StepKind::kLaunch;
+      part.cost = {};
+      part.count = kMostOpsInStep;
+      thread.steps.push_back(part);
+      step.target += kMostOpsInStep;
+      step.think = {};
+      step.detail = kNoIndex;
+      count -= kMostOpsInStep;
+    }
+    step.count = static_cast<std::uint16_t>(count);
+    thread.steps.push_back(step);
+  }
+
+  void resolve_hand_overs() {
+    for (const auto& [detail, call] : hand_overs_) {
+      program_.details[detail].after_thread = places_[call].thread;
+      program_.details[detail].after_step = places_[call].step;
+    }
+  }
+
+  void assign_result_slots() {
+    const auto need = [&](std::uint32_t op) {
+      if (program_.ops[op].result_slot == kNoIndex) {
+        program_.ops[op].result_slot = program_.result_slots++;
+      }
+    };
+    for (const OpEdge& edge : program_.edges) need(edge.before);
+    for (const ThreadProgram& thread : program_.threads) {
+      for (const Step& step : thread.steps) {
+        if (step.kind == StepKind::kWaitOp) need(step.target);
+      }
+    }
+  }
+
+  void set_recorded_times() {
+    TraceTime end = draft_.begin;
+    for (const DraftOp& op : draft_.ops) end = std::max(end, op.end);
+    for (const DraftCall& call : draft_.calls) end = std::max(end, call.end);
+    program_.recorded_span = end - draft_.begin;
+    const auto& starts = draft_.iteration_starts;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const TraceTime next = i + 1 < starts.size() ? starts[i + 1] : draft_.iterations_end;
+      program_.recorded_iterations.push_back(next - starts[i]);
+    }
+  }
+
+  const Draft& draft_;
+  const hardware::GpuSpec& spec_;
+  Program program_;
+  std::map<std::pair<ShapeId, gpu::KernelClass>, std::uint32_t> profiles_;
+  std::vector<Place> places_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;
+};
+
+}  // namespace
+
+ShortSpan short_span(Duration span) {
+  return {static_cast<std::uint32_t>(std::clamp(span, Duration{}, kLongestSpan).count())};
+}
+
+Program emit(const Draft& draft, const hardware::GpuSpec& spec) {
+  return Emitter(draft, spec).run();
+}
+
+}  // namespace bubblesim::workload

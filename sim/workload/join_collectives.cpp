@@ -1,0 +1,164 @@
+#include "sim/workload/join_collectives.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "sim/workload/build_counters.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+using traces::CollectiveKind;
+
+// A rank that ended this long before the last one started cannot have waited for it.
+constexpr Duration kNotWaitingMargin = std::chrono::microseconds(50);
+
+struct Part {
+  std::size_t rank = 0;    // into drafts
+  std::uint32_t op = 0;    // into Draft::ops
+};
+
+// What parts of one collective have in common. Point-to-point operations carry their two ends,
+// and a send meets a receive.
+struct Key {
+  std::string group;
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint64_t sequence = 0;
+  auto operator<=>(const Key&) const = default;
+};
+
+bool is_point_to_point(const traces::Collective& collective) {
+  return (collective.kind == CollectiveKind::kSend || collective.kind == CollectiveKind::kRecv) &&
+         !collective.peers.empty();
+}
+
+Key base_key(const traces::RankTrace& trace, const traces::Collective& collective) {
+  Key key;
+  key.group = trace.names.size() == 0 ? std::string() : trace.names[collective.group];
+  key.kind = collective.kind;
+  if (!is_point_to_point(collective)) return key;
+  std::uint32_t peer = collective.peers.front();
+  for (const std::uint32_t rank : collective.peers) {
+    if (rank != trace.rank) peer = rank;
+  }
+  const bool sends = collective.kind == CollectiveKind::kSend;
+  key.kind = CollectiveKind::kSend;
+  key.from = sends ? trace.rank : peer;
+  key.to = sends ? peer : trace.rank;
+  return key;
+}
+
+using Meetings = std::map<Key, std::vector<Part>>;
+
+void collect_parts(const Draft& draft, std::size_t rank, Meetings& meetings) {
+  std::map<Key, std::uint64_t> order;
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
+    if (draft.ops[i].recorded->collective != traces::kNone) parts.push_back(i);
+  }
+  std::stable_sort(parts.begin(), parts.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return draft.ops[a].recorded->start < draft.ops[b].recorded->start;
+  });
+  for (const std::uint32_t op : parts) {
+    const traces::Collective& collective =
+        draft.trace->collectives[draft.ops[op].recorded->collective];
+    Key key = base_key(*draft.trace, collective);
+    key.sequence = collective.sequence_recorded ? collective.sequence : order[key]++;
+    meetings[key].push_back({rank, op});
+  }
+}
+
+class Joiner {
+ public:
+  Joiner(const std::vector<Draft>& drafts, JobProgram& program)
+      : drafts_(drafts), program_(program) {}
+
+  void join(const Key& key, std::vector<Part> parts) {
+    drop_repeats(parts);
+    drop_not_waiting(parts);
+    if (parts.size() < 2) {
+      for (const Part& part : parts) program_.ranks[part.rank].counters.add(kNotJoined);
+      return;
+    }
+    JoinedCollective joined;
+    joined.participants = static_cast<std::uint32_t>(parts.size());
+    joined.point_to_point = key.kind == CollectiveKind::kSend;
+    const auto index = static_cast<std::uint32_t>(program_.collectives.size());
+    const TraceTime arrival = last_start(parts);
+    for (const Part& part : parts) {
+      const traces::Collective& recorded = collective(part);
+      joined.bytes = std::max(joined.bytes, recorded.bytes);
+      if (recorded.group_size > parts.size() && !joined.point_to_point) {
+        program_.ranks[part.rank].counters.add(kMissingPeers);
+      }
+      Op& op = program_.ranks[part.rank].ops[part.op];
+      op.collective = index;
+      op.duration = std::max(Duration{}, draft_op(part).end - arrival);
+    }
+    program_.collectives.push_back(joined);
+  }
+
+ private:
+  [[nodiscard]] const DraftOp& draft_op(const Part& part) const {
+    return drafts_[part.rank].ops[part.op];
+  }
+  [[nodiscard]] const traces::Collective& collective(const Part& part) const {
+    return drafts_[part.rank].trace->collectives[draft_op(part).recorded->collective];
+  }
+
+  [[nodiscard]] TraceTime last_start(const std::vector<Part>& parts) const {
+    TraceTime last = TraceTime::min();
+    for (const Part& part : parts) last = std::max(last, draft_op(part).start);
+    return last;
+  }
+
+  // A key that appears twice on a rank joins its first use only.
+  void drop_repeats(std::vector<Part>& parts) {
+    std::vector<Part> kept;
+    for (const Part& part : parts) {
+      const bool repeated = std::any_of(kept.begin(), kept.end(), [&](const Part& other) {
+        return other.rank == part.rank;
+      });
+      if (repeated) {
+        program_.ranks[part.rank].counters.add(kNotJoined);
+      } else {
+        kept.push_back(part);
+      }
+    }
+    parts = std::move(kept);
+  }
+
+  void drop_not_waiting(std::vector<Part>& parts) {
+    for (bool dropped = true; dropped && parts.size() >= 2;) {
+      dropped = false;
+      const TraceTime arrival = last_start(parts);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (draft_op(parts[i]).end + kNotWaitingMargin >= arrival) continue;
+        program_.ranks[parts[i].rank].counters.add(kNotWaiting);
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+        dropped = true;
+        break;
+      }
+    }
+  }
+
+  const std::vector<Draft>& drafts_;
+  JobProgram& program_;
+};
+
+}  // namespace
+
+void join_collectives(const std::vector<Draft>& drafts, JobProgram& program) {
+  Meetings meetings;
+  for (std::size_t rank = 0; rank < drafts.size(); ++rank) {
+    collect_parts(drafts[rank], rank, meetings);
+  }
+  Joiner joiner(drafts, program);
+  for (auto& [key, parts] : meetings) joiner.join(key, std::move(parts));
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,124 @@
+// A program: what one rank would do again under other conditions.
+//
+// Host threads are lists of steps with think time between them; streams run device operations in
+// launch order; edges, waits and collectives say what truly depends on what. There are no start
+// times: every delay is relative to the thing that was waited for. A program is immutable and may
+// be run by many runs at once; a run keeps its own state (program_run.hpp).
+//
+// Size: sizeof(Op) + sizeof(Step) <= 64 bytes a launched kernel; a run adds only what is pending.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/gpu/kernel_profile.hpp"
+#include "traces/intern.hpp"
+
+namespace bubblesim::workload {
+
+/// No index.
+inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
+
+/// A span up to 4.29 s in 4 bytes. Builders split or clamp (and count) what is longer.
+struct ShortSpan {
+  std::uint32_t nanoseconds = 0;
+  [[nodiscard]] constexpr Duration duration() const { return Duration{nanoseconds}; }
+};
+[[nodiscard]] ShortSpan short_span(Duration span);  ///< clamps to [0, 4.29 s]
+
+/// A device operation.
+struct Op {
+  Duration duration{};       ///< alone on the GPU; a joined collective: from the last rank's
+                             ///< arrival to this rank's end
+  ShortSpan launch_lag;      ///< earliest start after the launching call's start
+  ShortSpan gap;             ///< earliest start after the end of the stream's previous operation
+  std::uint32_t profile = kNoIndex;     ///< into Program::profiles; copies and memsets: none
+  NameId name{};
+  std::uint32_t first_edge = 0;         ///< into Program::edges
+  std::uint32_t collective = kNoIndex;  ///< into JobProgram::collectives; not joined: none
+  std::uint32_t result_slot = kNoIndex; ///< where a run keeps its end, if anything waits for it
+  std::uint16_t stream = 0;
+  std::uint8_t edge_count = 0;
+  gpu::WorkKind kind = gpu::WorkKind::kKernel;
+};
+
+/// An operation may start `lag` after `before` (of the same pass) has ended.
+struct OpEdge {
+  std::uint32_t before = 0;
+  ShortSpan lag;
+};
+
+enum class StepKind : std::uint8_t {
+  kPause,        ///< thinks, then does nothing
+  kLaunch,       ///< launches `count` operations from `target` on
+  kLaunchAndWait,///< launches, and returns when the last of them has ended
+  kWaitStream,   ///< returns when everything launched on stream `target` has ended
+  kWaitDevice,   ///< returns when everything launched by the rank has ended
+  kWaitOp,       ///< returns when operation `target` of this pass has ended
+  kIteration,    ///< an iteration begins here; `target` is its number within the pass
+  kEnd,          ///< the last step of the marked thread: the pass's last iteration ends here
+};
+
+/// Something that a host thread does.
+struct Step {
+  ShortSpan think;   ///< before the step, after the previous one or after what it waits for
+  ShortSpan cost;    ///< of the call itself, without waiting
+  std::uint32_t target = 0;
+  std::uint32_t detail = kNoIndex;  ///< into Program::details
+  std::uint16_t count = 0;          ///< kLaunch, kLaunchAndWait: operations launched
+  StepKind kind = StepKind::kPause;
+};
+
+/// What few steps have: a wait's return, or a hand-over from another thread.
+struct StepDetail {
+  ShortSpan return_lag;                   ///< from what was waited for to the call's return
+  std::uint32_t after_thread = kNoIndex;  ///< think starts when this thread has done...
+  std::uint32_t after_step = 0;           ///< ...this step in this pass
+};
+
+struct ThreadProgram {
+  std::string name;
+  std::vector<Step> steps;
+};
+
+static_assert(sizeof(Op) + sizeof(Step) <= 64);
+
+/// One rank's program. Its iterations are numbered from 0 within a pass.
+struct Program {
+  std::uint32_t rank = 0;
+  std::vector<ThreadProgram> threads;
+  std::vector<Op> ops;                ///< in launch order of the recorded pass
+  std::vector<OpEdge> edges;
+  std::vector<StepDetail> details;
+  std::vector<gpu::KernelProfile> profiles;
+  std::uint32_t result_slots = 0;     ///< operations that something waits for
+  std::uint16_t stream_count = 0;
+  std::uint32_t iterations = 1;       ///< a pass; at least 1
+  std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
+  Duration recorded_span{};           ///< of the pass, as recorded
+  std::vector<Duration> recorded_iterations;  ///< as recorded, one an iteration
+  traces::StringTable names;
+  CounterSet counters;
+};
+
+/// A collective that was found on every rank that takes part in it.
+struct JoinedCollective {
+  std::uint32_t participants = 0;  ///< ranks; >= 2
+  bool point_to_point = false;     ///< a send and its receive
+  std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
+};
+
+/// The programs of a job's ranks, which meet in collectives.
+struct JobProgram {
+  std::vector<Program> ranks;
+  std::vector<JoinedCollective> collectives;
+  CounterSet counters;
+};
+
+}  // namespace bubblesim::workload

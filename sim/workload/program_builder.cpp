@@ -1,0 +1,45 @@
+#include "sim/workload/program_builder.hpp"
+
+#include "sim/workload/join_collectives.hpp"
+#include "sim/workload/program_draft.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+Result<Draft> build_draft(const traces::RankTrace& trace, const BuildOptions& options) {
+  Draft draft = collect(trace, options);
+  if (draft.ops.empty()) {
+    return fail(trace.provenance.source, {},
+                "found no device operation in the window, expected at least one");
+  }
+  trim_overlaps(draft);
+  find_edges(draft);
+  assign_lags(draft);
+  find_waits(draft);
+  find_hand_overs(draft);
+  return draft;
+}
+
+}  // namespace
+
+Result<Program> build_program(const traces::RankTrace& trace, const hardware::GpuSpec& spec,
+                              const BuildOptions& options) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft, build_draft(trace, options));
+  return emit(draft, spec);
+}
+
+Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware::GpuSpec& spec,
+                                     const BuildOptions& options) {
+  std::vector<Draft> drafts;
+  for (const traces::RankTrace& trace : job.ranks) {
+    BUBBLESIM_ASSIGN_OR_RETURN(Draft draft, build_draft(trace, options));
+    drafts.push_back(std::move(draft));
+  }
+  JobProgram program;
+  for (const Draft& draft : drafts) program.ranks.push_back(emit(draft, spec));
+  join_collectives(drafts, program);
+  for (const Program& rank : program.ranks) program.counters.merge(rank.counters);
+  return program;
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,41 @@
+// From a recorded trace to a program: finds what each call and operation truly waited for.
+//
+// What the trace states is used as it stands (launches, stream order, recorded event edges);
+// what it leaves out is inferred from the calls and counted (sim/workload/README.md lists each
+// rule with its counter). Every delay that no dependency explains is kept as a lag on the
+// dependency that was satisfied last, so an unperturbed replay meets the recorded times.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/workload/program.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::workload {
+
+/// Which part of a trace becomes the program.
+enum class Window : std::uint8_t {
+  kWhole,       ///< everything, once: to compare a replay with the recording
+  kIterations,  ///< what the marked iterations launched, to be repeated; none marked: everything
+  kMedianIteration,  ///< the marked iteration of median length; none marked: everything
+};
+
+struct BuildOptions {
+  Window window = Window::kIterations;
+};
+
+/// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).
+/// The program of one rank; its collectives are not joined with other ranks'.
+/// Fault: no device operation in the window.
+[[nodiscard]] Result<Program> build_program(const traces::RankTrace& trace,
+                                            const hardware::GpuSpec& spec,
+                                            const BuildOptions& options);
+
+/// The programs of all ranks of an aligned job, joined in their collectives.
+[[nodiscard]] Result<JobProgram> build_job_program(const traces::JobTrace& job,
+                                                   const hardware::GpuSpec& spec,
+                                                   const BuildOptions& options);
+
+}  // namespace bubblesim::workload

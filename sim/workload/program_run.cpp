@@ -1,0 +1,215 @@
+#include "sim/workload/program_run.hpp"
+
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+#include "sim/workload/program_run_parts.hpp"
+
+namespace bubblesim::workload {
+
+ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& program,
+                       const RunSetup& setup)
+    : engine_(engine), gpu_(gpu), program_(program), setup_(setup),
+      client_(gpu.add_client(setup.client, *this)),
+      random_(setup.perturbation.seed, "jitter of " + setup.client.name),
+      results_(program.result_slots) {
+  for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
+    threads_.push_back(std::make_unique<Thread>(*this, program.threads[i], i));
+    threads_.back()->entity = engine.add_entity(*threads_.back(), engine::Phase::kHost);
+  }
+  for (std::uint32_t i = 0; i < program.stream_count; ++i) {
+    streams_.push_back(std::make_unique<Stream>(*this, i));
+    streams_.back()->entity = engine.add_entity(*streams_.back(), engine::Phase::kDispatch);
+  }
+}
+
+ProgramRun::~ProgramRun() = default;
+
+void ProgramRun::start_pass(SimTime at, double factor) {
+  BUBBLESIM_CHECK(running_threads_ == 0, "a pass is still running");
+  pass_factor_ = factor;
+  for (const auto& thread : threads_) {
+    if (!thread->program.steps.empty()) ++running_threads_;
+  }
+  for (const auto& thread : threads_) {
+    if (thread->program.steps.empty()) continue;
+    thread->last_end = at;
+    begin_step(*thread);
+  }
+}
+
+// Plans the thread's next call: its think time after the last step or after the hand-over.
+void ProgramRun::begin_step(Thread& thread) {
+  const Step& step = thread.step();
+  SimTime base = thread.last_end;
+  if (step.detail != kNoIndex) {
+    const StepDetail& detail = program_.details[step.detail];
+    if (detail.after_thread != kNoIndex) {
+      const Thread& other = *threads_[detail.after_thread];
+      const std::uint64_t needed =
+          thread.pass * other.program.steps.size() + detail.after_step + 1;
+      if (other.steps_done < needed) {
+        thread.state = Thread::State::kAwaiting;
+        return;
+      }
+      if (other.steps_done == needed) base = std::max(base, other.last_end);
+    }
+  }
+  thread.state = Thread::State::kThinking;
+  engine_.schedule(thread.entity, std::max(base + step.think.duration(), engine_.now()));
+}
+
+// The call starts: does what the step says.
+void ProgramRun::call(Thread& thread, SimTime now) {
+  const Step& step = thread.step();
+  thread.call_end = now + step.cost.duration();
+  switch (step.kind) {
+    case StepKind::kPause:
+      end_step(thread, thread.call_end);
+      return;
+    case StepKind::kIteration:
+    case StepKind::kEnd:
+      begin_iteration(step, thread, now);
+      end_step(thread, thread.call_end);
+      return;
+    case StepKind::kLaunch:
+    case StepKind::kLaunchAndWait: {
+      const LaunchCall launch_call{this, thread.index, step.target, step.count};
+      if (setup_.gate != nullptr && !setup_.gate->may_launch(launch_call, now)) {
+        thread.state = Thread::State::kHeld;
+        return;
+      }
+      if (launch(thread, step, now)) wait(thread, step, now);
+      return;
+    }
+    case StepKind::kWaitStream:
+    case StepKind::kWaitDevice:
+    case StepKind::kWaitOp:
+      wait(thread, step, now);
+      return;
+  }
+}
+
+void ProgramRun::resume(std::uint32_t thread_index, SimTime now) {
+  Thread& thread = *threads_[thread_index];
+  BUBBLESIM_CHECK(thread.state == Thread::State::kHeld, "resumed a thread that is not held");
+  const Step& step = thread.step();
+  thread.call_end = now + step.cost.duration();
+  if (launch(thread, step, now)) wait(thread, step, now);
+}
+
+// Puts the step's operations on their streams; false if a stream's queue has no room yet.
+bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
+  Stream& first = *streams_[program_.ops[step.target].stream];
+  if (first.pending.size() >= kLaunchQueueDepth) {
+    wait_for_queue(thread, first, now);
+    return false;
+  }
+  for (std::uint32_t i = 0; i < step.count; ++i) {
+    const std::uint32_t index = step.target + i;
+    const Op& op = program_.ops[index];
+    Stream& stream = *streams_[op.stream];
+    stream.pending.push({index, thread.pass, now + op.launch_lag.duration()});
+    ++stream.launched;
+    ++outstanding_;
+    if (stream.state == Stream::State::kIdle) advance(stream, now);
+  }
+  return true;
+}
+
+void ProgramRun::wait_for_queue(Thread& thread, Stream& stream, SimTime) {
+  thread.state = Thread::State::kWaiting;
+  thread.relaunch = true;
+  thread.wait_slot = kNoIndex;
+  thread.wait_stream = stream.index;
+  thread.wait_count = stream.ended + 1;
+  ++waiting_threads_;
+}
+
+// Ends the step at once if there is nothing to wait for, else blocks the thread.
+void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
+  thread.wait_slot = kNoIndex;
+  thread.wait_stream = kNoIndex;
+  switch (step.kind) {
+    case StepKind::kWaitStream:
+      thread.wait_stream = step.target;
+      thread.wait_count = streams_[step.target]->launched;
+      break;
+    case StepKind::kWaitOp:
+      thread.wait_slot = program_.ops[step.target].result_slot;
+      thread.wait_count = thread.pass + 1;
+      break;
+    case StepKind::kLaunchAndWait:
+      thread.wait_stream = program_.ops[step.target + step.count - 1].stream;
+      thread.wait_count = streams_[thread.wait_stream]->launched;
+      break;
+    case StepKind::kWaitDevice:
+      break;
+    default:
+      end_step(thread, thread.call_end);
+      return;
+  }
+  if (wait_is_over(thread)) {
+    end_step(thread, std::max(thread.call_end, now));
+    return;
+  }
+  thread.state = Thread::State::kWaiting;
+  ++waiting_threads_;
+}
+
+bool ProgramRun::wait_is_over(const Thread& thread) const {
+  if (thread.wait_slot != kNoIndex) return results_[thread.wait_slot].passes >= thread.wait_count;
+  if (thread.wait_stream != kNoIndex) {
+    return streams_[thread.wait_stream]->ended >= thread.wait_count;
+  }
+  return outstanding_ == 0;
+}
+
+// The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
+void ProgramRun::end_step(Thread& thread, SimTime end) {
+  thread.last_end = end;
+  ++thread.steps_done;
+  const std::size_t ended = thread.next++;
+  for (const auto& other : threads_) {
+    if (other->state != Thread::State::kAwaiting) continue;
+    const StepDetail& detail = program_.details[other->step().detail];
+    if (detail.after_thread != thread.index || detail.after_step > ended) continue;
+    begin_step(*other);
+  }
+  if (thread.next < thread.program.steps.size()) {
+    begin_step(thread);
+  } else {
+    end_thread_pass(thread);
+  }
+}
+
+void ProgramRun::end_thread_pass(Thread& thread) {
+  thread.next = 0;
+  ++thread.pass;
+  if (setup_.repeat == Repeat::kLoop) {
+    begin_step(thread);
+    return;
+  }
+  thread.state = Thread::State::kDone;
+  --running_threads_;
+  end_pass_if_idle(engine_.now());
+}
+
+// kOnePass: the pass is over when every thread and the device are.
+void ProgramRun::end_pass_if_idle(SimTime now) {
+  if (setup_.repeat == Repeat::kLoop || running_threads_ > 0 || outstanding_ > 0) return;
+  ++passes_finished_;
+  if (setup_.observer != nullptr) setup_.observer->on_pass_finished(*this, now);
+}
+
+void ProgramRun::begin_iteration(const Step& step, const Thread& thread, SimTime now) {
+  if (setup_.perturbation.jitter_cv > 0) {
+    iteration_factor_ = random_.gamma(1.0, setup_.perturbation.jitter_cv);
+  }
+  if (step.kind == StepKind::kEnd && setup_.repeat == Repeat::kLoop) {
+    passes_finished_ = thread.pass + 1;
+  }
+  if (setup_.observer != nullptr) setup_.observer->on_iteration(*this, step.target, now);
+}
+
+}  // namespace bubblesim::workload

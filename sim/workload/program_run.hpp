@@ -1,0 +1,115 @@
+// Runs a program on a GPU: host threads make their calls, streams hand operations to the GPU
+// when launch, stream order and edges allow, collectives meet the other ranks.
+//
+// A run repeats its program: training loops until the engine stops; an inference service starts
+// each pass itself. Single-threaded, inside events of one Engine; nothing here allocates in
+// steady state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/base/random.hpp"
+#include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/workload/launch.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::workload {
+
+/// What happens at a thread's end of the program.
+enum class Repeat : std::uint8_t {
+  kLoop,     ///< it goes on with the next pass at once
+  kOnePass,  ///< it waits for the next start_pass
+};
+
+/// Slows a rank's device operations (not collectives, whose span is the network's).
+struct Perturbation {
+  double slowdown = 1.0;          ///< constant factor, > 0
+  double jitter_cv = 0.0;         ///< of a factor drawn anew for each iteration, mean 1, >= 0
+  std::uint64_t seed = 0;
+};
+
+/// What a run is connected to. Pointers may be null and outlive the run.
+struct RunSetup {
+  gpu::ClientSetup client;
+  Repeat repeat = Repeat::kLoop;
+  Perturbation perturbation;
+  network::Rendezvous* rendezvous = nullptr;  ///< needed if any operation is joined
+  LaunchGate* gate = nullptr;
+  RunObserver* observer = nullptr;
+};
+
+/// Launches that may be pending on a stream before the launching thread must wait. CUDA's own
+/// channel takes about a thousand (measured by others as 1,022-1,024 launches).
+inline constexpr std::size_t kLaunchQueueDepth = 1024;
+
+class ProgramRun final : public gpu::WorkListener, public network::Participant {
+ public:
+  /// `program` outlives the run.
+  ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& program, const RunSetup& setup);
+  ~ProgramRun() override;
+  ProgramRun(const ProgramRun&) = delete;
+  ProgramRun& operator=(const ProgramRun&) = delete;
+
+  /// Every thread begins a pass at `at`. Precondition: none is running (kOnePass: the last pass
+  /// has ended). `factor` scales the durations of this pass's operations.
+  void start_pass(SimTime at, double factor = 1.0);
+
+  /// Lets a held launch of the thread go on now. Precondition: the gate held it.
+  void resume(std::uint32_t thread, SimTime now);
+
+  [[nodiscard]] ClientId client() const { return client_; }
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] std::uint64_t passes() const { return passes_finished_; }
+  [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+
+  void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
+  void on_work_finished(std::uint64_t cookie, SimTime now) override;
+  void on_all_arrived(std::uint64_t cookie, SimTime now) override;
+
+ private:
+  class Thread;
+  class Stream;
+  struct OpResult {
+    SimTime end{};
+    std::uint64_t passes = 0;  ///< how often the operation has ended
+  };
+
+  void call(Thread& thread, SimTime now);
+  bool launch(Thread& thread, const Step& step, SimTime now);
+  void wait(Thread& thread, const Step& step, SimTime now);
+  void wait_for_queue(Thread& thread, Stream& stream, SimTime now);
+  [[nodiscard]] bool wait_is_over(const Thread& thread) const;
+  void end_step(Thread& thread, SimTime end);
+  void begin_step(Thread& thread);
+  void end_thread_pass(Thread& thread);
+  void end_pass_if_idle(SimTime now);
+  void wake_threads(SimTime now);
+  void advance(Stream& stream, SimTime now);
+  void submit(Stream& stream, SimTime now);
+  [[nodiscard]] Duration duration_of(const Op& op) const;
+  void begin_iteration(const Step& step, const Thread& thread, SimTime now);
+
+  engine::Engine& engine_;
+  gpu::Gpu& gpu_;
+  const Program& program_;
+  RunSetup setup_;
+  ClientId client_;
+  RandomStream random_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<OpResult> results_;
+  double pass_factor_ = 1.0;
+  double iteration_factor_ = 1.0;
+  std::uint64_t passes_finished_ = 0;
+  std::uint64_t outstanding_ = 0;      ///< launched and not yet ended
+  std::uint32_t waiting_threads_ = 0;  ///< blocked on device work
+  std::uint32_t blocked_streams_ = 0;  ///< blocked on an edge
+  std::uint32_t running_threads_ = 0;  ///< kOnePass: not yet at the end of the pass
+};
+
+}  // namespace bubblesim::workload

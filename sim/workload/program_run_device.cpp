@@ -1,0 +1,126 @@
+// The device side of a ProgramRun: streams, edges, collectives, and waking who waits for them.
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+#include "sim/workload/program_run_parts.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr std::uint64_t cookie_of(std::uint32_t stream) { return stream; }
+
+}  // namespace
+
+// Starts the stream's next operation, or finds out what it waits for.
+void ProgramRun::advance(Stream& stream, SimTime now) {
+  if (stream.pending.empty()) {
+    stream.state = Stream::State::kIdle;
+    return;
+  }
+  const PendingOp& pending = stream.pending.front();
+  const Op& op = program_.ops[pending.op];
+  SimTime earliest = pending.ready;
+  if (stream.has_run) earliest = std::max(earliest, stream.last_end + op.gap.duration());
+  for (std::uint32_t i = 0; i < op.edge_count; ++i) {
+    const OpEdge& edge = program_.edges[op.first_edge + i];
+    const std::uint32_t slot = program_.ops[edge.before].result_slot;
+    if (results_[slot].passes <= pending.pass) {
+      if (stream.state != Stream::State::kBlocked) ++blocked_streams_;
+      stream.state = Stream::State::kBlocked;
+      stream.blocked_on = slot;
+      return;
+    }
+    earliest = std::max(earliest, results_[slot].end + edge.lag.duration());
+  }
+  if (stream.state == Stream::State::kBlocked) --blocked_streams_;
+  stream.state = Stream::State::kScheduled;
+  engine_.schedule(stream.entity, std::max(earliest, now));
+}
+
+void ProgramRun::submit(Stream& stream, SimTime now) {
+  const Op& op = program_.ops[stream.pending.front().op];
+  stream.state = Stream::State::kRunning;
+  stream.work_start = now;
+  const gpu::KernelProfile* profile =
+      op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
+  gpu_.submit({client_, op.kind, duration_of(op), profile, cookie_of(stream.index)});
+}
+
+Duration ProgramRun::duration_of(const Op& op) const {
+  const double factor = op.kind == gpu::WorkKind::kCollective
+                            ? 1.0
+                            : pass_factor_ * iteration_factor_ * setup_.perturbation.slowdown;
+  return factor == 1.0 ? op.duration : scale(op.duration, factor);
+}
+
+void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
+  Stream& stream = *streams_[cookie];
+  const std::uint32_t index = stream.pending.front().op;
+  const Op& op = program_.ops[index];
+  stream.work = work;
+  stream.work_start = now;
+  if (setup_.observer != nullptr) setup_.observer->on_op_started(*this, index, now);
+  if (op.kind != gpu::WorkKind::kCollective) return;
+  if (op.collective == kNoIndex) {
+    gpu_.finish_collective(work, now + op.duration);
+  } else {
+    BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
+    setup_.rendezvous->arrive(op.collective, *this, cookie, now);
+  }
+}
+
+void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {
+  Stream& stream = *streams_[cookie];
+  const Op& op = program_.ops[stream.pending.front().op];
+  gpu_.finish_collective(stream.work, now + op.duration);
+}
+
+void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
+  Stream& stream = *streams_[cookie];
+  const std::uint32_t index = stream.pending.front().op;
+  const std::uint32_t slot = program_.ops[index].result_slot;
+  stream.pending.pop();
+  stream.last_end = now;
+  stream.has_run = true;
+  ++stream.ended;
+  --outstanding_;
+  if (slot != kNoIndex) {
+    results_[slot].end = now;
+    ++results_[slot].passes;
+  }
+  if (setup_.observer != nullptr) {
+    setup_.observer->on_op_finished({this, index, stream.work_start, now});
+  }
+  stream.state = Stream::State::kIdle;
+  advance(stream, now);
+  if (blocked_streams_ > 0 && slot != kNoIndex) {
+    for (const auto& other : streams_) {
+      if (other->state == Stream::State::kBlocked && other->blocked_on == slot) {
+        advance(*other, now);
+      }
+    }
+  }
+  if (waiting_threads_ > 0) wake_threads(now);
+  end_pass_if_idle(now);
+}
+
+// Lets every thread return whose wait is over.
+void ProgramRun::wake_threads(SimTime now) {
+  for (const auto& thread : threads_) {
+    if (thread->state != Thread::State::kWaiting || !wait_is_over(*thread)) continue;
+    --waiting_threads_;
+    const Step& step = thread->step();
+    if (thread->relaunch) {
+      thread->relaunch = false;
+      thread->call_end = now + step.cost.duration();
+      if (launch(*thread, step, now)) wait(*thread, step, now);
+      continue;
+    }
+    const Duration lag = step.detail == kNoIndex
+                             ? Duration{}
+                             : program_.details[step.detail].return_lag.duration();
+    end_step(*thread, std::max(thread->call_end, now + lag));
+  }
+}
+
+}  // namespace bubblesim::workload

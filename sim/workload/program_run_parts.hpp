@@ -1,0 +1,108 @@
+// The moving parts of a ProgramRun; included by its implementation files only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::workload {
+
+/// A host thread and where it stands in its list of steps.
+class ProgramRun::Thread final : public engine::EventHandler {
+ public:
+  enum class State : std::uint8_t {
+    kDone,      ///< at the end of the pass, or not started
+    kThinking,  ///< its next call is scheduled
+    kHeld,      ///< inside a launch that the gate holds
+    kWaiting,   ///< inside a call that waits for the device
+    kAwaiting,  ///< waits for another thread's hand-over
+  };
+
+  Thread(ProgramRun& owner, const ThreadProgram& steps, std::uint32_t number)
+      : run(owner), program(steps), index(number) {}
+  void on_event(SimTime now) override { run.call(*this, now); }
+  [[nodiscard]] const Step& step() const { return program.steps[next]; }
+
+  ProgramRun& run;
+  const ThreadProgram& program;
+  std::uint32_t index;
+  engine::EntityId entity{};
+  State state = State::kDone;
+  std::size_t next = 0;          ///< index of the step that is under way or comes next
+  std::uint64_t pass = 0;        ///< passes that this thread has ended
+  std::uint64_t steps_done = 0;  ///< over all passes
+  SimTime last_end{};            ///< of the step before
+
+  // kWaiting: until `wait_stream` has ended `wait_count` operations (kNoIndex: all of the
+  // device's launched ones; then wait_count is unused), or result `wait_slot` has ended
+  // `wait_count` times.
+  std::uint32_t wait_stream = kNoIndex;
+  std::uint32_t wait_slot = kNoIndex;
+  std::uint64_t wait_count = 0;
+  SimTime call_end{};            ///< the call's own cost is paid then
+  bool relaunch = false;         ///< waits for room in a stream's queue, then launches
+};
+
+/// An operation launched and not yet ended.
+struct PendingOp {
+  std::uint32_t op = 0;
+  std::uint64_t pass = 0;
+  SimTime ready{};  ///< launch time plus launch lag
+};
+
+/// First in, first out; grows to the largest number ever pending, then never allocates.
+class PendingQueue {
+ public:
+  PendingQueue() : slots_(16) {}
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const PendingOp& front() const { return slots_[head_]; }
+  void pop() {
+    head_ = (head_ + 1) & (slots_.size() - 1);
+    --size_;
+  }
+  void push(const PendingOp& pending) {
+    if (size_ == slots_.size()) grow();
+    slots_[(head_ + size_) & (slots_.size() - 1)] = pending;
+    ++size_;
+  }
+
+ private:
+  void grow() {
+    std::vector<PendingOp> larger(slots_.size() * 2);
+    for (std::size_t i = 0; i < size_; ++i) {
+      larger[i] = slots_[(head_ + i) & (slots_.size() - 1)];
+    }
+    slots_ = std::move(larger);
+    head_ = 0;
+  }
+
+  std::vector<PendingOp> slots_;  ///< a power of two
+  std::size_t head_ = 0;
+  std::size_t size_ = 0;
+};
+
+/// A stream: one operation at a time, in launch order.
+class ProgramRun::Stream final : public engine::EventHandler {
+ public:
+  enum class State : std::uint8_t { kIdle, kScheduled, kBlocked, kRunning };
+
+  Stream(ProgramRun& owner, std::uint32_t number) : run(owner), index(number) {}
+  void on_event(SimTime now) override { run.submit(*this, now); }
+
+  ProgramRun& run;
+  std::uint32_t index;
+  engine::EntityId entity{};
+  State state = State::kIdle;
+  PendingQueue pending;            ///< front: the operation that runs or comes next
+  std::uint64_t launched = 0;
+  std::uint64_t ended = 0;
+  SimTime last_end{};
+  bool has_run = false;
+  gpu::WorkId work{};
+  SimTime work_start{};
+  std::uint32_t blocked_on = kNoIndex;  ///< result slot
+};
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,125 @@
+#include "sim/workload/replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+double relative_error(Duration simulated, Duration recorded) {
+  if (recorded.count() == 0) return simulated.count() == 0 ? 0.0 : 1.0;
+  return std::abs(to_seconds(simulated) - to_seconds(recorded)) / to_seconds(recorded);
+}
+
+/// Notes when the iterations of one rank begin, and when the rank is done.
+class IterationClock final : public RunObserver {
+ public:
+  void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override { marks.push_back(now); }
+  void on_op_finished(const OpRecord& record) override { last_end = record.end; }
+  void on_pass_finished(ProgramRun&, SimTime now) override {
+    end = now;
+    finished = true;
+  }
+
+  std::vector<SimTime> marks;
+  SimTime last_end{};
+  SimTime end{};
+  bool finished = false;
+};
+
+struct ReplayedRank {
+  std::unique_ptr<gpu::Gpu> gpu;
+  std::unique_ptr<IterationClock> clock;
+  std::unique_ptr<ProgramRun> run;
+};
+
+RankReplay compare(const Program& program, const IterationClock& clock) {
+  RankReplay rank;
+  rank.rank = program.rank;
+  rank.recorded_span = program.recorded_span;
+  // The pass ends with its last operation or its last call, whichever is later.
+  rank.simulated_span = std::max({clock.last_end, clock.marks.back(), clock.end}) - kSimStart;
+  const bool marked = program.counters.count("program_iterations_unmarked") == 0;
+  if (!marked) {
+    rank.recorded = {rank.recorded_span};
+    rank.simulated = {rank.simulated_span};
+    return rank;
+  }
+  rank.recorded = program.recorded_iterations;
+  for (std::size_t i = 0; i + 1 < clock.marks.size(); ++i) {
+    rank.simulated.push_back(clock.marks[i + 1] - clock.marks[i]);
+  }
+  return rank;
+}
+
+std::vector<std::uint32_t> participants(const JobProgram& job) {
+  std::vector<std::uint32_t> counts;
+  counts.reserve(job.collectives.size());
+  for (const JoinedCollective& joined : job.collectives) counts.push_back(joined.participants);
+  return counts;
+}
+
+}  // namespace
+
+double RankReplay::mean_error() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    sum += relative_error(simulated[i], recorded[i]);
+  }
+  return recorded.empty() ? 0 : sum / static_cast<double>(recorded.size());
+}
+
+double RankReplay::span_error() const { return relative_error(simulated_span, recorded_span); }
+
+double ReplayReport::mean_error() const {
+  double sum = 0;
+  for (const RankReplay& rank : ranks) sum += rank.mean_error();
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
+double ReplayReport::worst_error() const {
+  double worst = 0;
+  for (const RankReplay& rank : ranks) worst = std::max(worst, rank.mean_error());
+  return worst;
+}
+
+Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
+  engine::Engine engine;
+  network::Rendezvous rendezvous(participants(job));
+  std::vector<ReplayedRank> ranks;
+  for (const Program& program : job.ranks) {
+    ReplayedRank rank;
+    rank.gpu = std::make_unique<gpu::Gpu>(engine, spec, gpu::SharingSetup{});
+    rank.clock = std::make_unique<IterationClock>();
+    RunSetup setup;
+    setup.client.name = "rank " + std::to_string(program.rank);
+    setup.repeat = Repeat::kOnePass;
+    setup.rendezvous = &rendezvous;
+    setup.observer = rank.clock.get();
+    rank.run = std::make_unique<ProgramRun>(engine, *rank.gpu, program, setup);
+    ranks.push_back(std::move(rank));
+  }
+  for (const ReplayedRank& rank : ranks) rank.run->start_pass(kSimStart);
+  engine.run_until();
+  ReplayReport report;
+  report.events = engine.events();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!ranks[i].clock->finished) {
+      return fail("rank " + std::to_string(job.ranks[i].rank) + " stopped after " +
+                  std::to_string(to_ns(engine.now())) + " ns with " +
+                  std::to_string(ranks[i].run->outstanding()) +
+                  " operations launched and not ended: a dependency of the program is never met");
+    }
+    report.device_ops += job.ranks[i].ops.size();
+    report.ranks.push_back(compare(job.ranks[i], *ranks[i].clock));
+  }
+  return report;
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,111 @@
+#include "sim/workload/what_if.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr std::string_view kAllowed =
+    "expected TARGET[@RANK]=SPEED with TARGET one of kernels, compute, memory, kernel:TEXT, "
+    "copies, link, host, and SPEED > 0, for example compute=2 or host@3=0.8";
+
+constexpr std::array<std::pair<std::string_view, WhatIfTarget>, 6> kTargets{{
+    {"kernels", WhatIfTarget::kAllKernels},
+    {"compute", WhatIfTarget::kComputeKernels},
+    {"memory", WhatIfTarget::kMemoryKernels},
+    {"copies", WhatIfTarget::kCopies},
+    {"link", WhatIfTarget::kLink},
+    {"host", WhatIfTarget::kHost},
+}};
+
+tl::unexpected<Error> refuse(std::string_view text, std::string_view what) {
+  return fail("--what-if", {},
+              "found \"" + std::string(text) + "\": " + std::string(what) + "; " +
+                  std::string(kAllowed));
+}
+
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool set_target(std::string_view text, WhatIf& change) {
+  if (text.starts_with("kernel:") && text.size() > 7) {
+    change.target = WhatIfTarget::kNamedKernels;
+    change.name = text.substr(7);
+    return true;
+  }
+  for (const auto& [name, target] : kTargets) {
+    if (name != text) continue;
+    change.target = target;
+    return true;
+  }
+  return false;
+}
+
+bool concerns(const WhatIf& change, const Program& program, const Op& op) {
+  const bool kernel = op.kind == gpu::WorkKind::kKernel;
+  const auto is_class = [&](gpu::KernelClass wanted) {
+    return kernel && op.profile != kNoIndex &&
+           program.profiles[op.profile].kernel_class == wanted;
+  };
+  switch (change.target) {
+    case WhatIfTarget::kAllKernels: return kernel;
+    case WhatIfTarget::kComputeKernels: return is_class(gpu::KernelClass::kCompute);
+    case WhatIfTarget::kMemoryKernels: return is_class(gpu::KernelClass::kMemory);
+    case WhatIfTarget::kNamedKernels:
+      return kernel && program.names[op.name].find(change.name) != std::string::npos;
+    case WhatIfTarget::kCopies:
+      return op.kind == gpu::WorkKind::kCopy || op.kind == gpu::WorkKind::kMemset;
+    case WhatIfTarget::kLink: return op.kind == gpu::WorkKind::kCollective;
+    case WhatIfTarget::kHost: return false;
+  }
+  return false;
+}
+
+void apply_to_host(double speed, Program& program) {
+  for (ThreadProgram& thread : program.threads) {
+    for (Step& step : thread.steps) {
+      step.think = short_span(scale(step.think.duration(), 1.0 / speed));
+      step.cost = short_span(scale(step.cost.duration(), 1.0 / speed));
+    }
+  }
+}
+
+}  // namespace
+
+Result<WhatIf> parse_what_if(std::string_view text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos) return refuse(text, "no '='");
+  std::string_view target = text.substr(0, equals);
+  WhatIf change;
+  const auto speed = whole_number<double>(text.substr(equals + 1));
+  if (!speed || !(*speed > 0) || !(*speed < 1e9)) {
+    return refuse(text, "the speed is not a number above 0");
+  }
+  change.speed = *speed;
+  if (const std::size_t at = target.rfind('@'); at != std::string_view::npos) {
+    change.rank = whole_number<std::uint32_t>(target.substr(at + 1));
+    if (!change.rank) return refuse(text, "the rank after '@' is not a whole number");
+    target = target.substr(0, at);
+  }
+  if (!set_target(target, change)) return refuse(text, "unknown target");
+  return change;
+}
+
+void apply(const WhatIf& change, JobProgram& job) {
+  for (Program& program : job.ranks) {
+    if (change.rank && *change.rank != program.rank) continue;
+    if (change.target == WhatIfTarget::kHost) apply_to_host(change.speed, program);
+    for (Op& op : program.ops) {
+      if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);
+    }
+  }
+}
+
+}  // namespace bubblesim::workload

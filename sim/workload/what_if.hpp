@@ -1,0 +1,38 @@
+// Counterfactuals: the same program with one kind of thing made faster or slower.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::workload {
+
+enum class WhatIfTarget : std::uint8_t {
+  kAllKernels,      ///< "kernels"
+  kComputeKernels,  ///< "compute": by name, see kernel_class.hpp
+  kMemoryKernels,   ///< "memory"
+  kNamedKernels,    ///< "kernel:TEXT": names that contain TEXT
+  kCopies,          ///< "copies": copies and memsets
+  kLink,            ///< "link": collectives, from the last arrival on; not-joined ones whole
+  kHost,            ///< "host": think time and calls of the host
+};
+
+/// Speeds things up by `speed` (0.5: half as fast), on one rank or on all.
+struct WhatIf {
+  WhatIfTarget target = WhatIfTarget::kAllKernels;
+  std::string name;                   ///< kNamedKernels
+  std::optional<std::uint32_t> rank;  ///< nothing: every rank
+  double speed = 1.0;                 ///< > 0
+};
+
+/// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
+[[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
+
+/// Changes durations; the causal structure stays.
+void apply(const WhatIf& change, JobProgram& job);
+
+}  // namespace bubblesim::workload
