@@ -50,7 +50,8 @@ std::optional<std::string_view> nearest_name(std::string_view word,
   std::size_t least = kMaxCompared;
   for (const std::string_view candidate : candidates) {
     if (candidate.size() > kMaxCompared) continue;
-    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    const std::size_t shorter = std::min(word.size(), candidate.size());
     if ((longer - shorter) * 3 > longer) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance * 3 <= longer && distance < least) {

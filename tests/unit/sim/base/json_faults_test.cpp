@@ -1,0 +1,161 @@
+// Typed reading of JSON: every fault of a file at once, each with its place and what would do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/base/json_reader.hpp"
+
+namespace bubblesim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::array<std::string_view, 2> kColours{"red", "green"};
+
+JsonDocument parsed(std::string_view text) {
+  return std::move(JsonDocument::parse(text, "run.json").value());
+}
+
+std::vector<std::string> texts_of(const Errors& errors) {
+  std::vector<std::string> out;
+  for (const Error& error : errors) out.push_back(error.text());
+  return out;
+}
+
+TEST(JsonFaults, AllFaultsOfAFileAreReportedAtOnce) {
+  const JsonDocument document = parsed(R"({
+    "name": 5, "sms": 0, "share": 2, "slice": 5, "memory": "3 GB", "colour": "gren",
+    "gpu": {"clok": 1}, "list": [1, "x"]})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_EQ(root.text("name", "fallback"), "fallback");
+  EXPECT_EQ(root.integer<std::uint32_t>("sms", {1, 1024}), 1U);  // the least of the range
+  EXPECT_EQ(root.number("share", {0, 1}), 0.0);
+  EXPECT_EQ(root.duration("slice", {Duration{1000}}), Duration{1000});
+  EXPECT_EQ(root.bytes("memory"), Bytes{0});
+  EXPECT_EQ(root.choice("colour", kColours), "red");
+  EXPECT_EQ(root.child("gpu").number("clock", {0, 1}, 0.5), 0.5);
+  EXPECT_THAT(root.numbers("list", {}), ElementsAre(1.0));  // the valid elements
+  EXPECT_EQ(root.text("missing"), "");
+  root.finish();
+  EXPECT_THAT(
+      texts_of(errors),
+      ElementsAre(
+          "run.json: /name: found the number 5; expected text",
+          "run.json: /sms: found the number 0; expected an integer from 1 to 1024",
+          "run.json: /share: found the number 2; expected a number from 0 to 1",
+          "run.json: /slice: found the number 5 without a unit; expected a duration of at least "
+          "1us as text such as \"1.024ms\"",
+          "run.json: /memory: found \"3 GB\": \" GB\" is not a unit of it; expected a number of "
+          "bytes such as \"40GiB\" (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+          "run.json: /colour: unknown colour \"gren\"; did you mean \"green\"? Known: red, green",
+          "run.json: /list/1: found the text \"x\"; expected a number",
+          "run.json: required key \"missing\" is missing",
+          "run.json: /gpu/clok: unknown key \"clok\"; did you mean \"clock\"? Known: clock"));
+}
+
+TEST(JsonFaults, WrongKindsAreNamed) {
+  const JsonDocument document =
+      parsed(R"({"a": null, "b": true, "c": [1, 2], "d": {}, "e": 1.5, "f": 300, "g": [{}, 4]})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  (void)root.text("a");
+  (void)root.integer<int>("b");
+  (void)root.flag("c");
+  (void)root.texts("d");
+  (void)root.integer<int>("e");
+  (void)root.integer<std::int8_t>("f");
+  EXPECT_EQ(root.children("g").size(), 1U);
+  (void)root.child("b");
+  root.finish();
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /a: found null; expected text",
+                          "run.json: /b: found true; expected an integer from -2147483648 to "
+                          "2147483647",
+                          "run.json: /c: found a list of 2; expected true or false",
+                          "run.json: /d: found an object; expected a list",
+                          HasSubstr("found the number 1.5; expected an integer"),
+                          HasSubstr("from -128 to 127"),
+                          "run.json: /g/1: found the number 4; expected an object",
+                          "run.json: /b: found true; expected an object"));
+}
+
+TEST(JsonFaults, ReadersOfAnAbsentChildAreSilent) {
+  const JsonDocument document = parsed(R"({"gpu": 4})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  ObjectReader gpu = root.child("gpu");
+  EXPECT_FALSE(gpu.present());
+  EXPECT_EQ(gpu.integer<int>("sms", {1, 9}), 1);
+  EXPECT_EQ(gpu.text("name"), "");
+  EXPECT_FALSE(gpu.child("deeper").present());
+  root.finish();
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /gpu: found the number 4; expected an object"));
+}
+
+TEST(JsonFaults, ARootThatIsNotAnObjectIsAFault) {
+  const JsonDocument document = parsed("[1, 2, 3]");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_FALSE(root.present());
+  EXPECT_THAT(texts_of(errors), ElementsAre("run.json: found a list of 3; expected an object"));
+}
+
+TEST(JsonFaults, DuplicateKeysAreFaultsWithTheirObject) {
+  const JsonDocument document = parsed(R"({"a": [{"x": 1, "x": 2, "x": 3}], "b": 1, "b": 1})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /a/0: key \"x\" stands more than once in this object",
+                          "run.json: key \"b\" stands more than once in this object"));
+  EXPECT_EQ(root.children("a").at(0).integer<int>("x"), 1);  // the first counts
+}
+
+TEST(JsonFaults, SyntaxErrorsGiveLineAndColumn) {
+  const auto document = JsonDocument::parse("{\n  \"a\": 1,\n  \"b\" 2\n}", "run.json");
+  ASSERT_FALSE(document);
+  ASSERT_EQ(document.error().size(), 1U);
+  EXPECT_EQ(document.error()[0].place, "line 3, column 7");
+  EXPECT_THAT(document.error()[0].message, HasSubstr("expected ':'"));
+}
+
+TEST(JsonFaults, AFileThatIsNotThereIsAFault) {
+  const auto missing = JsonDocument::load_file("no/such/file.json");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error()[0].text(), "no/such/file.json: no such file");
+  const auto folder = JsonDocument::load_file(::testing::TempDir());
+  ASSERT_FALSE(folder);
+  EXPECT_THAT(folder.error()[0].message, HasSubstr("not a regular file"));
+}
+
+TEST(JsonFaults, ACallersOwnFaultHasTheKeysPlace) {
+  const JsonDocument document = parsed(R"({"jobs": [{"a": 1}]})");
+  Errors errors;
+  ObjectReader job = document.root(errors).children("jobs").at(0);
+  job.fault("a", "too odd");
+  job.fault("", "too even");
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /jobs/0/a: too odd", "run.json: /jobs/0: too even"));
+}
+
+TEST(JsonFaults, ReadingAKeyTwiceDeclaresItOnce) {
+  const JsonDocument document = parsed(R"({"gpu": {"a": 1, "b": 2}})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EXPECT_EQ(root.child("gpu").integer<int>("a"), 1);
+  EXPECT_EQ(root.child("gpu").integer<int>("b"), 2);
+  root.finish();
+  root.finish();
+  EXPECT_TRUE(errors.empty());
+}
+
+}  // namespace
+}  // namespace bubblesim

@@ -1,0 +1,120 @@
+// Quantities as text: exact both ways, and every malformed text is refused with the units named.
+#include "sim/base/units.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace bubblesim {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Units, DurationsBecomeWholeNanoseconds) {
+  EXPECT_EQ(parse_duration("5ms"), Duration{5000000});
+  EXPECT_EQ(parse_duration("1.024ms"), Duration{1024000});
+  EXPECT_EQ(parse_duration("3.2us"), Duration{3200});
+  EXPECT_EQ(parse_duration("10s"), Duration{10000000000});
+  EXPECT_EQ(parse_duration("0ns"), Duration{0});
+  EXPECT_EQ(parse_duration("500ns"), Duration{500});
+  EXPECT_EQ(parse_duration("1.5min"), Duration{90000000000});
+  EXPECT_EQ(parse_duration("0.25h"), Duration{900000000000});
+  EXPECT_EQ(parse_duration("1.0000000000000000000000000s"), Duration{1000000000});
+}
+
+TEST(Units, TheLargestDurationIsTheLastInt64) {
+  EXPECT_EQ(parse_duration("9223372036854775807ns"), Duration::max());
+  EXPECT_FALSE(parse_duration("9223372036854775808ns"));
+  EXPECT_FALSE(parse_duration("2562048h"));  // 2562047.79 h is the limit
+  EXPECT_FALSE(parse_duration("99999999999999999999999999999999999999999999s"));
+}
+
+TEST(Units, ADurationThatIsNotWholeIsRefusedNotRounded) {
+  EXPECT_THAT(parse_duration("1.5ns").error().message, HasSubstr("not a whole number"));
+  EXPECT_FALSE(parse_duration("3.2001us"));
+  EXPECT_EQ(parse_duration("3.201us"), Duration{3201});
+}
+
+TEST(Units, ANumberWithoutAUnitIsRefusedWithTheUnitsAndAnExample) {
+  EXPECT_THAT(parse_duration("5").error().message,
+              AllOf(HasSubstr("found \"5\""), HasSubstr("no unit"), HasSubstr("\"1.024ms\""),
+                    HasSubstr("ns, us, ms, s, min, h")));
+  EXPECT_THAT(parse_bytes("5").error().message, HasSubstr("KiB"));
+  EXPECT_THAT(parse_rate("5").error().message, HasSubstr("Gbit/s"));
+}
+
+TEST(Units, MalformedTextIsRefused) {
+  for (const std::string text : {"", "ms", "-5ms", "+5ms", " 5ms", "5 ms", "5ms ", ".5ms", "5.ms",
+                                 "1e3ns", "5MS", "5msec", "0x5ms", "1,5ms", "nan", "inf", "5ms5"}) {
+    EXPECT_FALSE(parse_duration(text)) << text;
+  }
+  EXPECT_FALSE(parse_bytes("5KB"));
+  EXPECT_FALSE(parse_bytes("-5B"));
+  EXPECT_FALSE(parse_rate("5GB"));
+  EXPECT_FALSE(parse_rate("5Gb/s"));
+}
+
+TEST(Units, ALongTextIsCutInTheMessage) {
+  EXPECT_LT(parse_duration(std::string(1000000, '7')).error().message.size(), 300U);
+  EXPECT_LT(parse_bytes("1" + std::string(1000000, 'B')).error().message.size(), 500U);
+}
+
+TEST(Units, BytesKnowDecimalAndBinaryUnits) {
+  EXPECT_EQ(parse_bytes("40GB"), Bytes{40000000000});
+  EXPECT_EQ(parse_bytes("40GiB"), Bytes{42949672960});
+  EXPECT_EQ(parse_bytes("512MiB"), Bytes{536870912});
+  EXPECT_EQ(parse_bytes("1024B"), Bytes{1024});
+  EXPECT_EQ(parse_bytes("1.5KiB"), Bytes{1536});
+  EXPECT_FALSE(parse_bytes("0.5B"));
+  EXPECT_EQ(parse_bytes("18446744073709551615B"),
+            Bytes{std::numeric_limits<std::uint64_t>::max()});
+  EXPECT_FALSE(parse_bytes("18446744073709551616B"));
+  EXPECT_FALSE(parse_bytes("16777216TiB"));
+}
+
+TEST(Units, RatesAreBytesASecond) {
+  EXPECT_EQ(parse_rate("900GB/s"), BytesPerSecond{900e9});
+  EXPECT_EQ(parse_rate("4.8TB/s"), BytesPerSecond{4.8e12});
+  EXPECT_EQ(parse_rate("100Gbit/s"), BytesPerSecond{12.5e9});
+  EXPECT_EQ(parse_rate("0.3B/s"), BytesPerSecond{0.3});
+  EXPECT_FALSE(parse_rate(std::string(400, '9') + "TB/s"));
+}
+
+TEST(Units, DurationsAreShownInTheLargestUnitThatIsNotAboveThem) {
+  EXPECT_EQ(format_duration(Duration{1024000}), "1.024ms");
+  EXPECT_EQ(format_duration(Duration{0}), "0ns");
+  EXPECT_EQ(format_duration(Duration{999}), "999ns");
+  EXPECT_EQ(format_duration(Duration{1500000001}), "1.500000001s");
+  EXPECT_EQ(format_duration(Duration{-5000}), "-5us");
+  EXPECT_EQ(format_duration(Duration::min()), "-9223372036.854775808s");
+}
+
+TEST(Units, BytesAndRatesAreShownShort) {
+  EXPECT_EQ(format_bytes(Bytes{0}), "0B");
+  EXPECT_EQ(format_bytes(Bytes{40000000000}), "40GB");
+  EXPECT_EQ(format_bytes(Bytes{42949672960}), "40GiB");
+  EXPECT_EQ(format_bytes(Bytes{1001}), "1001B");
+  EXPECT_EQ(format_rate(BytesPerSecond{900e9}), "900GB/s");
+  EXPECT_EQ(format_rate(BytesPerSecond{0}), "0B/s");
+  EXPECT_EQ(format_rate(BytesPerSecond{2.039e12}), "2.039TB/s");
+}
+
+TEST(Units, WhatIsShownReadsBackTheSame) {
+  std::uint64_t value = 1;
+  for (int i = 0; i < 2000; ++i) {
+    value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+    const std::uint64_t part = value >> (i % 63);
+    const Duration span{static_cast<std::int64_t>(part >> 1U)};
+    EXPECT_EQ(parse_duration(format_duration(span)), span);
+    EXPECT_EQ(parse_bytes(format_bytes(Bytes{part})), Bytes{part});
+    const BytesPerSecond rate{static_cast<double>(part) / 1024.0};
+    EXPECT_EQ(parse_rate(format_rate(rate)), rate) << format_rate(rate);
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim
