@@ -1,0 +1,227 @@
+// Sums of an inspection on timelines that can be added up by hand (microseconds).
+#include "traces/inspect/inspection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "tests/unit/traces/inspect/small_trace.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using testing::at;
+using testing::SmallTrace;
+using testing::us;
+
+Duration sum(const CauseTimes& times) {
+  return std::accumulate(times.begin(), times.end(), Duration{});
+}
+
+void expect_sums_agree(const WindowUse& use) {
+  EXPECT_EQ(sum(use.by_cause), use.bubble());
+  EXPECT_EQ(use.bubble() - use.idle(), use.communication - use.overlapped);
+  Duration in_buckets{};
+  std::uint64_t bubbles = 0;
+  for (const LengthBucket& bucket : use.lengths) {
+    EXPECT_EQ(sum(bucket.by_cause), bucket.total);
+    in_buckets += bucket.total;
+    bubbles += bucket.count;
+  }
+  EXPECT_EQ(in_buckets, use.bubble());
+  EXPECT_EQ(bubbles, use.bubbles);
+}
+
+TEST(Inspection, BusyIdleAndBubbleAreUnionsOverTheSpan) {
+  SmallTrace trace;
+  trace.kernel(0, 10);
+  trace.kernel(5, 20);
+  trace.collective(CollectiveKind::kAllReduce, 15, 50);
+  trace.kernel(200, 300);
+  trace.kernel(1300, 1400);
+  const WindowUse use = inspect_rank(trace.rank()).whole;
+  EXPECT_EQ(use.length, us(1400));
+  EXPECT_EQ(use.busy, us(50 + 100 + 100));
+  EXPECT_EQ(use.own, us(20 + 100 + 100));
+  EXPECT_EQ(use.idle(), us(150 + 1000));
+  EXPECT_EQ(use.bubble(), us(180 + 1000));
+  EXPECT_EQ(use.communication, us(35));
+  EXPECT_EQ(use.overlapped, us(5));
+  EXPECT_EQ(use.bubbles, 2u);
+  EXPECT_EQ(use.longest_bubble, us(1000));
+  EXPECT_EQ(use.gaps, 2u);
+  EXPECT_EQ(use.gaps_100us, 2u);
+  EXPECT_EQ(use.gaps_1ms, 1u);
+  EXPECT_EQ(use.lengths[2].count, 1u);  // 180 us
+  EXPECT_EQ(use.lengths[3].count, 1u);  // 1 ms is in [1 ms, 10 ms)
+  expect_sums_agree(use);
+}
+
+TEST(Inspection, SteadyWindowRunsFromTheSecondMarkerToTheLastMarkersEnd) {
+  SmallTrace trace;
+  trace.iteration(7, 0, 100);
+  trace.iteration(8, 110, 200);
+  trace.iteration(9, 210, 290);
+  trace.kernel(10, 60);
+  trace.kernel(130, 180);
+  trace.kernel(280, 320);
+  const RankInspection rank = inspect_rank(trace.rank());
+  ASSERT_TRUE(rank.steady);
+  EXPECT_EQ(*rank.steady_window, (Interval{at(110), at(290)}));
+  EXPECT_EQ(rank.steady->busy, us(50 + 10));
+  EXPECT_EQ(rank.steady->idle(), us(120));
+  expect_sums_agree(*rank.steady);
+}
+
+TEST(Inspection, IterationsRunFromMarkerToMarkerAndTheLastToItsOwnEnd) {
+  SmallTrace trace;
+  trace.iteration(7, 0, 100);
+  trace.iteration(8, 110, 200);
+  trace.iteration(9, 210, 290);
+  trace.kernel(10, 60);
+  trace.kernel(130, 320);
+  const Iterations iterations = inspect_rank(trace.rank()).iterations;
+  ASSERT_EQ(iterations.all.size(), 3u);
+  EXPECT_TRUE(iterations.marked);
+  EXPECT_EQ(iterations.all[0].span, (Interval{at(0), at(110)}));
+  EXPECT_EQ(iterations.all[1].span, (Interval{at(110), at(210)}));
+  EXPECT_EQ(iterations.all[2].span, (Interval{at(210), at(290)}));
+  EXPECT_EQ(iterations.all[1].busy, us(80));
+  EXPECT_EQ(iterations.steady_mean(), us((100 + 80) / 2));
+  EXPECT_EQ(iterations.shortest(), us(80));
+  EXPECT_EQ(iterations.longest(), us(110));
+}
+
+TEST(Inspection, AMarkerWithoutLengthRunsToTheLastOperationsEnd) {
+  SmallTrace trace;
+  trace.iteration(0, 0, 0);
+  trace.iteration(1, 100, 100);
+  trace.kernel(10, 160);
+  const Iterations iterations = inspect_rank(trace.rank()).iterations;
+  EXPECT_EQ(iterations.all[1].span, (Interval{at(100), at(160)}));
+}
+
+TEST(Inspection, WithoutMarkersTheWholeWindowIsOneIteration) {
+  SmallTrace trace;
+  trace.kernel(10, 60);
+  const RankInspection rank = inspect_rank(trace.rank());
+  EXPECT_FALSE(rank.iterations.marked);
+  ASSERT_EQ(rank.iterations.all.size(), 1u);
+  EXPECT_EQ(rank.iterations.all[0].span, (Interval{at(10), at(60)}));
+  EXPECT_FALSE(rank.steady);
+  EXPECT_EQ(rank.counters.count("inspect_no_iterations_marked"), 1u);
+}
+
+TEST(Inspection, MarkersOfOneThreadCountAndTheOthersAreCounted) {
+  SmallTrace trace;
+  trace.iteration(0, 5, 50, 2);
+  trace.iteration(0, 0, 50, 1);
+  trace.iteration(1, 50, 90, 1);
+  trace.kernel(10, 60);
+  const RankInspection rank = inspect_rank(trace.rank());
+  EXPECT_EQ(rank.iterations.all.size(), 2u);
+  EXPECT_EQ(rank.counters.count("inspect_iteration_markers_left_out"), 1u);
+}
+
+TEST(Inspection, SmCoverIsTheMeanShareOfSmsThatTheGridsReach) {
+  SmallTrace trace;
+  trace.rank().device.sm_count = 100;
+  LaunchShape half;
+  half.grid = {50, 1, 1};
+  LaunchShape more;
+  more.grid = {300, 1, 1};
+  trace.kernel(0, 10).shape = trace.rank().shapes.intern(half);
+  trace.kernel(5, 10).shape = trace.rank().shapes.intern(half);
+  trace.kernel(20, 30).shape = trace.rank().shapes.intern(more);
+  trace.kernel(30, 40);  // shape not recorded
+  // 5 us at 0.5, 5 us at 1.0, 10 us idle, 10 us at 1.0, 10 us unknown: 17.5 of 40 us.
+  const RankInspection rank = inspect_rank(trace.rank());
+  ASSERT_TRUE(rank.whole.sm_cover());
+  EXPECT_DOUBLE_EQ(*rank.whole.sm_cover(), 17.5 / 40);
+  EXPECT_EQ(rank.counters.count("inspect_kernel_without_launch_shape"), 1u);
+}
+
+TEST(Inspection, SmCoverIsUnknownWithoutAnSmCount) {
+  SmallTrace trace;
+  trace.kernel(0, 10);
+  EXPECT_FALSE(inspect_rank(trace.rank()).whole.sm_cover());
+}
+
+TEST(Inspection, TablesAreSortedByTimeAndCutAfterMerging) {
+  JobTrace job;
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    SmallTrace trace;
+    trace.rank().rank = number;
+    trace.op(DeviceOpKind::kKernel, "gemm", 0, 30);
+    trace.op(DeviceOpKind::kKernel, "norm", 30, number == 0 ? 70 : 32);
+    trace.op(DeviceOpKind::kKernel, "gemm", 80, 90);
+    trace.collective(CollectiveKind::kAllReduce, 90, 95, 4096);
+    DeviceOp& copy = trace.op(DeviceOpKind::kCopy, "copy", 95, 99);
+    copy.direction = CopyDirection::kHostToDevice;
+    copy.bytes = 1000;
+    job.ranks.push_back(trace.rank());
+  }
+  InspectOptions options;
+  options.top_kernels = 1;
+  const JobInspection result = inspect_job(job, options);
+  ASSERT_EQ(result.operations.kernels.size(), 1u);
+  EXPECT_EQ(result.operations.kernel_names, 3u);
+  EXPECT_EQ(result.operations.kernels[0].name, "gemm");  // 2 x 40 us against 40 + 2 us
+  EXPECT_EQ(result.operations.kernels[0].count, 4u);
+  EXPECT_EQ(result.operations.kernels[0].total, us(80));
+  EXPECT_EQ(result.operations.collectives[0].bytes, 8192u);
+  EXPECT_EQ(result.operations.copies[0].bytes, 2000u);
+  EXPECT_EQ(result.operations.total, us(2 * (40 + 5 + 4) + 40 + 2));
+  EXPECT_EQ(result.whole.length, us(2 * 99));
+  EXPECT_EQ(result.ranks[1].operations.kernels.size(), 1u);
+}
+
+TEST(Inspection, MemoryHighWaterIsTheLargestSample) {
+  SmallTrace trace;
+  trace.rank().memory = {{at(0), 10, 50}, {at(1), 40, 60}, {at(2), 20, 60}};
+  const MemoryUse memory = inspect_rank(trace.rank()).memory;
+  EXPECT_EQ(memory.samples, 3u);
+  EXPECT_EQ(memory.allocated_high_water_bytes, 40u);
+  EXPECT_EQ(memory.reserved_high_water_bytes, 60u);
+}
+
+TEST(Inspection, ARankWithoutDeviceOperationsIsAllZeroAndCounted) {
+  const RankInspection rank = inspect_rank(RankTrace{});
+  EXPECT_EQ(rank.whole.length, Duration{});
+  EXPECT_TRUE(rank.iterations.all.empty());
+  EXPECT_EQ(rank.counters.count("inspect_rank_without_device_operations"), 1u);
+}
+
+TEST(Inspection, CausesSumToBubbleTimeOnRandomTimelines) {
+  std::mt19937 random(5);  // NOLINT: any fixed sequence will do
+  const auto draw = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(limit));
+  };
+  for (int round = 0; round < 50; ++round) {
+    SmallTrace trace;
+    std::int64_t host = 0;
+    std::int64_t device = 0;
+    for (int i = 0; i < 200; ++i) {
+      const auto kind = draw(5) == 0 ? HostCallKind::kStreamSync : HostCallKind::kLaunchKernel;
+      const std::int64_t from = host + draw(draw(20) == 0 ? 2000 : 20);
+      const auto call = trace.call(kind, from, from + draw(30), static_cast<std::uint32_t>(draw(2)));
+      host = from + draw(40);
+      device = std::max(device + draw(9), from) + draw(30);
+      if (draw(6) == 0) {
+        trace.collective(draw(2) == 0 ? CollectiveKind::kRecv : CollectiveKind::kAllReduce, device,
+                         device + draw(300));
+      } else {
+        trace.kernel(device, device + draw(60), draw(8) == 0 ? kNone : call);
+      }
+    }
+    trace.iteration(0, 0, 50);
+    trace.iteration(1, 300 + draw(999), host);
+    const RankInspection rank = inspect_rank(trace.rank());
+    expect_sums_agree(rank.whole);
+    if (rank.steady) expect_sums_agree(*rank.steady);
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
