@@ -1,0 +1,145 @@
+#include "sim/hardware/gpu_spec_reader.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bubblesim::hardware {
+namespace {
+
+using std::string_view;
+
+constexpr std::uint32_t kMaxCount = 1U << 20U;  // of anything on a chip; catches slips of the pen
+constexpr Range<double> kShare{0.0, 1.0};
+
+// The object of a constant, its source checked.
+ObjectReader constant(ObjectReader& parent, string_view key) {
+  ObjectReader out = parent.child(key);
+  if (!out.present()) return out;
+  if (!out.has("source")) {
+    out.fault("", "this constant has no \"source\"; expected where its value comes from");
+  } else if (out.text("source").empty()) {
+    out.fault("source", "found no text; expected where the value comes from");
+  }
+  return out;
+}
+
+// For values that are bare numbers: the unit beside them.
+void check_unit(ObjectReader& constant, string_view unit) {
+  if (!constant.present()) return;
+  const std::string found = constant.text("unit");
+  if (!found.empty() && found != unit) {
+    constant.fault("unit", "found \"" + found + "\"; expected \"" + std::string(unit) + "\"");
+  }
+}
+
+std::uint32_t count(ObjectReader& parent, string_view key, string_view unit) {
+  ObjectReader it = constant(parent, key);
+  check_unit(it, unit);
+  return it.integer<std::uint32_t>("value", {1, kMaxCount});
+}
+
+double number(ObjectReader& parent, string_view key, string_view unit, Range<double> range) {
+  ObjectReader it = constant(parent, key);
+  check_unit(it, unit);
+  return it.number("value", range);
+}
+
+double share(ObjectReader& parent, string_view key) { return number(parent, key, "share", kShare); }
+
+std::uint64_t bytes(ObjectReader& parent, string_view key, std::uint64_t least) {
+  return constant(parent, key).bytes("value", {Bytes{least}}).value;
+}
+
+Duration duration(ObjectReader& parent, string_view key, Duration least) {
+  // A second is far beyond any latency of a device.
+  return constant(parent, key).duration("value", {least, std::chrono::seconds(1)});
+}
+
+// "9.0".
+void read_capability(ObjectReader& root, GpuSpec& spec) {
+  ObjectReader it = constant(root, "compute_capability");
+  if (!it.present()) return;
+  const std::string text = it.text("value");
+  const char* const end = text.data() + text.size();
+  const auto major = std::from_chars(text.data(), end, spec.compute_major);
+  const bool point = major.ec == std::errc{} && major.ptr != end && *major.ptr == '.';
+  const auto minor = point ? std::from_chars(major.ptr + 1, end, spec.compute_minor) : major;
+  if (!point || minor.ec != std::errc{} || minor.ptr != end) {
+    it.fault("value", "expected a compute capability such as \"9.0\"");
+  }
+}
+
+SmSpec read_sm(ObjectReader& root) {
+  ObjectReader it = root.child("sm");
+  SmSpec sm;
+  sm.max_threads = count(it, "max_threads", "threads");
+  sm.max_blocks = count(it, "max_blocks", "blocks");
+  sm.max_warps = count(it, "max_warps", "warps");
+  sm.warp_size = count(it, "warp_size", "threads");
+  sm.registers = count(it, "registers", "registers");
+  sm.register_unit = count(it, "register_unit", "registers");
+  sm.warp_allocation_unit = count(it, "warp_allocation_unit", "warps");
+  sm.shared_memory_bytes = bytes(it, "shared_memory", 1);
+  sm.shared_memory_unit_bytes = bytes(it, "shared_memory_unit", 1);
+  sm.shared_memory_reserved_bytes = bytes(it, "shared_memory_reserved", 0);
+  const auto threads = std::uint64_t{sm.max_warps} * sm.warp_size;
+  if (it.present() && threads != sm.max_threads) {
+    it.fault("max_threads", "found " + std::to_string(sm.max_threads) + "; expected " +
+                                std::to_string(threads) + ", max_warps times warp_size");
+  }
+  return sm;
+}
+
+ContentionSpec read_contention(ObjectReader& root) {
+  ObjectReader it = root.child("contention");
+  ContentionSpec out;
+  out.compute_kernel_dram_share = share(it, "compute_kernel_dram_share");
+  out.memory_kernel_dram_share = share(it, "memory_kernel_dram_share");
+  out.unknown_kernel_dram_share = share(it, "unknown_kernel_dram_share");
+  out.compute_kernel_issue_share = share(it, "compute_kernel_issue_share");
+  out.memory_kernel_issue_share = share(it, "memory_kernel_issue_share");
+  out.unknown_kernel_issue_share = share(it, "unknown_kernel_issue_share");
+  out.compute_kernel_memory_boundness = share(it, "compute_kernel_memory_boundness");
+  out.memory_kernel_memory_boundness = share(it, "memory_kernel_memory_boundness");
+  out.unknown_kernel_memory_boundness = share(it, "unknown_kernel_memory_boundness");
+  out.l2_slowdown = number(it, "l2_slowdown", "slowdown per share", {0.0, 10.0});
+  return out;
+}
+
+void read_latencies(ObjectReader& root, GpuSpec& spec) {
+  constexpr Duration kNone{0};
+  spec.launch_latency = duration(root, "launch_latency", kNone);
+  spec.stream_gap = duration(root, "stream_gap", kNone);
+  spec.sync_latency = duration(root, "sync_latency", kNone);
+  spec.completion_notice = duration(root, "completion_notice", kNone);
+  spec.time_slice = duration(root, "time_slice", Duration{1});
+  spec.context_switch = duration(root, "context_switch", kNone);
+}
+
+}  // namespace
+
+DeviceFile read_constants(ObjectReader& root) {
+  DeviceFile out;
+  GpuSpec& spec = out.spec;
+  ObjectReader name = constant(root, "name");
+  spec.name = name.text("value");
+  if (name.present() && spec.name.empty()) name.fault("value", "expected the device's name");
+  ObjectReader recorded = constant(root, "recorded_names");
+  out.recorded_names = recorded.texts("value");
+  read_capability(root, spec);
+  spec.sm_count = count(root, "sm_count", "SMs");
+  spec.tpc_sms = count(root, "tpc_sms", "SMs");
+  spec.sm = read_sm(root);
+  spec.memory = Bytes{bytes(root, "memory", 1)};
+  spec.dram_bandwidth =
+      constant(root, "dram_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
+  spec.copy_engines = count(root, "copy_engines", "engines");
+  read_latencies(root, spec);
+  spec.contention = read_contention(root);
+  root.finish();
+  return out;
+}
+
+}  // namespace bubblesim::hardware
