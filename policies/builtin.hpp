@@ -1,0 +1,18 @@
+// The list of the policies that come with bubblesim. A new policy adds its line here.
+#pragma once
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policies {
+
+[[nodiscard]] policy::PolicySpec exclusive_spec();
+[[nodiscard]] policy::PolicySpec time_slicing_spec();
+[[nodiscard]] policy::PolicySpec mps_spec();
+[[nodiscard]] policy::PolicySpec tgs_spec();
+[[nodiscard]] policy::PolicySpec specinf_spec();
+[[nodiscard]] policy::PolicySpec pipefill_spec();
+
+/// Adds all of the above, in that order.
+void register_builtin(policy::Registry& registry);
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,71 @@
+// The wait of a launch hook: a held host thread sleeps a fixed time, looks again, and so on until
+// the gate lets it pass. Used by TGS (10 ms) and by the SpecInF reconstruction (2 ms).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+/// The held launches' sleeping threads, in the order in which they were held. Threads of one
+/// client are served oldest first, whichever of them wakes up. O(1) unless a thread wakes up.
+class LaunchPolls {
+ public:
+  explicit LaunchPolls(Duration period) : period_(period) {}
+
+  /// A launch of the client was held at `now`.
+  void hold(ClientId client, policy::Instant now) {
+    waiting_.push_back({client, now + period_});
+    if (!earliest_ || now + period_ < *earliest_) earliest_ = now + period_;
+  }
+
+  /// When the next thread wakes up.
+  [[nodiscard]] std::optional<policy::Instant> next() const { return earliest_; }
+
+  /// Wakes every thread that is due. `passes(launch)` says whether the gate lets this launch
+  /// pass, and accounts for it if so.
+  template <class Passes>
+  void wake(policy::Instant now, policy::Actions& actions, Passes passes) {
+    if (!earliest_ || *earliest_ > now) return;
+    std::erase_if(waiting_, [&](Waiting& thread) {
+      if (thread.wakes > now) return false;
+      if (passes(actions.oldest_held(thread.client))) {
+        actions.release(thread.client);
+        return true;
+      }
+      thread.wakes = now + period_;
+      return false;
+    });
+    find_earliest();
+  }
+
+ private:
+  struct Waiting {
+    ClientId client;
+    policy::Instant wakes;
+  };
+
+  void find_earliest();
+
+  Duration period_;
+  std::vector<Waiting> waiting_;
+  std::optional<policy::Instant> earliest_;
+};
+
+/// What a launch hook counts: driver launch calls, so collectives are kernels, copies are not.
+[[nodiscard]] constexpr bool is_kernel(policy::LaunchKind kind) {
+  return kind == policy::LaunchKind::kKernel || kind == policy::LaunchKind::kCollective;
+}
+
+/// The first whole multiple of `period` after `now`.
+[[nodiscard]] constexpr policy::Instant next_multiple(policy::Instant now, Duration period) {
+  return (now / period + 1) * period;
+}
+
+/// Every client of these hooks sees a GPU that is smaller by `reserve`.
+[[nodiscard]] policy::Admission admit_with_reserve(const policy::ClientInfo& filler, Bytes used,
+                                                   Bytes reserve, const policy::GpuInfo& gpu);
+
+}  // namespace bubblesim::policies

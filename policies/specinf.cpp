@@ -1,0 +1,218 @@
+// specinf: fills training's bubbles with tokens (reconstructed). SpecInF's paper (arXiv
+// 2503.02550) names a Bubble Monitor, a kernel scheduler with tokens and a Kernel Barrier; its
+// algorithm is not public. This is those three parts with the rules of its authors' sibling
+// system Dilu (RCKM.c), roles mirrored: training is watched, inference is throttled.
+//
+// Bubble Monitor: training's launched blocks in each window; a window with at most empty_blocks is
+// empty. Launches, not execution: a long collective and a deep queue both look empty.
+// Tokens: specinf_tokens.hpp; conservative after conservative_after empty windows, aggressive
+// after aggressive_after. Online fillers come first: together they get the whole pool, offline
+// fillers share what online ones did not launch in the window before.
+// Kernel Barrier: a kernel passes while the client's count is not above its grant (test before
+// add, so one may overshoot); each window the count falls by the new grant, so debt is carried
+// over; a held thread looks again every poll period. With grant 0 at most one kernel slips
+// through, then none until the next grant. Copies are not gated, nothing launched is preempted.
+//
+// Sharing: MPS. Parameters: see the declarations; those marked "reconstructed" have no source.
+// A window of 5 ms cannot see bubbles shorter than 5 to 10 ms: sweep `window` down to 1 ms, with
+// upper_blocks in proportion; results depend on it more than on anything else here.
+// Ties: at one instant the window ends first, then held threads look, in order of being held.
+// Reconstructed: the whole combination; `barrier` (both: training passes the barrier as well, as
+// RCKM's watched tasks do) and `drain_check` (a window is empty only if no kernel of training is
+// outstanding; collectives may be) are variants to compare.
+#include <algorithm>
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "policies/launch_polls.hpp"
+#include "policies/specinf_tokens.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+constexpr ClientId kTrainingClient{0};
+
+class SpecInf final : public Policy {
+ public:
+  explicit SpecInf(const ParameterSet& given)
+      : window_(given.duration("window")),
+        empty_blocks_(given.integer("empty_blocks")),
+        gates_training_(given.text("barrier") == "both"),
+        training_request_(given.number("training_request")),
+        training_limit_(given.number("training_limit")),
+        upper_blocks_(static_cast<double>(given.integer("upper_blocks"))),
+        drain_check_(given.flag("drain_check")),
+        filler_percentage_(static_cast<std::uint32_t>(given.integer("filler_percentage"))),
+        reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
+        tokens_(specinf_constants(given)),
+        polls_(given.duration("poll")),
+        next_window_(window_) {}
+
+  Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
+    for (const ClientInfo& client : clients) clients_.push_back({.role = client.role});
+    grant_training();
+    return {};
+  }
+
+  ClientSharing share(const ClientInfo& client) override {
+    return {client.role == Role::kTraining ? 100 : filler_percentage_, 0};
+  }
+
+  Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
+    Admission admission = admit_with_reserve(filler, used, reserve_, gpu);
+    clients_[filler.id.index()].admitted = admission.admitted;
+    grant_fillers();
+    return admission;
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
+    turn_window(now);
+    if (!is_kernel(launch.kind) || passes(launch)) return Verdict::kAdmit;
+    polls_.hold(launch.client, now);
+    return Verdict::kHold;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant now, Actions&) override {
+    turn_window(now);
+    if (completion.client != kTrainingClient || completion.kind != LaunchKind::kKernel) return;
+    --outstanding_;
+  }
+
+  std::optional<Instant> next_tick() const override {
+    return polls_.next() ? std::min(next_window_, *polls_.next()) : next_window_;
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    turn_window(now);
+    polls_.wake(now, actions, [this](const LaunchInfo& launch) { return passes(launch); });
+  }
+
+ private:
+  struct Client {
+    Role role = Role::kTraining;
+    bool admitted = false;      ///< fillers only
+    std::int64_t count = 0;     ///< blocks not yet covered by a grant
+    std::int64_t launched = 0;  ///< blocks in this window
+    std::int64_t grant = 0;     ///< blocks for this window
+  };
+
+  /// Kernels only. Test before add.
+  bool passes(const LaunchInfo& launch) {
+    Client& client = clients_[launch.client.index()];
+    const bool training = launch.client == kTrainingClient;
+    if ((!training || gates_training_) && client.count > client.grant) return false;
+    const auto blocks = static_cast<std::int64_t>(launch.blocks);
+    client.count += blocks;
+    client.launched += blocks;
+    if (training && launch.kind == LaunchKind::kKernel) ++outstanding_;
+    return true;
+  }
+
+  /// What happens at a window's end belongs to the next one, whoever is called first.
+  void turn_window(Instant now) {
+    if (now < next_window_) return;
+    end_window();
+    next_window_ = next_multiple(now, window_);
+  }
+
+  void end_window() {
+    const bool empty = clients_[0].launched <= empty_blocks_ && (!drain_check_ || outstanding_ == 0);
+    tokens_.end_window(empty ? SpecInfTokens::Window::kEmpty : SpecInfTokens::Window::kBusy);
+    grant_training();
+    grant_fillers();
+    for (Client& client : clients_) {
+      client.count = std::max<std::int64_t>(0, client.count - client.grant);
+      client.launched = 0;
+    }
+  }
+
+  void grant_training() {
+    const bool uncleared = std::any_of(clients_.begin() + 1, clients_.end(),
+                                       [](const Client& filler) { return filler.count > 0; });
+    const double share = uncleared ? training_request_ : training_limit_;
+    clients_[0].grant = static_cast<std::int64_t>(upper_blocks_ * share);
+  }
+
+  void grant_fillers() {
+    double online = 0;
+    double offline = 0;
+    double online_launched = 0;
+    for (const Client& client : clients_) {
+      if (!client.admitted) continue;
+      (client.role == Role::kOnline ? online : offline) += 1;
+      if (client.role == Role::kOnline) online_launched += static_cast<double>(client.launched);
+    }
+    const double all = online + offline;
+    const double left = std::max(0.0, all * tokens_.tokens(Role::kOffline) - online_launched);
+    for (Client& client : clients_) {
+      if (!client.admitted) continue;
+      client.grant = static_cast<std::int64_t>(
+          client.role == Role::kOnline ? all * tokens_.tokens(Role::kOnline) / online
+                                       : left / offline);
+    }
+  }
+
+  Duration window_;
+  std::int64_t empty_blocks_;
+  bool gates_training_;
+  double training_request_;
+  double training_limit_;
+  double upper_blocks_;
+  bool drain_check_;
+  std::uint32_t filler_percentage_;
+  Bytes reserve_;
+  SpecInfTokens tokens_;
+  LaunchPolls polls_;
+  Instant next_window_;
+  std::vector<Client> clients_;
+  std::int64_t outstanding_ = 0;  ///< training's kernels between launch and completion
+};
+
+}  // namespace
+
+PolicySpec specinf_spec() {
+  const std::string rckm = "Dilu RCKM.c and its client";
+  PolicySpec spec;
+  spec.name = "specinf";
+  spec.summary = "Bubble monitor, tokens and kernel barrier (reconstructed)";
+  spec.source = "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
+                "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
+  spec.parameters = {
+      declare_duration("window", 5ms, 10us, 10s,
+                       {"", "The Bubble Monitor's window, and the tokens' period.", rckm}),
+      declare_duration("poll", 2ms, 1us, 10s,
+                       {"", "A held launch looks again so often.", rckm + ": TIME_TICK"}),
+      declare_integer("empty_blocks", 0, 0, 1'000'000'000,
+                      {"blocks", "A window with at most so many blocks of training is empty.",
+                       rckm}),
+      declare_choice("barrier", {"filler", "both"},
+                     {"", "Whose kernels pass the Kernel Barrier.",
+                      "reconstructed: not known of SpecInF; both as in RCKM"}),
+      declare_number("training_request", 0.5, 0.001, 1,
+                     {"", "barrier both: training's share of upper_blocks while fillers have "
+                      "uncovered blocks.", "reconstructed: Dilu's request of a job"}),
+      declare_number("training_limit", 1.0, 0.001, 1,
+                     {"", "barrier both: and while they have none.",
+                      "reconstructed: Dilu's limit of a job"}),
+      declare_flag("drain_check", false,
+                   {"", "A window is empty only if no kernel of training is outstanding.",
+                    "reconstructed: an extra to compare with"}),
+      declare_integer("filler_percentage", 100, 1, 100,
+                      {"%", "Active-thread percentage of each filler.",
+                       "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; its default is 100"}),
+      declare_integer("reserve_mib", 1024, 0, 1 << 20,
+                      {"MiB", "Memory that must stay free beside a filler.",
+                       rckm + ": spare memory of 1 GiB"}),
+  };
+  for (ParameterSpec& parameter : specinf_token_parameters()) {
+    spec.parameters.push_back(std::move(parameter));
+  }
+  spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

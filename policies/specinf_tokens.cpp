@@ -1,0 +1,146 @@
+#include "policies/specinf_tokens.hpp"
+
+#include <algorithm>
+
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+/// A recent burst shorter than this is no reference (RCKM.c, for language models).
+constexpr std::int64_t kLeastRecentReference = 2;
+
+}  // namespace
+
+void SpecInfTokens::end_window(Window window) {
+  if (window == Window::kBusy) {
+    empty_ = 0;
+    ++busy_;
+    return;
+  }
+  ++empty_;
+  if (busy_ > 0) end_burst();
+  busy_ = 0;
+  if (constants_.aggressive_resets && phase() == Phase::kAggressive) {
+    quota_ = constants_.upper_blocks;
+  }
+}
+
+void SpecInfTokens::end_burst() {
+  const auto slot = static_cast<std::size_t>(bursts_ % constants_.burst_history);
+  if (slot < recent_.size()) recent_[slot] = busy_;
+  else recent_.push_back(busy_);
+  ++bursts_;
+  if (busy_ > constants_.shortest_burst && (shortest_ == 0 || busy_ < shortest_)) {
+    shortest_ = busy_;
+  }
+  if (reference() == 0) return;
+  const double inflation = static_cast<double>(busy_) / static_cast<double>(reference());
+  if (inflation >= constants_.inflation_cut && inflation < constants_.inflation_ignore) {
+    const double floor = constants_.upper_blocks * constants_.floor_share;
+    quota_ = std::max(floor, quota_ / inflation);
+  } else if (inflation < constants_.inflation_recover && bursts_ % constants_.recover_bursts == 0) {
+    quota_ = std::min(constants_.upper_blocks, quota_ * constants_.recover_factor);
+  }
+}
+
+std::int64_t SpecInfTokens::reference() const {
+  if (!constants_.recent_reference) return shortest_;
+  return std::max(kLeastRecentReference, *std::ranges::min_element(recent_));
+}
+
+SpecInfTokens::Phase SpecInfTokens::phase() const {
+  if (empty_ >= constants_.aggressive_after) return Phase::kAggressive;
+  if (empty_ >= constants_.conservative_after) return Phase::kConservative;
+  return Phase::kBusy;
+}
+
+double SpecInfTokens::tokens(policy::Role role) const {
+  const bool while_busy = role == policy::Role::kOnline ? constants_.online_while_busy
+                                                        : constants_.offline_while_busy;
+  switch (phase()) {
+    case Phase::kAggressive:
+      return constants_.upper_blocks * constants_.filler_limit;
+    case Phase::kConservative:
+      return quota_ * constants_.filler_request;
+    case Phase::kBusy:
+      break;
+  }
+  return while_busy ? quota_ * constants_.filler_request : 0;
+}
+
+SpecInfConstants specinf_constants(const policy::ParameterSet& given) {
+  return {.conservative_after = given.integer("conservative_after"),
+          .aggressive_after = given.integer("aggressive_after"),
+          .upper_blocks = static_cast<double>(given.integer("upper_blocks")),
+          .initial_share = given.number("initial_share"),
+          .floor_share = given.number("floor_share"),
+          .filler_request = given.number("filler_request"),
+          .filler_limit = given.number("filler_limit"),
+          .offline_while_busy = given.text("offline_while_busy") == "conservative",
+          .online_while_busy = given.text("online_while_busy") == "conservative",
+          .inflation_recover = given.number("inflation_recover"),
+          .inflation_cut = given.number("inflation_cut"),
+          .inflation_ignore = given.number("inflation_ignore"),
+          .recover_factor = given.number("recover_factor"),
+          .recover_bursts = given.integer("recover_bursts"),
+          .shortest_burst = given.integer("shortest_burst"),
+          .recent_reference = given.text("burst_reference") == "recent",
+          .burst_history = given.integer("burst_history"),
+          .aggressive_resets = given.flag("aggressive_resets")};
+}
+
+std::vector<policy::ParameterSpec> specinf_token_parameters() {
+  using namespace policy;
+  const std::string rckm = "Dilu RCKM.c, roles mirrored";
+  const std::string ours = "reconstructed: ";
+  return {
+      declare_integer("conservative_after", 1, 1, 100000,
+                      {"windows", "Consecutive empty windows until fillers get conservative "
+                       "tokens.", rckm}),
+      declare_integer("aggressive_after", 4, 1, 100000,
+                      {"windows", "Consecutive empty windows until fillers get all tokens.",
+                       ours + "RCKM waits 120 windows (0.6 s), longer than training's bubbles"}),
+      declare_integer("upper_blocks", 10'000'000, 1, 1'000'000'000'000,
+                      {"blocks", "Tokens of a whole GPU a window; not scaled with the window.",
+                       rckm + ": UPPER_LIMIT a 5 ms window"}),
+      declare_number("initial_share", 0.1, 0, 1,
+                     {"", "The conservative quota at the start, as a share of upper_blocks.", rckm}),
+      declare_number("floor_share", 0.01, 0, 1,
+                     {"", "The conservative quota's floor, as a share of upper_blocks.", rckm}),
+      declare_number("filler_request", 0.3, 0, 1,
+                     {"", "A filler's share of the conservative quota.",
+                      ours + "Dilu deploys RoBERTa-large with request 0.3"}),
+      declare_number("filler_limit", 0.6, 0, 1,
+                     {"", "A filler's share of upper_blocks in the aggressive phase.",
+                      ours + "Dilu deploys RoBERTa-large with limit 0.6"}),
+      declare_choice("offline_while_busy", {"none", "conservative"},
+                     {"", "Tokens of offline fillers while training launches.",
+                      ours + "RCKM grants the conservative quota even then"}),
+      declare_choice("online_while_busy", {"conservative", "none"},
+                     {"", "Tokens of online fillers while training launches.",
+                      ours + "RCKM grants the conservative quota even then"}),
+      declare_number("inflation_recover", 1.2, 0, 1000,
+                     {"", "A burst below this inflation lets the quota recover.", rckm}),
+      declare_number("inflation_cut", 1.6, 0, 1000,
+                     {"", "From this inflation on the quota is divided by it (RCKM: 1.3 for "
+                      "language models).", rckm}),
+      declare_number("inflation_ignore", 4.0, 0, 1000,
+                     {"", "From this inflation on a burst is of another kind and ignored.", rckm}),
+      declare_number("recover_factor", 1.3, 1, 1000, {"", "A recovery's factor.", rckm}),
+      declare_integer("recover_bursts", 5, 1, 100000,
+                      {"bursts", "One recovery in so many bursts.", rckm}),
+      declare_integer("shortest_burst", 6, 0, 100000,
+                      {"windows", "A burst must be longer to be the reference of all time.", rckm}),
+      declare_choice("burst_reference", {"all_time", "recent"},
+                     {"", "Inflation is the burst's length over the shortest of all time, or of "
+                      "the last bursts (RCKM: for language models).", rckm}),
+      declare_integer("burst_history", 20, 1, 10000,
+                      {"bursts", "How many are the last bursts.", rckm}),
+      declare_flag("aggressive_resets", false,
+                   {"", "The aggressive phase restores the whole quota.",
+                    ours + "RCKM does so after 0.6 s; within short bubbles it would undo each cut"}),
+  };
+}
+
+}  // namespace bubblesim::policies

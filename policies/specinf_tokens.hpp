@@ -1,0 +1,67 @@
+// The token scheduler of the SpecInF reconstruction: from empty and busy windows of training to
+// the blocks that fillers may launch in the next window. Mirrors Dilu's RCKM.c (by SpecInF's first
+// author), which watches inference and throttles training. Tokens are thread blocks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policies {
+
+struct SpecInfConstants {
+  std::int64_t conservative_after;  ///< empty windows until conservative tokens
+  std::int64_t aggressive_after;    ///< empty windows until all tokens
+  double upper_blocks;              ///< tokens of a whole GPU a window
+  double initial_share;             ///< of upper_blocks: the conservative quota at the start
+  double floor_share;               ///< of upper_blocks: what a cut leaves at least
+  double filler_request;            ///< a filler's share of the conservative quota
+  double filler_limit;              ///< a filler's share of upper_blocks when aggressive
+  bool offline_while_busy;          ///< conservative tokens in busy windows
+  bool online_while_busy;
+  double inflation_recover;         ///< below: the quota may recover
+  double inflation_cut;             ///< from here on it is cut
+  double inflation_ignore;          ///< from here on the burst is of another kind
+  double recover_factor;
+  std::int64_t recover_bursts;      ///< one recovery in so many bursts
+  std::int64_t shortest_burst;      ///< windows: no shorter burst is a reference
+  bool recent_reference;            ///< reference: among the last bursts; else of all time
+  std::int64_t burst_history;       ///< how many are the last bursts
+  bool aggressive_resets;           ///< the aggressive phase restores the whole quota
+};
+
+[[nodiscard]] SpecInfConstants specinf_constants(const policy::ParameterSet& given);
+[[nodiscard]] std::vector<policy::ParameterSpec> specinf_token_parameters();
+
+class SpecInfTokens {
+ public:
+  enum class Window : std::uint8_t { kBusy, kEmpty };
+  enum class Phase : std::uint8_t { kBusy, kConservative, kAggressive };
+
+  explicit SpecInfTokens(const SpecInfConstants& constants)
+      : constants_(constants), quota_(constants.upper_blocks * constants.initial_share) {}
+
+  /// A window of training ended. A burst's first empty window moves the conservative quota.
+  void end_window(Window window);
+
+  [[nodiscard]] Phase phase() const;
+  /// A filler's blocks in the next window, were all fillers of this kind.
+  [[nodiscard]] double tokens(policy::Role role) const;
+  /// The conservative quota: blocks a window, of which a filler gets filler_request.
+  [[nodiscard]] double quota() const { return quota_; }
+
+ private:
+  void end_burst();
+  [[nodiscard]] std::int64_t reference() const;
+
+  SpecInfConstants constants_;
+  double quota_;
+  std::int64_t empty_ = 0;     ///< consecutive empty windows
+  std::int64_t busy_ = 0;      ///< windows of the present burst
+  std::int64_t bursts_ = 0;
+  std::int64_t shortest_ = 0;  ///< of all time, longer than shortest_burst; 0: none yet
+  std::vector<std::int64_t> recent_;  ///< the last bursts, a ring
+};
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,139 @@
+// tgs: transparent GPU sharing (NSDI'23). Training is never held; its hook counts launched blocks
+// and reports them once a report period. The filler's hook counts its own blocks, sets the count
+// to zero every window, and holds a kernel while the count is above the limit; a held thread looks
+// again every poll period. The limit follows the reports (tgs_limit.hpp): a profile, then slow
+// start and additive increase, multiplicative decrease. The test comes before the kernel is
+// counted, so one kernel a window passes even at limit zero.
+//
+// Sharing: contexts take turns (TGS starts no MPS), memory is unified. Only kernels are gated.
+// Parameters: see the declarations; every constant of the code is one.
+// Ties: at one instant the window turns over first, then the report arrives, then held threads
+// look, in the order in which they were held.
+// Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour re-implemented.
+// Differs: all fillers of a GPU share one count and limit, where the code knows one opportunistic
+// process; both sides start and connect at instant 0, so the best rate starts unknown and the
+// ring of reports starts with zeros (uninitialised in the code); a report holds the period that
+// just ended (the code's two timers race); a profile has a longest length. The end of training is
+// seen as idle reports, not as a closed socket.
+#include <algorithm>
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "policies/launch_polls.hpp"
+#include "policies/tgs_limit.hpp"
+#include "sim/base/units.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+class Tgs final : public Policy {
+ public:
+  explicit Tgs(const ParameterSet& given)
+      : window_(given.duration("window")),
+        report_period_(given.duration("report_period")),
+        reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
+        limit_(tgs_constants(given)),
+        polls_(given.duration("poll")),
+        next_report_(report_period_) {}
+
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+    return {Sharing::Mode::kTimeSliced, std::nullopt, std::nullopt, true};
+  }
+
+  /// The filler believes that the GPU is empty but for the reserve.
+  Admission admit(const ClientInfo& filler, Bytes, const GpuInfo& gpu) override {
+    return admit_with_reserve(filler, Bytes{}, reserve_, gpu);
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
+    if (!is_kernel(launch.kind)) return Verdict::kAdmit;
+    turn_report(now);
+    if (launch.client == ClientId{0}) {
+      training_blocks_ += launch.blocks;
+      return Verdict::kAdmit;
+    }
+    turn_window(now);
+    if (passes(launch)) return Verdict::kAdmit;
+    polls_.hold(launch.client, now);
+    return Verdict::kHold;
+  }
+
+  std::optional<Instant> next_tick() const override {
+    return polls_.next() ? std::min(next_report_, *polls_.next()) : next_report_;
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    turn_report(now);
+    turn_window(now);
+    polls_.wake(now, actions, [this](const LaunchInfo& launch) { return passes(launch); });
+  }
+
+ private:
+  /// Test before add: a kernel may overshoot the limit by its whole size.
+  bool passes(const LaunchInfo& launch) {
+    if (count_ > limit_.limit()) return false;
+    count_ += static_cast<std::int64_t>(launch.blocks);
+    return true;
+  }
+
+  /// What happens at a period's end belongs to the next one, whoever is called first.
+  void turn_report(Instant now) {
+    if (now < next_report_) return;
+    turn_window(now);
+    limit_.report(training_blocks_, last_window_);
+    training_blocks_ = 0;
+    next_report_ = next_multiple(now, report_period_);
+  }
+
+  void turn_window(Instant now) {
+    const std::int64_t window = now / window_;
+    if (window == window_index_) return;
+    last_window_ = window == window_index_ + 1 ? count_ : 0;
+    count_ = 0;
+    window_index_ = window;
+  }
+
+  Duration window_;
+  Duration report_period_;
+  Bytes reserve_;
+  TgsLimit limit_;
+  LaunchPolls polls_;
+  Instant next_report_;
+  std::uint64_t training_blocks_ = 0;
+  std::int64_t count_ = 0;         ///< the fillers' blocks in this window
+  std::int64_t last_window_ = 0;   ///< and in the one before
+  std::int64_t window_index_ = 0;
+};
+
+}  // namespace
+
+PolicySpec tgs_spec() {
+  PolicySpec spec;
+  spec.name = "tgs";
+  spec.summary = "Time slicing with the filler's launch rate held down by feedback from training";
+  spec.source = "TGS, NSDI'23; github.com/pkusys/TGS at e1c6a31";
+  spec.parameters = {
+      declare_duration("window", 50ms, 1us, 100s,
+                       {"", "The filler's count of blocks returns to zero so often.",
+                        "TGS code, low priority rate_watcher"}),
+      declare_duration("poll", 10ms, 1us, 10s,
+                       {"", "A held launch looks again so often.", "TGS code, TIME_TICK"}),
+      declare_duration("report_period", 5s, 1ms, 1000s,
+                       {"", "Training reports its blocks so often.",
+                        "TGS code, high priority rate_watcher"}),
+      declare_integer("reserve_mib", 1024, 0, 1 << 20,
+                      {"MiB", "Memory that the hooks hide from a filler.",
+                       "TGS code, g_spare_memory"}),
+  };
+  for (ParameterSpec& parameter : tgs_limit_parameters()) {
+    spec.parameters.push_back(std::move(parameter));
+  }
+  spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

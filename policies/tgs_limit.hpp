@@ -1,0 +1,84 @@
+// TGS's limit manager: from the productive job's launch rate, one report after the other, to the
+// blocks that the opportunistic job may launch in a window. Source: pkusys/TGS at e1c6a31,
+// low_priority_hijack_call.c (limit_manager, update_rate_limit, shift_window); described in our
+// own words in policies/README.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policies {
+
+/// The constants of the control loop. Rates are blocks a report, limits blocks a window.
+struct TgsConstants {
+  std::int64_t report_window;      ///< reports whose adjacent means give the best rate
+  std::int64_t profile_reports;    ///< least reports of a profile
+  std::int64_t profile_longest;    ///< most reports of a profile
+  double profile_tolerance;        ///< the profile's rate has settled within this
+  double profile_margin;           ///< kept below a rise of the rate, above a fall
+  double drift_tolerance;          ///< control: the best rate is followed up within this
+  double reprofile_tolerance;      ///< control: beyond this the profile starts again
+  std::int64_t initial_limit;      ///< where slow start begins
+  std::int64_t idle_blocks;        ///< a report below this counts as idle
+  std::int64_t idle_reports;       ///< more idle reports in the window lift the limit
+  std::int64_t adaptive_reports;   ///< before so many reports it is never lifted
+  double tolerance;                ///< deviation of the rate that counts as no harm
+  double growth;                   ///< slow start's factor
+  double additive_share;           ///< additive step, as a share of the best rate
+  std::int64_t least_step;         ///< least step up or down
+  double decrease;                 ///< multiplicative decrease
+  double severe_deviation;         ///< from here on the limit is divided by severe_divisor
+  std::int64_t severe_divisor;
+  double missed_deviation;         ///< a report this far off the best rate misses it
+  std::int64_t missed_reports;     ///< so many in a row shrink the best rate
+  double missed_factor;            ///< by this factor
+  std::int64_t slow_start_cap;
+  std::int64_t limit_cap;          ///< also the limit when training is idle
+};
+
+[[nodiscard]] TgsConstants tgs_constants(const policy::ParameterSet& given);
+[[nodiscard]] std::vector<policy::ParameterSpec> tgs_limit_parameters();
+
+class TgsLimit {
+ public:
+  explicit TgsLimit(const TgsConstants& constants)
+      : constants_(constants), window_(static_cast<std::size_t>(constants.report_window), 0.0) {}
+
+  /// A report arrived: training's blocks in the last report period, and the filler's blocks in
+  /// its last full window.
+  void report(std::uint64_t training_blocks, std::int64_t filler_rate);
+
+  [[nodiscard]] std::int64_t limit() const { return limit_; }
+  [[nodiscard]] double best_rate() const { return best_; }
+  [[nodiscard]] bool is_profiling() const { return phase_ == Phase::kProfile; }
+
+ private:
+  enum class Phase : std::uint8_t { kProfile, kControl };
+  enum class State : std::uint8_t { kSlowStart, kAvoidance };
+
+  double shift_window(double rate);
+  void profile(double window_rate);
+  void control(double rate, double window_rate, std::int64_t filler_rate);
+  void follow(double window_rate, double deviation);
+  void update(double rate, std::int64_t filler_rate);
+  void avoid(double deviation, double best, std::int64_t filler_rate);
+  void count_missed(double deviation);
+  void restart(std::int64_t limit);
+  [[nodiscard]] std::int64_t cap(std::int64_t constant, std::int64_t filler_rate) const;
+
+  TgsConstants constants_;
+  std::vector<double> window_;  ///< newest first
+  Phase phase_ = Phase::kProfile;
+  State state_ = State::kSlowStart;
+  double best_ = 0;              ///< what training reaches undisturbed, as far as known
+  std::int64_t profiled_ = 0;    ///< reports of this profile
+  bool profile_again_ = false;   ///< the last report moved the best rate
+  std::int64_t controlled_ = 0;  ///< reports of the control phase, over all profiles
+  std::int64_t missed_ = 0;
+  std::int64_t limit_ = 0;
+  bool last_step_up_ = false;    ///< of avoidance; slow start's end counts as down
+};
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,171 @@
+// What every policy must keep to, whatever it decides. Scenarios: training that launches for half
+// a second and then stops, beside fillers of every kind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policies/builtin.hpp"
+#include "tests/conformance/policies/fake_driver.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+/// A kernel of 100 blocks and 200 us each millisecond of 500 ms, but for 20 ms of each 100 ms,
+/// which are a profiled bubble. After 500 ms nothing: training has stopped.
+Scenario training_that_stops(Duration horizon) {
+  Scenario scenario;
+  scenario.gpu = {"GPU", 100, 2, Bytes{80ull << 30}, 1ms, 50us};
+  scenario.training_memory = Bytes{40ull << 30};
+  for (int ms = 0; ms < 500; ++ms) {
+    if (ms % 100 < 80) scenario.training.push_back({1ms * ms, LaunchKind::kKernel, 100, 200us});
+  }
+  for (int i = 0; i < 5; ++i) {
+    const Duration begin = 80ms + 100ms * i;
+    scenario.bubbles.push_back({begin, begin + 20ms, {20ms, Bytes{}, true}});
+  }
+  scenario.horizon = horizon;
+  return scenario;
+}
+
+Filler filler(std::uint64_t launches, Role role = Role::kOffline) {
+  return {role, {{{}, LaunchKind::kKernel, 500, 100us}}, launches, 10us, {}, false};
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string> {
+ protected:
+  [[nodiscard]] static Outcome run(const Scenario& scenario) {
+    return drive(GetParam(), {}, scenario);
+  }
+};
+
+TEST_P(EveryPolicy, decides_the_same_twice) {
+  Scenario scenario = training_that_stops(2s);
+  scenario.fillers = {filler(3000), filler(2000, Role::kOnline)};
+  const Outcome first = run(scenario);
+  const Outcome second = run(scenario);
+  EXPECT_EQ(first.passed, second.passed);
+  EXPECT_EQ(first.ticks, second.ticks);
+}
+
+TEST_P(EveryPolicy, never_holds_training_and_lets_all_of_it_pass) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(3000)};
+  const Outcome outcome = run(scenario);
+  EXPECT_EQ(outcome.training_held, 0u);
+  EXPECT_EQ(outcome.count(0, 0s, 1s), 400u);  // 80 a 100 ms
+}
+
+TEST_P(EveryPolicy, takes_no_illegal_action) {
+  Scenario scenario = training_that_stops(2s);
+  scenario.fillers = {filler(3000), filler(2000, Role::kOnline), filler(5)};
+  EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
+}
+
+TEST_P(EveryPolicy, sets_legal_percentages) {
+  Scenario scenario = training_that_stops(1ms);
+  scenario.fillers = {filler(1)};
+  for (const ClientSharing& client : run(scenario).clients) {
+    EXPECT_GE(client.sm_percentage, 1u);
+    EXPECT_LE(client.sm_percentage, 100u);
+  }
+}
+
+/// exclusive holds none, as it admits none. pipefill runs out of profiled bubbles, and may then
+/// hold one launch of each filler for ever.
+TEST_P(EveryPolicy, releases_every_held_launch_after_training_stops) {
+  // TGS lifts its limit after at most 10 + 15 reports of 5 s; before it one kernel passes in
+  // 50 ms, and after it all do.
+  Scenario scenario = training_that_stops(200s);
+  scenario.fillers = {filler(20000), filler(20000, Role::kOnline)};
+  const Outcome outcome = run(scenario);
+  if (GetParam() == "pipefill") {
+    EXPECT_THAT(outcome.held_at_end, ::testing::Each(::testing::Le(1u)));
+    return;
+  }
+  EXPECT_THAT(outcome.held_at_end, ::testing::Each(0u));
+  const std::size_t expected = GetParam() == "exclusive" ? 0 : 20000;
+  EXPECT_EQ(outcome.count(1, 0s, 200s), expected);
+  EXPECT_EQ(outcome.count(2, 0s, 200s), expected);
+}
+
+TEST_P(EveryPolicy, survives_no_filler_and_one_that_never_launches) {
+  Scenario scenario = training_that_stops(1s);
+  EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
+  scenario.fillers = {filler(0)};
+  const Outcome outcome = run(scenario);
+  EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
+  EXPECT_EQ(outcome.count(0, 0s, 1s), 400u);
+}
+
+TEST_P(EveryPolicy, survives_a_filler_that_stops_midway) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(7), filler(1000)};
+  EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
+}
+
+TEST_P(EveryPolicy, survives_a_hundred_thousand_launches_in_one_instant) {
+  Scenario scenario = training_that_stops(600ms);
+  Filler burst = filler(100000);
+  burst.gap = 0ns;
+  burst.kernels[0].blocks = 1;
+  burst.kernels[0].length = 10ns;
+  scenario.fillers = {burst};
+  scenario.training.assign(100000, {5ms, LaunchKind::kKernel, 1, 10ns});
+  const Outcome outcome = run(scenario);
+  EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
+  EXPECT_EQ(outcome.count(0, 5ms, 5ms + 1ns), 100000u);
+}
+
+TEST_P(EveryPolicy, survives_kernels_without_blocks_copies_and_collectives) {
+  Scenario scenario = training_that_stops(1s);
+  Filler mixed = filler(1000);
+  mixed.kernels = {{{}, LaunchKind::kCopy, 0, 5us},
+                   {{}, LaunchKind::kMemset, 0, 0ns},
+                   {{}, LaunchKind::kCollective, 24, 100us},
+                   {{}, LaunchKind::kKernel, 0, 1us}};
+  scenario.fillers = {mixed};
+  scenario.training[3].kind = LaunchKind::kCollective;
+  EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
+}
+
+/// A wall clock calls late, and not only when something is due.
+TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
+  Registry registry;
+  policies::register_builtin(registry);
+  const PolicySpec& spec = **registry.find(GetParam());
+  const auto policy = spec.make(defaults(spec));
+  Scenario scenario = training_that_stops(1ms);
+  scenario.fillers = {filler(0)};
+  (void)drive(*policy, scenario);
+  class Nothing final : public Actions {
+    void release(ClientId) override {}
+    std::size_t held(ClientId) const override { return 0; }
+    const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
+    void set_sm_percentage(ClientId, std::uint32_t) override {}
+    void set_priority(ClientId, std::int32_t) override {}
+    LaunchInfo launch_;
+  } actions;
+  for (const Duration now : {Duration{7ms}, Duration{5123ms}, 60s + 1ns}) {
+    policy->on_tick(now, actions);
+    const auto next = policy->next_tick();
+    if (next) {
+      EXPECT_GT(*next, now);
+    }
+  }
+}
+
+std::vector<std::string> names() {
+  Registry registry;
+  policies::register_builtin(registry);
+  std::vector<std::string> names;
+  for (const PolicySpec& spec : registry.all()) names.push_back(spec.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(builtin, EveryPolicy, ::testing::ValuesIn(names()),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace bubblesim::testing

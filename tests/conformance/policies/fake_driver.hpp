@@ -1,0 +1,82 @@
+// A tiny driver of the policy contract, with times that can be checked by hand. Training launches
+// at written instants. Each filler is one host thread that makes its launches one after the other,
+// `gap` apart, and blocks inside a held one. The device runs each client's operations one after
+// the other for their profiled time; a completion is noticed at once. The driver checks what the
+// engine room checks: legal releases, ticks that advance.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::testing {
+
+struct Call {
+  policy::Instant at{};
+  policy::LaunchKind kind = policy::LaunchKind::kKernel;
+  std::uint64_t blocks = 0;
+  Duration length{};
+};
+
+struct Bubble {
+  policy::Instant begin{};
+  policy::Instant end{};
+  policy::BubbleInfo info;
+};
+
+/// A filler's endless loop over `kernels`, at most `launches` of them.
+struct Filler {
+  policy::Role role = policy::Role::kOffline;
+  std::vector<Call> kernels;    ///< `at` is not used
+  std::uint64_t launches = 0;
+  Duration gap{};               ///< host time between two launches
+  Bytes memory;
+  bool memory_known = false;
+};
+
+struct Scenario {
+  policy::GpuInfo gpu;
+  Bytes training_memory;
+  std::vector<Call> training;   ///< by `at`
+  std::vector<Filler> fillers;
+  std::vector<Bubble> bubbles;  ///< by `begin`
+  Duration horizon{};           ///< nothing at or after it happens
+};
+
+struct Passed {
+  policy::Instant at{};
+  ClientId client;
+  std::uint64_t launch = 0;
+  std::uint64_t blocks = 0;
+  friend bool operator==(const Passed&, const Passed&) = default;
+};
+
+struct Outcome {
+  policy::Sharing sharing;
+  std::vector<policy::ClientSharing> clients;
+  std::vector<policy::Admission> admissions;  ///< of the fillers
+  std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
+  std::vector<std::string> faults;            ///< what would end a run
+  std::vector<std::size_t> held_at_end;       ///< by client
+  std::uint64_t training_held = 0;            ///< launches of training that were ever held
+  std::uint64_t ticks = 0;
+  CounterSet counts;
+
+  /// Launches of the client that passed in [from, to).
+  [[nodiscard]] std::size_t count(std::uint32_t client, Duration from, Duration to) const;
+  /// When they passed.
+  [[nodiscard]] std::vector<policy::Instant> times(std::uint32_t client) const;
+};
+
+/// Runs the scenario under the policy. Deterministic; ends at the horizon.
+[[nodiscard]] Outcome drive(policy::Policy& policy, const Scenario& scenario);
+
+/// Makes the policy of this name with its defaults, but for `given` ("name=value"), and runs it.
+[[nodiscard]] Outcome drive(std::string_view policy, const std::vector<std::string>& given,
+                            const Scenario& scenario);
+
+}  // namespace bubblesim::testing

@@ -1,0 +1,288 @@
+// One small scenario a policy, with numbers to check by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/conformance/policies/fake_driver.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
+
+/// A GPU of 80 GiB with training in 40 GiB, one filler that launches as fast as it may.
+Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
+  Scenario result;
+  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
+  result.training_memory = gib(40);
+  result.fillers = {{Role::kOffline, std::move(kernels), launches, 0ns, gib(10), true}};
+  result.horizon = horizon;
+  return result;
+}
+
+Call kernel(std::uint64_t blocks, Duration length) {
+  return {{}, LaunchKind::kKernel, blocks, length};
+}
+
+/// `count` kernels of training from `begin` on, `every` apart.
+void train(Scenario& scenario, Duration begin, Duration every, int count, std::uint64_t blocks) {
+  for (int i = 0; i < count; ++i) {
+    scenario.training.push_back({begin + every * i, LaunchKind::kKernel, blocks, 1us});
+  }
+}
+
+TEST(exclusive, admits_no_filler) {
+  const Outcome outcome = drive("exclusive", {}, scenario(10ms, {kernel(1, 1us)}, 5));
+  EXPECT_FALSE(outcome.admissions[0].admitted);
+  EXPECT_EQ(outcome.admissions[0].reason, "exclusive: the GPU belongs to training");
+  EXPECT_EQ(outcome.count(1, 0s, 1s), 0u);
+}
+
+TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
+  const Scenario any = scenario(1ms, {kernel(1, 1us)}, 1);
+  const Sharing device = drive("time_slicing", {}, any).sharing;
+  EXPECT_EQ(device.mode, Sharing::Mode::kTimeSliced);
+  EXPECT_EQ(device.slice, std::nullopt);
+  EXPECT_EQ(device.switch_cost, std::nullopt);
+  const Sharing given = drive("time_slicing", {"slice=2ms", "switch_cost=0ns"}, any).sharing;
+  EXPECT_EQ(given.slice, Duration{2ms});
+  EXPECT_EQ(given.switch_cost, Duration{0});
+}
+
+TEST(mps, caps_clients_and_lifts_training_if_told) {
+  const Scenario any = scenario(1ms, {kernel(1, 1us)}, 1);
+  const Outcome plain = drive("mps", {}, any);
+  EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_EQ(plain.clients[0].sm_percentage, 100u);
+  EXPECT_EQ(plain.clients[0].priority, plain.clients[1].priority);
+  const Outcome capped = drive("mps", {"filler_percentage=30", "priority=training"}, any);
+  EXPECT_EQ(capped.clients[1].sm_percentage, 30u);
+  EXPECT_GT(capped.clients[0].priority, capped.clients[1].priority);
+}
+
+TEST(mps, refuses_memory_that_does_not_fit) {
+  Scenario large = scenario(1ms, {kernel(1, 1us)}, 1);
+  large.fillers[0].memory = gib(41);
+  const Outcome outcome = drive("mps", {}, large);
+  EXPECT_FALSE(outcome.admissions[0].admitted);
+  EXPECT_EQ(outcome.admissions[0].reason, "needs 41GiB beside 40GiB in use, the GPU has 80GiB");
+}
+
+/// The limit is 0 during the profile: a kernel passes if the count is 0, which it is once in
+/// 50 ms. The first kernel passes at 0; the second, held at 0, looks at 10, 20, 30, 40, 50 ms.
+TEST(tgs, leaks_one_kernel_a_window_at_limit_zero) {
+  Scenario leak = scenario(201ms, {kernel(7, 1us)}, 100);
+  train(leak, 0ms, 1ms, 200, 100);
+  const Outcome outcome = drive("tgs", {}, leak);
+  EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, 50ms, 100ms, 150ms, 200ms));
+  EXPECT_TRUE(outcome.sharing.unified_memory);
+  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+}
+
+/// The thread held at 3 ms (it slept on the host till then) looks at 13, ..., 43, 53 ms.
+TEST(tgs, looks_every_ten_milliseconds_from_the_launch_on) {
+  Scenario late = scenario(100ms, {kernel(7, 1us)}, 2);
+  late.fillers[0].gap = 3ms;
+  EXPECT_THAT(drive("tgs", {}, late).times(1), ElementsAre(Duration{0}, 53ms));
+}
+
+/// Reports every 100 ms, training steady at 1000 blocks a report. The profile lasts 5 reports at
+/// least and is cut at 5; the sixth report, at 600 ms, sets the limit of 100 blocks a window of
+/// 10 ms. A kernel has 30 blocks: it passes at counts 0, 30, 60 and 90, so four pass in a window
+/// (the window that begins at 600 ms still counts nothing). The next report lets the limit grow
+/// to 151: six pass (0, 30, ..., 150); then 227: eight; then 341: twelve.
+TEST(tgs, starts_slowly_after_the_profile) {
+  Scenario steady = scenario(1s, {kernel(30, 1us)}, 100000);
+  steady.fillers[0].gap = 1us;
+  train(steady, 0ms, 1ms, 1000, 10);
+  const Outcome outcome =
+      drive("tgs", {"report_period=100ms", "window=10ms", "poll=1ms", "profile_longest=5",
+                    "initial_limit=100", "idle_blocks=10"}, steady);
+  EXPECT_EQ(outcome.count(1, 0ms, 600ms), 60u);    // one in each of 60 windows
+  EXPECT_EQ(outcome.count(1, 610ms, 620ms), 4u);   // 100
+  EXPECT_EQ(outcome.count(1, 710ms, 720ms), 6u);   // 100 * 1.5 + 1 = 151
+  EXPECT_EQ(outcome.count(1, 810ms, 820ms), 8u);   // 151 * 1.5 + 1 = 227
+  EXPECT_EQ(outcome.count(1, 910ms, 920ms), 12u);  // 227 * 1.5 + 1 = 341
+}
+
+TEST(tgs, gates_kernels_but_not_copies) {
+  Scenario copies = scenario(10ms, {{{}, LaunchKind::kCopy, 0, 1us}}, 5);
+  EXPECT_EQ(drive("tgs", {}, copies).count(1, 0ms, 1ms), 5u);
+}
+
+TEST(tgs, oversubscribes_memory_but_not_the_whole_gpu) {
+  Scenario large = scenario(1ms, {kernel(1, 1us)}, 1);
+  large.fillers[0].memory = gib(79);  // 80 GiB less the hidden one
+  EXPECT_TRUE(drive("tgs", {}, large).admissions[0].admitted);
+  large.fillers[0].memory = gib(80);
+  EXPECT_FALSE(drive("tgs", {}, large).admissions[0].admitted);
+}
+
+/// A pool of 1000 blocks a window, a quota of a tenth, a filler's request and limit of 1: 100
+/// blocks conservative, 1000 aggressive. Kernels of 30 blocks; training launches in the first two
+/// windows and again from 30 ms on.
+std::vector<std::string> small_tokens() {
+  return {"upper_blocks=1000", "filler_request=1", "filler_limit=1", "aggressive_after=2",
+          "poll=1ms"};
+}
+
+Scenario bubble_of_twenty_milliseconds() {
+  Scenario result = scenario(45ms, {kernel(30, 1us)}, 100000);
+  result.fillers[0].gap = 1us;
+  train(result, 0ms, 1ms, 10, 100);
+  train(result, 30ms, 1ms, 15, 100);
+  return result;
+}
+
+/// Grants by window, set at the window's begin from the windows before:
+///  0 ms: none; one kernel slips through (0 > 0 is false), count 30.
+///  5, 10 ms: none (busy before); the debt of 30 stays.
+/// 15 ms: one empty window: conservative, 100. The count falls to 0; 0, 30, 60, 90 pass; 120.
+/// 20 ms: two empty windows: aggressive, 1000. 120 falls to 0; 0, 30, ..., 990 pass: 34; 1020.
+/// 25 ms: 1000 again. 1020 falls to 20; 20, 50, ..., 980 pass: 33; 1010.
+/// 30 ms: 1000 again (the window before was still empty). 10, 40, ..., 1000 pass: 34; 1030.
+/// 35, 40 ms: none.
+TEST(specinf, grants_by_phase_with_debt_carried_over) {
+  const Outcome outcome = drive("specinf", small_tokens(), bubble_of_twenty_milliseconds());
+  EXPECT_EQ(outcome.count(1, 0ms, 5ms), 1u);
+  EXPECT_EQ(outcome.count(1, 5ms, 15ms), 0u);
+  EXPECT_EQ(outcome.count(1, 15ms, 20ms), 4u);
+  EXPECT_EQ(outcome.count(1, 20ms, 25ms), 34u);
+  EXPECT_EQ(outcome.count(1, 25ms, 30ms), 33u);
+  EXPECT_EQ(outcome.count(1, 30ms, 35ms), 34u);
+  EXPECT_EQ(outcome.count(1, 35ms, 45ms), 0u);
+  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kSpatial);
+}
+
+/// Held at 1 us, the thread looks every 2 ms from then on: at 14.001 ms in vain, at 16.001 ms with
+/// the grant of 15 ms.
+TEST(specinf, looks_every_two_milliseconds) {
+  std::vector<std::string> given = small_tokens();
+  given.back() = "poll=2ms";
+  const auto times = drive("specinf", given, bubble_of_twenty_milliseconds()).times(1);
+  EXPECT_EQ(times[1], Duration{16001us});
+}
+
+/// An online filler gets the quota while training launches: 100 a window, so four kernels (0, 30,
+/// 60, 90) in the second window, and from the count of 120 - 100 = 20 three in the third.
+TEST(specinf, serves_online_fillers_while_training_launches) {
+  Scenario online = bubble_of_twenty_milliseconds();
+  online.fillers[0].role = Role::kOnline;
+  std::vector<std::string> given = small_tokens();
+  const Outcome outcome = drive("specinf", given, online);
+  EXPECT_EQ(outcome.count(1, 0ms, 5ms), 4u);   // count 120
+  EXPECT_EQ(outcome.count(1, 5ms, 10ms), 3u);  // 20, 50, 80 pass: count 110
+  given.push_back("online_while_busy=none");
+  EXPECT_EQ(drive("specinf", given, online).count(1, 0ms, 10ms), 1u);
+}
+
+/// Two fillers: a pool of 200 conservative blocks. The online one may launch all of it; what it
+/// launched in the window before is not there for the offline one. In the window from 15 ms the
+/// online one's grant is 200; in the one before it launched 7 kernels of 30 (from count 20).
+TEST(specinf, leaves_offline_fillers_what_online_ones_do_not_use) {
+  Scenario both = bubble_of_twenty_milliseconds();
+  both.fillers.push_back(both.fillers[0]);
+  both.fillers[0].role = Role::kOnline;
+  both.fillers[0].memory = both.fillers[1].memory = gib(5);
+  std::vector<std::string> given = small_tokens();
+  given[3] = "aggressive_after=100";
+  const Outcome busy = drive("specinf", given, both);
+  EXPECT_EQ(busy.count(2, 15ms, 20ms), 0u);
+  both.fillers[0].launches = 0;  // no online work: the offline one gets 200: 0, 30, ..., 180
+  const Outcome idle = drive("specinf", given, both);
+  EXPECT_EQ(idle.count(2, 15ms, 20ms), 7u);
+}
+
+TEST(specinf, waits_for_training_to_drain_if_told) {
+  Scenario deep = scenario(40ms, {kernel(30, 1us)}, 1000);
+  deep.fillers[0].gap = 1us;
+  deep.training = {{0ms, LaunchKind::kKernel, 100, 22ms}};  // one launch that runs for 22 ms
+  std::vector<std::string> given = small_tokens();
+  EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);  // 5 to 10 ms looks empty
+  given.push_back("drain_check=true");
+  const Outcome drained = drive("specinf", given, deep);
+  EXPECT_EQ(drained.count(1, 5ms, 25ms), 0u);
+  EXPECT_EQ(drained.count(1, 25ms, 30ms), 4u);  // drained at 22 ms, seen at 25 ms
+  deep.training[0].kind = LaunchKind::kCollective;  // a collective does not count as undrained
+  EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);
+}
+
+/// Training has 500 of 1000 blocks a window while the filler has uncovered blocks, as it has from
+/// its leaked kernel on: 10 kernels of 100 want to go at once; at counts 0 to 1000 all would.
+TEST(specinf, holds_training_only_with_the_barrier_for_both) {
+  Scenario burst = scenario(20ms, {kernel(30, 1us)}, 100);
+  train(burst, 6ms, 0ms, 10, 100);
+  std::vector<std::string> given = small_tokens();
+  EXPECT_EQ(drive("specinf", given, burst).training_held, 0u);
+  given.push_back("barrier=both");
+  const Outcome outcome = drive("specinf", given, burst);
+  EXPECT_EQ(outcome.training_held, 1u);             // passes at 0, 100, ..., 500: six
+  EXPECT_EQ(outcome.count(0, 6ms, 10ms), 6u);
+  EXPECT_EQ(outcome.count(0, 10ms, 15ms), 4u);      // 600 - 500 = 100 at 10 ms
+}
+
+/// A bubble of 10 ms at 2 ms: 6.8 ms are usable, less 50 us for the switch. Kernels of 1, 2 and
+/// 3 ms end after 6 ms of plan; the next of 1 ms would end after 7.
+TEST(pipefill, packs_the_usable_part_of_a_bubble) {
+  Scenario one = scenario(30ms, {kernel(1, 1ms), kernel(1, 2ms), kernel(1, 3ms)}, 100);
+  one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
+  const Outcome outcome = drive("pipefill", {}, one);
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms, 2ms, 2ms));
+  EXPECT_EQ(outcome.held_at_end[1], 1u);
+  EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 0u);  // another bubble would do
+  // With f = 0.71 and no switch the plan of exactly 7 ms + 0.1 fits too; with 50 us as well.
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.71"}, one).count(1, 0ms, 30ms), 4u);
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7"}, one).count(1, 0ms, 30ms), 3u);
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7", "switch_cost=0ns"}, one).count(1, 0ms, 30ms),
+            4u);
+}
+
+/// The host is slow: 2 ms between launches. At 2, 4, 6, 8 ms: the last would end at 9 ms, after
+/// 2 + 6.75 ms.
+TEST(pipefill, counts_time_that_has_passed_in_the_bubble) {
+  Scenario slow = scenario(30ms, {kernel(1, 1ms)}, 100);
+  slow.fillers[0].gap = 2ms;
+  slow.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
+  EXPECT_THAT(drive("pipefill", {}, slow).times(1), ElementsAre(2ms, 4ms, 6ms));
+}
+
+TEST(pipefill, resumes_in_the_next_bubble) {
+  Scenario two = scenario(50ms, {kernel(1, 4ms)}, 100);
+  two.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {30ms, 40ms, {10ms, Bytes{}, true}}};
+  EXPECT_THAT(drive("pipefill", {}, two).times(1), ElementsAre(2ms, 30ms));
+}
+
+TEST(pipefill, leaves_communication_alone_unless_told) {
+  Scenario stall = scenario(30ms, {kernel(1, 5ms)}, 100);
+  stall.bubbles = {{2ms, 12ms, {10ms, Bytes{}, false}}};
+  EXPECT_THAT(drive("pipefill", {}, stall).times(1), IsEmpty());
+  EXPECT_THAT(drive("pipefill", {"bubbles=all"}, stall).times(1), ElementsAre(2ms));
+  EXPECT_THAT(drive("pipefill", {"bubbles=all", "min_bubble=11ms"}, stall).times(1), IsEmpty());
+}
+
+TEST(pipefill, says_so_if_a_kernel_fits_no_bubble) {
+  Scenario stuck = scenario(30ms, {kernel(1, 1ms), kernel(1, 7ms)}, 100);
+  stuck.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
+  const Outcome outcome = drive("pipefill", {}, stuck);
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms));
+  EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 1u);
+}
+
+/// 10 GiB are needed. The second filler needs 10 more.
+TEST(pipefill, fills_only_what_the_bubble_has_memory_for) {
+  Scenario tight = scenario(30ms, {kernel(1, 1ms)}, 2);
+  tight.fillers.push_back(tight.fillers[0]);
+  tight.bubbles = {{2ms, 12ms, {10ms, gib(19), true}}};
+  const Outcome outcome = drive("pipefill", {}, tight);
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms, 2ms));
+  EXPECT_THAT(outcome.times(2), IsEmpty());
+  tight.bubbles[0].info.free_memory = gib(20);
+  EXPECT_THAT(drive("pipefill", {}, tight).times(2), ElementsAre(2ms, 2ms));
+}
+
+}  // namespace
+}  // namespace bubblesim::testing
