@@ -90,7 +90,8 @@ class KinetoWriter {
   [[nodiscard]] std::string collective_args(const Collective& what) const;
   [[nodiscard]] std::string shape_args(const LaunchShape& shape) const;
   [[nodiscard]] std::string on_thread(ThreadId thread) const {
-    return fmt::format(R"("pid": {}, "tid": {})", process(), trace_.threads[thread.index()].system_id);
+    return fmt::format(R"("pid": {}, "tid": {})", process(),
+                       trace_.threads[thread.index()].system_id);
   }
   [[nodiscard]] std::uint64_t process() const {
     return trace_.threads.empty() ? 1 : trace_.threads.front().system_id;

@@ -1,0 +1,146 @@
+#include "tests/conformance/layers/rules.hpp"
+
+#include <algorithm>
+#include <regex>
+
+namespace bubblesim::layers {
+namespace {
+
+constexpr std::size_t kMaxColumns = 100;
+
+std::string at(const SourceFile& file, std::size_t line, const std::string& what) {
+  return file.path + ":" + std::to_string(line) + ": " + what;
+}
+
+std::string list(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "no other room" : text;
+}
+
+bool within(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+/// Characters of UTF-8: bytes that do not continue one.
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(std::count_if(
+      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+}
+
+bool is_program(const std::string& path) {
+  return within(path, "sim/app") || path.ends_with("main.cpp");
+}
+
+}  // namespace
+
+const std::vector<Room>& rooms() {
+  static const std::vector<Room> table = [] {
+    const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
+                      engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
+                      workload = "sim/workload", policy = "sim/policy", policies = "policies",
+                      schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
+                      app = "sim/app", capture = "capture";
+    return std::vector<Room>{
+        {base, {}},
+        {hardware, {base}},
+        {traces, {base, hardware}},
+        {engine, {base}},
+        {gpu, {base, hardware, engine}},
+        {network, {base, hardware, engine}},
+        {workload, {base, hardware, engine, gpu, network, traces}},
+        {policy, {base}},
+        {policies, {base, policy}},
+        {schedule, {base, hardware, engine, gpu, workload, policy}},
+        {observe, {base, engine}},
+        {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe}},
+        {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
+               observe, run, capture}},
+        {capture, {base, hardware, traces, policy, policies}},
+    };
+  }();
+  return table;
+}
+
+const Room* room_of(const std::string& path) {
+  for (const Room& room : rooms())
+    if (within(path, room.path)) return &room;
+  return nullptr;
+}
+
+Breaches check_layers(const SourceFile& file) {
+  const Room* room = room_of(file.path);
+  if (room == nullptr) return {};
+  Breaches breaches;
+  for (const Include& include : file.includes) {
+    const Room* target = include.quoted ? room_of(include.path) : nullptr;
+    if (within(include.path, "tests"))
+      breaches.push_back(at(file, include.line, "includes " + include.path + " of the tests"));
+    if (target == nullptr || target == room || room->may_include.contains(target->path)) continue;
+    breaches.push_back(at(file, include.line, "includes " + include.path + "; " + room->path +
+                                                  " may include " + list(room->may_include)));
+  }
+  return breaches;
+}
+
+Breaches check_full_paths(const SourceFile& file, const std::set<std::string>& known) {
+  Breaches breaches;
+  for (const Include& include : file.includes)
+    if (include.quoted && !known.contains(include.path))
+      breaches.push_back(at(file, include.line, "includes \"" + include.path +
+                                                    "\", which is no path from the root"));
+  return breaches;
+}
+
+Breaches check_header_form(const SourceFile& file) {
+  if (!file.is_header()) return {};
+  Breaches breaches;
+  if (file.lines.empty() || !file.lines.front().starts_with("//"))
+    breaches.push_back(at(file, 1, "does not start with a comment that says what it is for"));
+  if (std::find(file.lines.begin(), file.lines.end(), "#pragma once") == file.lines.end())
+    breaches.push_back(at(file, 1, "has no #pragma once"));
+  return breaches;
+}
+
+Breaches check_line_length(const SourceFile& file) {
+  Breaches breaches;
+  for (std::size_t i = 0; i < file.lines.size(); ++i)
+    if (columns(file.lines[i]) > kMaxColumns)
+      breaches.push_back(at(file, i + 1, "has " + std::to_string(columns(file.lines[i])) +
+                                             " columns; " + std::to_string(kMaxColumns) +
+                                             " are allowed"));
+  return breaches;
+}
+
+Breaches check_json(const SourceFile& file) {
+  Breaches breaches;
+  for (const Include& include : file.includes) {
+    if (include.path.starts_with("nlohmann/") && file.path != "sim/base/json.hpp")
+      breaches.push_back(at(file, include.line, "includes " + include.path +
+                                                    "; only sim/base/json.hpp may"));
+    if (include.path == "sim/base/json.hpp" && file.is_header())
+      breaches.push_back(at(file, include.line, "a header includes sim/base/json.hpp"));
+  }
+  return breaches;
+}
+
+Breaches check_quiet(const SourceFile& file) {
+  if (room_of(file.path) == nullptr || is_program(file.path)) return {};
+  if (file.path == "sim/base/check.cpp") return {};
+  static const std::regex loud(
+      R"(\b(printf|fprintf|puts|fputs|putchar|exit|_exit|quick_exit|getenv)\s*\()"
+      R"(|\bstd::(cout|cerr|clog)\b)");
+  Breaches breaches;
+  for (std::size_t i = 0; i < file.code.size(); ++i) {
+    std::smatch match;
+    if (file.code[i].find_first_not_of(' ') == std::string::npos) continue;
+    if (!std::regex_search(file.code[i], match, loud)) continue;
+    if (match[1] == "getenv" && within(file.path, "capture")) continue;
+    breaches.push_back(at(file, i + 1, "uses " + match.str() +
+                                           "; libraries neither print, exit nor read the "
+                                           "environment"));
+  }
+  return breaches;
+}
+
+}  // namespace bubblesim::layers

@@ -1,0 +1,45 @@
+// The rules of sim/README.md and CONTRIBUTING.md that a reader of the text alone can check. Each
+// returns one sentence a breach, "path:line: what was found, what is allowed"; none is good.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/layers/source_tree.hpp"
+
+namespace bubblesim::layers {
+
+using Breaches = std::vector<std::string>;
+
+/// A room and the rooms whose headers it may include, besides its own.
+struct Room {
+  std::string path;
+  std::set<std::string> may_include;
+};
+
+/// The table of rooms, in the order of who may include whom.
+[[nodiscard]] const std::vector<Room>& rooms();
+
+/// The room that a path lies in; null for a path in none.
+[[nodiscard]] const Room* room_of(const std::string& path);
+
+/// No arrow that the table does not have.
+[[nodiscard]] Breaches check_layers(const SourceFile& file);
+
+/// Quoted includes are full paths from the root, to files that exist (`known`).
+[[nodiscard]] Breaches check_full_paths(const SourceFile& file, const std::set<std::string>& known);
+
+/// A header starts with what it is for, and is guarded.
+[[nodiscard]] Breaches check_header_form(const SourceFile& file);
+
+/// At most 100 characters a line.
+[[nodiscard]] Breaches check_line_length(const SourceFile& file);
+
+/// The JSON library comes in through sim/base/json.hpp, and never into a header.
+[[nodiscard]] Breaches check_json(const SourceFile& file);
+
+/// Libraries neither print nor exit nor read the environment; programs (sim/app, *main.cpp) may.
+[[nodiscard]] Breaches check_quiet(const SourceFile& file);
+
+}  // namespace bubblesim::layers

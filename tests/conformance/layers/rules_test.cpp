@@ -1,0 +1,89 @@
+// The rules find what they are for, in files of two lines.
+#include "tests/conformance/layers/rules.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bubblesim::layers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(LayerRules, AnArrowThatTheTableLacksIsNamedWithWhatIsAllowed) {
+  const auto file = parse_source("sim/engine/a.cpp", "\n#include \"sim/gpu/gpu.hpp\"\n");
+  EXPECT_THAT(check_layers(file),
+              ElementsAre("sim/engine/a.cpp:2: includes sim/gpu/gpu.hpp; sim/engine may include "
+                          "sim/base"));
+}
+
+TEST(LayerRules, OwnRoomAllowedRoomsAndSystemHeadersPass) {
+  EXPECT_THAT(check_layers(parse_source("traces/import/a.cpp",
+                                        "#include \"traces/trace.hpp\"\n"
+                                        "#include \"sim/base/time.hpp\"\n#include <vector>\n")),
+              IsEmpty());
+}
+
+TEST(LayerRules, RunMayNotIncludePoliciesButTheAppMay) {
+  const std::string text = "#include \"policies/list.hpp\"\n";
+  EXPECT_THAT(check_layers(parse_source("sim/run/a.cpp", text)), SizeIs(1));
+  EXPECT_THAT(check_layers(parse_source("sim/app/a.cpp", text)), IsEmpty());
+}
+
+TEST(LayerRules, NoCycleOfRooms) {
+  // A room may include only rooms that are not above it: walking down the arrows must end.
+  std::set<std::string> settled;
+  for (std::size_t round = 0; round < rooms().size(); ++round)
+    for (const Room& room : rooms()) {
+      bool ready = true;
+      for (const std::string& other : room.may_include) ready = ready && settled.contains(other);
+      if (ready) settled.insert(room.path);
+    }
+  EXPECT_EQ(settled.size(), rooms().size());
+}
+
+TEST(LayerRules, AnIncludeBesideTheFileIsNotAFullPath) {
+  const auto file = parse_source("sim/gpu/a.cpp", "#include \"gpu.hpp\"\n");
+  EXPECT_THAT(check_full_paths(file, {"sim/gpu/gpu.hpp"}), SizeIs(1));
+}
+
+TEST(LayerRules, AHeaderNeedsItsPurposeAndItsGuard) {
+  EXPECT_THAT(check_header_form(parse_source("a.hpp", "// Why.\n#pragma once\n")), IsEmpty());
+  EXPECT_THAT(check_header_form(parse_source("a.hpp", "int a();\n")), SizeIs(2));
+  EXPECT_THAT(check_header_form(parse_source("a.cpp", "int a();\n")), IsEmpty());
+}
+
+TEST(LayerRules, ColumnsAreCountedInCharacters) {
+  EXPECT_THAT(check_line_length(parse_source("a.cpp", std::string(100, 'x') + "\n")), IsEmpty());
+  EXPECT_THAT(check_line_length(parse_source("a.cpp", std::string(101, 'x') + "\n")), SizeIs(1));
+  std::string umlauts;
+  for (int i = 0; i < 100; ++i) umlauts += "\xc3\xa4";
+  EXPECT_THAT(check_line_length(parse_source("a.cpp", umlauts + "\n")), IsEmpty());
+}
+
+TEST(LayerRules, JsonComesInThroughOneFileAndNoHeader) {
+  const std::string library = "#include <nlohmann/json.hpp>\n";
+  const std::string wrapped = "#include \"sim/base/json.hpp\"\n";
+  EXPECT_THAT(check_json(parse_source("sim/base/json.hpp", library)), IsEmpty());
+  EXPECT_THAT(check_json(parse_source("sim/run/a.cpp", library)), SizeIs(1));
+  EXPECT_THAT(check_json(parse_source("sim/run/a.cpp", wrapped)), IsEmpty());
+  EXPECT_THAT(check_json(parse_source("sim/run/a.hpp", wrapped)), SizeIs(1));
+}
+
+TEST(LayerRules, LibrariesAreQuietAndProgramsMaySpeak) {
+  const std::string text = "void f() { std::cout << 1; }\n";
+  EXPECT_THAT(check_quiet(parse_source("sim/run/a.cpp", text)), SizeIs(1));
+  EXPECT_THAT(check_quiet(parse_source("sim/app/a.cpp", text)), IsEmpty());
+  EXPECT_THAT(check_quiet(parse_source("capture/replay/main.cpp", text)), IsEmpty());
+}
+
+TEST(LayerRules, WordsInCommentsAndLiteralsAreNotCode) {
+  const std::string text =
+      "// printf(\n/* std::cout\n exit( */\nauto a = \"exit(\"; auto b = R\"x(printf()x\";\n"
+      "int c = 1'000'000; snprintf(a, b, c); on_exit_of(c);\n";
+  EXPECT_THAT(check_quiet(parse_source("sim/run/a.cpp", text)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace bubblesim::layers
