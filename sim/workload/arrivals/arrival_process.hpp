@@ -2,7 +2,7 @@
 //
 // A specification is plain data, as a run config has it; make_arrivals turns it into a process.
 // Rates are requests per second of simulated time. `speedup` compresses a recorded trace: at 2,
-// every gap is half as long (gaps are rounded down to whole nanoseconds).
+// every request arrives after half the time (rounded down to whole nanoseconds).
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ enum class ArrivalFormat : std::uint8_t {
   kMooncake,   ///< JSON lines with "timestamp" in ms
   kGaps,       ///< JSON array of gaps in s
   kSplitwise,  ///< CSV with a column arrived_at in s
+  kQueries,    ///< JSON: {"queries": [{"timestamp": s, ...}]}
 };
 
 /// Recorded arrivals, once from beginning to end. The first arrival of formats with absolute

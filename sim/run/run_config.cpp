@@ -1,0 +1,195 @@
+#include "sim/run/run_config.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/base/nearest.hpp"
+#include "sim/run/run_config_parts.hpp"
+
+namespace bubblesim::run {
+
+using config_detail::Context;
+using config_detail::FileCheck;
+
+namespace config_detail {
+
+std::string resolve(const Context& context, ObjectReader& reader, std::string_view place,
+                    const std::string& path) {
+  const bool unprintable = std::any_of(path.begin(), path.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x20;
+  });
+  if (path.empty() || unprintable) {
+    reader.fault(place, "found " + quote_found(path) + "; expected the path of a file");
+    return {};
+  }
+  const std::string full = (context.folder / path).lexically_normal().string();
+  std::error_code error;
+  if (context.files == FileCheck::kMustExist && !std::filesystem::exists(full, error)) {
+    reader.fault(place, "found " + quote_found(path) + "; there is no file or folder " + full);
+  }
+  return full;
+}
+
+std::string read_path(const Context& context, ObjectReader& reader, std::string_view key) {
+  if (reader.kind(key) != JsonKind::kText) return reader.text(key);  // reports absence and kind
+  return resolve(context, reader, key, reader.text(key));
+}
+
+std::string read_name(ObjectReader& reader, std::string_view key) {
+  std::string name = reader.text(key);
+  if (reader.kind(key) == JsonKind::kText && name.empty()) {
+    reader.fault(key, "found an empty text; expected a name");
+  }
+  return name;
+}
+
+}  // namespace config_detail
+
+namespace {
+
+using config_detail::kPositiveBytes;
+using config_detail::kPositiveSpan;
+using config_detail::kSpan;
+
+constexpr std::uint32_t kMostRanks = 1U << 20;
+constexpr std::uint64_t kMostIterations = std::uint64_t{1} << 40;
+
+std::vector<std::string> read_traces(const Context& context, ObjectReader& training) {
+  if (training.kind("trace") != JsonKind::kList) {
+    return {config_detail::read_path(context, training, "trace")};
+  }
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const std::string& path : training.texts("trace")) {
+    paths.push_back(config_detail::resolve(context, training, "trace", path));
+    if (!seen.insert(paths.back()).second) {
+      training.fault("trace", "found " + quote_found(path) + " twice; expected it once");
+    }
+  }
+  if (training.raw("trace") == "[]") {
+    training.fault("trace", "found an empty list; expected at least one trace");
+  }
+  return paths;
+}
+
+std::vector<Straggler> read_stragglers(ObjectReader& training) {
+  std::vector<Straggler> stragglers;
+  std::set<std::uint32_t> seen;
+  for (ObjectReader& reader : training.children("stragglers", Presence::kOptional)) {
+    Straggler straggler;
+    straggler.rank = reader.integer<std::uint32_t>("rank", {0, kMostRanks - 1});
+    straggler.slowdown = reader.number("slowdown", {0.01, 1000});
+    if (!seen.insert(straggler.rank).second && reader.kind("rank") == JsonKind::kNumber) {
+      reader.fault("rank", "rank " + std::to_string(straggler.rank) +
+                               " is a straggler already; expected each rank once");
+    }
+    stragglers.push_back(straggler);
+  }
+  return stragglers;
+}
+
+TrainingConfig read_training(const Context& context, ObjectReader training) {
+  TrainingConfig config;
+  config.traces = read_traces(context, training);
+  if (training.has("memory")) config.memory = training.bytes("memory", kPositiveBytes);
+  if (training.has("samples_per_iteration")) {
+    config.samples_per_iteration = training.number("samples_per_iteration", {1e-6, 1e12});
+  }
+  config.jitter_cv = training.number("jitter_cv", {0, 10}, 0);
+  config.stragglers = read_stragglers(training);
+  return config;
+}
+
+/// Exactly one of "duration" and "iterations".
+void read_length(ObjectReader& root, RunConfig& config) {
+  const bool by_time = root.has("duration");
+  const bool by_iterations = root.has("iterations");
+  if (by_time) config.duration = root.duration("duration", kPositiveSpan);
+  if (by_iterations) {
+    config.iterations = root.integer<std::uint64_t>("iterations", {1, kMostIterations});
+  }
+  if (by_time == by_iterations) {
+    root.fault("", by_time ? "found both \"duration\" and \"iterations\"; expected one of them"
+                           : "expected \"duration\" or \"iterations\"; found neither");
+  }
+  config.warmup = root.duration("warmup", kSpan, Duration::zero());
+  if (config.duration && root.kind("duration") == JsonKind::kText &&
+      config.warmup >= *config.duration) {
+    root.fault("warmup", "the warm-up leaves nothing to measure; expected less than \"duration\"");
+  }
+}
+
+std::vector<FillerConfig> read_fillers(const Context& context, ObjectReader& root) {
+  std::vector<FillerConfig> fillers;
+  std::map<std::string, std::string> pointers;
+  for (ObjectReader& reader : root.children("fillers", Presence::kOptional)) {
+    fillers.push_back(config_detail::read_filler(context, reader));
+    const std::string& name = fillers.back().name;
+    if (name.empty()) continue;
+    const auto [first, fresh] = pointers.try_emplace(name, reader.pointer());
+    if (!fresh) {
+      reader.fault("name", "found " + quote_found(name) + ", the name of " + first->second +
+                               " too; expected a name of its own");
+    }
+  }
+  return fillers;
+}
+
+CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& path,
+                              const policy::Registry& registry, FileCheck files) {
+  Errors errors;
+  const Context context{std::filesystem::path(path).parent_path(), files};
+  ObjectReader root = document.root(errors);
+  RunConfig config;
+  config.file = path;
+  config.name = config_detail::read_name(root, "name");
+  config.seed = root.integer<std::uint64_t>("seed", {}, 1);
+  if (root.has("device")) config.device = config_detail::read_name(root, "device");
+  read_length(root, config);
+  config.training = read_training(context, root.child("training"));
+  config.fillers = read_fillers(context, root);
+  config.policies = config_detail::read_policies(root, path, registry, errors);
+  (void)root.child("outputs", Presence::kOptional);
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return config;
+}
+
+}  // namespace
+
+CheckedResult<RunConfig> read_run_config(const std::string& path,
+                                         const policy::Registry& registry) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  return read(document, path, registry, FileCheck::kMustExist);
+}
+
+CheckedResult<RunConfig> parse_run_config(const std::string& text, const std::string& path,
+                                          const policy::Registry& registry) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, path));
+  return read(document, path, registry, FileCheck::kNone);
+}
+
+Errors check_ranks(const RunConfig& config, std::uint32_t ranks) {
+  Errors errors;
+  const auto check = [&](std::uint32_t found, std::string place, const std::string& what) {
+    if (found < ranks) return;
+    errors.push_back({config.file, std::move(place),
+                      "found " + what + " " + std::to_string(found) + "; the job has ranks 0 to " +
+                          std::to_string(ranks - 1)});
+  };
+  const auto& stragglers = config.training.stragglers;
+  for (std::size_t i = 0; i < stragglers.size(); ++i) {
+    check(stragglers[i].rank, "/training/stragglers/" + std::to_string(i) + "/rank", "rank");
+  }
+  for (std::size_t i = 0; i < config.fillers.size(); ++i) {
+    if (!config.fillers[i].gpus) continue;
+    for (const std::uint32_t gpu : *config.fillers[i].gpus) {
+      check(gpu, "/fillers/" + std::to_string(i) + "/gpus", "GPU");
+    }
+  }
+  return errors;
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,118 @@
+// One element of "fillers".
+#include <algorithm>
+#include <array>
+
+#include "sim/base/nearest.hpp"
+#include "sim/run/run_config_parts.hpp"
+
+namespace bubblesim::run::config_detail {
+namespace {
+
+using observe::FillerMode;
+using workload::ArrivalFormat;
+
+constexpr std::uint32_t kMostGpus = 1U << 20;
+constexpr std::uint32_t kMostRequests = 1U << 20;
+constexpr Range<double> kRates{1e-6, 1e9};
+
+constexpr std::array<Choice<FillerMode>, 2> kModes{
+    {{"offline", FillerMode::kOffline}, {"online", FillerMode::kOnline}}};
+
+enum class Process : std::uint8_t { kPoisson, kGamma, kFile };
+constexpr std::array<Choice<Process>, 3> kProcesses{
+    {{"poisson", Process::kPoisson}, {"gamma", Process::kGamma}, {"file", Process::kFile}}};
+
+constexpr std::array<Choice<ArrivalFormat>, 5> kFormats{{{"azure", ArrivalFormat::kAzure},
+                                                         {"mooncake", ArrivalFormat::kMooncake},
+                                                         {"gaps", ArrivalFormat::kGaps},
+                                                         {"splitwise", ArrivalFormat::kSplitwise},
+                                                         {"queries", ArrivalFormat::kQueries}}};
+
+FillerProgram read_program(const Context& context, ObjectReader program) {
+  const bool trace = program.has("trace");
+  const bool table = program.has("kernel_table");
+  if (program.present() && trace == table) {
+    program.fault("", trace ? "found both \"trace\" and \"kernel_table\"; expected one of them"
+                            : "expected \"trace\" or \"kernel_table\"; found neither");
+  }
+  if (!table) {
+    if (!trace) return TraceProgram{};
+    return TraceProgram{read_path(context, program, "trace")};
+  }
+  KernelTableProgram kernels;
+  kernels.path = read_path(context, program, "kernel_table");
+  kernels.launch_gap = program.duration("launch_gap", kSpan, Duration::zero());
+  return kernels;
+}
+
+workload::ArrivalSpec read_arrivals(const Context& context, ObjectReader arrivals) {
+  switch (arrivals.choice("process", kProcesses)) {
+    case Process::kPoisson:
+      return workload::PoissonArrivals{arrivals.number("rate_per_s", kRates)};
+    case Process::kGamma: {
+      const double rate = arrivals.number("rate_per_s", kRates);
+      return workload::GammaArrivals{rate, arrivals.number("cv", {0.01, 100})};
+    }
+    case Process::kFile: break;
+  }
+  workload::FileArrivals file;
+  file.path = read_path(context, arrivals, "path");
+  file.format = arrivals.choice("format", kFormats);
+  file.speedup = arrivals.number("speedup", {1e-6, 1e6}, 1);
+  return file;
+}
+
+/// "all", or a list of different numbers.
+std::optional<std::vector<std::uint32_t>> read_gpus(ObjectReader& reader) {
+  const JsonKind kind = reader.kind("gpus");
+  if (kind == JsonKind::kAbsent) return std::nullopt;
+  if (kind != JsonKind::kList) {
+    if (reader.raw("gpus") != "\"all\"") {
+      reader.fault("gpus", "found " + quote_found(reader.raw("gpus")) +
+                               "; expected \"all\" or a list of GPU numbers");
+    }
+    return std::nullopt;
+  }
+  auto gpus = reader.integers<std::uint32_t>("gpus", {0, kMostGpus - 1});
+  if (reader.raw("gpus") == "[]") {
+    reader.fault("gpus", "found an empty list; expected \"all\" or at least one GPU");
+  }
+  std::sort(gpus.begin(), gpus.end());
+  if (const auto twice = std::adjacent_find(gpus.begin(), gpus.end()); twice != gpus.end()) {
+    reader.fault("gpus", "found GPU " + std::to_string(*twice) + " twice; expected it once");
+  }
+  return gpus;
+}
+
+void read_online(const Context& context, ObjectReader& reader, FillerConfig& filler) {
+  for (const char* key : {"arrivals", "deadline", "max_wait"}) {
+    if (reader.has(key) && filler.mode == FillerMode::kOffline) {
+      reader.fault(key, "an offline filler always has a next request; only online fillers have \"" +
+                            std::string(key) + "\"");
+    }
+  }
+  filler.max_wait = reader.duration("max_wait", kSpan, Duration::zero());
+  if (reader.has("deadline")) filler.deadline = reader.duration("deadline", kPositiveSpan);
+  if (filler.mode == FillerMode::kOnline || reader.has("arrivals")) {
+    filler.arrivals = read_arrivals(context, reader.child("arrivals"));
+  }
+}
+
+}  // namespace
+
+FillerConfig read_filler(const Context& context, ObjectReader& reader) {
+  FillerConfig filler;
+  filler.name = read_name(reader, "name");
+  filler.mode = reader.choice("mode", kModes);
+  filler.program = read_program(context, reader.child("program"));
+  filler.gpus = read_gpus(reader);
+  filler.requests_per_pass =
+      reader.integer<std::uint32_t>("requests_per_pass", {1, kMostRequests}, 1);
+  filler.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, 1);
+  filler.batch_cost = reader.number("batch_cost", {0, 1}, 1);
+  if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
+  read_online(context, reader, filler);
+  return filler;
+}
+
+}  // namespace bubblesim::run::config_detail

@@ -1,0 +1,46 @@
+// Inside of the run config reader: the parts that its files share. Only run_config*.cpp include
+// this file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/json_reader.hpp"
+#include "sim/run/run_config.hpp"
+
+namespace bubblesim::run::config_detail {
+
+/// Whether a path that names nothing is a fault.
+enum class FileCheck : std::uint8_t { kMustExist, kNone };
+
+/// Spans in configs: long enough for any run, short enough that sums of them never overflow.
+inline constexpr Duration kLongestSpan = std::chrono::hours{24 * 365};
+inline constexpr Range<Duration> kSpan{Duration::zero(), kLongestSpan};
+inline constexpr Range<Duration> kPositiveSpan{Duration{1}, kLongestSpan};
+inline constexpr Range<Bytes> kPositiveBytes{Bytes{1}};
+
+/// What every part needs to know.
+struct Context {
+  std::filesystem::path folder;  ///< that paths are relative to
+  FileCheck files = FileCheck::kNone;
+};
+
+/// The path against the config's folder. `place` is a key of `reader`, or "key/index".
+[[nodiscard]] std::string resolve(const Context& context, ObjectReader& reader,
+                                  std::string_view place, const std::string& path);
+/// A required key that holds a path.
+[[nodiscard]] std::string read_path(const Context& context, ObjectReader& reader,
+                                    std::string_view key);
+/// A required text that is not empty.
+[[nodiscard]] std::string read_name(ObjectReader& reader, std::string_view key);
+
+[[nodiscard]] FillerConfig read_filler(const Context& context, ObjectReader& reader);
+
+/// "policies": a list of names and of objects.
+[[nodiscard]] std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& file,
+                                                      const policy::Registry& registry,
+                                                      Errors& errors);
+
+}  // namespace bubblesim::run::config_detail

@@ -1,0 +1,122 @@
+#include "sim/workload/arrivals/arrival_file.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/workload/arrivals/arrival_documents.hpp"
+#include "sim/workload/arrivals/arrival_lines.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
+
+bool is_document(ArrivalFormat format) {
+  return format == ArrivalFormat::kGaps || format == ArrivalFormat::kQueries;
+}
+
+Result<RecordedArrivals> parse_document(std::string_view text, ArrivalFormat format,
+                                        const std::string& label) {
+  return format == ArrivalFormat::kGaps ? parse_gaps(text, label) : parse_queries(text, label);
+}
+
+/// Cuts a stream of bytes into lines.
+class LineCutter {
+ public:
+  LineCutter(ArrivalFormat format, const std::string& label)
+      : lines_(format, label), label_(label) {}
+
+  [[nodiscard]] Result<void> add(std::string_view bytes) {
+    for (std::size_t end = bytes.find('\n'); end != std::string_view::npos;
+         end = bytes.find('\n')) {
+      rest_ += bytes.substr(0, end);
+      BUBBLESIM_RETURN_IF_ERROR(lines_.add(rest_, LineEnd::kPresent));
+      rest_.clear();
+      bytes.remove_prefix(end + 1);
+    }
+    rest_ += bytes;
+    if (rest_.size() > kMaxArrivalLineBytes) return fail(label_, {}, "a line of more than 4 MiB");
+    return {};
+  }
+  [[nodiscard]] Result<RecordedArrivals> finish() && {
+    if (!rest_.empty()) BUBBLESIM_RETURN_IF_ERROR(lines_.add(rest_, LineEnd::kMissing));
+    return std::move(lines_).finish();
+  }
+
+ private:
+  ArrivalLines lines_;
+  const std::string& label_;
+  std::string rest_;
+};
+
+struct CloseFile {
+  void operator()(gzFile_s* file) const { gzclose(file); }
+};
+using File = std::unique_ptr<gzFile_s, CloseFile>;
+
+/// Hands on the file's bytes, unpacked, until the end or a fault of the taker.
+template <class Take>
+Result<void> for_each_chunk(gzFile_s* file, const std::string& path, Take take) {
+  std::vector<char> buffer(kChunkBytes);
+  while (true) {
+    const int count = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
+    int status = Z_OK;
+    (void)gzerror(file, &status);
+    if (count < 0 || (status != Z_OK && status != Z_STREAM_END)) {
+      return fail(path, {}, "the file cannot be read to its end, or its compression is damaged");
+    }
+    if (count == 0) return {};
+    BUBBLESIM_RETURN_IF_ERROR(
+        take(std::string_view(buffer.data(), static_cast<std::size_t>(count))));
+  }
+}
+
+}  // namespace
+
+void count_from_first(RecordedArrivals& arrivals) {
+  std::vector<Duration>& offsets = arrivals.offsets;
+  std::size_t reordered = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] < offsets[i - 1]) ++reordered;
+  }
+  if (reordered > 0) {
+    arrivals.counters.add(kArrivalsReordered, reordered);
+    std::sort(offsets.begin(), offsets.end());
+  }
+  const Duration first = offsets.front();
+  for (Duration& offset : offsets) offset -= first;
+}
+
+Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat format,
+                                        const std::string& label) {
+  if (is_document(format)) return parse_document(text, format, label);
+  LineCutter cutter(format, label);
+  BUBBLESIM_RETURN_IF_ERROR(cutter.add(text));
+  return std::move(cutter).finish();
+}
+
+Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format) {
+  const File file(gzopen(path.c_str(), "rb"));  // reads plain files too
+  if (!file) return fail(path, {}, "the file cannot be opened");
+  if (is_document(format)) {
+    std::string text;
+    BUBBLESIM_RETURN_IF_ERROR(
+        for_each_chunk(file.get(), path, [&](std::string_view bytes) -> Result<void> {
+          text += bytes;
+          if (text.size() > kMaxArrivalDocumentBytes) {
+            return fail(path, {}, "more than 256 MiB; expected a smaller document");
+          }
+          return {};
+        }));
+    return parse_document(text, format, path);
+  }
+  LineCutter cutter(format, path);
+  BUBBLESIM_RETURN_IF_ERROR(for_each_chunk(
+      file.get(), path, [&](std::string_view bytes) { return cutter.add(bytes); }));
+  return std::move(cutter).finish();
+}
+
+}  // namespace bubblesim::workload

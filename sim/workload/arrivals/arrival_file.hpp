@@ -1,0 +1,50 @@
+// Recorded request arrivals from files, plain or gzip-compressed. README.md shows each format.
+//
+// Lines that cannot be read are dropped and counted; more than one in a hundred (and more than
+// one) is a fault, which names the first of them. A damaged last line without a line end was cut
+// off when the file was written: it is dropped and counted, however short the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
+
+namespace bubblesim::workload {
+
+inline constexpr CounterSpec kArrivalLinesDamaged{
+    "arrival_lines_damaged", Severity::kLoss,
+    "lines of an arrivals file that could not be read; their requests are missing from the load"};
+inline constexpr CounterSpec kArrivalLinesTruncated{
+    "arrival_lines_truncated", Severity::kLoss,
+    "last lines of arrivals files that were cut off; their requests are missing from the load"};
+inline constexpr CounterSpec kArrivalsReordered{
+    "arrivals_reordered", Severity::kNotice,
+    "recorded arrivals that lay before their predecessor in the file and were sorted into place"};
+
+inline constexpr std::size_t kMaxArrivals = 100'000'000;
+inline constexpr std::size_t kMaxArrivalLineBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kMaxArrivalDocumentBytes = std::size_t{256} << 20;
+
+/// Arrivals as recorded, ascending. Absolute times are counted from the first arrival; gaps are
+/// added up from zero.
+struct RecordedArrivals {
+  std::vector<Duration> offsets;  ///< at least one
+  CounterSet counters;
+};
+
+/// Absolute times become offsets from the earliest; times out of order are sorted and counted.
+/// Precondition: not empty. For the readers of this folder.
+void count_from_first(RecordedArrivals& arrivals);
+
+[[nodiscard]] Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format);
+
+/// The same for a text; `label` names it in faults.
+[[nodiscard]] Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat format,
+                                                      const std::string& label);
+
+}  // namespace bubblesim::workload

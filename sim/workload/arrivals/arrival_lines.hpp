@@ -1,0 +1,48 @@
+// Arrivals in formats with one request a line: Azure, Splitwise, Mooncake.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/workload/arrivals/arrival_file.hpp"
+#include "sim/workload/arrivals/decimal.hpp"
+
+namespace bubblesim::workload {
+
+/// Whether a line was followed by a line end; the last one of a file that was cut off is not.
+enum class LineEnd : std::uint8_t { kPresent, kMissing };
+
+/// "2023-11-16 18:15:46.6805900", also with "T", "Z" or an offset ("+00:00"): nanoseconds since
+/// 1970 in UTC. Years 1970 to 2069.
+[[nodiscard]] Parsed<Duration> parse_date_time(std::string_view text);
+
+/// Takes lines one by one.
+class ArrivalLines {
+ public:
+  ArrivalLines(ArrivalFormat format, std::string label)
+      : format_(format), label_(std::move(label)) {}
+
+  /// A line without its end. A fault ends the reading: a wrong header, too many lines.
+  [[nodiscard]] Result<void> add(std::string_view line, LineEnd end);
+  /// Sorts, counts from the first arrival, and judges the damage.
+  [[nodiscard]] Result<RecordedArrivals> finish() &&;
+
+ private:
+  [[nodiscard]] Result<void> add_header(std::string_view line);
+  [[nodiscard]] Parsed<Duration> parse(std::string_view line) const;
+  [[nodiscard]] tl::unexpected<Error> fail_at(std::size_t line, std::string message) const;
+
+  ArrivalFormat format_;
+  std::string label_;
+  std::size_t line_ = 0;       ///< lines so far, blank ones included
+  std::size_t damaged_ = 0;    ///< with a line end
+  std::size_t time_column_ = 0;
+  std::size_t columns_ = 0;    ///< of the header; 0: none read yet
+  std::optional<Error> first_damage_;
+  RecordedArrivals arrivals_;
+};
+
+}  // namespace bubblesim::workload
