@@ -1,0 +1,185 @@
+#include "traces/format/record_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/format/counters.hpp"
+#include "traces/format/schema.hpp"
+
+namespace bubblesim::traces::format {
+namespace {
+
+/// May `columns` hold `count` records? Asked before anything is allocated for them.
+template <class Record>
+bool columns_fit(std::span<const ByteView> columns, std::uint32_t count) {
+  ColumnChecker checker(columns, count);
+  Schema<Record>::columns(checker);
+  return checker.right();
+}
+
+/// Makes room as push_back would, so that chunk after chunk stays linear.
+template <class Record>
+void grow(std::vector<Record>& records, std::size_t size) {
+  if (size > records.capacity()) records.reserve(std::max(size, records.capacity() * 2));
+  records.resize(size);
+}
+
+}  // namespace
+
+template <class Record>
+bool RecordStore::decode(std::span<const ByteView> columns, std::span<Record> records) {
+  ColumnDecoder<Record> decoder(columns, records);
+  Schema<Record>::columns(decoder);
+  if (decoder.right()) counters_.add(kEnumsUnknown, decoder.unknown_enums());
+  return decoder.right();
+}
+
+/// Decodes into fresh records and hands them to keep(state, records).
+template <class Record, class Keep>
+bool RecordStore::load_new(const ChunkHeader& header, std::span<const ByteView> columns,
+                           Keep keep) {
+  if (!columns_fit<Record>(columns, header.records)) return false;
+  std::vector<Record> records(header.records);
+  if (!decode<Record>(columns, records)) return false;
+  keep(ranks_[header.rank], records);
+  return true;
+}
+
+/// Decodes to the end of a table of the rank.
+template <class Record>
+bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> columns,
+                         std::vector<Record> RankTrace::*into, TableExtents RankTables::*table) {
+  if (!columns_fit<Record>(columns, header.records)) return false;
+  RankState& state = ranks_[header.rank];
+  std::vector<Record>& records = state.trace.*into;
+  const std::size_t before = records.size();
+  grow(records, before + header.records);
+  if (!decode<Record>(columns, std::span(records).subspan(before))) {
+    records.resize(before);
+    return false;
+  }
+  if (table != nullptr) (state.tables.*table).add(header.first_record, header.records);
+  return true;
+}
+
+bool RecordStore::load_names(const ChunkHeader& header, std::span<const ByteView> columns) {
+  return load_new<NameRecord>(header, columns, [&header](RankState& state, const auto& records) {
+    state.tables.names.add(header.first_record, header.records);
+    for (const NameRecord& record : records) {
+      state.tables.name_ids.push_back(state.trace.names.intern(record.text));
+    }
+  });
+}
+
+bool RecordStore::load_shapes(const ChunkHeader& header, std::span<const ByteView> columns) {
+  return load_new<LaunchShape>(header, columns, [&header](RankState& state, const auto& records) {
+    state.tables.shapes.add(header.first_record, header.records);
+    for (const LaunchShape& shape : records) {
+      state.tables.shape_ids.push_back(state.trace.shapes.intern(shape));
+    }
+  });
+}
+
+bool RecordStore::load_description(const ChunkHeader& header, std::span<const ByteView> columns) {
+  return load_new<RankDescription>(header, columns, [](RankState& state, auto& records) {
+    if (records.empty()) return;
+    state.described = true;
+    state.trace.world_size = records.back().world_size;
+    state.trace.device = std::move(records.back().device);
+    state.trace.provenance = std::move(records.back().provenance);
+  });
+}
+
+bool RecordStore::load_counters(const ChunkHeader& header, std::span<const ByteView> columns) {
+  return load_new<CounterRecord>(header, columns, [](RankState& state, const auto& records) {
+    state.trace.counters = CounterSet{};
+    for (const CounterRecord& record : records) {
+      state.trace.counters.add(record.name, {record.severity, record.help, record.count});
+    }
+  });
+}
+
+bool RecordStore::load_totals(const ChunkHeader& header, std::span<const ByteView> columns) {
+  if (!columns_fit<TotalRecord>(columns, header.records)) return false;
+  std::vector<TotalRecord> totals(header.records);
+  if (!decode<TotalRecord>(columns, totals)) return false;
+  for (const TotalRecord& total : totals) expect(total.rank, total.kind, total.records);
+  return true;
+}
+
+bool RecordStore::load_kind(const ChunkHeader& header, std::span<const ByteView> columns) {
+  switch (static_cast<ChunkKind>(header.kind)) {
+    case ChunkKind::kEnd: return load_totals(header, columns);
+    case ChunkKind::kRank: return load_description(header, columns);
+    case ChunkKind::kNames: return load_names(header, columns);
+    case ChunkKind::kShapes: return load_shapes(header, columns);
+    case ChunkKind::kCounters: return load_counters(header, columns);
+    case ChunkKind::kThreads:
+      return append(header, columns, &RankTrace::threads, &RankTables::threads);
+    case ChunkKind::kStreams:
+      return append(header, columns, &RankTrace::streams, &RankTables::streams);
+    case ChunkKind::kHostCalls:
+      return append(header, columns, &RankTrace::host_calls, &RankTables::host_calls);
+    case ChunkKind::kDeviceOps:
+      return append(header, columns, &RankTrace::device_ops, &RankTables::device_ops);
+    case ChunkKind::kCollectives:
+      return append(header, columns, &RankTrace::collectives, &RankTables::collectives);
+    case ChunkKind::kEdges: return append(header, columns, &RankTrace::edges);
+    case ChunkKind::kMarkers: return append(header, columns, &RankTrace::markers);
+    case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);
+  }
+  return false;
+}
+
+void RecordStore::load(const ChunkHeader& header, ByteView payload) {
+  const auto found = ranks_.find(header.rank);
+  const bool goes_back =
+      found != ranks_.end() && header.first_record < found->second.next[header.kind];
+  const auto columns = split_columns(payload);
+  if (goes_back || !columns || !load_kind(header, *columns)) {
+    counters_.add(kChunksMalformed);
+    note_lost(header);
+    return;
+  }
+  if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
+  RankState& state = ranks_[header.rank];
+  state.next[header.kind] = header.first_record + header.records;
+  state.loaded[header.kind] += header.records;
+  expect(header.rank, header.kind, state.next[header.kind]);
+}
+
+void RecordStore::note_lost(const ChunkHeader& header) {
+  if (header.kind == static_cast<std::uint16_t>(ChunkKind::kEnd)) return;
+  expect(header.rank, header.kind, header.first_record + header.records);
+}
+
+void RecordStore::expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records) {
+  std::uint64_t& expected = expected_[{rank, kind}];
+  expected = std::max(expected, std::min(records, kMaxRecordPosition));
+}
+
+void RecordStore::count_lost_records() {
+  for (const auto& [key, expected] : expected_) {
+    const auto& [rank, kind] = key;
+    if (kind >= kKinds) continue;
+    const auto state = ranks_.find(rank);
+    const std::uint64_t loaded = state == ranks_.end() ? 0 : state->second.loaded[kind];
+    counters_.add(kRecordsLost, expected - std::min(expected, loaded));
+  }
+}
+
+JobTrace RecordStore::finish() {
+  count_lost_records();
+  JobTrace job;
+  job.ranks.reserve(ranks_.size());
+  for (auto& [rank, state] : ranks_) {
+    counters_.add(kDescriptionsLost, state.described ? 0 : 1);
+    state.trace.rank = rank;
+    resolve_references(state.trace, state.tables, counters_);
+    job.ranks.push_back(std::move(state.trace));
+  }
+  ranks_.clear();
+  return job;
+}
+
+}  // namespace bubblesim::traces::format

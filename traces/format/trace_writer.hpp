@@ -1,0 +1,70 @@
+// Writes a .btr file (traces/README.md), record by record or a whole job at once.
+//
+// Chunks are written whole and in place, each with one write: whoever kills the writer leaves a
+// file whose chunks so far can be read. One thread at a time. The first failed write is the
+// answer of every later call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/result.hpp"
+#include "traces/format/schema.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces::format {
+
+struct WriterOptions {
+  std::uint32_t chunk_records = 16384;     ///< a chunk is written when it holds so many records
+  std::uint32_t chunk_bytes = 1U << 20U;   ///< or so many bytes of text and lists
+  int compression_level = 3;               ///< of zstd
+};
+
+/// Ids in records are positions in the order of append: the first name appended for a rank is its
+/// NameId{0}, and so on for shapes, threads, streams, host calls, device operations, collectives.
+/// What a record refers to by name, shape, thread or stream is appended before the record.
+class TraceWriter {
+ public:
+  /// Creates or empties the file and writes its header.
+  [[nodiscard]] static Result<TraceWriter> create(const std::string& path,
+                                                  const WriterOptions& options = {});
+  TraceWriter(TraceWriter&&) noexcept;
+  TraceWriter& operator=(TraceWriter&&) noexcept;
+  /// Without finish(), what is pending is not written and readers report a missing end.
+  ~TraceWriter();
+
+  /// Written at once. A later description or set of counters of a rank replaces the earlier.
+  [[nodiscard]] Result<void> describe(RankId rank, const RankDescription& description);
+  [[nodiscard]] Result<void> set_counters(RankId rank, const CounterSet& counters);
+
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const NameRecord> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const LaunchShape> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostThread> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const Stream> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostCall> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const DeviceOp> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const Edge> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const Collective> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const Marker> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const MemorySample> records);
+
+  /// Writes everything pending, in chunks however small. Bounds what a kill can lose.
+  [[nodiscard]] Result<void> flush();
+  /// Flushes, writes the end chunk and closes the file. Nothing may be called after it.
+  [[nodiscard]] Result<void> finish();
+
+ private:
+  class State;
+  explicit TraceWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Writes `path`.partial and renames it when it is complete. Ranks must be in rising order. The
+/// same job gives the same bytes (with the same zstd library).
+[[nodiscard]] Result<void> write_job(const std::string& path, const JobTrace& job,
+                                     const WriterOptions& options = {});
+
+}  // namespace bubblesim::traces::format

@@ -1,0 +1,64 @@
+// Variable-length integers (LEB128: seven bits a byte, lowest first, high bit = more) and the
+// zigzag map of signed to unsigned (0, -1, 1, -2 -> 0, 1, 2, 3).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace bubblesim::traces::format {
+
+static_assert(std::endian::native == std::endian::little,
+              "read_varint loads eight bytes as one little-endian word");
+
+/// The longest coding of 64 bits.
+inline constexpr std::size_t kMaxVarintBytes = 10;
+
+/// Readable bytes that must follow the last byte handed to read_varint.
+inline constexpr std::size_t kVarintPadding = 16;
+
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) {
+  return (static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) {
+  return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1U));
+}
+
+/// Writes at most kMaxVarintBytes; returns the place after the last.
+inline std::uint8_t* write_varint(std::uint8_t* place, std::uint64_t value) {
+  while (value >= 0x80) {
+    *place++ = static_cast<std::uint8_t>(value | 0x80U);
+    value >>= 7U;
+  }
+  *place++ = static_cast<std::uint8_t>(value);
+  return place;
+}
+
+/// For values of more than eight bytes. Returns nullptr if they exceed 64 bits.
+inline const std::uint8_t* read_long_varint(const std::uint8_t* place, std::uint64_t& value) {
+  value = 0;
+  for (unsigned shift = 0; shift < 70; shift += 7) {
+    const std::uint64_t byte = *place++;
+    if (shift == 63 && byte > 1) return nullptr;
+    value |= (byte & 0x7FU) << shift;
+    if (byte < 0x80) return place;
+  }
+  return nullptr;
+}
+
+/// Reads one value; returns the place after it, nullptr if it exceeds 64 bits. Looks at up to
+/// kVarintPadding bytes, so the caller compares the place returned with the end of its data.
+/// Up to eight bytes are decoded without a branch on their number: kernel gaps mix lengths.
+inline const std::uint8_t* read_varint(const std::uint8_t* place, std::uint64_t& value) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, place, sizeof(word));
+  const std::uint64_t stops = ~word & 0x8080808080808080U;
+  if (stops == 0) [[unlikely]] return read_long_varint(place, value);
+  word &= stops ^ (stops - 1);
+  word = (word & 0x007F007F007F007FU) | ((word & 0x7F007F007F007F00U) >> 1U);
+  word = (word & 0x00003FFF00003FFFU) | ((word & 0x3FFF00003FFF0000U) >> 2U);
+  value = (word & 0x0FFFFFFFU) | ((word & 0x0FFFFFFF00000000U) >> 4U);
+  return place + (static_cast<unsigned>(std::countr_zero(stops)) / 8 + 1);
+}
+
+}  // namespace bubblesim::traces::format
