@@ -1,0 +1,119 @@
+// The token scheduler of the SpecInF reconstruction. A whole GPU is 1000 blocks a window, the
+// quota starts at 100, a filler's request is 0.3 and its limit 0.6.
+#include "policies/specinf_tokens.hpp"
+
+#include <gtest/gtest.h>
+
+#include "policies/builtin.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using policy::Role;
+using Phase = SpecInfTokens::Phase;
+using Window = SpecInfTokens::Window;
+
+SpecInfConstants constants() {
+  SpecInfConstants result = specinf_constants(policy::defaults(specinf_spec()));
+  result.upper_blocks = 1000;
+  return result;
+}
+
+void windows(SpecInfTokens& tokens, int count, Window window) {
+  for (int i = 0; i < count; ++i) tokens.end_window(window);
+}
+
+/// Bursts of this length, each ended by one empty window.
+void bursts(SpecInfTokens& tokens, int count, int length) {
+  for (int i = 0; i < count; ++i) {
+    windows(tokens, length, Window::kBusy);
+    windows(tokens, 1, Window::kEmpty);
+  }
+}
+
+TEST(specinf_tokens, moves_from_busy_to_conservative_to_aggressive) {
+  SpecInfTokens tokens(constants());
+  windows(tokens, 1, Window::kBusy);
+  EXPECT_EQ(tokens.phase(), Phase::kBusy);
+  windows(tokens, 1, Window::kEmpty);
+  EXPECT_EQ(tokens.phase(), Phase::kConservative);
+  windows(tokens, 2, Window::kEmpty);
+  EXPECT_EQ(tokens.phase(), Phase::kConservative);
+  windows(tokens, 1, Window::kEmpty);  // the fourth
+  EXPECT_EQ(tokens.phase(), Phase::kAggressive);
+  windows(tokens, 1, Window::kBusy);
+  EXPECT_EQ(tokens.phase(), Phase::kBusy);
+}
+
+TEST(specinf_tokens, grants_by_phase_and_role) {
+  SpecInfTokens tokens(constants());
+  windows(tokens, 1, Window::kBusy);
+  EXPECT_EQ(tokens.tokens(Role::kOffline), 0);
+  EXPECT_DOUBLE_EQ(tokens.tokens(Role::kOnline), 30);  // 100 * 0.3
+  windows(tokens, 1, Window::kEmpty);
+  EXPECT_DOUBLE_EQ(tokens.tokens(Role::kOffline), 30);
+  windows(tokens, 3, Window::kEmpty);
+  EXPECT_DOUBLE_EQ(tokens.tokens(Role::kOffline), 600);  // 1000 * 0.6
+}
+
+/// The first burst of 10 windows is the reference. One of 20 is inflated by 2: the quota halves.
+TEST(specinf_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
+  SpecInfTokens tokens(constants());
+  bursts(tokens, 1, 10);
+  bursts(tokens, 1, 15);  // 1.5: neither cut nor recovery
+  EXPECT_DOUBLE_EQ(tokens.quota(), 100);
+  bursts(tokens, 1, 16);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 62.5);  // 1.6: from here on
+  bursts(tokens, 1, 40);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 62.5);  // 4.0: another kind of burst
+  bursts(tokens, 20, 20);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 10);  // the floor of 1 %
+}
+
+TEST(specinf_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
+  SpecInfTokens tokens(constants());
+  bursts(tokens, 4, 10);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 100);
+  bursts(tokens, 1, 11);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 130);
+  bursts(tokens, 4, 10);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 130);
+  bursts(tokens, 50, 10);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 1000);
+}
+
+/// Bursts of 6 windows and less are no reference of all time.
+TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
+  SpecInfTokens tokens(constants());
+  bursts(tokens, 3, 6);
+  bursts(tokens, 1, 12);  // the first reference: no inflation
+  EXPECT_DOUBLE_EQ(tokens.quota(), 100);
+  bursts(tokens, 1, 24);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+}
+
+TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
+  SpecInfConstants recent = constants();
+  recent.recent_reference = true;
+  recent.burst_history = 2;
+  SpecInfTokens tokens(recent);
+  bursts(tokens, 1, 4);
+  bursts(tokens, 1, 8);  // 8 / 4
+  EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+  bursts(tokens, 1, 8);  // the 4 is forgotten
+  EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+}
+
+TEST(specinf_tokens, restores_the_quota_in_the_aggressive_phase_only_if_told) {
+  SpecInfTokens plain(constants());
+  windows(plain, 10, Window::kEmpty);
+  EXPECT_DOUBLE_EQ(plain.quota(), 100);
+  SpecInfConstants reset = constants();
+  reset.aggressive_resets = true;
+  SpecInfTokens tokens(reset);
+  windows(tokens, 4, Window::kEmpty);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 1000);
+}
+
+}  // namespace
+}  // namespace bubblesim::policies

@@ -1,0 +1,169 @@
+// The limit manager of TGS, report by report. Training is steady at 1 000 000 blocks a report
+// unless a test says otherwise.
+#include "policies/tgs_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include "policies/builtin.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+constexpr std::uint64_t kRate = 1'000'000;
+
+TgsConstants constants() {
+  return tgs_constants(policy::defaults(tgs_spec()));
+}
+
+/// After `profile` reports of the steady rate and the first of control.
+TgsLimit started(const TgsConstants& given) {
+  TgsLimit limit(given);
+  while (limit.is_profiling()) limit.report(kRate, 0);
+  limit.report(kRate, 0);
+  return limit;
+}
+
+void report(TgsLimit& limit, int times, double share) {
+  for (int i = 0; i < times; ++i) {
+    limit.report(static_cast<std::uint64_t>(share * static_cast<double>(kRate)), 0);
+  }
+}
+
+/// Ring of zeros, then means: 0, 0.5, 1, 1, ... millions. Report 2: 0.975 * 0.5; 3: 0.975 * 1;
+/// 4: within 5 %, so 1.
+TEST(tgs_limit, profiles_the_best_mean_of_two_adjacent_reports) {
+  TgsLimit limit(constants());
+  limit.report(kRate, 0);
+  EXPECT_EQ(limit.best_rate(), 0);
+  limit.report(kRate, 0);
+  EXPECT_EQ(limit.best_rate(), 487'500);
+  limit.report(kRate, 0);
+  EXPECT_EQ(limit.best_rate(), 975'000);
+  limit.report(kRate, 0);
+  EXPECT_EQ(limit.best_rate(), 1'000'000);
+  EXPECT_EQ(limit.limit(), 0);
+}
+
+/// An exactly steady rate renews the best rate in each report: 10, the longest. If the best pair
+/// leaves the window of 5, the profile ends: reports 1, 1.04, 1.04, then 1 from there on. Best
+/// becomes 1.04 in report 4; the pair is last seen in report 7, and report 8 does not renew it.
+TEST(tgs_limit, profiles_while_the_best_rate_is_renewed) {
+  TgsLimit steady(constants());
+  int reports = 0;
+  for (; steady.is_profiling(); ++reports) steady.report(kRate, 0);
+  EXPECT_EQ(reports, 10);
+  TgsLimit varied(constants());
+  reports = 0;
+  for (; varied.is_profiling(); ++reports) {
+    report(varied, 1, reports == 1 || reports == 2 ? 1.04 : 1.0);
+  }
+  EXPECT_EQ(reports, 8);
+}
+
+TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
+  TgsLimit limit = started(constants());
+  EXPECT_EQ(limit.limit(), 20000);
+  report(limit, 1, 1.0);
+  EXPECT_EQ(limit.limit(), 30001);  // 1.5 * 20000 + 1
+  report(limit, 1, 0.97);           // a deviation of exactly 3 % is no harm
+  EXPECT_EQ(limit.limit(), 45002);  // 1.5 * 30001 + 1 = 45002.5
+}
+
+/// Slow start ends with a division by 1.5. Then + max(0.00025 * best, 1000) = + 1000 (250 is
+/// less), or - max(8 %, 1000).
+TEST(tgs_limit, adds_and_multiplies_in_avoidance) {
+  TgsLimit limit = started(constants());
+  report(limit, 1, 0.95);
+  EXPECT_EQ(limit.limit(), 13333);
+  report(limit, 1, 1.0);
+  EXPECT_EQ(limit.limit(), 14333);
+  report(limit, 1, 0.95);
+  EXPECT_EQ(limit.limit(), 13187);  // - 1146 = 8 % of 14333
+  report(limit, 4, 1.0);
+  EXPECT_EQ(limit.limit(), 17187);
+}
+
+TEST(tgs_limit, adds_a_share_of_a_large_best_rate) {
+  TgsConstants large = constants();
+  large.least_step = 10;
+  TgsLimit limit = started(large);
+  report(limit, 1, 0.95);
+  report(limit, 1, 1.0);
+  EXPECT_EQ(limit.limit(), 13333 + 250);
+}
+
+/// 8 % off, then 9 % or more in avoidance: a tenth, and slow start again.
+TEST(tgs_limit, divides_by_ten_when_training_is_hit_hard) {
+  TgsLimit limit = started(constants());
+  report(limit, 1, 0.91);  // slow start only divides by 1.5
+  EXPECT_EQ(limit.limit(), 13333);
+  report(limit, 1, 0.91);
+  EXPECT_EQ(limit.limit(), 1226);  // (13333 - 1066) / 10
+  report(limit, 1, 1.0);
+  EXPECT_EQ(limit.limit(), 1840);  // 1.5 * 1226 + 1: slow start
+}
+
+TEST(tgs_limit, takes_a_faster_training_for_harm_too) {
+  TgsLimit limit = started(constants());
+  report(limit, 1, 1.05);
+  EXPECT_EQ(limit.limit(), 13333);
+}
+
+/// The best mean falls by more than 20 % only when all pairs of the window have: the fifth report
+/// at 0.7 sees a mean of (0.7 + 1) / 2, the sixth 0.7. The limit then waits.
+TEST(tgs_limit, profiles_again_when_the_rate_moves) {
+  TgsLimit limit = started(constants());
+  report(limit, 5, 0.7);
+  EXPECT_FALSE(limit.is_profiling());
+  const std::int64_t before = limit.limit();
+  report(limit, 1, 0.7);
+  EXPECT_TRUE(limit.is_profiling());
+  EXPECT_DOUBLE_EQ(limit.best_rate(), 717'500);  // 1.025 * 0.7
+  EXPECT_EQ(limit.limit(), before);
+  report(limit, 1, 0.7);
+  EXPECT_EQ(limit.limit(), before);
+}
+
+/// Without re-profiling: reports 1 (of control) to 14 adapt. From the fifteenth on, with more than
+/// 2 of 5 reports idle, the limit is 2^32.
+TEST(tgs_limit, lifts_the_limit_while_training_is_idle) {
+  TgsConstants stubborn = constants();
+  stubborn.reprofile_tolerance = 10;
+  TgsLimit limit = started(stubborn);
+  report(limit, 13, 0.0);
+  EXPECT_LT(limit.limit(), 20000);
+  report(limit, 1, 0.0);  // the fifteenth
+  EXPECT_EQ(limit.limit(), std::int64_t{1} << 32);
+  report(limit, 2, 1.0);  // three of five are still idle
+  EXPECT_EQ(limit.limit(), std::int64_t{1} << 32);
+  report(limit, 1, 1.0);  // just two
+  EXPECT_EQ(limit.limit(), 20000);
+}
+
+TEST(tgs_limit, lifts_beyond_the_cap_for_a_filler_that_launches_more) {
+  TgsConstants stubborn = constants();
+  stubborn.reprofile_tolerance = 10;
+  TgsLimit limit = started(stubborn);
+  for (int i = 0; i < 14; ++i) limit.report(0, std::int64_t{1} << 32);
+  EXPECT_EQ(limit.limit(), 3 * (std::int64_t{1} << 32));
+  limit.report(0, std::int64_t{1} << 60);
+  EXPECT_EQ(limit.limit(), 100'000'000'000'000);
+}
+
+/// 20 reports in a row that miss the best rate by 12 %: it shrinks to 0.8 of itself.
+TEST(tgs_limit, gives_up_a_best_rate_that_is_never_reached) {
+  TgsLimit limit = started(constants());
+  report(limit, 19, 0.85);
+  EXPECT_EQ(limit.best_rate(), 1'000'000);
+  report(limit, 1, 0.85);
+  EXPECT_EQ(limit.best_rate(), 800'000);
+}
+
+TEST(tgs_limit, never_falls_below_zero) {
+  TgsLimit limit = started(constants());
+  report(limit, 100, 0.9);
+  EXPECT_GE(limit.limit(), 0);
+}
+
+}  // namespace
+}  // namespace bubblesim::policies
