@@ -19,7 +19,7 @@ struct SmSpec {
   std::uint32_t warp_size = 32;
   std::uint32_t registers = 65536;
   std::uint32_t register_unit = 256;           ///< registers are given to a warp in this unit
-  std::uint32_t warp_allocation_unit = 4;      ///< warps of a block are rounded up to this
+  std::uint32_t warp_allocation_unit = 4;      ///< warps that fit by registers: rounded down to it
   std::uint64_t shared_memory_bytes = 0;       ///< of an SM, usable by blocks
   std::uint64_t shared_memory_unit_bytes = 128;
   std::uint64_t shared_memory_reserved_bytes = 1024;  ///< per block, taken by the driver
@@ -33,6 +33,9 @@ struct ContentionSpec {
   double compute_kernel_issue_share = 0.0;  ///< share of issue slots of its SMs
   double memory_kernel_issue_share = 0.0;
   double unknown_kernel_issue_share = 0.0;
+  double compute_kernel_memory_boundness = 0.1;  ///< fraction of its time that DRAM bounds
+  double memory_kernel_memory_boundness = 1.0;
+  double unknown_kernel_memory_boundness = 0.3;
   double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
 };
 

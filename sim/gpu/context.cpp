@@ -1,0 +1,254 @@
+#include "sim/gpu/context.hpp"
+
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+// SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
+constexpr double kCoverSlack = 1e-9;
+
+double cover(const WorkState& state) {
+  return static_cast<double>(state.waves.resident()) /
+         state.work.profile->residency.blocks_per_sm;
+}
+
+}  // namespace
+
+Context::Context(Shared& shared, SimTime now)
+    : shared_(shared),
+      pool_(shared.spec),
+      contention_(shared.spec.contention, shared.spec.sm_count),
+      settled_(now) {}
+
+// Placement order: priority, then arrival.
+bool Context::before(WorkId a, WorkId b) const {
+  const WorkState& first = shared_.works[a];
+  const WorkState& second = shared_.works[b];
+  const std::int32_t p = shared_.clients[first.work.client.index()].setup.priority;
+  const std::int32_t q = shared_.clients[second.work.client.index()].setup.priority;
+  return p != q ? p > q : first.arrival < second.arrival;
+}
+
+void Context::add(WorkId id) {
+  std::size_t at = waiting_.size();
+  while (at > 0 && before(id, waiting_[at - 1])) --at;
+  waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), id);
+}
+
+void Context::sort_waiting() {
+  std::sort(waiting_.begin(), waiting_.end(), [this](WorkId a, WorkId b) { return before(a, b); });
+}
+
+void Context::limit_collectives(ClientId client) {
+  const std::uint64_t sms =
+      std::min(shared_.clients[client.index()].setup.sm_cap, shared_.spec.sm_count);
+  for (const WorkId id : waiting_) {
+    WorkState& state = shared_.works[id];
+    if (state.work.client != client || state.work.kind != WorkKind::kCollective) continue;
+    const KernelProfile& profile = *state.work.profile;
+    state.waves.limit(std::min(profile.blocks, profile.residency.blocks_per_sm * sms));
+    if (state.waves.unplaced() == 0) tell_started(id);
+  }
+  std::erase_if(waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+}
+
+void Context::thaw(SimTime now) {
+  frozen_ = false;
+  settled_ = now;
+  for (const WorkId id : resident_) set_running(shared_.works[id], true, now);
+}
+
+void Context::freeze(SimTime now) {
+  settle(now);
+  frozen_ = true;
+  for (const WorkId id : resident_) set_running(shared_.works[id], false, now);
+}
+
+void Context::settle(SimTime now) {
+  if (frozen_) return;
+  std::size_t kept = 0;
+  for (const WorkId id : resident_) {
+    if (settle_one(id, now)) resident_[kept++] = id;
+  }
+  resident_.resize(kept);
+  settled_ = now;
+}
+
+// False once the work is finished.
+bool Context::settle_one(WorkId id, SimTime now) {
+  WorkState& state = shared_.works[id];
+  const Residency& needs = state.work.profile->residency;
+  const Waves::Passed passed =
+      state.waves.pass(now - settled_, state.refills ? Refill::kSelf : Refill::kNone);
+  if (passed.freed > 0) pool_.give(needs, passed.freed);
+  if (passed.block_ns > 0) {
+    shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
+  }
+  if (state.work.kind == WorkKind::kCollective ? state.end > now : !state.waves.finished()) {
+    return true;
+  }
+  if (state.waves.resident() > 0) pool_.give(needs, state.waves.resident());
+  finish(id, now);
+  return false;
+}
+
+void Context::finish(WorkId id, SimTime now) {
+  WorkState& state = shared_.works[id];
+  set_running(state, false, now);
+  shared_.notes.push_back({Note::Kind::kFinished, id});
+}
+
+void Context::set_running(WorkState& state, bool running, SimTime now) {
+  if (state.running == running) return;
+  state.running = running;
+  if (running) {
+    shared_.usage.begin(state.work.client, state.work.kind, now);
+  } else {
+    shared_.usage.end(state.work.client, state.work.kind, now);
+  }
+}
+
+bool Context::capped(ClientId client) const {
+  return shared_.clients[client.index()].setup.sm_cap < shared_.spec.sm_count;
+}
+
+double Context::covered_by_others(WorkId id) const {
+  const ClientId client = shared_.works[id].work.client;
+  double sms = 0;
+  for (const WorkId other : resident_) {
+    const WorkState& state = shared_.works[other];
+    if (other != id && state.work.client == client) sms += cover(state);
+  }
+  return sms;
+}
+
+// How many more blocks of the work the client's cap allows.
+std::uint64_t Context::cap_room(WorkId id) const {
+  const WorkState& state = shared_.works[id];
+  const double cap = shared_.clients[state.work.client.index()].setup.sm_cap;
+  const double free = cap - covered_by_others(id) + kCoverSlack;
+  if (free <= 0) return 0;
+  const auto allowed =
+      static_cast<std::uint64_t>(free * state.work.profile->residency.blocks_per_sm);
+  return allowed > state.waves.resident() ? allowed - state.waves.resident() : 0;
+}
+
+// Whether blocks of the work that end are sure to be followed by blocks of the same work: nobody
+// who comes before it could take their place, and its client is within its cap.
+bool Context::refills_itself(std::size_t place, bool blocked) const {
+  if (blocked) return false;
+  const WorkState& state = shared_.works[waiting_[place]];
+  const ClientId client = state.work.client;
+  if (!capped(client)) return true;
+  for (std::size_t i = 0; i < place; ++i) {
+    if (shared_.works[waiting_[i]].work.client == client) return false;
+  }
+  const double cap = shared_.clients[client.index()].setup.sm_cap;
+  return covered_by_others(waiting_[place]) + cover(state) <= cap + kCoverSlack;
+}
+
+void Context::place(SimTime now) {
+  bool blocked = false;
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const WorkId id = waiting_[i];
+    shared_.works[id].refills = refills_itself(i, blocked);
+    if (!blocked) blocked = place_one(id);
+  }
+  std::erase_if(waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+  tidy(now);
+}
+
+// True if the work keeps everybody behind it waiting: it has blocks left, and what keeps them out
+// is the GPU, not the cap of its client.
+bool Context::place_one(WorkId id) {
+  WorkState& state = shared_.works[id];
+  const Residency& needs = state.work.profile->residency;
+  const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
+  const std::uint64_t resident = state.waves.resident();
+  std::uint64_t room = std::min(pool_.fits(needs), alone > resident ? alone - resident : 0);
+  bool held_by_cap = false;
+  if (capped(state.work.client)) {
+    const std::uint64_t allowed = cap_room(id);
+    held_by_cap = allowed < room;
+    room = std::min(room, allowed);
+  }
+  const std::uint64_t blocks = std::min(room, state.waves.unplaced());
+  if (blocks > 0) {
+    if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
+    pool_.take(needs, blocks);
+    state.waves.place(blocks);
+    if (!state.listed) resident_.push_back(id);
+    state.listed = true;
+    tell_started(id);
+  }
+  return state.waves.unplaced() > 0 && !held_by_cap;
+}
+
+void Context::tell_started(WorkId id) {
+  WorkState& state = shared_.works[id];
+  const bool complete = state.waves.unplaced() == 0;
+  if (state.started || (state.work.kind == WorkKind::kCollective && !complete)) return;
+  state.started = true;
+  shared_.notes.push_back({Note::Kind::kStarted, id});
+}
+
+// Drops from the list what has no resident blocks left, keeps the books, and sets rates if they
+// may have changed.
+void Context::tidy(SimTime now) {
+  const bool was_mixed = mixed_;
+  mixed_ = false;
+  std::size_t kept = 0;
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    state.listed = state.waves.resident() > 0;
+    set_running(state, state.listed, now);
+    if (!state.listed) continue;
+    resident_[kept++] = id;
+    mixed_ = mixed_ || state.work.client != shared_.works[resident_[0]].work.client;
+  }
+  resident_.resize(kept);
+  if (mixed_ || was_mixed) set_rates();
+}
+
+// A collective draws on no shared resource until its peers are there and its end is known.
+void Context::set_rates() {
+  contention_.clear();
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    if (state.work.kind == WorkKind::kCollective && state.end == SimTime::max()) continue;
+    contention_.add(state.work.client, *state.work.profile, state.waves.resident(),
+                    state.waves.full_wave());
+  }
+  contention_.total();
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    if (state.work.kind == WorkKind::kCollective) continue;
+    state.waves.set_rate(contention_.rate(state.work.client, state.work.profile->kernel_class));
+  }
+}
+
+SimTime Context::next_event(SimTime now) const {
+  Duration next = Duration::max();
+  for (const WorkId id : resident_) next = std::min(next, until_event(id, now));
+  return next < SimTime::max() - now ? now + next : SimTime::max();
+}
+
+// While one client is alone, rates cannot change; then a kernel whose ending blocks nobody waits
+// for, or only it does, needs no event before its end.
+Duration Context::until_event(WorkId id, SimTime now) const {
+  const WorkState& state = shared_.works[id];
+  if (state.work.kind == WorkKind::kCollective) {
+    return state.end == SimTime::max() ? Duration::max() : std::max(state.end - now, Duration{});
+  }
+  const Waves& waves = state.waves;
+  const bool nobody_waits = waiting_.empty();
+  const bool only_it_waits = waiting_.size() == 1 && waiting_.front() == id && state.refills;
+  if (!mixed_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
+  if (state.refills) return waves.until_count_changes();
+  return waves.until_first_end();
+}
+
+}  // namespace bubblesim::gpu

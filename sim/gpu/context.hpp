@@ -1,0 +1,71 @@
+// One GPU context: the kernels whose blocks share the SMs in space. Under MPS all clients are in
+// one; in time slices each client has its own, with the whole GPU's resources to itself while it
+// has the turn.
+//
+// Between events nothing is touched. `settle` lets the time since the last event pass, `place`
+// hands out what is free, and `next_event` says when something changes that others notice. Waves
+// that only replace themselves are no events.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/gpu/block_pool.hpp"
+#include "sim/gpu/contention.hpp"
+#include "sim/gpu/work_table.hpp"
+
+namespace bubblesim::gpu {
+
+class Context {
+ public:
+  Context(Shared& shared, SimTime now);
+
+  void set_clients(std::size_t count) { contention_.set_clients(count); }
+  /// Queues a kernel or collective for placement.
+  void add(WorkId id);
+  /// Restores the order of placement after a client's priority changed.
+  void sort_waiting();
+  /// Adapts collectives that are not yet placed to a new cap of their client.
+  void limit_collectives(ClientId client);
+
+  /// Kernels or collectives, waiting or resident.
+  [[nodiscard]] bool has_work() const { return !waiting_.empty() || !resident_.empty(); }
+
+  /// The context has the GPU from now on, or has it no more.
+  void thaw(SimTime now);
+  void freeze(SimTime now);
+
+  /// Lets time pass up to now; ends what has ended. No effect while frozen.
+  void settle(SimTime now);
+  /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
+  void place(SimTime now);
+  /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, not frozen.
+  [[nodiscard]] SimTime next_event(SimTime now) const;
+
+ private:
+  [[nodiscard]] bool before(WorkId a, WorkId b) const;
+  bool settle_one(WorkId id, SimTime now);
+  void finish(WorkId id, SimTime now);
+  [[nodiscard]] bool capped(ClientId client) const;
+  [[nodiscard]] double covered_by_others(WorkId id) const;
+  [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
+  [[nodiscard]] bool refills_itself(std::size_t place, bool blocked) const;
+  bool place_one(WorkId id);
+  void tell_started(WorkId id);
+  void set_running(WorkState& work, bool running, SimTime now);
+  void tidy(SimTime now);
+  void set_rates();
+  [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
+
+  Shared& shared_;
+  BlockPool pool_;
+  Contention contention_;
+  std::vector<WorkId> waiting_;   ///< with unplaced blocks, in order of placement
+  std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
+  SimTime settled_;               ///< up to which time has passed
+  bool frozen_ = false;
+  bool mixed_ = false;            ///< kernels of several clients are resident
+};
+
+}  // namespace bubblesim::gpu

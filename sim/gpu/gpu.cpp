@@ -1,0 +1,40 @@
+#include "sim/gpu/gpu.hpp"
+
+#include "sim/gpu/gpu_model.hpp"
+
+namespace bubblesim::gpu {
+
+Gpu::Gpu(engine::Engine& engine, const hardware::GpuSpec& spec, const SharingSetup& sharing)
+    : model_(std::make_unique<Model>(engine, *this, spec, sharing)) {}
+
+Gpu::~Gpu() = default;
+
+ClientId Gpu::add_client(const ClientSetup& setup, WorkListener& listener) {
+  return model_->add_client(setup, listener);
+}
+
+WorkId Gpu::submit(const Work& work) { return model_->submit(work); }
+
+void Gpu::finish_collective(WorkId work, SimTime end) { model_->finish_collective(work, end); }
+
+void Gpu::set_sm_cap(ClientId client, std::uint32_t sm_cap) { model_->set_sm_cap(client, sm_cap); }
+
+void Gpu::set_priority(ClientId client, std::int32_t priority) {
+  model_->set_priority(client, priority);
+}
+
+ClientUsage Gpu::usage(ClientId client) const {
+  return model_->usage().of(client, model_->now());
+}
+
+Duration Gpu::busy() const { return model_->usage().busy(model_->now()); }
+
+Duration Gpu::busy_without_collectives() const {
+  return model_->usage().busy_without_collectives(model_->now());
+}
+
+const hardware::GpuSpec& Gpu::spec() const { return model_->spec(); }
+
+void Gpu::on_event(SimTime now) { model_->on_event(now); }
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,209 @@
+#include "sim/gpu/gpu_model.hpp"
+
+#include <algorithm>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::gpu {
+
+Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec& spec,
+                  const SharingSetup& sharing)
+    : engine_(engine),
+      transfers_(std::max(spec.copy_engines, 1U)),
+      entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
+  BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
+  shared_.spec = spec;
+  if (sharing.mode == SharingMode::kTimeSliced) {
+    BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
+    BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
+    slicer_.emplace(sharing.slice, sharing.switch_cost, spec.stream_gap);
+  } else {
+    contexts_.emplace_back(shared_, engine.now());
+    live_ = 0;
+  }
+}
+
+ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener) {
+  BUBBLESIM_CHECK(arrivals_ == 0, "clients come before the first work");
+  BUBBLESIM_CHECK(setup.sm_cap >= 1, "an SM cap leaves at least one SM");
+  const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
+  shared_.clients.push_back({setup, &listener});
+  shared_.usage.add_client();
+  if (slicer_) {
+    contexts_.emplace_back(shared_, engine_.now());
+    contexts_.back().freeze(engine_.now());
+    slicer_->add_context();
+  }
+  for (Context& context : contexts_) context.set_clients(shared_.clients.size());
+  return id;
+}
+
+Context& Gpu::Model::context_of(ClientId client) {
+  return contexts_[slicer_ ? client.index() : 0];
+}
+
+WorkId Gpu::Model::submit(const Work& work) {
+  BUBBLESIM_CHECK(work.client.index() < shared_.clients.size(), "work of an unknown client");
+  BUBBLESIM_CHECK(work.solo >= Duration::zero(), "work does not take negative time");
+  const WorkId id = shared_.works.allocate();
+  WorkState& state = shared_.works[id];
+  state.work = work;
+  state.arrival = arrivals_++;
+  state.end = SimTime::max();
+  state.started = state.running = state.listed = state.refills = false;
+  queue(id, engine_.now());
+  update(engine_.now());
+  return id;
+}
+
+void Gpu::Model::queue(WorkId id, SimTime now) {
+  WorkState& state = shared_.works[id];
+  const Work& work = state.work;
+  if (work.kind == WorkKind::kCopy) return transfers_.add_copy(id, work.solo);
+  if (work.kind == WorkKind::kMemset) {
+    shared_.usage.begin(work.client, work.kind, now);
+    shared_.notes.push_back({Note::Kind::kStarted, id});
+    return transfers_.add_memset(id, work.solo, now);
+  }
+  BUBBLESIM_CHECK(work.profile != nullptr, "a kernel has a profile");
+  const KernelProfile& profile = *work.profile;
+  const std::uint64_t bps = profile.residency.blocks_per_sm;
+  BUBBLESIM_CHECK(profile.blocks > 0 && bps > 0, "a kernel has blocks, an SM holds at least one");
+  if (work.kind == WorkKind::kCollective) {
+    const std::uint32_t cap = shared_.clients[work.client.index()].setup.sm_cap;
+    state.waves.hold(std::min(profile.blocks, bps * std::min(cap, shared_.spec.sm_count)));
+  } else {
+    state.waves.start(work.solo, profile.blocks, bps * shared_.spec.sm_count);
+  }
+  context_of(work.client).add(id);
+}
+
+void Gpu::Model::finish_collective(WorkId id, SimTime end) {
+  BUBBLESIM_CHECK(shared_.works.holds(id), "no such work");
+  WorkState& state = shared_.works[id];
+  BUBBLESIM_CHECK(state.work.kind == WorkKind::kCollective && state.started,
+                  "only a started collective is finished");
+  BUBBLESIM_CHECK(state.end == SimTime::max(), "a collective is finished once");
+  BUBBLESIM_CHECK(end >= engine_.now(), "a collective does not end in the past");
+  if (live_) contexts_[*live_].settle(engine_.now());
+  state.end = end;
+  update(engine_.now());
+}
+
+void Gpu::Model::set_sm_cap(ClientId client, std::uint32_t sm_cap) {
+  BUBBLESIM_CHECK(sm_cap >= 1, "an SM cap leaves at least one SM");
+  if (live_) contexts_[*live_].settle(engine_.now());
+  shared_.clients[client.index()].setup.sm_cap = sm_cap;
+  context_of(client).limit_collectives(client);
+  update(engine_.now());
+}
+
+void Gpu::Model::set_priority(ClientId client, std::int32_t priority) {
+  if (live_) contexts_[*live_].settle(engine_.now());
+  shared_.clients[client.index()].setup.priority = priority;
+  context_of(client).sort_waiting();
+  update(engine_.now());
+}
+
+const Usage& Gpu::Model::usage() {
+  if (live_) contexts_[*live_].settle(engine_.now());
+  return shared_.usage;
+}
+
+void Gpu::Model::on_event(SimTime now) {
+  scheduled_ = SimTime::max();
+  update(now);
+}
+
+void Gpu::Model::update(SimTime now) {
+  again_ = true;
+  if (updating_) return;
+  updating_ = true;
+  while (again_) {
+    again_ = false;
+    step(now);
+    tell(now);
+  }
+  updating_ = false;
+  reschedule(now);
+}
+
+void Gpu::Model::step(SimTime now) {
+  run_transfers(now);
+  if (live_) contexts_[*live_].settle(now);
+  if (slicer_) take_turns(now);
+  if (live_) contexts_[*live_].place(now);
+}
+
+void Gpu::Model::run_transfers(SimTime now) {
+  WorkId id{};
+  while (transfers_.take_ended(now, id)) {
+    const Work& work = shared_.works[id].work;
+    shared_.usage.end(work.client, work.kind, now);
+    shared_.notes.push_back({Note::Kind::kFinished, id});
+  }
+  while (transfers_.take_started(now, id)) {
+    const Work& work = shared_.works[id].work;
+    shared_.usage.begin(work.client, work.kind, now);
+    shared_.notes.push_back({Note::Kind::kStarted, id});
+  }
+}
+
+// Passes the GPU on until it has come to rest. A context that gets it only to find its last
+// collective ended passes it on at once.
+void Gpu::Model::take_turns(SimTime now) {
+  while (true) {
+    note_work(now);
+    slicer_->advance(now);
+    const std::optional<std::size_t> next = slicer_->live();
+    if (next == live_) return;
+    if (live_) contexts_[*live_].freeze(now);
+    live_ = next;
+    if (!live_) return;
+    contexts_[*live_].thaw(now);
+    contexts_[*live_].settle(now);
+  }
+}
+
+// Tells the slicer which contexts have got or lost work since it last asked.
+void Gpu::Model::note_work(SimTime now) {
+  for (std::size_t i = 0; i < contexts_.size(); ++i) {
+    if (contexts_[i].has_work() == slicer_->has_work(i)) continue;
+    if (contexts_[i].has_work()) {
+      slicer_->gets_work(i, now);
+    } else {
+      slicer_->runs_dry(now);
+    }
+  }
+}
+
+void Gpu::Model::tell(SimTime now) {
+  for (std::size_t i = 0; i < shared_.notes.size(); ++i) {
+    const Note note = shared_.notes[i];
+    const Work work = shared_.works[note.work].work;
+    WorkListener& listener = *shared_.clients[work.client.index()].listener;
+    if (note.kind == Note::Kind::kStarted) {
+      listener.on_work_started(work.cookie, note.work, now);
+    } else {
+      shared_.usage.count(work.client, work.kind);
+      listener.on_work_finished(work.cookie, now);
+      shared_.works.release(note.work);
+    }
+  }
+  shared_.notes.clear();
+}
+
+void Gpu::Model::reschedule(SimTime now) {
+  SimTime next = transfers_.next_end();
+  if (live_) next = std::min(next, contexts_[*live_].next_event(now));
+  if (slicer_) next = std::min(next, slicer_->next());
+  if (next == scheduled_) return;
+  scheduled_ = next;
+  if (next == SimTime::max()) {
+    engine_.cancel(entity_);
+  } else {
+    engine_.schedule(entity_, next);
+  }
+}
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,60 @@
+// The model behind Gpu: contexts, transfers, time slices, and the listeners' calls.
+//
+// Every call and event makes one `update`: let time pass, end what has ended, place what waits,
+// then tell the listeners. Listeners may submit more from inside their calls; such calls only
+// queue, and the update goes round again until nothing is new.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/context.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/gpu/time_slicer.hpp"
+#include "sim/gpu/transfers.hpp"
+#include "sim/gpu/work_table.hpp"
+
+namespace bubblesim::gpu {
+
+class Gpu::Model {
+ public:
+  Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec& spec,
+        const SharingSetup& sharing);
+
+  ClientId add_client(const ClientSetup& setup, WorkListener& listener);
+  WorkId submit(const Work& work);
+  void finish_collective(WorkId work, SimTime end);
+  void set_sm_cap(ClientId client, std::uint32_t sm_cap);
+  void set_priority(ClientId client, std::int32_t priority);
+  /// Brings the books up to the engine's time.
+  const Usage& usage();
+  [[nodiscard]] SimTime now() const { return engine_.now(); }
+  [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
+  void on_event(SimTime now);
+
+ private:
+  [[nodiscard]] Context& context_of(ClientId client);
+  void update(SimTime now);
+  void queue(WorkId id, SimTime now);
+  void step(SimTime now);
+  void run_transfers(SimTime now);
+  void take_turns(SimTime now);
+  void note_work(SimTime now);
+  void tell(SimTime now);
+  void reschedule(SimTime now);
+
+  engine::Engine& engine_;
+  Shared shared_;
+  std::vector<Context> contexts_;  ///< one, or one a client
+  std::optional<TimeSlicer> slicer_;
+  std::optional<std::size_t> live_;  ///< the context that has the GPU
+  Transfers transfers_;
+  engine::EntityId entity_;
+  std::uint64_t arrivals_ = 0;
+  SimTime scheduled_ = SimTime::max();  ///< what the engine has for this GPU
+  bool updating_ = false;
+  bool again_ = false;
+};
+
+}  // namespace bubblesim::gpu

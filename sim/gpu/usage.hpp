@@ -1,0 +1,69 @@
+// Who used the GPU for how long.
+//
+// Busy time is the length of the union of intervals in which at least one operation runs: a
+// kernel runs while it has resident blocks and its context has the GPU, a copy while a copy
+// engine serves it. Sums are integer nanoseconds; SM time is an integral, so a double.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/gpu/gpu.hpp"
+
+namespace bubblesim::gpu {
+
+/// The time during which a count is above zero.
+class BusyClock {
+ public:
+  void begin(SimTime now) {
+    if (running_++ == 0) since_ = now;
+  }
+  void end(SimTime now) {
+    if (--running_ == 0) total_ += now - since_;
+  }
+  [[nodiscard]] Duration total(SimTime now) const {
+    return running_ > 0 ? total_ + (now - since_) : total_;
+  }
+
+ private:
+  std::uint32_t running_ = 0;
+  SimTime since_{};
+  Duration total_{};
+};
+
+/// The books of one GPU.
+class Usage {
+ public:
+  void add_client() { clients_.emplace_back(); }
+
+  /// An operation of the client begins, or goes on, to run.
+  void begin(ClientId client, WorkKind kind, SimTime now);
+  /// It ends, or stands still.
+  void end(ClientId client, WorkKind kind, SimTime now);
+  /// It is finished for good.
+  void count(ClientId client, WorkKind kind);
+  /// SMs covered, times nanoseconds.
+  void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
+
+  [[nodiscard]] ClientUsage of(ClientId client, SimTime now) const;
+  [[nodiscard]] Duration busy(SimTime now) const { return any_.total(now); }
+  [[nodiscard]] Duration busy_without_collectives(SimTime now) const {
+    return any_but_collectives_.total(now);
+  }
+
+ private:
+  struct Client {
+    BusyClock busy;
+    double sm_ns = 0;
+    std::uint64_t kernels = 0;
+    std::uint64_t copies = 0;
+  };
+
+  std::vector<Client> clients_;
+  BusyClock any_;
+  BusyClock any_but_collectives_;
+};
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,148 @@
+#include "sim/gpu/waves.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace bubblesim::gpu {
+namespace {
+
+// A block that has less than this left has ended: far below a nanosecond, far above rounding.
+constexpr double kToleranceNs = 1e-6;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Ended cohorts at the front of the vector are dropped when they are this many.
+constexpr std::size_t kDropAfter = 32;
+
+}  // namespace
+
+void Waves::reset(std::uint64_t blocks) {
+  cohorts_.clear();
+  head_ = 0;
+  progress_ = 0;
+  place_from_ = 0;
+  unplaced_ = blocks;
+  resident_ = 0;
+}
+
+void Waves::start(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
+  // Blocks that take no time need no waves.
+  if (solo <= Duration::zero()) blocks = std::min(blocks, capacity);
+  reset(blocks);
+  full_wave_ = std::min(blocks, capacity);
+  waves_ = blocks <= capacity ? 1.0 : static_cast<double>((blocks + capacity - 1) / capacity);
+  wave_units_ = static_cast<double>(solo.count());
+  speed_ = waves_;
+}
+
+void Waves::hold(std::uint64_t blocks) {
+  reset(blocks);
+  full_wave_ = blocks;
+  waves_ = 1;
+  wave_units_ = kNever;
+  speed_ = 1;
+}
+
+// Blocks that follow blocks of their own kernel begin where those ended, within the nanosecond
+// to which the event was rounded: rounding does not add up from wave to wave.
+void Waves::place(std::uint64_t blocks) {
+  unplaced_ -= blocks;
+  resident_ += blocks;
+  if (wave_units_ != kNever) push(place_from_ + wave_units_, blocks);
+}
+
+void Waves::limit(std::uint64_t blocks) {
+  unplaced_ = blocks > resident_ ? std::min(unplaced_, blocks - resident_) : 0;
+}
+
+void Waves::push(double end, std::uint64_t blocks) {
+  if (head_ >= kDropAfter) {
+    cohorts_.erase(cohorts_.begin(), cohorts_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  if (head_ < cohorts_.size() && cohorts_.back().end >= end) {
+    cohorts_.back().blocks += blocks;
+  } else {
+    cohorts_.push_back({end, blocks});
+  }
+}
+
+bool Waves::due(double end) const { return (end - progress_) / speed_ <= kToleranceNs; }
+
+Duration Waves::until(double end) const {
+  const double left = (end - progress_) / speed_ - kToleranceNs;
+  if (left <= 0) return Duration::zero();
+  if (left >= 0x1p62) return Duration::max();
+  return Duration{static_cast<std::int64_t>(std::ceil(left))};
+}
+
+// All rounds in which every resident block was replaced by one that waited.
+void Waves::skip_full_rounds() {
+  const double head_end = cohorts_[head_].end;
+  if (unplaced_ < 2 * resident_ || wave_units_ <= 0 || progress_ < head_end + wave_units_) return;
+  const double passed = std::floor((progress_ - head_end) / wave_units_);
+  const auto possible = static_cast<double>(unplaced_ / resident_);
+  const double rounds = std::min(passed, possible);
+  for (std::size_t i = head_; i < cohorts_.size(); ++i) cohorts_[i].end += rounds * wave_units_;
+  unplaced_ -= static_cast<std::uint64_t>(rounds) * resident_;
+}
+
+Waves::Passed Waves::pass(Duration span, Refill refill) {
+  if (span <= Duration::zero() && (head_ >= cohorts_.size() || !due(cohorts_[head_].end))) {
+    return {};
+  }
+  const double moved = static_cast<double>(span.count()) * speed_;
+  if (span > Duration::zero()) place_from_ = progress_ + moved;
+  progress_ += moved;
+  Passed passed;
+  double block_units = static_cast<double>(resident_) * moved;
+  const bool any_due = head_ < cohorts_.size() && due(cohorts_[head_].end);
+  if (any_due && refill == Refill::kSelf) skip_full_rounds();
+  while (head_ < cohorts_.size() && due(cohorts_[head_].end)) {
+    const Cohort ended = cohorts_[head_++];
+    if (head_ == cohorts_.size()) {
+      cohorts_.clear();
+      head_ = 0;
+    }
+    const std::uint64_t next = refill == Refill::kSelf ? std::min(ended.blocks, unplaced_) : 0;
+    const std::uint64_t gone = ended.blocks - next;
+    unplaced_ -= next;
+    resident_ -= gone;
+    passed.freed += gone;
+    block_units -= static_cast<double>(gone) * std::max(0.0, progress_ - ended.end);
+    if (progress_ - ended.end < speed_) place_from_ = ended.end;
+    if (next > 0) push(ended.end + wave_units_, next);
+  }
+  passed.block_ns = block_units / speed_;
+  return passed;
+}
+
+Duration Waves::until_first_end() const {
+  if (head_ == cohorts_.size()) return Duration::max();
+  return until(cohorts_[head_].end);
+}
+
+Duration Waves::until_count_changes() const {
+  if (head_ == cohorts_.size()) return Duration::max();
+  if (unplaced_ == 0) return until(cohorts_[head_].end);
+  const auto rounds = static_cast<double>(unplaced_ / resident_);
+  std::uint64_t left = unplaced_ % resident_;
+  std::size_t i = head_;
+  while (cohorts_[i].blocks <= left) left -= cohorts_[i++].blocks;
+  return until(cohorts_[i].end + rounds * wave_units_);
+}
+
+Duration Waves::until_last_end() const {
+  if (head_ == cohorts_.size()) return Duration::max();
+  const double last = cohorts_.back().end;
+  if (unplaced_ == 0) return until(last);
+  // Full rounds first, keeping 1..resident blocks for the last one; the last of those begins
+  // when enough cohorts have ended to make room for all of them.
+  const std::uint64_t full = (unplaced_ - 1) / resident_;
+  std::uint64_t left = unplaced_ - full * resident_;
+  const double shift = static_cast<double>(full) * wave_units_;
+  std::size_t i = head_;
+  while (cohorts_[i].blocks < left) left -= cohorts_[i++].blocks;
+  return until(std::max(cohorts_[i].end + wave_units_, last) + shift);
+}
+
+}  // namespace bubblesim::gpu

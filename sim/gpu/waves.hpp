@@ -1,0 +1,85 @@
+// How far one kernel is: blocks waiting, blocks resident, and when the resident ones end.
+//
+// A kernel that lasts `solo` alone, in W waves, has blocks of solo / W each. To keep that exact,
+// work is counted in units of which the kernel does W a nanosecond when nothing slows it: a block
+// is `solo` units, and the whole kernel ends at exactly W * solo units, which is exactly `solo`.
+// Units are whole numbers held in doubles, exact below 2^53 (9 s times a million waves).
+//
+// Blocks placed together are a cohort. All of a kernel's cohorts run at one rate and last alike,
+// so they end in the order of their placement. Waves that only replace themselves are skipped in
+// one step: nothing here costs time per wave.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::gpu {
+
+/// Who takes the place of the blocks that end.
+enum class Refill : std::uint8_t {
+  kNone,  ///< nobody yet: they are given back
+  kSelf,  ///< blocks of the same kernel, as long as some wait
+};
+
+/// The state of one kernel's blocks. Reused from kernel to kernel without allocating.
+class Waves {
+ public:
+  /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
+  void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
+  /// Blocks that never end by themselves, for collectives.
+  void hold(std::uint64_t blocks);
+
+  [[nodiscard]] std::uint64_t unplaced() const { return unplaced_; }
+  [[nodiscard]] std::uint64_t resident() const { return resident_; }
+  [[nodiscard]] bool finished() const { return unplaced_ == 0 && resident_ == 0; }
+  /// Blocks resident when a full wave runs alone.
+  [[nodiscard]] std::uint64_t full_wave() const { return full_wave_; }
+
+  /// Makes waiting blocks resident, now. Precondition: 0 < blocks <= unplaced().
+  void place(std::uint64_t blocks);
+  /// Reduces the blocks that wait; those that are resident stay.
+  void limit(std::uint64_t blocks);
+  /// Speed from now on, relative to alone; in (0, 1].
+  void set_rate(double rate) { speed_ = waves_ * rate; }
+
+  struct Passed {
+    std::uint64_t freed = 0;  ///< blocks that ended and were not replaced
+    double block_ns = 0;      ///< integral of resident blocks over the span
+  };
+  /// Lets time pass at the current rate.
+  Passed pass(Duration span, Refill refill);
+
+  /// Until the next block ends; Duration::max() if none will.
+  [[nodiscard]] Duration until_first_end() const;
+  /// Until fewer blocks are resident, if ending ones are replaced by waiting ones.
+  [[nodiscard]] Duration until_count_changes() const;
+  /// Until everything has ended, if ending blocks are replaced by waiting ones.
+  [[nodiscard]] Duration until_last_end() const;
+
+ private:
+  struct Cohort {
+    double end;  ///< units
+    std::uint64_t blocks;
+  };
+
+  [[nodiscard]] bool due(double end) const;
+  [[nodiscard]] Duration until(double end) const;
+  void push(double end, std::uint64_t blocks);
+  void skip_full_rounds();
+  void reset(std::uint64_t blocks);
+
+  std::vector<Cohort> cohorts_;  ///< from head_ on, by end
+  std::size_t head_ = 0;
+  double progress_ = 0;     ///< units done since the start
+  double place_from_ = 0;   ///< where blocks placed now begin: see place()
+  double wave_units_ = 0;   ///< units of a block
+  double waves_ = 1;        ///< units a nanosecond, alone
+  double speed_ = 1;        ///< units a nanosecond, now
+  std::uint64_t unplaced_ = 0;
+  std::uint64_t resident_ = 0;
+  std::uint64_t full_wave_ = 1;
+};
+
+}  // namespace bubblesim::gpu

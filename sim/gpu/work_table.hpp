@@ -1,0 +1,72 @@
+// The work and the clients of one GPU, by id; what the parts of the model share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/gpu/usage.hpp"
+#include "sim/gpu/waves.hpp"
+
+namespace bubblesim::gpu {
+
+struct ClientState {
+  ClientSetup setup;
+  WorkListener* listener = nullptr;
+};
+
+/// One submitted operation. Copies and memsets use only `work`.
+struct WorkState {
+  Work work;
+  Waves waves;
+  std::uint64_t arrival = 0;      ///< order of submission
+  SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
+  bool started = false;           ///< the listener has been told
+  bool running = false;           ///< its time counts as busy
+  bool listed = false;            ///< in its context's list of resident work
+  bool refills = false;           ///< its blocks take the place of its own that end
+};
+
+/// What a listener is to be told.
+struct Note {
+  enum class Kind : std::uint8_t { kStarted, kFinished };
+  Kind kind;
+  WorkId work;
+};
+
+/// Slots are reused, so that a steady run does not allocate.
+class WorkTable {
+ public:
+  /// The slot keeps what its last user left; every field is to be set.
+  WorkId allocate() {
+    if (free_.empty()) {
+      works_.emplace_back();
+      return WorkId{static_cast<std::uint32_t>(works_.size() - 1)};
+    }
+    const WorkId id = free_.back();
+    free_.pop_back();
+    return id;
+  }
+  void release(WorkId id) { free_.push_back(id); }
+  [[nodiscard]] bool holds(WorkId id) const { return id.index() < works_.size(); }
+
+  WorkState& operator[](WorkId id) { return works_[id.index()]; }
+  const WorkState& operator[](WorkId id) const { return works_[id.index()]; }
+
+ private:
+  std::vector<WorkState> works_;
+  std::vector<WorkId> free_;
+};
+
+/// State that the model and its contexts share.
+struct Shared {
+  hardware::GpuSpec spec;
+  WorkTable works;
+  std::vector<ClientState> clients;
+  Usage usage;
+  std::vector<Note> notes;  ///< in the order in which listeners hear of them
+};
+
+}  // namespace bubblesim::gpu
