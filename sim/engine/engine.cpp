@@ -21,6 +21,12 @@ std::optional<SimTime> Engine::due(EntityId entity) const {
   return queue_.key(entity).time;
 }
 
+std::optional<SimTime> Engine::next_due() const {
+  const std::optional<EntityId> next = queue_.first();
+  if (!next) return std::nullopt;
+  return queue_.key(*next).time;
+}
+
 void Engine::run_until(SimTime limit) {
   stopped_ = false;
   while (!stopped_) {

@@ -38,6 +38,9 @@ class Engine {
   /// When the entity's event is due; nothing if none is pending.
   [[nodiscard]] std::optional<SimTime> due(EntityId entity) const;
 
+  /// When the next event is due; nothing if none is pending.
+  [[nodiscard]] std::optional<SimTime> next_due() const;
+
   /// The time of the event that runs now, or of the last one that ran.
   [[nodiscard]] SimTime now() const { return now_; }
   /// How many events have run.

@@ -65,6 +65,7 @@ class ParameterSet {
 struct Needs {
   bool kernel_durations = false;  ///< solo duration of each launch of the fillers
   bool bubbles = false;           ///< the training job's bubbles, profiled alone
+  bool completions = false;       ///< on_completion is called
 };
 
 struct PolicySpec {

@@ -1,0 +1,47 @@
+#include "sim/run/filler_instance.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::run {
+
+void FillerInstance::on_served(const workload::ServedRequest& request) {
+  if (mode == observe::FillerMode::kOffline) {
+    if (request.end >= warmup_) ++completed;
+    return;
+  }
+  if (timeline_ != nullptr) {
+    timeline_->add({gpu, client, timeline_->intern("request"), observe::SliceKind::kRequest,
+                    request.arrival, request.end, request.number});
+  }
+  if (request.arrival < warmup_) return;
+  ++completed;
+  latency.add(request.end - request.arrival);
+}
+
+void FillerInstance::on_batch(std::uint64_t, SimTime now) {
+  if (now >= warmup_) ++passes;
+}
+
+ArrivalRouter::ArrivalRouter(engine::Engine& engine,
+                             std::unique_ptr<workload::ArrivalProcess> process,
+                             std::vector<FillerInstance*> instances, SimTime warmup)
+    : engine_(engine), process_(std::move(process)), instances_(std::move(instances)),
+      warmup_(warmup), entity_(engine.add_entity(*this, engine::Phase::kArrival)) {}
+
+void ArrivalRouter::start() {
+  if (const auto first = process_->next()) engine_.schedule(entity_, *first);
+}
+
+void ArrivalRouter::on_event(SimTime now) {
+  FillerInstance& instance = *instances_[number_ % instances_.size()];
+  if (now >= warmup_) ++instance.arrived;
+  if (instance.admitted) {
+    instance.service->arrive(number_, now);
+  } else if (now >= warmup_) {
+    ++instance.refused;
+  }
+  ++number_;
+  if (const auto next = process_->next()) engine_.schedule(entity_, std::max(*next, now));
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,64 @@
+// A filler on one GPU while it is simulated: its service, and what came of its requests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/observe/latency.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/observe/timeline.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
+#include "sim/workload/service.hpp"
+
+namespace bubblesim::run {
+
+/// Counts what a service does from the end of the warm-up on.
+class FillerInstance final : public workload::ServiceListener {
+ public:
+  FillerInstance(SimTime warmup, observe::TimelineRecorder* timeline)
+      : warmup_(warmup), timeline_(timeline) {}
+
+  void on_served(const workload::ServedRequest& request) override;
+  void on_batch(std::uint64_t requests, SimTime now) override;
+
+  GpuId gpu{};
+  ClientId client{};          ///< the policy's
+  bool admitted = true;
+  std::string reason;
+  std::uint32_t filler = 0;   ///< into RunConfig::fillers
+  observe::FillerMode mode = observe::FillerMode::kOffline;
+  std::unique_ptr<workload::Service> service;  ///< null if not admitted
+
+  std::uint64_t passes = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t arrived = 0;
+  std::uint64_t refused = 0;
+  observe::LatencyDistribution latency;
+
+ private:
+  SimTime warmup_;
+  observe::TimelineRecorder* timeline_;
+};
+
+/// Deals a filler's requests to its instances, one after another.
+class ArrivalRouter final : public engine::EventHandler {
+ public:
+  ArrivalRouter(engine::Engine& engine, std::unique_ptr<workload::ArrivalProcess> process,
+                std::vector<FillerInstance*> instances, SimTime warmup);
+  /// Schedules the first arrival.
+  void start();
+  void on_event(SimTime now) override;
+  [[nodiscard]] const CounterSet& counters() const { return process_->counters(); }
+
+ private:
+  engine::Engine& engine_;
+  std::unique_ptr<workload::ArrivalProcess> process_;
+  std::vector<FillerInstance*> instances_;
+  SimTime warmup_;
+  engine::EntityId entity_;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace bubblesim::run

@@ -1,0 +1,71 @@
+#include "sim/run/gpu_node.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+observe::SliceKind slice_kind(gpu::WorkKind kind) {
+  switch (kind) {
+    case gpu::WorkKind::kKernel: return observe::SliceKind::kKernel;
+    case gpu::WorkKind::kCollective: return observe::SliceKind::kCollective;
+    case gpu::WorkKind::kCopy: return observe::SliceKind::kCopy;
+    case gpu::WorkKind::kMemset: return observe::SliceKind::kMemset;
+  }
+  return observe::SliceKind::kKernel;
+}
+
+}  // namespace
+
+observe::Activity ClientMonitor::activity_of(const workload::Op& op) const {
+  if (filler_ != nullptr) return observe::Activity::kFillerWork;
+  return op.kind == gpu::WorkKind::kCollective ? observe::Activity::kTrainingCollective
+                                               : observe::Activity::kTrainingWork;
+}
+
+void ClientMonitor::on_iteration(workload::ProgramRun&, std::uint32_t index, SimTime now) {
+  if (filler_ != nullptr || index == 0) return;
+  iterations.push_back(now - last_iteration_end_);
+  if (node_.timeline != nullptr) {
+    node_.timeline->add({node_.id, policy_client_, node_.timeline->intern("iteration"),
+                         observe::SliceKind::kPhase, last_iteration_end_, now});
+  }
+  last_iteration_end_ = now;
+  if (node_.iterations != nullptr) node_.iterations->on_iteration_ended(node_.rank_index);
+}
+
+void ClientMonitor::on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  node_.meter->started(activity_of(run.program().ops[op]), now);
+  if (node_.driver) node_.driver->op_started(run, op, now);
+}
+
+void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
+  const workload::Op& op = finished.run->program().ops[finished.op];
+  node_.meter->ended(activity_of(op), finished.end);
+  if (node_.driver) node_.driver->op_finished(finished);
+  if (node_.timeline != nullptr) record(finished, op);
+}
+
+void ClientMonitor::record(const workload::OpRecord& finished, const workload::Op& op) {
+  auto found = timeline_names_.find(op.name.value);
+  if (found == timeline_names_.end()) {
+    const NameId name = node_.timeline->intern(finished.run->program().names[op.name]);
+    found = timeline_names_.emplace(op.name.value, name).first;
+  }
+  node_.timeline->add({node_.id, policy_client_, found->second, slice_kind(op.kind),
+                       finished.start, finished.end});
+}
+
+void ClientMonitor::on_pass_finished(workload::ProgramRun&, SimTime now) {
+  if (filler_ != nullptr) filler_->service->pass_finished(now);
+}
+
+double GpuNode::training_sm_seconds() const {
+  return training ? gpu->usage(runs.front()->client()).sm_seconds : 0;
+}
+
+double GpuNode::filler_sm_seconds() const {
+  double total = 0;
+  for (const ClientId client : filler_clients) total += gpu->usage(client).sm_seconds;
+  return total;
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,91 @@
+// One GPU of a simulation with everything on it: model, clients, policy, meters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/gpu/gpu.hpp"
+#include "sim/observe/activity_meter.hpp"
+#include "sim/observe/timeline.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/run/filler_instance.hpp"
+#include "sim/schedule/policy_driver.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::run {
+
+struct GpuNode;
+
+/// Told when a rank of the training job ends an iteration.
+class IterationListener {
+ public:
+  virtual ~IterationListener() = default;
+  virtual void on_iteration_ended(std::uint32_t rank_index) = 0;
+};
+
+/// Watches one program on one GPU and passes on what others need: meters, policy, service,
+/// timeline, iteration times.
+class ClientMonitor final : public workload::RunObserver {
+ public:
+  ClientMonitor(GpuNode& node, ClientId policy_client, FillerInstance* filler)
+      : node_(node), policy_client_(policy_client), filler_(filler) {}
+
+  void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) override;
+  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
+  void on_op_finished(const workload::OpRecord& record) override;
+  void on_pass_finished(workload::ProgramRun& run, SimTime now) override;
+
+  std::vector<Duration> iterations;  ///< training: times of finished ones
+
+ private:
+  [[nodiscard]] observe::Activity activity_of(const workload::Op& op) const;
+  void record(const workload::OpRecord& record, const workload::Op& op);
+
+  GpuNode& node_;
+  ClientId policy_client_;
+  FillerInstance* filler_;  ///< null: the training client
+  SimTime last_iteration_end_ = kSimStart;
+  std::unordered_map<std::uint32_t, NameId> timeline_names_;  ///< by the program's NameId
+};
+
+/// Puts held launches into the timeline.
+class HoldRecorder final : public schedule::HoldListener {
+ public:
+  HoldRecorder(GpuId gpu, observe::TimelineRecorder& timeline)
+      : gpu_(gpu), timeline_(timeline), name_(timeline.intern("launch held")) {}
+  void on_hold_ended(ClientId client, SimTime since, SimTime now) override {
+    timeline_.add({gpu_, client, name_, observe::SliceKind::kHold, since, now});
+  }
+
+ private:
+  GpuId gpu_;
+  observe::TimelineRecorder& timeline_;
+  NameId name_;
+};
+
+struct GpuNode {
+  GpuId id{};
+  std::uint32_t rank_index = 0;  ///< into the job's ranks, if a rank runs here
+  observe::TimelineRecorder* timeline = nullptr;
+  IterationListener* iterations = nullptr;
+  std::unique_ptr<gpu::Gpu> gpu;
+  std::unique_ptr<observe::ActivityMeter> meter;
+  std::unique_ptr<policy::Policy> policy;
+  std::unique_ptr<HoldRecorder> holds;
+  std::unique_ptr<schedule::PolicyDriver> driver;
+  std::vector<std::unique_ptr<ClientMonitor>> monitors;  ///< training first, if there
+  std::vector<std::unique_ptr<workload::ProgramRun>> runs;
+  bool training = false;                 ///< monitors and runs begin with the training client
+  std::vector<std::unique_ptr<FillerInstance>> fillers;
+  std::vector<ClientId> filler_clients;  ///< the GPU's, of admitted fillers
+  Bytes memory;                          ///< of all admitted clients, as far as known
+  double training_sm_seconds_at_warmup = 0;
+  double filler_sm_seconds_at_warmup = 0;
+
+  [[nodiscard]] double training_sm_seconds() const;
+  [[nodiscard]] double filler_sm_seconds() const;
+};
+
+}  // namespace bubblesim::run

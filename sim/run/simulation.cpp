@@ -1,0 +1,250 @@
+#include "sim/run/simulation.hpp"
+
+#include <algorithm>
+
+#include "sim/base/units.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+std::vector<std::uint32_t> participants(const workload::JobProgram& job) {
+  std::vector<std::uint32_t> counts;
+  for (const auto& joined : job.collectives) counts.push_back(joined.participants);
+  return counts;
+}
+
+bool runs_on(const FillerConfig& filler, std::uint32_t gpu) {
+  return !filler.gpus ||
+         std::find(filler.gpus->begin(), filler.gpus->end(), gpu) != filler.gpus->end();
+}
+
+}  // namespace
+
+/// Notes what had been used when the warm-up ended.
+class Simulation::WarmupSnapshot final : public engine::EventHandler {
+ public:
+  WarmupSnapshot(engine::Engine& engine, std::vector<std::unique_ptr<GpuNode>>& nodes)
+      : entity(engine.add_entity(*this, engine::Phase::kObserve)), nodes_(nodes) {}
+  void on_event(SimTime) override {
+    for (const auto& node : nodes_) {
+      node->training_sm_seconds_at_warmup = node->training_sm_seconds();
+      node->filler_sm_seconds_at_warmup = node->filler_sm_seconds();
+    }
+  }
+  engine::EntityId entity;
+
+ private:
+  std::vector<std::unique_ptr<GpuNode>>& nodes_;
+};
+
+Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
+    : loaded_(loaded), scenario_(std::move(scenario)), warmup_(kSimStart + loaded.config.warmup),
+      rendezvous_(participants(loaded.training)) {}
+
+Simulation::~Simulation() = default;
+
+Result<observe::PolicyResult> Simulation::run() {
+  BUBBLESIM_RETURN_IF_ERROR(build());
+  BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
+  snapshot_ = std::make_unique<WarmupSnapshot>(engine_, nodes_);
+  engine_.schedule(snapshot_->entity, warmup_);
+  BUBBLESIM_RETURN_IF_ERROR(advance());
+  return collect();
+}
+
+Result<void> Simulation::build() {
+  const auto gpus = static_cast<std::uint32_t>(loaded_.training.ranks.size());
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
+    BUBBLESIM_RETURN_IF_ERROR(build_node(gpu));
+  }
+  return {};
+}
+
+Result<void> Simulation::build_node(std::uint32_t gpu_index) {
+  auto node = std::make_unique<GpuNode>();
+  node->id = GpuId{gpu_index};
+  node->rank_index = gpu_index;
+  node->timeline = scenario_.timeline;
+  node->iterations = this;
+  node->meter = std::make_unique<observe::ActivityMeter>(warmup_);
+  for (const std::uint32_t filler : scenario_.fillers) {
+    if (!runs_on(loaded_.config.fillers[filler], gpu_index)) continue;
+    auto instance = std::make_unique<FillerInstance>(warmup_, scenario_.timeline);
+    instance->gpu = node->id;
+    instance->filler = filler;
+    instance->mode = loaded_.config.fillers[filler].mode;
+    node->fillers.push_back(std::move(instance));
+  }
+  const std::vector<policy::ClientInfo> clients = client_infos(*node);
+  schedule::GpuPlan plan;
+  if (scenario_.policy != nullptr) {
+    node->policy = scenario_.policy->make(*scenario_.parameters);
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        plan, schedule::plan_gpu(*scenario_.policy, *node->policy, loaded_.device, clients));
+  } else {
+    for (const auto& client : clients) plan.clients.push_back({client.name, 0, gpu::kAllSms});
+    plan.admissions.resize(clients.size());
+  }
+  node->gpu = std::make_unique<gpu::Gpu>(engine_, loaded_.device, plan.sharing);
+  if (scenario_.policy != nullptr) {
+    if (scenario_.timeline != nullptr) {
+      node->holds = std::make_unique<HoldRecorder>(node->id, *scenario_.timeline);
+    }
+    const schedule::BubbleTable* bubbles =
+        scenario_.bubbles == nullptr ? nullptr : &(*scenario_.bubbles)[gpu_index];
+    node->driver = std::make_unique<schedule::PolicyDriver>(
+        engine_, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
+  }
+  if (scenario_.training) {
+    add_training(*node, plan.clients.front());
+  } else if (node->driver) {
+    node->driver->attach(nullptr);
+  }
+  for (std::size_t i = 0; i < node->fillers.size(); ++i) {
+    node->fillers[i]->client = ClientId{static_cast<std::uint32_t>(i + 1)};
+    node->fillers[i]->admitted = plan.admissions[i + 1].admitted;
+    node->fillers[i]->reason = plan.admissions[i + 1].reason;
+    add_filler(*node, i, plan.clients[i + 1]);
+  }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (plan.admissions[i].admitted) node->memory = node->memory + clients[i].memory;
+  }
+  if (scenario_.timeline != nullptr) {
+    scenario_.timeline->name_gpu(node->id, "GPU " + std::to_string(gpu_index));
+    for (const auto& client : clients) {
+      scenario_.timeline->name_client(node->id, client.id, client.name);
+    }
+  }
+  nodes_.push_back(std::move(node));
+  return {};
+}
+
+std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) const {
+  std::vector<policy::ClientInfo> clients;
+  const RunConfig& config = loaded_.config;
+  policy::ClientInfo training;
+  training.role = policy::Role::kTraining;
+  training.name = "training rank " + std::to_string(loaded_.training.ranks[node.id.index()].rank);
+  training.memory = scenario_.training ? config.training.memory.value_or(Bytes{}) : Bytes{};
+  training.memory_known = config.training.memory.has_value();
+  clients.push_back(training);
+  for (const auto& instance : node.fillers) {
+    const FillerConfig& filler = config.fillers[instance->filler];
+    policy::ClientInfo info;
+    info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
+    info.role = filler.mode == observe::FillerMode::kOnline ? policy::Role::kOnline
+                                                            : policy::Role::kOffline;
+    info.name = filler.name;
+    info.memory = filler.memory.value_or(Bytes{});
+    info.memory_known = filler.memory.has_value();
+    clients.push_back(info);
+  }
+  return clients;
+}
+
+void Simulation::add_training(GpuNode& node, const gpu::ClientSetup& client) {
+  const workload::Program& program = loaded_.training.ranks[node.rank_index];
+  node.monitors.push_back(std::make_unique<ClientMonitor>(node, ClientId{0}, nullptr));
+  workload::RunSetup setup;
+  setup.client = client;
+  setup.repeat = workload::Repeat::kLoop;
+  setup.perturbation.jitter_cv = loaded_.config.training.jitter_cv;
+  setup.perturbation.seed = loaded_.config.seed;
+  for (const Straggler& straggler : loaded_.config.training.stragglers) {
+    if (straggler.rank == program.rank) setup.perturbation.slowdown = straggler.slowdown;
+  }
+  setup.rendezvous = &rendezvous_;
+  setup.gate = node.driver.get();
+  setup.observer = node.monitors.back().get();
+  node.runs.push_back(std::make_unique<workload::ProgramRun>(engine_, *node.gpu, program, setup));
+  node.training = true;
+  if (node.driver) node.driver->attach(node.runs.back().get());
+}
+
+void Simulation::add_filler(GpuNode& node, std::size_t index, const gpu::ClientSetup& client) {
+  FillerInstance& instance = *node.fillers[index];
+  if (!instance.admitted) {
+    if (node.driver) node.driver->attach(nullptr);
+    return;
+  }
+  const FillerConfig& config = loaded_.config.fillers[instance.filler];
+  node.monitors.push_back(std::make_unique<ClientMonitor>(node, instance.client, &instance));
+  workload::RunSetup setup;
+  setup.client = client;
+  setup.repeat = workload::Repeat::kOnePass;
+  setup.gate = node.driver.get();
+  setup.observer = node.monitors.back().get();
+  node.runs.push_back(std::make_unique<workload::ProgramRun>(
+      engine_, *node.gpu, loaded_.fillers[instance.filler], setup));
+  node.filler_clients.push_back(node.runs.back()->client());
+  if (node.driver) node.driver->attach(node.runs.back().get());
+  const workload::ServiceSetup service{config.requests_per_pass, config.max_batch, config.max_wait,
+                                       config.batch_cost};
+  instance.service =
+      std::make_unique<workload::Service>(engine_, *node.runs.back(), service, instance);
+}
+
+Result<void> Simulation::build_arrivals() {
+  for (const std::uint32_t filler : scenario_.fillers) {
+    const FillerConfig& config = loaded_.config.fillers[filler];
+    if (config.mode == observe::FillerMode::kOffline) continue;
+    std::vector<FillerInstance*> instances;
+    for (const auto& node : nodes_) {
+      for (const auto& instance : node->fillers) {
+        if (instance->filler == filler) instances.push_back(instance.get());
+      }
+    }
+    if (instances.empty()) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        auto process,
+        workload::make_arrivals(*config.arrivals, RandomStream(loaded_.config.seed,
+                                                               "arrivals of " + config.name)));
+    routers_.push_back(std::make_unique<ArrivalRouter>(engine_, std::move(process),
+                                                       std::move(instances), warmup_));
+  }
+  return {};
+}
+
+Result<void> Simulation::advance() {
+  for (const auto& node : nodes_) {
+    if (node->training) node->runs.front()->start_pass(kSimStart);
+    if (node->driver) node->driver->start();
+  }
+  for (const auto& node : nodes_) {
+    for (const auto& instance : node->fillers) {
+      if (instance->admitted && instance->mode == observe::FillerMode::kOffline) {
+        instance->service->start_offline(kSimStart);
+      }
+    }
+  }
+  for (const auto& router : routers_) router->start();
+  const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
+  const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
+  engine_.run_until(last);
+  for (const auto& node : nodes_) {
+    if (node->driver && node->driver->fault()) {
+      return tl::unexpected<Error>(*node->driver->fault());
+    }
+  }
+  if (engine_.stopped()) {
+    end_ = engine_.now();
+    return {};
+  }
+  const bool idle = !engine_.next_due().has_value();
+  if (idle && scenario_.training) {
+    return fail("the training job stops at " + format_duration(engine_.now() - kSimStart) +
+                ": a dependency is never met");
+  }
+  end_ = last == SimTime::max() ? engine_.now() : last;
+  if (!loaded_.config.duration && scenario_.training) counters_.add(kIterationsNotReached);
+  return {};
+}
+
+void Simulation::on_iteration_ended(std::uint32_t rank_index) {
+  if (!loaded_.config.iterations) return;
+  const auto& times = nodes_[rank_index]->monitors.front()->iterations;
+  if (times.size() != *loaded_.config.iterations) return;
+  if (++ranks_at_goal_ == nodes_.size()) engine_.stop();
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,83 @@
+// One simulation: a job, fillers, or both, under a policy or none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/observe/timeline.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/run/gpu_node.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/schedule/bubble_table.hpp"
+
+namespace bubblesim::run {
+
+/// What runs. Nothing set: the training job alone.
+struct Scenario {
+  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
+  const policy::ParameterSet* parameters = nullptr;
+  const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
+  std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers
+  bool training = true;
+  Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
+  observe::TimelineRecorder* timeline = nullptr;
+};
+
+inline constexpr CounterSpec kIterationsNotReached{
+    "run_iterations_not_reached", Severity::kError,
+    "the run was cut before training had done its iterations: the policy starves training"};
+inline constexpr CounterSpec kUnfinishedRequests{
+    "run_requests_unfinished", Severity::kNotice,
+    "online requests that waited or ran when the run ended; percentiles count their age"};
+inline constexpr CounterSpec kHeldAtEnd{
+    "run_launches_held_at_end", Severity::kInfo, "filler launches that the policy held at the end"};
+inline constexpr CounterSpec kMemoryUnknown{
+    "run_memory_unknown", Severity::kNotice,
+    "clients whose memory is not known: admission took them as fitting"};
+
+/// Set up, run once, read. `loaded` outlives it.
+class Simulation final : private IterationListener {
+ public:
+  Simulation(const LoadedRun& loaded, Scenario scenario);
+  ~Simulation() override;
+
+  /// Fault: an illegal decision of the policy, arrivals that cannot be read, or a job whose
+  /// dependencies are never met.
+  [[nodiscard]] Result<observe::PolicyResult> run();
+
+ private:
+  class WarmupSnapshot;
+
+  Result<void> build();
+  Result<void> build_node(std::uint32_t gpu_index);
+  std::vector<policy::ClientInfo> client_infos(const GpuNode& node) const;
+  void add_training(GpuNode& node, const gpu::ClientSetup& client);
+  void add_filler(GpuNode& node, std::size_t index, const gpu::ClientSetup& client);
+  Result<void> build_arrivals();
+  Result<void> advance();
+  void on_iteration_ended(std::uint32_t rank_index) override;
+
+  observe::PolicyResult collect();
+  observe::TrainingResult collect_training() const;
+  observe::FillerResult collect_filler(std::uint32_t filler);
+  observe::GpuUse collect_gpu(const GpuNode& node) const;
+
+  const LoadedRun& loaded_;
+  Scenario scenario_;
+  engine::Engine engine_;
+  SimTime warmup_;
+  SimTime end_{};
+  network::Rendezvous rendezvous_;
+  std::vector<std::unique_ptr<GpuNode>> nodes_;
+  std::vector<std::unique_ptr<ArrivalRouter>> routers_;
+  std::unique_ptr<WarmupSnapshot> snapshot_;
+  std::uint64_t ranks_at_goal_ = 0;
+  CounterSet counters_;
+};
+
+}  // namespace bubblesim::run

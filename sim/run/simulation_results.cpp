@@ -1,0 +1,125 @@
+// What a finished simulation found.
+#include <algorithm>
+
+#include "sim/observe/summary.hpp"
+#include "sim/run/simulation.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+double fraction(Duration part, Duration whole) {
+  return whole.count() == 0 ? 0 : to_seconds(part) / to_seconds(whole);
+}
+
+}  // namespace
+
+observe::PolicyResult Simulation::collect() {
+  observe::PolicyResult result;
+  if (scenario_.policy != nullptr) {
+    result.policy = scenario_.policy->name;
+    result.oracle = scenario_.policy->oracle;
+    for (const auto& [name, value] : *scenario_.parameters) {
+      result.parameters.emplace_back(name, policy::value_text(value));
+    }
+  }
+  result.simulated = end_ - kSimStart;
+  result.warmup = warmup_ - kSimStart;
+  result.events = engine_.events();
+  result.training = collect_training();
+  for (const std::uint32_t filler : scenario_.fillers) {
+    result.fillers.push_back(collect_filler(filler));
+  }
+  Duration held{};
+  std::uint64_t released = 0;
+  for (const auto& node : nodes_) {
+    node->meter->advance(end_);
+    result.gpus.push_back(collect_gpu(*node));
+    if (!node->driver) continue;
+    const schedule::DriverCounts& counts = node->driver->counts();
+    result.activity.calls += counts.calls;
+    result.activity.holds += counts.holds;
+    held += counts.held_time;
+    released += counts.released;
+    counters_.add(kHeldAtEnd, node->driver->still_held());
+    node->policy->add_counts(counters_);
+    for (const policy::ClientInfo& client : client_infos(*node)) {
+      if (!client.memory_known) counters_.add(kMemoryUnknown);
+    }
+  }
+  result.activity.total_hold = held;
+  if (released > 0) result.activity.mean_hold = held / static_cast<std::int64_t>(released);
+  for (const auto& router : routers_) counters_.merge(router->counters());
+  result.counters = counters_;
+  return result;
+}
+
+observe::TrainingResult Simulation::collect_training() const {
+  std::vector<observe::RankIterations> ranks;
+  for (const auto& node : nodes_) {
+    if (!node->training) continue;
+    observe::RankIterations rank;
+    rank.rank = loaded_.training.ranks[node->rank_index].rank;
+    rank.times = node->monitors.front()->iterations;
+    rank.first_counted = observe::first_after(rank.times, loaded_.config.warmup);
+    ranks.push_back(std::move(rank));
+  }
+  return observe::summarise_training(std::move(ranks),
+                                     {loaded_.config.training.samples_per_iteration, {}});
+}
+
+observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
+  const FillerConfig& config = loaded_.config.fillers[filler];
+  observe::FillerResult result;
+  result.name = config.name;
+  result.mode = config.mode;
+  for (const auto& node : nodes_) {
+    for (const auto& instance : node->fillers) {
+      if (instance->filler != filler) continue;
+      result.instances.push_back({instance->gpu, instance->admitted, instance->reason,
+                                  instance->passes, instance->completed,
+                                  config.memory.value_or(Bytes{})});
+      result.requests_arrived += instance->arrived;
+      result.requests_refused += instance->refused;
+      if (instance->service) {
+        for (const SimTime arrival : instance->service->unfinished()) {
+          if (arrival < warmup_) continue;
+          ++result.requests_unfinished;
+          instance->latency.add_unfinished(end_ - arrival);
+        }
+      }
+      result.latency.merge(instance->latency);
+    }
+  }
+  counters_.add(kUnfinishedRequests, result.requests_unfinished);
+  observe::summarise_filler(result, end_ - warmup_, std::nullopt);
+  if (config.mode == observe::FillerMode::kOffline) {
+    result.requests_arrived = result.requests_completed;
+  }
+  if (config.deadline && config.mode == observe::FillerMode::kOnline) {
+    result.requests_within_deadline = result.latency.completed_within(*config.deadline);
+  }
+  return result;
+}
+
+observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {
+  const Duration window = end_ - warmup_;
+  const observe::ActivityMeter& meter = *node.meter;
+  observe::GpuUse use;
+  use.gpu = node.id;
+  use.busy_fraction = fraction(meter.busy(), window);
+  use.busy_without_collectives_fraction = fraction(meter.busy_without_collectives(), window);
+  use.bubble_fraction = fraction(meter.bubble(), window);
+  use.bubbles = {{"collective", meter.collective_bubble()}, {"idle", meter.idle_bubble()}};
+  use.recovered_fraction = fraction(meter.recovered(), meter.bubble());
+  const double sm_seconds = to_seconds(window) * loaded_.device.sm_count;
+  if (sm_seconds > 0) {
+    use.training_sm_fraction =
+        (node.training_sm_seconds() - node.training_sm_seconds_at_warmup) / sm_seconds;
+    use.filler_sm_fraction =
+        (node.filler_sm_seconds() - node.filler_sm_seconds_at_warmup) / sm_seconds;
+  }
+  use.memory_high_water = node.memory;
+  return use;
+}
+
+}  // namespace bubblesim::run

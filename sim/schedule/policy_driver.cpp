@@ -1,0 +1,217 @@
+#include "sim/schedule/policy_driver.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "sim/base/check.hpp"
+#include "sim/base/units.hpp"
+
+namespace bubblesim::schedule {
+namespace {
+
+policy::LaunchKind launch_kind(gpu::WorkKind kind) {
+  switch (kind) {
+    case gpu::WorkKind::kKernel: return policy::LaunchKind::kKernel;
+    case gpu::WorkKind::kCollective: return policy::LaunchKind::kCollective;
+    case gpu::WorkKind::kCopy: return policy::LaunchKind::kCopy;
+    case gpu::WorkKind::kMemset: return policy::LaunchKind::kMemset;
+  }
+  return policy::LaunchKind::kKernel;
+}
+
+}  // namespace
+
+/// An entity that calls one of the driver's methods.
+class PolicyDriver::Timer final : public engine::EventHandler {
+ public:
+  using Method = void (PolicyDriver::*)(SimTime);
+  Timer(PolicyDriver& driver, Method method, engine::Phase phase)
+      : entity(driver.engine_.add_entity(*this, phase)), driver_(driver), method_(method) {}
+  void on_event(SimTime now) override { (driver_.*method_)(now); }
+  engine::EntityId entity;
+
+ private:
+  PolicyDriver& driver_;
+  Method method_;
+};
+
+PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::PolicySpec& spec,
+                           policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds)
+    : engine_(engine), gpu_(gpu), spec_(spec), policy_(policy), bubbles_(bubbles), holds_(holds) {
+  ticks_ = std::make_unique<Timer>(*this, &PolicyDriver::tick, engine::Phase::kPolicy);
+  notice_timer_ =
+      std::make_unique<Timer>(*this, &PolicyDriver::deliver_notices, engine::Phase::kPolicy);
+}
+
+PolicyDriver::~PolicyDriver() = default;
+
+void PolicyDriver::attach(workload::ProgramRun* run) {
+  Client client;
+  client.run = run;
+  if (run != nullptr) client.launch_of_op.resize(run->program().ops.size());
+  clients_.push_back(std::move(client));
+}
+
+void PolicyDriver::start() { after_call(engine_.now()); }
+
+std::size_t PolicyDriver::client_of(const workload::ProgramRun& run) const {
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    if (clients_[i].run == &run) return i;
+  }
+  BUBBLESIM_CHECK(false, "a run that was not attached");
+  return 0;
+}
+
+policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std::size_t index) {
+  Client& client = clients_[index];
+  const workload::Program& program = call.run->program();
+  policy::LaunchInfo info;
+  info.client = ClientId{static_cast<std::uint32_t>(index)};
+  info.kind = launch_kind(program.ops[call.first].kind);
+  info.launch = ++client.launches;
+  for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
+    const workload::Op& op = program.ops[i];
+    client.launch_of_op[i] = info.launch;
+    if (op.profile != workload::kNoIndex) {
+      const gpu::KernelProfile& profile = program.profiles[op.profile];
+      info.blocks += profile.blocks;
+      info.threads_per_block = std::max(info.threads_per_block, profile.residency.warps * 32);
+    }
+    if (spec_.needs.kernel_durations) info.profiled += op.duration;
+  }
+  return info;
+}
+
+bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
+  const std::size_t index = client_of(*call.run);
+  const policy::LaunchInfo info = describe(call, index);
+  ++counts_.calls;
+  const policy::Verdict verdict = policy_.on_launch(info, instant(now), *this);
+  if (verdict == policy::Verdict::kHold) {
+    clients_[index].held.push_back({info, call.thread, now});
+    ++counts_.holds;
+  }
+  after_call(now);
+  return verdict == policy::Verdict::kAdmit;
+}
+
+void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  if (bubbles_ == nullptr || clients_.front().run != &run) return;
+  if (run.program().ops[op].kind == gpu::WorkKind::kCollective) return;
+  ++training_running_;
+  if (!bubble_open_) return;
+  bubble_open_ = false;
+  ++counts_.calls;
+  policy_.on_bubble_end(instant(now), *this);
+  after_call(now);
+}
+
+void PolicyDriver::op_finished(const workload::OpRecord& record) {
+  const std::size_t index = client_of(*record.run);
+  const workload::Op& op = record.run->program().ops[record.op];
+  if (spec_.needs.completions) {
+    const Notice notice{record.end + gpu_.spec().completion_notice,
+                        {ClientId{static_cast<std::uint32_t>(index)}, launch_kind(op.kind),
+                         clients_[index].launch_of_op[record.op]}};
+    if (notices_.empty()) engine_.schedule(notice_timer_->entity, notice.due);
+    notices_.push_back(notice);
+  }
+  if (bubbles_ == nullptr || index != 0 || op.kind == gpu::WorkKind::kCollective) return;
+  --training_running_;
+  if (training_running_ == 0) begin_bubble(record.op, record.end);
+}
+
+void PolicyDriver::begin_bubble(std::uint32_t op, SimTime now) {
+  const auto place = std::lower_bound(
+      bubbles_->begin(), bubbles_->end(), op,
+      [](const Bubble& bubble, std::uint32_t wanted) { return bubble.after_op < wanted; });
+  if (place == bubbles_->end() || place->after_op != op) return;
+  bubble_open_ = true;
+  ++counts_.calls;
+  policy_.on_bubble_begin({place->length, Bytes{}, place->pipeline}, instant(now), *this);
+  after_call(now);
+}
+
+void PolicyDriver::deliver_notices(SimTime now) {
+  while (!notices_.empty() && notices_.front().due <= now) {
+    const Notice notice = notices_.front();
+    notices_.pop_front();
+    ++counts_.calls;
+    policy_.on_completion(notice.info, instant(now), *this);
+    after_call(now);
+  }
+  if (!notices_.empty()) engine_.schedule(notice_timer_->entity, notices_.front().due);
+}
+
+void PolicyDriver::tick(SimTime now) {
+  ++counts_.calls;
+  policy_.on_tick(instant(now), *this);
+  after_call(now);
+}
+
+// Lets released threads go on, and arms the policy's next tick.
+void PolicyDriver::after_call(SimTime now) {
+  for (std::size_t i = 0; i < released_.size(); ++i) {
+    const auto [index, launch] = released_[i];
+    ++counts_.released;
+    counts_.held_time += now - launch.since;
+    if (holds_ != nullptr) holds_->on_hold_ended(launch.info.client, launch.since, now);
+    clients_[index].run->resume(launch.thread, now);
+  }
+  released_.clear();
+  const std::optional<policy::Instant> next = policy_.next_tick();
+  if (!next) {
+    engine_.cancel(ticks_->entity);
+    return;
+  }
+  const SimTime at = std::max(kSimStart + *next, now);
+  if (engine_.due(ticks_->entity) != at) engine_.schedule(ticks_->entity, at);
+}
+
+std::uint64_t PolicyDriver::still_held() const {
+  std::uint64_t total = 0;
+  for (const Client& client : clients_) total += client.held.size();
+  return total;
+}
+
+void PolicyDriver::release(ClientId client) {
+  if (client.index() >= clients_.size() || clients_[client.index()].held.empty()) {
+    refuse("released client " + std::to_string(client.value) + ", which holds no launch");
+    return;
+  }
+  released_.emplace_back(client.index(), clients_[client.index()].held.front());
+  clients_[client.index()].held.pop_front();
+}
+
+std::size_t PolicyDriver::held(ClientId client) const {
+  return client.index() < clients_.size() ? clients_[client.index()].held.size() : 0;
+}
+
+const policy::LaunchInfo& PolicyDriver::oldest_held(ClientId client) const {
+  BUBBLESIM_CHECK(held(client) > 0, "oldest_held of a client that holds no launch");
+  return clients_[client.index()].held.front().info;
+}
+
+void PolicyDriver::set_sm_percentage(ClientId client, std::uint32_t percentage) {
+  if (percentage < 1 || percentage > 100) {
+    refuse("set " + std::to_string(percentage) + " % of SMs, allowed are 1 to 100");
+    return;
+  }
+  workload::ProgramRun* run = clients_[client.index()].run;
+  if (run != nullptr) gpu_.set_sm_cap(run->client(), sm_cap(percentage, gpu_.spec()));
+}
+
+void PolicyDriver::set_priority(ClientId client, std::int32_t priority) {
+  workload::ProgramRun* run = clients_[client.index()].run;
+  if (run != nullptr) gpu_.set_priority(run->client(), priority);
+}
+
+void PolicyDriver::refuse(const std::string& reason) {
+  if (fault_) return;
+  fault_ = Error{{}, "policy " + spec_.name,
+                 "illegal decision at " + format_duration(engine_.now() - kSimStart) + ": " +
+                     reason};
+  engine_.stop();
+}
+
+}  // namespace bubblesim::schedule

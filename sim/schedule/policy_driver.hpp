@@ -1,0 +1,133 @@
+// Calls a policy at its decision points on one GPU, checks its decisions and applies them.
+//
+// The simulator's counterpart of the real-GPU gate: launches pass through it before the driver,
+// completions reach the policy after the device's notice delay, ticks come from the engine's
+// clock. An illegal decision stops the run with the policy's name, the time and the reason.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/schedule/bubble_table.hpp"
+#include "sim/workload/launch.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::schedule {
+
+/// What a policy decided before the start.
+struct GpuPlan {
+  gpu::SharingSetup sharing;
+  std::vector<gpu::ClientSetup> clients;      ///< by policy client
+  std::vector<policy::Admission> admissions;  ///< by policy client; the training client's: true
+  bool unified_memory = false;
+};
+
+/// Asks the policy for its decisions before the start; checks them.
+[[nodiscard]] Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
+                                       const hardware::GpuSpec& gpu,
+                                       const std::vector<policy::ClientInfo>& clients);
+
+/// SMs that an MPS active-thread percentage leaves a client: whole TPCs, at least one
+/// (research: an 82-SM RTX 3090 at 50 % gives 40 SMs, not 41).
+[[nodiscard]] std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu);
+
+/// How often and how long the policy held launches.
+struct DriverCounts {
+  std::uint64_t calls = 0;
+  std::uint64_t holds = 0;
+  std::uint64_t released = 0;
+  Duration held_time{};  ///< of released launches
+};
+
+/// Told when a held launch goes on, for timelines.
+class HoldListener {
+ public:
+  virtual ~HoldListener() = default;
+  virtual void on_hold_ended(ClientId client, SimTime since, SimTime now) = 0;
+};
+
+class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
+ public:
+  /// `bubbles` may be null unless the policy needs them. All references outlive the driver.
+  PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::PolicySpec& spec,
+               policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds);
+  ~PolicyDriver() override;
+
+  /// In order of policy clients; a refused filler has no run. Before the start.
+  void attach(workload::ProgramRun* run);
+  /// Asks for the first tick.
+  void start();
+
+  /// From the runs' observers.
+  void op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now);
+  void op_finished(const workload::OpRecord& record);
+
+  [[nodiscard]] const DriverCounts& counts() const { return counts_; }
+  /// Launches that are held now.
+  [[nodiscard]] std::uint64_t still_held() const;
+  /// The illegal decision that stopped the run.
+  [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+
+  bool may_launch(const workload::LaunchCall& call, SimTime now) override;
+
+  void release(ClientId client) override;
+  [[nodiscard]] std::size_t held(ClientId client) const override;
+  [[nodiscard]] const policy::LaunchInfo& oldest_held(ClientId client) const override;
+  void set_sm_percentage(ClientId client, std::uint32_t percentage) override;
+  void set_priority(ClientId client, std::int32_t priority) override;
+
+ private:
+  struct HeldLaunch {
+    policy::LaunchInfo info;
+    std::uint32_t thread = 0;
+    SimTime since{};
+  };
+  struct Client {
+    workload::ProgramRun* run = nullptr;
+    std::uint64_t launches = 0;
+    std::deque<HeldLaunch> held;
+    std::vector<std::uint64_t> launch_of_op;  ///< number of the launch that last put it on a stream
+  };
+  struct Notice {
+    SimTime due{};
+    policy::CompletionInfo info;
+  };
+  class Timer;
+
+  [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const;
+  [[nodiscard]] policy::LaunchInfo describe(const workload::LaunchCall& call, std::size_t client);
+  [[nodiscard]] policy::Instant instant(SimTime now) const { return now - kSimStart; }
+  void after_call(SimTime now);
+  void tick(SimTime now);
+  void deliver_notices(SimTime now);
+  void begin_bubble(std::uint32_t op, SimTime now);
+  void refuse(const std::string& reason);
+
+  engine::Engine& engine_;
+  gpu::Gpu& gpu_;
+  const policy::PolicySpec& spec_;
+  policy::Policy& policy_;
+  const BubbleTable* bubbles_;
+  HoldListener* holds_;
+  std::vector<Client> clients_;
+  std::vector<std::pair<std::size_t, HeldLaunch>> released_;
+  std::deque<Notice> notices_;
+  std::unique_ptr<Timer> ticks_;
+  std::unique_ptr<Timer> notice_timer_;
+  std::uint32_t training_running_ = 0;  ///< operations other than collectives
+  bool bubble_open_ = false;
+  DriverCounts counts_;
+  std::optional<Error> fault_;
+};
+
+}  // namespace bubblesim::schedule

@@ -1,0 +1,147 @@
+#include "sim/workload/kernel_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr CounterSpec kEmptyRows{"kernel_table_rows_without_time", Severity::kInfo,
+                                 "rows of a kernel table with duration 0; left out"};
+constexpr std::string_view kHeader = "Name,Profile,Memory_footprint,SM_usage,Duration";
+constexpr std::uintmax_t kLargestFile = 64U << 20U;
+constexpr std::int64_t kLongestKernelNs = 1'000'000'000'000;  // 1000 s
+
+struct Row {
+  std::string_view name;
+  int profile = -1;
+  std::uint64_t sms = 1;
+  Duration duration{};
+};
+
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Names may hold commas (template arguments); the four numbers at the end do not.
+std::optional<Row> parse_row(std::string_view line) {
+  std::array<std::string_view, 4> fields;
+  for (std::size_t i = fields.size(); i-- > 0;) {
+    const std::size_t comma = line.rfind(',');
+    if (comma == std::string_view::npos) return std::nullopt;
+    fields[i] = line.substr(comma + 1);
+    line = line.substr(0, comma);
+  }
+  const auto profile = number<int>(fields[0]);
+  const auto sms = number<double>(fields[2]);
+  const auto duration = number<double>(fields[3]);
+  if (!profile || *profile < -1 || *profile > 1) return std::nullopt;
+  if (!sms || !(*sms >= 0) || !(*sms < 1e9)) return std::nullopt;
+  if (!duration || !(*duration >= 0) || !(*duration <= kLongestKernelNs)) return std::nullopt;
+  return Row{line, *profile, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*sms)),
+             Duration{static_cast<std::int64_t>(*duration)}};
+}
+
+gpu::KernelClass class_of(int profile) {
+  if (profile == 1) return gpu::KernelClass::kCompute;
+  return profile == 0 ? gpu::KernelClass::kMemory : gpu::KernelClass::kUnknown;
+}
+
+void add_kernel(Program& program, const Row& row, const hardware::GpuSpec& spec,
+                Duration launch_gap) {
+  // A block that takes all registers of an SM: one block an SM.
+  gpu::LaunchNeeds needs;
+  needs.blocks = row.sms;
+  needs.threads_per_block = std::min<std::uint32_t>(1024, spec.sm.max_threads);
+  needs.registers_per_thread = spec.sm.registers / needs.threads_per_block;
+  Op op;
+  op.duration = row.duration;
+  op.launch_lag = short_span(spec.launch_latency);
+  op.gap = short_span(spec.stream_gap);
+  op.profile = static_cast<std::uint32_t>(program.profiles.size());
+  op.name = program.names.intern(row.name);
+  program.profiles.push_back(gpu::profile_kernel(needs, class_of(row.profile), spec));
+  Step step;
+  step.kind = StepKind::kLaunch;
+  step.think = program.ops.empty() ? ShortSpan{} : short_span(launch_gap);
+  step.target = static_cast<std::uint32_t>(program.ops.size());
+  step.count = 1;
+  program.ops.push_back(op);
+  program.threads.front().steps.push_back(step);
+}
+
+void close(Program& program, const hardware::GpuSpec& spec) {
+  Step wait;
+  wait.kind = StepKind::kWaitStream;
+  wait.detail = static_cast<std::uint32_t>(program.details.size());
+  program.details.push_back({short_span(spec.sync_latency), kNoIndex, 0});
+  Step end;
+  end.kind = StepKind::kEnd;
+  end.target = 1;
+  program.threads.front().steps.push_back(wait);
+  program.threads.front().steps.push_back(end);
+  for (const Op& op : program.ops) program.recorded_span += op.duration;
+  program.recorded_iterations = {program.recorded_span};
+}
+
+tl::unexpected<Error> refuse_line(const std::string& file, std::size_t line,
+                                  std::string_view text) {
+  return fail(file, "line " + std::to_string(line),
+              "found \"" + std::string(text.substr(0, 80)) + "\", expected " +
+                  std::string(kHeader) + " with Profile -1, 0 or 1 and Duration in ns");
+}
+
+}  // namespace
+
+Result<Program> parse_kernel_table(std::string_view text, const std::string& file,
+                                   const hardware::GpuSpec& spec, Duration launch_gap) {
+  Program program;
+  program.stream_count = 1;
+  program.threads.push_back({"launcher", {}});
+  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line_number == 1) {
+      if (line != kHeader) return refuse_line(file, 1, line);
+      continue;
+    }
+    if (line.empty()) continue;
+    const auto row = parse_row(line);
+    if (!row) return refuse_line(file, line_number, line);
+    if (row->duration.count() == 0) {
+      program.counters.add(kEmptyRows);
+    } else {
+      add_kernel(program, *row, spec, launch_gap);
+    }
+  }
+  if (program.ops.empty()) return fail(file, {}, "found no kernel with a duration above 0");
+  close(program, spec);
+  return program;
+}
+
+Result<Program> read_kernel_table(const std::string& path, const hardware::GpuSpec& spec,
+                                  Duration launch_gap) {
+  std::error_code fault;
+  const std::uintmax_t size = std::filesystem::file_size(path, fault);
+  if (fault) return fail(path, {}, "cannot be read: " + fault.message());
+  if (size > kLargestFile) return fail(path, {}, "found over 64 MiB, which no kernel table has");
+  std::ifstream input(path, std::ios::binary);
+  std::ostringstream text;
+  text << input.rdbuf();
+  if (!input) return fail(path, {}, "cannot be read");
+  return parse_kernel_table(text.str(), path, spec, launch_gap);
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,28 @@
+// An inference program from a table of kernels, as Orion's profiler writes them: CSV with the
+// columns Name, Profile (1 compute, 0 memory, -1 unknown), Memory_footprint, SM_usage (SMs that
+// the kernel asks for, not capped), Duration (ns). Source of the meaning: Orion (EuroSys'24),
+// profiling/postprocessing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::workload {
+
+/// One pass: every kernel of the table in order on one stream, launched `launch_gap` apart, then
+/// a wait for the last one. A kernel fills each SM that it uses (the table has no shapes).
+/// Faults name the line. Rows of no duration are counted and left out.
+[[nodiscard]] Result<Program> parse_kernel_table(std::string_view text, const std::string& file,
+                                                 const hardware::GpuSpec& spec,
+                                                 Duration launch_gap);
+
+/// The same from a file of at most 64 MiB.
+[[nodiscard]] Result<Program> read_kernel_table(const std::string& path,
+                                                const hardware::GpuSpec& spec,
+                                                Duration launch_gap);
+
+}  // namespace bubblesim::workload

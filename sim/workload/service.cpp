@@ -1,0 +1,74 @@
+#include "sim/workload/service.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::workload {
+
+Service::Service(engine::Engine& engine, ProgramRun& run, const ServiceSetup& setup,
+                 ServiceListener& listener)
+    : engine_(engine), run_(run), setup_(setup), listener_(listener),
+      timer_(engine.add_entity(*this, engine::Phase::kArrival)) {}
+
+void Service::start_offline(SimTime now) {
+  offline_ = true;
+  start_batch(setup_.max_batch, now);
+}
+
+void Service::arrive(std::uint64_t number, SimTime now) {
+  queue_.push_back({number, now});
+  start_if_ready(now);
+}
+
+void Service::on_event(SimTime now) { start_if_ready(now); }
+
+void Service::start_if_ready(SimTime now) {
+  if (busy_ || queue_.empty()) return;
+  const SimTime ripe = queue_.front().arrival + setup_.max_wait;
+  if (queue_.size() >= setup_.max_batch || now >= ripe) {
+    engine_.cancel(timer_);
+    start_batch(std::min<std::size_t>(queue_.size(), setup_.max_batch), now);
+  } else {
+    engine_.schedule(timer_, ripe);
+  }
+}
+
+void Service::start_batch(std::size_t size, SimTime now) {
+  batch_.clear();
+  for (std::size_t i = 0; i < size; ++i) {
+    if (offline_) {
+      batch_.push_back({0, now});
+    } else {
+      batch_.push_back(queue_.front());
+      queue_.pop_front();
+    }
+  }
+  busy_ = true;
+  batch_start_ = now;
+  const std::uint64_t parts = (size + setup_.requests_per_pass - 1) / setup_.requests_per_pass;
+  run_.start_pass(now, 1.0 + static_cast<double>(parts - 1) * setup_.batch_cost);
+}
+
+void Service::pass_finished(SimTime now) {
+  busy_ = false;
+  for (const Waiting& request : batch_) {
+    listener_.on_served({request.number, request.arrival, batch_start_, now});
+  }
+  const std::uint64_t served = batch_.size();
+  batch_.clear();
+  listener_.on_batch(served, now);
+  if (offline_) {
+    start_batch(setup_.max_batch, now);
+  } else {
+    start_if_ready(now);
+  }
+}
+
+std::vector<SimTime> Service::unfinished() const {
+  std::vector<SimTime> arrivals;
+  for (const Waiting& request : batch_) arrivals.push_back(request.arrival);
+  for (const Waiting& request : queue_) arrivals.push_back(request.arrival);
+  if (offline_) arrivals.clear();
+  return arrivals;
+}
+
+}  // namespace bubblesim::workload

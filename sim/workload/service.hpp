@@ -1,0 +1,82 @@
+// An inference service on one GPU: a queue of requests in front of a program.
+//
+// Offline: there is always a next batch. Online: requests are given to it as they arrive; a
+// batch starts when the program is free and either `max_batch` requests wait or the oldest has
+// waited `max_wait`. Batches run one after another.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::workload {
+
+struct ServiceSetup {
+  std::uint64_t requests_per_pass = 1;  ///< that one pass of the program serves, >= 1
+  std::uint32_t max_batch = 1;          ///< requests in a batch, >= 1
+  Duration max_wait{};                  ///< for a batch to fill
+  double batch_cost = 1.0;              ///< a pass for n requests takes 1 + (b-1)*batch_cost times
+                                        ///< as long, b = ceil(n / requests_per_pass)
+};
+
+/// A request that was served.
+struct ServedRequest {
+  std::uint64_t number = 0;  ///< as given to arrive(); offline: 0
+  SimTime arrival{};
+  SimTime start{};           ///< of its batch
+  SimTime end{};
+};
+
+/// Told of every served request.
+class ServiceListener {
+ public:
+  virtual ~ServiceListener() = default;
+  virtual void on_served(const ServedRequest& request) = 0;
+  /// A batch has ended; `requests` were in it.
+  virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
+};
+
+class Service final : public engine::EventHandler {
+ public:
+  /// `run` was set up with Repeat::kOnePass; its observer must call pass_finished.
+  Service(engine::Engine& engine, ProgramRun& run, const ServiceSetup& setup,
+          ServiceListener& listener);
+
+  /// Always has a next batch, from now on.
+  void start_offline(SimTime now);
+  /// A request arrives.
+  void arrive(std::uint64_t number, SimTime now);
+  /// From the run's observer.
+  void pass_finished(SimTime now);
+
+  /// Requests that arrived and have not been served, oldest first.
+  [[nodiscard]] std::vector<SimTime> unfinished() const;
+
+  void on_event(SimTime now) override;
+
+ private:
+  struct Waiting {
+    std::uint64_t number;
+    SimTime arrival;
+  };
+
+  void start_if_ready(SimTime now);
+  void start_batch(std::size_t size, SimTime now);
+
+  engine::Engine& engine_;
+  ProgramRun& run_;
+  ServiceSetup setup_;
+  ServiceListener& listener_;
+  engine::EntityId timer_;
+  std::deque<Waiting> queue_;
+  std::vector<Waiting> batch_;
+  SimTime batch_start_{};
+  bool offline_ = false;
+  bool busy_ = false;
+};
+
+}  // namespace bubblesim::workload
