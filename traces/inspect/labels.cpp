@@ -1,0 +1,95 @@
+// Words and numbers for people.
+#include "traces/inspect/labels.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOpKinds{"kernel", "copy", "memset", "collective"};
+constexpr std::array<std::string_view, 11> kCollectives{
+    "unknown", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+    "all_to_all", "send", "recv", "send_recv", "barrier"};
+constexpr std::array<std::string_view, 6> kDirections{
+    "not_recorded", "host_to_device", "device_to_host", "device_to_device", "peer_to_peer",
+    "host_to_host"};
+constexpr std::array<std::string_view, kLengthBucketCount> kBuckets{
+    "<10 us", "10-100 us", "100 us-1 ms", "1-10 ms", "10-100 ms", ">=100 ms"};
+
+/// At most four digits before the point, three significant after rounding.
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  const int decimals = size < 9.995 ? 2 : (size < 99.95 ? 1 : 0);
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+template <std::size_t n>
+std::string_view pick(const std::array<std::string_view, n>& names, std::size_t index) {
+  return index < n ? names[index] : std::string_view{"unknown"};
+}
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
+}  // namespace
+
+std::string short_duration(Duration span) {
+  const double ns = static_cast<double>(to_ns(span));
+  const double size = std::abs(ns);
+  if (size < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (size < 999.5e3) return three_digits(ns * 1e-3) + " us";
+  if (size < 9999.5e6) return three_digits(ns * 1e-6) + " ms";
+  return three_digits(ns * 1e-9) + " s";
+}
+
+std::string short_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"B", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value *= 1e-3;
+  if (unit == 0) return fmt::format("{} B", bytes);
+  return three_digits(value) + " " + std::string(kUnits[unit]);
+}
+
+double fraction(Duration part, Duration whole) {
+  if (whole <= Duration{}) return 0;
+  return static_cast<double>(to_ns(part)) / static_cast<double>(to_ns(whole));
+}
+
+std::string percent(Duration part, Duration whole) {
+  if (whole <= Duration{}) return "-";
+  return fmt::format("{:.1f} %", 100 * fraction(part, whole));
+}
+
+std::string_view device_op_kind_name(DeviceOpKind kind) {
+  return pick(kOpKinds, static_cast<std::size_t>(kind));
+}
+
+std::string_view collective_kind_name(CollectiveKind kind) {
+  return pick(kCollectives, static_cast<std::size_t>(kind));
+}
+
+std::string_view copy_direction_name(CopyDirection direction) {
+  return pick(kDirections, static_cast<std::size_t>(direction));
+}
+
+std::string_view length_bucket_label(std::size_t bucket) { return pick(kBuckets, bucket); }
+
+std::string shortened(std::string_view text, std::size_t columns) {
+  if (text.size() <= columns || columns < 4) return std::string(text);
+  std::size_t head = (columns - 2) * 2 / 3;
+  std::size_t tail = text.size() - (columns - 2 - head);
+  while (head > 0 && continues_character(text[head])) --head;
+  while (tail < text.size() && continues_character(text[tail])) ++tail;
+  return std::string(text.substr(0, head)) + ".." + std::string(text.substr(tail));
+}
+
+std::string device_label(const DeviceInfo& device) {
+  if (device.name.empty()) return "device not recorded";
+  if (device.sm_count == 0) return device.name;
+  return fmt::format("{} ({} SMs)", device.name, device.sm_count);
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,69 @@
+// Coverage of pixel columns.
+#include "traces/inspect/pixel_lane.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblesim::traces {
+namespace {
+
+// Operations in strong colours, causes in light ones of other hues; told apart with the common
+// colour-vision deficiencies (blue, orange and green of Okabe and Ito 2008, darkened).
+constexpr std::array<std::string_view, kPaintCount> kColours{
+    "#2f6db5", "#d9772b", "#a63d6f", "#2f9175", "#8a929c",
+    "#f3b27a", "#dc9cbb", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280"};
+
+/// Covered by less than this, a column stays empty: one part in 50,000 cannot be meant.
+constexpr float kVisible = 2e-5F;
+
+}  // namespace
+
+Paint paint_of(BubbleCause cause) {
+  return static_cast<Paint>(static_cast<std::uint8_t>(Paint::kFirstCause) +
+                            static_cast<std::uint8_t>(cause));
+}
+
+std::string_view paint_colour(Paint paint) { return kColours[static_cast<std::size_t>(paint)]; }
+
+PixelLane::PixelLane(Interval view, std::uint32_t columns)
+    : view_(view),
+      columns_per_ns_(static_cast<double>(columns) / static_cast<double>(to_ns(view.length()))),
+      columns_(columns, Coverage{}) {}
+
+void PixelLane::add(Interval span, Paint paint) {
+  const TraceTime from = std::max(span.begin, view_.begin);
+  const TraceTime to = std::min(span.end, view_.end);
+  if (from >= to) return;
+  const double left = static_cast<double>(to_ns(from - view_.begin)) * columns_per_ns_;
+  const double right = std::min(static_cast<double>(to_ns(to - view_.begin)) * columns_per_ns_,
+                                static_cast<double>(columns_.size()));
+  const auto kind = static_cast<std::size_t>(paint);
+  for (double edge = std::floor(left); edge < right; edge += 1) {
+    const double covered = std::min(right, edge + 1) - std::max(left, edge);
+    columns_[static_cast<std::size_t>(edge)][kind] += static_cast<float>(covered);
+  }
+}
+
+std::vector<PaintRun> PixelLane::runs() const {
+  std::vector<PaintRun> runs;
+  for (std::uint32_t i = 0; i < columns_.size(); ++i) {
+    const Coverage& column = columns_[i];
+    float total = 0;
+    for (const float share : column) total += share;
+    if (total < kVisible) continue;
+    const auto most = std::max_element(column.begin(), column.end()) - column.begin();
+    const float filled = std::min(total, 1.0F) * kPaintLevels;
+    const auto level = static_cast<std::uint8_t>(
+        std::clamp(std::lround(filled), 1L, static_cast<long>(kPaintLevels)));
+    const PaintRun one{i, 1, static_cast<Paint>(most), level};
+    if (!runs.empty() && runs.back().column + runs.back().columns == i &&
+        runs.back().paint == one.paint && runs.back().level == one.level) {
+      ++runs.back().columns;
+    } else {
+      runs.push_back(one);
+    }
+  }
+  return runs;
+}
+
+}  // namespace bubblesim::traces

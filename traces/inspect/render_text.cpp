@@ -1,0 +1,208 @@
+// Text of an inspection: what a cluster engineer asks first comes first.
+#include "traces/inspect/render_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "traces/inspect/labels.hpp"
+#include "traces/inspect/text_table.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr std::size_t kNameColumns = 52;
+
+std::string cover_text(const WindowUse& use) {
+  return use.sm_cover() ? fmt::format("{:.1f} %", 100 * *use.sm_cover()) : "-";
+}
+
+BubbleCause main_cause(const CauseTimes& times) {
+  const auto most = std::max_element(times.begin(), times.end());
+  return static_cast<BubbleCause>(most - times.begin());
+}
+
+std::string main_cause_label(const WindowUse& use) {
+  if (use.bubble() <= Duration{}) return "-";
+  return std::string(bubble_cause_label(main_cause(use.by_cause)));
+}
+
+std::string heading(const JobInspection& job) {
+  std::set<std::string> devices;
+  std::set<std::string> formats;
+  for (const RankInspection& rank : job.ranks) {
+    devices.insert(device_label(rank.device));
+    if (!rank.provenance.format.empty()) formats.insert(rank.provenance.format);
+  }
+  std::string text = fmt::format("{} rank{}", job.ranks.size(), job.ranks.size() == 1 ? "" : "s");
+  if (!job.ranks.empty() && job.ranks.front().world_size > job.ranks.size()) {
+    text += fmt::format(" of {}", job.ranks.front().world_size);
+  }
+  for (const std::string& device : devices) text += ", " + device;
+  for (const std::string& format : formats) text += ", " + format;
+  return text + "\n";
+}
+
+std::string window_line(const JobInspection& job) {
+  if (job.steady_ranks == job.ranks.size()) {
+    return "Shares are of the steady window: second iteration marker to the last one's end.\n";
+  }
+  if (job.steady_ranks == 0) {
+    return "No second iteration marked: shares are of the whole window, warm-up included.\n";
+  }
+  return fmt::format(
+      "Shares are of the steady window in {} of {} ranks (*: whole window, no second marker).\n",
+      job.steady_ranks, job.ranks.size());
+}
+
+std::string iteration_text(const Iterations& iterations) {
+  if (!iterations.marked) return "none marked";
+  return fmt::format("{} x {}", iterations.all.size(), short_duration(iterations.steady_mean()));
+}
+
+std::string rank_table(const JobInspection& job) {
+  TextTable table({"rank", "span", "iterations", "busy", "own work", "SM cover", "bubble",
+                   "main cause"},
+                  {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kRight, Align::kLeft});
+  const bool mixed = job.steady_ranks > 0 && job.steady_ranks < job.ranks.size();
+  for (const RankInspection& rank : job.ranks) {
+    const WindowUse& use = rank.representative();
+    table.row({fmt::format("{}{}", rank.rank, mixed && !rank.steady ? "*" : ""),
+               short_duration(rank.whole.length), iteration_text(rank.iterations),
+               percent(use.busy, use.length), percent(use.own, use.length), cover_text(use),
+               percent(use.bubble(), use.length), main_cause_label(use)});
+  }
+  if (job.ranks.size() > 1) {
+    const WindowUse& use = job.representative;
+    table.row({"all", short_duration(job.whole.length), "", percent(use.busy, use.length),
+               percent(use.own, use.length), cover_text(use), percent(use.bubble(), use.length),
+               main_cause_label(use)});
+  }
+  return table.text();
+}
+
+std::string cause_table(const WindowUse& use) {
+  std::vector<std::size_t> order(kBubbleCauseCount);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return use.by_cause[a] > use.by_cause[b];
+  });
+  TextTable table({"cause", "time", "of bubbles", "of window"}, {Align::kLeft});
+  for (const std::size_t cause : order) {
+    const Duration time = use.by_cause[cause];
+    if (time <= Duration{}) continue;
+    table.row({std::string(bubble_cause_label(static_cast<BubbleCause>(cause))),
+               short_duration(time), percent(time, use.bubble()), percent(time, use.length)});
+  }
+  return table.text();
+}
+
+std::string length_table(const WindowUse& use) {
+  TextTable table({"length", "bubbles", "time", "of bubbles", "main cause"},
+                  {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  for (std::size_t i = 0; i < kLengthBucketCount; ++i) {
+    const LengthBucket& bucket = use.lengths[i];
+    if (bucket.count == 0) continue;
+    table.row({std::string(length_bucket_label(i)), fmt::format("{}", bucket.count),
+               short_duration(bucket.total), percent(bucket.total, use.bubble()),
+               std::string(bubble_cause_label(main_cause(bucket.by_cause)))});
+  }
+  return table.text();
+}
+
+std::string bubble_section(const WindowUse& use) {
+  if (use.bubble() <= Duration{}) return "\nNo bubbles.\n";
+  std::string text = fmt::format(
+      "\nBubbles: {} in {}, longest {}; device empty {} ({} gaps >= 100 us, {} >= 1 ms)\n",
+      short_duration(use.bubble()), use.bubbles, short_duration(use.longest_bubble),
+      percent(use.idle(), use.length), use.gaps_100us, use.gaps_1ms);
+  return text + cause_table(use) + "\n" + length_table(use);
+}
+
+template <class Use, class Name>
+std::string transfer_table(std::string title, const std::vector<Use>& uses, Name name_of) {
+  TextTable table({std::move(title), "count", "time", "bytes"}, {Align::kLeft});
+  for (const Use& use : uses) {
+    std::string bytes = use.without_bytes == use.count ? "-" : short_bytes(use.bytes);
+    if (use.without_bytes > 0 && use.without_bytes < use.count) {
+      bytes += fmt::format(" ({} unsized)", use.without_bytes);
+    }
+    table.row({std::string(name_of(use)), fmt::format("{}", use.count), short_duration(use.total),
+               std::move(bytes)});
+  }
+  return table.text();
+}
+
+std::string communication_section(const JobInspection& job) {
+  const WindowUse& use = job.representative;
+  if (job.operations.collectives.empty()) return "\nNo communication kernels.\n";
+  std::string text = fmt::format(
+      "\nCommunication: {} of the window, {} of it behind the rank's own work, {} exposed\n",
+      percent(use.communication, use.length), percent(use.overlapped, use.communication),
+      short_duration(use.communication - use.overlapped));
+  return text + transfer_table("collective", job.operations.collectives, [](const auto& row) {
+           return collective_kind_name(row.kind);
+         });
+}
+
+std::string kernel_section(const OperationUse& use) {
+  if (use.kernels.empty()) return "";
+  std::string text = fmt::format("\nKernels: {} of {} names, by time; whole window\n",
+                                 use.kernels.size(), use.kernel_names);
+  TextTable table({"share", "total", "count", "mean", "name"},
+                  {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  for (const KernelUse& kernel : use.kernels) {
+    table.row({percent(kernel.total, use.total), short_duration(kernel.total),
+               fmt::format("{}", kernel.count),
+               short_duration(kernel.total / static_cast<std::int64_t>(kernel.count)),
+               shortened(kernel.name, kNameColumns)});
+  }
+  return text + table.text();
+}
+
+std::string memory_line(const JobInspection& job) {
+  MemoryUse most;
+  for (const RankInspection& rank : job.ranks) {
+    most.samples += rank.memory.samples;
+    most.allocated_high_water_bytes =
+        std::max(most.allocated_high_water_bytes, rank.memory.allocated_high_water_bytes);
+    most.reserved_high_water_bytes =
+        std::max(most.reserved_high_water_bytes, rank.memory.reserved_high_water_bytes);
+  }
+  if (most.samples == 0) return "\nMemory: not recorded.\n";
+  return fmt::format("\nMemory: at most {} allocated, {} reserved on one rank ({} samples)\n",
+                     short_bytes(most.allocated_high_water_bytes),
+                     short_bytes(most.reserved_high_water_bytes), most.samples);
+}
+
+std::string copy_section(const JobInspection& job) {
+  if (job.operations.copies.empty()) return "";
+  return "\n" + transfer_table("copy", job.operations.copies, [](const auto& row) {
+           return copy_direction_name(row.direction);
+         });
+}
+
+std::string counter_section(const CounterSet& counters) {
+  if (counters.empty()) return "\nData quality: nothing dropped or guessed.\n";
+  TextTable table({"count", "severity", "name"}, {Align::kRight, Align::kLeft, Align::kLeft});
+  for (const auto& [name, entry] : counters) {
+    table.row({fmt::format("{}", entry.count), std::string(severity_name(entry.severity)), name});
+  }
+  return "\nData quality\n" + table.text();
+}
+
+}  // namespace
+
+std::string render_text(const JobInspection& job) {
+  if (job.ranks.empty()) return "No ranks.\n";
+  return heading(job) + window_line(job) + "\n" + rank_table(job) +
+         bubble_section(job.representative) + communication_section(job) +
+         kernel_section(job.operations) + copy_section(job) + memory_line(job) +
+         counter_section(job.counters);
+}
+
+}  // namespace bubblesim::traces

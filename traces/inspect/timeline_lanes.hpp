@@ -1,0 +1,44 @@
+// What the timeline picture shows, before it is drawn: a view of time and lanes of runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/inspect/inspection.hpp"
+#include "traces/inspect/pixel_lane.hpp"
+#include "traces/inspect/timeline_svg.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct TimelineLane {
+  std::string label;
+  double height_px = 0;
+  std::vector<PaintRun> runs;
+};
+
+/// One rank's block.
+struct TimelineBlock {
+  std::uint32_t rank = 0;
+  Interval view;          ///< in the rank's own recorded time
+  WindowUse use;          ///< over the view
+  Iterations iterations;
+  std::vector<TimelineLane> lanes;
+};
+
+enum class TimelineOrigin : std::uint8_t { kShared, kEachRank };
+
+struct TimelinePlan {
+  Duration from{};        ///< of the view, since the origin
+  Duration length{};      ///< of the view; zero: there is nothing to draw
+  TimelineOrigin origin = TimelineOrigin::kShared;
+  std::uint32_t columns = 0;
+  std::vector<TimelineBlock> blocks;
+};
+
+/// `plot_width_px` columns, or fewer where that would make the picture too large.
+[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
+                                         std::uint32_t plot_width_px);
+
+}  // namespace bubblesim::traces
