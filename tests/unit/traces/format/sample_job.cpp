@@ -1,0 +1,202 @@
+#include "sample_job.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace bubblesim::traces::format::testing {
+namespace {
+
+TraceTime at(std::int64_t ns) { return TraceTime{Duration{ns}}; }
+
+void add_calls(RankTrace& trace, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    trace.host_calls.push_back({.start = at(1'700'000'000'000'000'000 + 1000 * i),
+                                .duration = Duration{150 + i * i * 90},
+                                .correlation = 500 + i,
+                                .name = NameId{i % 3},
+                                .thread = ThreadId{i % 2},
+                                .kind = static_cast<HostCallKind>(i % 13),
+                                .stream = i % 4 == 0 ? kNone : i % 2,
+                                .event = i % 5 == 0 ? 0x7F00DEADBEEFULL + i : 0});
+  }
+}
+
+void add_ops(RankTrace& trace, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    trace.device_ops.push_back({.start = at(1'700'000'000'000'005'000 + 1700 * i),
+                                .duration = Duration{20 + i * i * i * 7},
+                                .correlation = 500 + i,
+                                .name = NameId{3 + i % 2},
+                                .stream = StreamId{i % 2},
+                                .kind = static_cast<DeviceOpKind>(i % 4),
+                                .direction = static_cast<CopyDirection>(i % 6),
+                                .shape = ShapeId{i % 2},
+                                .bytes = i % 4 == 1 ? 1ULL << (4 * i) : 0,
+                                .collective = i % 4 == 3 ? i % 2 : kNone,
+                                .launch = i % 3 == 2 ? kNone : i % 2});
+  }
+}
+
+/// What the field's type allows and no profiler should write.
+void add_extremes(RankTrace& trace) {
+  constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  trace.host_calls.push_back({.start = at(kMax), .duration = Duration{kMin}, .correlation = ~0ULL});
+  trace.host_calls.push_back({.start = at(kMin), .duration = Duration{-1}, .event = ~0ULL});
+  trace.memory.push_back({at(-5), ~0ULL, 0});
+  trace.memory.push_back({at(-9), 0, ~0ULL});
+}
+
+RankTrace first_rank() {
+  RankTrace trace;
+  trace.rank = 0;
+  trace.world_size = 4;
+  trace.device = {"NVIDIA H200", 132, 9, 0, 150'754'820'096};
+  for (const char* name : {"cudaLaunchKernel", "cudaMemcpyAsync", "", "gemm", "ncclAllReduce"}) {
+    trace.names.intern(name);
+  }
+  trace.shapes.intern({{128, 2, 3}, {256, 1, 4}, 90, 49'152});
+  trace.shapes.intern({{4'294'967'295, 65'535, 1}, {1024, 1, 1}, 65'535, 232'448});
+  trace.threads = {{0x7F0011223344, "main"}, {17, "autograd"}};
+  trace.streams = {{7, 0}, {20, -5}};
+  add_calls(trace, 10);
+  add_ops(trace, 10);
+  add_extremes(trace);
+  trace.edges = {{{0}, {3}, false}, {{9}, {1}, true}};
+  trace.collectives = {
+      {CollectiveKind::kAllReduce, 1'048'576, {4}, 4, {0, 1, 2, 3}, 11, true},
+      {CollectiveKind::kSend, 0, {2}, 0, {}, 0, false}};
+  trace.markers = {{at(100), Duration{900}, {3}, {1}, MarkerKind::kIteration, 17},
+                   {at(50), Duration{10}, {2}, {0}, MarkerKind::kUser, -1}};
+  trace.provenance = {"rank0.json", "kineto", "torch 2.5", "two iterations"};
+  trace.counters.add("orphan_kernels", {Severity::kNotice, "kernels without a launch", 7});
+  trace.counters.add("records_dropped", {Severity::kLoss, "dropped by CUPTI", 1'000'000'000'000});
+  return trace;
+}
+
+}  // namespace
+
+JobTrace sample_job() {
+  JobTrace job;
+  job.ranks.push_back(first_rank());
+  RankTrace other;
+  other.rank = 3;
+  other.world_size = 4;
+  other.names.intern("gemm");
+  other.shapes.intern({});
+  other.threads = {{1, ""}};
+  other.streams = {{7, 0}};
+  other.host_calls = {{.start = at(5)}, {.start = at(4)}};
+  other.device_ops = {{.start = at(6)}};
+  job.ranks.push_back(std::move(other));
+  return job;
+}
+
+std::string text_of(const CounterSet& counters) {
+  std::string text;
+  for (const auto& [name, entry] : counters) {
+    text += fmt::format("counter {} {} {} {}\n", name, severity_name(entry.severity), entry.help,
+                        entry.count);
+  }
+  return text;
+}
+
+std::string text_of(const RankTrace& t) {
+  std::string text = fmt::format("rank {} of {}\n", t.rank, t.world_size);
+  text += fmt::format("device {} {} {} {} {}\n", t.device.name, t.device.sm_count,
+                      t.device.compute_major, t.device.compute_minor, t.device.memory_bytes);
+  text += fmt::format("from {}|{}|{}|{}\n", t.provenance.source, t.provenance.format,
+                      t.provenance.tool, t.provenance.note);
+  for (std::uint32_t i = 0; i < t.names.size(); ++i) text += "name " + t.names[{i}] + "\n";
+  for (std::uint32_t i = 0; i < t.shapes.size(); ++i) {
+    const LaunchShape& s = t.shapes[{i}];
+    text += fmt::format("shape {} {} {} {} {} {} {} {}\n", s.grid[0], s.grid[1], s.grid[2],
+                        s.block[0], s.block[1], s.block[2], s.registers_per_thread,
+                        s.shared_memory_bytes);
+  }
+  for (const HostThread& r : t.threads) text += fmt::format("thread {} {}\n", r.system_id, r.name);
+  for (const Stream& r : t.streams) text += fmt::format("stream {} {}\n", r.system_id, r.priority);
+  for (const HostCall& r : t.host_calls) {
+    text += fmt::format("call {} {} {} {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),
+                        r.correlation, r.name.value, r.thread.value, static_cast<int>(r.kind),
+                        r.stream, r.event);
+  }
+  for (const DeviceOp& r : t.device_ops) {
+    text += fmt::format("op {} {} {} {} {} {} {} {} {} {} {}\n", to_ns(r.start),
+                        to_ns(r.duration), r.correlation, r.name.value, r.stream.value,
+                        static_cast<int>(r.kind), static_cast<int>(r.direction), r.shape.value,
+                        r.bytes, r.collective, r.launch);
+  }
+  for (const Edge& r : t.edges) {
+    text += fmt::format("edge {} {} {}\n", r.before.value, r.after.value, r.inferred);
+  }
+  for (const Collective& r : t.collectives) {
+    text += fmt::format("collective {} {} {} {} {} {} {}\n", static_cast<int>(r.kind), r.bytes,
+                        r.group.value, r.group_size, fmt::join(r.peers, ","), r.sequence,
+                        r.sequence_recorded);
+  }
+  for (const Marker& r : t.markers) {
+    text += fmt::format("marker {} {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),
+                        r.name.value, r.thread.value, static_cast<int>(r.kind), r.number);
+  }
+  for (const MemorySample& r : t.memory) {
+    text += fmt::format("memory {} {} {}\n", to_ns(r.at), r.allocated_bytes, r.reserved_bytes);
+  }
+  return text + text_of(t.counters);
+}
+
+std::string text_of(const JobTrace& job) {
+  std::string text;
+  for (const RankTrace& trace : job.ranks) text += text_of(trace);
+  return text;
+}
+
+std::string temporary_path() {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return ::testing::TempDir() + test->test_suite_name() + "." + test->name() + ".btr";
+}
+
+Bytes bytes_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void write_file(const std::string& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+Bytes file_of(const JobTrace& job, const WriterOptions& options) {
+  const std::string path = temporary_path();
+  const auto written = write_job(path, job, options);
+  EXPECT_TRUE(written) << written.error().text();
+  Bytes bytes = bytes_of_file(path);
+  std::remove(path.c_str());
+  return bytes;
+}
+
+Bytes chunk_of(ChunkHeader header, const Bytes& payload) {
+  const auto size = static_cast<std::uint32_t>(payload.size());
+  if (header.stored_bytes == 0) header.stored_bytes = size;
+  if (header.raw_bytes == 0) header.raw_bytes = size;
+  header.payload_crc = crc32_of(payload);
+  const auto head = encode_chunk_header(header);
+  Bytes bytes(head.begin(), head.end());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  return bytes;
+}
+
+Bytes file_of_chunks(const std::vector<Bytes>& chunks) {
+  const auto head = encode_file_header();
+  Bytes bytes(head.begin(), head.end());
+  for (const Bytes& chunk : chunks) bytes.insert(bytes.end(), chunk.begin(), chunk.end());
+  return bytes;
+}
+
+}  // namespace bubblesim::traces::format::testing

@@ -1,0 +1,176 @@
+// The streaming writer: what a capture relies on.
+#include "traces/format/trace_writer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "sample_job.hpp"
+#include "traces/format/file_summary.hpp"
+
+namespace bubblesim::traces::format {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+
+HostCall call_at(std::int64_t ns) { return {.start = TraceTime{Duration{ns}}}; }
+
+template <class Record>
+void put(TraceWriter& writer, std::uint32_t rank, const Record& record) {
+  const auto result = writer.append(RankId{rank}, std::span(&record, 1));
+  ASSERT_TRUE(result) << result.error().text();
+}
+
+void put_tables(TraceWriter& writer, std::uint32_t rank) {
+  put(writer, rank, NameRecord{"call"});
+  put(writer, rank, HostThread{1, "main"});
+}
+
+TEST(BtrWriter, records_appended_one_by_one_fill_chunks_of_the_given_size) {
+  const std::string path = temporary_path();
+  auto writer = TraceWriter::create(path, {.chunk_records = 10});
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->describe(RankId{5}, {.world_size = 8, .device = {}, .provenance = {}}));
+  put_tables(*writer, 5);
+  for (std::int64_t i = 0; i < 25; ++i) put(*writer, 5, call_at(i));
+  ASSERT_TRUE(writer->finish());
+  std::vector<std::uint32_t> sizes;
+  const auto summary = summarise_file(path);
+  for (const ChunkSummary& chunk : summary->chunks) {
+    if (chunk.kind == "host_calls") sizes.push_back(chunk.records);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{10, 10, 5}));
+  const auto outcome = read_job(path);
+  EXPECT_EQ(text_of(outcome->counters), "");
+  EXPECT_EQ(outcome->job.ranks.at(0).world_size, 8U);
+  EXPECT_EQ(to_ns(outcome->job.ranks[0].host_calls.at(24).start), 24);
+}
+
+TEST(BtrWriter, without_finish_the_chunks_written_are_readable) {
+  const std::string path = temporary_path();
+  {
+    auto writer = TraceWriter::create(path, {.chunk_records = 10});
+    put_tables(*writer, 0);
+    for (std::int64_t i = 0; i < 25; ++i) put(*writer, 0, call_at(i));
+  }
+  const auto outcome = read_job(path);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->job.ranks.at(0).host_calls.size(), 20U);
+  EXPECT_EQ(outcome->job.ranks[0].names.size(), 1U);  // tables go before what needs them
+  EXPECT_EQ(outcome->counters.count("btr_end_missing"), 1U);
+  EXPECT_EQ(outcome->counters.count("btr_names_lost"), 0U);
+}
+
+TEST(BtrWriter, a_flush_makes_everything_so_far_readable_while_the_file_is_open) {
+  const std::string path = temporary_path();
+  auto writer = TraceWriter::create(path);
+  put_tables(*writer, 0);
+  put(*writer, 0, call_at(1));
+  ASSERT_TRUE(writer->flush());
+  EXPECT_EQ(read_job(path)->job.ranks.at(0).host_calls.size(), 1U);
+  put(*writer, 0, call_at(2));
+  ASSERT_TRUE(writer->finish());
+  EXPECT_EQ(read_job(path)->job.ranks.at(0).host_calls.size(), 2U);
+  EXPECT_EQ(read_job(path)->counters.count("btr_end_missing"), 0U);
+}
+
+TEST(BtrWriter, tables_may_grow_between_events_and_ranks_may_alternate) {
+  const std::string path = temporary_path();
+  auto writer = TraceWriter::create(path, {.chunk_records = 2});
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (const std::uint32_t rank : {1U, 0U}) {
+      if (round == 0) put(*writer, rank, HostThread{1, "main"});
+      put(*writer, rank, NameRecord{"call " + std::to_string(round)});
+      HostCall call = call_at(round);
+      call.name = NameId{round};
+      put(*writer, rank, call);
+    }
+  }
+  ASSERT_TRUE(writer->finish());
+  const auto outcome = read_job(path);
+  ASSERT_EQ(outcome->job.ranks.size(), 2U);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const RankTrace& trace = outcome->job.ranks[rank];
+    EXPECT_EQ(trace.rank, rank);
+    ASSERT_EQ(trace.host_calls.size(), 3U);
+    EXPECT_EQ(trace.names[trace.host_calls[2].name], "call 2");
+  }
+}
+
+TEST(BtrWriter, equal_names_appended_twice_become_one_and_records_follow) {
+  const std::string path = temporary_path();
+  auto writer = TraceWriter::create(path);
+  put(*writer, 0, HostThread{1, "main"});
+  for (const char* name : {"a", "a", "b"}) put(*writer, 0, NameRecord{name});
+  HostCall call;
+  call.name = NameId{2};
+  put(*writer, 0, call);
+  ASSERT_TRUE(writer->finish());
+  const auto outcome = read_job(path);
+  const RankTrace& trace = outcome->job.ranks.at(0);
+  EXPECT_EQ(trace.names.size(), 2U);
+  EXPECT_EQ(trace.names[trace.host_calls.at(0).name], "b");
+}
+
+TEST(BtrWriter, the_last_description_and_counters_of_a_rank_count) {
+  const std::string path = temporary_path();
+  auto writer = TraceWriter::create(path);
+  for (const std::uint32_t value : {1U, 2U}) {
+    CounterSet counters;
+    counters.add("dropped", {Severity::kLoss, "dropped records", value});
+    ASSERT_TRUE(writer->set_counters(RankId{0}, counters));
+    ASSERT_TRUE(writer->describe(RankId{0}, {.world_size = value, .device = {}, .provenance = {}}));
+  }
+  ASSERT_TRUE(writer->finish());
+  const auto outcome = read_job(path);
+  EXPECT_EQ(outcome->job.ranks.at(0).world_size, 2U);
+  EXPECT_EQ(outcome->job.ranks[0].counters.count("dropped"), 2U);
+}
+
+TEST(BtrWriter, a_full_disk_is_an_error_of_this_and_every_later_call) {
+  struct stat status {};
+  if (::stat("/dev/full", &status) != 0) GTEST_SKIP() << "no /dev/full here";
+  const auto writer = TraceWriter::create("/dev/full");
+  ASSERT_FALSE(writer);
+  EXPECT_THAT(writer.error().text(), HasSubstr("/dev/full: cannot write"));
+}
+
+TEST(BtrWriter, a_folder_that_does_not_exist_and_chunks_of_no_records_are_refused) {
+  EXPECT_THAT(write_job("/nowhere/t.btr", {}).error().message, HasSubstr("cannot create"));
+  EXPECT_THAT(TraceWriter::create(temporary_path(), {.chunk_records = 0}).error().message,
+              HasSubstr("found chunk_records 0"));
+}
+
+TEST(BtrWriter, ranks_out_of_order_or_twice_are_refused) {
+  JobTrace job = sample_job();
+  job.ranks[1].rank = 0;
+  EXPECT_THAT(write_job(temporary_path(), job).error().text(),
+              HasSubstr("/ranks/1: found rank 0 after rank 0, expected rising ranks"));
+}
+
+TEST(BtrWriter, a_name_that_no_chunk_can_hold_is_refused_and_leaves_no_file) {
+  JobTrace job;
+  job.ranks.resize(1);
+  job.ranks[0].names.intern(std::string((64U << 20U) + 1, 'x'));
+  const std::string path = temporary_path();
+  std::remove(path.c_str());
+  EXPECT_THAT(write_job(path, job).error().message, HasSubstr("exceed the format's 67108864"));
+  struct stat status {};
+  EXPECT_NE(::stat(path.c_str(), &status), 0);
+  EXPECT_NE(::stat((path + ".partial").c_str(), &status), 0);
+}
+
+TEST(BtrWriter, a_job_replaces_the_file_only_when_it_is_complete) {
+  const std::string path = temporary_path();
+  ASSERT_TRUE(write_job(path, sample_job()));
+  JobTrace bad;
+  bad.ranks.resize(2);
+  EXPECT_FALSE(write_job(path, bad));
+  EXPECT_EQ(text_of(read_job(path)->job), text_of(sample_job()));
+}
+
+}  // namespace
+}  // namespace bubblesim::traces::format
