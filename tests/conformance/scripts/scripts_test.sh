@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What scripts/setup, scripts/demo and scripts/test say and how they exit. Usage: scripts_test.sh ROOT
+set -uo pipefail
+root=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect NAME EXIT TEXT COMMAND...: the command exits so and its output has the text.
+expect() {
+  local name=$1 code=$2 text=$3 output got=0
+  shift 3
+  output=$("$@" 2>&1 </dev/null) || got=$?
+  if [ "$got" -ne "$code" ] || [[ "$output" != *"$text"* ]]; then
+    printf 'FAILED: %s\n  exit %d (expected %d), output:\n%s\n' "$name" "$got" "$code" "$output"
+    failures=$((failures + 1))
+  else
+    printf 'ok: %s\n' "$name"
+  fi
+}
+
+# Stand-ins: every package but those in MISSING is installed; apt-get notes how it was called.
+mkdir "$work/bin"
+cat >"$work/bin/dpkg-query" <<'STUB'
+#!/usr/bin/env bash
+case " ${MISSING:-} " in *" ${*: -1} "*) exit 1 ;; esac
+printf installed
+STUB
+cat >"$work/bin/apt-get" <<'STUB'
+#!/usr/bin/env bash
+echo "$*" >>"$APT_LOG"
+STUB
+printf '#!/usr/bin/env bash\nexec "$@"\n' >"$work/bin/sudo"
+chmod +x "$work"/bin/*
+export APT_LOG=$work/apt.log
+: >"$APT_LOG"
+stubbed() { PATH="$work/bin:$PATH" "$@"; }
+
+expect 'set-up with nothing missing says so' 0 'packages are installed' stubbed "$root/scripts/setup"
+[ -s "$APT_LOG" ] && { echo 'FAILED: apt-get was called with nothing missing'; failures=1; }
+export MISSING='libfmt-dev zlib1g-dev'
+expect 'a check names what is missing' 1 'missing: libfmt-dev zlib1g-dev' \
+  stubbed "$root/scripts/setup" --check
+[ -s "$APT_LOG" ] && { echo 'FAILED: a check called apt-get'; failures=1; }
+expect 'set-up says what it installs' 0 'installing: libfmt-dev zlib1g-dev' \
+  stubbed "$root/scripts/setup"
+grep -q 'install .* libfmt-dev zlib1g-dev$' "$APT_LOG" ||
+  { echo 'FAILED: not exactly the missing packages were installed'; failures=1; }
+unset MISSING
+
+expect 'set-up names a wrong argument' 1 "unknown argument '--bad'" "$root/scripts/setup" --bad
+expect 'demo has a help' 0 'scripts/demo DIR' "$root/scripts/demo" --help
+expect 'demo names a folder that is not there' 2 'no such file or folder: /no/such' \
+  "$root/scripts/demo" /no/such
+expect 'demo names a filler that is not there' 2 'no such file: /no/such.json' \
+  "$root/scripts/demo" --filler /no/such.json
+expect 'demo wants a value for its option' 2 '--filler needs a file' "$root/scripts/demo" --filler
+expect 'demo names what is allowed' 2 'allowed: --filler FILE' "$root/scripts/demo" --fill
+expect 'test has a help' 0 'The gate' "$root/scripts/test" --help
+expect 'test names a wrong argument' 2 "unknown argument 'x'" "$root/scripts/test" x
+
+for script in scripts/setup scripts/demo scripts/test .ci/run; do
+  bash -n "$root/$script" || failures=$((failures + 1))
+  [ -x "$root/$script" ] || { echo "FAILED: $script is not executable"; failures=1; }
+done
+[ "$failures" -eq 0 ]
