@@ -1,0 +1,131 @@
+// The device files that ship: each loads, and says what the chip is known to be.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+
+namespace bubblesim::hardware {
+namespace {
+
+std::string device_folder() { return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices"; }
+
+std::vector<DeviceFile> shipped() {
+  auto devices = read_device_folder(device_folder());
+  if (!devices) {
+    for (const Error& error : devices.error()) ADD_FAILURE() << error.text();
+    return {};
+  }
+  return std::move(*devices);
+}
+
+// CUDA C++ Programming Guide, table of technical specifications per compute capability.
+struct Occupancy {
+  std::uint32_t threads, blocks, warps;
+  std::uint64_t shared_memory, shared_unit, shared_reserve;
+};
+const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
+    {{7, 0}, {2048, 32, 64, 96 * 1024, 256, 0}},
+    {{8, 0}, {2048, 32, 64, 164 * 1024, 128, 1024}},
+    {{8, 9}, {1536, 24, 48, 100 * 1024, 128, 1024}},
+    {{9, 0}, {2048, 32, 64, 228 * 1024, 128, 1024}},
+};
+
+TEST(DeviceFiles, EveryShippedFileLoads) {
+  std::vector<std::string> ids;
+  for (const DeviceFile& device : shipped()) ids.push_back(device.id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"a100-40gb", "a100-80gb", "h100", "h200", "rtx6000ada",
+                                           "v100-16gb", "v100-32gb"}));
+}
+
+TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
+  for (const DeviceFile& device : shipped()) {
+    const GpuSpec& spec = device.spec;
+    ASSERT_TRUE(kOccupancy.contains({spec.compute_major, spec.compute_minor})) << device.id;
+    const Occupancy& known = kOccupancy.at({spec.compute_major, spec.compute_minor});
+    EXPECT_EQ(spec.sm.max_threads, known.threads) << device.id;
+    EXPECT_EQ(spec.sm.max_blocks, known.blocks) << device.id;
+    EXPECT_EQ(spec.sm.max_warps, known.warps) << device.id;
+    EXPECT_EQ(spec.sm.shared_memory_bytes, known.shared_memory) << device.id;
+    EXPECT_EQ(spec.sm.shared_memory_unit_bytes, known.shared_unit) << device.id;
+    EXPECT_EQ(spec.sm.shared_memory_reserved_bytes, known.shared_reserve) << device.id;
+    EXPECT_EQ(spec.sm.registers, 65536U) << device.id;
+    EXPECT_EQ(spec.sm.register_unit, 256U) << device.id;
+  }
+}
+
+TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
+  struct Sheet {
+    std::uint32_t sms;
+    double gigabytes;  // at most, and at least 1 % less
+    double bandwidth;
+  };
+  const std::map<std::string, Sheet> sheets{
+      {"v100-16gb", {80, 17.18, 900e9}},   {"v100-32gb", {80, 34.36, 900e9}},
+      {"a100-40gb", {108, 42.95, 1555e9}}, {"a100-80gb", {108, 85.90, 2039e9}},
+      {"h100", {132, 85.90, 3350e9}},      {"h200", {132, 151.40, 4800e9}},
+      {"rtx6000ada", {142, 51.54, 960e9}}};
+  for (const DeviceFile& device : shipped()) {
+    const Sheet& sheet = sheets.at(device.id);
+    EXPECT_EQ(device.spec.sm_count, sheet.sms) << device.id;
+    EXPECT_EQ(device.spec.dram_bandwidth.value, sheet.bandwidth) << device.id;
+    EXPECT_LE(static_cast<double>(device.spec.memory.value), sheet.gigabytes * 1e9) << device.id;
+    EXPECT_GE(static_cast<double>(device.spec.memory.value), sheet.gigabytes * 0.985e9)
+        << device.id;
+  }
+}
+
+TEST(DeviceFiles, NamesFromProfilersLeadToTheirDevice) {
+  const std::vector<DeviceFile> devices = shipped();
+  const std::map<std::string_view, std::string_view> expected{
+      {"NVIDIA H100 80GB HBM3", "h100"},       {"NVIDIA H200", "h200"},
+      {"Tesla V100-SXM2-16GB", "v100-16gb"},   {"Tesla V100-SXM2-32GB", "v100-32gb"},
+      {"Tesla V100-DGXS-32GB", "v100-32gb"},   {"NVIDIA A100-SXM4-40GB", "a100-40gb"},
+      {"NVIDIA A100-PG509-200", "a100-40gb"},  {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
+      {"A100-SXM4-40GB", "a100-40gb"},         {"nvidia h200", "h200"},
+      {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada"}};
+  for (const auto& [recorded, id] : expected) {
+    const auto match = match_recorded_name(recorded, devices);
+    ASSERT_TRUE(match) << recorded;
+    EXPECT_EQ((*match)->id, id) << recorded;
+  }
+}
+
+TEST(DeviceFiles, AnUnlistedNameIsNeverGuessed) {
+  const std::vector<DeviceFile> devices = shipped();
+  for (const std::string name : {"NVIDIA H100 PCIe", "Tesla V100", "AMD Radeon Graphics", ""}) {
+    EXPECT_FALSE(match_recorded_name(name, devices)) << name;
+  }
+  EXPECT_NE(match_recorded_name("NVIDIA H100 80GB HBM2", devices).error().message.find(
+                "did you mean \"NVIDIA H100 80GB HBM3\"?"),
+            std::string::npos);
+}
+
+TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
+  EXPECT_EQ(find_gpu_spec("h100", device_folder())->sm_count, 132U);
+  EXPECT_EQ(find_gpu_spec("Tesla V100-SXM2-16GB", device_folder())->sm_count, 80U);
+  EXPECT_EQ(find_gpu_spec(device_folder() + "/a100-40gb.json", "")->sm_count, 108U);
+  const auto unknown = find_gpu_spec("h10", device_folder());
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().at(0).message.find("did you mean \"h100\"?"), std::string::npos);
+  EXPECT_FALSE(find_gpu_spec("h100", "no/such/folder"));
+  EXPECT_FALSE(find_gpu_spec("no/such.json", device_folder()));
+}
+
+TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
+  for (const DeviceFile& device : shipped()) {
+    EXPECT_EQ(device.spec.time_slice, Duration{1024000}) << device.id;
+    EXPECT_EQ(device.spec.context_switch, Duration{50000}) << device.id;
+    EXPECT_GT(device.spec.launch_latency, Duration{0}) << device.id;
+    EXPECT_LE(device.spec.completion_notice, device.spec.sync_latency) << device.id;
+    EXPECT_EQ(device.spec.contention.memory_kernel_memory_boundness, 1.0) << device.id;
+    EXPECT_EQ(device.spec.contention.l2_slowdown, 0.2) << device.id;
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::hardware

@@ -1,0 +1,111 @@
+// Faulty device files: each fault is found, with its place.
+#include "sim/hardware/gpu_spec_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace bubblesim::hardware {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string h100_text() {
+  std::ifstream in(std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices/h100.json");
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// The line of a key, replaced.
+std::string with_line(std::string text, const std::string& key, const std::string& line) {
+  const std::size_t start = text.find("\"" + key + "\"");
+  const std::size_t end = text.find('\n', start);
+  const bool comma = text[end - 1] == ',';
+  return text.replace(start, end - start, line + (comma && !line.empty() ? "," : ""));
+}
+
+// "place: message" of every fault.
+std::vector<std::string> faults_of(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "gpu_spec_file_test.json";
+  std::ofstream(path) << text;
+  const auto device = read_device_file(path);
+  std::vector<std::string> out;
+  if (device) return out;
+  for (const Error& error : device.error()) {
+    EXPECT_EQ(error.file, path);
+    out.push_back(error.place + ": " + error.message);
+  }
+  return out;
+}
+
+TEST(GpuSpecFile, AConstantWithoutASourceIsReported) {
+  const std::string text = with_line(
+      with_line(h100_text(), "sm_count", R"("sm_count": {"value": 132, "unit": "SMs"})"),
+      "time_slice", R"("time_slice": {"value": "1ms", "source": ""})");
+  EXPECT_THAT(faults_of(text),
+              ElementsAre("/sm_count: this constant has no \"source\"; expected where its value "
+                          "comes from",
+                          "/time_slice/source: found no text; expected where the value comes from"));
+}
+
+TEST(GpuSpecFile, AWrongOrMissingUnitIsReported) {
+  const std::string text = with_line(
+      with_line(h100_text(), "sm_count",
+                R"("sm_count": {"value": 132, "unit": "cores", "source": "x"})"),
+      "max_warps", R"("max_warps": {"value": 64, "source": "x"})");
+  EXPECT_THAT(faults_of(text),
+              ElementsAre("/sm_count/unit: found \"cores\"; expected \"SMs\"",
+                          "/sm/max_warps: required key \"unit\" is missing"));
+}
+
+TEST(GpuSpecFile, ABareNumberOrAMissingConstantIsReported) {
+  const std::string text =
+      with_line(with_line(h100_text(), "copy_engines", R"("copy_engines": 2)"), "stream_gap", "");
+  EXPECT_THAT(faults_of(text),
+              ElementsAre("/copy_engines: found the number 2; expected an object",
+                          ": required key \"stream_gap\" is missing"));
+}
+
+TEST(GpuSpecFile, ValuesOutsideTheirRangeAreReported) {
+  std::string text = with_line(h100_text(), "compute_capability",
+                               R"("compute_capability": {"value": "nine", "source": "x"})");
+  text = with_line(text, "time_slice", R"("time_slice": {"value": "0ns", "source": "x"})");
+  text = with_line(text, "max_threads",
+                   R"("max_threads": {"value": 1024, "unit": "threads", "source": "x"})");
+  text = with_line(text, "l2_slowdown",
+                   R"("l2_slowdwn": {"value": 0.2, "unit": "slowdown per share", "source": "x"})");
+  EXPECT_THAT(
+      faults_of(text),
+      ElementsAre("/compute_capability/value: expected a compute capability such as \"9.0\"",
+                  "/sm/max_threads: found 1024; expected 2048, max_warps times warp_size",
+                  HasSubstr("/time_slice/value: found the text \"0ns\"; expected a duration from"),
+                  "/contention: required key \"l2_slowdown\" is missing",
+                  HasSubstr("/contention/l2_slowdwn: unknown key \"l2_slowdwn\"; did you mean "
+                            "\"l2_slowdown\"?")));
+}
+
+TEST(GpuSpecFile, AFileCutAnywhereIsRefused) {
+  const std::string text = h100_text();
+  for (std::size_t size = 0; size + 2 < text.size(); size += 97) {
+    EXPECT_FALSE(faults_of(text.substr(0, size)).empty()) << size;
+  }
+}
+
+TEST(GpuSpecFile, ARecordedNameInTwoFilesIsReported) {
+  const std::string folder = ::testing::TempDir() + "gpu_spec_file_test_folder";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/a.json") << h100_text();
+  std::ofstream(folder + "/b.json") << h100_text();
+  const auto devices = read_device_folder(folder);
+  ASSERT_FALSE(devices);
+  EXPECT_THAT(devices.error().at(0).text(),
+              HasSubstr("b.json: /recorded_names/value/0: \"NVIDIA H100 80GB HBM3\" is also in "));
+}
+
+}  // namespace
+}  // namespace bubblesim::hardware
