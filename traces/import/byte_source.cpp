@@ -1,0 +1,152 @@
+#include "traces/import/byte_source.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr std::size_t kPackedBlock = std::size_t{256} << 10;
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+struct ByteSource::Impl {
+  std::unique_ptr<std::FILE, FileCloser> file;
+  std::string_view memory;
+  std::uint64_t consumed = 0;
+  std::uint64_t total = 0;
+  bool damaged = false;
+  bool started = false;
+  bool unpacks = false;
+  bool stream_open = false;  ///< `stream` is inside a gzip member
+  z_stream stream{};
+  std::vector<char> packed;     ///< read from the file, not yet handed on
+  std::size_t packed_begin = 0;
+  std::size_t packed_end = 0;
+
+  ~Impl() {
+    if (unpacks) inflateEnd(&stream);
+  }
+
+  std::size_t read_raw(char* out, std::size_t size) {
+    std::size_t count = 0;
+    if (file) {
+      count = std::fread(out, 1, size, file.get());
+      if (count < size && std::ferror(file.get()) != 0) damaged = true;
+    } else {
+      count = std::min(size, memory.size());
+      if (count > 0) std::memcpy(out, memory.data(), count);
+      memory.remove_prefix(count);
+    }
+    consumed += count;
+    return count;
+  }
+
+  void start() {
+    started = true;
+    packed.resize(kPackedBlock);
+    packed_end = read_raw(packed.data(), packed.size());
+    const auto byte = [this](std::size_t i) { return static_cast<unsigned char>(packed[i]); };
+    if (packed_end >= 2 && byte(0) == 0x1f && byte(1) == 0x8b) {
+      // 15: the largest window; +16: gzip framing only.
+      unpacks = stream_open = inflateInit2(&stream, 15 + 16) == Z_OK;
+    }
+  }
+
+  bool refill_packed() {
+    if (packed_begin < packed_end) return true;
+    packed_begin = 0;
+    packed_end = read_raw(packed.data(), packed.size());
+    return packed_end > 0;
+  }
+
+  std::size_t read_plain(char* out, std::size_t size) {
+    const std::size_t held = std::min(size, packed_end - packed_begin);
+    if (held > 0) std::memcpy(out, packed.data() + packed_begin, held);
+    packed_begin += held;
+    return held == size ? held : held + read_raw(out + held, size - held);
+  }
+
+  /// A gzip file may hold several members, one after another; bytes that are none end it.
+  bool next_member() {
+    if (!refill_packed()) return false;
+    if (static_cast<unsigned char>(packed[packed_begin]) != 0x1f) return false;
+    stream_open = inflateReset(&stream) == Z_OK;
+    return stream_open;
+  }
+
+  std::size_t read_packed(char* out, std::size_t size) {
+    std::size_t produced = 0;
+    while (produced < size && !damaged) {
+      if (!stream_open && !next_member()) break;
+      if (!refill_packed()) {
+        damaged = true;
+        break;
+      }
+      const std::size_t room = std::min<std::size_t>(size - produced, 1U << 30U);
+      const std::size_t input = packed_end - packed_begin;
+      stream.next_in = reinterpret_cast<Bytef*>(packed.data() + packed_begin);
+      stream.avail_in = static_cast<uInt>(input);
+      stream.next_out = reinterpret_cast<Bytef*>(out + produced);
+      stream.avail_out = static_cast<uInt>(room);
+      const int status = inflate(&stream, Z_NO_FLUSH);
+      packed_begin += input - stream.avail_in;
+      produced += room - stream.avail_out;
+      if (status == Z_STREAM_END) stream_open = false;
+      else if (status != Z_OK && status != Z_BUF_ERROR) damaged = true;
+    }
+    return produced;
+  }
+};
+
+ByteSource::ByteSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ByteSource::ByteSource(ByteSource&&) noexcept = default;
+ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;
+ByteSource::~ByteSource() = default;
+
+Result<ByteSource> ByteSource::open(const std::filesystem::path& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (!std::filesystem::exists(status)) return fail(path.string(), "", "no such file");
+  if (std::filesystem::is_directory(status)) {
+    return fail(path.string(), "", "is a directory; expected one trace file");
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->file.reset(std::fopen(path.c_str(), "rb"));
+  if (!impl->file) {
+    return fail(path.string(), "", std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);
+  const auto size = std::filesystem::file_size(path, code);
+  impl->total = code ? 0 : size;
+  return ByteSource(std::move(impl));
+}
+
+ByteSource ByteSource::from_memory(std::string_view text) {
+  auto impl = std::make_unique<Impl>();
+  impl->memory = text;
+  impl->total = text.size();
+  return ByteSource(std::move(impl));
+}
+
+std::size_t ByteSource::read(char* out, std::size_t size) {
+  if (!impl_->started) impl_->start();
+  return impl_->unpacks ? impl_->read_packed(out, size) : impl_->read_plain(out, size);
+}
+
+bool ByteSource::damaged() const { return impl_->damaged; }
+std::uint64_t ByteSource::consumed() const { return impl_->consumed; }
+std::uint64_t ByteSource::total() const { return impl_->total; }
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,96 @@
+#include "traces/import/collective_names.hpp"
+
+#include <array>
+#include <cctype>
+#include <string>
+
+namespace bubblesim::traces {
+namespace {
+
+/// Lower case without underscores: "_reduce_scatter_base" and "ReduceScatter" become alike.
+std::string squeezed(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '_') out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  return out;
+}
+
+struct NamedKind {
+  std::string_view part;
+  CollectiveKind kind;
+};
+
+/// The first part that occurs decides, so longer names come before what they contain.
+constexpr std::array kParts{
+    NamedKind{"reducescatter", CollectiveKind::kReduceScatter},
+    NamedKind{"allreduce", CollectiveKind::kAllReduce},
+    NamedKind{"crossdevicereduce", CollectiveKind::kAllReduce},
+    NamedKind{"allgather", CollectiveKind::kAllGather},
+    NamedKind{"alltoall", CollectiveKind::kAllToAll},
+    NamedKind{"all2all", CollectiveKind::kAllToAll},
+    NamedKind{"broadcast", CollectiveKind::kBroadcast},
+    NamedKind{"sendrecv", CollectiveKind::kSendRecv},
+    NamedKind{"barrier", CollectiveKind::kBarrier},
+    NamedKind{"reduce", CollectiveKind::kReduce},
+    NamedKind{"send", CollectiveKind::kSend},
+    NamedKind{"recv", CollectiveKind::kRecv},
+};
+
+CollectiveKind kind_in(std::string_view squeezed_name) {
+  for (const NamedKind& entry : kParts) {
+    if (squeezed_name.find(entry.part) != std::string_view::npos) return entry.kind;
+  }
+  return CollectiveKind::kUnknown;
+}
+
+bool is_nccl(std::string_view name) {
+  return name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("msccl");
+}
+
+}  // namespace
+
+bool is_communication_kernel(std::string_view kernel_name) {
+  if (is_nccl(kernel_name)) return true;
+  for (const std::string_view part :
+       {"deep_ep::", "nvshmem", "cross_device_reduce", "multimem_all_reduce",
+        "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
+        "mscclpp::", "allreduce_fusion_kernel"}) {
+    if (kernel_name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+CollectiveKind kind_of_kernel(std::string_view kernel_name) {
+  if (kernel_name.find("deep_ep::") != std::string_view::npos) return CollectiveKind::kUnknown;
+  if (kernel_name.find("nvshmem") != std::string_view::npos) return CollectiveKind::kUnknown;
+  // Template arguments and parameters name types, not what the kernel does.
+  const std::size_t end = kernel_name.find_first_of("(<");
+  return kind_in(squeezed(kernel_name.substr(0, end)));
+}
+
+CollectiveKind kind_of_collective(std::string_view collective_name) {
+  return kind_in(squeezed(collective_name));
+}
+
+std::optional<std::uint32_t> dtype_bytes(std::string_view dtype) {
+  struct Size {
+    std::string_view name;
+    std::uint32_t bytes;
+  };
+  static constexpr std::array kSizes{
+      Size{"float", 4},  Size{"half", 2},  Size{"bfloat16", 2}, Size{"double", 8},
+      Size{"int", 4},    Size{"long", 8},  Size{"byte", 1},     Size{"char", 1},
+      Size{"bool", 1},   Size{"short", 2}, Size{"float16", 2},  Size{"float32", 4},
+      Size{"float64", 8}, Size{"int8", 1}, Size{"uint8", 1},    Size{"int32", 4},
+      Size{"int64", 8},  Size{"complexhalf", 4}, Size{"complexfloat", 8},
+      Size{"complexdouble", 16}};
+  const std::string name = squeezed(dtype);
+  for (const Size& size : kSizes) {
+    if (name == size.name) return size.bytes;
+  }
+  if (name.starts_with("float8")) return 1;
+  return std::nullopt;
+}
+
+}  // namespace bubblesim::traces

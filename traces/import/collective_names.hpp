@@ -1,0 +1,25 @@
+// Which kernels communicate between GPUs and what they do, by kernel name, by the collective name
+// that PyTorch records, and by the host ranges "nccl:all_reduce" that it puts around launches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+/// Communication kernels: NCCL, RCCL, DeepEP, NVSHMEM, custom and symmetric-memory all-reduces.
+[[nodiscard]] bool is_communication_kernel(std::string_view kernel_name);
+
+/// kUnknown where the name does not say (DeepEP dispatch and combine, NVSHMEM).
+[[nodiscard]] CollectiveKind kind_of_kernel(std::string_view kernel_name);
+
+/// For "Collective name" ("_allgather_base", "all_to_allv") and for what follows "nccl:".
+[[nodiscard]] CollectiveKind kind_of_collective(std::string_view collective_name);
+
+/// Bytes of an element of a PyTorch dtype ("BFloat16"); nothing for unknown names.
+[[nodiscard]] std::optional<std::uint32_t> dtype_bytes(std::string_view dtype);
+
+}  // namespace bubblesim::traces

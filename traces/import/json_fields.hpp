@@ -1,0 +1,67 @@
+// Reads the fields of one JSON object that lies in memory, in file order, without copying.
+//
+// Two rules for where a string ends. Strict: at the first quote that no backslash escapes.
+// Repair, for names written without escaping: at the first quote after which JSON goes on
+// (a comma and a key, or a closing bracket), backslashes not regarded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bubblesim::traces {
+
+enum class StringRule { kStrict, kRepair };
+
+enum class JsonKind : std::uint8_t { kNothing, kString, kScalar, kArray, kObject };
+
+/// A value as it stands in the text. A string is without its quotes, escapes still in it.
+struct JsonValue {
+  JsonKind kind = JsonKind::kNothing;
+  std::string_view text;
+};
+
+/// Iterates over `"key": value` pairs of an object that starts at `text[0]`.
+class FieldReader {
+ public:
+  FieldReader(std::string_view text, StringRule rule) : text_(text), rule_(rule) {}
+
+  /// The next field; false after the last one or at damage.
+  [[nodiscard]] bool next(std::string_view& key, JsonValue& value);
+  /// The object ended where it should.
+  [[nodiscard]] bool complete() const { return complete_; }
+  /// Bytes of `text` read so far; the object's length once complete.
+  [[nodiscard]] std::size_t consumed() const { return at_; }
+
+ private:
+  [[nodiscard]] bool read_string(std::string_view& out, char container);
+  [[nodiscard]] bool read_value(JsonValue& value);
+  [[nodiscard]] bool skip_nested();
+  void skip_space();
+
+  std::string_view text_;
+  StringRule rule_;
+  std::size_t at_ = 0;
+  bool started_ = false;
+  bool complete_ = false;
+};
+
+/// The text with JSON escapes resolved; a wrong escape is kept as it is.
+[[nodiscard]] std::string unescape(std::string_view raw);
+
+/// Numbers, whether written bare or as a string; decimal, or "0x..." for unsigned ones.
+[[nodiscard]] std::optional<std::uint64_t> to_unsigned(const JsonValue& value);
+[[nodiscard]] std::optional<std::int64_t> to_signed(const JsonValue& value);
+
+/// A decimal number of microseconds as nanoseconds, digit by digit (no floating point).
+struct Nanoseconds {
+  std::int64_t value = 0;
+  bool rounded = false;      ///< digits below 1 ns were rounded half up
+  bool has_fraction = false;
+};
+/// Nothing for NaN, words, and magnitudes of 2^61 ns (73 years) and more.
+[[nodiscard]] std::optional<Nanoseconds> microseconds_to_ns(std::string_view digits);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,115 @@
+#include "traces/import/kernel_args.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace bubblesim::traces {
+namespace {
+
+/// More blocks than this is damage: 2^40 blocks of one warp-cycle each would run for minutes.
+constexpr double kMostBlocks = 1e12;
+
+/// "[8, 1, 1]" of positive numbers.
+std::optional<std::array<std::uint32_t, 3>> parse_dimensions(std::string_view text) {
+  std::array<std::uint32_t, 3> out{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::uint32_t& dimension : out) {
+    while (at < end && (*at == '[' || *at == ' ' || *at == ',')) ++at;
+    const auto [stop, error] = std::from_chars(at, end, dimension);
+    if (error != std::errc{} || dimension == 0) return std::nullopt;
+    at = stop;
+  }
+  return out;
+}
+
+bool sensible(const LaunchShape& shape) {
+  double blocks = 1;
+  double threads = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    blocks *= shape.grid[i];
+    threads *= shape.block[i];
+  }
+  return blocks <= kMostBlocks && threads <= 1024;
+}
+
+template <class To>
+To saturated(std::optional<std::uint64_t> value) {
+  constexpr std::uint64_t kMost = std::numeric_limits<To>::max();
+  return static_cast<To>(std::min(value.value_or(0), kMost));
+}
+
+struct ShapeFields {
+  std::optional<std::array<std::uint32_t, 3>> grid, block;
+  std::uint16_t registers = 0;
+  std::uint32_t shared = 0;
+};
+
+void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out,
+                 ShapeFields& shape) {
+  if (key == "device") out.device = to_unsigned(value);
+  else if (key == "stream") out.stream = to_unsigned(value);
+  else if (key == "correlation") out.correlation = to_unsigned(value).value_or(0);
+  else if (key == "bytes") out.bytes = to_unsigned(value).value_or(0);
+  else if (key == "grid") shape.grid = parse_dimensions(value.text);
+  else if (key == "block") shape.block = parse_dimensions(value.text);
+  else if (key == "registers per thread") shape.registers = saturated<std::uint16_t>(to_unsigned(value));
+  else if (key == "shared memory") shape.shared = saturated<std::uint32_t>(to_unsigned(value));
+  else if (key == "graph node id") out.graph_node = to_unsigned(value).value_or(0);
+  else if (key == "priority") {
+    const auto priority = to_signed(value).value_or(0);
+    if (priority > -1000 && priority < 1000) out.priority = static_cast<std::int32_t>(priority);
+  }
+}
+
+void read_collective(std::string_view key, const JsonValue& value, DeviceOpArgs& out) {
+  if (key == "Collective name") out.collective = value.text;
+  else if (key == "In msg nelems" || key == "In msg size") out.elements_in = to_unsigned(value);
+  else if (key == "dtype") out.dtype = value.text;
+  else if (key == "Group size") out.group_size = to_unsigned(value);
+  else if (key == "Process Group Name") out.group = value.text;
+  else if (key == "Process Group Ranks") out.group_ranks = value.text;
+  else if (key == "Seq") out.sequence = to_unsigned(value);
+}
+
+}  // namespace
+
+DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule) {
+  DeviceOpArgs out;
+  ShapeFields shape;
+  FieldReader fields(args, rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key.empty()) continue;
+    // Kineto writes its own fields in lower case; PyTorch's collective fields start in upper case.
+    if (key.front() >= 'a' && key != "dtype") read_common(key, value, out, shape);
+    else read_collective(key, value, out);
+  }
+  if (shape.grid && shape.block) {
+    const LaunchShape launch{*shape.grid, *shape.block, shape.registers, shape.shared};
+    if (sensible(launch)) out.shape = launch;
+  }
+  return out;
+}
+
+CopyDirection copy_direction(std::string_view name) {
+  struct Named {
+    std::string_view part;
+    CopyDirection direction;
+  };
+  static constexpr std::array kNames{
+      Named{"HtoD", CopyDirection::kHostToDevice},   Named{"DtoH", CopyDirection::kDeviceToHost},
+      Named{"DtoD", CopyDirection::kDeviceToDevice}, Named{"PtoP", CopyDirection::kPeerToPeer},
+      Named{"HtoH", CopyDirection::kHostToHost},
+      Named{"HostToDevice", CopyDirection::kHostToDevice},
+      Named{"DeviceToHost", CopyDirection::kDeviceToHost},
+      Named{"DeviceToDevice", CopyDirection::kDeviceToDevice}};
+  for (const Named& entry : kNames) {
+    if (name.find(entry.part) != std::string_view::npos) return entry.direction;
+  }
+  return CopyDirection::kNone;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,31 @@
+// The `args` of kernels, copies and memsets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "traces/import/json_fields.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct DeviceOpArgs {
+  std::optional<std::uint64_t> device;
+  std::optional<std::uint64_t> stream;
+  std::uint64_t correlation = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t graph_node = 0;
+  std::int32_t priority = 0;
+  std::optional<LaunchShape> shape;  ///< both grid and block are there and sensible
+  // Of collectives; empty where not recorded. Escapes are still in the text.
+  std::string_view collective, dtype, group, group_ranks;
+  std::optional<std::uint64_t> elements_in, group_size, sequence;
+};
+
+[[nodiscard]] DeviceOpArgs read_device_op_args(std::string_view args, StringRule rule);
+
+/// "Memcpy HtoD (Pageable -> Device)"; kNone for names that say nothing.
+[[nodiscard]] CopyDirection copy_direction(std::string_view name);
+
+}  // namespace bubblesim::traces

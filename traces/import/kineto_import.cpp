@@ -1,0 +1,57 @@
+#include "traces/import/kineto_import.hpp"
+
+#include "traces/import/kineto_counters.hpp"
+#include "traces/import/kineto_join.hpp"
+#include "traces/import/kineto_reader.hpp"
+#include "traces/import/kineto_refusal.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+void set_rank(const ImportOptions& options, const KinetoMetadata& metadata, RankTrace& trace) {
+  if (!metadata.rank && !options.rank) trace.counters.add(kineto::kRankUnknown);
+  trace.rank = options.rank.value_or(metadata.rank.value_or(0));
+  trace.world_size = std::max(metadata.world_size.value_or(1), trace.rank + 1);
+}
+
+Result<RankTrace> import_from(ByteSource& source, const std::string& file,
+                              const ImportOptions& options, std::function<void()> on_block) {
+  TextWindow window(source, options.max_event_bytes, std::move(on_block));
+  KinetoReader reader(window);
+  reader.run();
+  KinetoRecords records = reader.take_records();
+  records.trace.counters.merge(reader.counts());
+  if (source.damaged()) records.trace.counters.add(kineto::kGzipDamaged);
+  if (const std::string reason = refusal(reader.shape(), records); !reason.empty()) {
+    return fail(file, "", reason);
+  }
+  const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
+  RankTrace trace = join_records(std::move(records), metadata);
+  set_rank(options, metadata, trace);
+  trace.provenance.source = std::filesystem::path(file).filename().string();
+  trace.provenance.format = "kineto";
+  trace.provenance.tool = metadata.tool;
+  return trace;
+}
+
+}  // namespace
+
+Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
+                                     const ImportOptions& options,
+                                     const ProgressCallback& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteSource source, ByteSource::open(path));
+  const std::string file = path.string();
+  std::function<void()> on_block;
+  if (progress) {
+    on_block = [&] { progress({file, source.consumed(), source.total()}); };
+  }
+  return import_from(source, file, options, std::move(on_block));
+}
+
+Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
+                                     const ImportOptions& options) {
+  ByteSource bytes = ByteSource::from_memory(text);
+  return import_from(bytes, std::string(source), options, {});
+}
+
+}  // namespace bubblesim::traces

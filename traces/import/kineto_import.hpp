@@ -1,0 +1,60 @@
+// Import of PyTorch profiler (Kineto) traces: one JSON file a rank, plain or gzip.
+//
+// The text is streamed: memory is a small multiple of the result plus a window of a few MiB.
+// What each quirk of the format becomes, and every counter, is in traces/import/README.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct ImportProgress {
+  std::string_view file;            ///< the file being read
+  std::uint64_t bytes_read = 0;     ///< of it, as it lies on disk
+  std::uint64_t bytes_total = 0;
+};
+
+/// Called after every block of about 0.5 MiB of text, on the importing thread.
+using ProgressCallback = std::function<void(const ImportProgress&)>;
+
+struct ImportOptions {
+  /// Overrides the rank that the file gives.
+  std::optional<std::uint32_t> rank;
+  /// A longer event is treated as damage. Also bounds the memory that damage can cost.
+  std::size_t max_event_bytes = std::size_t{64} << 20U;
+};
+
+/// Reads one rank. Times become absolute (base + ts). Faults: unreadable file, not a Kineto trace
+/// (the message says what it looks like), or no device activity in it.
+[[nodiscard]] Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
+                                                   const ImportOptions& options = {},
+                                                   const ProgressCallback& progress = {});
+
+/// The same for a text in memory; `source` stands for the file's name.
+[[nodiscard]] Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
+                                                   const ImportOptions& options = {});
+
+/// Reads one file a rank. Ranks come from distributedInfo, else from the file's name
+/// ("...rank3..."), else from the order of `paths`. The result is sorted by rank; its ranks agree
+/// on the world size. Faults: two files of one rank, different world sizes, any file's fault.
+/// Missing ranks are counted in the first rank's counters (`job_ranks_missing`).
+[[nodiscard]] Result<JobTrace> import_kineto_job(std::span<const std::filesystem::path> paths,
+                                                 const ImportOptions& options = {},
+                                                 const ProgressCallback& progress = {});
+
+/// All files of a folder and its folders whose names have ".json" in them.
+[[nodiscard]] Result<JobTrace> import_kineto_job(const std::filesystem::path& folder,
+                                                 const ImportOptions& options = {},
+                                                 const ProgressCallback& progress = {});
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,158 @@
+// One file a rank makes a job: who is which rank, and do the files belong together.
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "traces/import/kineto_counters.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
+    "ranks of the job for which there is no file"};
+
+/// The number after the last "rank" of a file's name: "x-rank6-chrome.json", "rank_0.json".
+std::optional<std::uint32_t> rank_in_name(const fs::path& path) {
+  std::string name = path.filename().string();
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::size_t at = name.rfind("rank");
+  if (at == std::string::npos) return std::nullopt;
+  at += 4;
+  while (at < name.size() && (name[at] == '-' || name[at] == '_' || name[at] == '.')) ++at;
+  std::uint32_t rank = 0;
+  const auto [stop, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
+  if (error != std::errc{} || rank >= (1U << 24U)) return std::nullopt;
+  return rank;
+}
+
+struct JobFile {
+  fs::path path;
+  RankTrace trace;
+  bool has_rank = false;  ///< the file itself gave it
+};
+
+/// Ranks for files that do not say theirs: all from their names, or all from their order.
+void assign_ranks(std::vector<JobFile>& files) {
+  if (std::all_of(files.begin(), files.end(), [](const JobFile& f) { return f.has_rank; })) return;
+  const bool by_name = std::all_of(files.begin(), files.end(), [](const JobFile& f) {
+    return f.has_rank || rank_in_name(f.path).has_value();
+  });
+  for (std::uint32_t i = 0; i < files.size(); ++i) {
+    if (files[i].has_rank) continue;
+    RankTrace& trace = files[i].trace;
+    trace.rank = by_name ? *rank_in_name(files[i].path) : i;
+    trace.counters.add(by_name ? kineto::kRankFromName : kineto::kRankFromOrder);
+  }
+}
+
+Result<void> check_distinct(const std::vector<JobFile>& files) {
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files[i].trace.rank != files[i - 1].trace.rank) continue;
+    return fail(files[i].path.string(), "",
+                "is rank " + std::to_string(files[i].trace.rank) + ", and so is " +
+                    files[i - 1].path.string() + "; expected one file a rank of one job");
+  }
+  return {};
+}
+
+/// The world size that files record; ranks seen where none does.
+Result<std::uint32_t> agree_on_world(const std::vector<JobFile>& files) {
+  const JobFile* first = nullptr;
+  for (const JobFile& file : files) {
+    if (!file.has_rank) continue;
+    if (first == nullptr) first = &file;
+    if (file.trace.world_size == first->trace.world_size) continue;
+    return fail(file.path.string(), "/distributedInfo/world_size",
+                "found " + std::to_string(file.trace.world_size) + ", but " +
+                    first->path.string() + " has " + std::to_string(first->trace.world_size) +
+                    "; expected files of one job");
+  }
+  const std::uint32_t seen = files.back().trace.rank + 1;
+  return std::max(first == nullptr ? 1 : first->trace.world_size, seen);
+}
+
+void count_missing(const std::vector<JobFile>& files, std::uint32_t world, CounterSet& counters) {
+  std::string list;
+  std::uint64_t missing = 0;
+  std::size_t next = 0;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    if (next < files.size() && files[next].trace.rank == rank) {
+      ++next;
+      continue;
+    }
+    if (missing < 16) list += (missing == 0 ? "" : ", ") + std::to_string(rank);
+    ++missing;
+  }
+  if (missing == 0) return;
+  if (missing > 16) list += ", ...";
+  counters.add(kRanksMissing.name,
+               {kRanksMissing.severity,
+                std::string(kRanksMissing.help) + ": " + list + " of " + std::to_string(world),
+                missing});
+}
+
+Result<JobFile> read_file(const fs::path& path, const ImportOptions& options,
+                          const ProgressCallback& progress) {
+  ImportOptions own = options;
+  own.rank.reset();
+  BUBBLESIM_ASSIGN_OR_RETURN(RankTrace trace, import_kineto_file(path, own, progress));
+  const bool has_rank = trace.counters.count(kineto::kRankUnknown.name) == 0;
+  return JobFile{path, std::move(trace), has_rank};
+}
+
+bool is_trace_name(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return !name.starts_with('.') && name.find(".json") != std::string::npos &&
+         !name.ends_with(".tmp");
+}
+
+}  // namespace
+
+Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const ImportOptions& options,
+                                   const ProgressCallback& progress) {
+  if (paths.empty()) return fail("no trace file given; expected one a rank");
+  std::vector<JobFile> files;
+  for (const fs::path& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(JobFile file, read_file(path, options, progress));
+    files.push_back(std::move(file));
+  }
+  assign_ranks(files);
+  std::stable_sort(files.begin(), files.end(), [](const JobFile& a, const JobFile& b) {
+    return a.trace.rank < b.trace.rank;
+  });
+  BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));
+  count_missing(files, world, files.front().trace.counters);
+  JobTrace job;
+  for (JobFile& file : files) {
+    file.trace.world_size = world;
+    job.ranks.push_back(std::move(file.trace));
+  }
+  return job;
+}
+
+Result<JobTrace> import_kineto_job(const fs::path& folder, const ImportOptions& options,
+                                   const ProgressCallback& progress) {
+  std::vector<fs::path> paths;
+  std::error_code code;
+  fs::recursive_directory_iterator entry(folder, code);
+  for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
+    if (entry->is_regular_file(code) && is_trace_name(entry->path())) {
+      paths.push_back(entry->path());
+    }
+  }
+  if (code) return fail(folder.string(), "", "cannot be listed: " + code.message());
+  if (paths.empty()) return fail(folder.string(), "", "has no file with .json in its name");
+  std::sort(paths.begin(), paths.end());
+  return import_kineto_job(std::span<const fs::path>(paths), options, progress);
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,287 @@
+#include "traces/import/kineto_join.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "traces/import/kineto_counters.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+bool launches(HostCallKind kind) {
+  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
+         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
+}
+
+bool fits(HostCallKind kind, LaunchIndex::Want want) {
+  if (want == LaunchIndex::Want::kAny) return true;
+  return want == LaunchIndex::Want::kLaunch ? launches(kind) : kind == HostCallKind::kEventRecord;
+}
+
+void shift_all(KinetoRecords& records, Duration by) {
+  for (PendingCall& entry : records.calls) entry.call.start += by;
+  for (PendingOp& entry : records.ops) entry.op.start += by;
+  for (Marker& marker : records.trace.markers) marker.start += by;
+  for (MemorySample& sample : records.trace.memory) sample.at += by;
+  for (SyncRow& row : records.syncs) row.at += by;
+}
+
+void sort_all(KinetoRecords& records) {
+  const auto earlier_op = [](const PendingOp& a, const PendingOp& b) {
+    return a.op.start < b.op.start;
+  };
+  std::uint64_t inversions = 0;
+  for (std::size_t i = 1; i < records.ops.size(); ++i) {
+    inversions += earlier_op(records.ops[i], records.ops[i - 1]) ? 1 : 0;
+  }
+  if (inversions > 0) records.trace.counters.add(kineto::kUnsorted, inversions);
+  std::stable_sort(records.ops.begin(), records.ops.end(), earlier_op);
+  std::stable_sort(records.calls.begin(), records.calls.end(),
+                   [](const PendingCall& a, const PendingCall& b) {
+                     return a.call.start < b.call.start;
+                   });
+  std::stable_sort(records.trace.markers.begin(), records.trace.markers.end(),
+                   [](const Marker& a, const Marker& b) { return a.start < b.start; });
+  std::stable_sort(records.trace.memory.begin(), records.trace.memory.end(),
+                   [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
+}
+
+bool same_call(const PendingCall& a, const PendingCall& b) {
+  return a.call.correlation != 0 && a.call.correlation == b.call.correlation &&
+         a.call.start == b.call.start && a.call.duration == b.call.duration &&
+         a.call.thread == b.call.thread && a.call.name == b.call.name;
+}
+
+bool same_op(const PendingOp& a, const PendingOp& b) {
+  return a.op.correlation == b.op.correlation && a.op.start == b.op.start &&
+         a.op.duration == b.op.duration && a.op.stream == b.op.stream &&
+         a.op.name == b.op.name && a.op.shape == b.op.shape && a.op.bytes == b.op.bytes &&
+         a.graph_node == b.graph_node;
+}
+
+/// Removes what equals an earlier record with the same start. Times of sorted records.
+template <class Record, class Start, class Same>
+std::uint64_t remove_duplicates(std::vector<Record>& records, Start start, Same same) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    bool duplicate = false;
+    // Only a few records share a start; hostile files with all starts equal are cut off.
+    for (std::size_t back = kept; back-- > 0 && kept - back <= 64;) {
+      if (start(records[back]) != start(records[i])) break;
+      if (same(records[back], records[i])) {
+        duplicate = true;
+        break;
+      }
+    }
+    if (!duplicate) records[kept++] = records[i];
+  }
+  const std::uint64_t removed = records.size() - kept;
+  records.resize(kept);
+  return removed;
+}
+
+/// Equal operations are duplicates, except where two of one graph launch may truly be equal:
+/// when times are whole microseconds.
+std::uint64_t remove_duplicate_ops(KinetoRecords& records, const LaunchIndex& index) {
+  const auto may_repeat = [&](const DeviceOp& op) {
+    if (records.any_fraction) return false;
+    const std::uint32_t call = index.find(op.correlation, op.start, LaunchIndex::Want::kLaunch);
+    return call == kNone || records.calls[call].call.kind == HostCallKind::kLaunchGraph;
+  };
+  return remove_duplicates(
+      records.ops, [](const PendingOp& a) { return a.op.start; },
+      [&](const PendingOp& a, const PendingOp& b) { return same_op(a, b) && !may_repeat(b.op); });
+}
+
+struct LaunchCounts {
+  std::uint64_t orphans = 0;
+  std::uint64_t early = 0;
+  std::uint64_t of_graphs = 0;
+  std::uint64_t idle = 0;
+};
+
+/// Sets `launch` of every operation.
+LaunchCounts link_launches(KinetoRecords& records, const LaunchIndex& index) {
+  LaunchCounts counts;
+  std::vector<std::uint32_t> uses(records.calls.size(), 0);
+  for (PendingOp& entry : records.ops) {
+    DeviceOp& op = entry.op;
+    op.launch = index.find(op.correlation, op.start, LaunchIndex::Want::kLaunch);
+    if (op.launch == kNone) {
+      ++counts.orphans;
+      continue;
+    }
+    ++uses[op.launch];
+    if (op.start < records.calls[op.launch].call.start) ++counts.early;
+  }
+  for (const PendingOp& entry : records.ops) {
+    if (entry.op.launch != kNone && uses[entry.op.launch] > 1) ++counts.of_graphs;
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i] == 0 && launches(records.calls[i].call.kind)) ++counts.idle;
+  }
+  return counts;
+}
+
+/// AMD calls name a stream by its handle; operations that they launched tell which it is.
+void resolve_pointers(KinetoRecords& records) {
+  std::map<std::uint64_t, std::uint32_t> streams;
+  for (const PendingOp& entry : records.ops) {
+    if (entry.op.launch == kNone) continue;
+    const PendingCall& call = records.calls[entry.op.launch];
+    if (call.has_pointer) streams.try_emplace(call.stream_pointer, entry.op.stream.value);
+  }
+  for (PendingCall& entry : records.calls) {
+    const auto found = streams.find(entry.stream_pointer);
+    if (entry.has_pointer && found != streams.end()) entry.call.stream = found->second;
+  }
+}
+
+/// The device that most operations ran on.
+std::uint32_t main_device(const KinetoRecords& records) {
+  std::map<std::uint32_t, std::uint64_t> uses;
+  for (const PendingOp& entry : records.ops) ++uses[entry.device];
+  std::uint32_t best = 0;
+  std::uint64_t most = 0;
+  for (const auto& [device, count] : uses) {
+    if (count > most) std::tie(best, most) = std::pair(device, count);
+  }
+  return best;
+}
+
+void describe_device(const KinetoRecords& records, const KinetoMetadata& metadata,
+                     RankTrace& trace) {
+  const std::uint32_t device = main_device(records);
+  std::uint64_t elsewhere = 0;
+  for (const PendingOp& entry : records.ops) elsewhere += entry.device != device ? 1 : 0;
+  if (elsewhere > 0) trace.counters.add(kineto::kOtherDevices, elsewhere);
+  if (metadata.devices.empty()) return;
+  const auto found = metadata.devices.find(device);
+  if (found == metadata.devices.end()) trace.counters.add(kineto::kDeviceGuessed);
+  trace.device = found == metadata.devices.end() ? metadata.devices.begin()->second
+                                                 : found->second;
+}
+
+void name_threads(const KinetoRecords& records, RankTrace& trace) {
+  for (const auto& [key, id] : records.thread_ids) {
+    const auto found = records.thread_names.find(key);
+    if (found != records.thread_names.end()) trace.threads[id.index()].name = found->second;
+  }
+}
+
+void count_skipped(KinetoRecords& records) {
+  CounterSet& counters = records.trace.counters;
+  const auto add = [&](const CounterSpec& spec, KinetoCategory category) {
+    if (const std::uint64_t count = records.count(category); count > 0) counters.add(spec, count);
+  };
+  add(kineto::kCpuOps, KinetoCategory::kCpuOp);
+  add(kineto::kPythonFunctions, KinetoCategory::kPythonFunction);
+  add(kineto::kFlows, KinetoCategory::kFlow);
+  add(kineto::kGpuAnnotations, KinetoCategory::kGpuAnnotation);
+  add(kineto::kInternalRows, KinetoCategory::kTraceSpan);
+  add(kineto::kInternalRows, KinetoCategory::kProfilerInternal);
+  add(kineto::kForeignEvents, KinetoCategory::kForeign);
+  add(kineto::kSyncRows, KinetoCategory::kSync);
+}
+
+void add_if_any(CounterSet& counters, const CounterSpec& spec, std::uint64_t count) {
+  if (count > 0) counters.add(spec, count);
+}
+
+void copy_calls(const KinetoRecords& records, RankTrace& trace) {
+  trace.host_calls.reserve(records.calls.size());
+  for (const PendingCall& entry : records.calls) trace.host_calls.push_back(entry.call);
+}
+
+/// Copies the operations into the trace and returns collectives in the order of their kernels.
+std::vector<PendingCollective> copy_ops(KinetoRecords& records, RankTrace& trace) {
+  std::vector<PendingCollective> collectives;
+  trace.device_ops.reserve(records.ops.size());
+  for (const PendingOp& entry : records.ops) {
+    DeviceOp op = entry.op;
+    if (op.launch != kNone) op.correlation = trace.host_calls[op.launch].correlation;
+    if (op.collective != kNone) {
+      collectives.push_back(std::move(records.collectives[op.collective]));
+      op.collective = static_cast<std::uint32_t>(collectives.size() - 1);
+    }
+    trace.device_ops.push_back(op);
+  }
+  return collectives;
+}
+
+}  // namespace
+
+LaunchIndex::LaunchIndex(const std::vector<PendingCall>& calls) : calls_(calls) {
+  for (std::uint32_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].call.correlation != 0) entries_.push_back({calls[i].call.correlation, i});
+  }
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.correlation < b.correlation;
+  });
+}
+
+std::uint32_t LaunchIndex::find(std::uint64_t correlation, TraceTime at, Want want) const {
+  auto entry = std::lower_bound(
+      entries_.begin(), entries_.end(), correlation,
+      [](const Entry& a, std::uint64_t wanted) { return a.correlation < wanted; });
+  std::uint32_t best = kNone;
+  bool best_fits = false;
+  bool best_before = false;
+  for (; entry != entries_.end() && entry->correlation == correlation; ++entry) {
+    const HostCall& call = calls_[entry->call].call;
+    const bool call_fits = fits(call.kind, want);
+    const bool before = call.start <= at;
+    // Later calls win only if they still start in time; among those too late the first stays.
+    const bool better = best == kNone || (call_fits && !best_fits) ||
+                        (call_fits == best_fits && before && best_before);
+    if (!better) continue;
+    best = entry->call;
+    best_fits = call_fits;
+    best_before = before;
+  }
+  return best;
+}
+
+std::uint64_t LaunchIndex::renumber(std::vector<HostCall>& calls) const {
+  std::uint64_t next = entries_.empty() ? 1 : entries_.back().correlation;
+  std::uint64_t renumbered = 0;
+  for (std::size_t i = 1; i < entries_.size(); ++i) {
+    if (entries_[i].correlation != entries_[i - 1].correlation) continue;
+    calls[entries_[i].call].correlation = ++next;
+    ++renumbered;
+  }
+  return renumbered;
+}
+
+RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
+  CounterSet& counters = records.trace.counters;
+  shift_all(records, Duration{metadata.base_ns});
+  sort_all(records);
+  count_skipped(records);
+  add_if_any(counters, kineto::kMicroseconds, records.any_fraction ? 0 : 1);
+  std::uint64_t duplicates = remove_duplicates(
+      records.calls, [](const PendingCall& a) { return a.call.start; }, same_call);
+  const LaunchIndex index(records.calls);
+  duplicates += remove_duplicate_ops(records, index);
+  add_if_any(counters, kineto::kDuplicates, duplicates);
+
+  const LaunchCounts counts = link_launches(records, index);
+  add_if_any(counters, kineto::kOrphanOps, counts.orphans);
+  add_if_any(counters, kineto::kEarlyOps, counts.early);
+  add_if_any(counters, kineto::kGraphOps, counts.of_graphs);
+  add_if_any(counters, kineto::kIdleLaunches, counts.idle);
+  resolve_pointers(records);
+
+  // The records and the index keep the file's correlations: synchronisation rows refer to them.
+  RankTrace trace = std::move(records.trace);
+  copy_calls(records, trace);
+  add_if_any(trace.counters, kineto::kRenumbered, index.renumber(trace.host_calls));
+  std::vector<PendingCollective> collectives = copy_ops(records, trace);
+  apply_sync_rows(records, index, trace);
+  describe_device(records, metadata, trace);
+  name_threads(records, trace);
+  complete_collectives(collectives, metadata, trace);
+  return trace;
+}
+
+}  // namespace bubblesim::traces

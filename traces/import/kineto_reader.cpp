@@ -1,0 +1,164 @@
+#include "traces/import/kineto_reader.hpp"
+
+#include <algorithm>
+
+#include "traces/import/json_scan.hpp"
+#include "traces/import/kineto_counters.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr std::size_t kMostKeys = 32;
+constexpr std::size_t kFirstBytes = 512;
+
+char front(const TextWindow& window) { return window.text().front(); }
+
+}  // namespace
+
+void KinetoReader::run() {
+  if (window_.text().empty()) static_cast<void>(window_.more());
+  shape_.first_bytes = std::string(window_.text().substr(0, kFirstBytes));
+  if (window_.text().starts_with("\xef\xbb\xbf")) window_.advance(3);
+  if (!skip_space(window_)) return;
+  if (front(window_) == '{') {
+    shape_.root = TextShape::Root::kObject;
+    window_.advance(1);
+    read_object();
+  } else if (front(window_) == '[') {
+    shape_.root = TextShape::Root::kArray;
+    window_.advance(1);
+    read_events();
+  }
+}
+
+void KinetoReader::read_object() {
+  while (skip_space(window_)) {
+    if (front(window_) == '}') return;
+    if (front(window_) == ',') {
+      window_.advance(1);
+      continue;
+    }
+    if (read_member() == Step::kEnd) return;
+  }
+  mark_truncated();
+}
+
+void KinetoReader::mark_truncated() {
+  if (counts_.count(kineto::kTruncated.name) == 0) count(kineto::kTruncated);
+}
+
+KinetoReader::Step KinetoReader::read_member() {
+  const Scan key_scan = front(window_) == '"' ? scan_value(window_) : Scan{ScanStatus::kDamaged, 0};
+  if (key_scan.status != ScanStatus::kComplete) return recover_member();
+  const std::string key(window_.text().substr(1, key_scan.length - 2));
+  if (shape_.keys.size() < kMostKeys) shape_.keys.push_back(key.substr(0, 64));
+  window_.advance(key_scan.length);
+  if (!skip_space(window_) || front(window_) != ':') return recover_member();
+  window_.advance(1);
+  if (!skip_space(window_)) return recover_member();
+  if (key == "traceEvents" && front(window_) == '[') {
+    window_.advance(1);
+    read_events();
+    return Step::kNext;
+  }
+  const Scan value = scan_value(window_);
+  if (value.status != ScanStatus::kComplete || value.length == 0) return recover_member();
+  if (is_wanted_metadata(key)) metadata_.add(key, window_.text().substr(0, value.length));
+  window_.advance(value.length);
+  return Step::kNext;
+}
+
+/// Goes on at the array of events, wherever it is; what lies before it is given up.
+KinetoReader::Step KinetoReader::recover_member() {
+  if (shape_.has_events_array) {
+    // What follows the events is a few values: give up the rest.
+    const bool at_end = !window_.more() && window_.at_end();
+    if (at_end) mark_truncated();
+    else count(kineto::kDamagedEvents);
+    return Step::kEnd;
+  }
+  while (true) {
+    const auto array = find_events_array(window_, 0);
+    if (array) {
+      count(kineto::kDamagedEvents);
+      window_.advance(*array);
+      read_events();
+      return Step::kNext;
+    }
+    if (window_.at_end()) {
+      mark_truncated();
+      return Step::kEnd;
+    }
+    // At the window's limit: keep enough to find a key that lies across.
+    window_.advance(window_.text().size() - std::min<std::size_t>(window_.text().size(), 64));
+  }
+}
+
+void KinetoReader::read_events() {
+  shape_.has_events_array = true;
+  while (skip_space(window_)) {
+    const char next = front(window_);
+    if (next == ']') {
+      window_.advance(1);
+      return;
+    }
+    if (next == ',') {
+      window_.advance(1);
+      continue;
+    }
+    const Step step = next == '{' ? read_event_here() : recover_event();
+    if (step == Step::kEnd) return;
+  }
+  end_of_text();
+}
+
+void KinetoReader::end_of_text() {
+  // A bare array may lack its end; an object that ends inside its events was cut.
+  if (shape_.root == TextShape::Root::kArray) count(kineto::kArrayOpen);
+  else mark_truncated();
+}
+
+KinetoReader::Step KinetoReader::read_event_here() {
+  const Scan scan = scan_value(window_);
+  if (scan.status != ScanStatus::kComplete) return recover_event();
+  RawEvent event;
+  const auto read =
+      read_event(window_.text().substr(0, scan.length), StringRule::kStrict, event);
+  if (read.status == EventStatus::kDamaged) return recover_event();
+  ++shape_.events;
+  recorder_.add(event, read.status);
+  window_.advance(scan.length);
+  return Step::kNext;
+}
+
+/// The text at the anchor is no valid event. Repairs it up to the next event, or drops it.
+KinetoReader::Step KinetoReader::recover_event() {
+  const auto next = find_event_start(window_, 1);
+  const std::size_t limit = next.value_or(window_.text().size());
+  if (front(window_) == '{' && repair_event(limit)) return Step::kNext;
+  if (next) {
+    count(kineto::kDamagedEvents);
+    window_.advance(*next);
+    return Step::kNext;
+  }
+  const bool cut = window_.at_end();
+  if (cut) mark_truncated();
+  else count(kineto::kDamagedEvents);
+  window_.advance(window_.text().size());
+  return cut ? Step::kEnd : Step::kNext;
+}
+
+bool KinetoReader::repair_event(std::size_t limit) {
+  RawEvent event;
+  const auto read = read_event(window_.text().substr(0, limit), StringRule::kRepair, event);
+  if (read.status == EventStatus::kDamaged) return false;
+  // An object that lacks what every event has is not one.
+  if (event.phase == 0) return false;
+  ++shape_.events;
+  count(kineto::kRepairedEvents);
+  recorder_.add(event, read.status);
+  window_.advance(read.length);
+  return true;
+}
+
+}  // namespace bubblesim::traces

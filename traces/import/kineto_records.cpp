@@ -1,0 +1,364 @@
+#include "traces/import/kineto_records.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "traces/import/collective_names.hpp"
+#include "traces/import/host_call_names.hpp"
+#include "traces/import/kernel_args.hpp"
+#include "traces/import/kineto_counters.hpp"
+#include "traces/import/kineto_metadata.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+/// Names of categories that are kept for the fault message of a file that is not Kineto's.
+constexpr std::size_t kMostForeignNames = 64;
+
+/// Replaces every byte that cannot belong to UTF-8 by U+FFFD.
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    while (length < 4 && length < text.size() &&
+           !simdjson::validate_utf8(text.data(), length)) {
+      ++length;
+    }
+    if (simdjson::validate_utf8(text.data(), length)) {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    } else {
+      out += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+}
+
+/// The digits of "4093687616", 4093687616 or "stream 7".
+std::uint64_t number_in(std::string_view text) {
+  const std::size_t first = text.find_first_of("0123456789");
+  if (first == std::string_view::npos) return 0;
+  std::uint64_t number = 0;
+  std::from_chars(text.data() + first, text.data() + text.size(), number);
+  return number;
+}
+
+std::optional<std::uint64_t> stream_of(const RawEvent& event, const DeviceOpArgs& args) {
+  if (args.stream) return args.stream;
+  if (event.tid.text.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
+  if (event.tid.text.starts_with('-')) return std::nullopt;
+  return number_in(event.tid.text);
+}
+
+DeviceOpKind op_kind(KinetoCategory category) {
+  if (category == KinetoCategory::kCopy) return DeviceOpKind::kCopy;
+  return category == KinetoCategory::kMemset ? DeviceOpKind::kMemset : DeviceOpKind::kKernel;
+}
+
+std::uint32_t fit32(std::uint64_t value) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, kNone - 1));
+}
+
+/// "ProfilerStep#12" is 12.
+std::int64_t step_number(std::string_view name) {
+  const std::size_t mark = name.find('#');
+  if (mark == std::string_view::npos) return -1;
+  std::int64_t number = -1;
+  std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
+  return std::max<std::int64_t>(number, -1);
+}
+
+SyncRow::Kind sync_kind(std::string_view text) {
+  if (text == "Stream Wait Event") return SyncRow::Kind::kStreamWait;
+  if (text == "Event Sync") return SyncRow::Kind::kEvent;
+  return text == "Stream Sync" ? SyncRow::Kind::kStream : SyncRow::Kind::kOther;
+}
+
+/// The collective of a kernel named `kernel_name` that carries `args`.
+PendingCollective make_collective(const DeviceOpArgs& args, std::string_view kernel_name,
+                                  RankTrace& trace) {
+  PendingCollective out;
+  Collective& record = out.record;
+  out.recorded = !args.collective.empty();
+  record.kind = kind_of_collective(args.collective);
+  if (record.kind == CollectiveKind::kUnknown) record.kind = kind_of_kernel(kernel_name);
+  if (args.elements_in) {
+    const auto size = dtype_bytes(args.dtype);
+    if (!size) trace.counters.add(kineto::kUnknownDtype);
+    // Counts beyond 2^56 elements are damage; 0 says "not recorded".
+    if (*args.elements_in < std::uint64_t{1} << 56U) {
+      record.bytes = *args.elements_in * size.value_or(0);
+    }
+  }
+  record.group = trace.names.intern(unescape(args.group));
+  record.group_size = fit32(args.group_size.value_or(0));
+  if (!args.group_ranks.empty()) {
+    const auto peers = parse_rank_list(args.group_ranks);
+    out.ranks_cut = !peers;
+    if (peers) record.peers = *peers;
+  }
+  record.sequence_recorded = args.sequence.has_value();
+  record.sequence = args.sequence.value_or(0);
+  return out;
+}
+
+}  // namespace
+
+KinetoRecorder::KinetoRecorder() {
+  // Id 0 is the empty name, so that a default NameId says "not recorded".
+  records_.trace.names.intern("");
+}
+
+void KinetoRecorder::add(const RawEvent& event, EventStatus status) {
+  ++records_.count(event.category);
+  if (status == EventStatus::kSkipped) return add_skipped(event);
+  if (event.phase == 'M') return add_thread_name(event);
+  if (event.phase == 'i' || event.phase == 'I') return add_memory(event);
+  if (event.phase != 'X') return;
+  switch (event.category) {
+    case KinetoCategory::kKernel:
+    case KinetoCategory::kCopy:
+    case KinetoCategory::kMemset: return add_device_op(event);
+    case KinetoCategory::kHostCall: return add_host_call(event);
+    case KinetoCategory::kSync: return add_sync(event);
+    case KinetoCategory::kUserAnnotation:
+    case KinetoCategory::kCpuOp: return add_marker(event);
+    default: return;
+  }
+}
+
+void KinetoRecorder::add_skipped(const RawEvent& event) {
+  if (event.category != KinetoCategory::kForeign) return;
+  const auto found = records_.foreign_categories.find(event.category_text);
+  if (found != records_.foreign_categories.end()) {
+    ++found->second;
+  } else if (records_.foreign_categories.size() < kMostForeignNames) {
+    records_.foreign_categories.emplace(event.category_text.substr(0, 40), 1);
+  }
+}
+
+bool KinetoRecorder::read_instant(const JsonValue& value, TraceTime& at) {
+  const auto ns = microseconds_to_ns(value.text);
+  if (!ns) {
+    records_.trace.counters.add(kineto::kNoTime);
+    return false;
+  }
+  if (ns->rounded) records_.trace.counters.add(kineto::kRounded);
+  records_.any_fraction |= ns->has_fraction;
+  at = TraceTime{Duration{ns->value}};
+  return true;
+}
+
+bool KinetoRecorder::read_span(const RawEvent& event, Span& span) {
+  if (!read_instant(event.ts, span.start)) return false;
+  TraceTime length{};
+  if (!read_instant(event.dur, length)) return false;
+  span.duration = length.time_since_epoch();
+  if (span.duration < Duration::zero()) {
+    span.duration = Duration::zero();
+    records_.trace.counters.add(kineto::kNegativeDuration);
+  }
+  return true;
+}
+
+void KinetoRecorder::add_device_op(const RawEvent& event) {
+  CounterSet& counters = records_.trace.counters;
+  Span span;
+  if (!read_span(event, span)) return;
+  if (span.start == TraceTime{} && span.duration == Duration::zero()) {
+    return counters.add(kineto::kZeroTime);
+  }
+  const DeviceOpArgs args = read_device_op_args(event.args.text, event.rule);
+  const auto system_stream = stream_of(event, args);
+  if (!system_stream) return counters.add(kineto::kNoStream);
+  PendingOp pending;
+  pending.device = fit32(args.device.value_or(number_in(event.pid.text)));
+  pending.graph_node = args.graph_node;
+  DeviceOp& op = pending.op;
+  op.start = span.start;
+  op.duration = span.duration;
+  op.correlation = args.correlation;
+  op.name = intern(event.name);
+  op.stream = stream(pending.device, *system_stream, args.priority);
+  op.kind = op_kind(event.category);
+  op.bytes = args.bytes;
+  if (op.kind == DeviceOpKind::kCopy) op.direction = copy_direction(event.name);
+  if (op.kind == DeviceOpKind::kKernel) {
+    if (!args.shape) counters.add(kineto::kBadShape);
+    op.shape = records_.trace.shapes.intern(args.shape.value_or(LaunchShape{}));
+    if (is_communication(op.name)) {
+      op.kind = DeviceOpKind::kCollective;
+      op.collective = static_cast<std::uint32_t>(records_.collectives.size());
+      records_.collectives.push_back(make_collective(args, event.name, records_.trace));
+    }
+  }
+  records_.ops.push_back(pending);
+}
+
+void KinetoRecorder::add_host_call(const RawEvent& event) {
+  Span span;
+  if (!read_span(event, span)) return;
+  PendingCall pending;
+  HostCall& call = pending.call;
+  call.start = span.start;
+  call.duration = span.duration;
+  call.name = intern(event.name);
+  call.kind = call_kind(call.name);
+  call.thread = thread(event.pid, event.tid);
+  FieldReader fields(event.args.text, event.rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key == "correlation") {
+      call.correlation = to_unsigned(value).value_or(0);
+    } else if (key == "stream") {
+      const auto pointer = to_unsigned(value);
+      pending.has_pointer = pointer.has_value();
+      pending.stream_pointer = pointer.value_or(0);
+    }
+  }
+  records_.calls.push_back(pending);
+}
+
+void KinetoRecorder::add_sync(const RawEvent& event) {
+  SyncRow row;
+  if (!read_instant(event.ts, row.at)) return;
+  FieldReader fields(event.args.text, event.rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key == "cuda_sync_kind") row.kind = sync_kind(value.text);
+    else if (key == "device") row.device = fit32(to_unsigned(value).value_or(0));
+    else if (key == "correlation") row.correlation = to_unsigned(value).value_or(0);
+    else if (key == "stream") row.stream = to_signed(value).value_or(-1);
+    else if (key == "wait_on_stream") row.waits_for_stream = to_signed(value).value_or(-1);
+    else if (key == "wait_on_cuda_event_id") row.event = to_signed(value).value_or(-1);
+    else if (key == "wait_on_cuda_event_record_corr_id") {
+      row.record_correlation = to_signed(value).value_or(-1);
+    }
+  }
+  records_.syncs.push_back(row);
+}
+
+void KinetoRecorder::add_marker(const RawEvent& event) {
+  const bool step = event.name.starts_with("ProfilerStep");
+  if (event.category == KinetoCategory::kCpuOp && !step) return;
+  Span span;
+  if (!read_span(event, span)) return;
+  Marker marker;
+  marker.start = span.start;
+  marker.duration = span.duration;
+  marker.name = intern(event.name);
+  marker.thread = thread(event.pid, event.tid);
+  marker.kind = step ? MarkerKind::kIteration : MarkerKind::kUser;
+  if (step) marker.number = step_number(event.name);
+  records_.trace.markers.push_back(marker);
+}
+
+void KinetoRecorder::add_memory(const RawEvent& event) {
+  CounterSet& counters = records_.trace.counters;
+  if (event.name != "[memory]") return;
+  std::optional<std::uint64_t> allocated;
+  std::optional<std::uint64_t> reserved;
+  std::int64_t device_type = 0;
+  FieldReader fields(event.args.text, event.rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key == "Total Allocated") allocated = to_unsigned(value);
+    else if (key == "Total Reserved") reserved = to_unsigned(value);
+    else if (key == "Device Type") device_type = to_signed(value).value_or(0);
+  }
+  // Device type 0 is the host's memory.
+  if (!allocated || !reserved || device_type == 0) return counters.add(kineto::kMemorySkipped);
+  TraceTime at{};
+  if (!read_instant(event.ts, at)) return;
+  records_.trace.memory.push_back({at, *allocated, *reserved});
+}
+
+void KinetoRecorder::add_thread_name(const RawEvent& event) {
+  if (event.name != "thread_name") return;
+  FieldReader fields(event.args.text, event.rule);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key != "name") continue;
+    std::string id(event.pid.text);
+    id += '\n';
+    id += event.tid.text;
+    records_.thread_names[std::move(id)] = as_utf8(unescape(value.text));
+  }
+}
+
+NameId KinetoRecorder::intern(std::string_view raw_name) {
+  StringTable& names = records_.trace.names;
+  const std::size_t before = names.size();
+  NameId id;
+  if (raw_name.find('\\') != std::string_view::npos) {
+    const std::string name = unescape(raw_name);
+    const bool good = simdjson::validate_utf8(name.data(), name.size());
+    id = names.intern(good ? name : as_utf8(name));
+    if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
+  } else {
+    const bool good = simdjson::validate_utf8(raw_name.data(), raw_name.size());
+    id = good ? names.intern(raw_name) : names.intern(as_utf8(raw_name));
+    if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
+  }
+  if (names.size() > before && has_control(raw_name)) {
+    records_.trace.counters.add(kineto::kRawControls);
+  }
+  return id;
+}
+
+HostCallKind KinetoRecorder::call_kind(NameId name) {
+  if (kind_by_name_.size() <= name.index()) kind_by_name_.resize(name.index() + 1, -1);
+  std::int8_t& kind = kind_by_name_[name.index()];
+  if (kind < 0) {
+    kind = static_cast<std::int8_t>(classify_host_call(records_.trace.names[name]));
+  }
+  return static_cast<HostCallKind>(kind);
+}
+
+bool KinetoRecorder::is_communication(NameId name) {
+  if (comm_by_name_.size() <= name.index()) comm_by_name_.resize(name.index() + 1, -1);
+  std::int8_t& known = comm_by_name_[name.index()];
+  if (known < 0) known = is_communication_kernel(records_.trace.names[name]) ? 1 : 0;
+  return known == 1;
+}
+
+ThreadId KinetoRecorder::thread(const JsonValue& pid, const JsonValue& tid) {
+  thread_key_.assign(pid.text);
+  thread_key_ += '\n';
+  thread_key_ += tid.text;
+  if (thread_key_ == last_thread_key_) return last_thread_;
+  std::vector<HostThread>& threads = records_.trace.threads;
+  const ThreadId fresh{static_cast<std::uint32_t>(threads.size())};
+  const auto [place, is_new] = records_.thread_ids.try_emplace(thread_key_, fresh);
+  if (is_new) threads.push_back({number_in(tid.text), {}});
+  last_thread_key_ = thread_key_;
+  last_thread_ = place->second;
+  return last_thread_;
+}
+
+StreamId KinetoRecorder::stream(std::uint32_t device, std::uint64_t system_id,
+                                std::int32_t priority) {
+  std::vector<Stream>& streams = records_.trace.streams;
+  const auto fresh = static_cast<std::uint32_t>(streams.size());
+  const auto [place, is_new] = records_.stream_ids.try_emplace({device, system_id}, fresh);
+  if (is_new) {
+    streams.push_back({system_id, priority});
+    records_.stream_devices.push_back(device);
+  }
+  if (priority != 0) streams[place->second].priority = priority;
+  return StreamId{place->second};
+}
+
+}  // namespace bubblesim::traces

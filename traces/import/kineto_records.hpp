@@ -1,0 +1,108 @@
+// What the events of one Kineto file say, before they are sorted and joined.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/import/kineto_event.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct PendingCall {
+  HostCall call;
+  std::uint64_t stream_pointer = 0;  ///< AMD writes hipStream_t; meaningful with has_pointer
+  bool has_pointer = false;
+};
+
+struct PendingOp {
+  DeviceOp op;
+  std::uint32_t device = 0;
+  std::uint64_t graph_node = 0;
+};
+
+struct PendingCollective {
+  Collective record;
+  bool recorded = false;      ///< the kernel carried its collective's arguments
+  bool ranks_cut = false;     ///< the list of ranks was truncated
+};
+
+/// A row of category cuda_sync. -1: not known, as in the file.
+struct SyncRow {
+  enum class Kind : std::uint8_t { kStreamWait, kEvent, kStream, kOther };
+  Kind kind = Kind::kOther;
+  std::uint32_t device = 0;
+  std::uint64_t correlation = 0;
+  TraceTime at{};
+  std::int64_t stream = -1;
+  std::int64_t waits_for_stream = -1;
+  std::int64_t record_correlation = -1;
+  std::int64_t event = -1;
+};
+
+struct KinetoRecords {
+  RankTrace trace;  ///< names, shapes, threads, streams, markers, memory, counters
+  std::vector<PendingCall> calls;
+  std::vector<PendingOp> ops;
+  std::vector<PendingCollective> collectives;
+  std::vector<SyncRow> syncs;
+  std::vector<std::uint32_t> stream_devices;                   ///< device of each stream
+  std::map<std::string, std::string, std::less<>> thread_names;  ///< by thread key
+  std::map<std::string, ThreadId, std::less<>> thread_ids;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> stream_ids;
+  std::array<std::uint64_t, 16> category_counts{};  ///< events by KinetoCategory
+  std::map<std::string, std::uint64_t, std::less<>> foreign_categories;
+  bool any_fraction = false;  ///< some time has digits below 1 us
+  bool any_gpu_annotation = false;
+
+  [[nodiscard]] std::uint64_t& count(KinetoCategory category) {
+    return category_counts[static_cast<std::size_t>(category)];
+  }
+};
+
+/// Interprets events and files them in the records. One instance a file.
+class KinetoRecorder {
+ public:
+  KinetoRecorder();
+  void add(const RawEvent& event, EventStatus status);
+  /// The records; the recorder is spent.
+  [[nodiscard]] KinetoRecords take() { return std::move(records_); }
+  [[nodiscard]] const KinetoRecords& records() const { return records_; }
+
+ private:
+  struct Span {
+    TraceTime start{};
+    Duration duration{};
+  };
+  /// False: no usable time; counted.
+  [[nodiscard]] bool read_span(const RawEvent& event, Span& span);
+  [[nodiscard]] bool read_instant(const JsonValue& value, TraceTime& at);
+  void add_device_op(const RawEvent& event);
+  void add_host_call(const RawEvent& event);
+  void add_sync(const RawEvent& event);
+  void add_marker(const RawEvent& event);
+  void add_memory(const RawEvent& event);
+  void add_thread_name(const RawEvent& event);
+  void add_skipped(const RawEvent& event);
+
+  [[nodiscard]] NameId intern(std::string_view raw_name);
+  [[nodiscard]] HostCallKind call_kind(NameId name);
+  [[nodiscard]] bool is_communication(NameId name);
+  [[nodiscard]] ThreadId thread(const JsonValue& pid, const JsonValue& tid);
+  [[nodiscard]] StreamId stream(std::uint32_t device, std::uint64_t system_id,
+                                std::int32_t priority);
+
+  KinetoRecords records_;
+  std::vector<std::int8_t> kind_by_name_;  ///< HostCallKind; -1: not looked up yet
+  std::vector<std::int8_t> comm_by_name_;  ///< 0, 1; -1: not looked up yet
+  std::string thread_key_;
+  std::string last_thread_key_;
+  ThreadId last_thread_{};
+};
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,145 @@
+#include "traces/import/kineto_refusal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr std::string_view kExpected =
+    "; expected a PyTorch profiler (Kineto) trace: an object with a traceEvents array, or a bare "
+    "array of events";
+
+struct Sign {
+  std::string_view bytes;
+  std::size_t offset;
+  std::string_view meaning;
+};
+
+/// Formats that are told by their first bytes.
+constexpr std::array kSigns{
+    Sign{"SQLite format 3", 0, "is an SQLite database (an Nsight Systems export?)"},
+    Sign{"\x28\xb5\x2f\xfd", 0, "is packed with zstd; unpack it first"},
+    Sign{"BZh", 0, "is packed with bzip2; unpack it first"},
+    Sign{"\xfd" "7zXZ", 0, "is packed with xz; unpack it first"},
+    Sign{"PK\x03\x04", 0, "is a zip archive; unpack it first"},
+    Sign{"ustar", 257, "is a tar archive (of Chakra traces?); unpack it first"},
+    Sign{"version https://git-lfs", 0, "is a Git LFS pointer, not the file itself"},
+    Sign{"<!DOCTYPE", 0, "is an HTML page"},
+    Sign{"<html", 0, "is an HTML page"},
+    Sign{"\xff\xfe", 0, "is UTF-16 text; Kineto writes UTF-8"},
+    Sign{"\xfe\xff", 0, "is UTF-16 text; Kineto writes UTF-8"},
+};
+
+bool has_key(const TextShape& shape, std::string_view key) {
+  return std::find(shape.keys.begin(), shape.keys.end(), key) != shape.keys.end();
+}
+
+bool mentions(const TextShape& shape, std::string_view text) {
+  return shape.first_bytes.find(text) != std::string::npos;
+}
+
+std::string keys_of(const TextShape& shape) {
+  std::string out;
+  for (std::size_t i = 0; i < shape.keys.size() && i < 5; ++i) {
+    out += (i == 0 ? "'" : ", '") + shape.keys[i] + "'";
+  }
+  return out.empty() ? "none" : out;
+}
+
+std::string look_of_object(const TextShape& shape) {
+  if (has_key(shape, "nodes") && has_key(shape, "schema")) {
+    return "looks like a PyTorch or Chakra execution trace (top-level 'schema' and 'nodes'), "
+           "which has no device times";
+  }
+  if (has_key(shape, "maps")) {
+    return "looks like an Ascend (MindInsight) timeline (top-level 'maps'), not a GPU's";
+  }
+  if (has_key(shape, "timestamp") && has_key(shape, "input_length")) {
+    return "looks like a list of request arrivals (JSON lines with 'timestamp')";
+  }
+  if (has_key(shape, "queries")) return "looks like a list of request arrivals ('queries')";
+  return "has no traceEvents; its top-level keys are " + keys_of(shape);
+}
+
+std::string look_of_text(const TextShape& shape) {
+  if (shape.first_bytes.empty()) return "is empty";
+  for (const Sign& sign : kSigns) {
+    if (shape.first_bytes.size() >= sign.offset &&
+        std::string_view(shape.first_bytes).substr(sign.offset).starts_with(sign.bytes)) {
+      return std::string(sign.meaning);
+    }
+  }
+  const auto unprintable = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0 || byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t');
+  };
+  if (std::any_of(shape.first_bytes.begin(), shape.first_bytes.end(), unprintable)) {
+    return "is a binary file (a Chakra or Perfetto protobuf?)";
+  }
+  return "is not JSON: it starts with neither { nor [";
+}
+
+std::uint64_t count_of(const KinetoRecords& records, KinetoCategory category) {
+  return records.category_counts[static_cast<std::size_t>(category)];
+}
+
+std::string most_frequent_foreign(const KinetoRecords& records) {
+  std::string_view best;
+  std::uint64_t most = 0;
+  for (const auto& [name, count] : records.foreign_categories) {
+    if (count > most) {
+      best = name;
+      most = count;
+    }
+  }
+  return std::string(best);
+}
+
+/// Events there are, but no device operation among them.
+std::string look_of_events(const TextShape& shape, const KinetoRecords& records) {
+  const std::uint64_t host = count_of(records, KinetoCategory::kCpuOp) +
+                             count_of(records, KinetoCategory::kPythonFunction) +
+                             count_of(records, KinetoCategory::kUserAnnotation);
+  const std::uint64_t calls = count_of(records, KinetoCategory::kHostCall);
+  const std::uint64_t gpu = count_of(records, KinetoCategory::kKernel) +
+                            count_of(records, KinetoCategory::kCopy) +
+                            count_of(records, KinetoCategory::kMemset);
+  if (gpu > 0) {
+    return "has " + std::to_string(gpu) + " device operations, none with a usable time and stream";
+  }
+  if (host + calls > 0) {
+    return "has no device activity: " + std::to_string(host) + " host operators and ranges, " +
+           std::to_string(calls) + " runtime calls, but no kernel, gpu_memcpy or gpu_memset " +
+           "(profiled without ProfilerActivity.CUDA, or on a rank without a GPU)";
+  }
+  if (mentions(shape, "Task Type") || mentions(shape, "AI_CORE") || mentions(shape, "AICORE")) {
+    return "looks like an Ascend timeline, not a GPU's";
+  }
+  const std::string foreign = most_frequent_foreign(records);
+  if (!foreign.empty()) {
+    return "is a Chrome trace of another program: its events are of category '" + foreign +
+           "', none of Kineto's";
+  }
+  return "is a Chrome trace without Kineto's categories: no event is a kernel, copy or call";
+}
+
+}  // namespace
+
+std::string refusal(const TextShape& shape, const KinetoRecords& records) {
+  if (!records.ops.empty()) return {};
+  if (shape.root == TextShape::Root::kOther) return look_of_text(shape) + std::string(kExpected);
+  if (shape.root == TextShape::Root::kObject && !shape.has_events_array) {
+    return look_of_object(shape) + std::string(kExpected);
+  }
+  if (shape.events == 0) {
+    const std::string found = shape.root == TextShape::Root::kArray
+                                  ? "is an array, but not of events"
+                                  : "has no readable event in traceEvents";
+    return found + std::string(kExpected);
+  }
+  return look_of_events(shape, records);
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,14 @@
+// Why a text is not a Kineto trace of a GPU: what it looks like instead.
+#pragma once
+
+#include <string>
+
+#include "traces/import/kineto_reader.hpp"
+#include "traces/import/kineto_records.hpp"
+
+namespace bubblesim::traces {
+
+/// A sentence for the user, or empty: the file is a Kineto trace with device operations.
+[[nodiscard]] std::string refusal(const TextShape& shape, const KinetoRecords& records);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,44 @@
+// A bounded view of a text that is read block by block: everything from an anchor on that has
+// been read so far. Moving the anchor forgets what lies before it; `more()` lengthens the view.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "traces/import/byte_source.hpp"
+
+namespace bubblesim::traces {
+
+class TextWindow {
+ public:
+  /// `limit`: bytes that the view may hold; `more()` refuses to go beyond.
+  TextWindow(ByteSource& source, std::size_t limit, std::function<void()> on_block = {});
+
+  /// The text from the anchor on. Valid until the next `more()`.
+  [[nodiscard]] std::string_view text() const {
+    return {buffer_.data() + begin_, end_ - begin_};
+  }
+  /// Reads another block. False: the input has ended or the view is at its limit.
+  [[nodiscard]] bool more();
+  /// Moves the anchor on by `count` <= text().size().
+  void advance(std::size_t count);
+  /// Where the anchor is in the unpacked input.
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
+  /// The input has ended: what `text()` shows is all there is.
+  [[nodiscard]] bool at_end() const { return ended_; }
+
+ private:
+  ByteSource& source_;
+  std::function<void()> on_block_;
+  std::vector<char> buffer_;
+  std::size_t limit_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t offset_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace bubblesim::traces
