@@ -33,7 +33,8 @@ Rewritten rewrite(const std::string& list) {
       out.forms.push_back(Form::kObject);
     }
   }
-  out.text = Json{{kKey, std::move(elements)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  out.text =
+      Json{{kKey, std::move(elements)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   return out;
 }
 
@@ -102,7 +103,7 @@ std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& f
     choices.push_back(*std::move(choice));
   }
   top.finish();
-  if (list.text == "{\"policies\":[]}") root.fault(kKey, "found none; expected at least one policy");
+  if (root.raw(kKey) == "[]") root.fault(kKey, "found none; expected at least one policy");
   return choices;
 }
 

@@ -1,0 +1,20 @@
+// JSON text piece by piece, for files too large to build as a document first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bubblesim::traces {
+
+/// A JSON string with its quotes. Control characters are escaped; bytes that are not UTF-8
+/// become U+FFFD, one each.
+void append_json_string(std::string& out, std::string_view text);
+
+/// Nanoseconds as microseconds with three decimals, exactly: -1500 ns is "-1.500".
+void append_microseconds(std::string& out, std::int64_t ns);
+
+/// The shortest text that reads back as the same double. Precondition: finite.
+void append_number(std::string& out, double value);
+
+}  // namespace bubblesim::traces
