@@ -26,7 +26,7 @@ inline constexpr std::size_t kChunkHeaderBytes = 44;
 /// Bytes of one payload once decompressed. Bounds what a reader must hold at a time.
 inline constexpr std::uint32_t kMaxPayloadBytes = 64U << 20U;
 /// Decompressed bytes per stored byte. Bounds what a small hostile file can make a reader hold.
-inline constexpr std::uint32_t kMaxExpansion = 128;
+inline constexpr std::uint32_t kMaxExpansion = 32;
 /// The rank of chunks that belong to no rank.
 inline constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
 /// First-record positions beyond this are not believed; 2^48 records are petabytes.

@@ -17,10 +17,16 @@ bool columns_fit(std::span<const ByteView> columns, std::uint32_t count) {
   return checker.right();
 }
 
-/// Makes room as push_back would, so that chunk after chunk stays linear.
+/// Fewest payload bytes of a record of a kind worth foretelling: a byte in each of 8 columns.
+constexpr std::uint32_t kForetoldBytes = 8;
+
+/// Makes room for what is foretold, else as push_back would, so that chunk after chunk stays
+/// linear.
 template <class Record>
-void grow(std::vector<Record>& records, std::size_t size) {
-  if (size > records.capacity()) records.reserve(std::max(size, records.capacity() * 2));
+void grow(std::vector<Record>& records, std::size_t size, std::size_t foretold) {
+  if (size > records.capacity()) {
+    records.reserve(std::max({size, foretold, records.capacity() * 2}));
+  }
   records.resize(size);
 }
 
@@ -53,7 +59,7 @@ bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> co
   RankState& state = ranks_[header.rank];
   std::vector<Record>& records = state.trace.*into;
   const std::size_t before = records.size();
-  grow(records, before + header.records);
+  grow(records, before + header.records, foretold_[{header.rank, header.kind}]);
   if (!decode<Record>(columns, std::span(records).subspan(before))) {
     records.resize(before);
     return false;
@@ -129,6 +135,13 @@ bool RecordStore::load_kind(const ChunkHeader& header, std::span<const ByteView>
     case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);
   }
   return false;
+}
+
+void RecordStore::foretell(const ChunkHeader& header) {
+  const auto kind = static_cast<ChunkKind>(header.kind);
+  if (kind != ChunkKind::kHostCalls && kind != ChunkKind::kDeviceOps) return;
+  foretold_[{header.rank, header.kind}] +=
+      std::min(header.records, header.raw_bytes / kForetoldBytes);
 }
 
 void RecordStore::load(const ChunkHeader& header, ByteView payload) {

@@ -15,6 +15,9 @@ namespace bubblesim::traces::format {
 
 class RecordStore {
  public:
+  /// Foretells a chunk, so that memory for its records is asked for once. Believes no more
+  /// records than its payload has room for.
+  void foretell(const ChunkHeader& header);
   /// Takes a payload in. What breaks the format is counted and leaves the store as it was.
   void load(const ChunkHeader& header, ByteView payload);
   /// Notes a chunk that was seen and cannot be read, so that its records count as lost.
@@ -54,8 +57,9 @@ class RecordStore {
   void count_lost_records();
 
   std::map<std::uint32_t, RankState> ranks_;
-  /// Records that are known to have been written, by rank and kind.
-  std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint64_t> expected_;
+  using Counts = std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint64_t>;
+  Counts foretold_;  ///< records that chunk headers announce, by rank and kind
+  Counts expected_;  ///< records that are known to have been written
   CounterSet counters_;
 };
 

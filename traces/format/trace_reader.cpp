@@ -30,11 +30,26 @@ void load_chunk(const ScannedChunk& chunk, PayloadUnpacker& unpacker, RecordStor
   store.note_lost(chunk.header);
 }
 
+/// Walks the chunk headers up to the first that is damaged.
+void foretell_chunks(ByteSource& source, RecordStore& store) {
+  std::uint64_t offset = kFileHeaderBytes;
+  for (;;) {
+    const ByteView bytes = source.view(offset, kChunkHeaderBytes);
+    if (bytes.size() < kChunkHeaderBytes) return;
+    const auto header = decode_chunk_header(bytes);
+    if (!header) return;
+    offset += kChunkHeaderBytes + std::uint64_t{header->stored_bytes};
+    if (offset > source.size()) return;
+    store.foretell(*header);
+  }
+}
+
 Result<ReadOutcome> read(ByteSource& source, const std::string& name) {
   BUBBLESIM_ASSIGN_OR_RETURN(const FileHeader header, read_file_header(source, name));
   ChunkScanner scanner(source);
   PayloadUnpacker unpacker;
   RecordStore store;
+  foretell_chunks(source, store);
   while (const auto chunk = scanner.next()) load_chunk(*chunk, unpacker, store);
   if (const auto fault = source.fault()) return tl::unexpected<Error>(*fault);
 

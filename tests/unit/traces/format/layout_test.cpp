@@ -155,8 +155,8 @@ TEST(BtrLayout, sizes_that_the_file_cannot_justify_are_no_chunk_header) {
         .has_value();
   };
   EXPECT_TRUE(accepted(100, 100));
-  EXPECT_TRUE(accepted(100, 12'800));                  // 128 : 1
-  EXPECT_FALSE(accepted(100, 12'928));                 // 129.28 : 1
+  EXPECT_TRUE(accepted(100, 3'200));                   // 32 : 1
+  EXPECT_FALSE(accepted(100, 3'232));                  // 32.32 : 1: more than 32 times
   EXPECT_FALSE(accepted(0, 0));
   EXPECT_FALSE(accepted(101, 100));                    // larger than what it holds
   EXPECT_FALSE(accepted(1U << 26U, (1U << 26U) + 1));  // beyond 64 MiB
