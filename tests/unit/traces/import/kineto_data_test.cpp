@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/align.hpp"
 #include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces {
@@ -63,7 +64,7 @@ Figures figures_of(const RankTrace& trace) {
     const bool kernel = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
     ++(kernel ? out.kernels : out.mem);
     out.comm += op.kind == DeviceOpKind::kCollective ? 1 : 0;
-    streams.insert(op.stream.value);
+    if (kernel) streams.insert(op.stream.value);  // the index leaves out streams of copies alone
     if (op.end() > end) {
       busy += op.end() - std::max(end, op.start);
       end = op.end();
@@ -109,6 +110,37 @@ TEST_F(KinetoData, every_file_agrees_with_the_index) {
     expect_cell(std::to_string(trace->world_size), "world");
     expect_cell(trace->device.name, "gpu");
     EXPECT_EQ(trace->counters.count("kineto_damaged_events_dropped"), 0U);
+  }
+}
+
+std::vector<fs::path> files_under(const std::string& folder) {
+  std::vector<fs::path> paths;
+  for (Row& row : kineto_rows()) {
+    if (row["path"].starts_with(folder)) paths.push_back(kData / row["path"]);
+  }
+  return paths;
+}
+
+TEST_F(KinetoData, ends_of_collectives_agree_after_alignment) {
+  for (const std::string folder :
+       {"KellerJordan+modded-nanogpt", "ModelTC+lightllm/test/model/logs/",
+        "ModelTC+lightllm/test/model/logs_sglang/",
+        "pytorch+torchrec/examples/golden_training/log/resnet18",
+        "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer/",
+        "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer_3/",
+        "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer_5_qcomm/"}) {
+    SCOPED_TRACE(folder);
+    auto job = import_kineto_job(files_under(folder));
+    ASSERT_TRUE(job.has_value()) << job.error().text();
+    EXPECT_EQ(job->ranks.size(), job->ranks.front().world_size);
+    const AlignmentReport report = align_ranks(*job);
+    EXPECT_LT(report.residual_median, std::chrono::microseconds(120));
+    EXPECT_GT(report.matched, report.unmatched);
+    for (const RankAlignment& rank : report.ranks) {
+      // One host each, so one clock: offsets are what profilers' conversions differ by.
+      EXPECT_LT(rank.offset, std::chrono::microseconds(100));
+      EXPECT_GT(rank.offset, std::chrono::microseconds(-100));
+    }
   }
 }
 

@@ -1,0 +1,258 @@
+#include "traces/align.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr CounterSpec kUnmatched{"align_collectives_unmatched", Severity::kNotice,
+    "collectives with no partner on the rank that clocks were compared with"};
+constexpr CounterSpec kNotAligned{"align_ranks_without_collective", Severity::kLoss,
+    "1: the rank shares no collective with any other; its clock was left as it is"};
+
+/// Windows of ranks may differ by this many collectives of one group.
+constexpr std::int64_t kMostShift = 4096;
+/// Pairs looked at to judge one shift; the chosen one uses all.
+constexpr std::int64_t kSamples = 512;
+
+/// What must be equal on both ranks for a pair.
+struct Token {
+  CollectiveKind kind;
+  std::uint64_t bytes;
+  std::string_view kernel;
+
+  [[nodiscard]] bool fits(const Token& other) const {
+    const bool bytes_fit = bytes == 0 || other.bytes == 0 || bytes == other.bytes ||
+                           kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kUnknown;
+    return kind == other.kind && bytes_fit &&
+           (kind != CollectiveKind::kUnknown || kernel == other.kernel);
+  }
+};
+
+struct Point {
+  Token token;
+  TraceTime end;
+  std::uint64_t sequence;
+};
+
+struct Sequence {
+  std::vector<Point> points;  ///< by start on the rank
+  bool recorded = true;       ///< all have recorded sequence numbers
+};
+
+/// Group name and its ranks: the same name may stand for different groups on other ranks.
+using GroupKey = std::pair<std::string, std::vector<std::uint32_t>>;
+using RankSequences = std::map<GroupKey, Sequence>;
+
+bool ends_together(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kUnknown: return true;
+    default: return false;
+  }
+}
+
+RankSequences sequences_of(const RankTrace& trace) {
+  RankSequences out;
+  for (const DeviceOp& op : trace.device_ops) {
+    if (op.collective == kNone) continue;
+    const Collective& record = trace.collectives[op.collective];
+    if (!ends_together(record.kind)) continue;
+    Sequence& sequence = out[{trace.names[record.group], record.peers}];
+    sequence.points.push_back(
+        {{record.kind, record.bytes, trace.names[op.name]}, op.end(), record.sequence});
+    sequence.recorded = sequence.recorded && record.sequence_recorded;
+  }
+  return out;
+}
+
+Duration median_of(std::vector<Duration>& values) {
+  if (values.empty()) return Duration::zero();
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
+
+/// `reference.end - other.end` of each pair.
+using Differences = std::vector<Duration>;
+
+void match_recorded(const Sequence& reference, const Sequence& other, Differences& out) {
+  std::multimap<std::uint64_t, const Point*> by_number;
+  for (const Point& point : reference.points) by_number.emplace(point.sequence, &point);
+  for (const Point& point : other.points) {
+    // Kernels that were issued as one group share a number: the first that fits is taken.
+    auto [at, last] = by_number.equal_range(point.sequence);
+    while (at != last && !at->second->token.fits(point.token)) ++at;
+    if (at == last) continue;
+    out.push_back(at->second->end - point.end);
+    by_number.erase(at);
+  }
+}
+
+/// Pairs `reference[i + shift]` with `other[i]`, every `stride`-th.
+Differences pairs_at(const Sequence& reference, const Sequence& other, std::int64_t shift,
+                     std::int64_t stride) {
+  Differences out;
+  const auto n = static_cast<std::int64_t>(reference.points.size());
+  const auto m = static_cast<std::int64_t>(other.points.size());
+  for (std::int64_t i = std::max<std::int64_t>(0, -shift); i < m && i + shift < n; i += stride) {
+    const Point& a = reference.points[static_cast<std::size_t>(i + shift)];
+    const Point& b = other.points[static_cast<std::size_t>(i)];
+    if (a.token.fits(b.token)) out.push_back(a.end - b.end);
+  }
+  return out;
+}
+
+struct Candidate {
+  std::int64_t shift = 0;
+  Duration offset{};
+  Duration spread{};  ///< median distance from the offset
+};
+
+std::vector<Candidate> candidates_of(const Sequence& reference, const Sequence& other) {
+  const auto n = static_cast<std::int64_t>(reference.points.size());
+  const auto m = static_cast<std::int64_t>(other.points.size());
+  const std::int64_t stride = 1 + std::min(n, m) / kSamples;
+  // Fewer pairs than half of what could match say nothing: two points always agree.
+  const std::int64_t enough = (std::min(n, m) / stride + 1) / 2;
+  std::vector<Candidate> out;
+  for (std::int64_t shift = std::max(-m + 1, -kMostShift); shift < std::min(n, kMostShift);
+       ++shift) {
+    Differences pairs = pairs_at(reference, other, shift, stride);
+    if (pairs.empty() || static_cast<std::int64_t>(pairs.size()) < enough) continue;
+    Candidate candidate{shift, median_of(pairs), {}};
+    for (Duration& difference : pairs) difference = absolute(difference - candidate.offset);
+    candidate.spread = median_of(pairs);
+    out.push_back(candidate);
+  }
+  return out;
+}
+
+/// The shift with the least spread; of those that are about as good, the least offset, for
+/// steps of a job repeat and clocks do not differ by whole steps.
+std::optional<std::int64_t> best_shift(const Sequence& reference, const Sequence& other) {
+  const std::vector<Candidate> candidates = candidates_of(reference, other);
+  if (candidates.empty()) return std::nullopt;
+  const auto tightest = std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.spread < b.spread; });
+  const Duration good = 2 * tightest->spread + std::chrono::microseconds(1);
+  const Candidate* best = &*tightest;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.spread > good) continue;
+    if (absolute(candidate.offset) < absolute(best->offset)) best = &candidate;
+  }
+  return best->shift;
+}
+
+Differences match(const RankSequences& reference, const RankSequences& other) {
+  Differences out;
+  for (const auto& [group, sequence] : other) {
+    const auto found = reference.find(group);
+    if (found == reference.end()) continue;
+    if (found->second.recorded && sequence.recorded) {
+      match_recorded(found->second, sequence, out);
+    } else if (const auto shift = best_shift(found->second, sequence)) {
+      const Differences pairs = pairs_at(found->second, sequence, *shift, 1);
+      out.insert(out.end(), pairs.begin(), pairs.end());
+    }
+  }
+  return out;
+}
+
+void shift_rank(RankTrace& trace, Duration by) {
+  for (HostCall& call : trace.host_calls) call.start += by;
+  for (DeviceOp& op : trace.device_ops) op.start += by;
+  for (Marker& marker : trace.markers) marker.start += by;
+  for (MemorySample& sample : trace.memory) sample.at += by;
+}
+
+std::uint64_t points_in(const RankSequences& sequences) {
+  std::uint64_t count = 0;
+  for (const auto& [group, sequence] : sequences) count += sequence.points.size();
+  return count;
+}
+
+/// Matches `rank` with the placed ranks, in order, until one shares a collective with it.
+RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequences,
+                    const std::vector<std::optional<Duration>>& offsets,
+                    Differences& residuals) {
+  RankAlignment out;
+  out.unmatched = points_in(sequences[rank]);
+  for (std::size_t other = 0; other < sequences.size(); ++other) {
+    if (other == rank || !offsets[other]) continue;
+    Differences pairs = match(sequences[other], sequences[rank]);
+    if (pairs.empty()) continue;
+    const Duration local = median_of(pairs);
+    out.reference = static_cast<std::uint32_t>(other);
+    out.matched = pairs.size();
+    out.unmatched -= pairs.size();
+    out.offset = local + *offsets[other];
+    for (Duration& difference : pairs) difference = absolute(difference - local);
+    residuals.insert(residuals.end(), pairs.begin(), pairs.end());
+    out.residual_max = *std::max_element(pairs.begin(), pairs.end());
+    out.residual_median = median_of(pairs);
+    return out;
+  }
+  return out;
+}
+
+/// Places ranks until a round places none: a rank may hang on one that comes after it.
+std::vector<RankAlignment> place_all(const std::vector<RankSequences>& sequences,
+                                     Differences& residuals) {
+  std::vector<RankAlignment> out(sequences.size());
+  std::vector<std::optional<Duration>> offsets(sequences.size());
+  offsets.front() = Duration::zero();
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 1; rank < sequences.size(); ++rank) {
+      if (offsets[rank]) continue;
+      out[rank] = place(rank, sequences, offsets, residuals);
+      if (out[rank].matched == 0) continue;
+      offsets[rank] = out[rank].offset;
+      moved = true;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+AlignmentReport align_ranks(JobTrace& job) {
+  AlignmentReport report;
+  if (job.ranks.empty()) return report;
+  std::vector<RankSequences> sequences;
+  for (const RankTrace& trace : job.ranks) sequences.push_back(sequences_of(trace));
+  Differences residuals;
+  report.ranks = place_all(sequences, residuals);
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    RankTrace& trace = job.ranks[i];
+    RankAlignment& aligned = report.ranks[i];
+    aligned.rank = trace.rank;
+    aligned.reference = job.ranks[aligned.reference].rank;
+    shift_rank(trace, aligned.offset);
+    report.matched += aligned.matched;
+    report.unmatched += aligned.unmatched;
+    if (aligned.unmatched > 0) trace.counters.add(kUnmatched, aligned.unmatched);
+    if (i > 0 && aligned.matched == 0) trace.counters.add(kNotAligned);
+  }
+  if (!residuals.empty()) {
+    report.residual_max = *std::max_element(residuals.begin(), residuals.end());
+    report.residual_median = median_of(residuals);
+  }
+  return report;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,43 @@
+// Puts the clocks of a job's ranks on one axis: that of its first rank.
+//
+// Basis: a collective in which every rank waits for every other ends at the same moment on all of
+// them, up to the time the last bytes take. The shift of a rank is the median, over matched
+// collectives, of the difference of their ends; what remains is reported, never hidden.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct RankAlignment {
+  std::uint32_t rank = 0;
+  std::uint32_t reference = 0;  ///< the rank whose collectives it was matched with
+  Duration offset{};            ///< added to every time of the rank
+  std::uint64_t matched = 0;    ///< collectives that the offset rests on; 0: rank not moved
+  std::uint64_t unmatched = 0;  ///< of this rank, that would have counted but found no partner
+  Duration residual_median{};   ///< of |difference of ends| after the shift
+  Duration residual_max{};
+};
+
+struct AlignmentReport {
+  std::vector<RankAlignment> ranks;  ///< in the order of the job's
+  std::uint64_t matched = 0;
+  std::uint64_t unmatched = 0;
+  Duration residual_median{};  ///< over all matched collectives of all ranks
+  Duration residual_max{};
+};
+
+/// Shifts all times of every rank but the first. Matched are all-reduces, all-gathers,
+/// reduce-scatters, all-to-alls, barriers and kernels of unknown kind (expert dispatch); sends,
+/// receives, broadcasts and reductions to one rank are not, for their ends may differ truly.
+/// Within a group, collectives are matched by recorded sequence number, else by order, with the
+/// shift in the order that leaves the least spread (ranks may have been recorded over different
+/// windows). A rank that shares no collective with the first is matched with another that is
+/// placed; one that shares none at all stays, and is counted (`align_ranks_without_collective`).
+AlignmentReport align_ranks(JobTrace& job);
+
+}  // namespace bubblesim::traces
