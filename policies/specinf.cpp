@@ -21,6 +21,7 @@
 // RCKM's watched tasks do) and `drain_check` (a window is empty only if no kernel of training is
 // outstanding; collectives may be) are variants to compare.
 #include <algorithm>
+#include <deque>
 #include <memory>
 
 #include "policies/builtin.hpp"
@@ -78,8 +79,10 @@ class SpecInf final : public Policy {
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions&) override {
     turn_window(now);
-    if (completion.client != kTrainingClient || completion.kind != LaunchKind::kKernel) return;
-    --outstanding_;
+    if (!drain_check_ || completion.client != kTrainingClient) return;
+    const auto launch = std::ranges::find(outstanding_, completion.launch, &Outstanding::launch);
+    if (launch == outstanding_.end() || --launch->operations > 0) return;
+    outstanding_.erase(launch);
   }
 
   std::optional<Instant> next_tick() const override {
@@ -100,6 +103,12 @@ class SpecInf final : public Policy {
     std::int64_t grant = 0;     ///< blocks for this window
   };
 
+  /// A launch of training that has not completed, and how many of its operations.
+  struct Outstanding {
+    std::uint64_t launch = 0;
+    std::uint32_t operations = 0;
+  };
+
   /// Kernels only. Test before add.
   bool passes(const LaunchInfo& launch) {
     Client& client = clients_[launch.client.index()];
@@ -108,7 +117,9 @@ class SpecInf final : public Policy {
     const auto blocks = static_cast<std::int64_t>(launch.blocks);
     client.count += blocks;
     client.launched += blocks;
-    if (training && launch.kind == LaunchKind::kKernel) ++outstanding_;
+    if (drain_check_ && training && launch.kind == LaunchKind::kKernel) {
+      outstanding_.push_back({launch.launch, launch.operations});
+    }
     return true;
   }
 
@@ -120,7 +131,7 @@ class SpecInf final : public Policy {
   }
 
   void end_window() {
-    const bool empty = clients_[0].launched <= empty_blocks_ && (!drain_check_ || outstanding_ == 0);
+    const bool empty = clients_[0].launched <= empty_blocks_ && outstanding_.empty();
     tokens_.end_window(empty ? SpecInfTokens::Window::kEmpty : SpecInfTokens::Window::kBusy);
     grant_training();
     grant_fillers();
@@ -169,7 +180,7 @@ class SpecInf final : public Policy {
   LaunchPolls polls_;
   Instant next_window_;
   std::vector<Client> clients_;
-  std::int64_t outstanding_ = 0;  ///< training's kernels between launch and completion
+  std::deque<Outstanding> outstanding_;  ///< in order of launch; drain_check only
 };
 
 }  // namespace
@@ -181,6 +192,7 @@ PolicySpec specinf_spec() {
   spec.summary = "Bubble monitor, tokens and kernel barrier (reconstructed)";
   spec.source = "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
                 "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
+  spec.needs = {.completions = true};  // only drain_check looks at them
   spec.parameters = {
       declare_duration("window", 5ms, 10us, 10s,
                        {"", "The Bubble Monitor's window, and the tokens' period.", rckm}),

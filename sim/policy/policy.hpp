@@ -55,10 +55,12 @@ struct LaunchInfo {
   std::uint64_t blocks = 0;  ///< grid.x * grid.y * grid.z; 0 for copies and memsets
   std::uint32_t threads_per_block = 0;
   std::uint64_t launch = 0;  ///< the client's launches so far, this one included
-  Duration profiled{};       ///< solo duration; only if the policy declared kKernelDurations
+  Duration profiled{};       ///< solo duration; only if the policy declared kernel_durations
+  std::uint32_t operations = 1;  ///< device operations of this call; a CUDA graph has many
 };
 
-/// A device operation that ended; reported after the device's completion-notice delay.
+/// A device operation that ended; reported after the device's completion-notice delay, only if
+/// the policy declared completions. A launch of several operations is reported once for each.
 struct CompletionInfo {
   ClientId client;
   LaunchKind kind = LaunchKind::kKernel;
@@ -66,7 +68,7 @@ struct CompletionInfo {
 };
 
 /// A bubble of the training job that was measured beforehand and now begins; only for policies
-/// that declared kBubbles. On a real system, the instruction that the training engine executes.
+/// that declared bubbles. On a real system, the instruction that the training engine executes.
 struct BubbleInfo {
   Duration expected{};     ///< measured length
   Bytes free_memory;       ///< during the bubble; 0: not known

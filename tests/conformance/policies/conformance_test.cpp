@@ -138,7 +138,7 @@ TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
   const auto policy = spec.make(defaults(spec));
   Scenario scenario = training_that_stops(1ms);
   scenario.fillers = {filler(0)};
-  (void)drive(*policy, scenario);
+  (void)drive(*policy, spec.needs, scenario);
   class Nothing final : public Actions {
     void release(ClientId) override {}
     std::size_t held(ClientId) const override { return 0; }

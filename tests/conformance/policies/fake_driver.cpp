@@ -26,7 +26,8 @@ struct Client {
 
 class Driver final : public Actions {
  public:
-  Driver(Policy& policy, const Scenario& scenario) : policy_(policy), scenario_(scenario) {}
+  Driver(Policy& policy, const Needs& needs, const Scenario& scenario)
+      : policy_(policy), needs_(needs), scenario_(scenario) {}
 
   Outcome run() {
     start();
@@ -109,12 +110,12 @@ class Driver final : public Actions {
     if (in_bubble_ && bubble.end <= now_) {
       in_bubble_ = false;
       ++bubble_;
-      policy_.on_bubble_end(now_, *this);
+      if (needs_.bubbles) policy_.on_bubble_end(now_, *this);
       return true;
     }
     if (in_bubble_ || bubble.begin > now_) return false;
     in_bubble_ = true;
-    policy_.on_bubble_begin(bubble.info, now_, *this);
+    if (needs_.bubbles) policy_.on_bubble_begin(bubble.info, now_, *this);
     return true;
   }
 
@@ -123,7 +124,9 @@ class Driver final : public Actions {
       if (client.device.empty() || client.device.front().first > now_) continue;
       const LaunchInfo launch = client.device.front().second;
       client.device.pop_front();
-      policy_.on_completion({launch.client, launch.kind, launch.launch}, now_, *this);
+      if (needs_.completions) {
+        policy_.on_completion({launch.client, launch.kind, launch.launch}, now_, *this);
+      }
       return true;
     }
     return false;
@@ -156,10 +159,15 @@ class Driver final : public Actions {
     return true;
   }
 
-  LaunchInfo next_call(std::uint32_t id, std::uint64_t index) const {
+  const Call& call(std::uint32_t id, std::uint64_t index) const {
     const auto& calls = id == 0 ? scenario_.training : scenario_.fillers[id - 1].kernels;
-    const Call& call = calls[index % calls.size()];
-    return {ClientId{id}, call.kind, call.blocks, 256, index + 1, call.length};
+    return calls[index % calls.size()];
+  }
+
+  LaunchInfo next_call(std::uint32_t id, std::uint64_t index) const {
+    const Call& next = call(id, index);
+    const Duration profiled = needs_.kernel_durations && id > 0 ? next.length : Duration{};
+    return {ClientId{id}, next.kind, next.blocks, 256, index + 1, profiled};
   }
 
   void pass(const LaunchInfo& launch) {
@@ -167,7 +175,7 @@ class Driver final : public Actions {
     Client& client = clients_[id];
     outcome_.passed.push_back({now_, launch.client, launch.launch, launch.blocks});
     const Instant start = client.device.empty() ? now_ : client.device.back().first;
-    client.device.emplace_back(start + launch.profiled, launch);
+    client.device.emplace_back(start + call(id, launch.launch - 1).length, launch);
     if (id == 0) {
       if (client.launches < scenario_.training.size()) {
         client.next_launch = std::max(now_, scenario_.training[client.launches].at);
@@ -178,6 +186,7 @@ class Driver final : public Actions {
   }
 
   Policy& policy_;
+  Needs needs_;
   const Scenario& scenario_;
   Outcome outcome_;
   std::vector<Client> clients_;
@@ -203,7 +212,9 @@ std::vector<Instant> Outcome::times(std::uint32_t client) const {
   return times;
 }
 
-Outcome drive(Policy& policy, const Scenario& scenario) { return Driver(policy, scenario).run(); }
+Outcome drive(Policy& policy, const Needs& needs, const Scenario& scenario) {
+  return Driver(policy, needs, scenario).run();
+}
 
 Outcome drive(std::string_view name, const std::vector<std::string>& given,
               const Scenario& scenario) {
@@ -218,7 +229,7 @@ Outcome drive(std::string_view name, const std::vector<std::string>& given,
   }
   const auto values = check_parameters(**spec, parameters, "", "");
   BUBBLESIM_CHECK(values.has_value(), values.error().front().text());
-  return drive(*(*spec)->make(*values), scenario);
+  return drive(*(*spec)->make(*values), (*spec)->needs, scenario);
 }
 
 }  // namespace bubblesim::testing

@@ -73,7 +73,8 @@ struct Outcome {
 };
 
 /// Runs the scenario under the policy. Deterministic; ends at the horizon.
-[[nodiscard]] Outcome drive(policy::Policy& policy, const Scenario& scenario);
+[[nodiscard]] Outcome drive(policy::Policy& policy, const policy::Needs& needs,
+                            const Scenario& scenario);
 
 /// Makes the policy of this name with its defaults, but for `given` ("name=value"), and runs it.
 [[nodiscard]] Outcome drive(std::string_view policy, const std::vector<std::string>& given,

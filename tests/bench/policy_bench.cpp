@@ -1,0 +1,54 @@
+// What a policy's decision costs: one launch of training at 100 us steps with the question for the
+// next tick, as the engine room asks it. One benchmark a policy, defaults throughout.
+#include <benchmark/benchmark.h>
+
+#include "policies/builtin.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+class Nothing final : public Actions {
+ public:
+  void release(ClientId) override {}
+  std::size_t held(ClientId) const override { return 0; }
+  const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
+  void set_sm_percentage(ClientId, std::uint32_t) override {}
+  void set_priority(ClientId, std::int32_t) override {}
+
+ private:
+  LaunchInfo launch_;
+};
+
+void decide(benchmark::State& state, const PolicySpec& spec) {
+  const auto policy = spec.make(defaults(spec));
+  const std::vector<ClientInfo> clients{{ClientId{0}, Role::kTraining, "training", {}, false},
+                                        {ClientId{1}, Role::kOffline, "filler", {}, false}};
+  policy->start({}, clients);
+  policy->admit(clients[1], {}, {});
+  Nothing actions;
+  Instant now{};
+  const LaunchInfo launch{ClientId{0}, LaunchKind::kKernel, 100, 256, 1, {}};
+  for (auto _ : state) {
+    now += 100us;
+    benchmark::DoNotOptimize(policy->on_launch(launch, now, actions));
+    if (policy->next_tick().value_or(Instant::max()) <= now) policy->on_tick(now, actions);
+  }
+}
+
+int register_all() {
+  static Registry registry;
+  register_builtin(registry);
+  for (const PolicySpec& spec : registry.all()) {
+    benchmark::RegisterBenchmark(spec.name.c_str(),
+                                 [&spec](benchmark::State& state) { decide(state, spec); });
+  }
+  return 0;
+}
+
+[[maybe_unused]] const int registered = register_all();
+
+}  // namespace
+}  // namespace bubblesim::policies

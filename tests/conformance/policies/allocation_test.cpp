@@ -1,0 +1,69 @@
+// Launches that pass at once, and ticks, allocate nothing. Its own executable, as it replaces the
+// allocation functions.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "policies/builtin.hpp"
+
+namespace {
+
+std::size_t allocations = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+class Nothing final : public Actions {
+ public:
+  void release(ClientId) override {}
+  std::size_t held(ClientId) const override { return 0; }
+  const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
+  void set_sm_percentage(ClientId, std::uint32_t) override {}
+  void set_priority(ClientId, std::int32_t) override {}
+
+ private:
+  LaunchInfo launch_;
+};
+
+TEST(every_policy, allocates_nothing_where_nothing_is_held) {
+  Registry registry;
+  register_builtin(registry);
+  for (const PolicySpec& spec : registry.all()) {
+    const auto policy = spec.make(defaults(spec));
+    const std::vector<ClientInfo> clients{{ClientId{0}, Role::kTraining, "t", {}, false},
+                                          {ClientId{1}, Role::kOnline, "f", {}, false}};
+    policy->start({}, clients);
+    policy->admit(clients[1], {}, {});
+    Nothing actions;
+    policy->on_bubble_begin({100s, Bytes{}, true}, 0s, actions);
+    const std::size_t before = allocations;
+    for (int i = 0; i < 10000; ++i) {
+      const Instant now = 1ms * i;
+      const LaunchInfo training{ClientId{0}, LaunchKind::kKernel, 100, 256, 1, {}};
+      const LaunchInfo copy{ClientId{1}, LaunchKind::kCopy, 0, 0, 1, 1us};
+      policy->on_launch(training, now, actions);
+      policy->on_launch(copy, now, actions);
+      policy->on_completion({ClientId{0}, LaunchKind::kKernel, 1}, now, actions);
+      if (policy->next_tick().value_or(1000s) <= now) policy->on_tick(now, actions);
+    }
+    // A burst's length may be remembered: no more than doubling a vector of 20.
+    EXPECT_LE(allocations - before, 6u) << spec.name;
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::policies
