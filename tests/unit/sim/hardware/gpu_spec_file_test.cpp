@@ -50,7 +50,8 @@ TEST(GpuSpecFile, AConstantWithoutASourceIsReported) {
   EXPECT_THAT(faults_of(text),
               ElementsAre("/sm_count: this constant has no \"source\"; expected where its value "
                           "comes from",
-                          "/time_slice/source: found no text; expected where the value comes from"));
+                          "/time_slice/source: found no text; expected where the value comes "
+                          "from"));
 }
 
 TEST(GpuSpecFile, AWrongOrMissingUnitIsReported) {
