@@ -16,11 +16,17 @@ using namespace policy;
 /// More ticks than this at one instant are a livelock.
 constexpr int kMostTicksAtOnce = 100;
 
+/// A launch, and the host thread that makes it.
+struct Held {
+  LaunchInfo launch;
+  std::size_t thread = 0;
+};
+
 struct Client {
-  std::deque<LaunchInfo> held;
+  std::deque<Held> held;
   std::deque<std::pair<Instant, LaunchInfo>> device;  ///< end and launch, in order
   std::uint64_t launches = 0;
-  std::optional<Instant> next_launch;
+  std::vector<std::optional<Instant>> threads;  ///< when each launches next
   bool admitted = true;
 };
 
@@ -44,13 +50,13 @@ class Driver final : public Actions {
       return;
     }
     Client& client = clients_[id.index()];
-    const LaunchInfo launch = client.held.front();
+    const Held held = client.held.front();
     client.held.pop_front();
-    pass(launch);
+    pass(held.launch, held.thread);
   }
   std::size_t held(ClientId id) const override { return clients_[id.index()].held.size(); }
   const LaunchInfo& oldest_held(ClientId id) const override {
-    return clients_[id.index()].held.front();
+    return clients_[id.index()].held.front().launch;
   }
   void set_sm_percentage(ClientId, std::uint32_t percentage) override {
     if (percentage < 1 || percentage > 100) outcome_.faults.push_back("percentage out of range");
@@ -74,11 +80,12 @@ class Driver final : public Actions {
       outcome_.admissions.push_back(policy_.admit(infos[id], used, scenario_.gpu));
       clients_[id].admitted = outcome_.admissions.back().admitted;
       if (clients_[id].admitted) used = used + infos[id].memory;
-      if (clients_[id].admitted && scenario_.fillers[id - 1].launches > 0) {
-        clients_[id].next_launch = Instant{};
+      const Filler& filler = scenario_.fillers[id - 1];
+      if (clients_[id].admitted && filler.launches > 0) {
+        clients_[id].threads.assign(filler.threads, Instant{});
       }
     }
-    if (!scenario_.training.empty()) clients_[0].next_launch = scenario_.training[0].at;
+    if (!scenario_.training.empty()) clients_[0].threads = {scenario_.training[0].at};
   }
 
   /// The next of all that can happen. At one instant: bubble end, bubble begin, completions,
@@ -94,7 +101,7 @@ class Driver final : public Actions {
     }
     for (const Client& client : clients_) {
       if (!client.device.empty()) earlier(client.device.front().first);
-      earlier(client.next_launch);
+      for (const auto& thread : client.threads) earlier(thread);
     }
     const auto tick = policy_.next_tick();
     if (tick) earlier(std::max(*tick, now_));
@@ -134,19 +141,24 @@ class Driver final : public Actions {
 
   bool launch() {
     for (std::uint32_t id = 0; id < clients_.size(); ++id) {
-      Client& client = clients_[id];
-      if (!client.next_launch || *client.next_launch > now_) continue;
-      const LaunchInfo info = next_call(id, client.launches++);
-      client.next_launch.reset();
-      if (policy_.on_launch(info, now_, *this) == Verdict::kAdmit) {
-        pass(info);
-      } else {
-        client.held.push_back(info);
-        if (id == 0) ++outcome_.training_held;
+      for (std::size_t thread = 0; thread < clients_[id].threads.size(); ++thread) {
+        auto& next = clients_[id].threads[thread];
+        if (!next || *next > now_) continue;
+        next.reset();
+        launch(id, thread);
+        return true;
       }
-      return true;
     }
     return false;
+  }
+
+  void launch(std::uint32_t id, std::size_t thread) {
+    Client& client = clients_[id];
+    if (id > 0 && client.launches == scenario_.fillers[id - 1].launches) return;
+    const LaunchInfo info = next_call(id, client.launches++);
+    if (policy_.on_launch(info, now_, *this) == Verdict::kAdmit) return pass(info, thread);
+    client.held.push_back({info, thread});
+    if (id == 0) ++outcome_.training_held;
   }
 
   bool wake() {
@@ -170,18 +182,16 @@ class Driver final : public Actions {
     return {ClientId{id}, next.kind, next.blocks, 256, index + 1, profiled};
   }
 
-  void pass(const LaunchInfo& launch) {
+  void pass(const LaunchInfo& launch, std::size_t thread) {
     const std::uint32_t id = launch.client.value;
     Client& client = clients_[id];
     outcome_.passed.push_back({now_, launch.client, launch.launch, launch.blocks});
     const Instant start = client.device.empty() ? now_ : client.device.back().first;
     client.device.emplace_back(start + call(id, launch.launch - 1).length, launch);
-    if (id == 0) {
-      if (client.launches < scenario_.training.size()) {
-        client.next_launch = std::max(now_, scenario_.training[client.launches].at);
-      }
-    } else if (client.launches < scenario_.fillers[id - 1].launches) {
-      client.next_launch = now_ + scenario_.fillers[id - 1].gap;
+    if (id > 0) {
+      client.threads[thread] = now_ + scenario_.fillers[id - 1].gap;
+    } else if (client.launches < scenario_.training.size()) {
+      client.threads[thread] = std::max(now_, scenario_.training[client.launches].at);
     }
   }
 

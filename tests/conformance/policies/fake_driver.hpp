@@ -1,6 +1,6 @@
 // A tiny driver of the policy contract, with times that can be checked by hand. Training launches
-// at written instants. Each filler is one host thread that makes its launches one after the other,
-// `gap` apart, and blocks inside a held one. The device runs each client's operations one after
+// at written instants. Each filler has host threads that make its launches one after the other, each
+// thread `gap` apart, and block inside a held one. The device runs each client's operations one after
 // the other for their profiled time; a completion is noticed at once. The driver checks what the
 // engine room checks: legal releases, ticks that advance.
 #pragma once
@@ -36,6 +36,7 @@ struct Filler {
   Duration gap{};               ///< host time between two launches
   Bytes memory;
   bool memory_known = false;
+  std::size_t threads = 1;
 };
 
 struct Scenario {

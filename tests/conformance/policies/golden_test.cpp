@@ -109,6 +109,17 @@ TEST(tgs, starts_slowly_after_the_profile) {
   EXPECT_EQ(outcome.count(1, 910ms, 920ms), 12u);  // 227 * 1.5 + 1 = 341
 }
 
+/// Two threads: both are held at 0 (the first kernel passed) and look together; in a window only
+/// the first of them to look finds the count at 0. They take turns, oldest launch first.
+TEST(tgs, serves_the_threads_of_a_filler_in_the_order_of_being_held) {
+  Scenario two = scenario(101ms, {kernel(7, 1us)}, 100);
+  two.fillers[0].threads = 2;
+  const Outcome outcome = drive("tgs", {}, two);
+  EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, 50ms, 100ms));
+  EXPECT_EQ(outcome.passed[1].launch, 2u);
+  EXPECT_EQ(outcome.passed[2].launch, 3u);
+}
+
 TEST(tgs, gates_kernels_but_not_copies) {
   Scenario copies = scenario(10ms, {{{}, LaunchKind::kCopy, 0, 1us}}, 5);
   EXPECT_EQ(drive("tgs", {}, copies).count(1, 0ms, 1ms), 5u);
@@ -248,6 +259,16 @@ TEST(pipefill, counts_time_that_has_passed_in_the_bubble) {
   slow.fillers[0].gap = 2ms;
   slow.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
   EXPECT_THAT(drive("pipefill", {}, slow).times(1), ElementsAre(2ms, 4ms, 6ms));
+}
+
+/// A filler's order is kept: its second thread's launch waits behind the one that does not fit.
+TEST(pipefill, lets_no_thread_of_a_filler_overtake) {
+  Scenario two = scenario(30ms, {kernel(1, 5ms), kernel(1, 2ms), kernel(1, 1ms)}, 3);
+  two.fillers[0].threads = 2;
+  two.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
+  const Outcome outcome = drive("pipefill", {}, two);
+  EXPECT_THAT(outcome.times(1), ElementsAre(2ms));
+  EXPECT_EQ(outcome.held_at_end[1], 2u);
 }
 
 TEST(pipefill, resumes_in_the_next_bubble) {
