@@ -1,0 +1,61 @@
+// OUTPUTS.md defines every CSV column and JSON key, and nothing that is not written.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "sim/base/json.hpp"
+#include "sim/observe/report.hpp"
+#include "tests/unit/sim/observe/sample_report.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+std::string section(const std::string& heading) {
+  std::ifstream file(BUBBLESIM_SOURCE_DIR "/sim/observe/OUTPUTS.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str();
+  const std::size_t start = all.find("## " + heading + "\n");
+  if (start == std::string::npos) return {};
+  return all.substr(start, all.find("\n## ", start + 1) - start);
+}
+
+/// Names in the first cell of each table row: "| `name` | ...".
+std::set<std::string> defined(const std::string& text) {
+  std::set<std::string> names;
+  const std::regex row("(?:^|\n)\\| `([^`]+)` \\|");
+  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
+    names.insert((*it)[1]);
+  }
+  return names;
+}
+
+/// Paths of all values that are not objects or lists: "policies[].training.iterations".
+void collect(const Json& json, const std::string& path, std::set<std::string>& paths) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      collect(value, path.empty() ? key : path + "." + key, paths);
+    }
+  } else if (json.is_array()) {
+    for (const Json& value : json) collect(value, path + "[]", paths);
+  } else {
+    paths.insert(path);
+  }
+}
+
+TEST(Outputs, EveryCsvColumnIsDefinedAndNoOther) {
+  const auto columns = csv_columns();
+  EXPECT_EQ(defined(section("CSV")), std::set<std::string>(columns.begin(), columns.end()));
+}
+
+TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
+  std::set<std::string> written;
+  collect(Json::parse(report_json(sample_report())), "", written);
+  EXPECT_EQ(defined(section("JSON")), written);
+}
+
+}  // namespace
+}  // namespace bubblesim::observe

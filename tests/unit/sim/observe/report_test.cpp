@@ -1,0 +1,134 @@
+#include "sim/observe/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/base/json.hpp"
+#include "tests/unit/sim/observe/sample_report.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Cells of one CSV line without line ends in cells.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells{""};
+  bool quoted = false;
+  for (const char letter : line) {
+    if (letter == '"') {
+      quoted = !quoted;
+      cells.back() += letter;
+    } else if (letter == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (letter != '\n') {
+      cells.back() += letter;
+    }
+  }
+  return cells;
+}
+
+std::string cell(const RunReport& report, std::string_view column) {
+  const auto columns = csv_columns();
+  const auto cells = cells_of(csv_rows(report));
+  EXPECT_EQ(cells.size(), columns.size());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] == column) return cells.at(i);
+  }
+  return "no such column";
+}
+
+TEST(ReportCsv, CellsHoldExactDecimals) {
+  const RunReport report = sample_report();
+  EXPECT_EQ(cell(report, "policy_parameters"), "filler_percentage=50;priority=training");
+  EXPECT_EQ(cell(report, "simulated_s"), "2.000000000");
+  EXPECT_EQ(cell(report, "training_iteration_mean_ms"), "250.000001");
+  EXPECT_EQ(cell(report, "training_normalised_fraction"), "0.8");
+  EXPECT_EQ(cell(report, "latency_p50_ms"), "20.000000");
+  EXPECT_EQ(cell(report, "latency_p95_ms"), "30.000000");
+  EXPECT_EQ(cell(report, "latency_lower_bound_from"), "p90");
+  EXPECT_EQ(cell(report, "bubble_recovered_fraction"), "0.25");
+  EXPECT_EQ(cell(report, "filler_gpus_admitted"), "1");
+  EXPECT_EQ(cell(report, "counters"), "sample_info=1;sample_records_dropped=9");  // 7 + 2
+}
+
+TEST(ReportCsv, CellsWithCommasAndQuotesAreQuoted) {
+  EXPECT_EQ(cell(sample_report(), "filler"), R"("bert, ""large""")");
+}
+
+TEST(ReportCsv, PolicyWithoutFillersHasOneRowWithEmptyFillerCells) {
+  RunReport report = sample_report();
+  report.policies[0].fillers.clear();
+  EXPECT_EQ(cell(report, "filler"), "");
+  EXPECT_EQ(cell(report, "latency_p95_ms"), "");
+  EXPECT_EQ(cell(report, "training_iterations_per_s"), "4");
+}
+
+TEST(ReportCsv, HeaderNamesEachColumnOnce) {
+  const auto columns = csv_columns();
+  const std::set<std::string_view> distinct(columns.begin(), columns.end());
+  EXPECT_EQ(distinct.size(), columns.size());
+  EXPECT_EQ(cells_of(csv_header()).size(), columns.size());
+}
+
+TEST(ReportJson, IsParsedBackWithExactValues) {
+  const Json json = Json::parse(report_json(sample_report()));
+  EXPECT_EQ(json["baseline"]["replay_error_fraction"], -0.0099);
+  const Json& policy = json["policies"][0];
+  EXPECT_EQ(policy["training"]["ranks"][0]["iteration_times_ns"], Json({250000000, 250000001}));
+  const Json& filler = policy["fillers"][0];
+  EXPECT_EQ(filler["name"], "bert, \"large\"");
+  EXPECT_EQ(filler["latency"]["p95"]["value_ns"], 30000000);
+  EXPECT_EQ(filler["latency"]["p95"]["lower_bound"], true);
+  EXPECT_EQ(filler["latency"]["samples_unfinished"], 1);
+  EXPECT_EQ(filler["instances"][1]["reason"], "30 GB + 60 GB do not fit");
+  EXPECT_EQ(policy["counters"][1]["count"], 7);
+  EXPECT_EQ(policy["counters"][1]["severity"], "loss");
+}
+
+TEST(ReportJson, WhatWasNotMeasuredIsNull) {
+  RunReport report = sample_report();
+  report.policies[0].fillers[0].latency = {};
+  report.policies[0].training.samples_per_s.reset();
+  const Json json = Json::parse(report_json(report));
+  EXPECT_TRUE(json["policies"][0]["fillers"][0]["latency"].is_null());
+  EXPECT_TRUE(json["policies"][0]["training"]["samples_per_s"].is_null());
+}
+
+TEST(ReportJson, BrokenUtf8InANameIsReplaced) {
+  RunReport report = sample_report();
+  report.config = "bad \xFF name";
+  EXPECT_EQ(Json::parse(report_json(report))["config"], "bad \xEF\xBF\xBD name");
+}
+
+TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
+  const std::string table = report_table(sample_report());
+  EXPECT_THAT(table, HasSubstr("mps (oracle)"));
+  EXPECT_THAT(table, HasSubstr(">30.000"));  // p95: an unfinished request lies below
+  EXPECT_THAT(table, HasSubstr(" 20.000"));  // p50 is exact
+  EXPECT_THAT(table, HasSubstr("replay error -0.99 %"));
+  EXPECT_THAT(table, HasSubstr("not admitted: mps: bert, \"large\" on GPU 1: 30 GB + 60 GB"));
+  std::vector<std::size_t> widths;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("policy ") || line.starts_with("mps ")) widths.push_back(line.size());
+  }
+  ASSERT_EQ(widths.size(), 2U);
+  EXPECT_EQ(widths[0], widths[1]);
+}
+
+TEST(ReportTable, CountersOfNoticeAndWorseAreListedBelow) {
+  const std::string table = report_table(sample_report());
+  EXPECT_THAT(table, HasSubstr("loss: mps: sample_records_dropped = 7: dropped"));
+  EXPECT_THAT(table, HasSubstr("loss: all policies: sample_records_dropped = 2: dropped"));
+  EXPECT_THAT(table, Not(HasSubstr("sample_info")));
+}
+
+TEST(Report, SameReportGivesSameBytes) {
+  EXPECT_EQ(report_json(sample_report()), report_json(sample_report()));
+  EXPECT_EQ(csv_rows(sample_report()), csv_rows(sample_report()));
+}
+
+}  // namespace
+}  // namespace bubblesim::observe

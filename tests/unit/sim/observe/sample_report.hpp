@@ -1,0 +1,76 @@
+// A report with every optional value present, small enough to check by hand.
+#pragma once
+
+#include "sim/observe/run_result.hpp"
+
+namespace bubblesim::observe {
+
+inline constexpr CounterSpec kSampleLoss{"sample_records_dropped", Severity::kLoss, "dropped"};
+inline constexpr CounterSpec kSampleInfo{"sample_info", Severity::kInfo, "seen"};
+
+inline FillerResult sample_filler() {
+  using std::chrono::milliseconds;
+  FillerResult filler;
+  filler.name = "bert, \"large\"";
+  filler.mode = FillerMode::kOnline;
+  filler.instances = {{GpuId{0}, true, "", 3, 3, Bytes{5'000'000'000}},
+                      {GpuId{1}, false, "30 GB + 60 GB do not fit", 0, 0, Bytes{}}};
+  filler.passes = 3;
+  filler.requests_arrived = 5;
+  filler.requests_completed = 3;
+  filler.requests_unfinished = 1;
+  filler.requests_refused = 1;
+  filler.requests_within_deadline = 2;
+  filler.requests_per_s = 1.5;
+  filler.normalised_to_own_gpu = 0.1;
+  for (const int latency : {10, 20, 30}) filler.latency.add(milliseconds{latency});
+  filler.latency.add_unfinished(milliseconds{25});
+  filler.memory = Bytes{5'000'000'000};
+  return filler;
+}
+
+inline PolicyResult sample_policy() {
+  using std::chrono::milliseconds;
+  PolicyResult policy;
+  policy.policy = "mps";
+  policy.parameters = {{"filler_percentage", "50"}, {"priority", "training"}};
+  policy.oracle = true;
+  policy.simulated = std::chrono::seconds{2};
+  policy.training.ranks = {{0, {milliseconds{250}, Duration{250'000'001}}, 1}};
+  policy.training.iterations = 1;
+  policy.training.mean_iteration = Duration{250'000'001};
+  policy.training.iterations_per_s = 4;
+  policy.training.samples_per_s = 32;
+  policy.training.normalised_to_alone = 0.8;
+  policy.fillers = {sample_filler()};
+  GpuUse gpu;
+  gpu.busy_fraction = 0.75;
+  gpu.bubble_fraction = 0.5;
+  gpu.recovered_fraction = 0.25;
+  gpu.bubbles = {{"collective", milliseconds{600}}, {"idle", milliseconds{400}}};
+  gpu.memory_high_water = Bytes{35'000'000'000};
+  policy.gpus = {gpu};
+  policy.activity = {100, 10, milliseconds{2}, milliseconds{20}};
+  policy.events = 12345;
+  policy.counters.add(kSampleLoss, 7);
+  policy.counters.add(kSampleInfo, 1);
+  return policy;
+}
+
+inline RunReport sample_report() {
+  RunReport report;
+  report.config = "example";
+  report.seed = 7;
+  report.device = "NVIDIA H100 80GB HBM3";
+  report.ranks = 1;
+  report.baseline.training_iterations_per_s = 5;
+  report.baseline.training_mean_iteration = std::chrono::milliseconds{200};
+  report.baseline.recorded_mean_iteration = std::chrono::milliseconds{202};
+  report.baseline.replay_error = -0.0099;
+  report.baseline.fillers = {{"bert, \"large\"", 15}};
+  report.policies = {sample_policy()};
+  report.counters.add(kSampleLoss, 2);
+  return report;
+}
+
+}  // namespace bubblesim::observe

@@ -1,0 +1,83 @@
+#include "sim/observe/summary.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bubblesim::observe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+RankIterations rank_of_ms(std::uint32_t rank, std::initializer_list<int> times,
+                          std::size_t first_counted = 0) {
+  RankIterations iterations{rank, {}, first_counted};
+  for (const int time : times) iterations.times.push_back(milliseconds{time});
+  return iterations;
+}
+
+// Two ranks, four iterations of 100 + 300 + 150 + 250 = 800 ms: 200 ms each, 5 a second.
+TEST(SummariseTraining, RatesAreOfTheMeanIteration) {
+  const auto result = summarise_training(
+      {rank_of_ms(0, {100, 300}), rank_of_ms(1, {150, 250})}, {8.0, 10.0});
+  EXPECT_EQ(result.iterations, 2U);
+  EXPECT_EQ(result.mean_iteration, milliseconds{200});
+  EXPECT_EQ(result.min_iteration, milliseconds{100});
+  EXPECT_EQ(result.max_iteration, milliseconds{300});
+  EXPECT_DOUBLE_EQ(result.iterations_per_s, 5);
+  EXPECT_DOUBLE_EQ(*result.samples_per_s, 40);
+  EXPECT_DOUBLE_EQ(*result.normalised_to_alone, 0.5);
+}
+
+TEST(SummariseTraining, IterationsOfTheWarmUpAreKeptButNotCounted) {
+  const auto result = summarise_training({rank_of_ms(0, {900, 100, 100}, 1)}, {});
+  EXPECT_EQ(result.iterations, 2U);
+  EXPECT_EQ(result.max_iteration, milliseconds{100});
+  EXPECT_EQ(result.ranks[0].times.size(), 3U);
+}
+
+TEST(SummariseTraining, CountsIterationsThatEveryRankFinished) {
+  EXPECT_EQ(summarise_training({rank_of_ms(0, {1, 1, 1}), rank_of_ms(1, {1, 1})}, {}).iterations,
+            2U);
+}
+
+TEST(SummariseTraining, NothingFinishedIsZeroThroughputAndNoRatio) {
+  const auto result = summarise_training({rank_of_ms(0, {})}, {8.0, 10.0});
+  EXPECT_EQ(result.iterations, 0U);
+  EXPECT_EQ(result.iterations_per_s, 0);
+  EXPECT_FALSE(result.normalised_to_alone);
+}
+
+TEST(FirstAfter, IsTheFirstIterationThatEndsInsideTheWindow) {
+  const std::vector<Duration> times{milliseconds{40}, milliseconds{60}, milliseconds{10}};
+  EXPECT_EQ(first_after(times, Duration{}), 0U);
+  EXPECT_EQ(first_after(times, milliseconds{100}), 2U);  // the second ends at 100, not after it
+  EXPECT_EQ(first_after(times, milliseconds{110}), 3U);
+}
+
+// 30 + 10 requests in 2 s: 20 a second, over two GPUs that could do 25 a second each.
+TEST(SummariseFiller, NormalisesToAsManyGpusAsItWasGiven) {
+  FillerResult filler;
+  filler.instances = {{GpuId{0}, true, "", 15, 30, Bytes{100}},
+                      {GpuId{1}, true, "", 5, 10, Bytes{50}}};
+  summarise_filler(filler, seconds{2}, 25);
+  EXPECT_EQ(filler.passes, 20U);
+  EXPECT_EQ(filler.requests_completed, 40U);
+  EXPECT_EQ(filler.memory, Bytes{150});
+  EXPECT_DOUBLE_EQ(filler.requests_per_s, 20);
+  EXPECT_DOUBLE_EQ(*filler.normalised_to_own_gpu, 0.4);
+}
+
+TEST(RecoveredOverGpus, WeighsEachGpuByItsBubbles) {
+  GpuUse small;
+  small.bubble_fraction = 0.1;
+  small.recovered_fraction = 1;
+  GpuUse large;
+  large.bubble_fraction = 0.3;
+  large.recovered_fraction = 0.5;
+  EXPECT_DOUBLE_EQ(recovered_over_gpus({small, large}), 0.625);  // (0.1 + 0.15) / 0.4
+  EXPECT_EQ(recovered_over_gpus({}), 0);
+  EXPECT_DOUBLE_EQ(mean_over_gpus({small, large}, &GpuUse::bubble_fraction), 0.2);
+}
+
+}  // namespace
+}  // namespace bubblesim::observe
