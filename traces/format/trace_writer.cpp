@@ -319,8 +319,8 @@ Result<void> write_rank(TraceWriter& writer, const RankTrace& trace) {
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.collectives)));
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.markers)));
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.memory)));
-  BUBBLESIM_RETURN_IF_ERROR(writer.set_counters(rank, trace.counters));
-  return writer.flush();
+  BUBBLESIM_RETURN_IF_ERROR(writer.flush());
+  return writer.set_counters(rank, trace.counters);
 }
 
 Result<void> write_ranks(const std::string& path, const JobTrace& job,
