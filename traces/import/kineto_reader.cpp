@@ -13,6 +13,18 @@ constexpr std::size_t kFirstBytes = 512;
 
 char front(const TextWindow& window) { return window.text().front(); }
 
+/// Whether an array of events goes on after `length` bytes. A quote inside a name may close an
+/// event too early ("a"}"): then something else follows.
+bool array_goes_on(TextWindow& window, std::size_t length) {
+  while (true) {
+    const std::string_view text = window.text();
+    std::size_t at = length;
+    while (at < text.size() && is_space(text[at])) ++at;
+    if (at < text.size()) return text[at] == ',' || text[at] == ']' || text[at] == '{';
+    if (!window.more()) return true;
+  }
+}
+
 }  // namespace
 
 void KinetoReader::run() {
@@ -120,7 +132,9 @@ void KinetoReader::end_of_text() {
 
 KinetoReader::Step KinetoReader::read_event_here() {
   const Scan scan = scan_value(window_);
-  if (scan.status != ScanStatus::kComplete) return recover_event();
+  if (scan.status != ScanStatus::kComplete || !array_goes_on(window_, scan.length)) {
+    return recover_event();
+  }
   RawEvent event;
   const auto read =
       read_event(window_.text().substr(0, scan.length), StringRule::kStrict, event);

@@ -1,0 +1,226 @@
+// Files that are cut, flipped, badly escaped or hostile: never a crash, never a silent loss.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "tests/unit/traces/import/invariants.hpp"
+#include "tests/unit/traces/import/samples.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using sample::call;
+using sample::file;
+using sample::kernel;
+
+RankTrace imported(const std::string& text) {
+  auto trace = import_kineto_text(text, "t.json");
+  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
+  if (!trace) return {};
+  EXPECT_EQ(broken_promise(*trace), "");
+  return std::move(*trace);
+}
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string twenty_kernels() {
+  std::vector<std::string> events;
+  for (int i = 1; i <= 20; ++i) {
+    events.push_back(call(std::to_string(100 * i) + ".125", std::to_string(i)));
+    events.push_back(kernel(std::to_string(100 * i + 10) + ".250", std::to_string(i)));
+  }
+  return file(events, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 1},");
+}
+
+TEST(KinetoDamage, gzip_is_told_by_content_and_members_follow_each_other) {
+  const std::string text = twenty_kernels();
+  EXPECT_EQ(imported(gzip(text)).device_ops.size(), 20U);
+  EXPECT_EQ(imported(gzip(text.substr(0, 999)) + gzip(text.substr(999))).device_ops.size(), 20U);
+}
+
+TEST(KinetoDamage, cut_gzip_keeps_what_unpacked) {
+  const std::string packed = gzip(twenty_kernels());
+  const RankTrace trace = imported(packed.substr(0, packed.size() - 20));
+  EXPECT_EQ(trace.counters.count("kineto_gzip_damaged"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_truncated"), 1U);
+  EXPECT_GT(trace.device_ops.size(), 0U);
+}
+
+TEST(KinetoDamage, every_cut_keeps_the_events_before_it) {
+  const std::string text = twenty_kernels();
+  for (std::size_t percent = 0; percent < 100; ++percent) {
+    const std::string cut = text.substr(0, text.size() * percent / 100);
+    const auto trace = import_kineto_text(cut, "cut.json");
+    const auto whole = static_cast<std::size_t>(
+        std::count(cut.begin(), cut.end(), '\n'));  // one event a line, after two lines of head
+    if (whole < 5) {
+      EXPECT_FALSE(trace.has_value() && trace->device_ops.size() > 2);
+      continue;
+    }
+    ASSERT_TRUE(trace.has_value()) << percent << ": " << trace.error().text();
+    EXPECT_EQ(broken_promise(*trace), "");
+    // Lines before the last are whole events; every second one is a kernel.
+    EXPECT_GE(trace->device_ops.size(), (whole - 2) / 2);
+    EXPECT_EQ(trace->counters.count("kineto_truncated"), 1U) << percent;
+  }
+}
+
+TEST(KinetoDamage, a_bare_array_may_lack_its_end) {
+  const RankTrace trace = imported("[" + kernel("1.5") + ",\n" + kernel("20.5", "2") + ",");
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.counters.count("kineto_array_unterminated"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_truncated"), 0U);
+}
+
+TEST(KinetoDamage, bit_flips_never_crash_nor_break_a_promise) {
+  const std::string text = twenty_kernels();
+  for (std::size_t at = 0; at < text.size(); at += 3) {
+    for (const unsigned bit : {0U, 1U, 5U, 7U}) {
+      std::string flipped = text;
+      flipped[at] = static_cast<char>(static_cast<unsigned char>(flipped[at]) ^ (1U << bit));
+      const auto trace = import_kineto_text(flipped, "flip.json");
+      if (!trace) continue;
+      ASSERT_EQ(broken_promise(*trace), "") << "byte " << at << " bit " << bit;
+      // One flip costs at most the event it hits and its neighbour.
+      ASSERT_GE(trace->device_ops.size(), 18U) << "byte " << at << " bit " << bit;
+    }
+  }
+}
+
+TEST(KinetoDamage, raw_control_characters_in_names_are_kept) {
+  const RankTrace trace = imported(file({kernel("1", "1", "two\nlines\tand\x01more")}));
+  EXPECT_EQ(trace.names[trace.device_ops[0].name], "two\nlines\tand\x01more");
+  EXPECT_EQ(trace.counters.count("kineto_names_with_control_characters"), 1U);
+}
+
+TEST(KinetoDamage, unescaped_quotes_and_backslashes_are_repaired) {
+  for (const std::string name : {R"(a "quoted" name)", R"(one " quote)", R"(C:\path\)",
+                                 R"("all")", R"(x", y)", R"(lambda "a": {b})", R"(\)", R"(a"})"}) {
+    SCOPED_TRACE(name);
+    const RankTrace trace = imported(
+        file({kernel("1", "1", "before"), kernel("20", "2", name), kernel("40", "3", "after")}));
+    ASSERT_EQ(trace.device_ops.size(), 3U);
+    EXPECT_EQ(trace.device_ops[1].correlation, 2U);
+    EXPECT_EQ(trace.names[trace.device_ops[2].name], "after");
+    EXPECT_EQ(trace.counters.count("kineto_events_repaired"), 1U);
+    EXPECT_EQ(trace.counters.count("kineto_damaged_events_dropped"), 0U);
+  }
+}
+
+TEST(KinetoDamage, what_cannot_be_repaired_costs_one_event) {
+  const RankTrace trace = imported(
+      file({kernel("1", "1"), R"({"ph": "X", "cat": "kernel", "name": "k", "ts": })",
+            R"({"ph": "X", "cat": "kernel", "name": "never closed, "pid")", kernel("40", "3")}));
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.counters.count("kineto_damaged_events_dropped"), 2U);
+}
+
+TEST(KinetoDamage, damage_before_the_events_does_not_lose_them) {
+  const RankTrace trace = imported(file({kernel("1")}, R"("env": "a "bad" value",)"));
+  EXPECT_EQ(trace.device_ops.size(), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_damaged_events_dropped"), 1U);
+}
+
+TEST(KinetoDamage, escapes_and_bytes_that_are_not_utf8_are_read) {
+  const RankTrace trace = imported(
+      file({kernel("1", "1", R"(a\"b\\c\u00e9\ud83d\ude00\/)"), kernel("20", "2", "x\xff" "y")}));
+  EXPECT_EQ(trace.names[trace.device_ops[0].name], "a\"b\\c\xc3\xa9\xf0\x9f\x98\x80/");
+  EXPECT_EQ(trace.names[trace.device_ops[1].name], "x\xef\xbf\xbdy");
+  EXPECT_EQ(trace.counters.count("kineto_names_not_utf8"), 1U);
+}
+
+TEST(KinetoDamage, a_name_of_a_million_characters_is_read) {
+  const std::string name(1000000, 'n');
+  const RankTrace trace = imported(file({kernel("1", "1", name), kernel("20", "2")}));
+  ASSERT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.names[trace.device_ops[0].name].size(), 1000000U);
+}
+
+TEST(KinetoDamage, an_event_beyond_the_limit_is_dropped) {
+  ImportOptions options;
+  options.max_event_bytes = std::size_t{1} << 20U;
+  const std::string text =
+      file({kernel("1"), kernel("20", "2", std::string(5000000, 'n')), kernel("40", "3")});
+  const auto trace = import_kineto_text(text, "t.json", options);
+  ASSERT_TRUE(trace.has_value()) << trace.error().text();
+  EXPECT_EQ(trace->device_ops.size(), 2U);
+  EXPECT_GE(trace->counters.count("kineto_damaged_events_dropped"), 1U);
+}
+
+TEST(KinetoDamage, deep_nesting_neither_overflows_nor_hangs) {
+  const std::string deep(1000000, '[');
+  const std::string objects = [] {
+    std::string text;
+    for (int i = 0; i < 100000; ++i) text += R"({"ph":)";
+    return text;
+  }();
+  for (const std::string& middle : {deep, objects}) {
+    const auto trace = import_kineto_text(
+        file({kernel("1"), R"({"ph": "X", "a": )" + middle, kernel("40", "3")}), "t.json");
+    ASSERT_TRUE(trace.has_value()) << trace.error().text();
+    EXPECT_EQ(trace->device_ops.size(), 2U);
+  }
+  EXPECT_FALSE(import_kineto_text(deep, "deep.json").has_value());
+  EXPECT_FALSE(import_kineto_text(objects, "deep.json").has_value());
+}
+
+TEST(KinetoDamage, hostile_numbers_are_dropped_or_clamped) {
+  const std::string big = "99999999999999999999999999";
+  const RankTrace trace = imported(file(
+      {kernel("1"), kernel(big), kernel("5", big), kernel("6", "-1"),
+       R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 9, "dur": 1,
+       "args": {"stream": 7, "device": 99999999999, "grid": [4294967295, 4294967295, 4294967295],
+       "block": [0, -1, 1], "registers per thread": 70000, "shared memory": 1e99}})"},
+      R"("baseTimeNanoseconds": 99999999999999999999,
+         "distributedInfo": {"rank": 9, "world_size": 2},)"));
+  EXPECT_EQ(trace.device_ops.size(), 4U);
+  EXPECT_EQ(trace.counters.count("kineto_events_without_time_dropped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_metadata_unreadable"), 2U);
+  EXPECT_EQ(trace.rank, 0U);
+}
+
+TEST(KinetoRefusal, other_files_are_refused_with_what_they_look_like) {
+  for (const auto& [text, reason] : std::vector<std::pair<std::string, const char*>>{
+           {"", "is empty"},
+           {"   ", "is not JSON"},
+           {"hello", "is not JSON"},
+           {"[]", "is an array, but not of events"},
+           {"[1, 2, 3]", "is an array, but not of events"},
+           {"{}", "has no traceEvents"},
+           {"{\"traceEvents\": []}", "no readable event"},
+           {R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [{"id": 2}]})", "execution trace"},
+           {R"({"maps": {"device0": {"Receive-op1893": {"st": 1.5}}}})", "Ascend"},
+           {R"({"queries": [{"id": 0}]})", "request arrivals"},
+           {R"({"timestamp": 0, "input_length": 5})", "request arrivals"},
+           {R"({"num_layer": 24})", "'num_layer'"},
+           {"SQLite format 3", "SQLite"},
+           {std::string("\x0a\x08\x00\x01", 4), "binary"},
+           {R"({"traceEvents": [{"ph": "X", "cat": "sched", "name": "a", "ts": 1, "dur": 1}]})",
+            "category 'sched'"},
+           {file({R"({"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1})"}),
+            "no device activity"}}) {
+    const auto trace = import_kineto_text(text, "odd.json");
+    ASSERT_FALSE(trace.has_value()) << text;
+    EXPECT_NE(trace.error().message.find(reason), std::string::npos) << trace.error().text();
+    EXPECT_EQ(trace.error().file, "odd.json");
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

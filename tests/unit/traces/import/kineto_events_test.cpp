@@ -1,0 +1,213 @@
+// One quirk of Kineto's events a test; the texts are handmade.
+#include <gtest/gtest.h>
+
+#include "tests/unit/traces/import/invariants.hpp"
+#include "tests/unit/traces/import/samples.hpp"
+#include "traces/import/json_fields.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using sample::call;
+using sample::file;
+using sample::kernel;
+
+RankTrace imported(const std::string& text) {
+  auto trace = import_kineto_text(text, "t.json");
+  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
+  if (!trace) return {};
+  EXPECT_EQ(broken_promise(*trace), "");
+  return std::move(*trace);
+}
+
+std::int64_t ns(std::string_view text) {
+  const auto time = microseconds_to_ns(text);
+  EXPECT_TRUE(time.has_value()) << text;
+  return time ? time->value : INT64_MIN;
+}
+
+TEST(KinetoTimes, digits_become_nanoseconds_without_floating_point) {
+  EXPECT_EQ(ns("12"), 12000);
+  EXPECT_EQ(ns("12.3"), 12300);
+  EXPECT_EQ(ns("-1.5"), -1500);
+  EXPECT_EQ(ns("1712195495519689.047"), 1712195495519689047);  // a double is 125 ns off
+  EXPECT_EQ(ns("6322354273271.390"), 6322354273271390);
+  EXPECT_EQ(ns("1.5e3"), 1500000);
+  EXPECT_EQ(ns("1712195495519689047e-3"), 1712195495519689047);
+  EXPECT_EQ(ns("0.0004"), 0);
+  EXPECT_EQ(ns("0.0005"), 1);
+  EXPECT_EQ(ns("7.0000000000000000000000000000"), 7000);
+  EXPECT_EQ(ns("0e400"), 0);
+}
+
+TEST(KinetoTimes, hostile_numbers_are_no_times) {
+  for (const char* text : {"", "-", "NaN", "Infinity", "1e30", "9223372036854775807", "1.2.3",
+                           "1e", "1e99999999999", "0x10", "--1", "null", "true"}) {
+    EXPECT_FALSE(microseconds_to_ns(text).has_value()) << text;
+  }
+  EXPECT_FALSE(microseconds_to_ns(std::string(1000000, '9')).has_value());
+}
+
+TEST(KinetoTimes, base_time_is_added_even_when_it_comes_last) {
+  const RankTrace trace =
+      imported(file({kernel("1.250")}, "", ", \"baseTimeNanoseconds\": 1759300074000000000"));
+  EXPECT_EQ(to_ns(trace.device_ops[0].start), 1759300074000001250);
+  EXPECT_EQ(to_ns(trace.device_ops[0].duration), 10500);
+}
+
+TEST(KinetoTimes, display_unit_does_not_change_times) {
+  const RankTrace trace = imported(file({kernel("2.5")}, "\"displayTimeUnit\": \"ns\","));
+  EXPECT_EQ(to_ns(trace.device_ops[0].start), 2500);
+}
+
+TEST(KinetoTimes, nan_and_missing_times_drop_the_event) {
+  const RankTrace trace = imported(
+      file({kernel("1"), kernel("NaN"),
+            R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "args": {}})"}));
+  EXPECT_EQ(trace.device_ops.size(), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_events_without_time_dropped"), 2U);
+}
+
+TEST(KinetoTimes, zero_start_and_end_say_that_there_is_no_time) {
+  const RankTrace trace = imported(file(
+      {kernel("5"), R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0,
+       "dur": 0, "args": {"stream": 7}})"}));
+  EXPECT_EQ(trace.device_ops.size(), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_zero_timestamps_dropped"), 1U);
+}
+
+TEST(KinetoTimes, negative_durations_become_zero) {
+  const RankTrace trace = imported(file(
+      {R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 3, "dur": -2.5,
+       "args": {"stream": 7}})"}));
+  EXPECT_EQ(trace.device_ops[0].duration, Duration::zero());
+  EXPECT_EQ(trace.counters.count("kineto_negative_durations_clamped"), 1U);
+}
+
+TEST(KinetoTimes, events_out_of_order_are_sorted_ties_in_file_order) {
+  const RankTrace trace =
+      imported(file({kernel("9", "1", "late"), kernel("3", "2", "first"), kernel("3", "3", "then")}));
+  ASSERT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(trace.names[trace.device_ops[0].name], "first");
+  EXPECT_EQ(trace.names[trace.device_ops[1].name], "then");
+  EXPECT_EQ(trace.names[trace.device_ops[2].name], "late");
+  EXPECT_EQ(trace.counters.count("kineto_device_ops_out_of_order"), 1U);
+}
+
+TEST(KinetoTimes, overlap_on_one_stream_is_kept) {
+  // Programmatic dependent launch: [0, 10.5] and [8, 18.5] on stream 7.
+  const RankTrace trace = imported(file({kernel("100", "1"), kernel("108", "2")}));
+  EXPECT_GT(trace.device_ops[0].end(), trace.device_ops[1].start);
+}
+
+TEST(KinetoEvents, duplicates_are_dropped_and_counted) {
+  const RankTrace trace = imported(
+      file({call("1.000"), call("1.000"), kernel("5.000"), kernel("5.000"), kernel("6.000")}));
+  EXPECT_EQ(trace.device_ops.size(), 2U);
+  EXPECT_EQ(trace.host_calls.size(), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_duplicate_events_dropped"), 2U);
+}
+
+TEST(KinetoEvents, old_category_names_and_string_threads_are_read) {
+  // The form of 2020: upper case, "tid": "stream 7", steps as operators, a bare array.
+  const RankTrace trace = imported(
+      R"json([
+  {"ph": "X", "cat": "Operator", "name": "ProfilerStep#2", "pid": 5, "tid": "4093687616",
+   "ts": 1, "dur": 100, "args": {}},
+  {"ph": "X", "cat": "Runtime", "name": "cudaMemcpyAsync", "pid": 5, "tid": "4093687616",
+   "ts": 2, "dur": 3, "args": {"cbid": 41, "correlation": 65460, "external id": 862}},
+  {"ph": "X", "cat": "Memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0,
+   "tid": "stream 7", "ts": 4, "dur": 5, "args": {"device": 0, "correlation": 65460, "bytes": 64}},
+  {"ph": "X", "cat": "Memset", "name": "Memset (Device)", "pid": 0, "tid": "stream 7", "ts": 10,
+   "dur": 1, "args": {"device": 0, "stream": 7, "correlation": 65461, "bytes": 8}},
+  {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 9", "ts": 12, "dur": 1,
+   "args": {"device": 0, "correlation": 65462, "grid": [1, 1, 1], "block": [32, 1, 1]}}
+])json");
+  ASSERT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(trace.device_ops[0].direction, CopyDirection::kHostToDevice);
+  EXPECT_EQ(trace.device_ops[0].bytes, 64U);
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.device_ops[1].kind, DeviceOpKind::kMemset);
+  ASSERT_EQ(trace.streams.size(), 2U);
+  EXPECT_EQ(trace.streams[1].system_id, 9U);
+  EXPECT_EQ(trace.threads[0].system_id, 4093687616U);
+  ASSERT_EQ(trace.markers.size(), 1U);
+  EXPECT_EQ(trace.markers[0].kind, MarkerKind::kIteration);
+  EXPECT_EQ(trace.markers[0].number, 2);
+  EXPECT_EQ(trace.counters.count("kineto_microsecond_resolution"), 1U);
+}
+
+TEST(KinetoEvents, amd_handles_and_strings_are_read) {
+  const RankTrace trace = imported(file(
+      {call("1", "7", "hipLaunchKernel", R"(, "stream": "0x0", "kernel": "k")"),
+       call("3", "8", "hipMemcpyWithStream", R"(, "stream": "0x0", "size": "2560", "kind": "1")"),
+       R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 3, "ts": 5.1, "dur": 1,
+       "args": {"device": 2, "stream": 3, "correlation": 7, "kind": "Dispatch Kernel"}})"}));
+  EXPECT_EQ(trace.host_calls[0].kind, HostCallKind::kLaunchKernel);
+  EXPECT_EQ(trace.host_calls[1].kind, HostCallKind::kCopy);
+  // The launch's operation tells that handle 0x0 is stream 3: index 0 of the trace's streams.
+  EXPECT_EQ(trace.host_calls[1].stream, 0U);
+  EXPECT_EQ(trace.streams[0].system_id, 3U);
+  EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 1U);
+}
+
+TEST(KinetoEvents, launch_shapes_are_read_and_shared) {
+  const RankTrace trace = imported(file({kernel("1", "1"), kernel("20", "2")}));
+  EXPECT_EQ(trace.shapes.size(), 1U);
+  const LaunchShape& shape = trace.shapes[trace.device_ops[0].shape];
+  EXPECT_EQ(shape.blocks(), 2U);
+  EXPECT_EQ(shape.threads_per_block(), 128U);
+  EXPECT_EQ(shape.registers_per_thread, 32U);
+  EXPECT_EQ(shape.shared_memory_bytes, 1024U);
+}
+
+TEST(KinetoEvents, only_device_memory_with_totals_is_sampled) {
+  const auto memory = [](const char* args) {
+    return std::string(R"({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
+      "pid": 1, "tid": 1, "ts": 4.5, "args": {)") + args + "}}";
+  };
+  const RankTrace trace = imported(file(
+      {kernel("1"), memory(R"("Total Reserved": 200, "Total Allocated": 150, "Device Type": 1)"),
+       memory(R"("Total Reserved": 0, "Total Allocated": 8, "Device Type": 0)"),
+       memory(R"("Bytes": 4, "Device Type": 1)")}));
+  ASSERT_EQ(trace.memory.size(), 1U);
+  EXPECT_EQ(trace.memory[0].allocated_bytes, 150U);
+  EXPECT_EQ(trace.memory[0].reserved_bytes, 200U);
+  EXPECT_EQ(to_ns(trace.memory[0].at), 4500);
+  EXPECT_EQ(trace.counters.count("kineto_memory_events_skipped"), 2U);
+}
+
+TEST(KinetoEvents, what_is_not_stored_is_counted) {
+  const RankTrace trace = imported(file(
+      {kernel("1"), R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2})",
+       R"({"ph": "X", "cat": "python_function", "name": "f", "ts": 1, "dur": 2})",
+       R"({"ph": "s", "id": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
+       R"({"ph": "f", "id": 1, "ts": 1, "cat": "async_gpu", "name": "x", "bp": "e"})",
+       R"({"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "ts": 1, "dur": 2})",
+       R"({"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": 9})",
+       R"({"ph": "X", "cat": "weather", "ts": 0, "dur": 9})"}));
+  EXPECT_EQ(trace.counters.count("kineto_cpu_ops_skipped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_python_functions_skipped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_flows_skipped"), 2U);
+  EXPECT_EQ(trace.counters.count("kineto_gpu_annotations_skipped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_profiler_rows_skipped"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_foreign_events_skipped"), 1U);
+  EXPECT_TRUE(trace.markers.empty());
+}
+
+TEST(KinetoEvents, device_and_threads_are_described) {
+  const RankTrace trace = imported(file(
+      {call("1"), kernel("2"),
+       R"({"ph": "M", "name": "thread_name", "ts": 0, "pid": 100, "tid": 101, "args": {"name": "main"}})"},
+      R"("deviceProperties": [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 85028372480,
+         "computeMajor": 9, "computeMinor": 0, "numSms": 132}], "cupti_version": 24,)"));
+  EXPECT_EQ(trace.device.name, "NVIDIA H100");
+  EXPECT_EQ(trace.device.sm_count, 132U);
+  EXPECT_EQ(trace.device.memory_bytes, 85028372480U);
+  EXPECT_EQ(trace.threads[0].name, "main");
+  EXPECT_EQ(trace.provenance.tool, "kineto schema 1, cupti 24");
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

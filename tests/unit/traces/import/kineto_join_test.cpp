@@ -1,0 +1,217 @@
+// Launches, waits and collectives: what belongs to what.
+#include <gtest/gtest.h>
+
+#include "tests/unit/traces/import/invariants.hpp"
+#include "tests/unit/traces/import/samples.hpp"
+#include "traces/import/collective_names.hpp"
+#include "traces/import/host_call_names.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using sample::annotation;
+using sample::call;
+using sample::file;
+using sample::kernel;
+
+RankTrace imported(const std::string& text) {
+  auto trace = import_kineto_text(text, "t.json");
+  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
+  if (!trace) return {};
+  EXPECT_EQ(broken_promise(*trace), "");
+  return std::move(*trace);
+}
+
+TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
+  const RankTrace trace = imported(
+      file({call("1", "11"), call("2", "12", "cuLaunchKernel"), kernel("5", "12"), kernel("20", "11")}));
+  EXPECT_EQ(trace.device_ops[0].launch, 1U);
+  EXPECT_EQ(trace.device_ops[1].launch, 0U);
+}
+
+TEST(KinetoJoin, a_graph_launch_has_many_operations) {
+  const RankTrace trace = imported(
+      file({call("1", "3", "cudaGraphLaunch"), kernel("5", "3"), kernel("20", "3")}));
+  EXPECT_EQ(trace.host_calls[0].kind, HostCallKind::kLaunchGraph);
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.device_ops[1].launch, 0U);
+  EXPECT_EQ(trace.counters.count("kineto_device_ops_of_graphs"), 2U);
+}
+
+TEST(KinetoJoin, orphans_on_both_sides_are_counted) {
+  const RankTrace trace =
+      imported(file({call("1", "1"), call("2", "2"), kernel("5", "2"), kernel("7", "99")}));
+  EXPECT_EQ(trace.device_ops[1].launch, kNone);
+  EXPECT_EQ(trace.counters.count("kineto_device_ops_without_launch"), 1U);
+  EXPECT_EQ(trace.counters.count("kineto_launches_without_device_op"), 1U);
+}
+
+TEST(KinetoJoin, repeated_correlations_join_the_launch_before_them) {
+  // Two merged windows, both with correlation 5: each kernel takes the latest launch before it.
+  const RankTrace trace = imported(
+      file({call("1", "5"), kernel("4", "5"), call("100", "5"), kernel("104", "5", "second")}));
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.device_ops[1].launch, 1U);
+  EXPECT_NE(trace.host_calls[0].correlation, trace.host_calls[1].correlation);
+  EXPECT_EQ(trace.counters.count("kineto_correlations_renumbered"), 1U);
+}
+
+TEST(KinetoJoin, a_kernel_before_its_launch_is_joined_and_counted) {
+  const RankTrace trace = imported(file({kernel("1", "5"), call("3", "5")}));
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.counters.count("kineto_device_ops_before_launch"), 1U);
+}
+
+TEST(KinetoJoin, recorded_stream_waits_become_exact_edges) {
+  const std::string wait =
+      R"({"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 20,
+      "ts": 4, "dur": 1, "args": {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 7,
+      "wait_on_cuda_event_record_corr_id": 2, "wait_on_cuda_event_id": 9, "stream": 20,
+      "correlation": 3, "device": 0}})";
+  const std::string after =
+      R"({"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 20, "ts": 30, "dur": 1,
+      "args": {"device": 0, "stream": 20, "correlation": 4, "grid": [1, 1, 1], "block": [1, 1, 1]}})";
+  const RankTrace trace = imported(file(
+      {call("1", "1"), kernel("10", "1", "a"), call("2", "2", "cudaEventRecord"),
+       call("4", "3", "cudaStreamWaitEvent"), wait, call("5", "4"), after}));
+  ASSERT_EQ(trace.edges.size(), 1U);
+  EXPECT_EQ(trace.names[trace.device_ops[trace.edges[0].before.index()].name], "a");
+  EXPECT_EQ(trace.names[trace.device_ops[trace.edges[0].after.index()].name], "b");
+  EXPECT_FALSE(trace.edges[0].inferred);
+  // The row also names what the calls do not: the event and both streams.
+  EXPECT_EQ(trace.host_calls[1].kind, HostCallKind::kEventRecord);
+  EXPECT_EQ(trace.host_calls[1].event, 9U);
+  EXPECT_EQ(trace.streams[trace.host_calls[1].stream].system_id, 7U);
+  EXPECT_EQ(trace.host_calls[2].event, 9U);
+  EXPECT_EQ(trace.streams[trace.host_calls[2].stream].system_id, 20U);
+}
+
+TEST(KinetoJoin, waits_whose_event_is_unknown_make_no_edge) {
+  const RankTrace trace = imported(file(
+      {kernel("1"), R"({"ph": "X", "cat": "cuda_sync", "name": "Event Sync", "pid": 0, "tid": -1,
+      "ts": 4, "dur": 1, "args": {"cuda_sync_kind": "Event Sync", "wait_on_stream": -1,
+      "wait_on_cuda_event_record_corr_id": -1, "wait_on_cuda_event_id": 9, "stream": -1,
+      "correlation": 24, "device": 0}})"}));
+  EXPECT_TRUE(trace.edges.empty());
+  EXPECT_EQ(trace.streams.size(), 1U);
+}
+
+constexpr const char* kRecorded =
+    R"(, "Collective name": "_allgather_base", "In msg nelems": 96, "Out msg nelems": 192,
+    "Group size": 2, "dtype": "BFloat16", "In split size": "[]", "Out split size": "[]",
+    "Process Group Name": "3", "Process Group Ranks": "[4, 6]")";
+
+TEST(KinetoCollectives, recorded_arguments_are_read) {
+  const RankTrace trace =
+      imported(file({kernel("1", "1", "ncclDevKernel_AllGather_RING_LL(x)", kRecorded)}));
+  ASSERT_EQ(trace.collectives.size(), 1U);
+  const Collective& record = trace.collectives[0];
+  EXPECT_EQ(trace.device_ops[0].kind, DeviceOpKind::kCollective);
+  EXPECT_EQ(record.kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(record.bytes, 192U);  // 96 elements of 2 bytes
+  EXPECT_EQ(trace.names[record.group], "3");
+  EXPECT_EQ(record.group_size, 2U);
+  EXPECT_EQ(record.peers, (std::vector<std::uint32_t>{4, 6}));
+  EXPECT_FALSE(record.sequence_recorded);
+}
+
+TEST(KinetoCollectives, a_truncated_list_of_ranks_is_completed_from_the_job) {
+  const std::string cut =
+      R"(, "Collective name": "allreduce", "Group size": 3, "Process Group Name": "3",
+      "Process Group Ranks": "[4, ...]")";
+  const std::string head =
+      R"("distributedInfo": {"rank": 4, "world_size": 8, "pg_config": [{"pg_name": "3",
+      "pg_size": 3, "ranks": "[4, 5, 6]"}]},)";
+  const std::string event = kernel("1", "1", "ncclDevKernel_AllReduce", cut);
+  const RankTrace known = imported(file({event}, head));
+  EXPECT_EQ(known.collectives[0].peers, (std::vector<std::uint32_t>{4, 5, 6}));
+  EXPECT_EQ(known.rank, 4U);
+  EXPECT_EQ(known.world_size, 8U);
+  const RankTrace unknown = imported(file({event}));
+  EXPECT_TRUE(unknown.collectives[0].peers.empty());
+  EXPECT_EQ(unknown.collectives[0].group_size, 3U);
+  EXPECT_EQ(unknown.counters.count("kineto_group_ranks_truncated"), 1U);
+}
+
+TEST(KinetoCollectives, without_a_record_the_kernel_name_tells) {
+  const RankTrace trace = imported(file(
+      {kernel("30", "2", "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)"),
+       kernel("1", "1", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"),
+       kernel("60", "3", "void deep_ep::internode_ll::dispatch<true, 3>(void*)")}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::kSendRecv);
+  EXPECT_EQ(trace.collectives[2].kind, CollectiveKind::kUnknown);
+  // Numbered by order of start, not by place in the file.
+  EXPECT_EQ(trace.collectives[0].sequence, 0U);
+  EXPECT_EQ(trace.collectives[1].sequence, 1U);
+  EXPECT_EQ(trace.collectives[2].sequence, 2U);
+  EXPECT_EQ(trace.counters.count("kineto_collectives_without_record"), 3U);
+  EXPECT_EQ(trace.counters.count("kineto_collectives_of_unknown_kind"), 1U);
+}
+
+TEST(KinetoCollectives, the_range_around_a_launch_tells_what_send_receive_kernels_do) {
+  const RankTrace trace = imported(
+      file({annotation("1", "10", "nccl:all_to_all"), call("2", "1"),
+            kernel("5", "1", "ncclDevKernel_SendRecv(x)"), call("50", "2"),
+            kernel("55", "2", "ncclDevKernel_SendRecv(x)")}));
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::kAllToAll);
+  EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::kSendRecv);
+}
+
+TEST(KinetoCollectives, recorded_sequence_numbers_are_kept) {
+  const RankTrace trace = imported(
+      file({kernel("1", "1", "ncclDevKernel_AllReduce", R"(, "Collective name": "allreduce",
+            "Process Group Name": "0", "Seq": 41)")}));
+  EXPECT_EQ(trace.collectives[0].sequence, 41U);
+  EXPECT_TRUE(trace.collectives[0].sequence_recorded);
+}
+
+TEST(KinetoNames, calls_are_told_by_name) {
+  using Kind = HostCallKind;
+  for (const auto& [name, kind] : std::vector<std::pair<const char*, Kind>>{
+           {"cudaLaunchKernel", Kind::kLaunchKernel},
+           {"cudaLaunchKernel_v7000", Kind::kLaunchKernel},
+           {"cudaLaunchKernelExC", Kind::kLaunchKernel},
+           {"cuLaunchKernelEx", Kind::kLaunchKernel},
+           {"cudaLaunchCooperativeKernel", Kind::kLaunchKernel},
+           {"hipExtModuleLaunchKernel", Kind::kLaunchKernel},
+           {"hipModuleLaunchKernel", Kind::kLaunchKernel},
+           {"cudaGraphLaunch_v10000", Kind::kLaunchGraph},
+           {"cudaMemcpyAsync", Kind::kCopy},
+           {"hipMemcpyWithStream", Kind::kCopy},
+           {"cuMemcpyDtoHAsync_v2", Kind::kCopy},
+           {"cudaMemsetAsync", Kind::kMemset},
+           {"cudaStreamSynchronize", Kind::kStreamSync},
+           {"cuCtxSynchronize", Kind::kDeviceSync},
+           {"hipDeviceSynchronize", Kind::kDeviceSync},
+           {"cudaEventSynchronize", Kind::kEventSync},
+           {"cudaEventRecordWithFlags", Kind::kEventRecord},
+           {"cudaStreamWaitEvent", Kind::kStreamWaitEvent},
+           {"cudaStreamQuery", Kind::kEventQuery},
+           {"cudaMallocAsync", Kind::kAlloc},
+           {"cuMemAlloc_v2", Kind::kAlloc},
+           {"cudaFree", Kind::kFree},
+           {"cudaFreeAsync", Kind::kOther},
+           {"cudaLaunchHostFunc", Kind::kOther},
+           {"cudaStreamIsCapturing", Kind::kOther},
+           {"INVALID", Kind::kOther},
+           {"", Kind::kOther}}) {
+    EXPECT_EQ(classify_host_call(name), kind) << name;
+  }
+  EXPECT_TRUE(is_blocking_copy("cudaMemcpy"));
+  EXPECT_TRUE(is_blocking_copy("hipMemcpyWithStream"));
+  EXPECT_FALSE(is_blocking_copy("cudaMemcpyAsync"));
+}
+
+TEST(KinetoNames, reduce_scatter_is_no_reduce_and_a_template_argument_no_collective) {
+  EXPECT_EQ(kind_of_kernel("ncclDevKernel_ReduceScatter_Sum_bf16"), CollectiveKind::kReduceScatter);
+  EXPECT_EQ(kind_of_kernel("ncclKernel_Reduce_RING_LL"), CollectiveKind::kReduce);
+  EXPECT_EQ(kind_of_collective("all_to_allv"), CollectiveKind::kAllToAll);
+  EXPECT_EQ(kind_of_collective("_reduce_scatter_base"), CollectiveKind::kReduceScatter);
+  EXPECT_FALSE(is_communication_kernel("void at::native::reduce_kernel<512, 1>(nccl)"));
+  EXPECT_FALSE(is_communication_kernel("groupnorm_kernel_dispatch_up<bf16>"));
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

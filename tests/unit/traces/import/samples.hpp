@@ -1,0 +1,48 @@
+// Small handmade Kineto texts: pieces that tests put together, each quirk of the format by itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bubblesim::traces::sample {
+
+/// A kernel on device 0, stream 7: 10.500 us long, two blocks of 128 threads.
+inline std::string kernel(std::string_view ts, std::string_view correlation = "1",
+                          std::string_view name = "gemm", std::string_view more = "") {
+  return R"({"ph": "X", "cat": "kernel", "name": ")" + std::string(name) +
+         R"(", "pid": 0, "tid": 7, "ts": )" + std::string(ts) +
+         R"(, "dur": 10.500, "args": {"device": 0, "stream": 7, "correlation": )" +
+         std::string(correlation) +
+         R"(, "registers per thread": 32, "shared memory": 1024, "grid": [2, 1, 1], )" +
+         R"("block": [128, 1, 1])" + std::string(more) + "}}";
+}
+
+inline std::string call(std::string_view ts, std::string_view correlation = "1",
+                        std::string_view name = "cudaLaunchKernel", std::string_view more = "") {
+  return R"({"ph": "X", "cat": "cuda_runtime", "name": ")" + std::string(name) +
+         R"(", "pid": 100, "tid": 101, "ts": )" + std::string(ts) +
+         R"(, "dur": 4, "args": {"cbid": 211, "correlation": )" + std::string(correlation) +
+         std::string(more) + "}}";
+}
+
+inline std::string annotation(std::string_view ts, std::string_view dur, std::string_view name) {
+  return R"({"ph": "X", "cat": "user_annotation", "name": ")" + std::string(name) +
+         R"(", "pid": 100, "tid": 101, "ts": )" + std::string(ts) + R"(, "dur": )" +
+         std::string(dur) + R"(, "args": {}})";
+}
+
+inline std::string joined(const std::vector<std::string>& events) {
+  std::string out;
+  for (const std::string& event : events) out += (out.empty() ? "\n  " : ",\n  ") + event;
+  return out;
+}
+
+/// An object with the given events; `head` goes before traceEvents, `tail` after.
+inline std::string file(const std::vector<std::string>& events, std::string_view head = "",
+                        std::string_view tail = "") {
+  return "{\"schemaVersion\": 1," + std::string(head) + "\n\"traceEvents\": [" + joined(events) +
+         "\n]" + std::string(tail) + "}";
+}
+
+}  // namespace bubblesim::traces::sample
