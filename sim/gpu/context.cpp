@@ -52,6 +52,10 @@ void Context::limit_collectives(ClientId client) {
     state.waves.limit(std::min(profile.blocks, profile.residency.blocks_per_sm * sms));
     if (state.waves.unplaced() == 0) tell_started(id);
   }
+  drop_placed();
+}
+
+void Context::drop_placed() {
   std::erase_if(waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
 }
 
@@ -74,6 +78,7 @@ void Context::settle(SimTime now) {
     if (settle_one(id, now)) resident_[kept++] = id;
   }
   resident_.resize(kept);
+  drop_placed();
   settled_ = now;
 }
 
@@ -157,12 +162,13 @@ void Context::place(SimTime now) {
     shared_.works[id].refills = refills_itself(i, blocked);
     if (!blocked) blocked = place_one(id);
   }
-  std::erase_if(waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+  drop_placed();
   tidy(now);
 }
 
 // True if the work keeps everybody behind it waiting: it has blocks left, and what keeps them out
-// is the GPU, not the cap of its client.
+// is the GPU, not the cap of its client. Where both would, it is the cap: more room on the GPU
+// would not help.
 bool Context::place_one(WorkId id) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
@@ -172,7 +178,7 @@ bool Context::place_one(WorkId id) {
   bool held_by_cap = false;
   if (capped(state.work.client)) {
     const std::uint64_t allowed = cap_room(id);
-    held_by_cap = allowed < room;
+    held_by_cap = allowed <= room;
     room = std::min(room, allowed);
   }
   const std::uint64_t blocks = std::min(room, state.waves.unplaced());
@@ -247,7 +253,7 @@ Duration Context::until_event(WorkId id, SimTime now) const {
   const bool nobody_waits = waiting_.empty();
   const bool only_it_waits = waiting_.size() == 1 && waiting_.front() == id && state.refills;
   if (!mixed_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
-  if (state.refills) return waves.until_count_changes();
+  if (state.refills) return waves.until_last_placed();
   return waves.until_first_end();
 }
 

@@ -47,6 +47,7 @@ class Context {
   [[nodiscard]] bool before(WorkId a, WorkId b) const;
   bool settle_one(WorkId id, SimTime now);
   void finish(WorkId id, SimTime now);
+  void drop_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;

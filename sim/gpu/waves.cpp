@@ -121,28 +121,24 @@ Duration Waves::until_first_end() const {
   return until(cohorts_[head_].end);
 }
 
-Duration Waves::until_count_changes() const {
-  if (head_ == cohorts_.size()) return Duration::max();
-  if (unplaced_ == 0) return until(cohorts_[head_].end);
-  const auto rounds = static_cast<double>(unplaced_ / resident_);
-  std::uint64_t left = unplaced_ % resident_;
+// Full rounds first, keeping 1..resident blocks for the last one; the last of those begin when
+// enough cohorts have ended to make room for all of them. Precondition: some wait, some run.
+double Waves::last_placed() const {
+  const std::uint64_t rounds = (unplaced_ - 1) / resident_;
+  std::uint64_t left = unplaced_ - rounds * resident_;
   std::size_t i = head_;
-  while (cohorts_[i].blocks <= left) left -= cohorts_[i++].blocks;
-  return until(cohorts_[i].end + rounds * wave_units_);
+  while (cohorts_[i].blocks < left) left -= cohorts_[i++].blocks;
+  return cohorts_[i].end + static_cast<double>(rounds) * wave_units_;
+}
+
+Duration Waves::until_last_placed() const {
+  if (head_ == cohorts_.size()) return Duration::max();
+  return until(unplaced_ == 0 ? cohorts_[head_].end : last_placed());
 }
 
 Duration Waves::until_last_end() const {
   if (head_ == cohorts_.size()) return Duration::max();
-  const double last = cohorts_.back().end;
-  if (unplaced_ == 0) return until(last);
-  // Full rounds first, keeping 1..resident blocks for the last one; the last of those begins
-  // when enough cohorts have ended to make room for all of them.
-  const std::uint64_t full = (unplaced_ - 1) / resident_;
-  std::uint64_t left = unplaced_ - full * resident_;
-  const double shift = static_cast<double>(full) * wave_units_;
-  std::size_t i = head_;
-  while (cohorts_[i].blocks < left) left -= cohorts_[i++].blocks;
-  return until(std::max(cohorts_[i].end + wave_units_, last) + shift);
+  return until(unplaced_ == 0 ? cohorts_.back().end : last_placed() + wave_units_);
 }
 
 }  // namespace bubblesim::gpu

@@ -53,8 +53,9 @@ class Waves {
 
   /// Until the next block ends; Duration::max() if none will.
   [[nodiscard]] Duration until_first_end() const;
-  /// Until fewer blocks are resident, if ending ones are replaced by waiting ones.
-  [[nodiscard]] Duration until_count_changes() const;
+  /// Until the last block is placed, if ending ones are replaced by waiting ones: till then as many
+  /// are resident as now. If none wait, until the next block ends.
+  [[nodiscard]] Duration until_last_placed() const;
   /// Until everything has ended, if ending blocks are replaced by waiting ones.
   [[nodiscard]] Duration until_last_end() const;
 
@@ -67,6 +68,7 @@ class Waves {
   [[nodiscard]] bool due(double end) const;
   [[nodiscard]] Duration until(double end) const;
   void push(double end, std::uint64_t blocks);
+  [[nodiscard]] double last_placed() const;
   void skip_full_rounds();
   void reset(std::uint64_t blocks);
 

@@ -1,0 +1,168 @@
+// The GPU model against the plainest program that obeys the same rules: one block at a time, one
+// nanosecond at a time, no waves skipped, no events. Random kernels, priorities and caps; durations
+// are multiples of their waves, so that every block takes whole nanoseconds and the two must agree
+// exactly.
+#include <algorithm>
+#include <deque>
+
+#include "sim/base/random.hpp"
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+constexpr std::uint32_t kSms = 4;
+constexpr std::uint32_t kWarps = 8 * kSms;
+
+struct Job {
+  std::int64_t arrival;
+  std::uint32_t client;
+  std::uint32_t warps;  ///< a block
+  std::uint64_t blocks;
+  std::int64_t block_ns;
+
+  [[nodiscard]] std::uint32_t per_sm() const { return 8 / warps; }
+  [[nodiscard]] std::int64_t solo() const {
+    const std::uint64_t at_once = std::uint64_t{per_sm()} * kSms;
+    return block_ns * static_cast<std::int64_t>((blocks + at_once - 1) / at_once);
+  }
+};
+
+struct Case {
+  std::vector<std::int32_t> priorities;
+  std::vector<std::uint32_t> caps;
+  std::vector<Job> jobs;  ///< by arrival
+};
+
+/// One block at a time, one nanosecond at a time.
+class PlainGpu {
+ public:
+  explicit PlainGpu(const Case& given) : given_(given), states_(given.jobs.size()) {
+    for (std::size_t i = 0; i < states_.size(); ++i) states_[i].unplaced = given.jobs[i].blocks;
+  }
+
+  std::vector<std::int64_t> run() {
+    std::size_t next = 0;
+    for (std::int64_t now = 0; done_ < states_.size(); ++now) {
+      end_blocks(now);
+      place(now);
+      while (next < states_.size() && given_.jobs[next].arrival == now) {
+        waiting_.push_back(next++);
+        std::stable_sort(waiting_.begin(), waiting_.end(), [this](std::size_t a, std::size_t b) {
+          return priority(a) > priority(b);
+        });
+        place(now);
+      }
+    }
+    std::vector<std::int64_t> ends;
+    for (const State& state : states_) ends.push_back(state.end);
+    return ends;
+  }
+
+ private:
+  struct State {
+    std::uint64_t unplaced = 0;
+    std::deque<std::int64_t> ends;  ///< of resident blocks
+    std::int64_t end = -1;
+  };
+
+  std::int32_t priority(std::size_t job) const {
+    return given_.priorities[given_.jobs[job].client];
+  }
+  void end_blocks(std::int64_t now) {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      State& state = states_[i];
+      while (!state.ends.empty() && state.ends.front() == now) {
+        state.ends.pop_front();
+        used_ -= given_.jobs[i].warps;
+      }
+      if (state.end < 0 && state.unplaced == 0 && state.ends.empty()) {
+        state.end = now;
+        ++done_;
+      }
+    }
+  }
+  /// SMs, times 8, that the client covers.
+  double covered(std::uint32_t client) const {
+    double sms = 0;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (given_.jobs[i].client != client) continue;
+      sms += static_cast<double>(states_[i].ends.size()) / given_.jobs[i].per_sm();
+    }
+    return sms;
+  }
+  void place(std::int64_t now) {
+    for (const std::size_t i : waiting_) {
+      const Job& job = given_.jobs[i];
+      State& state = states_[i];
+      const double cap = std::min(given_.caps[job.client], kSms);
+      bool held_by_cap = false;
+      while (state.unplaced > 0) {
+        held_by_cap = given_.caps[job.client] < kSms &&
+                      covered(job.client) + 1.0 / job.per_sm() > cap + 1e-9;
+        const bool fits = used_ + job.warps <= kWarps && state.ends.size() < job.per_sm() * kSms;
+        if (held_by_cap || !fits) break;
+        --state.unplaced;
+        used_ += job.warps;
+        state.ends.push_back(now + job.block_ns);
+      }
+      if (state.unplaced > 0 && !held_by_cap) break;
+    }
+    std::erase_if(waiting_, [this](std::size_t i) { return states_[i].unplaced == 0; });
+  }
+
+  const Case& given_;
+  std::vector<State> states_;
+  std::vector<std::size_t> waiting_;
+  std::uint64_t used_ = 0;
+  std::size_t done_ = 0;
+};
+
+Case random_case(std::uint64_t seed) {
+  RandomStream random(seed, "gpu reference");
+  const auto pick = [&random](std::int64_t from, std::int64_t to) {
+    return from + static_cast<std::int64_t>(random.uniform() * static_cast<double>(to - from + 1));
+  };
+  Case made;
+  const std::int64_t clients = pick(1, 4);
+  for (std::int64_t i = 0; i < clients; ++i) {
+    made.priorities.push_back(static_cast<std::int32_t>(pick(0, 2)));
+    made.caps.push_back(pick(0, 2) == 0 ? static_cast<std::uint32_t>(pick(1, 3)) : kAllSms);
+  }
+  const std::int64_t jobs = pick(1, 25);
+  for (std::int64_t i = 0; i < jobs; ++i) {
+    made.jobs.push_back({.arrival = pick(0, 300),
+                         .client = static_cast<std::uint32_t>(pick(0, clients - 1)),
+                         .warps = 1U << pick(0, 3),
+                         .blocks = static_cast<std::uint64_t>(pick(1, 60)),
+                         .block_ns = pick(1, 40)});
+  }
+  std::stable_sort(made.jobs.begin(), made.jobs.end(),
+                   [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
+  return made;
+}
+
+class GpuReference : public GpuTest, public testing::WithParamInterface<int> {};
+
+TEST_P(GpuReference, AgreesToTheNanosecond) {
+  const Case given = random_case(static_cast<std::uint64_t>(GetParam()));
+  make(small_gpu());
+  for (std::size_t i = 0; i < given.priorities.size(); ++i) {
+    client(given.priorities[i], given.caps[i]);
+  }
+  for (std::size_t i = 0; i < given.jobs.size(); ++i) {
+    const Job& job = given.jobs[i];
+    kernel_at(job.arrival, i, ClientId{job.client}, job.solo(),
+              blocks_of_warps(job.blocks, job.warps));
+  }
+  run();
+  const std::vector<std::int64_t> expected = PlainGpu(given).run();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(end(i), expected[i]) << "kernel " << i << " of case " << GetParam();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RandomCases, GpuReference, testing::Range(0, 500));
+
+}  // namespace
+}  // namespace bubblesim::gpu

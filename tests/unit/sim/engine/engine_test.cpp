@@ -1,0 +1,168 @@
+// The loop: what runs when, and what handlers may do from inside an event.
+#include "sim/engine/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bubblesim::engine {
+namespace {
+
+SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
+
+/// Writes its name down when it runs, then does what the test wants.
+class Named final : public EventHandler {
+ public:
+  Named(std::string name, std::vector<std::string>& log) : name_(std::move(name)), log_(log) {}
+  void on_event(SimTime now) override {
+    log_.push_back(name_ + "@" + std::to_string(to_ns(now)));
+    if (then) then();
+  }
+  std::function<void()> then;
+
+ private:
+  std::string name_;
+  std::vector<std::string>& log_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  std::vector<std::string> log_;
+  Engine engine_;
+  Named a_{"a", log_};
+  Named b_{"b", log_};
+  Named c_{"c", log_};
+};
+
+using Log = std::vector<std::string>;
+
+TEST_F(EngineTest, RunsEventsInOrderOfTime) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  engine_.schedule(a, at(20));
+  engine_.schedule(b, at(10));
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"b@10", "a@20"}));
+  EXPECT_EQ(engine_.now(), at(20));
+  EXPECT_EQ(engine_.events(), 2u);
+}
+
+TEST_F(EngineTest, TiesOfAnInstantRunInPhaseOrder) {
+  const EntityId a = engine_.add_entity(a_, Phase::kObserve);
+  const EntityId b = engine_.add_entity(b_, Phase::kDispatch);
+  const EntityId c = engine_.add_entity(c_, Phase::kCompletion);
+  for (const EntityId id : {a, b, c}) engine_.schedule(id, at(5));
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"c@5", "b@5", "a@5"}));
+}
+
+TEST_F(EngineTest, TiesOfAPhaseRunInScheduleOrder) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  const EntityId c = engine_.add_entity(c_, Phase::kHost);
+  engine_.schedule(c, at(5));
+  engine_.schedule(a, at(5));
+  engine_.schedule(b, at(5));
+  engine_.schedule(c, at(5));  // scheduled anew: now the last
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@5", "b@5", "c@5"}));
+}
+
+TEST_F(EngineTest, AnEntityHasOneEventThatMoves) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  engine_.schedule(a, at(50));
+  engine_.schedule(a, at(10));
+  engine_.schedule(a, at(30));
+  EXPECT_EQ(engine_.due(a), at(30));
+  engine_.run_until();
+  EXPECT_EQ(log_, Log{"a@30"});
+  EXPECT_FALSE(engine_.due(a));
+}
+
+TEST_F(EngineTest, ACancelledEventDoesNotRun) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  engine_.schedule(a, at(10));
+  engine_.schedule(b, at(10));
+  engine_.cancel(a);
+  engine_.cancel(a);  // again: no effect
+  engine_.run_until();
+  EXPECT_EQ(log_, Log{"b@10"});
+}
+
+TEST_F(EngineTest, AHandlerMayScheduleItsOwnInstantAgain) {
+  const EntityId a = engine_.add_entity(a_, Phase::kDispatch);
+  const EntityId b = engine_.add_entity(b_, Phase::kCompletion);
+  engine_.schedule(a, at(10));
+  // An earlier phase of the same instant runs next; time does not go back.
+  a_.then = [&] {
+    if (log_.size() == 1) engine_.schedule(b, at(10));
+  };
+  b_.then = [&] { engine_.schedule(a, at(10)); };
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@10", "b@10", "a@10"}));
+}
+
+TEST_F(EngineTest, AHandlerMayCancelAnother) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  engine_.schedule(a, at(10));
+  engine_.schedule(b, at(10));
+  a_.then = [&] { engine_.cancel(b); };
+  engine_.run_until();
+  EXPECT_EQ(log_, Log{"a@10"});
+}
+
+TEST_F(EngineTest, RunsUpToAndIncludingItsLimit) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  engine_.schedule(a, at(10));
+  engine_.schedule(b, at(11));
+  engine_.run_until(at(10));
+  EXPECT_EQ(log_, Log{"a@10"});
+  engine_.run_until(at(11));
+  EXPECT_EQ(log_, (Log{"a@10", "b@11"}));
+}
+
+TEST_F(EngineTest, StopsAfterTheEventThatAsksForIt) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  const EntityId b = engine_.add_entity(b_, Phase::kHost);
+  engine_.schedule(a, at(10));
+  engine_.schedule(b, at(10));
+  a_.then = [&] { engine_.stop(); };
+  engine_.run_until();
+  EXPECT_EQ(log_, Log{"a@10"});
+  EXPECT_TRUE(engine_.stopped());
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@10", "b@10"}));
+}
+
+TEST_F(EngineTest, NothingPendingEndsTheRun) {
+  engine_.run_until();
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  engine_.run_until();
+  EXPECT_FALSE(engine_.due(a));
+  EXPECT_EQ(engine_.events(), 0u);
+}
+
+TEST_F(EngineTest, TheEndOfTimeMeansNever) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  engine_.schedule(a, SimTime::max());
+  EXPECT_FALSE(engine_.due(a));
+  engine_.run_until();
+  EXPECT_TRUE(log_.empty());
+}
+
+using EngineDeathTest = EngineTest;
+
+TEST_F(EngineDeathTest, AnEventInThePastIsAProgrammerFault) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  engine_.schedule(a, at(10));
+  engine_.run_until();
+  EXPECT_DEATH(engine_.schedule(a, at(9)), "in the past");
+}
+
+}  // namespace
+}  // namespace bubblesim::engine

@@ -1,0 +1,80 @@
+// SM caps, as MPS active-thread percentages set them.
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+using Caps = GpuTest;
+
+TEST_F(Caps, HalfTheSmsDoubleTheWaves) {
+  hardware::GpuSpec v100 = small_gpu();
+  v100.sm_count = 80;
+  make(v100);
+  // 320 blocks, 2 an SM: 160 at once = 2 waves of 100 on 80 SMs; on 40 SMs 80 at once = 4 waves.
+  kernel_at(0, 1, client(0, 40), 200, blocks_of_warps(320, 4));
+  run();
+  EXPECT_EQ(end(1), 400);
+}
+
+TEST_F(Caps, ASmallKernelDoesNotFeelACap) {
+  kernel_at(0, 1, client(0, 2), 100, blocks_of_warps(4, 4));  // 4 blocks fit 2 SMs
+  run();
+  EXPECT_EQ(end(1), 100);
+}
+
+TEST_F(Caps, CountAllKernelsOfTheClient) {
+  // Cap 2 SMs = 4 blocks of 4 warps. Kernel 1 has 3 of them; kernel 2 gets 1 at a time, then 4.
+  const ClientId c = client(0, 2);
+  kernel_at(0, 1, c, 100, blocks_of_warps(3, 4));
+  kernel_at(0, 2, c, 100, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 200);  // 1 block 0-100, 3 blocks 100-200
+}
+
+TEST_F(Caps, ACappedKernelDoesNotBlockOthers) {
+  // 1 is capped to 2 SMs and has 4 waves of 4 blocks; 2 takes the other 2 SMs at once.
+  kernel_at(0, 1, client(1, 2), 200, blocks_of_warps(16, 4));
+  kernel_at(0, 2, client(0), 100, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 400);
+  EXPECT_EQ(start(2), 0);
+  EXPECT_EQ(end(2), 100);
+}
+
+TEST_F(Caps, TwoHalvesRunSideBySide) {
+  // Each has 16 blocks, two waves of 100 alone, four waves on half of the SMs.
+  kernel_at(0, 1, client(0, 2), 200, blocks_of_warps(16, 4));
+  kernel_at(0, 2, client(0, 2), 200, blocks_of_warps(16, 4));
+  run();
+  EXPECT_EQ(end(1), 400);
+  EXPECT_EQ(end(2), 400);
+}
+
+TEST_F(Caps, ANewCapLeavesResidentBlocks) {
+  // 16 blocks: 8 run 0-100 on all SMs. Cap 1 SM from 50 on: 2 blocks a wave from 100 on.
+  const ClientId c = client();
+  kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
+  script_.at(50, [&] { gpu_->set_sm_cap(c, 1); });
+  run();
+  EXPECT_EQ(end(1), 100 + 4 * 100);
+}
+
+TEST_F(Caps, ALiftedCapIsUsedAtOnce) {
+  // 16 blocks, cap 1 SM: 2 blocks 0-100. At 50 the cap goes: 6 more at 50, to 150; 2 at 100, to
+  // 200; 6 at 150, to 250.
+  const ClientId c = client(0, 1);
+  kernel_at(0, 1, c, 200, blocks_of_warps(16, 4));
+  script_.at(50, [&] { gpu_->set_sm_cap(c, kAllSms); });
+  run();
+  EXPECT_EQ(end(1), 250);
+}
+
+TEST_F(Caps, ACapAboveTheDeviceIsNone) {
+  kernel_at(0, 1, client(0, 1000), 200, blocks_of_warps(16, 4));
+  run();
+  EXPECT_EQ(end(1), 200);
+}
+
+}  // namespace
+}  // namespace bubblesim::gpu

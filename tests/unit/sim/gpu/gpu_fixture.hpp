@@ -1,0 +1,117 @@
+// A small GPU for tests, and a listener that writes down what it is told.
+//
+// The GPU has 4 SMs of 8 warps, so that every sum in a test can be done in the head: a kernel of
+// 4-warp blocks has 2 blocks an SM and 8 at once.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/gpu.hpp"
+
+namespace bubblesim::gpu {
+
+inline hardware::GpuSpec small_gpu() {
+  hardware::GpuSpec spec;
+  spec.name = "four SMs";
+  spec.sm_count = 4;
+  spec.sm.max_threads = 256;
+  spec.sm.max_warps = 8;
+  spec.sm.max_blocks = 8;
+  spec.sm.shared_memory_bytes = 1024;
+  spec.sm.shared_memory_reserved_bytes = 0;
+  spec.copy_engines = 2;
+  return spec;
+}
+
+/// Blocks that take `warps` of an SM's 8 warps and nothing else.
+inline KernelProfile blocks_of_warps(std::uint64_t blocks, std::uint32_t warps) {
+  KernelProfile profile;
+  profile.blocks = blocks;
+  profile.residency = {.warps = warps, .registers = 0, .shared_memory_bytes = 0,
+                       .blocks_per_sm = 8 / warps};
+  return profile;
+}
+
+/// Runs things at given times; in the phase in which streams hand work over.
+class Script final : public engine::EventHandler {
+ public:
+  explicit Script(engine::Engine& engine)
+      : engine_(engine), entity_(engine.add_entity(*this, engine::Phase::kDispatch)) {}
+  void at(std::int64_t ns, std::function<void()> action) {
+    actions_.emplace(SimTime{Duration{ns}}, std::move(action));
+    engine_.schedule(entity_, actions_.begin()->first);
+  }
+  void on_event(SimTime now) override {
+    while (!actions_.empty() && actions_.begin()->first == now) {
+      const auto action = std::move(actions_.begin()->second);
+      actions_.erase(actions_.begin());
+      action();
+    }
+    if (!actions_.empty()) engine_.schedule(entity_, actions_.begin()->first);
+  }
+
+ private:
+  engine::Engine& engine_;
+  engine::EntityId entity_;
+  std::multimap<SimTime, std::function<void()>> actions_;
+};
+
+class GpuTest : public testing::Test, public WorkListener {
+ protected:
+  void make(const hardware::GpuSpec& spec, const SharingSetup& sharing = {}) {
+    gpu_ = std::make_unique<Gpu>(engine_, spec, sharing);
+  }
+  ClientId client(std::int32_t priority = 0, std::uint32_t sm_cap = kAllSms) {
+    if (!gpu_) make(small_gpu());
+    return gpu_->add_client({.name = "c", .priority = priority, .sm_cap = sm_cap}, *this);
+  }
+  /// Submits a kernel at a time; its name is its cookie.
+  void kernel_at(std::int64_t ns, std::uint64_t name, ClientId client, std::int64_t solo,
+                 const KernelProfile& profile) {
+    work_at(ns, {.client = client, .kind = WorkKind::kKernel, .solo = Duration{solo},
+                 .profile = keep(profile), .cookie = name});
+  }
+  void work_at(std::int64_t ns, const Work& work) {
+    script_.at(ns, [this, work] { ids_[work.cookie] = gpu_->submit(work); });
+  }
+  const KernelProfile* keep(const KernelProfile& profile) {
+    profiles_.push_back(std::make_unique<KernelProfile>(profile));
+    return profiles_.back().get();
+  }
+  void run(std::int64_t until_ns = 1'000'000'000'000) {
+    engine_.run_until(SimTime{Duration{until_ns}});
+  }
+  std::int64_t start(std::uint64_t name) const { return to_ns(started_.at(name)); }
+  std::int64_t end(std::uint64_t name) const { return to_ns(ended_.at(name)); }
+
+  void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) override {
+    EXPECT_TRUE(started_.emplace(cookie, now).second) << "started twice: " << cookie;
+    if (on_start_) on_start_(cookie, work);
+  }
+  void on_work_finished(std::uint64_t cookie, SimTime now) override {
+    EXPECT_TRUE(started_.contains(cookie)) << "finished before it started: " << cookie;
+    EXPECT_TRUE(ended_.emplace(cookie, now).second) << "finished twice: " << cookie;
+    order_.push_back(cookie);
+    if (on_finish_) on_finish_(cookie);
+  }
+
+  engine::Engine engine_;
+  Script script_{engine_};
+  std::unique_ptr<Gpu> gpu_;
+  std::vector<std::unique_ptr<KernelProfile>> profiles_;
+  std::map<std::uint64_t, WorkId> ids_;
+  std::map<std::uint64_t, SimTime> started_;
+  std::map<std::uint64_t, SimTime> ended_;
+  std::vector<std::uint64_t> order_;
+  std::function<void(std::uint64_t, WorkId)> on_start_;
+  std::function<void(std::uint64_t)> on_finish_;
+};
+
+}  // namespace bubblesim::gpu

@@ -1,0 +1,164 @@
+// Who gets SMs, and when. The GPU has 4 SMs of 8 warps: 8 blocks of 4 warps at once.
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+using Placement = GpuTest;
+
+TEST_F(Placement, ALoneKernelLastsExactlyItsSoloDuration) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 1'000'003, blocks_of_warps(1, 4));
+  kernel_at(2'000'000, 2, c, 1'000'003, blocks_of_warps(8, 4));
+  kernel_at(4'000'000, 3, c, 1'000'003, blocks_of_warps(12345, 4));
+  run();
+  EXPECT_EQ(end(1), 1'000'003);
+  EXPECT_EQ(end(2), 3'000'003);
+  EXPECT_EQ(end(3), 5'000'003);
+}
+
+TEST_F(Placement, ALoneKernelIsOneEventHoweverManyWaves) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 1'000'003, blocks_of_warps(1'000'000, 4));
+  run();
+  EXPECT_EQ(engine_.events(), 2u);  // its submission and its end
+}
+
+TEST_F(Placement, ANewcomerWaitsForTheWave) {
+  // 1: 8 blocks, the whole GPU, one wave of 100. 2 comes at 30 and starts at 100.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(8, 4));
+  kernel_at(30, 2, client(), 50, blocks_of_warps(8, 4));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(end(2), 150);
+}
+
+TEST_F(Placement, ANewcomerOfEqualPriorityGetsOnlyTheTailWave) {
+  // 1: 20 blocks = waves of 8, 8, 4, each 100. The last leaves room for 4 from 200 on.
+  // 2: 8 blocks of 50: 4 run 200-250, 4 run 250-300.
+  kernel_at(0, 1, client(), 300, blocks_of_warps(20, 4));
+  kernel_at(30, 2, client(), 50, blocks_of_warps(8, 4));
+  run();
+  EXPECT_EQ(end(1), 300);
+  EXPECT_EQ(start(2), 200);
+  EXPECT_EQ(end(2), 300);
+}
+
+TEST_F(Placement, ANewcomerOfHigherPriorityStartsAtTheNextWave) {
+  // 1: 24 blocks = 3 waves of 100. 2 comes at 130; at 200 its 8 blocks go first, until 250;
+  // then the third wave of 1 runs 250-350.
+  kernel_at(0, 1, client(0), 300, blocks_of_warps(24, 4));
+  kernel_at(130, 2, client(1), 50, blocks_of_warps(8, 4));
+  run();
+  EXPECT_EQ(start(2), 200);
+  EXPECT_EQ(end(2), 250);
+  EXPECT_EQ(end(1), 350);
+}
+
+TEST_F(Placement, LowPriorityFillsTheTailOfHighPriority) {
+  // High: 12 blocks, waves of 8 and 4, each 100. Low comes at 10: 4 blocks fit from 100 on.
+  kernel_at(0, 1, client(5), 200, blocks_of_warps(12, 4));
+  kernel_at(10, 2, client(0), 30, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 200);
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(end(2), 130);
+}
+
+TEST_F(Placement, SmallKernelsOfDifferentClientsRunTogether) {
+  kernel_at(0, 1, client(), 100, blocks_of_warps(4, 4));
+  kernel_at(20, 2, client(), 100, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 120);
+}
+
+TEST_F(Placement, TheHeadOfTheLineBlocksSmallerOnesBehindIt) {
+  // 1 holds 6 of 8. 2 wants 8: places 2, then 6 wait. 3 wants 1 and waits behind 2.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(6, 4));
+  kernel_at(10, 2, client(), 200, blocks_of_warps(8, 4));
+  kernel_at(20, 3, client(), 10, blocks_of_warps(1, 4));
+  run();
+  EXPECT_EQ(start(2), 10);
+  EXPECT_EQ(end(2), 300);    // 6 blocks from 100 on
+  EXPECT_EQ(start(3), 210);  // when the first 2 blocks of kernel 2 end
+  EXPECT_EQ(end(3), 220);
+}
+
+TEST_F(Placement, DifferentShapesShareByTheScarcerResource) {
+  // 1: 4 blocks of 1 warp and 1024 bytes: all shared memory, 4 of 32 warps.
+  // 2: 7 warps a block, no shared memory: 28 warps are left = 4 blocks. Both run at once.
+  KernelProfile hog;
+  hog.blocks = 4;
+  hog.residency = {.warps = 1, .registers = 0, .shared_memory_bytes = 1024, .blocks_per_sm = 1};
+  kernel_at(0, 1, client(), 100, hog);
+  kernel_at(0, 2, client(), 100, blocks_of_warps(4, 7));
+  kernel_at(0, 3, client(), 100, hog);  // no shared memory left: waits
+  run();
+  EXPECT_EQ(end(2), 100);
+  EXPECT_EQ(start(3), 100);
+}
+
+TEST_F(Placement, WavesOutOfStepKeepTheirOwnTime) {
+  // 1: 4 blocks until 100. 2: 16 blocks, two waves of 100 alone. It gets 4 at 0, 4 more at 100
+  // with the 4 that refill: then 8 at a time in step.
+  // 4 blocks 0-100, 8 blocks 100-200, 4 blocks 200-300.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(4, 4));
+  kernel_at(0, 2, client(), 200, blocks_of_warps(16, 4));
+  run();
+  EXPECT_EQ(end(2), 300);
+}
+
+TEST_F(Placement, StaggeredCohortsDrainOneAfterTheOther) {
+  // 1: 4 blocks until 50. 2: 24 blocks, three waves of 100 alone: 4 at 0, 4 at 50; then each half
+  // refills itself: 4 every 50. 24 blocks = 6 cohorts: starts 0 50 100 150 200 250, end 350.
+  kernel_at(0, 1, client(), 50, blocks_of_warps(4, 4));
+  kernel_at(0, 2, client(), 300, blocks_of_warps(24, 4));
+  run();
+  EXPECT_EQ(end(2), 350);
+}
+
+TEST_F(Placement, ALowKernelCanLoseAllItsSlotsAndComeBack) {
+  // Low: 16 blocks, waves 0-100 and 100-200. High comes at 50 with 16 blocks of 10: 100-120.
+  kernel_at(0, 1, client(0), 200, blocks_of_warps(16, 4));
+  kernel_at(50, 2, client(1), 20, blocks_of_warps(16, 4));
+  run();
+  EXPECT_EQ(end(2), 120);
+  EXPECT_EQ(end(1), 220);
+}
+
+TEST_F(Placement, APriorityChangeReordersThoseWhoWait) {
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 100, blocks_of_warps(8, 4));
+  kernel_at(10, 2, a, 10, blocks_of_warps(8, 4));
+  kernel_at(20, 3, b, 10, blocks_of_warps(8, 4));
+  script_.at(30, [&] { gpu_->set_priority(b, 1); });
+  run();
+  EXPECT_EQ(start(3), 100);
+  EXPECT_EQ(start(2), 110);
+}
+
+TEST_F(Placement, ListenersMaySubmitFromInsideTheirCalls) {
+  const ClientId c = client();
+  const KernelProfile* profile = keep(blocks_of_warps(8, 4));
+  on_finish_ = [&](std::uint64_t name) {
+    if (name < 5) {
+      gpu_->submit({.client = c, .kind = WorkKind::kKernel, .solo = Duration{100},
+                    .profile = profile, .cookie = name + 1});
+    }
+  };
+  kernel_at(0, 1, c, 100, *profile);
+  run();
+  EXPECT_EQ(end(5), 500);
+}
+
+TEST_F(Placement, ATimelessKernelEndsInItsInstant) {
+  kernel_at(10, 1, client(), 0, blocks_of_warps(1'000'000, 4));
+  run();
+  EXPECT_EQ(end(1), 10);
+}
+
+}  // namespace
+}  // namespace bubblesim::gpu

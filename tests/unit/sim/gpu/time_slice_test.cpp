@@ -1,0 +1,155 @@
+// Contexts that take turns. Slices of 100 ns.
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+class TimeSlices : public GpuTest {
+ protected:
+  void slice(std::int64_t switch_ns, std::int64_t stream_gap_ns = 0) {
+    hardware::GpuSpec spec = small_gpu();
+    spec.stream_gap = Duration{stream_gap_ns};
+    make(spec, {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
+                .switch_cost = Duration{switch_ns}});
+  }
+  KernelProfile full_ = blocks_of_warps(8, 4);
+};
+
+TEST_F(TimeSlices, TwoEqualJobsFinishASliceApart) {
+  // T = 300 each, no switch cost: slices A B A B A B; A ends at 500, B at 600.
+  slice(0);
+  kernel_at(0, 1, client(), 300, full_);
+  kernel_at(0, 2, client(), 300, full_);
+  run();
+  EXPECT_EQ(end(1), 500);
+  EXPECT_EQ(end(2), 600);
+}
+
+TEST_F(TimeSlices, SwitchesCostTheirTime) {
+  // A 0-100, B 110-210, A 220-320, B 330-430: with T = 200, A ends at 320, B at 430.
+  slice(10);
+  kernel_at(0, 1, client(), 200, full_);
+  kernel_at(0, 2, client(), 200, full_);
+  run();
+  EXPECT_EQ(end(1), 320);
+  EXPECT_EQ(end(2), 430);
+  EXPECT_EQ(gpu_->busy(), Duration{400});  // the device is idle in switches
+}
+
+TEST_F(TimeSlices, TurnsGoRoundAllContexts) {
+  // Three jobs of 150: A 0-100, B 100-200, C 200-300, A -350, B -400, C -450.
+  slice(0);
+  for (std::uint64_t name = 1; name <= 3; ++name) kernel_at(0, name, client(), 150, full_);
+  run();
+  EXPECT_EQ(end(1), 350);
+  EXPECT_EQ(end(2), 400);
+  EXPECT_EQ(end(3), 450);
+}
+
+TEST_F(TimeSlices, ALoneJobIsNeverSlowed) {
+  slice(10);
+  client();
+  kernel_at(5, 1, client(), 12'345, full_);
+  run();
+  EXPECT_EQ(end(1), 12'350);
+  EXPECT_EQ(engine_.events(), 2u);  // no event per slice
+}
+
+TEST_F(TimeSlices, ALateComerWaitsForTheEndOfTheSlice) {
+  // A's slices: 0-100, 100-200, 200-300. B comes at 250, gets the GPU at 300.
+  slice(0);
+  kernel_at(0, 1, client(), 1000, full_);
+  kernel_at(250, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 300);
+  EXPECT_EQ(end(2), 350);
+  EXPECT_EQ(end(1), 1050);
+}
+
+TEST_F(TimeSlices, AnIdleContextIsSkippedAtOnce) {
+  // A needs 30 of its slice. B follows at once (plus the switch), not at 100.
+  slice(10);
+  kernel_at(0, 1, client(), 30, full_);
+  kernel_at(0, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(end(1), 30);
+  EXPECT_EQ(start(2), 40);
+  EXPECT_EQ(end(2), 90);
+}
+
+TEST_F(TimeSlices, AnIdleGpuIsTakenWithoutASwitch) {
+  slice(10);
+  kernel_at(0, 1, client(), 30, full_);
+  kernel_at(35, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(end(2), 85);
+}
+
+TEST_F(TimeSlices, ContextsDoNotShareSms) {
+  // Each has half of the GPU free, and neither uses the other's turn.
+  slice(0);
+  kernel_at(0, 1, client(), 100, blocks_of_warps(1, 1));
+  kernel_at(0, 2, client(), 100, blocks_of_warps(1, 1));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 200);
+}
+
+TEST_F(TimeSlices, KernelsOfOneContextShareItsTurn) {
+  slice(0);
+  const ClientId a = client();
+  kernel_at(0, 1, a, 100, blocks_of_warps(4, 4));
+  kernel_at(0, 2, a, 100, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(end(2), 100);
+}
+
+TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
+  // A's three kernels of 30 follow each other in the same instant: B waits for the slice's end at
+  // 100, not for the first kernel's. A: 30, 60, 90; then A has no work: B 100-150 by the switch.
+  slice(10);
+  const ClientId a = client();
+  const ClientId b = client();
+  const KernelProfile* profile = keep(full_);
+  on_finish_ = [&](std::uint64_t name) {
+    if (name != 1 && name != 2) return;
+    script_.at(to_ns(engine_.now()), [&, name] {
+      gpu_->submit({.client = a, .kind = WorkKind::kKernel, .solo = Duration{30},
+                    .profile = profile, .cookie = name + 1});
+    });
+  };
+  kernel_at(0, 1, a, 30, *profile);
+  kernel_at(5, 9, b, 50, full_);
+  run();
+  EXPECT_EQ(end(3), 90);
+  EXPECT_EQ(start(9), 100);
+  EXPECT_EQ(end(9), 150);
+}
+
+TEST_F(TimeSlices, AStreamKeepsItsTurnOverItsGaps) {
+  // Gaps of 2 between A's kernels: 0-30, 32-62; B's turn begins 2 after A's last: 64 + 10.
+  slice(10, 2);
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(5, 9, b, 50, full_);
+  kernel_at(32, 2, a, 30, full_);
+  run();
+  EXPECT_EQ(start(2), 32);
+  EXPECT_EQ(end(2), 62);
+  EXPECT_EQ(start(9), 74);
+}
+
+TEST_F(TimeSlices, AWaitingCollectiveUsesUpItsSlices) {
+  // A's collective spins; B (200 of work) gets every other slice: 100-200, 300-400.
+  slice(0);
+  const ClientId a = client();
+  work_at(0, {.client = a, .kind = WorkKind::kCollective, .profile = keep(full_), .cookie = 1});
+  kernel_at(0, 2, client(), 200, full_);
+  run(10'000);
+  EXPECT_EQ(end(2), 400);
+}
+
+}  // namespace
+}  // namespace bubblesim::gpu
