@@ -9,6 +9,12 @@ namespace {
 
 bool starts_earlier(const Interval& a, const Interval& b) { return a.begin < b.begin; }
 
+/// The first span that ends at `from` or later. Ends rise as begins do: the spans are disjoint.
+Intervals::const_iterator first_reaching(const Intervals& spans, TraceTime from) {
+  return std::lower_bound(spans.begin(), spans.end(), from,
+                          [](const Interval& span, TraceTime at) { return span.end < at; });
+}
+
 }  // namespace
 
 Intervals unite(std::vector<Interval> spans) {
@@ -46,11 +52,10 @@ Intervals intersect(const Intervals& a, const Intervals& b) {
 Intervals gaps_within(const Intervals& busy, Interval window) {
   Intervals gaps;
   TraceTime free_from = window.begin;
-  for (const Interval& span : busy) {
-    if (span.end < window.begin) continue;
-    if (span.begin >= window.end) break;
-    if (span.begin > free_from) gaps.push_back({free_from, span.begin});
-    free_from = std::max(free_from, span.end);
+  for (auto span = first_reaching(busy, window.begin); span != busy.end(); ++span) {
+    if (span->begin >= window.end) break;
+    if (span->begin > free_from) gaps.push_back({free_from, span->begin});
+    free_from = std::max(free_from, span->end);
   }
   if (free_from < window.end) gaps.push_back({free_from, window.end});
   return gaps;
@@ -79,9 +84,9 @@ Duration total_length(const Intervals& spans) {
 
 Intervals clip(const Intervals& spans, Interval window) {
   Intervals inside;
-  for (const Interval& span : spans) {
-    if (span.end < window.begin || span.begin > window.end) continue;
-    inside.push_back({std::max(span.begin, window.begin), std::min(span.end, window.end)});
+  for (auto span = first_reaching(spans, window.begin); span != spans.end(); ++span) {
+    if (span->begin > window.end) break;
+    inside.push_back({std::max(span->begin, window.begin), std::min(span->end, window.end)});
   }
   return inside;
 }

@@ -1,7 +1,8 @@
 // Half-open spans of recorded time and the set operations that bubble analysis needs.
 //
 // An `Intervals` is sorted by begin and disjoint; `unite` makes one from any list of spans. All
-// operations are linear in the lengths of their inputs (unite: n log n when unsorted).
+// operations are linear in the lengths of their inputs (unite: n log n when unsorted); those with
+// a window find its begin by bisection.
 #pragma once
 
 #include <cstdint>

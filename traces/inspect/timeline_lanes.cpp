@@ -13,8 +13,8 @@
 namespace bubblesim::traces {
 namespace {
 
-/// Runs of all lanes together. A run takes at most 14 bytes of the picture, so 0.85 MB.
-constexpr std::uint32_t kMaxRuns = 60'000;
+/// Runs of all lanes together. A run takes at most 12 bytes of the picture, so 0.6 MB.
+constexpr std::uint32_t kMaxRuns = 50'000;
 constexpr std::size_t kMaxRanks = 64;
 constexpr std::size_t kMaxStreams = 16;
 constexpr double kWorkHeight = 20;

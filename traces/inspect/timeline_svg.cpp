@@ -25,7 +25,7 @@ constexpr double kLaneGap = 3;
 constexpr double kBlockGap = 14;
 constexpr double kIterationStrip = 15;
 constexpr double kMinIterationLabel = 44;
-constexpr std::size_t kMaxIterationLines = 200;
+constexpr std::size_t kMaxIterations = 1000;  // drawn in all blocks together: 0.25 MB
 constexpr std::size_t kTitleColumns = 110;
 
 class Drawing {
@@ -75,8 +75,10 @@ class Drawing {
   [[nodiscard]] std::string title() const {
     if (!options_.title.empty()) return options_.title;
     if (job_.ranks.empty()) return "Timeline";
-    const RankTrace& first = job_.ranks.front();
-    return first.provenance.source.empty() ? "Timeline" : "Timeline of " + first.provenance.source;
+    const std::string& source = job_.ranks.front().provenance.source;
+    if (source.empty()) return "Timeline";
+    if (job_.ranks.size() == 1) return "Timeline of " + source;
+    return fmt::format("Timeline of {} and {} more", source, job_.ranks.size() - 1);
   }
 
   [[nodiscard]] std::string subtitle() const {
@@ -86,8 +88,8 @@ class Drawing {
                 ? fmt::format(" \u00b7 {} rank{}", job_.ranks.size(),
                               job_.ranks.size() == 1 ? "" : "s")
                 : fmt::format(" \u00b7 {} of {} ranks", plan_.blocks.size(), job_.ranks.size());
-    text += fmt::format(" \u00b7 {} from {}", short_duration(plan_.length),
-                        short_duration(plan_.from));
+    text += " \u00b7 " + short_duration(plan_.length);
+    if (plan_.from > Duration{}) text += " from " + short_duration(plan_.from);
     const WindowUse use = all_use();
     text += fmt::format(" \u00b7 busy {}, bubbles {} ({} without any operation)",
                         percent(use.busy, use.length), percent(use.bubble(), use.length),
@@ -150,11 +152,12 @@ class Drawing {
   }
 
   double draw_iterations(const TimelineBlock& block, double y) {
+    const std::size_t most = std::max<std::size_t>(1, kMaxIterations / plan_.blocks.size());
     std::size_t drawn = 0;
     for (const Iteration& iteration : block.iterations.all) {
       const Interval seen{std::max(iteration.span.begin, block.view.begin),
                           std::min(iteration.span.end, block.view.end)};
-      if (seen.begin >= seen.end || ++drawn > kMaxIterationLines) continue;
+      if (seen.begin >= seen.end || ++drawn > most) continue;
       const double left = x_of(seen.begin - block.view.begin);
       const double wide = x_of(seen.end - block.view.begin) - left;
       put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "

@@ -1,5 +1,5 @@
 // Each cause of a bubble on a timeline of a few records. Times in microseconds; thresholds are
-// the defaults: launch latency 10 us, turnaround 20 us, host silence 500 us.
+// the defaults: launch latency 10 us, turnaround 20 us, host silence 1 ms.
 #include "traces/inspect/bubbles.hpp"
 
 #include <gtest/gtest.h>
@@ -96,11 +96,11 @@ TEST(Bubbles, AWatchdogThatPollsDoesNotHideSilence) {
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
   trace.call(HostCallKind::kEventQuery, 300, 310, 2);
   trace.call(HostCallKind::kEventQuery, 600, 610);
-  const auto second = trace.call(HostCallKind::kLaunchKernel, 1000, 1004);
+  const auto second = trace.call(HostCallKind::kLaunchKernel, 1100, 1104);
   trace.kernel(8, 20, first);
-  trace.kernel(1004, 1050, second);
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 1000, BubbleCause::kHostSilent),
-                                                 segment(1000, 1004, BubbleCause::kLaunchBound)}));
+  trace.kernel(1104, 1150, second);
+  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 1100, BubbleCause::kHostSilent),
+                                                 segment(1100, 1104, BubbleCause::kLaunchBound)}));
 }
 
 TEST(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {

@@ -194,7 +194,7 @@ TEST(Inspection, ARankWithoutDeviceOperationsIsAllZeroAndCounted) {
 }
 
 TEST(Inspection, CausesSumToBubbleTimeOnRandomTimelines) {
-  std::mt19937 random(5);  // NOLINT: any fixed sequence will do
+  std::mt19937 random(5);
   const auto draw = [&](std::int64_t limit) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(limit));
   };
@@ -204,8 +204,9 @@ TEST(Inspection, CausesSumToBubbleTimeOnRandomTimelines) {
     std::int64_t device = 0;
     for (int i = 0; i < 200; ++i) {
       const auto kind = draw(5) == 0 ? HostCallKind::kStreamSync : HostCallKind::kLaunchKernel;
-      const std::int64_t from = host + draw(draw(20) == 0 ? 2000 : 20);
-      const auto call = trace.call(kind, from, from + draw(30), static_cast<std::uint32_t>(draw(2)));
+      const std::int64_t from = host + draw(draw(20) == 0 ? 3000 : 20);
+      const auto thread = static_cast<std::uint32_t>(draw(2));
+      const auto call = trace.call(kind, from, from + draw(30), thread);
       host = from + draw(40);
       device = std::max(device + draw(9), from) + draw(30);
       if (draw(6) == 0) {

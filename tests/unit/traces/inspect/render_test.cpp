@@ -1,0 +1,236 @@
+// Text, JSON and picture of small traces.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sim/base/json.hpp"
+#include "tests/unit/traces/inspect/small_trace.hpp"
+#include "traces/inspect/labels.hpp"
+#include "traces/inspect/pixel_lane.hpp"
+#include "traces/inspect/render_json.hpp"
+#include "traces/inspect/render_text.hpp"
+#include "traces/inspect/svg_text.hpp"
+#include "traces/inspect/timeline_svg.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::at;
+using testing::SmallTrace;
+using testing::us;
+
+/// 1 ms: kernel 0..600 us, all-reduce 500..900 us, kernel 950..1000 us.
+RankTrace one_millisecond(std::uint32_t number) {
+  SmallTrace trace;
+  trace.rank().rank = number;
+  trace.rank().world_size = 2;
+  trace.rank().device.name = "Test GPU";
+  trace.kernel(0, 600);
+  trace.collective(CollectiveKind::kAllReduce, 500, 900, 1 << 20);
+  trace.kernel(950, 1000);
+  return trace.rank();
+}
+
+JobTrace two_ranks() { return {{one_millisecond(0), one_millisecond(1)}}; }
+
+TEST(Labels, DurationsHaveThreeDigitsAndTheFittingUnit) {
+  EXPECT_EQ(short_duration(Duration{0}), "0 ns");
+  EXPECT_EQ(short_duration(Duration{999}), "999 ns");
+  EXPECT_EQ(short_duration(Duration{1'234}), "1.23 us");
+  EXPECT_EQ(short_duration(Duration{99'960}), "100 us");
+  EXPECT_EQ(short_duration(Duration{999'600}), "1.00 ms");
+  EXPECT_EQ(short_duration(Duration{2'115'000'000}), "2115 ms");
+  EXPECT_EQ(short_duration(Duration{12'340'000'000}), "12.3 s");
+}
+
+TEST(Labels, BytesArePowersOfAThousand) {
+  EXPECT_EQ(short_bytes(999), "999 B");
+  EXPECT_EQ(short_bytes(1'500), "1.50 kB");
+  EXPECT_EQ(short_bytes(25'800'000'000), "25.8 GB");
+}
+
+TEST(Labels, ShorteningKeepsBothEndsAndWholeCharacters) {
+  EXPECT_EQ(shortened("abcdefghij", 10), "abcdefghij");
+  EXPECT_EQ(shortened("abcdefghijk", 10), "abcde..ijk");
+  EXPECT_EQ(shortened("abcd\xC3\xA9" "fghijk", 10), "abcd..ijk");
+}
+
+TEST(RenderText, SaysBubblesCausesAndCommunication) {
+  const std::string text = render_text(inspect_job(two_ranks()));
+  EXPECT_THAT(text, HasSubstr("2 ranks, Test GPU\n"));
+  EXPECT_THAT(text, HasSubstr("shares are of the whole window"));
+  // own work 650 of 1000 us; collective alone 300 us, empty 50 us
+  EXPECT_THAT(text, HasSubstr("     0  1.00 ms  none marked  95.0 %    65.0 %"));
+  EXPECT_THAT(text, HasSubstr("collective wait  600 us      85.7 %     30.0 %\n"));
+  EXPECT_THAT(text, HasSubstr("Communication: 40.0 % of the window, 25.0 % of it behind"));
+  EXPECT_THAT(text, HasSubstr("inspect_gap_without_launch"));
+}
+
+TEST(RenderText, LinesStayWithinAHundredColumns) {
+  JobTrace job = two_ranks();
+  DeviceOp long_name = job.ranks[0].device_ops[0];
+  long_name.name = job.ranks[0].names.intern(std::string(500, 'x'));
+  job.ranks[0].device_ops.push_back(long_name);
+  std::istringstream lines(render_text(inspect_job(job)));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(RenderText, AnEmptyJobAndAnEmptyRankHaveAText) {
+  EXPECT_EQ(render_text(inspect_job({})), "No ranks.\n");
+  EXPECT_THAT(render_text(inspect_job({{RankTrace{}}})), HasSubstr("No bubbles."));
+}
+
+TEST(RenderJson, HoldsIntegersInNanosecondsAndSumsThatAgree) {
+  const Json json = Json::parse(render_json(inspect_job(two_ranks())));
+  EXPECT_EQ(json["format"], "bubblesim.inspect/1");
+  const Json& use = json["ranks"][1]["whole"];
+  EXPECT_EQ(use["length_ns"], 1'000'000);
+  EXPECT_EQ(use["own_ns"], 650'000);
+  EXPECT_EQ(use["bubble_ns"], 350'000);
+  EXPECT_EQ(use["bubble_by_cause"]["collective_wait_ns"], 300'000);
+  EXPECT_EQ(use["bubble_by_cause"]["other_ns"], 50'000);
+  EXPECT_EQ(use["bubble_by_length"][2]["bubbles"], 1);
+  EXPECT_EQ(json["job"]["whole"]["length_ns"], 2'000'000);
+  EXPECT_EQ(json["job"]["operations"]["collectives"][0]["bytes"], 2 << 20);
+  EXPECT_TRUE(json["ranks"][0]["steady"].is_null());
+}
+
+TEST(RenderJson, NamesThatAreNotUtf8DoNotBreakIt) {
+  JobTrace job = two_ranks();
+  job.ranks[0].device_ops[0].name = job.ranks[0].names.intern("bad\xFFname");
+  EXPECT_FALSE(Json::parse(render_json(inspect_job(job))).empty());
+}
+
+TEST(PixelLane, AColumnHasTheColourThatCoversMostOfIt) {
+  PixelLane lane({at(0), at(100)}, 10);
+  lane.add({at(0), at(20)}, Paint::kCompute);
+  lane.add({at(20), at(23)}, Paint::kCopy);
+  lane.add({at(23), at(30)}, Paint::kCollective);
+  lane.add({at(95), at(500)}, Paint::kCompute);
+  const std::vector<PaintRun> expected{{0, 2, Paint::kCompute, 4},
+                                       {2, 1, Paint::kCollective, 4},
+                                       {9, 1, Paint::kCompute, 2}};
+  EXPECT_EQ(lane.runs(), expected);
+}
+
+TEST(PixelLane, SlicesFarBelowAPixelStayVisible) {
+  PixelLane lane({at(0), at(100'000)}, 10);
+  lane.add({at(50'001), at(50'002)}, Paint::kCopy);
+  const std::vector<PaintRun> expected{{5, 1, Paint::kCopy, 1}};
+  EXPECT_EQ(lane.runs(), expected);
+}
+
+TEST(SvgText, EscapesMarkupAndReplacesWhatXmlForbids) {
+  EXPECT_EQ(xml_text("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
+  EXPECT_EQ(xml_text("\x01\xC3\xA9\xFF"), "\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
+  EXPECT_EQ(xml_text("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(SvgText, TicksAreRoundAndInOneUnit) {
+  const auto ticks = axis_ticks(us(0), us(1000));
+  ASSERT_EQ(ticks.size(), 11u);
+  EXPECT_EQ(ticks[1].label, "0.1 ms");
+  const auto zoomed = axis_ticks(Duration{1'003}, Duration{24});
+  EXPECT_EQ(zoomed.front().label, "1004 ns");
+  EXPECT_EQ(axis_ticks(Duration{5}, Duration{1}).size(), 2u);
+}
+
+/// Every element is closed in order and every attribute quoted: enough of XML to catch a slip.
+void expect_well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t i = xml.find('<'); i != std::string::npos; i = xml.find('<', i + 1)) {
+    const std::size_t end = xml.find('>', i);
+    ASSERT_NE(end, std::string::npos);
+    const std::string tag = xml.substr(i + 1, end - i - 1);
+    ASSERT_EQ(tag.find('<'), std::string::npos) << tag;
+    ASSERT_EQ(std::count(tag.begin(), tag.end(), '"') % 2, 0) << tag;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag.front() == '/') {
+      ASSERT_FALSE(open.empty()) << tag;
+      ASSERT_EQ(open.back(), tag.substr(1));
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST(TimelineSvg, IsWellFormedAndNamesWhatItShows) {
+  TimelineOptions options;
+  options.title = "a <b> & c";
+  const std::string svg = render_timeline_svg(two_ranks(), options);
+  expect_well_formed(svg);
+  EXPECT_THAT(svg, HasSubstr("a &lt;b&gt; &amp; c"));
+  EXPECT_THAT(svg, HasSubstr(">rank 1<"));
+  EXPECT_THAT(svg, HasSubstr("collective wait 30.0 %"));
+  EXPECT_THAT(svg, HasSubstr("0.5 ms"));
+  EXPECT_THAT(svg, Not(HasSubstr(">copies<")));
+}
+
+TEST(TimelineSvg, TheViewNarrowsWhatIsSummed) {
+  TimelineOptions options;
+  options.from = us(600);
+  options.to = us(900);
+  EXPECT_THAT(render_timeline_svg(two_ranks(), options), HasSubstr("collective wait 100.0 %"));
+  options.to = us(500);  // not after `from`: the whole window
+  EXPECT_THAT(render_timeline_svg(two_ranks(), options), HasSubstr("collective wait 30.0 %"));
+}
+
+TEST(TimelineSvg, RanksWithoutCommonTimeAreDrawnEachFromItsOwnStart) {
+  JobTrace job = two_ranks();
+  for (DeviceOp& op : job.ranks[1].device_ops) op.start += std::chrono::hours{5};
+  const std::string svg = render_timeline_svg(job);
+  EXPECT_THAT(svg, HasSubstr("clocks not aligned"));
+  EXPECT_THAT(svg, HasSubstr("1.00 ms"));
+}
+
+TEST(TimelineSvg, ShowsTheFirstRanksOnlyAndSaysSo) {
+  TimelineOptions options;
+  options.max_ranks = 1;
+  const std::string svg = render_timeline_svg(two_ranks(), options);
+  EXPECT_THAT(svg, HasSubstr("1 of 2 ranks"));
+  EXPECT_THAT(svg, Not(HasSubstr(">rank 1<")));
+}
+
+TEST(TimelineSvg, NothingToDrawIsSaid) {
+  for (const JobTrace& job : {JobTrace{}, JobTrace{{RankTrace{}}}}) {
+    const std::string svg = render_timeline_svg(job);
+    expect_well_formed(svg);
+    EXPECT_THAT(svg, HasSubstr("No device operations to draw."));
+  }
+}
+
+TEST(TimelineSvg, StaysBelowAMegabyteAtItsLargest) {
+  SmallTrace trace;
+  for (std::int64_t i = 0; i < 20'000; ++i) {
+    const auto kind = static_cast<DeviceOpKind>(i * 7 % 3);
+    trace.op(kind, "op", i * 10, i * 10 + 1 + i % 9).stream =
+        StreamId{static_cast<std::uint32_t>(i % 4)};
+  }
+  for (std::int64_t i = 0; i < 1'000; ++i) trace.iteration(i, i * 200, i * 200 + 190);
+  JobTrace job;
+  for (std::uint32_t number = 0; number < 64; ++number) job.ranks.push_back(trace.rank());
+  TimelineOptions options;
+  options.width_px = 8000;
+  options.max_ranks = 64;
+  const std::string svg = render_timeline_svg(job, options);
+  EXPECT_LT(svg.size(), 1'000'000u);
+  options.rows = TimelineRows::kStreams;
+  options.max_ranks = 4;
+  EXPECT_LT(render_timeline_svg(job, options).size(), 1'000'000u);
+}
+
+TEST(TimelineSvg, TheSameTraceGivesTheSameBytes) {
+  EXPECT_EQ(render_timeline_svg(two_ranks()), render_timeline_svg(two_ranks()));
+  EXPECT_EQ(render_json(inspect_job(two_ranks())), render_json(inspect_job(two_ranks())));
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
