@@ -56,7 +56,8 @@ class PipeFill final : public Policy {
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
     Admission admission = Policy::admit(filler, used, gpu);
-    if (admission.admitted && filler.memory_known) fillers_memory_ = fillers_memory_ + filler.memory;
+    if (admission.admitted && filler.memory_known)
+      fillers_memory_ = fillers_memory_ + filler.memory;
     needed_memory_[filler.id.index()] = fillers_memory_;
     return admission;
   }

@@ -161,9 +161,9 @@ class SpecInf final : public Policy {
     const double left = std::max(0.0, all * tokens_.tokens(Role::kOffline) - online_launched);
     for (Client& client : clients_) {
       if (!client.admitted) continue;
-      client.grant = static_cast<std::int64_t>(
-          client.role == Role::kOnline ? all * tokens_.tokens(Role::kOnline) / online
-                                       : left / offline);
+      client.grant = static_cast<std::int64_t>(client.role == Role::kOnline
+                                                   ? all * tokens_.tokens(Role::kOnline) / online
+                                                   : left / offline);
     }
   }
 
@@ -190,35 +190,38 @@ PolicySpec specinf_spec() {
   PolicySpec spec;
   spec.name = "specinf";
   spec.summary = "Bubble monitor, tokens and kernel barrier (reconstructed)";
-  spec.source = "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
-                "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
+  spec.source =
+      "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
+      "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
   spec.needs = {.completions = true};  // only drain_check looks at them
   spec.parameters = {
       declare_duration("window", 5ms, 10us, 10s,
                        {"", "The Bubble Monitor's window, and the tokens' period.", rckm}),
       declare_duration("poll", 2ms, 1us, 10s,
                        {"", "A held launch looks again so often.", rckm + ": TIME_TICK"}),
-      declare_integer("empty_blocks", 0, 0, 1'000'000'000,
-                      {"blocks", "A window with at most so many blocks of training is empty.",
-                       rckm}),
+      declare_integer(
+          "empty_blocks", 0, 0, 1'000'000'000,
+          {"blocks", "A window with at most so many blocks of training is empty.", rckm}),
       declare_choice("barrier", {"filler", "both"},
                      {"", "Whose kernels pass the Kernel Barrier.",
                       "reconstructed: not known of SpecInF; both as in RCKM"}),
       declare_number("training_request", 0.5, 0.001, 1,
-                     {"", "barrier both: training's share of upper_blocks while fillers have "
-                      "uncovered blocks.", "reconstructed: Dilu's request of a job"}),
-      declare_number("training_limit", 1.0, 0.001, 1,
-                     {"", "barrier both: and while they have none.",
-                      "reconstructed: Dilu's limit of a job"}),
+                     {"",
+                      "barrier both: training's share of upper_blocks while fillers have "
+                      "uncovered blocks.",
+                      "reconstructed: Dilu's request of a job"}),
+      declare_number(
+          "training_limit", 1.0, 0.001, 1,
+          {"", "barrier both: and while they have none.", "reconstructed: Dilu's limit of a job"}),
       declare_flag("drain_check", false,
                    {"", "A window is empty only if no kernel of training is outstanding.",
                     "reconstructed: an extra to compare with"}),
       declare_integer("filler_percentage", 100, 1, 100,
                       {"%", "Active-thread percentage of each filler.",
                        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; its default is 100"}),
-      declare_integer("reserve_mib", 1024, 0, 1 << 20,
-                      {"MiB", "Memory that must stay free beside a filler.",
-                       rckm + ": spare memory of 1 GiB"}),
+      declare_integer(
+          "reserve_mib", 1024, 0, 1 << 20,
+          {"MiB", "Memory that must stay free beside a filler.", rckm + ": spare memory of 1 GiB"}),
   };
   for (ParameterSpec& parameter : specinf_token_parameters()) {
     spec.parameters.push_back(std::move(parameter));

@@ -28,8 +28,10 @@ void SpecInfTokens::end_window(Window window) {
 
 void SpecInfTokens::end_burst() {
   const auto slot = static_cast<std::size_t>(bursts_ % constants_.burst_history);
-  if (slot < recent_.size()) recent_[slot] = busy_;
-  else recent_.push_back(busy_);
+  if (slot < recent_.size())
+    recent_[slot] = busy_;
+  else
+    recent_.push_back(busy_);
   ++bursts_;
   if (busy_ > constants_.shortest_burst && (shortest_ == 0 || busy_ < shortest_)) {
     shortest_ = busy_;
@@ -56,8 +58,8 @@ SpecInfTokens::Phase SpecInfTokens::phase() const {
 }
 
 double SpecInfTokens::tokens(policy::Role role) const {
-  const bool while_busy = role == policy::Role::kOnline ? constants_.online_while_busy
-                                                        : constants_.offline_while_busy;
+  const bool while_busy =
+      role == policy::Role::kOnline ? constants_.online_while_busy : constants_.offline_while_busy;
   switch (phase()) {
     case Phase::kAggressive:
       return constants_.upper_blocks * constants_.filler_limit;
@@ -96,16 +98,19 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
   const std::string ours = "reconstructed: ";
   return {
       declare_integer("conservative_after", 1, 1, 100000,
-                      {"windows", "Consecutive empty windows until fillers get conservative "
-                       "tokens.", rckm}),
+                      {"windows",
+                       "Consecutive empty windows until fillers get conservative "
+                       "tokens.",
+                       rckm}),
       declare_integer("aggressive_after", 4, 1, 100000,
                       {"windows", "Consecutive empty windows until fillers get all tokens.",
                        ours + "RCKM waits 120 windows (0.6 s), longer than training's bubbles"}),
       declare_integer("upper_blocks", 10'000'000, 1, 1'000'000'000'000,
                       {"blocks", "Tokens of a whole GPU a window; not scaled with the window.",
                        rckm + ": UPPER_LIMIT a 5 ms window"}),
-      declare_number("initial_share", 0.1, 0, 1,
-                     {"", "The conservative quota at the start, as a share of upper_blocks.", rckm}),
+      declare_number(
+          "initial_share", 0.1, 0, 1,
+          {"", "The conservative quota at the start, as a share of upper_blocks.", rckm}),
       declare_number("floor_share", 0.01, 0, 1,
                      {"", "The conservative quota's floor, as a share of upper_blocks.", rckm}),
       declare_number("filler_request", 0.3, 0, 1,
@@ -123,8 +128,10 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
       declare_number("inflation_recover", 1.2, 0, 1000,
                      {"", "A burst below this inflation lets the quota recover.", rckm}),
       declare_number("inflation_cut", 1.6, 0, 1000,
-                     {"", "From this inflation on the quota is divided by it (RCKM: 1.3 for "
-                      "language models).", rckm}),
+                     {"",
+                      "From this inflation on the quota is divided by it (RCKM: 1.3 for "
+                      "language models).",
+                      rckm}),
       declare_number("inflation_ignore", 4.0, 0, 1000,
                      {"", "From this inflation on a burst is of another kind and ignored.", rckm}),
       declare_number("recover_factor", 1.3, 1, 1000, {"", "A recovery's factor.", rckm}),
@@ -133,13 +140,16 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
       declare_integer("shortest_burst", 6, 0, 100000,
                       {"windows", "A burst must be longer to be the reference of all time.", rckm}),
       declare_choice("burst_reference", {"all_time", "recent"},
-                     {"", "Inflation is the burst's length over the shortest of all time, or of "
-                      "the last bursts (RCKM: for language models).", rckm}),
+                     {"",
+                      "Inflation is the burst's length over the shortest of all time, or of "
+                      "the last bursts (RCKM: for language models).",
+                      rckm}),
       declare_integer("burst_history", 20, 1, 10000,
                       {"bursts", "How many are the last bursts.", rckm}),
-      declare_flag("aggressive_resets", false,
-                   {"", "The aggressive phase restores the whole quota.",
-                    ours + "RCKM does so after 0.6 s; within short bubbles it would undo each cut"}),
+      declare_flag(
+          "aggressive_resets", false,
+          {"", "The aggressive phase restores the whole quota.",
+           ours + "RCKM does so after 0.6 s; within short bubbles it would undo each cut"}),
   };
 }
 

@@ -20,15 +20,15 @@ struct SpecInfConstants {
   double filler_limit;              ///< a filler's share of upper_blocks when aggressive
   bool offline_while_busy;          ///< conservative tokens in busy windows
   bool online_while_busy;
-  double inflation_recover;         ///< below: the quota may recover
-  double inflation_cut;             ///< from here on it is cut
-  double inflation_ignore;          ///< from here on the burst is of another kind
+  double inflation_recover;  ///< below: the quota may recover
+  double inflation_cut;      ///< from here on it is cut
+  double inflation_ignore;   ///< from here on the burst is of another kind
   double recover_factor;
-  std::int64_t recover_bursts;      ///< one recovery in so many bursts
-  std::int64_t shortest_burst;      ///< windows: no shorter burst is a reference
-  bool recent_reference;            ///< reference: among the last bursts; else of all time
-  std::int64_t burst_history;       ///< how many are the last bursts
-  bool aggressive_resets;           ///< the aggressive phase restores the whole quota
+  std::int64_t recover_bursts;  ///< one recovery in so many bursts
+  std::int64_t shortest_burst;  ///< windows: no shorter burst is a reference
+  bool recent_reference;        ///< reference: among the last bursts; else of all time
+  std::int64_t burst_history;   ///< how many are the last bursts
+  bool aggressive_resets;       ///< the aggressive phase restores the whole quota
 };
 
 [[nodiscard]] SpecInfConstants specinf_constants(const policy::ParameterSet& given);
@@ -57,10 +57,10 @@ class SpecInfTokens {
 
   SpecInfConstants constants_;
   double quota_;
-  std::int64_t empty_ = 0;     ///< consecutive empty windows
-  std::int64_t busy_ = 0;      ///< windows of the present burst
+  std::int64_t empty_ = 0;  ///< consecutive empty windows
+  std::int64_t busy_ = 0;   ///< windows of the present burst
   std::int64_t bursts_ = 0;
-  std::int64_t shortest_ = 0;  ///< of all time, longer than shortest_burst; 0: none yet
+  std::int64_t shortest_ = 0;         ///< of all time, longer than shortest_burst; 0: none yet
   std::vector<std::int64_t> recent_;  ///< the last bursts, a ring
 };
 

@@ -104,8 +104,8 @@ class Tgs final : public Policy {
   LaunchPolls polls_;
   Instant next_report_;
   std::uint64_t training_blocks_ = 0;
-  std::int64_t count_ = 0;         ///< the fillers' blocks in this window
-  std::int64_t last_window_ = 0;   ///< and in the one before
+  std::int64_t count_ = 0;        ///< the fillers' blocks in this window
+  std::int64_t last_window_ = 0;  ///< and in the one before
   std::int64_t window_index_ = 0;
 };
 
@@ -122,12 +122,12 @@ PolicySpec tgs_spec() {
                         "TGS code, low priority rate_watcher"}),
       declare_duration("poll", 10ms, 1us, 10s,
                        {"", "A held launch looks again so often.", "TGS code, TIME_TICK"}),
-      declare_duration("report_period", 5s, 1ms, 1000s,
-                       {"", "Training reports its blocks so often.",
-                        "TGS code, high priority rate_watcher"}),
-      declare_integer("reserve_mib", 1024, 0, 1 << 20,
-                      {"MiB", "Memory that the hooks hide from a filler.",
-                       "TGS code, g_spare_memory"}),
+      declare_duration(
+          "report_period", 5s, 1ms, 1000s,
+          {"", "Training reports its blocks so often.", "TGS code, high priority rate_watcher"}),
+      declare_integer(
+          "reserve_mib", 1024, 0, 1 << 20,
+          {"MiB", "Memory that the hooks hide from a filler.", "TGS code, g_spare_memory"}),
   };
   for (ParameterSpec& parameter : tgs_limit_parameters()) {
     spec.parameters.push_back(std::move(parameter));

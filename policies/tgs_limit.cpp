@@ -18,8 +18,10 @@ std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
 void TgsLimit::report(std::uint64_t training_blocks, std::int64_t filler_rate) {
   const double rate = std::max(1.0, static_cast<double>(training_blocks));
   const double window_rate = shift_window(rate);
-  if (phase_ == Phase::kProfile) profile(window_rate);
-  else control(rate, window_rate, filler_rate);
+  if (phase_ == Phase::kProfile)
+    profile(window_rate);
+  else
+    control(rate, window_rate, filler_rate);
 }
 
 /// The best mean of two adjacent reports, before the new one joins them.
@@ -35,8 +37,10 @@ double TgsLimit::shift_window(double rate) {
 
 /// With no rate known, 0/0 is a fall, as the source's comparisons have it.
 void TgsLimit::follow(double window_rate, double deviation) {
-  if (deviation > 0) best_ = std::max(best_, window_rate * (1 - constants_.profile_margin));
-  else best_ = std::min(best_, window_rate * (1 + constants_.profile_margin));
+  if (deviation > 0)
+    best_ = std::max(best_, window_rate * (1 - constants_.profile_margin));
+  else
+    best_ = std::min(best_, window_rate * (1 + constants_.profile_margin));
 }
 
 void TgsLimit::profile(double window_rate) {
@@ -169,7 +173,8 @@ std::vector<policy::ParameterSpec> tgs_limit_parameters() {
       declare_integer("profile_reports", 5, 1, 1000,
                       {"reports", "Least length of a profile; the limit does not move.", manager}),
       declare_integer("profile_longest", 10, 1, 100000,
-                      {"reports", "Greatest length of a profile; the code has none, and never ends "
+                      {"reports",
+                       "Greatest length of a profile; the code has none, and never ends "
                        "it while the rate is exactly steady.",
                        "reconstructed: keeps an exactly periodic job from profiling for ever"}),
       declare_number("profile_tolerance", 0.05, 0, 1,
@@ -185,22 +190,26 @@ std::vector<policy::ParameterSpec> tgs_limit_parameters() {
       declare_integer("idle_blocks", 1000, 0, kMost,
                       {"blocks", "A report below this counts as idle.", manager}),
       declare_integer("idle_reports", 2, 0, 1000,
-                      {"reports", "More idle reports than this in the window lift the limit; just "
-                       "so many restart it.", manager}),
+                      {"reports",
+                       "More idle reports than this in the window lift the limit; just "
+                       "so many restart it.",
+                       manager}),
       declare_integer("adaptive_reports", 15, 0, 100000,
                       {"reports", "Before so many reports the limit is never lifted.", manager}),
       declare_number("tolerance", 0.03, 0, 1,
                      {"", "Deviation from the best rate that counts as no harm.", update}),
       declare_number("growth", 1.5, 1, 100, {"", "Slow start's factor a report.", update}),
       declare_number("additive_share", 0.00025, 0, 1,
-                     {"", "Additive step as a share of the best rate a report; 2.5 % of its rate a "
-                      "window at 100 windows a report.", update}),
+                     {"",
+                      "Additive step as a share of the best rate a report; 2.5 % of its rate a "
+                      "window at 100 windows a report.",
+                      update}),
       declare_integer("least_step", 1000, 0, kMost,
                       {"blocks", "Least step of the limit, up or down.", update}),
       declare_number("decrease", 0.08, 0, 1, {"", "Multiplicative decrease.", update}),
-      declare_number("severe_deviation", 0.09, 0, 10,
-                     {"", "From here on avoidance divides the limit and starts slowly again.",
-                      update}),
+      declare_number(
+          "severe_deviation", 0.09, 0, 10,
+          {"", "From here on avoidance divides the limit and starts slowly again.", update}),
       declare_integer("severe_divisor", 10, 1, 1000000, {"", "By this.", update}),
       declare_number("missed_deviation", 0.12, 0, 10,
                      {"", "A report this far off the best rate misses it.", update}),
@@ -208,11 +217,13 @@ std::vector<policy::ParameterSpec> tgs_limit_parameters() {
                       {"reports", "So many misses in a row shrink the best rate.", update}),
       declare_number("missed_factor", 0.8, 0.01, 1, {"", "By this factor.", update}),
       declare_integer("slow_start_cap", std::int64_t{1} << 40, 1, std::int64_t{1} << 46,
-                      {"blocks", "Highest limit of slow start, unless 3 times the filler's rate is "
-                       "more.", update}),
-      declare_integer("limit_cap", std::int64_t{1} << 32, 1, std::int64_t{1} << 46,
-                      {"blocks", "Highest limit of avoidance, and the limit while training is idle.",
+                      {"blocks",
+                       "Highest limit of slow start, unless 3 times the filler's rate is "
+                       "more.",
                        update}),
+      declare_integer(
+          "limit_cap", std::int64_t{1} << 32, 1, std::int64_t{1} << 46,
+          {"blocks", "Highest limit of avoidance, and the limit while training is idle.", update}),
   };
 }
 

@@ -13,29 +13,29 @@ namespace bubblesim::policies {
 
 /// The constants of the control loop. Rates are blocks a report, limits blocks a window.
 struct TgsConstants {
-  std::int64_t report_window;      ///< reports whose adjacent means give the best rate
-  std::int64_t profile_reports;    ///< least reports of a profile
-  std::int64_t profile_longest;    ///< most reports of a profile
-  double profile_tolerance;        ///< the profile's rate has settled within this
-  double profile_margin;           ///< kept below a rise of the rate, above a fall
-  double drift_tolerance;          ///< control: the best rate is followed up within this
-  double reprofile_tolerance;      ///< control: beyond this the profile starts again
-  std::int64_t initial_limit;      ///< where slow start begins
-  std::int64_t idle_blocks;        ///< a report below this counts as idle
-  std::int64_t idle_reports;       ///< more idle reports in the window lift the limit
-  std::int64_t adaptive_reports;   ///< before so many reports it is never lifted
-  double tolerance;                ///< deviation of the rate that counts as no harm
-  double growth;                   ///< slow start's factor
-  double additive_share;           ///< additive step, as a share of the best rate
-  std::int64_t least_step;         ///< least step up or down
-  double decrease;                 ///< multiplicative decrease
-  double severe_deviation;         ///< from here on the limit is divided by severe_divisor
+  std::int64_t report_window;     ///< reports whose adjacent means give the best rate
+  std::int64_t profile_reports;   ///< least reports of a profile
+  std::int64_t profile_longest;   ///< most reports of a profile
+  double profile_tolerance;       ///< the profile's rate has settled within this
+  double profile_margin;          ///< kept below a rise of the rate, above a fall
+  double drift_tolerance;         ///< control: the best rate is followed up within this
+  double reprofile_tolerance;     ///< control: beyond this the profile starts again
+  std::int64_t initial_limit;     ///< where slow start begins
+  std::int64_t idle_blocks;       ///< a report below this counts as idle
+  std::int64_t idle_reports;      ///< more idle reports in the window lift the limit
+  std::int64_t adaptive_reports;  ///< before so many reports it is never lifted
+  double tolerance;               ///< deviation of the rate that counts as no harm
+  double growth;                  ///< slow start's factor
+  double additive_share;          ///< additive step, as a share of the best rate
+  std::int64_t least_step;        ///< least step up or down
+  double decrease;                ///< multiplicative decrease
+  double severe_deviation;        ///< from here on the limit is divided by severe_divisor
   std::int64_t severe_divisor;
-  double missed_deviation;         ///< a report this far off the best rate misses it
-  std::int64_t missed_reports;     ///< so many in a row shrink the best rate
-  double missed_factor;            ///< by this factor
+  double missed_deviation;      ///< a report this far off the best rate misses it
+  std::int64_t missed_reports;  ///< so many in a row shrink the best rate
+  double missed_factor;         ///< by this factor
   std::int64_t slow_start_cap;
-  std::int64_t limit_cap;          ///< also the limit when training is idle
+  std::int64_t limit_cap;  ///< also the limit when training is idle
 };
 
 [[nodiscard]] TgsConstants tgs_constants(const policy::ParameterSet& given);
@@ -78,7 +78,7 @@ class TgsLimit {
   std::int64_t controlled_ = 0;  ///< reports of the control phase, over all profiles
   std::int64_t missed_ = 0;
   std::int64_t limit_ = 0;
-  bool last_step_up_ = false;    ///< of avoidance; slow start's end counts as down
+  bool last_step_up_ = false;  ///< of avoidance; slow start's end counts as down
 };
 
 }  // namespace bubblesim::policies

@@ -7,8 +7,9 @@ namespace {
 
 ParameterSpec declare(std::string name, Value fallback, Value minimum, Value maximum,
                       std::vector<std::string> choices, About about) {
-  return {std::move(name),    std::move(fallback),   std::move(minimum),   std::move(maximum),
-          std::move(choices), std::move(about.unit), std::move(about.help), std::move(about.source)};
+  return {std::move(name),       std::move(fallback),    std::move(minimum),
+          std::move(maximum),    std::move(choices),     std::move(about.unit),
+          std::move(about.help), std::move(about.source)};
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct About {
                                             About about);
 [[nodiscard]] ParameterSpec declare_number(std::string name, double fallback, double minimum,
                                            double maximum, About about);
-[[nodiscard]] ParameterSpec declare_duration(std::string name, Duration fallback,
-                                             Duration minimum, Duration maximum, About about);
+[[nodiscard]] ParameterSpec declare_duration(std::string name, Duration fallback, Duration minimum,
+                                             Duration maximum, About about);
 /// A duration whose default is the word "device": the device file's own constant.
 [[nodiscard]] ParameterSpec declare_device_duration(std::string name, Duration minimum,
                                                     Duration maximum, About about);

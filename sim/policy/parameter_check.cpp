@@ -86,9 +86,12 @@ struct Reader {
 std::string pointer_token(std::string_view name) {
   std::string token;
   for (const char c : name) {
-    if (c == '~') token += "~0";
-    else if (c == '/') token += "~1";
-    else token += c;
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
   }
   return token;
 }
@@ -113,8 +116,8 @@ CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
   }
   Errors errors;
   const auto add_error = [&](std::string_view name, std::string message) {
-    errors.push_back({std::string(file), std::string(place) + "/" + pointer_token(name),
-                      std::move(message)});
+    errors.push_back(
+        {std::string(file), std::string(place) + "/" + pointer_token(name), std::move(message)});
   };
   std::set<std::string_view> seen;
   for (const auto& [name, text] : given) {
@@ -128,8 +131,10 @@ CheckedResult<ParameterSet> check_parameters(const PolicySpec& spec,
       continue;
     }
     auto value = parse_value(*parameter, text);
-    if (value) values.find(name)->second = *std::move(value);
-    else add_error(name, std::move(value).error().message);
+    if (value)
+      values.find(name)->second = *std::move(value);
+    else
+      add_error(name, std::move(value).error().message);
   }
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   return ParameterSet(std::move(values));

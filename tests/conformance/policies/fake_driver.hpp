@@ -1,8 +1,9 @@
 // A tiny driver of the policy contract, with times that can be checked by hand. Training launches
-// at written instants. Each filler has host threads that make its launches one after the other, each
-// thread `gap` apart, and block inside a held one. The device runs each client's operations one after
-// the other for their profiled time; a completion is noticed at once. The driver checks what the
-// engine room checks: legal releases, ticks that advance.
+// at written instants. Each filler has host threads that make its launches one after the other,
+// each thread `gap` apart, and block inside a held one. The device runs each client's operations
+// one after the other for their profiled time; a completion is noticed at once. The driver checks
+// what the engine room checks: legal releases, ticks that advance. A policy hears of durations,
+// bubbles and completions only if it declares that it needs them.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,9 @@ struct Bubble {
 /// A filler's endless loop over `kernels`, at most `launches` of them.
 struct Filler {
   policy::Role role = policy::Role::kOffline;
-  std::vector<Call> kernels;    ///< `at` is not used
+  std::vector<Call> kernels;  ///< `at` is not used
   std::uint64_t launches = 0;
-  Duration gap{};               ///< host time between two launches
+  Duration gap{};  ///< host time between two launches
   Bytes memory;
   bool memory_known = false;
   std::size_t threads = 1;
@@ -42,7 +43,7 @@ struct Filler {
 struct Scenario {
   policy::GpuInfo gpu;
   Bytes training_memory;
-  std::vector<Call> training;   ///< by `at`
+  std::vector<Call> training;  ///< by `at`
   std::vector<Filler> fillers;
   std::vector<Bubble> bubbles;  ///< by `begin`
   Duration horizon{};           ///< nothing at or after it happens

@@ -99,9 +99,10 @@ TEST(tgs, starts_slowly_after_the_profile) {
   Scenario steady = scenario(1s, {kernel(30, 1us)}, 100000);
   steady.fillers[0].gap = 1us;
   train(steady, 0ms, 1ms, 1000, 10);
-  const Outcome outcome =
-      drive("tgs", {"report_period=100ms", "window=10ms", "poll=1ms", "profile_longest=5",
-                    "initial_limit=100", "idle_blocks=10"}, steady);
+  const Outcome outcome = drive("tgs",
+                                {"report_period=100ms", "window=10ms", "poll=1ms",
+                                 "profile_longest=5", "initial_limit=100", "idle_blocks=10"},
+                                steady);
   EXPECT_EQ(outcome.count(1, 0ms, 600ms), 60u);    // one in each of 60 windows
   EXPECT_EQ(outcome.count(1, 610ms, 620ms), 4u);   // 100
   EXPECT_EQ(outcome.count(1, 710ms, 720ms), 6u);   // 100 * 1.5 + 1 = 151
@@ -217,7 +218,7 @@ TEST(specinf, waits_for_training_to_drain_if_told) {
   given.push_back("drain_check=true");
   const Outcome drained = drive("specinf", given, deep);
   EXPECT_EQ(drained.count(1, 5ms, 25ms), 0u);
-  EXPECT_EQ(drained.count(1, 25ms, 30ms), 4u);  // drained at 22 ms, seen at 25 ms
+  EXPECT_EQ(drained.count(1, 25ms, 30ms), 4u);      // drained at 22 ms, seen at 25 ms
   deep.training[0].kind = LaunchKind::kCollective;  // a collective does not count as undrained
   EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);
 }
@@ -231,9 +232,9 @@ TEST(specinf, holds_training_only_with_the_barrier_for_both) {
   EXPECT_EQ(drive("specinf", given, burst).training_held, 0u);
   given.push_back("barrier=both");
   const Outcome outcome = drive("specinf", given, burst);
-  EXPECT_EQ(outcome.training_held, 1u);             // passes at 0, 100, ..., 500: six
+  EXPECT_EQ(outcome.training_held, 1u);  // passes at 0, 100, ..., 500: six
   EXPECT_EQ(outcome.count(0, 6ms, 10ms), 6u);
-  EXPECT_EQ(outcome.count(0, 10ms, 15ms), 4u);      // 600 - 500 = 100 at 10 ms
+  EXPECT_EQ(outcome.count(0, 10ms, 15ms), 4u);  // 600 - 500 = 100 at 10 ms
 }
 
 /// A bubble of 10 ms at 2 ms: 6.8 ms are usable, less 50 us for the switch. Kernels of 1, 2 and

@@ -19,8 +19,8 @@ std::string range(const ParameterSpec& parameter) {
   }
   if (std::holds_alternative<bool>(parameter.minimum)) return "true, false";
   if (std::holds_alternative<std::string>(parameter.minimum)) return words;
-  const std::string numbers = value_text(parameter.minimum) + " to " +
-                              value_text(parameter.maximum);
+  const std::string numbers =
+      value_text(parameter.minimum) + " to " + value_text(parameter.maximum);
   return words.empty() ? numbers : numbers + ", or " + words;
 }
 
@@ -45,8 +45,8 @@ TEST(readme, holds_the_parameter_table_of_every_policy) {
   Registry registry;
   register_builtin(registry);
   for (const PolicySpec& spec : registry.all()) {
-    EXPECT_NE(readme.find(section(spec)), std::string::npos)
-        << "policies/README.md must hold:\n" << section(spec);
+    EXPECT_NE(readme.find(section(spec)), std::string::npos) << "policies/README.md must hold:\n"
+                                                             << section(spec);
   }
 }
 

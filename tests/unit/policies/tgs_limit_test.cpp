@@ -11,9 +11,7 @@ namespace {
 
 constexpr std::uint64_t kRate = 1'000'000;
 
-TgsConstants constants() {
-  return tgs_constants(policy::defaults(tgs_spec()));
-}
+TgsConstants constants() { return tgs_constants(policy::defaults(tgs_spec())); }
 
 /// After `profile` reports of the steady rate and the first of control.
 TgsLimit started(const TgsConstants& given) {

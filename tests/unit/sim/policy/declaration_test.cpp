@@ -25,8 +25,10 @@ TEST(value_text, is_as_a_config_writes_it) {
 
 TEST(defaults, hold_every_declared_parameter) {
   PolicySpec spec = named("p");
-  spec.parameters = {declare_flag("f", true, {}), declare_integer("i", 2, 0, 9, {}),
-                     declare_number("n", 0.5, 0, 1, {}), declare_duration("d", 5ms, 0ns, 1s, {}),
+  spec.parameters = {declare_flag("f", true, {}),
+                     declare_integer("i", 2, 0, 9, {}),
+                     declare_number("n", 0.5, 0, 1, {}),
+                     declare_duration("d", 5ms, 0ns, 1s, {}),
                      declare_choice("c", {"first", "second"}, {}),
                      declare_device_duration("s", 0ns, 1s, {})};
   const ParameterSet set = defaults(spec);

@@ -34,8 +34,11 @@ std::string fault(std::string_view name, std::string_view text) {
 }
 
 TEST(check_parameters, takes_the_given_and_the_defaults_of_the_rest) {
-  const auto set = check({{"window", "2.5ms"}, {"blocks", "7"}, {"drain", "true"},
-                          {"barrier", "both"}, {"fraction", "1"}});
+  const auto set = check({{"window", "2.5ms"},
+                          {"blocks", "7"},
+                          {"drain", "true"},
+                          {"barrier", "both"},
+                          {"fraction", "1"}});
   ASSERT_TRUE(set);
   EXPECT_EQ(set->duration("window"), Duration{2500us});
   EXPECT_EQ(set->integer("blocks"), 7);
@@ -62,10 +65,17 @@ TEST(check_parameters, takes_the_ends_of_a_range_and_nothing_beyond) {
 }
 
 TEST(check_parameters, refuses_other_types) {
-  for (const auto& [name, text] : std::vector<GivenParameter>{
-           {"blocks", "7.0"}, {"blocks", ""}, {"blocks", "99999999999999999999"},
-           {"blocks", "7 "}, {"fraction", "nan"}, {"fraction", "inf"}, {"fraction", "half"},
-           {"window", "5"}, {"window", "-5ms"}, {"drain", "1"}, {"drain", "True"}}) {
+  for (const auto& [name, text] : std::vector<GivenParameter>{{"blocks", "7.0"},
+                                                              {"blocks", ""},
+                                                              {"blocks", "99999999999999999999"},
+                                                              {"blocks", "7 "},
+                                                              {"fraction", "nan"},
+                                                              {"fraction", "inf"},
+                                                              {"fraction", "half"},
+                                                              {"window", "5"},
+                                                              {"window", "-5ms"},
+                                                              {"drain", "1"},
+                                                              {"drain", "True"}}) {
     EXPECT_NE(fault(name, text), "no fault") << name << " = " << text;
   }
 }
@@ -76,8 +86,8 @@ TEST(check_parameters, names_the_nearest_parameter_and_choice) {
 }
 
 TEST(check_parameters, reports_all_faults_at_once_with_their_places) {
-  const auto set = check({{"windows", "5ms"}, {"fraction", "2"}, {"blocks", "1"}, {"blocks", "2"},
-                          {"a/b", "1"}});
+  const auto set = check(
+      {{"windows", "5ms"}, {"fraction", "2"}, {"blocks", "1"}, {"blocks", "2"}, {"a/b", "1"}});
   ASSERT_FALSE(set);
   ASSERT_EQ(set.error().size(), 4u);
   EXPECT_EQ(set.error()[0].place, "/policy/parameters/windows");
