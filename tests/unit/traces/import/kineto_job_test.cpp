@@ -1,0 +1,183 @@
+// Several files make a job; clocks of its ranks are put on one axis.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/traces/import/samples.hpp"
+#include "traces/align.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using sample::file;
+using sample::kernel;
+
+class KinetoJob : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("kineto_job_") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+
+  static std::string of_rank(int rank, int world) {
+    return file({kernel("1.5")}, "\"distributedInfo\": {\"rank\": " + std::to_string(rank) +
+                                     ", \"world_size\": " + std::to_string(world) + "},");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(KinetoJob, files_are_sorted_by_recorded_rank) {
+  write("a.json", of_rank(1, 2));
+  write("deeper/b.pt.trace.json", of_rank(0, 2));
+  write("notes.txt", "not a trace");
+  const auto job = import_kineto_job(folder_);
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  ASSERT_EQ(job->ranks.size(), 2U);
+  EXPECT_EQ(job->ranks[0].provenance.source, "b.pt.trace.json");
+  EXPECT_EQ(job->ranks[1].rank, 1U);
+  EXPECT_EQ(job->ranks[1].world_size, 2U);
+}
+
+TEST_F(KinetoJob, two_files_of_one_rank_are_a_fault_that_names_both) {
+  write("a.json", of_rank(1, 2));
+  write("b.json", of_rank(1, 2));
+  const auto job = import_kineto_job(folder_);
+  ASSERT_FALSE(job.has_value());
+  EXPECT_NE(job.error().text().find("a.json"), std::string::npos);
+  EXPECT_NE(job.error().text().find("b.json"), std::string::npos);
+  EXPECT_NE(job.error().text().find("rank 1"), std::string::npos);
+}
+
+TEST_F(KinetoJob, files_of_different_jobs_are_a_fault) {
+  write("a.json", of_rank(0, 2));
+  write("b.json", of_rank(1, 4));
+  const auto job = import_kineto_job(folder_);
+  ASSERT_FALSE(job.has_value());
+  EXPECT_NE(job.error().message.find("found 4"), std::string::npos);
+}
+
+TEST_F(KinetoJob, missing_ranks_are_counted_and_listed) {
+  write("a.json", of_rank(1, 4));
+  write("b.json", of_rank(3, 4));
+  const auto job = import_kineto_job(folder_);
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  const CounterSet& counters = job->ranks[0].counters;
+  EXPECT_EQ(counters.count("job_ranks_missing"), 2U);
+  for (const auto& [name, entry] : counters) {
+    if (name == "job_ranks_missing") {
+      EXPECT_NE(entry.help.find("0, 2 of 4"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(KinetoJob, ranks_come_from_names_else_from_order) {
+  const std::string text = file({kernel("1.5")});
+  const auto named = import_kineto_job(std::vector<fs::path>{
+      write("x-rank1-chrome.json", text), write("x-rank_0.json", text)});
+  ASSERT_TRUE(named.has_value()) << named.error().text();
+  EXPECT_EQ(named->ranks[0].provenance.source, "x-rank_0.json");
+  EXPECT_EQ(named->ranks[0].counters.count("kineto_rank_from_file_name"), 1U);
+  const auto ordered = import_kineto_job(
+      std::vector<fs::path>{write("z.json", text), write("y.json", text)});
+  ASSERT_TRUE(ordered.has_value()) << ordered.error().text();
+  EXPECT_EQ(ordered->ranks[1].provenance.source, "y.json");
+  EXPECT_EQ(ordered->ranks[1].rank, 1U);
+  EXPECT_EQ(ordered->ranks[1].world_size, 2U);
+  EXPECT_EQ(ordered->ranks[1].counters.count("kineto_rank_from_file_order"), 1U);
+}
+
+TEST_F(KinetoJob, faults_of_files_and_folders_name_them) {
+  EXPECT_FALSE(import_kineto_job(std::span<const fs::path>{}).has_value());
+  EXPECT_FALSE(import_kineto_job(folder_).has_value());
+  EXPECT_FALSE(import_kineto_job(folder_ / "absent").has_value());
+  EXPECT_FALSE(import_kineto_file(folder_).has_value());
+  const auto absent = import_kineto_file(folder_ / "absent.json");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_NE(absent.error().text().find("absent.json: no such file"), std::string::npos);
+}
+
+TEST_F(KinetoJob, progress_ends_at_the_size_of_the_file) {
+  const fs::path path = write("a.json", of_rank(0, 1));
+  ImportProgress last;
+  ASSERT_TRUE(import_kineto_file(path, {}, [&](const ImportProgress& p) { last = p; }));
+  EXPECT_EQ(last.bytes_read, fs::file_size(path));
+  EXPECT_EQ(last.bytes_total, fs::file_size(path));
+}
+
+/// A rank whose collectives end at the given microseconds, all 10.5 us long.
+RankTrace rank_with(std::uint32_t rank, const std::vector<int>& ends_us,
+                    const std::string& name = "ncclDevKernel_AllReduce") {
+  std::vector<std::string> events;
+  for (const int end : ends_us) {
+    events.push_back(kernel(std::to_string(end - 11) + ".500", "0", name));
+  }
+  ImportOptions options;
+  options.rank = rank;
+  return import_kineto_text(file(events), "t.json", options).value();
+}
+
+TEST(Align, the_median_difference_of_ends_is_the_offset) {
+  // Rank 1 is 1000 us late; its third collective ends 3 us later than that.
+  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}), rank_with(1, {1100, 1250, 1433, 1700, 1800})}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-1000000});
+  EXPECT_EQ(report.matched, 5U);
+  EXPECT_EQ(report.residual_median, Duration{0});
+  EXPECT_EQ(report.residual_max, Duration{3000});
+  EXPECT_EQ(to_ns(job.ranks[1].device_ops[0].end()), 100000);
+}
+
+TEST(Align, windows_that_differ_are_matched_where_they_overlap) {
+  // Rank 1 began two collectives later and saw one more at the end.
+  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}), rank_with(1, {435, 705, 805, 1000})}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-5000});
+  EXPECT_EQ(report.ranks[1].matched, 3U);
+  EXPECT_EQ(report.ranks[1].unmatched, 1U);
+  EXPECT_EQ(job.ranks[1].counters.count("align_collectives_unmatched"), 1U);
+}
+
+TEST(Align, sends_and_receives_move_no_clock) {
+  const std::string name = "ncclDevKernel_SendRecv";
+  JobTrace job{{rank_with(0, {100, 200}, name), rank_with(1, {150, 290}, name)}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.matched, 0U);
+  EXPECT_EQ(report.ranks[1].offset, Duration{0});
+  EXPECT_EQ(job.ranks[1].counters.count("align_ranks_without_collective"), 1U);
+}
+
+TEST(Align, a_rank_may_hang_on_another_than_the_first) {
+  const auto in_group = [](std::uint32_t rank, const std::vector<std::pair<int, int>>& ends) {
+    RankTrace trace = rank_with(rank, [&] {
+      std::vector<int> out;
+      for (const auto& [end, group] : ends) out.push_back(end);
+      return out;
+    }());
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      trace.collectives[i].group = trace.names.intern("group " + std::to_string(ends[i].second));
+    }
+    return trace;
+  };
+  // Rank 2 shares group 2 with rank 1 only; rank 1 shares group 1 with rank 0. 10 us each.
+  JobTrace job{{in_group(0, {{100, 1}}), in_group(1, {{110, 1}, {200, 2}}), in_group(2, {{210, 2}})}};
+  const AlignmentReport report = align_ranks(job);
+  EXPECT_EQ(report.ranks[1].offset, Duration{-10000});
+  EXPECT_EQ(report.ranks[2].offset, Duration{-20000});
+  EXPECT_EQ(report.ranks[2].reference, 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
