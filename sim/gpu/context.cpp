@@ -82,13 +82,39 @@ void Context::settle(SimTime now) {
   settled_ = now;
 }
 
+// A kernel behind one that is held by its cap follows itself only until now: in the instant of an
+// event the cap may let go, and then the other comes first.
+Waves::Passed Context::pass(WorkState& state, Duration span) {
+  if (!state.refills) return state.waves.pass(span, Refill::kNone);
+  if (!state.behind_held || span == Duration::zero()) return state.waves.pass(span, Refill::kSelf);
+  const Waves::Passed before = state.waves.pass(span - Duration{1}, Refill::kSelf);
+  const Waves::Passed last = state.waves.pass(Duration{1}, Refill::kNone);
+  return {before.freed + last.freed, before.block_ns + last.block_ns};
+}
+
+double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
+  double sm_ns = 0;
+  if (frozen_) return sm_ns;
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    if (state.work.client != client) continue;
+    Waves waves = state.waves;
+    const Refill refill = state.refills ? Refill::kSelf : Refill::kNone;
+    sm_ns += waves.pass(now - settled_, refill).block_ns /
+             state.work.profile->residency.blocks_per_sm;
+  }
+  return sm_ns;
+}
+
 // False once the work is finished.
 bool Context::settle_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
-  const Waves::Passed passed =
-      state.waves.pass(now - settled_, state.refills ? Refill::kSelf : Refill::kNone);
-  if (passed.freed > 0) pool_.give(needs, passed.freed);
+  const Waves::Passed passed = pass(state, now - settled_);
+  if (passed.freed > 0) {
+    pool_.give(needs, passed.freed);
+    freed_ = true;
+  }
   if (passed.block_ns > 0) {
     shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
   }
@@ -141,10 +167,9 @@ std::uint64_t Context::cap_room(WorkId id) const {
   return allowed > state.waves.resident() ? allowed - state.waves.resident() : 0;
 }
 
-// Whether blocks of the work that end are sure to be followed by blocks of the same work: nobody
-// who comes before it could take their place, and its client is within its cap.
-bool Context::refills_itself(std::size_t place, bool blocked) const {
-  if (blocked) return false;
+// Whether blocks of the work that end are sure to be followed by blocks of the same work, if nobody
+// before it is held by the GPU: nobody of its client comes before it, which is within its cap.
+bool Context::refills_itself(std::size_t place) const {
   const WorkState& state = shared_.works[waiting_[place]];
   const ClientId client = state.work.client;
   if (!capped(client)) return true;
@@ -155,21 +180,32 @@ bool Context::refills_itself(std::size_t place, bool blocked) const {
   return covered_by_others(waiting_[place]) + cover(state) <= cap + kCoverSlack;
 }
 
+void Context::catch_up(SimTime now) {
+  if (frozen_) return;
+  settle(now);
+  if (freed_) place(now);
+}
+
 void Context::place(SimTime now) {
+  freed_ = false;
   bool blocked = false;
+  bool behind_held = false;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const WorkId id = waiting_[i];
-    shared_.works[id].refills = refills_itself(i, blocked);
-    if (!blocked) blocked = place_one(id);
+    WorkState& state = shared_.works[waiting_[i]];
+    state.refills = !blocked && refills_itself(i);
+    state.behind_held = behind_held;
+    if (blocked) continue;
+    const Held held = place_one(waiting_[i]);
+    blocked = held == Held::kByGpu;
+    behind_held = behind_held || held == Held::kByCap;
   }
   drop_placed();
   tidy(now);
 }
 
-// True if the work keeps everybody behind it waiting: it has blocks left, and what keeps them out
-// is the GPU, not the cap of its client. Where both would, it is the cap: more room on the GPU
-// would not help.
-bool Context::place_one(WorkId id) {
+// What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU would
+// not help.
+Context::Held Context::place_one(WorkId id) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
@@ -190,7 +226,8 @@ bool Context::place_one(WorkId id) {
     state.listed = true;
     tell_started(id);
   }
-  return state.waves.unplaced() > 0 && !held_by_cap;
+  if (state.waves.unplaced() == 0) return Held::kNot;
+  return held_by_cap ? Held::kByCap : Held::kByGpu;
 }
 
 void Context::tell_started(WorkId id) {
@@ -211,7 +248,10 @@ void Context::tidy(SimTime now) {
     WorkState& state = shared_.works[id];
     state.listed = state.waves.resident() > 0;
     set_running(state, state.listed, now);
-    if (!state.listed) continue;
+    if (!state.listed) {
+      state.waves.pause();
+      continue;
+    }
     resident_[kept++] = id;
     mixed_ = mixed_ || state.work.client != shared_.works[resident_[0]].work.client;
   }

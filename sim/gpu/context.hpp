@@ -38,21 +38,34 @@ class Context {
 
   /// Lets time pass up to now; ends what has ended. No effect while frozen.
   void settle(SimTime now);
+  /// Brings everything to now, as if what has ended had been an event of its own: completions of an
+  /// instant come before its submissions and changes.
+  void catch_up(SimTime now);
   /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
   void place(SimTime now);
+  /// SMs times nanoseconds that the client's blocks covered since the last settling.
+  [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
   /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, not frozen.
   [[nodiscard]] SimTime next_event(SimTime now) const;
 
  private:
   [[nodiscard]] bool before(WorkId a, WorkId b) const;
+  /// What keeps waiting blocks of a kernel out.
+  enum class Held : std::uint8_t {
+    kNot,
+    kByCap,  ///< its client's SM cap: those behind it may go first
+    kByGpu,  ///< too little is free: those behind it wait too
+  };
+
   bool settle_one(WorkId id, SimTime now);
+  static Waves::Passed pass(WorkState& state, Duration span);
   void finish(WorkId id, SimTime now);
   void drop_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
-  [[nodiscard]] bool refills_itself(std::size_t place, bool blocked) const;
-  bool place_one(WorkId id);
+  [[nodiscard]] bool refills_itself(std::size_t place) const;
+  Held place_one(WorkId id);
   void tell_started(WorkId id);
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
@@ -66,6 +79,7 @@ class Context {
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
+  bool freed_ = false;            ///< something has become free since the last placement
   bool mixed_ = false;            ///< kernels of several clients are resident
 };
 

@@ -23,14 +23,12 @@ void Gpu::set_priority(ClientId client, std::int32_t priority) {
   model_->set_priority(client, priority);
 }
 
-ClientUsage Gpu::usage(ClientId client) const {
-  return model_->usage().of(client, model_->now());
-}
+ClientUsage Gpu::usage(ClientId client) const { return model_->usage(client); }
 
-Duration Gpu::busy() const { return model_->usage().busy(model_->now()); }
+Duration Gpu::busy() const { return model_->books().busy(model_->now()); }
 
 Duration Gpu::busy_without_collectives() const {
-  return model_->usage().busy_without_collectives(model_->now());
+  return model_->books().busy_without_collectives(model_->now());
 }
 
 const hardware::GpuSpec& Gpu::spec() const { return model_->spec(); }

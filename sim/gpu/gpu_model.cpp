@@ -50,7 +50,8 @@ WorkId Gpu::Model::submit(const Work& work) {
   state.work = work;
   state.arrival = arrivals_++;
   state.end = SimTime::max();
-  state.started = state.running = state.listed = state.refills = false;
+  state.started = state.running = state.listed = false;
+  state.refills = state.behind_held = false;
   queue(id, engine_.now());
   update(engine_.now());
   return id;
@@ -75,7 +76,9 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
   } else {
     state.waves.start(work.solo, profile.blocks, bps * shared_.spec.sm_count);
   }
-  context_of(work.client).add(id);
+  Context& context = context_of(work.client);
+  context.catch_up(now);
+  context.add(id);
 }
 
 void Gpu::Model::finish_collective(WorkId id, SimTime end) {
@@ -85,29 +88,31 @@ void Gpu::Model::finish_collective(WorkId id, SimTime end) {
                   "only a started collective is finished");
   BUBBLESIM_CHECK(state.end == SimTime::max(), "a collective is finished once");
   BUBBLESIM_CHECK(end >= engine_.now(), "a collective does not end in the past");
-  if (live_) contexts_[*live_].settle(engine_.now());
   state.end = end;
   update(engine_.now());
 }
 
 void Gpu::Model::set_sm_cap(ClientId client, std::uint32_t sm_cap) {
   BUBBLESIM_CHECK(sm_cap >= 1, "an SM cap leaves at least one SM");
-  if (live_) contexts_[*live_].settle(engine_.now());
+  context_of(client).catch_up(engine_.now());
   shared_.clients[client.index()].setup.sm_cap = sm_cap;
   context_of(client).limit_collectives(client);
   update(engine_.now());
 }
 
 void Gpu::Model::set_priority(ClientId client, std::int32_t priority) {
-  if (live_) contexts_[*live_].settle(engine_.now());
+  context_of(client).catch_up(engine_.now());
   shared_.clients[client.index()].setup.priority = priority;
   context_of(client).sort_waiting();
   update(engine_.now());
 }
 
-const Usage& Gpu::Model::usage() {
-  if (live_) contexts_[*live_].settle(engine_.now());
-  return shared_.usage;
+ClientUsage Gpu::Model::usage(ClientId client) const {
+  ClientUsage usage = shared_.usage.of(client, engine_.now());
+  if (live_) {
+    usage.sm_seconds += contexts_[*live_].unsettled_sm_ns(client, engine_.now()) * 1e-9;
+  }
+  return usage;
 }
 
 void Gpu::Model::on_event(SimTime now) {

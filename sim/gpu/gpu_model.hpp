@@ -27,8 +27,8 @@ class Gpu::Model {
   void finish_collective(WorkId work, SimTime end);
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
-  /// Brings the books up to the engine's time.
-  const Usage& usage();
+  [[nodiscard]] ClientUsage usage(ClientId client) const;
+  [[nodiscard]] const Usage& books() const { return shared_.usage; }
   [[nodiscard]] SimTime now() const { return engine_.now(); }
   [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
   void on_event(SimTime now);

@@ -44,6 +44,9 @@ class Waves {
   /// Speed from now on, relative to alone; in (0, 1].
   void set_rate(double rate) { speed_ = waves_ * rate; }
 
+  /// No block is resident: those placed next begin when they are placed.
+  void pause() { place_from_ = progress_; }
+
   struct Passed {
     std::uint64_t freed = 0;  ///< blocks that ended and were not replaced
     double block_ns = 0;      ///< integral of resident blocks over the span

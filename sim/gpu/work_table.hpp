@@ -27,6 +27,7 @@ struct WorkState {
   bool running = false;           ///< its time counts as busy
   bool listed = false;            ///< in its context's list of resident work
   bool refills = false;           ///< its blocks take the place of its own that end
+  bool behind_held = false;       ///< waits behind work that is held by an SM cap
 };
 
 /// What a listener is to be told.
