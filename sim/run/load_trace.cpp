@@ -1,0 +1,134 @@
+#include "sim/run/load_trace.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "traces/format/trace_reader.hpp"
+#include "traces/align.hpp"
+#include "traces/import/kineto_import.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_btr(const fs::path& path) { return path.extension() == ".btr"; }
+
+bool looks_like_json(const fs::path& path) {
+  return path.filename().string().find(".json") != std::string::npos;
+}
+
+// The files that a path stands for, in name order: itself, or a folder's traces.
+Result<std::vector<fs::path>> files_of(const fs::path& path) {
+  std::error_code fault;
+  const fs::file_status status = fs::status(path, fault);
+  if (!fs::exists(status)) {
+    return fail(path.string(), {}, "found no such file or folder, expected a trace or a folder");
+  }
+  if (!fs::is_directory(status)) return std::vector<fs::path>{path};
+  std::vector<fs::path> files;
+  for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
+       it.increment(fault)) {
+    if (it->is_regular_file(fault) && (is_btr(it->path()) || looks_like_json(it->path()))) {
+      files.push_back(it->path());
+    }
+  }
+  if (fault) return fail(path.string(), {}, "cannot be listed: " + fault.message());
+  if (files.empty()) {
+    return fail(path.string(), {}, "found no .btr, .json or .json.gz file in this folder");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<void> check_ranks_differ(const traces::JobTrace& job) {
+  for (std::size_t i = 1; i < job.ranks.size(); ++i) {
+    if (job.ranks[i].rank != job.ranks[i - 1].rank) continue;
+    return fail(job.ranks[i].provenance.source, {},
+                "found rank " + std::to_string(job.ranks[i].rank) + " a second time, first in " +
+                    job.ranks[i - 1].provenance.source);
+  }
+  return {};
+}
+
+Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto outcome, traces::format::read_job(path.string()));
+  loaded.counters.merge(outcome.counters);
+  for (auto& rank : outcome.job.ranks) loaded.job.ranks.push_back(std::move(rank));
+  return {};
+}
+
+traces::ProgressCallback callback(const ProgressText& progress) {
+  if (!progress) return {};
+  return [&progress](const traces::ImportProgress& state) {
+    const std::uint64_t percent =
+        state.bytes_total == 0 ? 100 : 100 * state.bytes_read / state.bytes_total;
+    progress("reading " + fs::path(std::string(state.file)).filename().string() + ", " +
+             std::to_string(percent) + " %");
+  };
+}
+
+}  // namespace
+
+Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
+                               const ProgressText& progress) {
+  LoadedTrace loaded;
+  std::vector<fs::path> json;
+  for (const std::string& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, files_of(path));
+    for (const fs::path& file : files) {
+      if (is_btr(file)) {
+        BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
+      } else {
+        json.push_back(file);
+      }
+    }
+  }
+  if (!json.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto job,
+                               traces::import_kineto_job(json, {}, callback(progress)));
+    for (auto& rank : job.ranks) loaded.job.ranks.push_back(std::move(rank));
+  }
+  if (loaded.job.ranks.empty()) return fail(paths.front(), {}, "found no rank in it");
+  std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
+                   [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded.job));
+  loaded.residual = traces::align_ranks(loaded.job).residual_median;
+  for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
+  return loaded;
+}
+
+CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
+                                           const std::optional<std::string>& wanted,
+                                           const std::string& device_folder) {
+  if (wanted) return hardware::find_gpu_spec(*wanted, device_folder);
+  auto devices = hardware::read_device_folder(device_folder);
+  if (!devices) return tl::unexpected<Errors>(devices.error());
+  const traces::RankTrace& rank = job.ranks.front();
+  const auto device = hardware::match_recorded_name(rank.device.name, *devices);
+  if (!device) {
+    Error fault = device.error();
+    fault.file = rank.provenance.source;
+    fault.message += "; name the device to use (--device, or \"device\" in a config)";
+    return tl::unexpected<Errors>(Errors{fault});
+  }
+  return (*device)->spec;
+}
+
+CheckedResult<hardware::GpuSpec> device_for_replay(const traces::JobTrace& job,
+                                                   const std::string& device_folder,
+                                                   CounterSet& counters) {
+  if (auto known = device_of(job, std::nullopt, device_folder)) return known;
+  auto spec = hardware::find_gpu_spec("a100-40gb", device_folder);
+  if (!spec) return spec;
+  counters.add(kDeviceAssumed);
+  const traces::DeviceInfo& recorded = job.ranks.front().device;
+  spec->name = recorded.name.empty() ? "unknown device" : recorded.name;
+  if (recorded.sm_count > 0) spec->sm_count = recorded.sm_count;
+  if (recorded.memory_bytes > 0) spec->memory = Bytes{recorded.memory_bytes};
+  return spec;
+}
+
+}  // namespace bubblesim::run
