@@ -1,0 +1,175 @@
+// Each case: what is changed in a valid config, where the fault is reported, what it says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/run/run_config.hpp"
+#include "tests/unit/sim/run/config/config_text.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using testing::HasSubstr;
+
+struct Case {
+  const char* name;
+  const char* patch;    ///< JSON merge patch of the valid config; lists are replaced
+  const char* place;
+  const char* message;  ///< part of it
+};
+
+void PrintTo(const Case& fault, std::ostream* out) { *out << fault.name; }
+
+class RunConfigFault : public testing::TestWithParam<Case> {};
+
+TEST_P(RunConfigFault, IsReportedAtItsPlace) {
+  Json json = valid_config();
+  json.merge_patch(Json::parse(GetParam().patch));
+  const auto config = parse(json);
+  ASSERT_FALSE(config);
+  ASSERT_EQ(config.error().size(), 1U) << config.error()[1].text();
+  const Error& error = config.error()[0];
+  EXPECT_EQ(error.file, "configs/test.json");
+  EXPECT_EQ(error.place, GetParam().place);
+  EXPECT_THAT(error.message, HasSubstr(GetParam().message));
+}
+
+const Case kCases[] = {
+    {"UnknownKey", R"({"warmpu": "1ms"})", "/warmpu", "warmup"},
+    {"UnknownTrainingKey", R"({"training": {"jitter": 1}})", "/training/jitter", "jitter_cv"},
+    {"UnknownOutput", R"({"outputs": {"csv": true}})", "/outputs/csv", "unknown"},
+    {"EmptyName", R"({"name": ""})", "/name", "empty"},
+    {"NegativeSeed", R"({"seed": -1})", "/seed", "-1"},
+    {"NoLength", R"({"duration": null})", "", "neither"},
+    {"TwoLengths", R"({"iterations": 5})", "", "both"},
+    {"ZeroDuration", R"({"duration": "0s"})", "/duration", "0"},
+    {"DurationWithoutUnit", R"({"duration": "2"})", "/duration", "2"},
+    {"ZeroIterations", R"({"duration": null, "iterations": 0})", "/iterations", "0"},
+    {"WarmupTooLong", R"({"warmup": "2s"})", "/warmup", "nothing to measure"},
+    {"NoTraces", R"({"training": {"trace": []}})", "/training/trace", "empty list"},
+    {"EmptyTrace", R"({"training": {"trace": ""}})", "/training/trace", "path"},
+    {"TraceTwice", R"({"training": {"trace": ["a", "./a"]}})", "/training/trace", "twice"},
+    {"ZeroMemory", R"({"training": {"memory": "0GB"}})", "/training/memory", "0"},
+    {"NegativeJitter", R"({"training": {"jitter_cv": -0.1}})", "/training/jitter_cv", "-0.1"},
+    {"NoSamples", R"({"training": {"samples_per_iteration": 0}})",
+     "/training/samples_per_iteration", "0"},
+    {"StragglerTwice",
+     R"({"training": {"stragglers": [{"rank": 1, "slowdown": 2}, {"rank": 1, "slowdown": 3}]}})",
+     "/training/stragglers/1/rank", "already"},
+    {"StragglerStopped", R"({"training": {"stragglers": [{"rank": 1, "slowdown": 0}]}})",
+     "/training/stragglers/0/slowdown", "0"},
+    {"SameFillerName",
+     R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"}},
+                     {"name": "a", "mode": "offline", "program": {"trace": "y"}}]})",
+     "/fillers/1/name", "/fillers/0"},
+    {"ModeMisspelt", R"({"fillers": [{"name": "a", "mode": "ofline", "program": {"trace": "x"}}]})",
+     "/fillers/0/mode", "offline"},
+    {"TwoPrograms", R"({"fillers": [{"name": "a", "mode": "offline",
+                        "program": {"trace": "x", "kernel_table": "y"}}]})",
+     "/fillers/0/program", "both"},
+    {"NoProgram", R"({"fillers": [{"name": "a", "mode": "offline", "program": {}}]})",
+     "/fillers/0/program", "neither"},
+    {"GapWithoutTable", R"({"fillers": [{"name": "a", "mode": "offline",
+                            "program": {"trace": "x", "launch_gap": "5us"}}]})",
+     "/fillers/0/program/launch_gap", "unknown"},
+    {"NoGpus", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+                   "gpus": []}]})",
+     "/fillers/0/gpus", "empty"},
+    {"SomeGpus", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+                     "gpus": "some"}]})",
+     "/fillers/0/gpus", "all"},
+    {"NegativeGpu", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+                        "gpus": [0, -1]}]})",
+     "/fillers/0/gpus/1", "-1"},
+    {"GpuTwice", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+                     "gpus": [1, 0, 1]}]})",
+     "/fillers/0/gpus", "GPU 1 twice"},
+    {"ZeroBatch", R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+                      "max_batch": 0}]})",
+     "/fillers/0/max_batch", "0"},
+    {"BatchCostAboveOne", R"({"fillers": [{"name": "a", "mode": "offline",
+                              "program": {"trace": "x"}, "batch_cost": 1.5}]})",
+     "/fillers/0/batch_cost", "1.5"},
+    {"OfflineWithArrivals",
+     R"({"fillers": [{"name": "a", "mode": "offline", "program": {"trace": "x"},
+         "arrivals": {"process": "poisson", "rate_per_s": 1}}]})",
+     "/fillers/0/arrivals", "online"},
+    {"OfflineWithDeadline", R"({"fillers": [{"name": "a", "mode": "offline",
+                                "program": {"trace": "x"}, "deadline": "1ms"}]})",
+     "/fillers/0/deadline", "online"},
+    {"OnlineWithoutArrivals",
+     R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"}}]})", "/fillers/0",
+     "arrivals"},
+    {"ZeroRate", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
+                     "arrivals": {"process": "poisson", "rate_per_s": 0}}]})",
+     "/fillers/0/arrivals/rate_per_s", "0"},
+    {"PoissonWithCv", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
+                          "arrivals": {"process": "poisson", "rate_per_s": 1, "cv": 2}}]})",
+     "/fillers/0/arrivals/cv", "unknown"},
+    {"UnknownFormat", R"({"fillers": [{"name": "a", "mode": "online", "program": {"trace": "x"},
+                          "arrivals": {"process": "file", "path": "p", "format": "azur"}}]})",
+     "/fillers/0/arrivals/format", "azure"},
+    {"NoPolicies", R"({"policies": []})", "/policies", "at least one"},
+    {"PoliciesAbsent", R"({"policies": null})", "", "policies"},
+    {"PolicyOfAnotherKind", R"({"policies": [5]})", "/policies/0", "5"},
+    {"UnknownPolicy", R"({"policies": ["mps", "exclusiv"]})", "/policies/1", "exclusive"},
+    {"UnknownPolicyName", R"({"policies": [{"name": "exclusiv"}]})", "/policies/0/name",
+     "exclusive"},
+    {"UnknownParameter", R"({"policies": [{"name": "mps", "parameters": {"filer_percentage": 5}}]})",
+     "/policies/0/parameters/filer_percentage", "filler_percentage"},
+    {"ParameterOutOfRange",
+     R"({"policies": ["exclusive", {"name": "mps", "parameters": {"filler_percentage": 0}}]})",
+     "/policies/1/parameters/filler_percentage", "0"},
+    {"ParameterOfAnotherKind",
+     R"({"policies": [{"name": "mps", "parameters": {"filler_percentage": [5]}}]})",
+     "/policies/0/parameters/filler_percentage", "[5]"},
+    {"PolicyKey", R"({"policies": [{"name": "mps", "parametres": {}}]})",
+     "/policies/0/parametres", "parameters"},
+    {"SamePolicyTwice",
+     R"({"policies": ["mps", {"name": "mps", "parameters": {"filler_percentage": 100}}]})",
+     "/policies/1", "same policy"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, RunConfigFault, testing::ValuesIn(kCases),
+                         [](const auto& fault) { return std::string(fault.param.name); });
+
+TEST(RunConfigFaults, AreReportedAllAtOnce) {
+  const auto config = parse_run_config(
+      R"({"name": 5, "training": {}, "fillers": [{}], "policies": ["nope", "mps"], "x": 1})",
+      "c.json", builtin_policies());
+  ASSERT_FALSE(config);
+  std::vector<std::string> places;
+  for (const Error& error : config.error()) places.push_back(error.place);
+  EXPECT_THAT(places, testing::UnorderedElementsAre("/name", "", "/training", "/fillers/0",
+                                                    "/fillers/0", "/fillers/0", "/policies/0",
+                                                    "/x"));
+}
+
+TEST(RunConfigFaults, SyntaxFaultHasItsLine) {
+  const auto config = parse_run_config("{\n  \"name\": }", "c.json", builtin_policies());
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error()[0].text(), HasSubstr("line 2"));
+}
+
+TEST(RunConfigFaults, RepeatedKeyIsAFault) {
+  Json json = valid_config();
+  std::string text = json.dump();
+  text.insert(1, R"("name": "other", )");
+  EXPECT_FALSE(parse_run_config(text, "c.json", builtin_policies()));
+}
+
+TEST(RunConfigFaults, MissingFilesAreReportedTogether) {
+  const auto config = read_run_config(BUBBLESIM_SOURCE_DIR "/tests/unit/sim/run/config/missing.json",
+                                      builtin_policies());
+  ASSERT_FALSE(config);
+  std::vector<std::string> places;
+  for (const Error& error : config.error()) places.push_back(error.place);
+  EXPECT_THAT(places, testing::ElementsAre("/training/trace", "/fillers/0/program/trace",
+                                           "/fillers/0/arrivals/path"));
+}
+
+TEST(RunConfigFaults, FileThatIsNotThereIsAFault) {
+  EXPECT_FALSE(read_run_config("no/such/config.json", builtin_policies()));
+}
+
+}  // namespace
+}  // namespace bubblesim::run

@@ -1,0 +1,130 @@
+#include "sim/run/run_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/run/config/config_text.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string texts(const Errors& errors) {
+  std::string all;
+  for (const Error& error : errors) all += error.text() + '\n';
+  return all;
+}
+
+TEST(RunConfig, WhatIsNotGivenHasItsDefault) {
+  const auto config = parse(valid_config());
+  ASSERT_TRUE(config) << texts(config.error());
+  EXPECT_EQ(config->seed, 1U);
+  EXPECT_FALSE(config->device);
+  EXPECT_EQ(config->duration, seconds{2});
+  EXPECT_FALSE(config->iterations);
+  EXPECT_EQ(config->warmup, Duration::zero());
+  EXPECT_EQ(config->training.jitter_cv, 0);
+  const FillerConfig& filler = config->fillers[0];
+  EXPECT_FALSE(filler.gpus);
+  EXPECT_EQ(filler.requests_per_pass, 1U);
+  EXPECT_EQ(filler.max_batch, 1U);
+  EXPECT_EQ(filler.batch_cost, 1);
+  EXPECT_FALSE(filler.arrivals);
+}
+
+TEST(RunConfig, PathsAreResolvedAgainstTheFolderOfTheFile) {
+  Json json = valid_config();
+  json["training"]["trace"] = {"../a.json", "/abs/b.json"};
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << texts(config.error());
+  EXPECT_EQ(config->training.traces, (std::vector<std::string>{"a.json", "/abs/b.json"}));
+  EXPECT_EQ(std::get<TraceProgram>(config->fillers[0].program).path, "configs/bert.json");
+}
+
+TEST(RunConfig, EveryKeyIsRead) {
+  Json json = valid_config();
+  json.erase("duration");
+  json.update({{"iterations", 50}, {"seed", 9}, {"device", "h100"}, {"warmup", "100ms"}});
+  json["training"].update({{"memory", "30GB"},
+                           {"samples_per_iteration", 8},
+                           {"jitter_cv", 0.02},
+                           {"stragglers", {{{"rank", 3}, {"slowdown", 1.2}}}}});
+  json["fillers"][1].update({{"gpus", {1, 0}},
+                             {"requests_per_pass", 4},
+                             {"max_batch", 16},
+                             {"max_wait", "5ms"},
+                             {"batch_cost", 0.25},
+                             {"deadline", "100ms"},
+                             {"memory", "5GiB"}});
+  json["fillers"][1]["program"]["launch_gap"] = "5us";
+  json["fillers"][1]["arrivals"] = {{"process", "gamma"}, {"rate_per_s", 20}, {"cv", 2}};
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << texts(config.error());
+  EXPECT_EQ(config->iterations, 50U);
+  EXPECT_EQ(config->device, "h100");
+  EXPECT_EQ(config->training.memory, Bytes{30'000'000'000});
+  EXPECT_EQ(config->training.stragglers[0].rank, 3U);
+  EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
+  const FillerConfig& filler = config->fillers[1];
+  EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(filler.max_wait, milliseconds{5});
+  EXPECT_EQ(filler.deadline, milliseconds{100});
+  EXPECT_EQ(filler.memory, Bytes{5ULL << 30U});
+  EXPECT_EQ(std::get<KernelTableProgram>(filler.program).launch_gap, Duration{5000});
+  EXPECT_EQ(std::get<workload::GammaArrivals>(*filler.arrivals).cv, 2);
+}
+
+TEST(RunConfig, ArrivalsFromAFileHaveAFormatAndASpeedup) {
+  Json json = valid_config();
+  json["fillers"][1]["arrivals"] = {
+      {"process", "file"}, {"path", "a.csv.gz"}, {"format", "azure"}, {"speedup", 2.5}};
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << texts(config.error());
+  const auto& arrivals = std::get<workload::FileArrivals>(*config->fillers[1].arrivals);
+  EXPECT_EQ(arrivals.path, "configs/a.csv.gz");
+  EXPECT_EQ(arrivals.speedup, 2.5);
+}
+
+TEST(RunConfig, PolicyParametersHaveGivenValuesAndDefaults) {
+  Json json = valid_config();
+  json["policies"] = {"mps", {{"name", "mps"}, {"parameters", {{"filler_percentage", 30}}}}};
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << texts(config.error());
+  ASSERT_EQ(config->policies.size(), 2U);
+  EXPECT_EQ(config->policies[0].parameters.integer("filler_percentage"), 100);
+  EXPECT_EQ(config->policies[1].parameters.integer("filler_percentage"), 30);
+  EXPECT_EQ(config->policies[1].parameters.integer("training_percentage"), 100);
+}
+
+TEST(RunConfig, NoFillersIsAJobAlone) {
+  Json json = valid_config();
+  json["fillers"] = Json::array();
+  EXPECT_TRUE(parse(json));
+  json.erase("fillers");
+  EXPECT_TRUE(parse(json));
+}
+
+TEST(RunConfig, GpusAndStragglersOutsideTheJobAreFaults) {
+  Json json = valid_config();
+  json["training"]["stragglers"] = {{{"rank", 4}, {"slowdown", 2}}};
+  json["fillers"][1]["gpus"] = {3, 8};
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << texts(config.error());
+  EXPECT_TRUE(check_ranks(*config, 9).empty());
+  EXPECT_EQ(texts(check_ranks(*config, 4)),
+            "configs/test.json: /training/stragglers/0/rank: found rank 4; the job has ranks 0 to "
+            "3\n"
+            "configs/test.json: /fillers/1/gpus: found GPU 8; the job has ranks 0 to 3\n");
+}
+
+TEST(RunConfig, ShippedExampleIsValid) {
+  const std::string path = BUBBLESIM_SOURCE_DIR "/configs/runs/example.json";
+  const auto config = read_run_config(path, builtin_policies());
+  ASSERT_TRUE(config) << texts(config.error());
+  EXPECT_EQ(config->policies.size(), 4U);
+  EXPECT_EQ(config->fillers[0].requests_per_pass, 8U);
+}
+
+}  // namespace
+}  // namespace bubblesim::run
