@@ -114,7 +114,8 @@ const Case kCases[] = {
     {"UnknownPolicy", R"({"policies": ["mps", "exclusiv"]})", "/policies/1", "exclusive"},
     {"UnknownPolicyName", R"({"policies": [{"name": "exclusiv"}]})", "/policies/0/name",
      "exclusive"},
-    {"UnknownParameter", R"({"policies": [{"name": "mps", "parameters": {"filer_percentage": 5}}]})",
+    {"UnknownParameter",
+     R"({"policies": [{"name": "mps", "parameters": {"filer_percentage": 5}}]})",
      "/policies/0/parameters/filer_percentage", "filler_percentage"},
     {"ParameterOutOfRange",
      R"({"policies": ["exclusive", {"name": "mps", "parameters": {"filler_percentage": 0}}]})",
@@ -158,8 +159,8 @@ TEST(RunConfigFaults, RepeatedKeyIsAFault) {
 }
 
 TEST(RunConfigFaults, MissingFilesAreReportedTogether) {
-  const auto config = read_run_config(BUBBLESIM_SOURCE_DIR "/tests/unit/sim/run/config/missing.json",
-                                      builtin_policies());
+  const auto config = read_run_config(
+      BUBBLESIM_SOURCE_DIR "/tests/unit/sim/run/config/missing.json", builtin_policies());
   ASSERT_FALSE(config);
   std::vector<std::string> places;
   for (const Error& error : config.error()) places.push_back(error.place);

@@ -1,0 +1,188 @@
+#include "sim/workload/arrivals/arrival_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace bubblesim::workload {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Result<RecordedArrivals> azure(const std::string& lines) {
+  return parse_arrivals("TIMESTAMP,ContextTokens,GeneratedTokens\n" + lines,
+                        ArrivalFormat::kAzure, "trace.csv");
+}
+
+TEST(ArrivalFile, AzureTimesCountFromTheFirstArrival) {
+  const auto arrivals = azure(
+      "2023-11-16 18:15:46.6805900,374,44\r\n2023-11-16 18:15:50.9951690,396,109\r\n");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{4'314'579'000}));
+  EXPECT_TRUE(arrivals->counters.empty());
+}
+
+TEST(ArrivalFile, SplitwiseFindsItsColumn) {
+  const auto arrivals = parse_arrivals("tokens,arrived_at\n5,1.5\n6,1.75\n",
+                                       ArrivalFormat::kSplitwise, "trace.csv");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{250}));
+}
+
+TEST(ArrivalFile, MooncakeTimesAreMilliseconds) {
+  const auto arrivals = parse_arrivals(
+      "{\"timestamp\": 3000, \"hash_ids\": [1, {\"timestamp\": 9}]}\n\n"
+      "{\"input_length\": 7, \"timestamp\": 3012.5}\n",
+      ArrivalFormat::kMooncake, "trace.jsonl");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{12'500'000}));
+}
+
+TEST(ArrivalFile, GapsAddUp) {
+  const auto arrivals = parse_arrivals("[0.031, 0.012, 1e-3]", ArrivalFormat::kGaps, "gaps.json");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(milliseconds{31}, milliseconds{43}, milliseconds{44}));
+}
+
+TEST(ArrivalFile, QueriesKeepEveryDigitDownToANanosecond) {
+  const auto arrivals = parse_arrivals(
+      R"({"version": {"timestamp": 3}, "queries": [
+          {"id": 0, "timestamp": 0.0},
+          {"id": 1, "options": {"timestamp": 8}, "timestamp": 0.023056019997596742}]})",
+      ArrivalFormat::kQueries, "trace.json");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{23'056'019}));
+}
+
+TEST(ArrivalFile, TimesOutOfOrderAreSortedAndCounted) {
+  const auto arrivals = parse_arrivals("arrived_at\n3\n1\n2\n", ArrivalFormat::kSplitwise, "t");
+  ASSERT_TRUE(arrivals);
+  EXPECT_THAT(arrivals->offsets,
+              ElementsAre(Duration{0}, milliseconds{1000}, milliseconds{2000}));
+  EXPECT_EQ(arrivals->counters.count("arrivals_reordered"), 1U);  // 1 lies before 3
+}
+
+TEST(ArrivalFile, OneDamagedLineIsDroppedAndCounted) {
+  const auto arrivals = parse_arrivals("arrived_at\n1\noops\n2\n", ArrivalFormat::kSplitwise, "t");
+  ASSERT_TRUE(arrivals);
+  EXPECT_EQ(arrivals->offsets.size(), 2U);
+  EXPECT_EQ(arrivals->counters.count("arrival_lines_damaged"), 1U);
+}
+
+TEST(ArrivalFile, MoreThanAHundredthDamagedIsAFaultWithTheFirstLine) {
+  std::string lines = "arrived_at\n";
+  for (int i = 0; i < 250; ++i) lines += std::to_string(i) + "\n";
+  const std::string two = lines + "a\nb\n";
+  EXPECT_TRUE(parse_arrivals(two, ArrivalFormat::kSplitwise, "t"));  // 2 of 250
+  const auto three = parse_arrivals(two + "c\n", ArrivalFormat::kSplitwise, "t");
+  ASSERT_FALSE(three);
+  EXPECT_EQ(three.error().place, "line 252");
+  EXPECT_THAT(three.error().message, HasSubstr("found \"a\""));
+  EXPECT_THAT(three.error().message, HasSubstr("3 damaged lines"));
+}
+
+TEST(ArrivalFile, CutOffLastLineIsDroppedAndCounted) {
+  const auto arrivals = azure("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:1");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_EQ(arrivals->offsets.size(), 1U);
+  EXPECT_EQ(arrivals->counters.count("arrival_lines_truncated"), 1U);
+}
+
+TEST(ArrivalFile, WholeLastLineNeedsNoLineEnd) {
+  EXPECT_EQ(azure("2023-11-16 18:15:46.6805900,374,44")->offsets.size(), 1U);
+}
+
+struct Bad {
+  const char* name;
+  ArrivalFormat format;
+  const char* text;
+  const char* message;
+};
+
+class BadArrivalFile : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadArrivalFile, IsAFault) {
+  const auto arrivals = parse_arrivals(GetParam().text, GetParam().format, "input");
+  ASSERT_FALSE(arrivals);
+  EXPECT_THAT(arrivals.error().text(), HasSubstr(GetParam().message));
+  EXPECT_EQ(arrivals.error().file, "input");
+}
+
+const Bad kBad[] = {
+    {"Empty", ArrivalFormat::kAzure, "", "no arrivals"},
+    {"HeaderOnly", ArrivalFormat::kAzure, "TIMESTAMP,a,b\n", "no arrivals"},
+    {"OtherHeader", ArrivalFormat::kAzure, "arrived_at,a\n", "line 1: found the columns"},
+    {"NothingGood", ArrivalFormat::kAzure, "TIMESTAMP\nx\n", "line 2: found \"x\""},
+    {"TooFewCells", ArrivalFormat::kAzure, "TIMESTAMP,a\n2023-11-16 18:15:46\n", "found 1 cells"},
+    {"CutOffOnly", ArrivalFormat::kMooncake, "{\"timestamp\": 3", "line 1: not a JSON object"},
+    {"NoTimestamp", ArrivalFormat::kMooncake, "{\"time\": 3}\n", "no number \"timestamp\""},
+    {"TextTimestamp", ArrivalFormat::kMooncake, "{\"timestamp\": \"3\"}\n", "no number"},
+    {"NegativeTimestamp", ArrivalFormat::kMooncake, "{\"timestamp\": -3}\n", "found \"-3\""},
+    {"NotJson", ArrivalFormat::kGaps, "[0.1, 0.2", "byte "},
+    {"NotAList", ArrivalFormat::kGaps, "{\"a\": 1}", "expected one list"},
+    {"LoneGap", ArrivalFormat::kGaps, "1", "lone value"},
+    {"NestedGaps", ArrivalFormat::kGaps, "[1, [2]]", "/1: found a list"},
+    {"NegativeGap", ArrivalFormat::kGaps, "[1, -2]", "/1: found \"-2\""},
+    {"TextGap", ArrivalFormat::kGaps, "[\"1\"]", "/0: found"},
+    {"NullGap", ArrivalFormat::kGaps, "[null]", "/0: found \"null\""},
+    {"NoGaps", ArrivalFormat::kGaps, "[]", "no arrivals"},
+    {"GapsBeyondTime", ArrivalFormat::kGaps, "[3e9, 3e9, 3e9, 3e9]", "292 years"},
+    {"HugeNumber", ArrivalFormat::kGaps, "[1e999]", "byte "},
+    {"QueryWithoutTime", ArrivalFormat::kQueries,
+     "{\"queries\": [{\"timestamp\": 1}, {\"id\": 2}]}", "/queries/1"},
+    {"NoQueries", ArrivalFormat::kQueries, "{\"timestamp\": 1}", "no arrivals"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BadArrivalFile, testing::ValuesIn(kBad),
+                         [](const auto& bad) { return std::string(bad.param.name); });
+
+class ArrivalFileOnDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "bubblesim_arrivals_" +
+            testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  std::string path_;
+};
+
+TEST_F(ArrivalFileOnDisk, CompressedAndPlainFilesReadAlike) {
+  const std::string text = "arrived_at\n0.5\n0.75\n";
+  std::ofstream(path_) << text;
+  const auto plain = read_arrivals(path_, ArrivalFormat::kSplitwise);
+  gzFile file = gzopen(path_.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  const auto packed = read_arrivals(path_, ArrivalFormat::kSplitwise);
+  ASSERT_TRUE(plain && packed);
+  EXPECT_EQ(plain->offsets, packed->offsets);
+}
+
+TEST_F(ArrivalFileOnDisk, DamagedCompressionIsAFault) {
+  std::string text = "arrived_at\n";
+  for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919 % 100003) + "\n";
+  gzFile file = gzopen(path_.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2);
+  const auto arrivals = read_arrivals(path_, ArrivalFormat::kSplitwise);
+  ASSERT_FALSE(arrivals);
+  EXPECT_THAT(arrivals.error().message, HasSubstr("compression is damaged"));
+}
+
+TEST_F(ArrivalFileOnDisk, FileThatIsNotThereIsAFault) {
+  EXPECT_FALSE(read_arrivals(path_, ArrivalFormat::kAzure));
+}
+
+TEST_F(ArrivalFileOnDisk, FolderIsAFault) {
+  EXPECT_FALSE(read_arrivals(testing::TempDir(), ArrivalFormat::kAzure));
+}
+
+}  // namespace
+}  // namespace bubblesim::workload
