@@ -54,9 +54,11 @@ void read_common(std::string_view key, const JsonValue& value, DeviceOpArgs& out
   else if (key == "bytes") out.bytes = to_unsigned(value).value_or(0);
   else if (key == "grid") shape.grid = parse_dimensions(value.text);
   else if (key == "block") shape.block = parse_dimensions(value.text);
-  else if (key == "registers per thread") shape.registers = saturated<std::uint16_t>(to_unsigned(value));
-  else if (key == "shared memory") shape.shared = saturated<std::uint32_t>(to_unsigned(value));
   else if (key == "graph node id") out.graph_node = to_unsigned(value).value_or(0);
+  else if (key == "shared memory") shape.shared = saturated<std::uint32_t>(to_unsigned(value));
+  else if (key == "registers per thread") {
+    shape.registers = saturated<std::uint16_t>(to_unsigned(value));
+  }
   else if (key == "priority") {
     const auto priority = to_signed(value).value_or(0);
     if (priority > -1000 && priority < 1000) out.priority = static_cast<std::int32_t>(priority);

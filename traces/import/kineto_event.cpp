@@ -71,6 +71,8 @@ bool is_skipped(KinetoCategory category) {
 void store(std::string_view key, const JsonValue& value, RawEvent& event) {
   if (key == "ph") {
     event.phase = value.text.empty() ? '\0' : value.text.front();
+    // Flow arrows have their category late; the phase alone says that they are not needed.
+    if (event.phase == 's' || event.phase == 'f') event.category = KinetoCategory::kFlow;
   } else if (key == "cat") {
     event.category_text = value.text;
     event.category = kineto_category(value.text);

@@ -1,7 +1,5 @@
 #include "traces/import/kineto_records.hpp"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -10,37 +8,13 @@
 #include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_metadata.hpp"
+#include "traces/import/utf8.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
 /// Names of categories that are kept for the fault message of a file that is not Kineto's.
 constexpr std::size_t kMostForeignNames = 64;
-
-/// Replaces every byte that cannot belong to UTF-8 by U+FFFD.
-std::string as_utf8(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    std::size_t length = 1;
-    while (length < 4 && length < text.size() &&
-           !simdjson::validate_utf8(text.data(), length)) {
-      ++length;
-    }
-    if (simdjson::validate_utf8(text.data(), length)) {
-      out += text.substr(0, length);
-      text.remove_prefix(length);
-    } else {
-      out += "\xef\xbf\xbd";
-      text.remove_prefix(1);
-    }
-  }
-  return out;
-}
-
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20; });
-}
 
 /// The digits of "4093687616", 4093687616 or "stream 7".
 std::uint64_t number_in(std::string_view text) {
@@ -304,11 +278,11 @@ NameId KinetoRecorder::intern(std::string_view raw_name) {
   NameId id;
   if (raw_name.find('\\') != std::string_view::npos) {
     const std::string name = unescape(raw_name);
-    const bool good = simdjson::validate_utf8(name.data(), name.size());
+    const bool good = is_utf8(name);
     id = names.intern(good ? name : as_utf8(name));
     if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
   } else {
-    const bool good = simdjson::validate_utf8(raw_name.data(), raw_name.size());
+    const bool good = is_utf8(raw_name);
     id = good ? names.intern(raw_name) : names.intern(as_utf8(raw_name));
     if (names.size() > before && !good) records_.trace.counters.add(kineto::kInvalidUtf8);
   }

@@ -30,7 +30,7 @@ std::vector<std::string> split(const std::string& line) {
   return cells;
 }
 
-std::vector<Row> kineto_rows() {
+std::vector<Row> all_rows() {
   std::ifstream in(kData / "INDEX.tsv");
   std::string line;
   std::getline(in, line);
@@ -40,8 +40,14 @@ std::vector<Row> kineto_rows() {
     const std::vector<std::string> cells = split(line);
     Row row;
     for (std::size_t i = 0; i < header.size() && i < cells.size(); ++i) row[header[i]] = cells[i];
-    if (row["kind"] == "kineto") rows.push_back(row);
+    rows.push_back(row);
   }
+  return rows;
+}
+
+std::vector<Row> kineto_rows() {
+  std::vector<Row> rows = all_rows();
+  std::erase_if(rows, [](Row& row) { return row["kind"] != "kineto"; });
   return rows;
 }
 
@@ -110,6 +116,17 @@ TEST_F(KinetoData, every_file_agrees_with_the_index) {
     expect_cell(std::to_string(trace->world_size), "world");
     expect_cell(trace->device.name, "gpu");
     EXPECT_EQ(trace->counters.count("kineto_damaged_events_dropped"), 0U);
+  }
+}
+
+TEST_F(KinetoData, files_of_other_kinds_are_refused_with_a_reason) {
+  for (Row& row : all_rows()) {
+    if (row["kind"] == "kineto") continue;
+    SCOPED_TRACE(row["path"]);
+    const auto trace = import_kineto_file(kData / row["path"]);
+    ASSERT_FALSE(trace.has_value());
+    EXPECT_NE(trace.error().message.find("expected a PyTorch profiler"), std::string::npos)
+        << trace.error().message;
   }
 }
 

@@ -64,7 +64,8 @@ TEST(KinetoTimes, display_unit_does_not_change_times) {
 TEST(KinetoTimes, nan_and_missing_times_drop_the_event) {
   const RankTrace trace = imported(
       file({kernel("1"), kernel("NaN"),
-            R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "args": {}})"}));
+            R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5,
+            "args": {}})"}));
   EXPECT_EQ(trace.device_ops.size(), 1U);
   EXPECT_EQ(trace.counters.count("kineto_events_without_time_dropped"), 2U);
 }
@@ -87,7 +88,8 @@ TEST(KinetoTimes, negative_durations_become_zero) {
 
 TEST(KinetoTimes, events_out_of_order_are_sorted_ties_in_file_order) {
   const RankTrace trace =
-      imported(file({kernel("9", "1", "late"), kernel("3", "2", "first"), kernel("3", "3", "then")}));
+      imported(file({kernel("9", "1", "late"), kernel("3", "2", "first"),
+                     kernel("3", "3", "then")}));
   ASSERT_EQ(trace.device_ops.size(), 3U);
   EXPECT_EQ(trace.names[trace.device_ops[0].name], "first");
   EXPECT_EQ(trace.names[trace.device_ops[1].name], "then");
@@ -185,7 +187,8 @@ TEST(KinetoEvents, what_is_not_stored_is_counted) {
        R"({"ph": "s", "id": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
        R"({"ph": "f", "id": 1, "ts": 1, "cat": "async_gpu", "name": "x", "bp": "e"})",
        R"({"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#1", "ts": 1, "dur": 2})",
-       R"({"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": 9})",
+       R"({"ph": "X", "cat": "Trace", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0,
+       "dur": 9})",
        R"({"ph": "X", "cat": "weather", "ts": 0, "dur": 9})"}));
   EXPECT_EQ(trace.counters.count("kineto_cpu_ops_skipped"), 1U);
   EXPECT_EQ(trace.counters.count("kineto_python_functions_skipped"), 1U);
@@ -199,7 +202,8 @@ TEST(KinetoEvents, what_is_not_stored_is_counted) {
 TEST(KinetoEvents, device_and_threads_are_described) {
   const RankTrace trace = imported(file(
       {call("1"), kernel("2"),
-       R"({"ph": "M", "name": "thread_name", "ts": 0, "pid": 100, "tid": 101, "args": {"name": "main"}})"},
+       R"({"ph": "M", "name": "thread_name", "ts": 0, "pid": 100, "tid": 101,
+       "args": {"name": "main"}})"},
       R"("deviceProperties": [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 85028372480,
          "computeMajor": 9, "computeMinor": 0, "numSms": 132}], "cupti_version": 24,)"));
   EXPECT_EQ(trace.device.name, "NVIDIA H100");

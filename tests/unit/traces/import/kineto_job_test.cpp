@@ -131,7 +131,8 @@ RankTrace rank_with(std::uint32_t rank, const std::vector<int>& ends_us,
 
 TEST(Align, the_median_difference_of_ends_is_the_offset) {
   // Rank 1 is 1000 us late; its third collective ends 3 us later than that.
-  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}), rank_with(1, {1100, 1250, 1433, 1700, 1800})}};
+  JobTrace job{{rank_with(0, {100, 250, 430, 700, 800}),
+                rank_with(1, {1100, 1250, 1433, 1700, 1800})}};
   const AlignmentReport report = align_ranks(job);
   EXPECT_EQ(report.ranks[1].offset, Duration{-1000000});
   EXPECT_EQ(report.matched, 5U);
@@ -172,7 +173,8 @@ TEST(Align, a_rank_may_hang_on_another_than_the_first) {
     return trace;
   };
   // Rank 2 shares group 2 with rank 1 only; rank 1 shares group 1 with rank 0. 10 us each.
-  JobTrace job{{in_group(0, {{100, 1}}), in_group(1, {{110, 1}, {200, 2}}), in_group(2, {{210, 2}})}};
+  JobTrace job{{in_group(0, {{100, 1}}), in_group(1, {{110, 1}, {200, 2}}),
+                in_group(2, {{210, 2}})}};
   const AlignmentReport report = align_ranks(job);
   EXPECT_EQ(report.ranks[1].offset, Duration{-10000});
   EXPECT_EQ(report.ranks[2].offset, Duration{-20000});

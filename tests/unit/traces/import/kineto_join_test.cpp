@@ -25,7 +25,8 @@ RankTrace imported(const std::string& text) {
 
 TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
   const RankTrace trace = imported(
-      file({call("1", "11"), call("2", "12", "cuLaunchKernel"), kernel("5", "12"), kernel("20", "11")}));
+      file({call("1", "11"), call("2", "12", "cuLaunchKernel"), kernel("5", "12"),
+            kernel("20", "11")}));
   EXPECT_EQ(trace.device_ops[0].launch, 1U);
   EXPECT_EQ(trace.device_ops[1].launch, 0U);
 }
@@ -71,7 +72,8 @@ TEST(KinetoJoin, recorded_stream_waits_become_exact_edges) {
       "correlation": 3, "device": 0}})";
   const std::string after =
       R"({"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 20, "ts": 30, "dur": 1,
-      "args": {"device": 0, "stream": 20, "correlation": 4, "grid": [1, 1, 1], "block": [1, 1, 1]}})";
+      "args": {"device": 0, "stream": 20, "correlation": 4, "grid": [1, 1, 1],
+      "block": [1, 1, 1]}})";
   const RankTrace trace = imported(file(
       {call("1", "1"), kernel("10", "1", "a"), call("2", "2", "cudaEventRecord"),
        call("4", "3", "cudaStreamWaitEvent"), wait, call("5", "4"), after}));
