@@ -33,16 +33,19 @@ bool Context::before(WorkId a, WorkId b) const {
 }
 
 void Context::add(WorkId id) {
+  changed_ = true;
   std::size_t at = waiting_.size();
   while (at > 0 && before(id, waiting_[at - 1])) --at;
   waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), id);
 }
 
 void Context::sort_waiting() {
+  changed_ = true;
   std::sort(waiting_.begin(), waiting_.end(), [this](WorkId a, WorkId b) { return before(a, b); });
 }
 
 void Context::limit_collectives(ClientId client) {
+  changed_ = true;
   const std::uint64_t sms =
       std::min(shared_.clients[client.index()].setup.sm_cap, shared_.spec.sm_count);
   for (const WorkId id : waiting_) {
@@ -56,11 +59,15 @@ void Context::limit_collectives(ClientId client) {
 }
 
 void Context::drop_placed() {
-  std::erase_if(waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+  if (waiting_.empty()) return;
+  const std::size_t dropped = std::erase_if(
+      waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+  if (dropped > 0) changed_ = true;  // those behind may go now
 }
 
 void Context::thaw(SimTime now) {
   frozen_ = false;
+  changed_ = true;
   settled_ = now;
   for (const WorkId id : resident_) set_running(shared_.works[id], true, now);
 }
@@ -113,7 +120,7 @@ bool Context::settle_one(WorkId id, SimTime now) {
   const Waves::Passed passed = pass(state, now - settled_);
   if (passed.freed > 0) {
     pool_.give(needs, passed.freed);
-    freed_ = true;
+    changed_ = true;
   }
   if (passed.block_ns > 0) {
     shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
@@ -128,6 +135,7 @@ bool Context::settle_one(WorkId id, SimTime now) {
 
 void Context::finish(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
+  changed_ = true;
   set_running(state, false, now);
   shared_.notes.push_back({Note::Kind::kFinished, id});
 }
@@ -181,13 +189,13 @@ bool Context::refills_itself(std::size_t place) const {
 }
 
 void Context::catch_up(SimTime now) {
-  if (frozen_) return;
+  if (frozen_ || settled_ == now) return;
   settle(now);
-  if (freed_) place(now);
+  place(now);
 }
 
 void Context::place(SimTime now) {
-  freed_ = false;
+  if (!changed_) return;
   bool blocked = false;
   bool behind_held = false;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -200,6 +208,7 @@ void Context::place(SimTime now) {
     behind_held = behind_held || held == Held::kByCap;
   }
   drop_placed();
+  changed_ = false;
   tidy(now);
 }
 

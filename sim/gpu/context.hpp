@@ -38,6 +38,9 @@ class Context {
 
   /// Lets time pass up to now; ends what has ended. No effect while frozen.
   void settle(SimTime now);
+  [[nodiscard]] SimTime settled() const { return settled_; }
+  /// Something changed from outside that rates or placements depend on.
+  void touch() { changed_ = true; }
   /// Brings everything to now, as if what has ended had been an event of its own: completions of an
   /// instant come before its submissions and changes.
   void catch_up(SimTime now);
@@ -79,7 +82,7 @@ class Context {
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
-  bool freed_ = false;            ///< something has become free since the last placement
+  bool changed_ = false;          ///< something that place() goes by, since it was last called
   bool mixed_ = false;            ///< kernels of several clients are resident
 };
 

@@ -89,6 +89,7 @@ void Gpu::Model::finish_collective(WorkId id, SimTime end) {
   BUBBLESIM_CHECK(state.end == SimTime::max(), "a collective is finished once");
   BUBBLESIM_CHECK(end >= engine_.now(), "a collective does not end in the past");
   state.end = end;
+  context_of(state.work.client).touch();
   update(engine_.now());
 }
 
@@ -117,6 +118,7 @@ ClientUsage Gpu::Model::usage(ClientId client) const {
 
 void Gpu::Model::on_event(SimTime now) {
   scheduled_ = SimTime::max();
+  event_ = true;
   update(now);
 }
 
@@ -134,10 +136,18 @@ void Gpu::Model::update(SimTime now) {
 }
 
 void Gpu::Model::step(SimTime now) {
-  run_transfers(now);
-  if (live_) contexts_[*live_].settle(now);
+  if (!transfers_.idle()) run_transfers(now);
+  if (live_) settle_live(now);
   if (slicer_) take_turns(now);
   if (live_) contexts_[*live_].place(now);
+}
+
+// What ends in the instant in which it was placed or told to end has an event of its own: rounds of
+// one update after the first find nothing that is due.
+void Gpu::Model::settle_live(SimTime now) {
+  Context& context = contexts_[*live_];
+  if (event_ || context.settled() < now) context.settle(now);
+  event_ = false;
 }
 
 void Gpu::Model::run_transfers(SimTime now) {
@@ -185,13 +195,14 @@ void Gpu::Model::note_work(SimTime now) {
 void Gpu::Model::tell(SimTime now) {
   for (std::size_t i = 0; i < shared_.notes.size(); ++i) {
     const Note note = shared_.notes[i];
-    const Work work = shared_.works[note.work].work;
+    const Work& work = shared_.works[note.work].work;  // dangles once the listener has submitted
+    const std::uint64_t cookie = work.cookie;
     WorkListener& listener = *shared_.clients[work.client.index()].listener;
     if (note.kind == Note::Kind::kStarted) {
-      listener.on_work_started(work.cookie, note.work, now);
+      listener.on_work_started(cookie, note.work, now);
     } else {
       shared_.usage.count(work.client, work.kind);
-      listener.on_work_finished(work.cookie, now);
+      listener.on_work_finished(cookie, now);
       shared_.works.release(note.work);
     }
   }

@@ -38,6 +38,7 @@ class Gpu::Model {
   void update(SimTime now);
   void queue(WorkId id, SimTime now);
   void step(SimTime now);
+  void settle_live(SimTime now);
   void run_transfers(SimTime now);
   void take_turns(SimTime now);
   void note_work(SimTime now);
@@ -55,6 +56,7 @@ class Gpu::Model {
   SimTime scheduled_ = SimTime::max();  ///< what the engine has for this GPU
   bool updating_ = false;
   bool again_ = false;
+  bool event_ = false;  ///< the update was called by the engine, for something that is due
 };
 
 }  // namespace bubblesim::gpu

@@ -17,6 +17,8 @@ class Transfers {
  public:
   explicit Transfers(std::uint32_t copy_engines) : free_engines_(copy_engines) {}
 
+  /// Nothing runs and nothing waits.
+  [[nodiscard]] bool idle() const { return running_.empty() && waiting_.empty(); }
   void add_copy(WorkId work, Duration length);
   void add_memset(WorkId work, Duration length, SimTime now);
 
