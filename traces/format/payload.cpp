@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint32_t kSkippableFrame = 0x184D2A50;
 constexpr std::size_t kSkippableHeaderBytes = 8;
 
-void put_u32(std::uint8_t* place, std::uint32_t value) { std::memcpy(place, &value, sizeof(value)); }
+void put_u32(std::uint8_t* place, std::uint32_t value) {
+  std::memcpy(place, &value, sizeof(value));
+}
 
 void assemble(const ColumnBytes& columns, std::vector<std::uint8_t>& raw) {
   raw.resize((columns.lengths.size() + 1) * kMaxVarintBytes + columns.bytes.size());

@@ -118,7 +118,9 @@ class TraceWriter::State {
   }
 
   Result<void> flush() {
-    for (auto& [rank, waiting] : ranks_) BUBBLESIM_RETURN_IF_ERROR(flush_rank(RankId{rank}, waiting));
+    for (auto& [rank, waiting] : ranks_) {
+      BUBBLESIM_RETURN_IF_ERROR(flush_rank(RankId{rank}, waiting));
+    }
     return {};
   }
 
@@ -256,7 +258,9 @@ TraceWriter& TraceWriter::operator=(TraceWriter&&) noexcept = default;
 TraceWriter::~TraceWriter() = default;
 
 Result<TraceWriter> TraceWriter::create(const std::string& path, const WriterOptions& options) {
-  if (options.chunk_records == 0) return fail(path, {}, "found chunk_records 0, expected 1 or more");
+  if (options.chunk_records == 0) {
+    return fail(path, {}, "found chunk_records 0, expected 1 or more");
+  }
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) return fail(path, {}, std::string("cannot create: ") + std::strerror(errno));
   TraceWriter writer(std::make_unique<State>(path, descriptor, options));

@@ -9,7 +9,9 @@
 
 namespace bubblesim::traces::format::testing {
 
-inline bool valid_index(std::uint32_t index, std::size_t size) { return index == kNone || index < size; }
+inline bool valid_index(std::uint32_t index, std::size_t size) {
+  return index == kNone || index < size;
+}
 
 /// Does every id of every record point at a record?
 inline bool ids_are_valid(const RankTrace& t) {
