@@ -1,0 +1,62 @@
+#include "sim/app/app.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace bubblesim::app {
+
+ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
+
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::show(const std::string& text) {
+  if (!terminal_) return;
+  std::string line = text.substr(0, 78);
+  const std::size_t used = line.size();
+  if (used < width_) line.append(width_ - used, ' ');
+  width_ = used;
+  std::fprintf(stderr, "\r%s", line.c_str());
+  std::fflush(stderr);
+}
+
+void ProgressLine::clear() {
+  if (!terminal_ || width_ == 0) return;
+  std::fprintf(stderr, "\r%s\r", std::string(width_, ' ').c_str());
+  std::fflush(stderr);
+  width_ = 0;
+}
+
+run::ProgressText ProgressLine::callback() {
+  return [this](const std::string& text) { show(text); };
+}
+
+int report_faults(const Errors& faults) {
+  for (const Error& fault : faults) std::fprintf(stderr, "bubblesim: %s\n", fault.text().c_str());
+  return kExitInputFault;
+}
+
+int report_fault(const Error& fault) { return report_faults({fault}); }
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) return fail(path, {}, "cannot be written");
+  return {};
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    const std::size_t begin = part.find_first_not_of(' ');
+    if (begin == std::string::npos) continue;
+    parts.push_back(part.substr(begin, part.find_last_not_of(' ') - begin + 1));
+  }
+  return parts;
+}
+
+}  // namespace bubblesim::app

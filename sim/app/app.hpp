@@ -1,0 +1,70 @@
+// The command line program `bubblesim`: the only place that prints and exits, and where the
+// simulator and the policies meet. One file a command; each adds itself to the parser.
+//
+// Exit codes: 0 done; 1 a result that must not be trusted (a counter of severity error); 2 an
+// input fault (command line, config, trace).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/run/load_trace.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitUntrusted = 1;
+inline constexpr int kExitInputFault = 2;
+
+/// What every command is given.
+struct AppContext {
+  policy::Registry policies;
+  std::string config_folder;   ///< holds devices/
+  int exit_code = kExitOk;     ///< of the command that ran
+
+  [[nodiscard]] std::string device_folder() const { return config_folder + "/devices"; }
+};
+
+/// One line on a terminal, rewritten as work goes on; silent where stderr is no terminal.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const std::string& text);
+  void clear();
+  /// For libraries; borrows the line.
+  [[nodiscard]] run::ProgressText callback();
+
+ private:
+  bool terminal_;
+  std::size_t width_ = 0;
+};
+
+/// Prints faults to stderr, one a line, and returns kExitInputFault.
+int report_faults(const Errors& faults);
+int report_fault(const Error& fault);
+
+/// Writes a whole file, or says why not.
+[[nodiscard]] Result<void> write_file(const std::string& path, const std::string& text);
+
+/// "a,b , c" as {"a", "b", "c"}.
+[[nodiscard]] std::vector<std::string> split_list(const std::string& text);
+
+void add_import_command(CLI::App& parser, AppContext& context);
+void add_inspect_command(CLI::App& parser, AppContext& context);
+void add_run_command(CLI::App& parser, AppContext& context);
+void add_export_command(CLI::App& parser, AppContext& context);
+void add_list_commands(CLI::App& parser, AppContext& context);
+
+}  // namespace bubblesim::app

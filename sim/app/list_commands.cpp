@@ -1,0 +1,144 @@
+// bubblesim policies, bubblesim devices: what there is, from the declarations that check configs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct ListArguments {
+  std::string name;
+  bool json = false;
+};
+
+std::string allowed(const policy::ParameterSpec& parameter) {
+  if (!parameter.choices.empty()) {
+    std::string text;
+    for (const std::string& choice : parameter.choices) {
+      text += (text.empty() ? "" : " | ") + choice;
+    }
+    return text;
+  }
+  if (std::holds_alternative<bool>(parameter.fallback)) return "true | false";
+  if (std::holds_alternative<std::string>(parameter.fallback)) return "any text";
+  return policy::value_text(parameter.minimum) + " .. " + policy::value_text(parameter.maximum);
+}
+
+void print_policy(const policy::PolicySpec& spec) {
+  fmt::print("{}{}: {}\n    source: {}\n", spec.name, spec.oracle ? " (oracle)" : "", spec.summary,
+             spec.source);
+  for (const policy::ParameterSpec& parameter : spec.parameters) {
+    fmt::print("    {:<26} {:>10} {:<8} {}\n      {}\n      source: {}\n", parameter.name,
+               policy::value_text(parameter.fallback), parameter.unit, allowed(parameter),
+               parameter.help, parameter.source);
+  }
+}
+
+Json policy_json(const policy::PolicySpec& spec) {
+  Json parameters = Json::array();
+  for (const policy::ParameterSpec& parameter : spec.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"default", policy::value_text(parameter.fallback)},
+                          {"unit", parameter.unit},
+                          {"allowed", allowed(parameter)},
+                          {"help", parameter.help},
+                          {"source", parameter.source}});
+  }
+  return {{"name", spec.name},
+          {"summary", spec.summary},
+          {"source", spec.source},
+          {"oracle", spec.oracle},
+          {"parameters", std::move(parameters)}};
+}
+
+int list_policies(const ListArguments& arguments, const AppContext& context) {
+  std::vector<const policy::PolicySpec*> specs;
+  if (arguments.name.empty()) {
+    for (const policy::PolicySpec& spec : context.policies.all()) specs.push_back(&spec);
+  } else {
+    const auto found = context.policies.find(arguments.name);
+    if (!found) return report_fault(found.error());
+    specs.push_back(*found);
+  }
+  if (!arguments.json) {
+    for (const policy::PolicySpec* spec : specs) print_policy(*spec);
+    return kExitOk;
+  }
+  Json all = Json::array();
+  for (const policy::PolicySpec* spec : specs) all.push_back(policy_json(*spec));
+  std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  return kExitOk;
+}
+
+Json device_json(const hardware::DeviceFile& device) {
+  const hardware::GpuSpec& spec = device.spec;
+  return {{"id", device.id},
+          {"name", spec.name},
+          {"recorded_names", device.recorded_names},
+          {"compute_capability", fmt::format("{}.{}", spec.compute_major, spec.compute_minor)},
+          {"sm_count", spec.sm_count},
+          {"memory_bytes", spec.memory.value},
+          {"dram_bandwidth_bytes_per_s", spec.dram_bandwidth.value},
+          {"launch_latency_ns", to_ns(spec.launch_latency)},
+          {"stream_gap_ns", to_ns(spec.stream_gap)},
+          {"sync_latency_ns", to_ns(spec.sync_latency)},
+          {"completion_notice_ns", to_ns(spec.completion_notice)},
+          {"time_slice_ns", to_ns(spec.time_slice)},
+          {"context_switch_ns", to_ns(spec.context_switch)}};
+}
+
+void print_device(const hardware::DeviceFile& device) {
+  const hardware::GpuSpec& spec = device.spec;
+  fmt::print("{:<12} {:<32} cc {}.{} {:>4} SMs  {:>8}  {:>10}  slice {}, switch {}\n", device.id,
+             spec.name, spec.compute_major, spec.compute_minor, spec.sm_count,
+             format_bytes(spec.memory), format_rate(spec.dram_bandwidth),
+             format_duration(spec.time_slice), format_duration(spec.context_switch));
+}
+
+int list_devices(const ListArguments& arguments, const AppContext& context) {
+  const auto devices = hardware::read_device_folder(context.device_folder());
+  if (!devices) return report_faults(devices.error());
+  Json all = Json::array();
+  for (const hardware::DeviceFile& device : *devices) {
+    if (arguments.json) {
+      all.push_back(device_json(device));
+    } else {
+      print_device(device);
+    }
+  }
+  if (arguments.json) std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  if (!arguments.json) {
+    fmt::print("Every constant with unit and source: {}/*.json\n", context.device_folder());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_list_commands(CLI::App& parser, AppContext& context) {
+  auto policy_arguments = std::make_shared<ListArguments>();
+  CLI::App* policies = parser.add_subcommand(
+      "policies", "Lists policies with every parameter, unit, default, range and source.\n\n"
+                  "Example:\n  bubblesim policies tgs");
+  policies->add_option("NAME", policy_arguments->name, "Only this one");
+  policies->add_flag("--json", policy_arguments->json, "Write JSON");
+  policies->callback([policy_arguments, &context] {
+    context.exit_code = list_policies(*policy_arguments, context);
+  });
+  auto device_arguments = std::make_shared<ListArguments>();
+  CLI::App* devices = parser.add_subcommand(
+      "devices", "Lists the devices that can be simulated.\n\nExample:\n  bubblesim devices --json");
+  devices->add_flag("--json", device_arguments->json, "Write JSON");
+  devices->callback([device_arguments, &context] {
+    context.exit_code = list_devices(*device_arguments, context);
+  });
+}
+
+}  // namespace bubblesim::app

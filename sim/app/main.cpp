@@ -1,0 +1,49 @@
+// Entry point: builds the parser, runs one command.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "policies/builtin.hpp"
+#include "sim/app/app.hpp"
+
+namespace {
+
+// Where device files are: $BUBBLESIM_CONFIGS, else the folder of the source tree this was built
+// from.
+std::string default_config_folder() {
+  const char* given = std::getenv("BUBBLESIM_CONFIGS");
+  return given != nullptr ? given : BUBBLESIM_CONFIG_DIR;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bubblesim::app::AppContext context;
+  bubblesim::policies::register_builtin(context.policies);
+  context.config_folder = default_config_folder();
+
+  CLI::App parser{
+      "Simulates filling the idle time of GPU training jobs with inference, from recorded "
+      "traces.\n\nExamples:\n"
+      "  bubblesim inspect traces/samples/training\n"
+      "  bubblesim run --training traces/samples/training "
+      "--filler traces/samples/inference.json.gz\n"
+      "  bubblesim run configs/runs/example.json --out out/example\n"};
+  parser.name("bubblesim");
+  parser.set_version_flag("--version", "bubblesim " BUBBLESIM_VERSION);
+  parser.add_option("--configs", context.config_folder,
+                    "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the source tree's)");
+  parser.require_subcommand(1);
+  bubblesim::app::add_import_command(parser, context);
+  bubblesim::app::add_inspect_command(parser, context);
+  bubblesim::app::add_run_command(parser, context);
+  bubblesim::app::add_export_command(parser, context);
+  bubblesim::app::add_list_commands(parser, context);
+  try {
+    parser.parse(argc, argv);
+  } catch (const CLI::ParseError& fault) {
+    const int code = parser.exit(fault);
+    return code == 0 ? bubblesim::app::kExitOk : bubblesim::app::kExitInputFault;
+  }
+  return context.exit_code;
+}

@@ -1,0 +1,61 @@
+#include "sim/app/quick_config.hpp"
+
+#include <filesystem>
+
+namespace bubblesim::app {
+namespace {
+
+CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string& names,
+                                                              const policy::Registry& registry) {
+  std::vector<run::PolicyChoice> choices;
+  Errors faults;
+  if (names.empty()) {
+    for (const policy::PolicySpec& spec : registry.all()) {
+      choices.push_back({spec.name, policy::defaults(spec)});
+    }
+    return choices;
+  }
+  for (const std::string& name : split_list(names)) {
+    const auto spec = registry.find(name);
+    if (!spec) {
+      Error fault = spec.error();
+      fault.file = "--policy";
+      faults.push_back(std::move(fault));
+      continue;
+    }
+    choices.push_back({name, policy::defaults(**spec)});
+  }
+  if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
+  if (choices.empty()) {
+    return tl::unexpected<Errors>(Errors{{"--policy", {}, "found no name, expected a,b,c"}});
+  }
+  return choices;
+}
+
+}  // namespace
+
+CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::FillerMode mode,
+                                           double requests_per_s, std::size_t gpus,
+                                           const policy::Registry& registry) {
+  auto policies = choose_policies(quick.policies, registry);
+  if (!policies) return tl::unexpected<Errors>(policies.error());
+  run::RunConfig config;
+  config.name = observe::filler_mode_name(mode);
+  config.seed = quick.seed;
+  if (!quick.device.empty()) config.device = quick.device;
+  config.iterations = quick.iterations;
+  config.training.traces = quick.training;
+  config.policies = std::move(*policies);
+  run::FillerConfig filler;
+  filler.name = std::filesystem::path(quick.filler).stem().stem().string();
+  filler.mode = mode;
+  filler.program = run::TraceProgram{quick.filler};
+  if (mode == observe::FillerMode::kOnline) {
+    const double rate = quick.load * requests_per_s * static_cast<double>(gpus);
+    filler.arrivals = workload::PoissonArrivals{rate};
+  }
+  config.fillers.push_back(std::move(filler));
+  return config;
+}
+
+}  // namespace bubblesim::app

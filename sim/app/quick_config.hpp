@@ -1,0 +1,29 @@
+// A run without a config file: a job, a service, every policy, offline and online.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/app.hpp"
+#include "sim/run/run_config.hpp"
+
+namespace bubblesim::app {
+
+struct QuickRun {
+  std::vector<std::string> training;
+  std::string filler;
+  std::string device;      ///< empty: the trace's
+  std::string policies;    ///< comma-separated; empty: all
+  double load = 0.5;       ///< online: offered load of one GPU of the service's own, (0, 10]
+  std::uint64_t iterations = 40;
+  std::uint64_t seed = 1;
+};
+
+/// The config of one mode; the online arrival rate is `load` times what `requests_per_s` (of one
+/// GPU of its own) could serve, for each of `gpus` GPUs.
+[[nodiscard]] CheckedResult<run::RunConfig> quick_config(const QuickRun& quick,
+                                                         observe::FillerMode mode,
+                                                         double requests_per_s, std::size_t gpus,
+                                                         const policy::Registry& registry);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,26 @@
+// Replays as text and JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/workload/replay.hpp"
+
+namespace bubblesim::app {
+
+struct ChangedReplay {
+  std::string change;  ///< as given to --what-if
+  workload::ReplayReport report;
+};
+
+struct ReplayComparison {
+  workload::ReplayReport unchanged;
+  std::vector<ChangedReplay> changes;
+  CounterSet counters;  ///< of building the programs
+};
+
+[[nodiscard]] std::string replay_text(const ReplayComparison& comparison);
+[[nodiscard]] std::string replay_json(const ReplayComparison& comparison);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,250 @@
+// bubblesim run: a config, or a job and a service given directly, under every policy.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "sim/app/app.hpp"
+#include "sim/app/quick_config.hpp"
+#include "sim/observe/report.hpp"
+#include "sim/run/run_policies.hpp"
+#include "sim/run/timeline_export.hpp"
+#include "sim/workload/replay.hpp"
+#include "traces/export/chrome_trace.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct RunArguments {
+  std::string config;
+  QuickRun quick;
+  std::string mode = "both";
+  std::string out;
+  std::string timeline;
+  std::string timeline_policy;
+  std::size_t threads = 0;
+  bool json = false;
+  bool csv = false;
+};
+
+/// What a run printed and wrote, report by report.
+struct RunOutputs {
+  std::string table;
+  std::string csv;
+  std::vector<std::string> json;
+  bool untrusted = false;
+};
+
+// The one asked for; else SpecInF, if it is there; else the last.
+std::string timeline_policy(const RunArguments& arguments, const run::RunConfig& config) {
+  if (!arguments.timeline_policy.empty()) return arguments.timeline_policy;
+  for (const run::PolicyChoice& choice : config.policies) {
+    if (choice.name == "specinf") return choice.name;
+  }
+  return config.policies.back().name;
+}
+
+// Both modes of a quick run have a timeline: the online one's file says so in its name.
+std::string timeline_path(const RunArguments& arguments, const run::RunConfig& config) {
+  const std::filesystem::path path(arguments.timeline);
+  if (arguments.config.empty() && arguments.mode == "both" && config.name == "online") {
+    return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
+        .string();
+  }
+  return path.string();
+}
+
+CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arguments,
+                                                         const run::RunConfig& config) {
+  if (arguments.timeline.empty()) return std::optional<std::size_t>{};
+  const std::string wanted = timeline_policy(arguments, config);
+  for (std::size_t i = 0; i < config.policies.size(); ++i) {
+    if (config.policies[i].name == wanted) return std::optional<std::size_t>{i};
+  }
+  return tl::unexpected<Errors>(
+      Errors{{"--timeline-policy", {}, "found \"" + wanted + "\", which this run does not use"}});
+}
+
+tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
+
+CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
+                               const AppContext& context, ProgressLine& progress,
+                               RunOutputs& outputs) {
+  run::RunOptions options;
+  options.threads = arguments.threads;
+  options.progress = progress.callback();
+  const auto index = timeline_index(arguments, loaded.config);
+  if (!index) return tl::unexpected<Errors>(index.error());
+  observe::TimelineRecorder timeline;
+  options.timeline_of = *index;
+  options.timeline = &timeline;
+  auto report = run::run_policies(loaded, context.policies, options);
+  progress.clear();
+  if (!report) return one(report.error());
+  if (*index) {
+    const auto written = traces::write_chrome_trace_file(
+        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline));
+    if (!written) return one(written.error());
+    report->counters.merge(timeline.counters());
+  }
+  outputs.table += observe::report_table(*report) + "\n";
+  outputs.csv += observe::csv_rows(*report);
+  outputs.json.push_back(observe::report_json(*report));
+  for (const auto& result : report->policies) {
+    outputs.untrusted = outputs.untrusted || result.counters.has_error();
+  }
+  outputs.untrusted = outputs.untrusted || report->counters.has_error();
+  return {};
+}
+
+CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
+                                    ProgressLine& progress, RunOutputs& outputs) {
+  auto config = run::read_run_config(arguments.config, context.policies);
+  if (!config) return tl::unexpected<Errors>(config.error());
+  if (!arguments.quick.policies.empty()) {
+    auto chosen = quick_config(arguments.quick, observe::FillerMode::kOffline, 1, 1,
+                               context.policies);
+    if (!chosen) return tl::unexpected<Errors>(chosen.error());
+    config->policies = chosen->policies;
+  }
+  auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
+  if (!loaded) return tl::unexpected<Errors>(loaded.error());
+  return run_loaded(*loaded, arguments, context, progress, outputs);
+}
+
+// Requests a second that the filler's program serves alone.
+CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
+  workload::JobProgram job;
+  job.ranks.push_back(loaded.fillers.front());
+  auto replay = workload::replay_alone(job, loaded.device);
+  if (!replay) return one(replay.error());
+  const double seconds = to_seconds(replay->ranks.front().simulated_span);
+  return seconds > 0 ? 1.0 / seconds : 0.0;
+}
+
+CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& context,
+                              ProgressLine& progress, RunOutputs& outputs) {
+  auto config = quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0,
+                             context.policies);
+  if (!config) return tl::unexpected<Errors>(config.error());
+  auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
+  if (!loaded) return tl::unexpected<Errors>(loaded.error());
+  auto rate = alone_rate(*loaded);
+  if (!rate) return tl::unexpected<Errors>(rate.error());
+  for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
+    if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
+    auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training.ranks.size(),
+                               context.policies);
+    if (!chosen) return tl::unexpected<Errors>(chosen.error());
+    loaded->config = std::move(*chosen);
+    auto done = run_loaded(*loaded, arguments, context, progress, outputs);
+    if (!done) return done;
+  }
+  return {};
+}
+
+std::string json_of(const RunOutputs& outputs) {
+  if (outputs.json.size() == 1) return outputs.json.front();
+  std::string text = "[\n";
+  for (std::size_t i = 0; i < outputs.json.size(); ++i) {
+    text += outputs.json[i] + (i + 1 < outputs.json.size() ? ",\n" : "");
+  }
+  return text + "]\n";
+}
+
+Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outputs) {
+  if (arguments.out.empty()) return {};
+  std::error_code fault;
+  std::filesystem::create_directories(arguments.out, fault);
+  if (fault) return fail(arguments.out, {}, "cannot be made: " + fault.message());
+  BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/table.txt", outputs.table));
+  BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/results.json", json_of(outputs)));
+  return write_file(arguments.out + "/results.csv", observe::csv_header() + outputs.csv);
+}
+
+int run_run(RunArguments arguments, const AppContext& context) {
+  const bool quick = !arguments.quick.training.empty() || !arguments.quick.filler.empty();
+  if (quick == !arguments.config.empty()) {
+    return report_fault({"run", {}, "expected either CONFIG, or --training and --filler"});
+  }
+  if (quick && (arguments.quick.training.empty() || arguments.quick.filler.empty())) {
+    return report_fault({"run", {}, "expected both --training and --filler"});
+  }
+  if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
+  if (!arguments.out.empty()) {
+    std::error_code ignored;  // a folder that cannot be made is reported when it is written to
+    std::filesystem::create_directories(arguments.out, ignored);
+    if (arguments.timeline.empty()) arguments.timeline = arguments.out + "/timeline.json";
+  }
+  ProgressLine progress;
+  RunOutputs outputs;
+  const auto done = quick ? run_quick(arguments, context, progress, outputs)
+                          : run_config_file(arguments, context, progress, outputs);
+  progress.clear();
+  if (!done) return report_faults(done.error());
+  if (auto written = write_outputs(arguments, outputs); !written) {
+    return report_fault(written.error());
+  }
+  if (arguments.json) {
+    std::fputs(json_of(outputs).c_str(), stdout);
+  } else if (arguments.csv) {
+    std::fputs((observe::csv_header() + outputs.csv).c_str(), stdout);
+  } else {
+    std::fputs(outputs.table.c_str(), stdout);
+  }
+  return outputs.untrusted ? kExitUntrusted : kExitOk;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = parser.add_subcommand(
+      "run",
+      "Simulates a training job with fillers under each policy and prints the comparison.\n\n"
+      "Examples:\n"
+      "  bubblesim run configs/runs/example.json\n"
+      "  bubblesim run configs/runs/example.json --policy mps,specinf --csv\n"
+      "  bubblesim run --training traces/samples/training "
+      "--filler traces/samples/inference.json.gz --out out/demo");
+  command->add_option("CONFIG", arguments->config, "Run config (JSON; configs/README.md)");
+  command->add_option("--training", arguments->quick.training,
+                      "Traces of the training job: files or a folder");
+  command->add_option("--filler", arguments->quick.filler,
+                      "Trace of one pass of the inference service");
+  command->add_option("--policy", arguments->quick.policies,
+                      "Policies to compare, comma-separated (default: the config's, else all)");
+  command->add_option("--device", arguments->quick.device,
+                      "Device to simulate, with --training (default: the one recorded)");
+  command->add_option("--mode", arguments->mode, "With --training: the filler's mode")
+      ->check(CLI::IsMember({"offline", "online", "both"}))
+      ->capture_default_str();
+  command->add_option("--load", arguments->quick.load,
+                      "With --training, online: offered load, 1 is all that a GPU of the "
+                      "service's own can serve")
+      ->check(CLI::Range(0.001, 10.0))
+      ->capture_default_str();
+  command->add_option("--iterations", arguments->quick.iterations,
+                      "With --training: iterations of every rank")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+      ->capture_default_str();
+  command->add_option("--seed", arguments->quick.seed, "With --training: of arrivals and jitter")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out,
+                      "Folder for table.txt, results.json, results.csv and timeline.json");
+  command->add_option("--timeline", arguments->timeline,
+                      "Write a Chrome trace of one policy's run, for https://ui.perfetto.dev");
+  command->add_option("--timeline-policy", arguments->timeline_policy,
+                      "Whose timeline (default: specinf's, else the last policy's)");
+  command->add_option("--threads", arguments->threads,
+                      "Simulations at once; results do not depend on it (default: all cores)");
+  auto* json = command->add_flag("--json", arguments->json, "Print JSON instead of the table");
+  command->add_flag("--csv", arguments->csv, "Print CSV instead of the table")->excludes(json);
+  command->callback([arguments, &context] { context.exit_code = run_run(*arguments, context); });
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,73 @@
+// Loads what a run config names.
+#include <variant>
+
+#include "sim/run/run_policies.hpp"
+#include "sim/workload/kernel_table.hpp"
+#include "sim/workload/program_builder.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
+
+// The recorded mean over ranks and iterations; nothing if the trace marks none.
+std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
+  Duration total{};
+  std::int64_t count = 0;
+  for (const workload::Program& rank : job.ranks) {
+    if (rank.counters.count("program_iterations_unmarked") > 0) return std::nullopt;
+    for (const Duration time : rank.recorded_iterations) {
+      total += time;
+      ++count;
+    }
+  }
+  if (count == 0) return std::nullopt;
+  return total / count;
+}
+
+Result<workload::Program> load_program(const FillerProgram& source,
+                                       const hardware::GpuSpec& device,
+                                       const ProgressText& progress) {
+  if (const auto* table = std::get_if<KernelTableProgram>(&source)) {
+    return workload::read_kernel_table(table->path, device, table->launch_gap);
+  }
+  const std::string& path = std::get<TraceProgram>(source).path;
+  BUBBLESIM_ASSIGN_OR_RETURN(LoadedTrace trace, load_trace({path}, progress));
+  if (trace.job.ranks.size() != 1) {
+    return fail(path, {}, "found " + std::to_string(trace.job.ranks.size()) +
+                              " ranks, expected one: a filler's program is one rank's trace");
+  }
+  return workload::build_program(trace.job.ranks.front(), device,
+                                 {workload::Window::kMedianIteration});
+}
+
+}  // namespace
+
+CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
+                                  const ProgressText& progress) {
+  LoadedRun loaded;
+  loaded.config = config;
+  auto trace = load_trace(config.training.traces, progress);
+  if (!trace) return one(trace.error());
+  auto device = device_of(trace->job, config.device, device_folder);
+  if (!device) return tl::unexpected<Errors>(device.error());
+  loaded.device = *device;
+  auto job = workload::build_job_program(trace->job, loaded.device, {});
+  if (!job) return one(job.error());
+  loaded.training = std::move(*job);
+  loaded.counters = trace->counters;
+  loaded.counters.merge(loaded.training.counters);
+  loaded.recorded_mean_iteration = recorded_mean(loaded.training);
+  const Errors faults =
+      check_ranks(config, static_cast<std::uint32_t>(loaded.training.ranks.size()));
+  if (!faults.empty()) return tl::unexpected<Errors>(faults);
+  for (const FillerConfig& filler : config.fillers) {
+    auto program = load_program(filler.program, loaded.device, progress);
+    if (!program) return one(program.error());
+    loaded.counters.merge(program->counters);
+    loaded.fillers.push_back(std::move(*program));
+  }
+  return loaded;
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,45 @@
+// Finds and reads the traces that a user names: .btr files, profiler JSON (plain or gzip), or
+// folders of either.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::run {
+
+/// Text for a progress line ("reading rank3.json.gz, 40 %"); called often, on this thread.
+using ProgressText = std::function<void(const std::string&)>;
+
+inline constexpr CounterSpec kDeviceAssumed{
+    "device_not_known", Severity::kNotice,
+    "no device file lists the recorded GPU; its constants are those of the recorded properties "
+    "and an A100's for the rest, which a replay of the job alone does not use"};
+
+struct LoadedTrace {
+  traces::JobTrace job;      ///< ranks in order, on one clock
+  CounterSet counters;       ///< of reading and aligning, all ranks together
+  Duration residual{};       ///< median disagreement of collective ends after alignment
+};
+
+/// `paths`: files, or folders that hold the files of one job. At least one.
+[[nodiscard]] Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
+                                             const ProgressText& progress = {});
+
+/// The device a job ran on: `wanted` (id, path or recorded name), else what the trace recorded.
+[[nodiscard]] CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
+                                                         const std::optional<std::string>& wanted,
+                                                         const std::string& device_folder);
+
+/// For replaying a job alone: as device_of, but a GPU without a device file is described by the
+/// properties that the trace recorded, and counted.
+[[nodiscard]] CheckedResult<hardware::GpuSpec> device_for_replay(const traces::JobTrace& job,
+                                                                 const std::string& device_folder,
+                                                                 CounterSet& counters);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,162 @@
+#include "sim/run/run_policies.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "sim/observe/summary.hpp"
+#include "sim/run/parallel.hpp"
+#include "sim/run/simulation.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+// A run for iterations is cut when it has taken this many times as long as the job alone.
+constexpr std::int64_t kPatience = 100;
+
+/// What the policies' runs are measured against.
+struct Alone {
+  observe::PolicyResult training;
+  std::vector<observe::PolicyResult> fillers;
+};
+
+class PolicyRuns {
+ public:
+  PolicyRuns(const LoadedRun& loaded, const policy::Registry& registry, const RunOptions& options)
+      : loaded_(loaded), registry_(registry), options_(options) {}
+
+  Result<observe::RunReport> run() {
+    BUBBLESIM_RETURN_IF_ERROR(run_alone());
+    BUBBLESIM_RETURN_IF_ERROR(measure_bubbles());
+    BUBBLESIM_RETURN_IF_ERROR(run_each_policy());
+    return report();
+  }
+
+ private:
+  void tell(const std::string& text) {
+    if (!options_.progress) return;
+    const std::scoped_lock lock(progress_);
+    options_.progress(text);
+  }
+
+  Result<void> run_alone() {
+    tell("training alone");
+    BUBBLESIM_ASSIGN_OR_RETURN(alone_.training, Simulation(loaded_, {}).run());
+    const std::size_t count = loaded_.config.fillers.size();
+    std::vector<Result<observe::PolicyResult>> results(count);
+    for_each_parallel(count, options_.threads, [&](std::size_t i) {
+      tell("filler " + loaded_.config.fillers[i].name + " alone");
+      Scenario scenario;
+      scenario.training = false;
+      scenario.fillers = {static_cast<std::uint32_t>(i)};
+      scenario.limit = alone_.training.simulated;
+      results[i] = Simulation(loaded_, scenario).run();
+    });
+    for (auto& result : results) {
+      BUBBLESIM_RETURN_IF_ERROR(result);
+      alone_.fillers.push_back(std::move(*result));
+    }
+    return {};
+  }
+
+  Result<void> measure_bubbles() {
+    for (const PolicyChoice& choice : loaded_.config.policies) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry_.find(choice.name));
+      specs_.push_back(spec);
+      if (!spec->needs.bubbles || !bubbles_.empty()) continue;
+      tell("measuring the bubbles");
+      BUBBLESIM_ASSIGN_OR_RETURN(bubbles_,
+                                 schedule::measure_bubbles(loaded_.training, loaded_.device));
+    }
+    return {};
+  }
+
+  Result<void> run_each_policy() {
+    const std::size_t count = loaded_.config.policies.size();
+    std::vector<Result<observe::PolicyResult>> results(count);
+    for_each_parallel(count, options_.threads, [&](std::size_t i) {
+      tell("policy " + loaded_.config.policies[i].name);
+      results[i] = Simulation(loaded_, scenario_of(i)).run();
+    });
+    for (auto& result : results) {
+      BUBBLESIM_RETURN_IF_ERROR(result);
+      policies_.push_back(std::move(*result));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Scenario scenario_of(std::size_t index) const {
+    Scenario scenario;
+    scenario.policy = specs_[index];
+    scenario.parameters = &loaded_.config.policies[index].parameters;
+    if (specs_[index]->needs.bubbles) scenario.bubbles = &bubbles_;
+    for (std::uint32_t i = 0; i < loaded_.config.fillers.size(); ++i) {
+      scenario.fillers.push_back(i);
+    }
+    scenario.limit = std::min(alone_.training.simulated, Duration::max() / kPatience) * kPatience;
+    if (options_.timeline_of == index) scenario.timeline = options_.timeline;
+    return scenario;
+  }
+
+  // Requests a second of one GPU of the filler's own.
+  [[nodiscard]] double own_gpu_rate(std::size_t filler) const {
+    const observe::FillerResult& result = alone_.fillers[filler].fillers.front();
+    const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
+    return result.requests_per_s / static_cast<double>(gpus);
+  }
+
+  void normalise(observe::PolicyResult& result) const {
+    const observe::TrainingResult& alone = alone_.training.training;
+    const std::optional<double> rate =
+        alone.iterations_per_s > 0 ? std::optional(alone.iterations_per_s) : std::nullopt;
+    result.training = observe::summarise_training(
+        std::move(result.training.ranks), {loaded_.config.training.samples_per_iteration, rate});
+    for (std::size_t i = 0; i < result.fillers.size(); ++i) {
+      observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
+                                own_gpu_rate(i));
+    }
+  }
+
+  observe::RunReport report() {
+    observe::RunReport report;
+    report.config = loaded_.config.name;
+    report.seed = loaded_.config.seed;
+    report.device = loaded_.device.name;
+    report.ranks = static_cast<std::uint32_t>(loaded_.training.ranks.size());
+    report.counters = loaded_.counters;
+    const observe::TrainingResult& alone = alone_.training.training;
+    report.baseline.training_iterations_per_s = alone.iterations_per_s;
+    report.baseline.training_mean_iteration = alone.mean_iteration;
+    report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
+    if (loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0) {
+      report.baseline.replay_error =
+          to_seconds(alone.mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
+    }
+    for (std::size_t i = 0; i < alone_.fillers.size(); ++i) {
+      report.baseline.fillers.push_back({loaded_.config.fillers[i].name, own_gpu_rate(i)});
+    }
+    for (observe::PolicyResult& result : policies_) {
+      normalise(result);
+      report.policies.push_back(std::move(result));
+    }
+    return report;
+  }
+
+  const LoadedRun& loaded_;
+  const policy::Registry& registry_;
+  const RunOptions& options_;
+  std::mutex progress_;
+  Alone alone_;
+  std::vector<const policy::PolicySpec*> specs_;
+  std::vector<schedule::BubbleTable> bubbles_;
+  std::vector<observe::PolicyResult> policies_;
+};
+
+}  // namespace
+
+Result<observe::RunReport> run_policies(const LoadedRun& loaded, const policy::Registry& registry,
+                                        const RunOptions& options) {
+  return PolicyRuns(loaded, registry, options).run();
+}
+
+}  // namespace bubblesim::run

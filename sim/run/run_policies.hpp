@@ -1,0 +1,37 @@
+// Runs a loaded config: the job alone, each filler with GPUs of its own, then every policy.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/observe/timeline.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/run/load_trace.hpp"
+#include "sim/run/loaded_run.hpp"
+
+namespace bubblesim::run {
+
+struct RunOptions {
+  /// Simulations that run at once; results do not depend on it. 0 counts as 1.
+  std::size_t threads = 1;
+  /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
+  std::optional<std::size_t> timeline_of;
+  observe::TimelineRecorder* timeline = nullptr;
+  ProgressText progress;
+};
+
+/// Reads traces, device and filler programs of a config. Every fault names its file.
+[[nodiscard]] CheckedResult<LoadedRun> load_run(const RunConfig& config,
+                                                const std::string& device_folder,
+                                                const ProgressText& progress = {});
+
+/// Everything that one config gives. The same inputs give the same report.
+[[nodiscard]] Result<observe::RunReport> run_policies(const LoadedRun& loaded,
+                                                      const policy::Registry& registry,
+                                                      const RunOptions& options);
+
+}  // namespace bubblesim::run
