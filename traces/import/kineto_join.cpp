@@ -8,6 +8,10 @@
 namespace bubblesim::traces {
 namespace {
 
+/// Calls of one correlation that are looked at on either side of an operation: a handful in real
+/// files; the bound keeps hostile ones linear.
+constexpr std::ptrdiff_t kNearest = 64;
+
 bool launches(HostCallKind kind) {
   return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
          kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
@@ -221,25 +225,25 @@ LaunchIndex::LaunchIndex(const std::vector<PendingCall>& calls) : calls_(calls) 
 }
 
 std::uint32_t LaunchIndex::find(std::uint64_t correlation, TraceTime at, Want want) const {
-  auto entry = std::lower_bound(
+  const auto first = std::lower_bound(
       entries_.begin(), entries_.end(), correlation,
       [](const Entry& a, std::uint64_t wanted) { return a.correlation < wanted; });
-  std::uint32_t best = kNone;
-  bool best_fits = false;
-  bool best_before = false;
-  for (; entry != entries_.end() && entry->correlation == correlation; ++entry) {
-    const HostCall& call = calls_[entry->call].call;
-    const bool call_fits = fits(call.kind, want);
-    const bool before = call.start <= at;
-    // Later calls win only if they still start in time; among those too late the first stays.
-    const bool better = best == kNone || (call_fits && !best_fits) ||
-                        (call_fits == best_fits && before && best_before);
-    if (!better) continue;
-    best = entry->call;
-    best_fits = call_fits;
-    best_before = before;
+  const auto last = std::upper_bound(
+      first, entries_.end(), correlation,
+      [](std::uint64_t wanted, const Entry& a) { return wanted < a.correlation; });
+  if (first == last) return kNone;
+  // Calls of one correlation are in order of start, for calls are.
+  const auto later = std::upper_bound(
+      first, last, at,
+      [this](TraceTime t, const Entry& a) { return t < calls_[a.call].call.start; });
+  const auto wanted = [&](const Entry& entry) { return fits(calls_[entry.call].call.kind, want); };
+  const auto back_limit = later - std::min(later - first, kNearest);
+  for (auto entry = later; entry != back_limit;) {
+    if (wanted(*--entry)) return entry->call;
   }
-  return best;
+  const auto ahead = std::find_if(later, later + std::min(last - later, kNearest), wanted);
+  if (ahead != last && wanted(*ahead)) return ahead->call;
+  return later == first ? first->call : std::prev(later)->call;
 }
 
 std::uint64_t LaunchIndex::renumber(std::vector<HostCall>& calls) const {

@@ -17,8 +17,8 @@ class LaunchIndex {
   explicit LaunchIndex(const std::vector<PendingCall>& calls);
 
   enum class Want { kLaunch, kEventRecord, kAny };
-  /// Of the calls with this correlation, the last that starts at or before `at`, else the first;
-  /// calls of the wanted sort go before others. kNone: there is no such call.
+  /// Of the calls with this correlation, the last wanted one that starts at or before `at`, else
+  /// the first wanted one after it, else the nearest of another sort. kNone: there is none.
   [[nodiscard]] std::uint32_t find(std::uint64_t correlation, TraceTime at, Want want) const;
 
   /// Gives every call but the first of a correlation a new one; returns how many.

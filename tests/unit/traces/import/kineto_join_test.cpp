@@ -64,6 +64,23 @@ TEST(KinetoJoin, a_kernel_before_its_launch_is_joined_and_counted) {
   EXPECT_EQ(trace.counters.count("kineto_device_ops_before_launch"), 1U);
 }
 
+TEST(KinetoJoin, calls_that_launch_go_before_others_of_the_same_correlation) {
+  const RankTrace trace = imported(
+      file({call("1", "5"), call("2", "5", "cudaPeekAtLastError"), kernel("4", "5")}));
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+}
+
+TEST(KinetoJoin, ten_thousand_calls_of_one_correlation_are_joined_in_linear_time) {
+  std::vector<std::string> events;
+  for (int i = 0; i < 10000; ++i) {
+    events.push_back(call(std::to_string(10 * i + 1), "5"));
+    events.push_back(kernel(std::to_string(10 * i + 2), "5"));
+  }
+  const RankTrace trace = imported(file(events));
+  EXPECT_EQ(trace.device_ops[9999].launch, 9999U);
+  EXPECT_EQ(trace.counters.count("kineto_correlations_renumbered"), 9999U);
+}
+
 TEST(KinetoJoin, recorded_stream_waits_become_exact_edges) {
   const std::string wait =
       R"({"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 20,
