@@ -57,5 +57,6 @@ using CheckedResult = tl::expected<T, Errors>;
   declaration = std::move(*result)
 
 /// `BUBBLESIM_ASSIGN_OR_RETURN(auto trace, read_trace(path));`
-#define BUBBLESIM_ASSIGN_OR_RETURN(declaration, expr)                          \
-  BUBBLESIM_ASSIGN_OR_RETURN_IMPL_(BUBBLESIM_CONCAT_(bubblesim_result_, __LINE__), declaration, expr)
+#define BUBBLESIM_ASSIGN_OR_RETURN(declaration, expr)                                     \
+  BUBBLESIM_ASSIGN_OR_RETURN_IMPL_(BUBBLESIM_CONCAT_(bubblesim_result_, __LINE__), declaration, \
+                                   expr)
