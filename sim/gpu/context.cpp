@@ -2,20 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/base/check.hpp"
-
 namespace bubblesim::gpu {
-namespace {
-
-// SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
-constexpr double kCoverSlack = 1e-9;
-
-double cover(const WorkState& state) {
-  return static_cast<double>(state.waves.resident()) /
-         state.work.profile->residency.blocks_per_sm;
-}
-
-}  // namespace
 
 Context::Context(Shared& shared, SimTime now)
     : shared_(shared),
@@ -148,103 +135,6 @@ void Context::set_running(WorkState& state, bool running, SimTime now) {
   } else {
     shared_.usage.end(state.work.client, state.work.kind, now);
   }
-}
-
-bool Context::capped(ClientId client) const {
-  return shared_.clients[client.index()].setup.sm_cap < shared_.spec.sm_count;
-}
-
-double Context::covered_by_others(WorkId id) const {
-  const ClientId client = shared_.works[id].work.client;
-  double sms = 0;
-  for (const WorkId other : resident_) {
-    const WorkState& state = shared_.works[other];
-    if (other != id && state.work.client == client) sms += cover(state);
-  }
-  return sms;
-}
-
-// How many more blocks of the work the client's cap allows.
-std::uint64_t Context::cap_room(WorkId id) const {
-  const WorkState& state = shared_.works[id];
-  const double cap = shared_.clients[state.work.client.index()].setup.sm_cap;
-  const double free = cap - covered_by_others(id) + kCoverSlack;
-  if (free <= 0) return 0;
-  const auto allowed =
-      static_cast<std::uint64_t>(free * state.work.profile->residency.blocks_per_sm);
-  return allowed > state.waves.resident() ? allowed - state.waves.resident() : 0;
-}
-
-// Whether blocks of the work that end are sure to be followed by blocks of the same work, if nobody
-// before it is held by the GPU: nobody of its client comes before it, which is within its cap.
-bool Context::refills_itself(std::size_t place) const {
-  const WorkState& state = shared_.works[waiting_[place]];
-  const ClientId client = state.work.client;
-  if (!capped(client)) return true;
-  for (std::size_t i = 0; i < place; ++i) {
-    if (shared_.works[waiting_[i]].work.client == client) return false;
-  }
-  const double cap = shared_.clients[client.index()].setup.sm_cap;
-  return covered_by_others(waiting_[place]) + cover(state) <= cap + kCoverSlack;
-}
-
-void Context::catch_up(SimTime now) {
-  if (frozen_ || settled_ == now) return;
-  settle(now);
-  place(now);
-}
-
-void Context::place(SimTime now) {
-  if (!changed_) return;
-  bool blocked = false;
-  bool behind_held = false;
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    WorkState& state = shared_.works[waiting_[i]];
-    state.refills = !blocked && refills_itself(i);
-    state.behind_held = behind_held;
-    if (blocked) continue;
-    const Held held = place_one(waiting_[i]);
-    blocked = held == Held::kByGpu;
-    behind_held = behind_held || held == Held::kByCap;
-  }
-  drop_placed();
-  changed_ = false;
-  tidy(now);
-}
-
-// What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU would
-// not help.
-Context::Held Context::place_one(WorkId id) {
-  WorkState& state = shared_.works[id];
-  const Residency& needs = state.work.profile->residency;
-  const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
-  const std::uint64_t resident = state.waves.resident();
-  std::uint64_t room = std::min(pool_.fits(needs), alone > resident ? alone - resident : 0);
-  bool held_by_cap = false;
-  if (capped(state.work.client)) {
-    const std::uint64_t allowed = cap_room(id);
-    held_by_cap = allowed <= room;
-    room = std::min(room, allowed);
-  }
-  const std::uint64_t blocks = std::min(room, state.waves.unplaced());
-  if (blocks > 0) {
-    if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
-    pool_.take(needs, blocks);
-    state.waves.place(blocks);
-    if (!state.listed) resident_.push_back(id);
-    state.listed = true;
-    tell_started(id);
-  }
-  if (state.waves.unplaced() == 0) return Held::kNot;
-  return held_by_cap ? Held::kByCap : Held::kByGpu;
-}
-
-void Context::tell_started(WorkId id) {
-  WorkState& state = shared_.works[id];
-  const bool complete = state.waves.unplaced() == 0;
-  if (state.started || (state.work.kind == WorkKind::kCollective && !complete)) return;
-  state.started = true;
-  shared_.notes.push_back({Note::Kind::kStarted, id});
 }
 
 // Drops from the list what has no resident blocks left, keeps the books, and sets rates if they

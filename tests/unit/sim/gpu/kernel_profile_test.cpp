@@ -63,7 +63,8 @@ TEST(Occupancy, IsBoundBySharedMemory) {
   EXPECT_EQ(blocks_per_sm(128, 32, 24576, v100()), 4u);   // 98304 / 24576
   EXPECT_EQ(blocks_per_sm(128, 32, 24577, v100()), 3u);   // rounded to 24832
   // The driver's 1 KiB a block counts from compute capability 8.0 on:
-  EXPECT_EQ(blocks_per_sm(128, 32, 54976, a100()), 2u);   // 167936 / (54976 + 1024 = 56000 -> 56064)
+  // 54976 + 1024 = 56000, rounded to 56064: 167936 / 56064 = 2.995.
+  EXPECT_EQ(blocks_per_sm(128, 32, 54976, a100()), 2u);
   EXPECT_EQ(blocks_per_sm(128, 32, 54912, a100()), 3u);   // 167936 / 55936 = 3.002
   EXPECT_EQ(blocks_per_sm(384, 168, 232448, h100()), 1u); // 227 KiB + 1 KiB = all 228
 }
