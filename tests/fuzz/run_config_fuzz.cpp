@@ -1,0 +1,43 @@
+// Any bytes as a run config: faults that say where, or a config that keeps its promises.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "policies/builtin.hpp"
+#include "sim/run/run_config.hpp"
+
+namespace {
+
+using namespace bubblesim;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+const policy::Registry& builtin_policies() {
+  static const policy::Registry registry = [] {
+    policy::Registry made;
+    policies::register_builtin(made);
+    return made;
+  }();
+  return registry;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(data, data + size);
+  const auto config = run::parse_run_config(text, "fuzz/config.json", builtin_policies());
+  if (!config) {
+    require(!config.error().empty());
+    for (const Error& error : config.error()) require(!error.message.empty());
+    return 0;
+  }
+  require(!config->name.empty() && !config->policies.empty() && !config->training.traces.empty());
+  require(config->duration.has_value() != config->iterations.has_value());
+  for (const run::FillerConfig& filler : config->fillers) {
+    require(filler.arrivals.has_value() == (filler.mode == observe::FillerMode::kOnline));
+    require(filler.max_batch >= 1 && filler.requests_per_pass >= 1);
+  }
+  return 0;
+}

@@ -1,0 +1,178 @@
+#include "traces/export/chrome_trace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "sim/base/json.hpp"
+#include "sim/base/random.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+Json written(const ChromeTrace& trace) {
+  std::ostringstream out;
+  write_chrome_trace(out, trace);
+  return Json::parse(out.str());
+}
+
+std::vector<Json> events_of(const Json& json, const std::string& phase) {
+  std::vector<Json> events;
+  for (const Json& event : json["traceEvents"]) {
+    if (event["ph"] == phase) events.push_back(event);
+  }
+  return events;
+}
+
+ChromeTrace two_tracks() {
+  ChromeTrace trace;
+  trace.processes = {"GPU 0", "GPU 1"};
+  trace.tracks = {{0, "training", LaneShape::kFlat}, {1, "filler", LaneShape::kFlat}};
+  return trace;
+}
+
+TEST(ChromeTrace, NothingIsAValidFile) {
+  const Json json = written({});
+  EXPECT_EQ(json["displayTimeUnit"], "ns");
+  EXPECT_TRUE(json["traceEvents"].empty());
+}
+
+TEST(ChromeTrace, TimesAreMicrosecondsWithEveryNanosecond) {
+  ChromeTrace trace = two_tracks();
+  trace.slices = {{1, "gemm", "kernel", 1'234'567, 2'001, kNoFlow}};
+  std::ostringstream out;
+  write_chrome_trace(out, trace);
+  EXPECT_NE(out.str().find(R"("ts":1234.567,"dur":2.001,"name":"gemm","cat":"kernel")"),
+            std::string::npos);
+}
+
+TEST(ChromeTrace, ProcessesAndLanesAreNamedInOrder) {
+  ChromeTrace trace = two_tracks();
+  trace.slices = {{0, "a", "k", 0, 10, kNoFlow}, {0, "b", "k", 5, 10, kNoFlow}};
+  std::map<std::string, Json> names;  // kind, process, thread
+  for (const Json& event : events_of(written(trace), "M")) {
+    const std::string thread = event.contains("tid") ? event["tid"].dump() : "-";
+    names[event["name"].get<std::string>() + " " + event["pid"].dump() + " " + thread] =
+        event["args"].front();
+  }
+  EXPECT_EQ(names["process_name 1 -"], "GPU 0");
+  EXPECT_EQ(names["process_sort_index 2 -"], 1);
+  EXPECT_EQ(names["thread_name 1 1"], "training");
+  EXPECT_EQ(names["thread_name 1 2"], "training (2)");
+  EXPECT_EQ(names["thread_sort_index 1 2"], 2);
+  EXPECT_EQ(names["thread_name 2 1"], "filler");
+}
+
+TEST(ChromeTrace, CountersAreWrittenAndWhatJsonCannotHoldIsCounted) {
+  ChromeTrace trace = two_tracks();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  trace.counters = {{1, "queue_requests", {{0, 2.5}, {1500, kInfinity}, {2000, 3}}}};
+  std::ostringstream out;
+  const ChromeStats stats = write_chrome_trace(out, trace);
+  EXPECT_EQ(stats.samples, 2U);
+  EXPECT_EQ(stats.dropped_samples, 1U);
+  const auto events = events_of(Json::parse(out.str()), "C");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1]["args"]["value"], 3);
+  EXPECT_EQ(events[1]["ts"], 2.0);
+  EXPECT_EQ(events[1]["pid"], 2);
+}
+
+// Request 7 goes from process 2 over process 1 to process 2; request 8 has one slice, no arrow.
+TEST(ChromeTrace, SlicesOfAFlowAreJoinedInOrderOfStart) {
+  ChromeTrace trace = two_tracks();
+  trace.flow_name = "request";
+  trace.slices = {{1, "end", "k", 40, 5, 7},
+                  {0, "run", "k", 20, 5, 7},
+                  {1, "arrive", "k", 0, 5, 7},
+                  {0, "other", "k", 30, 5, 8}};
+  std::ostringstream out;
+  EXPECT_EQ(write_chrome_trace(out, trace).arrows, 2U);
+  const Json json = Json::parse(out.str());
+  const auto begins = events_of(json, "s");
+  ASSERT_EQ(begins.size(), 1U);
+  EXPECT_EQ(begins[0]["ts"], 0);
+  EXPECT_EQ(begins[0]["pid"], 2);
+  EXPECT_EQ(events_of(json, "t").at(0)["ts"], 0.02);
+  const auto ends = events_of(json, "f");
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0]["ts"], 0.04);
+  EXPECT_EQ(ends[0]["id"], 7);
+  EXPECT_EQ(ends[0]["bp"], "e");
+}
+
+TEST(ChromeTrace, NegativeDurationsAreClampedAndCounted) {
+  ChromeTrace trace = two_tracks();
+  trace.slices = {{0, "a", "k", 10, -5, kNoFlow}};
+  std::ostringstream out;
+  EXPECT_EQ(write_chrome_trace(out, trace).clamped_slices, 1U);
+  EXPECT_EQ(events_of(Json::parse(out.str()), "X").at(0)["dur"], 0);
+}
+
+TEST(ChromeTrace, ExtremeTimesDoNotOverflow) {
+  ChromeTrace trace = two_tracks();
+  constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
+  trace.slices = {{0, "a", "k", kLast, kLast, kNoFlow}, {0, "b", "k", -kLast, kLast, kNoFlow}};
+  EXPECT_EQ(events_of(written(trace), "X").size(), 2U);
+}
+
+TEST(ChromeTrace, NamesAreEscaped) {
+  ChromeTrace trace = two_tracks();
+  trace.slices = {{0, "void f<\"x\\y\">(\n\x01\xFF)", "k", 0, 1, kNoFlow}};
+  trace.notes = {{"ori\"gin", "a\tb"}};
+  const Json json = written(trace);
+  EXPECT_EQ(events_of(json, "X").at(0)["name"], "void f<\"x\\y\">(\n\x01\xEF\xBF\xBD)");
+  EXPECT_EQ(json["otherData"]["ori\"gin"], "a\tb");
+}
+
+/// Whole nanoseconds of a time as viewers read it.
+std::int64_t ns_of(const Json& microseconds) {
+  return std::llround(microseconds.get<double>() * 1000);
+}
+
+TEST(ChromeTrace, RandomSlicesNeverPartlyOverlapOnAThread) {
+  RandomStream random(5, "slices");
+  ChromeTrace trace = two_tracks();
+  trace.tracks[1].shape = LaneShape::kNested;
+  for (int i = 0; i < 1500; ++i) {
+    const auto start = static_cast<std::int64_t>(random.uniform() * 1'000'000);
+    const auto length = static_cast<std::int64_t>(random.exponential(3000));
+    trace.slices.push_back({i % 2 == 0 ? 0U : 1U, "k", "k", start, length, kNoFlow});
+  }
+  std::map<std::pair<int, int>, std::vector<Interval>> threads;
+  const auto slices = events_of(written(trace), "X");
+  ASSERT_EQ(slices.size(), 1500U);
+  for (const Json& slice : slices) {
+    const std::int64_t start = ns_of(slice["ts"]);
+    threads[{slice["pid"], slice["tid"]}].push_back({start, start + ns_of(slice["dur"])});
+  }
+  for (const auto& [thread, spans] : threads) {
+    for (std::size_t a = 0; a < spans.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        const Interval& first = spans[a].start_ns <= spans[b].start_ns ? spans[a] : spans[b];
+        const Interval& second = &first == &spans[a] ? spans[b] : spans[a];
+        const bool disjoint = first.end_ns <= second.start_ns;
+        const bool inside = second.end_ns <= first.end_ns ||
+                            (first.start_ns == second.start_ns && first.end_ns <= second.end_ns);
+        ASSERT_TRUE(disjoint || inside);
+      }
+    }
+  }
+}
+
+TEST(ChromeTrace, FileThatCannotBeWrittenIsAFault) {
+  EXPECT_FALSE(write_chrome_trace_file("/no/such/folder/trace.json", {}));
+  const std::string path = testing::TempDir() + "bubblesim_chrome.json";
+  EXPECT_TRUE(write_chrome_trace_file(path, two_tracks()));
+  std::ifstream file(path);
+  EXPECT_TRUE(Json::accept(file));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
