@@ -6,46 +6,70 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "sim/base/ids.hpp"
 #include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 
 namespace bubblesim::gpu {
 
-/// What is free. Taking and giving back never round, so nothing drifts.
+/// Amounts of each resource.
+struct BlockResources {
+  std::uint64_t warps = 0;
+  std::uint64_t registers = 0;
+  std::uint64_t shared_memory_bytes = 0;
+  std::uint64_t slots = 0;
+
+  void add(const Residency& needs, std::uint64_t blocks) {
+    warps += needs.warps * blocks;
+    registers += needs.registers * blocks;
+    shared_memory_bytes += needs.shared_memory_bytes * blocks;
+    slots += blocks;
+  }
+  void remove(const Residency& needs, std::uint64_t blocks) {
+    warps -= needs.warps * blocks;
+    registers -= needs.registers * blocks;
+    shared_memory_bytes -= needs.shared_memory_bytes * blocks;
+    slots -= blocks;
+  }
+};
+
+/// What clients hold, and what that leaves. Taking and giving back never round, so nothing
+/// drifts. A client whose kernels share space as recorded may hold more than there is: to others
+/// it then holds everything.
 class BlockPool {
  public:
   explicit BlockPool(const hardware::GpuSpec& spec);
 
-  /// How many more blocks of these needs fit now.
+  void set_clients(std::size_t count) { held_.resize(count); }
+
+  /// How many more blocks of these needs fit beside everything resident.
   [[nodiscard]] std::uint64_t fits(const Residency& needs) const {
     const std::uint64_t alone = needs.blocks_per_sm * sm_count_;
-    return resident_ == 0 ? alone : std::min(alone, left_for(needs));
+    return resident_ == 0 ? alone : std::min(alone, left_for(needs, left()));
   }
-  /// Precondition: blocks <= fits(needs).
-  void take(const Residency& needs, std::uint64_t blocks) {
-    warps_ -= needs.warps * blocks;
-    registers_ -= needs.registers * blocks;
-    shared_memory_ -= needs.shared_memory_bytes * blocks;
-    slots_ -= blocks;
+  /// How many more fit for a kernel of `client` that has `own` blocks resident, if its other
+  /// kernels are not in its way.
+  [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const Residency& needs,
+                                                 std::uint64_t own) const;
+  void take(ClientId client, const Residency& needs, std::uint64_t blocks) {
+    held_[client.index()].add(needs, blocks);
     resident_ += blocks;
   }
   /// Precondition: taken before.
-  void give(const Residency& needs, std::uint64_t blocks) {
-    warps_ += needs.warps * blocks;
-    registers_ += needs.registers * blocks;
-    shared_memory_ += needs.shared_memory_bytes * blocks;
-    slots_ += blocks;
+  void give(ClientId client, const Residency& needs, std::uint64_t blocks) {
+    held_[client.index()].remove(needs, blocks);
     resident_ -= blocks;
   }
 
  private:
-  [[nodiscard]] std::uint64_t left_for(const Residency& needs) const;
+  [[nodiscard]] BlockResources left() const;
+  static void subtract(BlockResources& from, const BlockResources& held);
+  [[nodiscard]] static std::uint64_t left_for(const Residency& needs, const BlockResources& left);
 
-  std::uint64_t warps_;
-  std::uint64_t registers_;
-  std::uint64_t shared_memory_;
-  std::uint64_t slots_;
+  BlockResources total_;
+  std::vector<BlockResources> held_;  ///< by client
   std::uint64_t resident_ = 0;
   std::uint64_t sm_count_;
 };

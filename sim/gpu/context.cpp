@@ -106,7 +106,7 @@ bool Context::settle_one(WorkId id, SimTime now) {
   const Residency& needs = state.work.profile->residency;
   const Waves::Passed passed = pass(state, now - settled_);
   if (passed.freed > 0) {
-    pool_.give(needs, passed.freed);
+    pool_.give(state.work.client, needs, passed.freed);
     changed_ = true;
   }
   if (passed.block_ns > 0) {
@@ -115,7 +115,9 @@ bool Context::settle_one(WorkId id, SimTime now) {
   if (state.work.kind == WorkKind::kCollective ? state.end > now : !state.waves.finished()) {
     return true;
   }
-  if (state.waves.resident() > 0) pool_.give(needs, state.waves.resident());
+  if (state.waves.resident() > 0) {
+    pool_.give(state.work.client, needs, state.waves.resident());
+  }
   finish(id, now);
   return false;
 }

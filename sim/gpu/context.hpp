@@ -21,7 +21,10 @@ class Context {
  public:
   Context(Shared& shared, SimTime now);
 
-  void set_clients(std::size_t count) { contention_.set_clients(count); }
+  void set_clients(std::size_t count) {
+    contention_.set_clients(count);
+    pool_.set_clients(count);
+  }
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
   /// Restores the order of placement after a client's priority changed.
@@ -65,6 +68,8 @@ class Context {
   void finish(WorkId id, SimTime now);
   void drop_placed();
   [[nodiscard]] bool capped(ClientId client) const;
+  [[nodiscard]] bool as_recorded(ClientId client) const;
+  [[nodiscard]] std::uint64_t room_for(const WorkState& state) const;
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;

@@ -15,7 +15,39 @@ double cover(const WorkState& state) {
          state.work.profile->residency.blocks_per_sm;
 }
 
+// Who in the line waits for room, and so keeps those behind it waiting. Kernels of one client that
+// shared space when they were recorded do not keep each other waiting.
+class Queue {
+ public:
+  [[nodiscard]] bool blocks(ClientId client, bool passes_its_own) const {
+    if (!any_) return false;
+    return several_ || !passes_its_own || first_ != client;
+  }
+  void add(ClientId client) {
+    several_ = several_ || (any_ && first_ != client);
+    if (!any_) first_ = client;
+    any_ = true;
+  }
+
+ private:
+  ClientId first_{};
+  bool any_ = false;
+  bool several_ = false;
+};
+
 }  // namespace
+
+bool Context::as_recorded(ClientId client) const {
+  return shared_.clients[client.index()].setup.own_kernels == OwnKernels::kAsRecorded &&
+         !capped(client);
+}
+
+// Blocks of the work that would fit now, as far as the GPU is concerned.
+std::uint64_t Context::room_for(const WorkState& state) const {
+  const Residency& needs = state.work.profile->residency;
+  if (!as_recorded(state.work.client)) return pool_.fits(needs);
+  return pool_.fits_beside_others(state.work.client, needs, state.waves.resident());
+}
 
 bool Context::capped(ClientId client) const {
   return shared_.clients[client.index()].setup.sm_cap < shared_.spec.sm_count;
@@ -63,15 +95,16 @@ void Context::catch_up(SimTime now) {
 
 void Context::place(SimTime now) {
   if (!changed_) return;
-  bool blocked = false;
+  Queue ahead;
   bool behind_held = false;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     WorkState& state = shared_.works[waiting_[i]];
+    const bool blocked = ahead.blocks(state.work.client, as_recorded(state.work.client));
     state.refills = !blocked && refills_itself(i);
     state.behind_held = behind_held;
     if (blocked) continue;
     const Held held = place_one(waiting_[i]);
-    blocked = held == Held::kByGpu;
+    if (held == Held::kByGpu) ahead.add(state.work.client);
     behind_held = behind_held || held == Held::kByCap;
   }
   drop_placed();
@@ -86,7 +119,7 @@ Context::Held Context::place_one(WorkId id) {
   const Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
   const std::uint64_t resident = state.waves.resident();
-  std::uint64_t room = std::min(pool_.fits(needs), alone > resident ? alone - resident : 0);
+  std::uint64_t room = std::min(room_for(state), alone > resident ? alone - resident : 0);
   bool held_by_cap = false;
   if (capped(state.work.client)) {
     const std::uint64_t allowed = cap_room(id);
@@ -96,7 +129,7 @@ Context::Held Context::place_one(WorkId id) {
   const std::uint64_t blocks = std::min(room, state.waves.unplaced());
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
-    pool_.take(needs, blocks);
+    pool_.take(state.work.client, needs, blocks);
     state.waves.place(blocks);
     if (!state.listed) resident_.push_back(id);
     state.listed = true;

@@ -38,11 +38,19 @@ struct SharingSetup {
 /// No cap: every SM of the device.
 inline constexpr std::uint32_t kAllSms = std::numeric_limits<std::uint32_t>::max();
 
+/// Whether kernels of one client, on different streams, compete with each other for room.
+enum class OwnKernels : std::uint8_t {
+  kCompete,     ///< placed like anybody's
+  kAsRecorded,  ///< no: their recorded starts and durations already contain it. Applies while
+                ///< the client has no SM cap
+};
+
 /// A process that uses the GPU.
 struct ClientSetup {
   std::string name;
   std::int32_t priority = 0;          ///< larger is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
+  OwnKernels own_kernels = OwnKernels::kCompete;
 };
 
 enum class WorkKind : std::uint8_t {
