@@ -7,7 +7,8 @@ namespace bubblesim::workload {
 
 inline constexpr CounterSpec kOrphanOps{
     "program_ops_without_launch", Severity::kNotice,
-    "device operations whose launch was not recorded; they start at their recorded offset"};
+    "device operations whose launch was not recorded; taken as launched right after the operation "
+    "before them on their stream"};
 inline constexpr CounterSpec kLaunchesWithoutOp{
     "program_launches_without_op", Severity::kInfo,
     "launch calls without a recorded device operation; kept as host time only"};

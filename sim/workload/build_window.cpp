@@ -157,19 +157,39 @@ void collect_calls(Draft& draft) {
   }
 }
 
-// Operations without a launch are launched by a thread of their own, at their recorded start.
+// The call that launched each recorded operation, into Draft::calls.
+std::vector<std::uint32_t> call_of_each(const Draft& draft) {
+  std::vector<std::uint32_t> calls(draft.trace->device_ops.size(), kNoIndex);
+  const traces::DeviceOp* first = draft.trace->device_ops.data();
+  for (const DraftOp& op : draft.ops) calls[static_cast<std::size_t>(op.recorded - first)] = op.call;
+  return calls;
+}
+
+// An operation without a launch counts as launched right after the operation before it on its
+// stream, so that it keeps its place in the stream. The first of a stream is launched by a thread
+// of its own, at its recorded start.
 void collect_orphans(Draft& draft) {
-  const auto thread = static_cast<std::uint32_t>(draft.trace->threads.size());
-  for (std::uint32_t i = 0; i < draft.trace->device_ops.size(); ++i) {
-    const traces::DeviceOp& recorded = draft.trace->device_ops[i];
-    if (recorded.launch != traces::kNone) continue;
+  const traces::RankTrace& trace = *draft.trace;
+  std::vector<std::uint32_t> calls = call_of_each(draft);
+  std::vector<std::uint32_t> last_call(trace.streams.size(), kNoIndex);
+  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {  // sorted by start
+    const traces::DeviceOp& recorded = trace.device_ops[i];
+    std::uint32_t& last = last_call[recorded.stream.index()];
+    if (recorded.launch != traces::kNone) {
+      if (calls[i] != kNoIndex) last = calls[i];
+      continue;
+    }
     if (recorded.start < draft.begin || recorded.start >= draft.end) continue;
     DraftCall call;
-    call.start = recorded.start;
-    call.end = recorded.start;
-    call.thread = thread;
     call.recorded_kind = HostCallKind::kLaunchKernel;
+    call.thread = static_cast<std::uint32_t>(trace.threads.size());
+    call.start = call.end = recorded.start;
+    if (last != kNoIndex && draft.calls[last].end <= recorded.start) {
+      call.thread = draft.calls[last].thread;
+      call.start = call.end = draft.calls[last].end;
+    }
     add_ops(draft, call, {i});
+    last = static_cast<std::uint32_t>(draft.calls.size());
     draft.calls.push_back(std::move(call));
     draft.counters.add(kOrphanOps);
   }

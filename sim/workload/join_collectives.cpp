@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/match_by_end.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -14,6 +15,9 @@ using traces::CollectiveKind;
 
 // A rank that ended this long before the last one started cannot have waited for it.
 constexpr Duration kNotWaitingMargin = std::chrono::microseconds(50);
+
+// Ends of one collective that differ by more than twice this are not the same collective's.
+constexpr Duration kMatchGap = std::chrono::microseconds(500);
 
 struct Part {
   std::size_t rank = 0;    // into drafts
@@ -54,21 +58,55 @@ Key base_key(const traces::RankTrace& trace, const traces::Collective& collectiv
 
 using Meetings = std::map<Key, std::vector<Part>>;
 
-void collect_parts(const Draft& draft, std::size_t rank, Meetings& meetings) {
-  std::map<Key, std::uint64_t> order;
+// Parts whose sequence was not recorded: by group and kind, each rank's in order of start.
+using Unnumbered = std::map<Key, std::map<std::size_t, std::vector<std::uint32_t>>>;
+
+void collect_parts(const Draft& draft, std::size_t rank, Meetings& meetings,
+                   Unnumbered& unnumbered) {
   std::vector<std::uint32_t> parts;
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     if (draft.ops[i].recorded->collective != traces::kNone) parts.push_back(i);
   }
   std::stable_sort(parts.begin(), parts.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return draft.ops[a].recorded->start < draft.ops[b].recorded->start;
+    return draft.ops[a].recorded->end() < draft.ops[b].recorded->end();
   });
   for (const std::uint32_t op : parts) {
     const traces::Collective& collective =
         draft.trace->collectives[draft.ops[op].recorded->collective];
     Key key = base_key(*draft.trace, collective);
-    key.sequence = collective.sequence_recorded ? collective.sequence : order[key]++;
-    meetings[key].push_back({rank, op});
+    if (collective.sequence_recorded) {
+      key.sequence = collective.sequence;
+      meetings[key].push_back({rank, op});
+    } else {
+      unnumbered[key][rank].push_back(op);
+    }
+  }
+}
+
+std::vector<TraceTime> ends_of(const Draft& draft, const std::vector<std::uint32_t>& ops) {
+  std::vector<TraceTime> ends;
+  for (const std::uint32_t op : ops) ends.push_back(draft.ops[op].recorded->end());
+  return ends;
+}
+
+// Numbers parts by the rank that has most of them; what has no partner there stays alone.
+void number_by_end(const std::vector<Draft>& drafts, const Unnumbered& unnumbered,
+                   Meetings& meetings) {
+  for (const auto& [base, by_rank] : unnumbered) {
+    std::size_t longest = by_rank.begin()->first;
+    for (const auto& [rank, ops] : by_rank) {
+      if (ops.size() > by_rank.at(longest).size()) longest = rank;
+    }
+    const std::vector<TraceTime> reference = ends_of(drafts[longest], by_rank.at(longest));
+    Key key = base;
+    std::uint64_t alone = reference.size();
+    for (const auto& [rank, ops] : by_rank) {
+      const auto partners = match_by_end(reference, ends_of(drafts[rank], ops), kMatchGap);
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        key.sequence = partners[i] == kUnmatched ? alone++ : partners[i];
+        meetings[key].push_back({rank, ops[i]});
+      }
+    }
   }
 }
 
@@ -154,9 +192,11 @@ class Joiner {
 
 void join_collectives(const std::vector<Draft>& drafts, JobProgram& program) {
   Meetings meetings;
+  Unnumbered unnumbered;
   for (std::size_t rank = 0; rank < drafts.size(); ++rank) {
-    collect_parts(drafts[rank], rank, meetings);
+    collect_parts(drafts[rank], rank, meetings, unnumbered);
   }
+  number_by_end(drafts, unnumbered, meetings);
   Joiner joiner(drafts, program);
   for (auto& [key, parts] : meetings) joiner.join(key, std::move(parts));
 }

@@ -1,0 +1,23 @@
+// Matches two ordered lists of instants that should be the same ones, where either may lack some.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::workload {
+
+/// No partner.
+inline constexpr std::uint32_t kUnmatched = UINT32_MAX;
+
+/// For each of `ends`, the index of its partner in `reference`, or kUnmatched. Partners keep
+/// their order. Minimises the sum of time differences, where leaving one instant of either list
+/// unmatched costs `gap` (global alignment by dynamic programming, Needleman and Wunsch 1970,
+/// within a band around the diagonal). Both lists ascend. Ties favour matching.
+/// O(n * band) time and memory, band = 512 + the difference of lengths.
+[[nodiscard]] std::vector<std::uint32_t> match_by_end(const std::vector<TraceTime>& reference,
+                                                      const std::vector<TraceTime>& ends,
+                                                      Duration gap);
+
+}  // namespace bubblesim::workload
