@@ -134,7 +134,8 @@ void add_list_commands(CLI::App& parser, AppContext& context) {
   });
   auto device_arguments = std::make_shared<ListArguments>();
   CLI::App* devices = parser.add_subcommand(
-      "devices", "Lists the devices that can be simulated.\n\nExample:\n  bubblesim devices --json");
+      "devices", "Lists the devices that can be simulated.\n\n"
+                 "Example:\n  bubblesim devices --json");
   devices->add_flag("--json", device_arguments->json, "Write JSON");
   devices->callback([device_arguments, &context] {
     context.exit_code = list_devices(*device_arguments, context);

@@ -16,12 +16,15 @@ constexpr const char* kOperator = R"json(  {{
     "ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 81, "tid": 137,
     "ts": {0}.390, "dur": 89.600,
     "args": {{
-      "External id": {0},"Record function id": 0, "Sequence number": 11445, "Fwd thread id": 1, "Input type": ["c10::BFloat16", "long int"], "Input Dims": [[8, 1024, 768], []], "Ev Idx": {0}
+      "External id": {0},"Record function id": 0, "Sequence number": 11445, )json"
+    R"json("Fwd thread id": 1, "Input type": ["c10::BFloat16", "long int"], )json"
+    R"json("Input Dims": [[8, 1024, 768], []], "Ev Idx": {0}
     }}
   }},
 )json";
 constexpr const char* kFrame = R"json(  {{
-    "ph": "X", "cat": "python_function", "name": "torch/nn/modules/module.py(1747): _call_impl", "pid": 81, "tid": 81,
+    "ph": "X", "cat": "python_function", )json"
+    R"json("name": "torch/nn/modules/module.py(1747): _call_impl", "pid": 81, "tid": 81,
     "ts": {0}.390, "dur": 890.600,
     "args": {{
       "Python parent id": {0}, "Python id": {0}, "Ev Idx": {0}
@@ -40,10 +43,18 @@ constexpr const char* kLaunch = R"json(  {{
     "cat": "ac2g", "name": "ac2g"
   }},
   {{
-    "ph": "X", "cat": "kernel", "name": "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)", "pid": 0, "tid": 7,
+    "ph": "X", "cat": "kernel", "name": )json"
+    R"json("void at::native::vectorized_elementwise_kernel<4, )json"
+    R"json(at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >(int, )json"
+    R"json(at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)", )json"
+    R"json("pid": 0, "tid": 7,
     "ts": {0}.912, "dur": 10.464,
     "args": {{
-      "External id": {0}, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": {0}, "registers per thread": 32, "shared memory": 2112, "blocks per SM": 47.515152, "warps per SM": 380.121216, "grid": [1568, 1, 4], "block": [256, 1, 1], "est. achieved occupancy %": 100
+      "External id": {0}, "queued": 0, "device": 0, "context": 1, )json"
+    R"json("stream": 7, "correlation": {0}, "registers per thread": 32, )json"
+    R"json("shared memory": 2112, "blocks per SM": 47.515152, )json"
+    R"json("warps per SM": 380.121216, "grid": [1568, 1, 4], "block": [256, 1, 1], )json"
+    R"json("est. achieved occupancy %": 100
     }}
   }},
 )json";

@@ -36,7 +36,8 @@ struct Room {
 /// At most 100 characters a line.
 [[nodiscard]] Breaches check_line_length(const SourceFile& file);
 
-/// The JSON library comes in through sim/base/json.hpp, and never into a header.
+/// The JSON library comes in through sim/base/json.hpp, and never into a room's header, whose
+/// includers would all pay for it. A test's header has two or three of them, and may.
 [[nodiscard]] Breaches check_json(const SourceFile& file);
 
 /// Libraries neither print nor exit nor read the environment; programs (sim/app, *main.cpp) may.

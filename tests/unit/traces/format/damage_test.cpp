@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
-#include "sample_job.hpp"
+#include "tests/unit/traces/format/sample_job.hpp"
+#include "tests/unit/traces/format/valid_ids.hpp"
 #include "traces/format/file_summary.hpp"
-#include "valid_ids.hpp"
 
 namespace bubblesim::traces::format {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "sample_job.hpp"
+#include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/varint.hpp"
 
 namespace bubblesim::traces::format {

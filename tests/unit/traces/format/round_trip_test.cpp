@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sample_job.hpp"
+#include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/file_summary.hpp"
 
 namespace bubblesim::traces::format {

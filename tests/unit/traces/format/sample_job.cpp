@@ -1,4 +1,4 @@
-#include "sample_job.hpp"
+#include "tests/unit/traces/format/sample_job.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "sample_job.hpp"
+#include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/file_summary.hpp"
 
 namespace bubblesim::traces::format {
