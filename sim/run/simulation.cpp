@@ -207,7 +207,9 @@ Result<void> Simulation::build_arrivals() {
 
 Result<void> Simulation::advance() {
   for (const auto& node : nodes_) {
-    if (node->training) node->runs.front()->start_pass(kSimStart);
+    if (node->training) {
+      node->runs.front()->start_pass(kSimStart + node->runs.front()->program().start_offset);
+    }
     if (node->driver) node->driver->start();
   }
   for (const auto& node : nodes_) {

@@ -95,7 +95,7 @@ Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job
     setup.observer = watches.back().get();
     runs.push_back(std::make_unique<workload::ProgramRun>(engine, *gpus.back(), program, setup));
   }
-  for (const auto& run : runs) run->start_pass(kSimStart);
+  for (const auto& run : runs) run->start_pass(kSimStart + run->program().start_offset);
   engine.run_until();
   if (unfinished > 0) {
     return fail("the training job stops when it runs alone: a dependency is never met");

@@ -101,6 +101,7 @@ struct Program {
   std::uint16_t stream_count = 0;
   std::uint32_t iterations = 1;       ///< a pass; at least 1
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
+  Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
   std::vector<Duration> recorded_iterations;  ///< as recorded, one an iteration
   traces::StringTable names;

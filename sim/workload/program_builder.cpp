@@ -1,5 +1,7 @@
 #include "sim/workload/program_builder.hpp"
 
+#include <algorithm>
+
 #include "sim/workload/join_collectives.hpp"
 #include "sim/workload/program_draft.hpp"
 
@@ -37,6 +39,11 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   }
   JobProgram program;
   for (const Draft& draft : drafts) program.ranks.push_back(emit(draft, spec));
+  TraceTime begin = TraceTime::max();
+  for (const Draft& draft : drafts) begin = std::min(begin, draft.begin);
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    program.ranks[i].start_offset = drafts[i].begin - begin;
+  }
   join_collectives(drafts, program);
   for (const Program& rank : program.ranks) program.counters.merge(rank.counters);
   return program;

@@ -108,10 +108,12 @@ void ProgramRun::resume(std::uint32_t thread_index, SimTime now) {
   if (launch(thread, step, now)) wait(thread, step, now);
 }
 
-// Puts the step's operations on their streams; false if a stream's queue has no room yet.
+// Puts the step's operations on their streams; false if the first one's queue has no room yet. A
+// graph takes one place however many operations it has; a step without cost was no call.
 bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
   Stream& first = *streams_[program_.ops[step.target].stream];
-  if (first.pending.size() >= kLaunchQueueDepth) {
+  const bool counts = step.cost.nanoseconds > 0;
+  if (counts && first.queued_calls >= kLaunchQueueDepth) {
     wait_for_queue(thread, first, now);
     return false;
   }
@@ -119,7 +121,9 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
     const std::uint32_t index = step.target + i;
     const Op& op = program_.ops[index];
     Stream& stream = *streams_[op.stream];
-    stream.pending.push({index, thread.pass, now + op.launch_lag.duration()});
+    const bool takes_place = counts && i == 0;
+    stream.pending.push({index, thread.pass, now + op.launch_lag.duration(), takes_place});
+    if (takes_place) ++stream.queued_calls;
     ++stream.launched;
     ++outstanding_;
     if (stream.state == Stream::State::kIdle) advance(stream, now);

@@ -43,7 +43,7 @@ struct RunSetup {
   RunObserver* observer = nullptr;
 };
 
-/// Launches that may be pending on a stream before the launching thread must wait. CUDA's own
+/// Launch calls that may be pending on a stream before the launching thread must wait. CUDA's own
 /// channel takes about a thousand (measured by others as 1,022-1,024 launches).
 inline constexpr std::size_t kLaunchQueueDepth = 1024;
 

@@ -79,6 +79,7 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const std::uint32_t index = stream.pending.front().op;
   const std::uint32_t slot = program_.ops[index].result_slot;
+  if (stream.pending.front().counts) --stream.queued_calls;
   stream.pending.pop();
   stream.last_end = now;
   stream.has_run = true;

@@ -49,6 +49,7 @@ struct PendingOp {
   std::uint32_t op = 0;
   std::uint64_t pass = 0;
   SimTime ready{};  ///< launch time plus launch lag
+  bool counts = false;  ///< the first of its call: takes a place in the launch queue
 };
 
 /// First in, first out; grows to the largest number ever pending, then never allocates.
@@ -96,6 +97,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   engine::EntityId entity{};
   State state = State::kIdle;
   PendingQueue pending;            ///< front: the operation that runs or comes next
+  std::size_t queued_calls = 0;    ///< pending operations that count
   std::uint64_t launched = 0;
   std::uint64_t ended = 0;
   SimTime last_end{};

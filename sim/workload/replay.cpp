@@ -44,7 +44,8 @@ RankReplay compare(const Program& program, const IterationClock& clock) {
   rank.rank = program.rank;
   rank.recorded_span = program.recorded_span;
   // The pass ends with its last operation or its last call, whichever is later.
-  rank.simulated_span = std::max({clock.last_end, clock.marks.back(), clock.end}) - kSimStart;
+  rank.simulated_span = std::max({clock.last_end, clock.marks.back(), clock.end}) -
+                        (kSimStart + program.start_offset);
   const bool marked = program.counters.count("program_iterations_unmarked") == 0;
   if (!marked) {
     rank.recorded = {rank.recorded_span};
@@ -105,7 +106,9 @@ Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec
     rank.run = std::make_unique<ProgramRun>(engine, *rank.gpu, program, setup);
     ranks.push_back(std::move(rank));
   }
-  for (const ReplayedRank& rank : ranks) rank.run->start_pass(kSimStart);
+  for (const ReplayedRank& rank : ranks) {
+    rank.run->start_pass(kSimStart + rank.run->program().start_offset);
+  }
   engine.run_until();
   ReplayReport report;
   report.events = engine.events();
