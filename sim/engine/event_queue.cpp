@@ -18,38 +18,24 @@ EntityId EventQueue::add() {
 void EventQueue::set(EntityId entity, const EventKey& key) {
   BUBBLESIM_DCHECK(entity.index() < count_, "no such entity");
   keys_[entity.index()] = key;
-  replay(entity.index());
+  replay(entity.value);
 }
 
 void EventQueue::clear(EntityId entity) {
   if (pending(entity)) set(entity, kNoEvent);
 }
 
-bool EventQueue::pending(EntityId entity) const {
-  return keys_[entity.index()].time != SimTime::max();
-}
-
-const EventKey& EventQueue::key(EntityId entity) const { return keys_[entity.index()]; }
-
-std::optional<EntityId> EventQueue::first() const {
-  if (count_ == 0) return std::nullopt;
-  const EntityId winner{capacity_ == 1 ? 0 : winners_[1]};
-  if (!pending(winner)) return std::nullopt;
-  return winner;
-}
-
-// Plays the matches on the path from a leaf to the root.
-void EventQueue::replay(std::size_t leaf) {
-  std::size_t node = (leaf + capacity_) / 2;
-  if (node == 0) return;
-  const std::size_t sibling = leaf ^ 1U;
-  auto winner = static_cast<std::uint32_t>(keys_[sibling] < keys_[leaf] ? sibling : leaf);
-  winners_[node] = winner;
-  while (node > 1) {
+// Plays the matches on the path from a leaf towards the root, up to the first that the leaf
+// neither won before nor wins now: above it, nothing has changed.
+void EventQueue::replay(std::uint32_t leaf) {
+  const std::uint32_t sibling = leaf ^ 1U;
+  std::uint32_t winner = keys_[sibling] < keys_[leaf] ? sibling : leaf;
+  for (std::size_t node = (leaf + capacity_) / 2;; node /= 2) {
+    if (winner != leaf && winners_[node] == winner) return;
+    winners_[node] = winner;
+    if (node == 1) return;
     const std::uint32_t rival = winners_[node ^ 1U];
     if (keys_[rival] < keys_[winner]) winner = rival;
-    node /= 2;
-    winners_[node] = winner;
   }
 }
 

@@ -1,8 +1,8 @@
 // A winner (tournament) tree over entities: one key an entity, changed in place.
 //
 // Leaves hold keys, inner nodes the index of the smaller child's winner. Setting or clearing a
-// key costs one walk from leaf to root; the smallest key is read in O(1). Ties cannot occur:
-// EventKey's sequence is unique.
+// key walks from the leaf towards the root, no further than what changes; the smallest key is
+// read in O(1). Ties cannot occur: EventKey's sequence is unique.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,20 @@ class EventQueue {
   void set(EntityId entity, const EventKey& key);
   /// Removes the entity's key, if there is one.
   void clear(EntityId entity);
-  [[nodiscard]] bool pending(EntityId entity) const;
+  [[nodiscard]] bool pending(EntityId entity) const {
+    return keys_[entity.index()].time != SimTime::max();
+  }
   /// Precondition: pending(entity).
-  [[nodiscard]] const EventKey& key(EntityId entity) const;
+  [[nodiscard]] const EventKey& key(EntityId entity) const { return keys_[entity.index()]; }
 
   /// The entity with the smallest key, or nothing.
-  [[nodiscard]] std::optional<EntityId> first() const;
+  [[nodiscard]] std::optional<EntityId> first() const {
+    if (count_ == 0 || !pending(EntityId{winners_[1]})) return std::nullopt;
+    return EntityId{winners_[1]};
+  }
 
  private:
-  void replay(std::size_t leaf);
+  void replay(std::uint32_t leaf);
   void rebuild();
 
   std::size_t count_ = 0;

@@ -166,8 +166,8 @@ std::vector<std::uint32_t> call_of_each(const Draft& draft) {
 }
 
 // An operation without a launch counts as launched right after the operation before it on its
-// stream, so that it keeps its place in the stream. The first of a stream is launched by a thread
-// of its own, at its recorded start.
+// stream, so that it keeps its place in the stream. One that nothing precedes was launched before
+// the window: a thread of its own launches it as the window begins, to start when it did.
 void collect_orphans(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   std::vector<std::uint32_t> calls = call_of_each(draft);
@@ -183,7 +183,7 @@ void collect_orphans(Draft& draft) {
     DraftCall call;
     call.recorded_kind = HostCallKind::kLaunchKernel;
     call.thread = static_cast<std::uint32_t>(trace.threads.size());
-    call.start = call.end = recorded.start;
+    call.start = call.end = draft.begin;
     if (last != kNoIndex && draft.calls[last].end <= recorded.start) {
       call.thread = draft.calls[last].thread;
       call.start = call.end = draft.calls[last].end;
