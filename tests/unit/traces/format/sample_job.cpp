@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -187,8 +188,8 @@ Bytes chunk_of(ChunkHeader header, const Bytes& payload) {
   if (header.raw_bytes == 0) header.raw_bytes = size;
   header.payload_crc = crc32_of(payload);
   const auto head = encode_chunk_header(header);
-  Bytes bytes(head.begin(), head.end());
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  Bytes bytes(head.size() + payload.size());
+  std::ranges::copy(payload, std::ranges::copy(head, bytes.begin()).out);
   return bytes;
 }
 

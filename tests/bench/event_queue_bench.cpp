@@ -1,0 +1,111 @@
+// What an event costs, by how many entities are pending: the hold model. Every entity has one
+// event; the earliest is taken and its entity rescheduled an exponential time later (mean 1 us),
+// which keeps the number pending constant. `items_per_second` counts events.
+//
+// Three that do the same work in the same run: the engine (what the simulator pays), its queue
+// alone, and std::priority_queue as the plain heap to compare with.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "sim/base/random.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace bubblesim::engine {
+namespace {
+
+constexpr Duration kMean{1000};
+
+/// Exponential spans, drawn ahead: a logarithm costs more than an event of a small queue.
+class Spans {
+ public:
+  Spans() {
+    RandomStream random(1, "hold model");
+    for (Duration& span : table_) {
+      span = scale(kMean, random.exponential(1.0));
+    }
+  }
+  Duration next() { return table_[at_++ % table_.size()]; }
+
+ private:
+  std::array<Duration, 4096> table_{};
+  std::size_t at_ = 0;
+};
+
+/// An entity of the engine that reschedules itself.
+class Holder final : public EventHandler {
+ public:
+  Holder(Engine& engine, Spans& spans) : engine_(engine), spans_(spans) {
+    entity_ = engine.add_entity(*this, Phase::kHost);
+    engine.schedule(entity_, kSimStart + spans.next());
+  }
+  void on_event(SimTime now) override { engine_.schedule(entity_, now + spans_.next()); }
+
+ private:
+  Engine& engine_;
+  Spans& spans_;
+  EntityId entity_{};
+};
+
+void hold_engine(benchmark::State& state) {
+  Engine engine;
+  Spans spans;
+  std::vector<std::unique_ptr<Holder>> holders;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    holders.push_back(std::make_unique<Holder>(engine, spans));
+  }
+  // About a thousand events a step, whatever the number of entities.
+  const Duration step{1000 * kMean.count() / state.range(0) + 1};
+  SimTime limit = kSimStart + 10 * kMean;
+  engine.run_until(limit);
+  const std::uint64_t before = engine.events();
+  for (auto _ : state) engine.run_until(limit += step);
+  state.SetItemsProcessed(static_cast<std::int64_t>(engine.events() - before));
+}
+
+void hold_queue(benchmark::State& state) {
+  EventQueue queue;
+  Spans spans;
+  std::uint64_t sequence = 0;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    queue.set(queue.add(), {kSimStart + spans.next(), Phase::kHost, sequence++});
+  }
+  for (auto _ : state) {
+    const EntityId first = *queue.first();
+    queue.set(first, {queue.key(first).time + spans.next(), Phase::kHost, sequence++});
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void hold_priority_queue(benchmark::State& state) {
+  using Event = std::pair<EventKey, EntityId>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
+  Spans spans;
+  std::uint64_t sequence = 0;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    queue.push({{kSimStart + spans.next(), Phase::kHost, sequence++},
+                EntityId{static_cast<std::uint32_t>(i)}});
+  }
+  for (auto _ : state) {
+    const auto [key, entity] = queue.top();
+    queue.pop();
+    queue.push({{key.time + spans.next(), Phase::kHost, sequence++}, entity});
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  for (const std::int64_t entities : {16, 256, 4096, 65536, 1'000'000}) bench->Arg(entities);
+}
+
+BENCHMARK(hold_engine)->Apply(sizes);
+BENCHMARK(hold_queue)->Apply(sizes);
+BENCHMARK(hold_priority_queue)->Apply(sizes);
+
+}  // namespace
+}  // namespace bubblesim::engine
