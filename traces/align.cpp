@@ -85,6 +85,27 @@ Duration median_of(std::vector<Duration>& values) {
 
 Duration absolute(Duration value) { return value < Duration::zero() ? -value : value; }
 
+/// Sends and receives by their two ends; both sides count as the send.
+RankSequences transfers_of(const RankTrace& trace) {
+  RankSequences out;
+  for (const DeviceOp& op : trace.device_ops) {
+    if (op.collective == kNone) continue;
+    const Collective& record = trace.collectives[op.collective];
+    const bool sends = record.kind == CollectiveKind::kSend;
+    if (!sends && record.kind != CollectiveKind::kRecv) continue;
+    const auto peer = std::find_if(record.peers.begin(), record.peers.end(),
+                                   [&](std::uint32_t rank) { return rank != trace.rank; });
+    if (peer == record.peers.end()) continue;
+    const std::uint32_t from = sends ? trace.rank : *peer;
+    const std::uint32_t to = sends ? *peer : trace.rank;
+    Sequence& sequence = out[{trace.names[record.group], {from, to}}];
+    sequence.points.push_back({{CollectiveKind::kSend, record.bytes, {}}, op.end(),
+                               record.sequence});
+    sequence.recorded = sequence.recorded && record.sequence_recorded;
+  }
+  return out;
+}
+
 /// `reference.end - other.end` of each pair.
 using Differences = std::vector<Duration>;
 
@@ -209,34 +230,59 @@ RankAlignment place(std::size_t rank, const std::vector<RankSequences>& sequence
   return out;
 }
 
-/// Places ranks until a round places none: a rank may hang on one that comes after it.
-std::vector<RankAlignment> place_all(const std::vector<RankSequences>& sequences,
-                                     Differences& residuals) {
-  std::vector<RankAlignment> out(sequences.size());
-  std::vector<std::optional<Duration>> offsets(sequences.size());
-  offsets.front() = Duration::zero();
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t rank = 1; rank < sequences.size(); ++rank) {
-      if (offsets[rank]) continue;
-      out[rank] = place(rank, sequences, offsets, residuals);
-      if (out[rank].matched == 0) continue;
-      offsets[rank] = out[rank].offset;
-      moved = true;
-    }
+/// Places ranks one after another: a rank may hang on one that comes after it.
+class Placement {
+ public:
+  explicit Placement(std::size_t ranks) : alignments_(ranks), offsets_(ranks) {
+    offsets_.front() = Duration::zero();
   }
-  return out;
-}
+
+  /// Rounds over the ranks that are not placed, until one places none. True if any was placed.
+  bool place_all(const std::vector<RankSequences>& sequences) {
+    bool any = false;
+    for (bool moved = true; moved; any = any || moved) {
+      moved = false;
+      for (std::size_t rank = 1; rank < sequences.size(); ++rank) {
+        if (offsets_[rank]) continue;
+        RankAlignment alignment = place(rank, sequences, offsets_, residuals_);
+        if (alignment.matched == 0) {
+          alignments_[rank].unmatched = std::max(alignments_[rank].unmatched, alignment.unmatched);
+          continue;
+        }
+        alignments_[rank] = alignment;
+        offsets_[rank] = alignment.offset;
+        moved = true;
+      }
+    }
+    return any;
+  }
+
+  [[nodiscard]] std::vector<RankAlignment> take() { return std::move(alignments_); }
+  [[nodiscard]] Differences& residuals() { return residuals_; }
+
+ private:
+  std::vector<RankAlignment> alignments_;
+  std::vector<std::optional<Duration>> offsets_;
+  Differences residuals_;
+};
 
 }  // namespace
 
 AlignmentReport align_ranks(JobTrace& job) {
   AlignmentReport report;
   if (job.ranks.empty()) return report;
-  std::vector<RankSequences> sequences;
-  for (const RankTrace& trace : job.ranks) sequences.push_back(sequences_of(trace));
-  Differences residuals;
-  report.ranks = place_all(sequences, residuals);
+  std::vector<RankSequences> collectives;
+  std::vector<RankSequences> transfers;
+  for (const RankTrace& trace : job.ranks) {
+    collectives.push_back(sequences_of(trace));
+    transfers.push_back(transfers_of(trace));
+  }
+  Placement placement(job.ranks.size());
+  placement.place_all(collectives);
+  while (placement.place_all(transfers) && placement.place_all(collectives)) {
+  }
+  report.ranks = placement.take();
+  Differences& residuals = placement.residuals();
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     RankTrace& trace = job.ranks[i];
     RankAlignment& aligned = report.ranks[i];

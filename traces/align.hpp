@@ -33,7 +33,9 @@ struct AlignmentReport {
 
 /// Shifts all times of every rank but the first. Matched are all-reduces, all-gathers,
 /// reduce-scatters, all-to-alls, barriers and kernels of unknown kind (expert dispatch); sends,
-/// receives, broadcasts and reductions to one rank are not, for their ends may differ truly.
+/// receives, broadcasts and reductions to one rank are not, for their ends may differ truly;
+/// only a rank that shares nothing else with a placed one (a pipeline stage) is placed by its
+/// sends and receives.
 /// Within a group, collectives are matched by recorded sequence number, else by order, with the
 /// shift in the order that leaves the least spread (ranks may have been recorded over different
 /// windows). A rank that shares no collective with the first is matched with another that is

@@ -43,7 +43,8 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.name = observe::filler_mode_name(mode);
   config.seed = quick.seed;
   if (!quick.device.empty()) config.device = quick.device;
-  config.iterations = quick.iterations;
+  config.duration = quick.duration;
+  config.warmup = quick.warmup;
   config.training.traces = quick.training;
   config.policies = std::move(*policies);
   run::FillerConfig filler;

@@ -10,6 +10,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/quick_config.hpp"
+#include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
@@ -26,6 +27,9 @@ struct RunArguments {
   std::string out;
   std::string timeline;
   std::string timeline_policy;
+  std::string duration = "60s";
+  std::string warmup = "30s";
+  std::string timeline_window = "1s";
   std::size_t threads = 0;
   bool json = false;
   bool csv = false;
@@ -71,15 +75,29 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
+Result<void> read_duration(const char* option, const std::string& text, Duration& into) {
+  const auto read = parse_duration(text);
+  if (!read) return fail(option, {}, read.error().message);
+  if (*read < Duration{}) return fail(option, {}, "found \"" + text + "\", expected 0s or more");
+  into = *read;
+  return {};
+}
+
 CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
                                const AppContext& context, ProgressLine& progress,
                                RunOutputs& outputs) {
   run::RunOptions options;
   options.threads = arguments.threads;
   options.progress = progress.callback();
+  Duration window{};
+  if (auto read = read_duration("--timeline-window", arguments.timeline_window, window); !read) {
+    return one(read.error());
+  }
   const auto index = timeline_index(arguments, loaded.config);
   if (!index) return tl::unexpected<Errors>(index.error());
   observe::TimelineRecorder timeline;
+  timeline.set_window(kSimStart + loaded.config.warmup,
+                      kSimStart + loaded.config.warmup + window);
   options.timeline_of = *index;
   options.timeline = &timeline;
   auto report = run::run_policies(loaded, context.policies, options);
@@ -166,6 +184,17 @@ Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outp
   return write_file(arguments.out + "/results.csv", observe::csv_header() + outputs.csv);
 }
 
+Result<void> read_times(RunArguments& arguments) {
+  QuickRun& quick = arguments.quick;
+  BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
+  BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, quick.warmup));
+  if (quick.warmup >= quick.duration) {
+    return fail("--warmup", {}, "found " + arguments.warmup + ", expected less than --duration (" +
+                                    arguments.duration + ")");
+  }
+  return {};
+}
+
 int run_run(RunArguments arguments, const AppContext& context) {
   const bool quick = !arguments.quick.training.empty() || !arguments.quick.filler.empty();
   if (quick == !arguments.config.empty()) {
@@ -174,6 +203,7 @@ int run_run(RunArguments arguments, const AppContext& context) {
   if (quick && (arguments.quick.training.empty() || arguments.quick.filler.empty())) {
     return report_fault({"run", {}, "expected both --training and --filler"});
   }
+  if (auto read = read_times(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
     std::error_code ignored;  // a folder that cannot be made is reported when it is written to
@@ -228,9 +258,12 @@ void add_run_command(CLI::App& parser, AppContext& context) {
                       "service's own can serve")
       ->check(CLI::Range(0.001, 10.0))
       ->capture_default_str();
-  command->add_option("--iterations", arguments->quick.iterations,
-                      "With --training: iterations of every rank")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+  command->add_option("--duration", arguments->duration,
+                      "With --training: simulated time, such as 60s")
+      ->capture_default_str();
+  command->add_option("--warmup", arguments->warmup,
+                      "With --training: simulated time before anything is measured; TGS needs "
+                      "25s to profile training")
       ->capture_default_str();
   command->add_option("--seed", arguments->quick.seed, "With --training: of arrivals and jitter")
       ->capture_default_str();
@@ -240,6 +273,9 @@ void add_run_command(CLI::App& parser, AppContext& context) {
                       "Write a Chrome trace of one policy's run, for https://ui.perfetto.dev");
   command->add_option("--timeline-policy", arguments->timeline_policy,
                       "Whose timeline (default: specinf's, else the last policy's)");
+  command->add_option("--timeline-window", arguments->timeline_window,
+                      "How much of the run the timeline shows, from the end of the warm-up on")
+      ->capture_default_str();
   command->add_option("--threads", arguments->threads,
                       "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command->add_flag("--json", arguments->json, "Print JSON instead of the table");

@@ -56,13 +56,19 @@ void Context::thaw(SimTime now) {
   frozen_ = false;
   changed_ = true;
   settled_ = now;
-  for (const WorkId id : resident_) set_running(shared_.works[id], true, now);
+  for (const WorkId id : resident_) {
+    set_running(shared_.works[id], true, now);
+    if (shared_.works[id].started) shared_.notes.push_back({Note::Kind::kResumed, id});
+  }
 }
 
 void Context::freeze(SimTime now) {
   settle(now);
   frozen_ = true;
-  for (const WorkId id : resident_) set_running(shared_.works[id], false, now);
+  for (const WorkId id : resident_) {
+    set_running(shared_.works[id], false, now);
+    if (shared_.works[id].started) shared_.notes.push_back({Note::Kind::kPaused, id});
+  }
 }
 
 void Context::settle(SimTime now) {

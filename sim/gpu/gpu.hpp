@@ -80,6 +80,9 @@ class WorkListener {
   /// The first blocks are resident (kernels), or the operation runs. A collective has started
   /// when all of its blocks are resident; from then on it holds them.
   virtual void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) = 0;
+  /// Started work stands still from now on: another context has its turn.
+  virtual void on_work_paused(std::uint64_t /*cookie*/, SimTime /*now*/) {}
+  virtual void on_work_resumed(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   /// Finished; `work` may be reused after the call.
   virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
 };

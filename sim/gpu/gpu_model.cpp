@@ -198,12 +198,15 @@ void Gpu::Model::tell(SimTime now) {
     const Work& work = shared_.works[note.work].work;  // dangles once the listener has submitted
     const std::uint64_t cookie = work.cookie;
     WorkListener& listener = *shared_.clients[work.client.index()].listener;
-    if (note.kind == Note::Kind::kStarted) {
-      listener.on_work_started(cookie, note.work, now);
-    } else {
-      shared_.usage.count(work.client, work.kind);
-      listener.on_work_finished(cookie, now);
-      shared_.works.release(note.work);
+    switch (note.kind) {
+      case Note::Kind::kStarted: listener.on_work_started(cookie, note.work, now); break;
+      case Note::Kind::kPaused: listener.on_work_paused(cookie, now); break;
+      case Note::Kind::kResumed: listener.on_work_resumed(cookie, now); break;
+      case Note::Kind::kFinished:
+        shared_.usage.count(work.client, work.kind);
+        listener.on_work_finished(cookie, now);
+        shared_.works.release(note.work);
+        break;
     }
   }
   shared_.notes.clear();

@@ -32,7 +32,7 @@ struct WorkState {
 
 /// What a listener is to be told.
 struct Note {
-  enum class Kind : std::uint8_t { kStarted, kFinished };
+  enum class Kind : std::uint8_t { kStarted, kPaused, kResumed, kFinished };
   Kind kind;
   WorkId work;
 };

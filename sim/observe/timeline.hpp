@@ -73,6 +73,13 @@ class TimelineRecorder {
  public:
   explicit TimelineRecorder(const TimelineLimits& limits = {}) : limits_(limits) {}
 
+  /// Records only what lies within [from, to]; the rest is left out without being counted as
+  /// dropped. The default is everything.
+  void set_window(SimTime from, SimTime to) {
+    from_ = from;
+    to_ = to;
+  }
+
   /// The id of a name; the same text gives the same id.
   [[nodiscard]] NameId intern(std::string_view text);
   void name_gpu(GpuId gpu, std::string name);
@@ -95,6 +102,8 @@ class TimelineRecorder {
 
  private:
   TimelineLimits limits_;
+  SimTime from_ = kSimStart;
+  SimTime to_ = SimTime::max();
   std::vector<Slice> slices_;
   std::vector<CounterSample> samples_;
   std::vector<CounterTrack> tracks_;

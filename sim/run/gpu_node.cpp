@@ -37,6 +37,17 @@ void ClientMonitor::on_op_started(workload::ProgramRun& run, std::uint32_t op, S
   if (node_.driver) node_.driver->op_started(run, op, now);
 }
 
+// A training job that waits for its turn has work to do: that is no bubble.
+void ClientMonitor::on_op_paused(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  if (filler_ == nullptr) return;
+  node_.meter->ended(activity_of(run.program().ops[op]), now);
+}
+
+void ClientMonitor::on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  if (filler_ == nullptr) return;
+  node_.meter->started(activity_of(run.program().ops[op]), now);
+}
+
 void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
   const workload::Op& op = finished.run->program().ops[finished.op];
   node_.meter->ended(activity_of(op), finished.end);

@@ -34,6 +34,8 @@ class ClientMonitor final : public workload::RunObserver {
 
   void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) override;
   void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
+  void on_op_paused(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
+  void on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
   void on_op_finished(const workload::OpRecord& record) override;
   void on_pass_finished(workload::ProgramRun& run, SimTime now) override;
 

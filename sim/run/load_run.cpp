@@ -1,12 +1,17 @@
 // Loads what a run config names.
 #include <variant>
 
+#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
 #include "sim/workload/program_builder.hpp"
 
 namespace bubblesim::run {
 namespace {
+
+constexpr CounterSpec kMemoryUnknown{
+    "run_memory_unknown", Severity::kNotice,
+    "jobs whose memory the config does not give: admission takes them as fitting"};
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
@@ -25,8 +30,23 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   return total / count;
 }
 
+// Whether profilers call the device `recorded`.
+bool is_named(const hardware::GpuSpec& device, const std::string& recorded,
+              const std::string& device_folder) {
+  const auto devices = hardware::read_device_folder(device_folder);
+  if (!devices) return recorded == device.name;
+  const auto match = hardware::match_recorded_name(recorded, *devices);
+  return match && (*match)->spec.name == device.name;
+}
+
+constexpr CounterSpec kOtherDevice{
+    "filler_recorded_on_other_device", Severity::kNotice,
+    "filler programs recorded on another GPU than the one simulated; their times are taken as "
+    "they are"};
+
 Result<workload::Program> load_program(const FillerProgram& source,
                                        const hardware::GpuSpec& device,
+                                       const std::string& device_folder,
                                        const ProgressText& progress) {
   if (const auto* table = std::get_if<KernelTableProgram>(&source)) {
     return workload::read_kernel_table(table->path, device, table->launch_gap);
@@ -37,8 +57,13 @@ Result<workload::Program> load_program(const FillerProgram& source,
     return fail(path, {}, "found " + std::to_string(trace.job.ranks.size()) +
                               " ranks, expected one: a filler's program is one rank's trace");
   }
-  return workload::build_program(trace.job.ranks.front(), device,
-                                 {workload::Window::kMedianIteration});
+  BUBBLESIM_ASSIGN_OR_RETURN(workload::Program program,
+                             workload::build_program(trace.job.ranks.front(), device,
+                                                     {workload::Window::kMedianIteration}));
+  if (!is_named(device, trace.job.ranks.front().device.name, device_folder)) {
+    program.counters.add(kOtherDevice);
+  }
+  return program;
 }
 
 }  // namespace
@@ -61,8 +86,10 @@ CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& de
   const Errors faults =
       check_ranks(config, static_cast<std::uint32_t>(loaded.training.ranks.size()));
   if (!faults.empty()) return tl::unexpected<Errors>(faults);
+  if (!config.training.memory) loaded.counters.add(kMemoryUnknown);
   for (const FillerConfig& filler : config.fillers) {
-    auto program = load_program(filler.program, loaded.device, progress);
+    if (!filler.memory) loaded.counters.add(kMemoryUnknown);
+    auto program = load_program(filler.program, loaded.device, device_folder, progress);
     if (!program) return one(program.error());
     loaded.counters.merge(program->counters);
     loaded.fillers.push_back(std::move(*program));

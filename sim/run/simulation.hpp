@@ -36,10 +36,6 @@ inline constexpr CounterSpec kUnfinishedRequests{
     "online requests that waited or ran when the run ended; percentiles count their age"};
 inline constexpr CounterSpec kHeldAtEnd{
     "run_launches_held_at_end", Severity::kInfo, "filler launches that the policy held at the end"};
-inline constexpr CounterSpec kMemoryUnknown{
-    "run_memory_unknown", Severity::kNotice,
-    "clients whose memory is not known: admission took them as fitting"};
-
 /// Set up, run once, read. `loaded` outlives it.
 class Simulation final : private IterationListener {
  public:

@@ -42,9 +42,6 @@ observe::PolicyResult Simulation::collect() {
     released += counts.released;
     counters_.add(kHeldAtEnd, node->driver->still_held());
     node->policy->add_counts(counters_);
-    for (const policy::ClientInfo& client : client_infos(*node)) {
-      if (!client.memory_known) counters_.add(kMemoryUnknown);
-    }
   }
   result.activity.total_hold = held;
   if (released > 0) result.activity.mean_hold = held / static_cast<std::int64_t>(released);

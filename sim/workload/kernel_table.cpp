@@ -14,6 +14,9 @@ namespace {
 
 constexpr CounterSpec kEmptyRows{"kernel_table_rows_without_time", Severity::kInfo,
                                  "rows of a kernel table with duration 0; left out"};
+constexpr CounterSpec kCutLines{
+    "kernel_table_last_line_without_end", Severity::kNotice,
+    "last lines of kernel tables without a line end; the last number may have been cut off"};
 constexpr std::string_view kHeader = "Name,Profile,Memory_footprint,SM_usage,Duration";
 constexpr std::uintmax_t kLargestFile = 64U << 20U;
 constexpr std::int64_t kLongestKernelNs = 1'000'000'000'000;  // 1000 s
@@ -43,9 +46,11 @@ std::optional<Row> parse_row(std::string_view line) {
     line = line.substr(0, comma);
   }
   const auto profile = number<int>(fields[0]);
+  const auto footprint = number<double>(fields[1]);  // nothing uses it; a column may be missing
   const auto sms = number<double>(fields[2]);
   const auto duration = number<double>(fields[3]);
   if (!profile || *profile < -1 || *profile > 1) return std::nullopt;
+  if (!footprint || !(*footprint >= 0)) return std::nullopt;
   if (!sms || !(*sms >= 0) || !(*sms < 1e9)) return std::nullopt;
   if (!duration || !(*duration >= 0) || !(*duration <= kLongestKernelNs)) return std::nullopt;
   return Row{line, *profile, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*sms)),
@@ -118,6 +123,7 @@ Result<Program> parse_kernel_table(std::string_view text, const std::string& fil
       continue;
     }
     if (line.empty()) continue;
+    if (end == std::string_view::npos) program.counters.add(kCutLines);
     const auto row = parse_row(line);
     if (!row) return refuse_line(file, line_number, line);
     if (row->duration.count() == 0) {

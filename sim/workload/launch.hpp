@@ -44,6 +44,9 @@ class RunObserver {
   /// (index == iterations).
   virtual void on_iteration(ProgramRun& /*run*/, std::uint32_t /*index*/, SimTime /*now*/) {}
   virtual void on_op_started(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
+  /// A started operation stands still: another context has the GPU; and goes on.
+  virtual void on_op_paused(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
+  virtual void on_op_resumed(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_finished(const OpRecord& /*record*/) {}
   /// kOnePass: all threads are done and the device has finished. May start the next pass.
   virtual void on_pass_finished(ProgramRun& /*run*/, SimTime /*now*/) {}

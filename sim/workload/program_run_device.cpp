@@ -75,6 +75,16 @@ void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {
   gpu_.finish_collective(stream.work, now + op.duration);
 }
 
+void ProgramRun::on_work_paused(std::uint64_t cookie, SimTime now) {
+  if (setup_.observer == nullptr) return;
+  setup_.observer->on_op_paused(*this, streams_[cookie]->pending.front().op, now);
+}
+
+void ProgramRun::on_work_resumed(std::uint64_t cookie, SimTime now) {
+  if (setup_.observer == nullptr) return;
+  setup_.observer->on_op_resumed(*this, streams_[cookie]->pending.front().op, now);
+}
+
 void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const std::uint32_t index = stream.pending.front().op;

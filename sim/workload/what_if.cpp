@@ -4,12 +4,18 @@
 #include <charconv>
 #include <utility>
 
+#include "sim/workload/build_counters.hpp"
+
 namespace bubblesim::workload {
 namespace {
 
 constexpr std::string_view kAllowed =
     "expected TARGET[@RANK]=SPEED with TARGET one of kernels, compute, memory, kernel:TEXT, "
-    "copies, link, host, and SPEED > 0, for example compute=2 or host@3=0.8";
+    "copies, link, host, and SPEED from 1e-6 to below 1e9, for example compute=2 or host@3=0.8";
+
+// A slower speed would take recorded times out of the range of Duration.
+constexpr double kSlowest = 1e-6;
+constexpr double kFastest = 1e9;
 
 constexpr std::array<std::pair<std::string_view, WhatIfTarget>, 6> kTargets{{
     {"kernels", WhatIfTarget::kAllKernels},
@@ -68,11 +74,18 @@ bool concerns(const WhatIf& change, const Program& program, const Op& op) {
   return false;
 }
 
-void apply_to_host(double speed, Program& program) {
+// Counts what became longer than a step can hold.
+void apply_to_host(double speed, Program& program, CounterSet& counters) {
+  const auto scaled = [&](ShortSpan span) {
+    const Duration exact = scale(span.duration(), 1.0 / speed);
+    const ShortSpan held = short_span(exact);
+    if (held.duration() != exact) counters.add(kClampedSpans);
+    return held;
+  };
   for (ThreadProgram& thread : program.threads) {
     for (Step& step : thread.steps) {
-      step.think = short_span(scale(step.think.duration(), 1.0 / speed));
-      step.cost = short_span(scale(step.cost.duration(), 1.0 / speed));
+      step.think = scaled(step.think);
+      step.cost = scaled(step.cost);
     }
   }
 }
@@ -85,8 +98,8 @@ Result<WhatIf> parse_what_if(std::string_view text) {
   std::string_view target = text.substr(0, equals);
   WhatIf change;
   const auto speed = whole_number<double>(text.substr(equals + 1));
-  if (!speed || !(*speed > 0) || !(*speed < 1e9)) {
-    return refuse(text, "the speed is not a number above 0");
+  if (!speed || !(*speed >= kSlowest) || !(*speed < kFastest)) {
+    return refuse(text, "the speed is not a number in the allowed range");
   }
   change.speed = *speed;
   if (const std::size_t at = target.rfind('@'); at != std::string_view::npos) {
@@ -101,7 +114,12 @@ Result<WhatIf> parse_what_if(std::string_view text) {
 void apply(const WhatIf& change, JobProgram& job) {
   for (Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
-    if (change.target == WhatIfTarget::kHost) apply_to_host(change.speed, program);
+    if (change.target == WhatIfTarget::kHost) {
+      CounterSet clamped;
+      apply_to_host(change.speed, program, clamped);
+      program.counters.merge(clamped);
+      job.counters.merge(clamped);
+    }
     for (Op& op : program.ops) {
       if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);
     }

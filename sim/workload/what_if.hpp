@@ -26,13 +26,14 @@ struct WhatIf {
   WhatIfTarget target = WhatIfTarget::kAllKernels;
   std::string name;                   ///< kNamedKernels
   std::optional<std::uint32_t> rank;  ///< nothing: every rank
-  double speed = 1.0;                 ///< > 0
+  double speed = 1.0;                 ///< 1e-6 to below 1e9
 };
 
 /// "compute=2", "link=0.5", "host@3=0.8" (rank 3 only), "kernel:gemm=1.5", "kernels@0=0.5".
 [[nodiscard]] Result<WhatIf> parse_what_if(std::string_view text);
 
-/// Changes durations; the causal structure stays.
+/// Changes durations; the causal structure stays. Host spans that grow beyond 4.29 s are clamped
+/// and counted (program_spans_clamped).
 void apply(const WhatIf& change, JobProgram& job);
 
 }  // namespace bubblesim::workload
