@@ -99,11 +99,6 @@ class Emitter {
       emit_call(thread, index, call, previous);
       previous = std::max(previous, draft_.calls[call].end);
     }
-    // A thread that nobody hands over to waits for the pass's end before it begins again.
-    const bool free = !calls.empty() && draft_.calls[calls.front()].after == kNoIndex;
-    if (free && index != draft_.marked_thread && draft_.marked) {
-      emit_pause(thread, draft_.iterations_end - previous, Duration{});
-    }
     program_.threads.push_back(std::move(thread));
   }
 

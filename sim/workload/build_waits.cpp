@@ -157,4 +157,16 @@ void find_hand_overs(Draft& draft) {
   }
 }
 
+// A thread that nobody hands over to begins each pass after the marked thread has begun it.
+void tie_free_threads(Draft& draft) {
+  std::uint32_t mark = 0;
+  while (draft.calls[mark].kind != StepKind::kIteration) ++mark;
+  for (std::size_t thread = 0; thread < draft.thread_calls.size(); ++thread) {
+    const auto& calls = draft.thread_calls[thread];
+    if (calls.empty() || thread == draft.marked_thread) continue;
+    DraftCall& first = draft.calls[calls.front()];
+    if (first.after == kNoIndex && first.start >= draft.calls[mark].start) first.after = mark;
+  }
+}
+
 }  // namespace bubblesim::workload

@@ -50,7 +50,7 @@ std::optional<Row> parse_row(std::string_view line) {
   const auto sms = number<double>(fields[2]);
   const auto duration = number<double>(fields[3]);
   if (!profile || *profile < -1 || *profile > 1) return std::nullopt;
-  if (!footprint || !(*footprint >= 0)) return std::nullopt;
+  if (!footprint || !(*footprint >= 0) || !(*footprint < 1e18)) return std::nullopt;
   if (!sms || !(*sms >= 0) || !(*sms < 1e9)) return std::nullopt;
   if (!duration || !(*duration >= 0) || !(*duration <= kLongestKernelNs)) return std::nullopt;
   return Row{line, *profile, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(*sms)),

@@ -19,6 +19,7 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const BuildOptions& op
   assign_lags(draft);
   find_waits(draft);
   find_hand_overs(draft);
+  tie_free_threads(draft);
   return draft;
 }
 

@@ -71,6 +71,8 @@ void assign_lags(Draft& draft);
 void find_waits(Draft& draft);
 /// Finds pauses that end with another thread's call.
 void find_hand_overs(Draft& draft);
+/// Ties threads that begin by themselves to the marked thread's first iteration.
+void tie_free_threads(Draft& draft);
 /// Writes the finished program.
 Program emit(const Draft& draft, const hardware::GpuSpec& spec);
 
