@@ -161,7 +161,9 @@ void collect_calls(Draft& draft) {
 std::vector<std::uint32_t> call_of_each(const Draft& draft) {
   std::vector<std::uint32_t> calls(draft.trace->device_ops.size(), kNoIndex);
   const traces::DeviceOp* first = draft.trace->device_ops.data();
-  for (const DraftOp& op : draft.ops) calls[static_cast<std::size_t>(op.recorded - first)] = op.call;
+  for (const DraftOp& op : draft.ops) {
+    calls[static_cast<std::size_t>(op.recorded - first)] = op.call;
+  }
   return calls;
 }
 

@@ -79,7 +79,8 @@ void fill(Table& table, const std::vector<TraceTime>& reference,
       if (i > 0 && j > 0) {
         const Duration apart = reference[static_cast<std::size_t>(i - 1)] -
                                ends[static_cast<std::size_t>(j - 1)];
-        consider(table.above(i - 1, j - 1) + std::min(std::abs(apart.count()), kNever), Move::kMatch);
+        consider(table.above(i - 1, j - 1) + std::min(std::abs(apart.count()), kNever),
+                 Move::kMatch);
       }
       if (i > 0) consider(table.above(i - 1, j) + gap, Move::kSkipReference);
       if (j > 0) consider(table.here(i, j - 1) + gap, Move::kSkipOther);
