@@ -15,8 +15,8 @@ struct QuickRun {
   std::string device;      ///< empty: the trace's
   std::string policies;    ///< comma-separated; empty: all
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
-  Duration duration = std::chrono::seconds(60);  ///< simulated; TGS profiles for 25 s of it
-  Duration warmup = std::chrono::seconds(30);    ///< left out of every number
+  Duration duration = std::chrono::seconds(120);  ///< simulated
+  Duration warmup = std::chrono::seconds(60);  ///< not measured: TGS profiles for up to 50 s
   std::uint64_t seed = 1;
 };
 

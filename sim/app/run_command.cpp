@@ -27,8 +27,8 @@ struct RunArguments {
   std::string out;
   std::string timeline;
   std::string timeline_policy;
-  std::string duration = "60s";
-  std::string warmup = "30s";
+  std::string duration = "120s";
+  std::string warmup = "60s";
   std::string timeline_window = "1s";
   std::size_t threads = 0;
   bool json = false;
@@ -263,7 +263,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   command->add_option("--warmup", arguments->warmup,
                       "With --training: simulated time before anything is measured; TGS needs "
-                      "25s to profile training")
+                      "up to 50s to profile training")
       ->capture_default_str();
   command->add_option("--seed", arguments->quick.seed, "With --training: of arrivals and jitter")
       ->capture_default_str();

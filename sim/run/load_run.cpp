@@ -1,4 +1,5 @@
 // Loads what a run config names.
+#include <algorithm>
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr CounterSpec kMemoryUnknown{
     "run_memory_unknown", Severity::kNotice,
-    "jobs whose memory the config does not give: admission takes them as fitting"};
+    "ranks and fillers whose memory neither config nor trace gives: admission takes them as "
+    "fitting"};
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
@@ -43,6 +45,16 @@ constexpr CounterSpec kOtherDevice{
     "filler_recorded_on_other_device", Severity::kNotice,
     "filler programs recorded on another GPU than the one simulated; their times are taken as "
     "they are"};
+
+std::optional<Bytes> memory_of(const traces::RankTrace& rank, const RunConfig& config) {
+  if (config.training.memory) return config.training.memory;
+  std::uint64_t most = 0;
+  for (const traces::MemorySample& sample : rank.memory) {
+    most = std::max({most, sample.reserved_bytes, sample.allocated_bytes});
+  }
+  if (most == 0) return std::nullopt;
+  return Bytes{most};
+}
 
 Result<workload::Program> load_program(const FillerProgram& source,
                                        const hardware::GpuSpec& device,
@@ -86,7 +98,10 @@ CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& de
   const Errors faults =
       check_ranks(config, static_cast<std::uint32_t>(loaded.training.ranks.size()));
   if (!faults.empty()) return tl::unexpected<Errors>(faults);
-  if (!config.training.memory) loaded.counters.add(kMemoryUnknown);
+  for (const traces::RankTrace& rank : trace->job.ranks) {
+    loaded.rank_memory.push_back(memory_of(rank, config));
+    if (!loaded.rank_memory.back()) loaded.counters.add(kMemoryUnknown);
+  }
   for (const FillerConfig& filler : config.fillers) {
     if (!filler.memory) loaded.counters.add(kMemoryUnknown);
     auto program = load_program(filler.program, loaded.device, device_folder, progress);

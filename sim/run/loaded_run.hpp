@@ -16,6 +16,9 @@ struct LoadedRun {
   RunConfig config;
   hardware::GpuSpec device;
   workload::JobProgram training;
+  /// Device memory of each rank: the config's, else the most that its trace recorded as reserved.
+  /// Empty: the config's for all.
+  std::vector<std::optional<Bytes>> rank_memory;
   std::vector<workload::Program> fillers;  ///< by RunConfig::fillers
   std::optional<Duration> recorded_mean_iteration;  ///< if iterations are marked
   CounterSet counters;                     ///< of reading and building

@@ -125,8 +125,11 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
   policy::ClientInfo training;
   training.role = policy::Role::kTraining;
   training.name = "training rank " + std::to_string(loaded_.training.ranks[node.id.index()].rank);
-  training.memory = scenario_.training ? config.training.memory.value_or(Bytes{}) : Bytes{};
-  training.memory_known = config.training.memory.has_value();
+  const std::optional<Bytes> memory = loaded_.rank_memory.empty()
+                                          ? config.training.memory
+                                          : loaded_.rank_memory[node.id.index()];
+  training.memory = scenario_.training ? memory.value_or(Bytes{}) : Bytes{};
+  training.memory_known = memory.has_value();
   clients.push_back(training);
   for (const auto& instance : node.fillers) {
     const FillerConfig& filler = config.fillers[instance->filler];

@@ -1,5 +1,6 @@
 // What a policy decides before the start, checked and put into the GPU's terms.
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/units.hpp"
 #include "sim/schedule/policy_driver.hpp"
@@ -26,6 +27,17 @@ Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
   if (setup.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
   if (setup.switch_cost < Duration{}) return illegal(spec, "a negative switch cost");
   return setup;
+}
+
+// A sum that stays at the largest number instead of wrapping around.
+Bytes add(Bytes a, Bytes b) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return {a.value > kMost - b.value ? kMost : a.value + b.value};
+}
+
+// 0 bytes of device memory: not known, so nobody is refused for it.
+bool fits(Bytes total, const hardware::GpuSpec& gpu) {
+  return gpu.memory == Bytes{} || total <= gpu.memory;
 }
 
 }  // namespace
@@ -58,8 +70,8 @@ Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
   for (std::size_t i = 0; i < clients.size(); ++i) {
     policy::Admission admission;
     if (i > 0) admission = policy.admit(clients[i], used, info);
-    const Bytes total = used + clients[i].memory;
-    if (admission.admitted && i > 0 && !sharing.unified_memory && total > gpu.memory) {
+    const Bytes total = add(used, clients[i].memory);
+    if (admission.admitted && i > 0 && !sharing.unified_memory && !fits(total, gpu)) {
       admission = {false, "needs " + format_bytes(clients[i].memory) + ", free are " +
                               format_bytes({gpu.memory.value - std::min(used, gpu.memory).value})};
     }

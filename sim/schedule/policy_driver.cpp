@@ -69,6 +69,7 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
   info.client = ClientId{static_cast<std::uint32_t>(index)};
   info.kind = launch_kind(program.ops[call.first].kind);
   info.launch = ++client.launches;
+  info.operations = call.count;
   for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
     const workload::Op& op = program.ops[i];
     client.launch_of_op[i] = info.launch;
@@ -85,7 +86,7 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
 bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
   const std::size_t index = client_of(*call.run);
   const policy::LaunchInfo info = describe(call, index);
-  ++counts_.calls;
+  begin_call();
   const policy::Verdict verdict = policy_.on_launch(info, instant(now), *this);
   if (verdict == policy::Verdict::kHold) {
     clients_[index].held.push_back({info, call.thread, now});
@@ -101,7 +102,13 @@ void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op,
   ++training_running_;
   if (!bubble_open_) return;
   bubble_open_ = false;
-  ++counts_.calls;
+  bubble_end_due_ = true;
+  if (!in_call_) end_bubble(now);
+}
+
+void PolicyDriver::end_bubble(SimTime now) {
+  bubble_end_due_ = false;
+  begin_call();
   policy_.on_bubble_end(instant(now), *this);
   after_call(now);
 }
@@ -127,7 +134,7 @@ void PolicyDriver::begin_bubble(std::uint32_t op, SimTime now) {
       [](const Bubble& bubble, std::uint32_t wanted) { return bubble.after_op < wanted; });
   if (place == bubbles_->end() || place->after_op != op) return;
   bubble_open_ = true;
-  ++counts_.calls;
+  begin_call();
   policy_.on_bubble_begin({place->length, Bytes{}, place->pipeline}, instant(now), *this);
   after_call(now);
 }
@@ -136,7 +143,7 @@ void PolicyDriver::deliver_notices(SimTime now) {
   while (!notices_.empty() && notices_.front().due <= now) {
     const Notice notice = notices_.front();
     notices_.pop_front();
-    ++counts_.calls;
+    begin_call();
     policy_.on_completion(notice.info, instant(now), *this);
     after_call(now);
   }
@@ -144,13 +151,20 @@ void PolicyDriver::deliver_notices(SimTime now) {
 }
 
 void PolicyDriver::tick(SimTime now) {
-  ++counts_.calls;
+  begin_call();
   policy_.on_tick(instant(now), *this);
   after_call(now);
 }
 
-// Lets released threads go on, and arms the policy's next tick.
+void PolicyDriver::begin_call() {
+  ++counts_.calls;
+  in_call_ = true;
+}
+
+// Lets released threads go on, tells what came up during the call, and arms the policy's next
+// tick.
 void PolicyDriver::after_call(SimTime now) {
+  in_call_ = false;
   for (std::size_t i = 0; i < released_.size(); ++i) {
     const auto [index, launch] = released_[i];
     ++counts_.released;
@@ -159,6 +173,10 @@ void PolicyDriver::after_call(SimTime now) {
     clients_[index].run->resume(launch.thread, now);
   }
   released_.clear();
+  if (bubble_end_due_) {
+    end_bubble(now);  // arms the tick
+    return;
+  }
   const std::optional<policy::Instant> next = policy_.next_tick();
   if (!next) {
     engine_.cancel(ticks_->entity);
@@ -197,11 +215,21 @@ void PolicyDriver::set_sm_percentage(ClientId client, std::uint32_t percentage) 
     refuse("set " + std::to_string(percentage) + " % of SMs, allowed are 1 to 100");
     return;
   }
+  if (client.index() >= clients_.size()) {
+    refuse("set the SMs of client " + std::to_string(client.value) + " of " +
+           std::to_string(clients_.size()));
+    return;
+  }
   workload::ProgramRun* run = clients_[client.index()].run;
   if (run != nullptr) gpu_.set_sm_cap(run->client(), sm_cap(percentage, gpu_.spec()));
 }
 
 void PolicyDriver::set_priority(ClientId client, std::int32_t priority) {
+  if (client.index() >= clients_.size()) {
+    refuse("set the priority of client " + std::to_string(client.value) + " of " +
+           std::to_string(clients_.size()));
+    return;
+  }
   workload::ProgramRun* run = clients_[client.index()].run;
   if (run != nullptr) gpu_.set_priority(run->client(), priority);
 }

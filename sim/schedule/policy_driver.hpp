@@ -107,7 +107,9 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const;
   [[nodiscard]] policy::LaunchInfo describe(const workload::LaunchCall& call, std::size_t client);
   [[nodiscard]] policy::Instant instant(SimTime now) const { return now - kSimStart; }
+  void begin_call();
   void after_call(SimTime now);
+  void end_bubble(SimTime now);
   void tick(SimTime now);
   void deliver_notices(SimTime now);
   void begin_bubble(std::uint32_t op, SimTime now);
@@ -126,6 +128,8 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   std::unique_ptr<Timer> notice_timer_;
   std::uint32_t training_running_ = 0;  ///< operations other than collectives
   bool bubble_open_ = false;
+  bool bubble_end_due_ = false;  ///< the policy has not been told yet
+  bool in_call_ = false;         ///< of the policy: what its decisions start waits for its return
   DriverCounts counts_;
   std::optional<Error> fault_;
 };
