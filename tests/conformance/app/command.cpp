@@ -1,0 +1,97 @@
+#include "command.hpp"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace bubblesim::app_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+int exit_code(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+Workplace::Workplace() {
+  std::string name = (fs::temp_directory_path() / "bubblesim-app-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) std::abort();
+  folder_ = name;
+  for (const auto& entry : fs::directory_iterator(BUBBLESIM_SOURCE_DIR)) {
+    const std::string own = entry.path().filename().string();
+    if (own == "build" || own == "out" || own.starts_with('.')) continue;
+    fs::create_symlink(entry.path(), path(own));
+  }
+  fs::create_directory(path(".bin"));
+  fs::create_symlink(BUBBLESIM_BINARY, path(".bin/bubblesim"));
+}
+
+Workplace::~Workplace() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+Outcome Workplace::bubblesim(const std::string& arguments) const {
+  return shell("bubblesim " + arguments);
+}
+
+Outcome Workplace::shell(const std::string& line) const {
+  const std::string command = "cd '" + folder_ + "' && PATH=\"$PWD/.bin:$PATH\" && { " + line +
+                              "\n} >.out 2>.err </dev/null";
+  Outcome outcome;
+  outcome.code = exit_code(std::system(command.c_str()));
+  outcome.out = read(".out");
+  outcome.err = read(".err");
+  return outcome;
+}
+
+std::string Workplace::read(const std::string& name) const { return read_file(path(name)); }
+
+void Workplace::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path(name), std::ios::binary) << text;
+}
+
+Json parse_json(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Json() : json;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::vector<std::string>> csv_of(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> row(1);
+  bool quoted = false;
+  for (const char letter : text) {
+    if (letter == '"') {
+      quoted = !quoted;
+    } else if (letter == ',' && !quoted) {
+      row.emplace_back();
+    } else if (letter == '\n' && !quoted) {
+      rows.push_back(std::move(row));
+      row.assign(1, {});
+    } else {
+      row.back() += letter;
+    }
+  }
+  return rows;
+}
+
+}  // namespace bubblesim::app_test

@@ -1,0 +1,140 @@
+// Input faults: exit code 2, nothing on standard output, a message that says what was found and
+// what is allowed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "command.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Matcher;
+
+constexpr const char* kJob = "traces/samples/training";
+
+void expect_fault(const std::string& arguments, const Matcher<const std::string&>& message) {
+  const Workplace place;
+  const Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
+  EXPECT_THAT(outcome.err, message) << arguments;
+}
+
+// The example config with one text in the place of another.
+std::string changed_config(const Workplace& place, const std::string& old_text,
+                           const std::string& new_text) {
+  std::string text = place.read("configs/runs/example.json");
+  const std::size_t at = text.find(old_text);
+  EXPECT_NE(at, std::string::npos) << old_text;
+  text.replace(at, old_text.size(), new_text);
+  // Paths are relative to the config's folder.
+  for (std::size_t up = text.find("../../"); up != std::string::npos; up = text.find("../../")) {
+    text.erase(up, 6);
+  }
+  return text;
+}
+
+TEST(Faults, OfTheCommandLineSayWhatIsExpected) {
+  expect_fault("", HasSubstr("subcommand"));
+  expect_fault("simulate", HasSubstr("--help"));
+  expect_fault("devices --frob", HasSubstr("--frob"));
+  expect_fault("inspect", HasSubstr("PATHS"));
+  expect_fault("run", HasSubstr("expected either CONFIG, or --training and --filler"));
+  expect_fault("run configs/runs/example.json --json --csv", HasSubstr("excludes"));
+  expect_fault("import traces/samples/training", HasSubstr("--output"));
+}
+
+TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
+  const auto message = AllOf(HasSubstr("\"tgss\""), HasSubstr("did you mean \"tgs\"?"),
+                             HasSubstr("exclusive, time_slicing, mps, tgs, specinf, pipefill"));
+  expect_fault("policies tgss", message);
+  expect_fault("run configs/runs/example.json --policy mps,tgss", message);
+}
+
+TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
+  expect_fault("run --training traces/samples/training "
+               "--filler traces/samples/inference.json.gz --policy exclusive --device h10",
+               AllOf(HasSubstr("\"h10\""), HasSubstr("did you mean \"h100\"?"),
+                     HasSubstr("a100-40gb"), HasSubstr("v100-32gb")));
+}
+
+TEST(Faults, MissingFilesAreNamed) {
+  expect_fault("inspect nowhere", HasSubstr("nowhere: found no such file or folder"));
+  expect_fault("inspect tests/golden", HasSubstr("found no .btr, .json or .json.gz file"));
+  expect_fault("run nowhere.json", HasSubstr("nowhere.json: no such file"));
+  expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
+}
+
+TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
+  expect_fault(std::string("import ") + kJob + " -o nowhere/job.btr", HasSubstr("nowhere/job.btr"));
+  expect_fault(std::string("export ") + kJob + " --chrome nowhere/job.json",
+               HasSubstr("nowhere/job.json"));
+  expect_fault(std::string("inspect ") + kJob + " --plot nowhere/job.svg",
+               HasSubstr("nowhere/job.svg"));
+}
+
+TEST(Faults, ATextThatIsNoTraceIsRefusedByItsName) {
+  const Workplace place;
+  place.write("letter.json", "Dear reader,");
+  const Outcome outcome = place.bubblesim("inspect letter.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("letter.json"));
+}
+
+TEST(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
+  const Workplace place;
+  std::string text = changed_config(place, "\"seed\"", "\"sed\"");
+  text.replace(text.find("\"time_slicing\""), 14, "\"time_slice\"");
+  place.write("run.json", text);
+  const Outcome outcome = place.bubblesim("run run.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("run.json: /sed: unknown key \"sed\"; did you mean \"seed\"?"));
+  EXPECT_THAT(outcome.err, HasSubstr("/policies/1: unknown policy \"time_slice\"; "
+                                     "did you mean \"time_slicing\"?"));
+  EXPECT_EQ(lines_of(outcome.err).size(), 2U) << outcome.err;
+}
+
+TEST(Faults, AnUnknownDeviceOfAConfigIsNamed) {
+  const Workplace place;
+  place.write("run.json", changed_config(place, "\"seed\": 1", "\"device\": \"a100\""));
+  const Outcome outcome = place.bubblesim("run run.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("\"a100\""));
+}
+
+TEST(Faults, AGpuThatTheJobDoesNotHaveIsNamed) {
+  const Workplace place;
+  place.write("run.json",
+              changed_config(place, "\"memory\": \"2GB\"", "\"gpus\": [4], \"memory\": \"2GB\""));
+  const Outcome outcome = place.bubblesim("run run.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("/fillers/0/gpus: found GPU 4; the job has ranks 0 to 3"));
+}
+
+TEST(Faults, AnUnknownWhatIfTargetListsTheTargets) {
+  expect_fault(std::string("inspect ") + kJob + " --what-if compte=2",
+               AllOf(HasSubstr("compte=2"), HasSubstr("kernels, compute, memory")));
+}
+
+// Every switch costs 100 ms and every turn is 1 us: the job needs more than a hundred times as
+// long as alone and is cut.
+TEST(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
+  const Workplace place;
+  std::string text = changed_config(place, "\"duration\": \"3s\"", "\"iterations\": 1");
+  text.replace(text.find("\"300ms\""), 7, "\"0ms\"");
+  text.erase(text.find("\"time_slicing\","));
+  text += R"({"name": "time_slicing", "parameters": {"slice": "1us", "switch_cost": "100ms"}}]})";
+  text.replace(text.find("\"rate_per_s\": 200"), 17, "\"rate_per_s\": 2000");
+  place.write("run.json", text);
+  const Outcome outcome = place.bubblesim("run run.json");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("error: time_slicing: run_iterations_not_reached = 1"));
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

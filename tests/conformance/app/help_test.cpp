@@ -1,0 +1,74 @@
+// Help texts: each command has one, and its examples work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "command.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+// Under "Subcommands:", a name starts in the third column.
+std::vector<std::string> commands(const Workplace& place) {
+  std::vector<std::string> names;
+  bool listed = false;
+  for (const std::string& line : lines_of(place.bubblesim("--help").out)) {
+    if (line.starts_with("Subcommands:")) listed = true;
+    if (!listed || line.size() < 3 || !line.starts_with("  ") || line[2] == ' ') continue;
+    names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
+// Lines of a help text that are a command.
+std::vector<std::string> examples(const std::string& help) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines_of(help)) {
+    if (line.starts_with("  bubblesim ")) found.push_back(line.substr(2));
+  }
+  return found;
+}
+
+TEST(Help, NamesTheCommands) {
+  const Workplace place;
+  EXPECT_THAT(commands(place), testing::IsSupersetOf(
+      {"import", "inspect", "run", "export", "policies", "devices"}));
+}
+
+TEST(Help, OfEveryCommandHasAnExampleAndGoesToStandardOutput) {
+  const Workplace place;
+  for (const std::string& name : commands(place)) {
+    const Outcome help = place.bubblesim(name + " --help");
+    EXPECT_EQ(help.code, 0) << name;
+    EXPECT_THAT(help.err, IsEmpty()) << name;
+    EXPECT_THAT(examples(help.out), testing::Not(IsEmpty())) << name;
+    EXPECT_THAT(examples(help.out), testing::Each(HasSubstr("bubblesim " + name))) << name;
+  }
+}
+
+// In the order of the commands: what import writes is what inspect and export read.
+TEST(Help, ExamplesOfEveryCommandWork) {
+  const Workplace place;
+  for (const std::string& name : commands(place)) {
+    for (const std::string& example : examples(place.bubblesim(name + " --help").out)) {
+      // The sample job under every policy takes a minute; run_test.cpp has it in short.
+      if (example.find("run --training") != std::string::npos) continue;
+      const Outcome outcome = place.shell(example);
+      EXPECT_EQ(outcome.code, 0) << example << "\n" << outcome.err;
+    }
+  }
+}
+
+TEST(Help, VersionIsOneLine) {
+  const Workplace place;
+  const Outcome version = place.bubblesim("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, StartsWith("bubblesim "));
+  EXPECT_EQ(lines_of(version.out).size(), 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

@@ -1,0 +1,137 @@
+// bubblesim run: a table, JSON or CSV on standard output, files in --out, the same bytes each time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "chrome_file.hpp"
+#include "command.hpp"
+#include "sim/observe/report.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kExample = "run configs/runs/example.json ";
+// The sample job with the sample service, short.
+constexpr const char* kQuick =
+    "run --training traces/samples/training --filler traces/samples/inference.json.gz "
+    "--policy exclusive,mps --duration 2s --warmup 500ms ";
+
+Outcome succeed(const Workplace& place, const std::string& arguments) {
+  Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty()) << arguments << ": standard error is for faults";
+  return outcome;
+}
+
+// The columns that OUTPUTS.md documents, in its order: the first table after "## CSV".
+std::vector<std::string> documented_columns(const Workplace& place) {
+  std::vector<std::string> names;
+  bool csv = false;
+  for (const std::string& line : lines_of(place.read("sim/observe/OUTPUTS.md"))) {
+    if (line.starts_with("## ")) csv = line == "## CSV";
+    if (csv && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
+  }
+  return names;
+}
+
+TEST(Run, PrintsATableWithARowForEachPolicy) {
+  const Workplace place;
+  const std::string table = succeed(place, kExample).out;
+  EXPECT_THAT(table, HasSubstr("example: NVIDIA A100-SXM4-40GB, 4 ranks, seed 1"));
+  for (const char* policy : {"\nexclusive ", "\ntime_slicing ", "\nmps "}) {
+    EXPECT_THAT(table, HasSubstr(policy));
+  }
+}
+
+TEST(Run, CsvHasTheDocumentedColumnsAndARowForEachPolicyAndFiller) {
+  const Workplace place;
+  const auto rows = csv_of(succeed(place, std::string(kExample) + "--csv").out);
+  ASSERT_EQ(rows.size(), 1U + 4U);
+  EXPECT_EQ(rows.front(), documented_columns(place));
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows.front().size());
+}
+
+TEST(Run, JsonHasAnEntryForEachPolicy) {
+  const Workplace place;
+  const Json json = parse_json(succeed(place, std::string(kExample) + "--json").out);
+  ASSERT_EQ(json["policies"].size(), 4U);
+  EXPECT_EQ(json["policies"][0]["policy"], "exclusive");
+  EXPECT_EQ(json["policies"][0]["training"]["normalised_fraction"], 1.0);
+  EXPECT_EQ(json["policies"][2]["fillers"][0]["name"], "encoder-online");
+}
+
+TEST(Run, PolicyOptionReplacesTheConfigsPolicies) {
+  const Workplace place;
+  const Json json =
+      parse_json(succeed(place, std::string(kExample) + "--policy mps,exclusive --json").out);
+  ASSERT_EQ(json["policies"].size(), 2U);
+  EXPECT_EQ(json["policies"][0]["policy"], "mps");
+  EXPECT_EQ(json["policies"][1]["policy"], "exclusive");
+}
+
+TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
+  const Workplace place;
+  const Outcome first = succeed(place, std::string(kExample) + "--out first --threads 1");
+  const Outcome again = succeed(place, std::string(kExample) + "--out again --threads 4");
+  EXPECT_EQ(first.out, again.out);
+  for (const char* file : {"/table.txt", "/results.json", "/results.csv", "/timeline.json"}) {
+    EXPECT_FALSE(place.read(std::string("first") + file).empty()) << file;
+    EXPECT_TRUE(place.read(std::string("first") + file) ==
+                place.read(std::string("again") + file))
+        << file;
+  }
+}
+
+TEST(Run, FilesInOutSayWhatStandardOutputSays) {
+  const Workplace place;
+  const std::string table = succeed(place, std::string(kExample) + "--out results").out;
+  EXPECT_EQ(place.read("results/table.txt"), table);
+  EXPECT_EQ(place.read("results/results.csv"), succeed(place, std::string(kExample) + "--csv").out);
+  EXPECT_EQ(place.read("results/results.json"),
+            succeed(place, std::string(kExample) + "--json").out);
+}
+
+TEST(Run, TimelineLoadsAndItsSlicesNest) {
+  const Workplace place;
+  for (const char* policy : {"exclusive", "time_slicing", "mps", "tgs", "specinf", "pipefill"}) {
+    SCOPED_TRACE(policy);
+    succeed(place, std::string(kExample) + "--timeline t.json --timeline-window 300ms --policy " +
+                       policy);
+    expect_slices_nest(parse_json(place.read("t.json")));
+  }
+}
+
+TEST(Run, RecordingATimelineChangesNoResult) {
+  const Workplace place;
+  const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
+  EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --timeline t.json").out, plain);
+}
+
+TEST(Run, AJobAndAServiceAloneRunOfflineAndOnline) {
+  const Workplace place;
+  const auto rows = csv_of(succeed(place, std::string(kQuick) + "--csv").out);
+  ASSERT_EQ(rows.size(), 1U + 2U * 2U);
+  EXPECT_EQ(rows[1][0], "offline");
+  EXPECT_EQ(rows[3][0], "online");
+}
+
+TEST(Run, ModeLimitsAQuickRun) {
+  const Workplace place;
+  const auto rows = csv_of(succeed(place, std::string(kQuick) + "--mode online --csv").out);
+  ASSERT_EQ(rows.size(), 1U + 2U);
+  EXPECT_EQ(rows[1][0], "online");
+}
+
+TEST(Run, AQuickRunOnAnImportedTraceGivesTheSameBytes) {
+  const Workplace place;
+  succeed(place, "import traces/samples/training -o job.btr");
+  const std::string from_json = succeed(place, std::string(kQuick) + "--csv").out;
+  std::string arguments = kQuick;
+  arguments.replace(arguments.find("traces/samples/training"), 23, "job.btr");
+  EXPECT_EQ(succeed(place, arguments + "--csv").out, from_json);
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

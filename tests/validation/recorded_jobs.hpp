@@ -1,0 +1,54 @@
+// The recorded jobs of the data folder (BUBBLESIM_DATA_DIR): which files are one job, and what a
+// replay of each says.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/workload/program.hpp"
+#include "sim/workload/replay.hpp"
+
+namespace bubblesim::validation {
+
+/// Files that are replayed together.
+struct RecordedJob {
+  std::string name;                ///< of the file or folder, below the data folder
+  std::vector<std::string> paths;
+};
+
+/// Whether the folder is there, with its index.
+[[nodiscard]] bool has_data(const std::string& data_folder);
+
+/// Every Kineto file of INDEX.tsv by itself, in the order of the index.
+[[nodiscard]] std::vector<RecordedJob> single_files(const std::string& data_folder);
+
+/// The folders whose files are the ranks of one job.
+[[nodiscard]] std::vector<RecordedJob> whole_jobs(const std::string& data_folder);
+
+/// A job ready to be replayed: its whole recording, once.
+struct LoadedJob {
+  std::string name;
+  workload::JobProgram program;
+  hardware::GpuSpec device;
+};
+
+/// What came of loading and replaying.
+struct Replayed {
+  std::string name;
+  bool has_host_calls = false;  ///< without them nothing says what an operation waited for
+  std::string fault;            ///< empty: it was replayed
+  workload::ReplayReport report;
+
+  [[nodiscard]] std::size_t iterations() const;  ///< of the rank that has most
+  [[nodiscard]] double span_error() const;       ///< mean over ranks
+};
+
+[[nodiscard]] Result<LoadedJob> load(const RecordedJob& job);
+
+/// All of them, on every core; the order of the results is that of the jobs.
+[[nodiscard]] std::vector<Replayed> replay_all(const std::vector<RecordedJob>& jobs);
+
+}  // namespace bubblesim::validation

@@ -1,0 +1,26 @@
+// The errors of replays as a Markdown table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "recorded_jobs.hpp"
+
+namespace bubblesim::validation {
+
+/// Mean and largest of the mean errors of those that were replayed.
+struct ErrorSummary {
+  std::size_t count = 0;
+  double mean = 0;
+  double worst = 0;
+};
+
+[[nodiscard]] ErrorSummary summarise(const std::vector<Replayed>& replays);
+
+/// One row a replay; what could not be replayed says why.
+[[nodiscard]] std::string markdown(const std::vector<Replayed>& replays);
+
+/// The whole page: single files, then jobs, each with its summary.
+[[nodiscard]] std::string validation_page(const std::string& data_folder);
+
+}  // namespace bubblesim::validation
