@@ -1,0 +1,325 @@
+// A policy that does what the test says, driven by the simulator. Times in us.
+#include "sim/schedule/policy_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/unit/sim/schedule/scripted_policy.hpp"
+#include "tests/unit/sim/workload/program_maker.hpp"
+
+namespace bubblesim::schedule {
+namespace {
+
+using policy::Verdict;
+using workload::ProgramMaker;
+using workload::RunRecorder;
+using workload::Spans;
+using workload::us;
+
+using Calls = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// Hands what a run does to the driver, and writes it down.
+class Observer final : public workload::RunObserver {
+ public:
+  explicit Observer(PolicyDriver& driver) : driver_(driver) {}
+  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override {
+    recorder.on_op_started(run, op, now);
+    driver_.op_started(run, op, now);
+  }
+  void on_op_finished(const workload::OpRecord& record) override {
+    recorder.on_op_finished(record);
+    driver_.op_finished(record);
+  }
+  RunRecorder recorder;
+
+ private:
+  PolicyDriver& driver_;
+};
+
+class PolicyDriverTest : public testing::Test, public HoldListener {
+ protected:
+  PolicyDriverTest() {
+    spec_.name = "fake";
+    gpu_spec_.completion_notice = us(4);
+  }
+
+  /// Runs client 0 and the fillers until all is quiet.
+  void run(const std::vector<workload::Program>& programs) {
+    programs_ = programs;
+    gpu_ = std::make_unique<gpu::Gpu>(engine_, gpu_spec_, gpu::SharingSetup{});
+    driver_ = std::make_unique<PolicyDriver>(engine_, *gpu_, spec_, policy_, bubbles_, this);
+    for (const workload::Program& program : programs_) {
+      observers_.push_back(std::make_unique<Observer>(*driver_));
+      workload::RunSetup setup;
+      setup.repeat = workload::Repeat::kOnePass;
+      setup.gate = driver_.get();
+      setup.observer = observers_.back().get();
+      runs_.push_back(std::make_unique<workload::ProgramRun>(engine_, *gpu_, program, setup));
+      driver_->attach(runs_.back().get());
+    }
+    driver_->attach(nullptr);  // a filler that was refused
+    driver_->start();
+    for (const auto& run : runs_) run->start_pass(kSimStart);
+    engine_.run_until();
+  }
+  [[nodiscard]] Spans spans(std::size_t client) const {
+    return observers_[client]->recorder.spans();
+  }
+  [[nodiscard]] std::string fault() const {
+    return driver_->fault() ? driver_->fault()->text() : "none";
+  }
+  void on_hold_ended(ClientId client, SimTime since, SimTime now) override {
+    held_.push_back({client.value, workload::microseconds(since), workload::microseconds(now)});
+  }
+
+  engine::Engine engine_;
+  hardware::GpuSpec gpu_spec_ = workload::plain_gpu();
+  policy::PolicySpec spec_;
+  ScriptedPolicy policy_;
+  const BubbleTable* bubbles_ = nullptr;
+  std::vector<workload::Program> programs_;
+  std::unique_ptr<gpu::Gpu> gpu_;
+  std::unique_ptr<PolicyDriver> driver_;
+  std::vector<std::unique_ptr<Observer>> observers_;
+  std::vector<std::unique_ptr<workload::ProgramRun>> runs_;
+  std::vector<std::array<std::int64_t, 3>> held_;
+};
+
+workload::Program one_kernel(std::int64_t called, std::int64_t duration) {
+  return ProgramMaker().kernel(called, duration).end().program();
+}
+
+const ClientId kJob{0};
+const ClientId kFiller{1};
+
+TEST_F(PolicyDriverTest, ThePolicySeesEachLaunch) {
+  spec_.needs.kernel_durations = true;
+  run({ProgramMaker(2).kernel(10, 30).and_kernel(20, 1).copy_and_wait(90, 5, 0).end().program(),
+       one_kernel(50, 7)});
+  ASSERT_EQ(policy_.launches.size(), 3U);
+  const policy::LaunchInfo& graph = policy_.launches[0];
+  EXPECT_EQ(graph.client, kJob);
+  EXPECT_EQ(graph.kind, policy::LaunchKind::kKernel);
+  EXPECT_EQ(graph.blocks, 2U);
+  EXPECT_EQ(graph.threads_per_block, 32U);
+  EXPECT_EQ(graph.launch, 1U);
+  EXPECT_EQ(graph.profiled, us(50));
+  EXPECT_EQ(graph.operations, 2U);
+  EXPECT_EQ(policy_.launches[1].client, kFiller);
+  EXPECT_EQ(policy_.launches[1].launch, 1U);
+  EXPECT_EQ(policy_.launches[1].operations, 1U);
+  EXPECT_EQ(policy_.launches[2].kind, policy::LaunchKind::kCopy);
+  EXPECT_EQ(policy_.launches[2].launch, 2U);
+  EXPECT_EQ(policy_.launches[2].blocks, 0U);
+  EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}, {"launch", 50}, {"launch", 100}}));
+  EXPECT_EQ(driver_->counts().calls, 3U);
+}
+
+TEST_F(PolicyDriverTest, DurationsAreShownOnlyIfDeclared) {
+  run({one_kernel(10, 30)});
+  EXPECT_EQ(policy_.launches[0].profiled, Duration{});
+  EXPECT_TRUE(policy_.completions.empty());
+}
+
+// The job's kernel ends at 40; the policy knows at 44, and then only.
+TEST_F(PolicyDriverTest, CompletionsAreNoticedAfterTheDevicesDelay) {
+  spec_.needs.completions = true;
+  run({one_kernel(10, 30), one_kernel(15, 2)});
+  EXPECT_EQ(policy_.calls,
+            (Calls{{"launch", 10}, {"launch", 15}, {"completion", 21}, {"completion", 44}}));
+  EXPECT_EQ(policy_.completions[0].client, kFiller);
+  EXPECT_EQ(policy_.completions[1].client, kJob);
+  EXPECT_EQ(policy_.completions[1].launch, 1U);
+}
+
+// The filler's launch at 15 is held until the job's completion is noticed, at 44; its second
+// comes 5 after the first went on.
+TEST_F(PolicyDriverTest, AHeldLaunchGoesOnWhenReleased) {
+  spec_.needs.completions = true;
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller && launch.launch == 1 ? Verdict::kHold : Verdict::kAdmit;
+  };
+  policy_.completion_rule = [](policy::Actions& actions) {
+    if (actions.held(kFiller) == 0) return;
+    EXPECT_EQ(actions.oldest_held(kFiller).launch, 1U);
+    actions.release(kFiller);
+    EXPECT_EQ(actions.held(kFiller), 0U);
+  };
+  run({one_kernel(10, 30), ProgramMaker().kernel(15, 2).kernel(5, 2).end().program()});
+  EXPECT_EQ(spans(1), (Spans{{44, 46}, {49, 51}}));
+  EXPECT_EQ(driver_->counts().holds, 1U);
+  EXPECT_EQ(driver_->counts().released, 1U);
+  EXPECT_EQ(driver_->counts().held_time, us(29));
+  EXPECT_EQ(held_, (std::vector<std::array<std::int64_t, 3>>{{1, 15, 44}}));
+  EXPECT_EQ(driver_->still_held(), 0U);
+  EXPECT_EQ(fault(), "none");
+}
+
+// Two threads of the filler are held at 15 and 20; one release at 30 lets the first go on.
+TEST_F(PolicyDriverTest, TheOldestHeldLaunchOfAClientIsReleasedFirst) {
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
+  };
+  policy_.ticks = {us(30)};
+  policy_.tick_rule = [](policy::Actions& actions) {
+    EXPECT_EQ(actions.held(kFiller), 2U);
+    actions.release(kFiller);
+  };
+  run({one_kernel(10, 5),
+       ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
+  EXPECT_EQ(spans(1), (Spans{{-1, -1}, {30, 33}}));
+  EXPECT_EQ(driver_->still_held(), 1U);
+  EXPECT_EQ(driver_->counts().held_time, us(15));
+}
+
+// A tick in the past comes at once: at the job's launch, at 10.
+TEST_F(PolicyDriverTest, TicksComeWhenThePolicyAsksForThem) {
+  policy_.ticks = {us(3), us(7)};
+  policy_.launch_rule = [this](const policy::LaunchInfo&, policy::Actions&) {
+    policy_.ticks = {us(1)};
+    return Verdict::kAdmit;
+  };
+  run({one_kernel(10, 5)});
+  EXPECT_EQ(policy_.calls, (Calls{{"tick", 3}, {"tick done", 3}, {"tick", 7}, {"tick done", 7},
+                                  {"launch", 10}, {"tick", 10}, {"tick done", 10}}));
+}
+
+TEST_F(PolicyDriverTest, ATickThatIsNoLongerWantedDoesNotCome) {
+  policy_.ticks = {us(100)};
+  policy_.launch_rule = [this](const policy::LaunchInfo&, policy::Actions&) {
+    policy_.ticks.clear();
+    return Verdict::kAdmit;
+  };
+  run({one_kernel(10, 5)});
+  EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}}));
+}
+
+TEST_F(PolicyDriverTest, ReleasingWhatIsNotHeldStopsTheRun) {
+  policy_.ticks = {us(20)};
+  policy_.tick_rule = [](policy::Actions& actions) { actions.release(kFiller); };
+  run({one_kernel(10, 500), one_kernel(30, 5)});
+  EXPECT_EQ(fault(),
+            "policy fake: illegal decision at 20us: released client 1, which holds no launch");
+  EXPECT_EQ(workload::microseconds(engine_.now()), 20);
+}
+
+TEST_F(PolicyDriverTest, ReleasingTwiceWhatIsHeldOnceStopsTheRun) {
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller ? Verdict::kHold : Verdict::kAdmit;
+  };
+  policy_.ticks = {us(20)};
+  policy_.tick_rule = [](policy::Actions& actions) {
+    actions.release(kFiller);
+    actions.release(kFiller);
+  };
+  run({one_kernel(10, 500), one_kernel(15, 5)});
+  EXPECT_EQ(fault(),
+            "policy fake: illegal decision at 20us: released client 1, which holds no launch");
+}
+
+TEST_F(PolicyDriverTest, ReleasingARefusedOrUnknownClientStopsTheRun) {
+  for (const std::uint32_t client : {2U, 3U, 4'000'000'000U}) {
+    engine::Engine engine;
+    gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
+    PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
+    for (int i = 0; i < 3; ++i) driver.attach(nullptr);
+    EXPECT_EQ(driver.held(ClientId{client}), 0U);
+    driver.release(ClientId{client});
+    ASSERT_TRUE(driver.fault());
+    EXPECT_EQ(driver.fault()->text(), "policy fake: illegal decision at 0ns: released client " +
+                                          std::to_string(client) + ", which holds no launch");
+  }
+}
+
+TEST_F(PolicyDriverTest, PercentagesOutsideOneToAHundredStopTheRun) {
+  for (const std::uint32_t percentage : {0U, 101U}) {
+    engine::Engine engine;
+    gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
+    PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
+    driver.attach(nullptr);
+    driver.set_sm_percentage(kJob, percentage);
+    ASSERT_TRUE(driver.fault());
+    EXPECT_EQ(driver.fault()->message, "illegal decision at 0ns: set " +
+                                           std::to_string(percentage) +
+                                           " % of SMs, allowed are 1 to 100");
+  }
+}
+
+TEST_F(PolicyDriverTest, SettingsOfAnUnknownClientStopTheRun) {
+  engine::Engine engine;
+  gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
+  PolicyDriver first(engine, gpu, spec_, policy_, nullptr, nullptr);
+  first.set_sm_percentage(ClientId{7}, 50);
+  ASSERT_TRUE(first.fault());
+  EXPECT_EQ(first.fault()->message, "illegal decision at 0ns: set the SMs of client 7 of 0");
+  PolicyDriver second(engine, gpu, spec_, policy_, nullptr, nullptr);
+  second.set_priority(ClientId{7}, 1);
+  ASSERT_TRUE(second.fault());
+  EXPECT_EQ(second.fault()->message, "illegal decision at 0ns: set the priority of client 7 of 0");
+}
+
+// The GPU has 4 SMs; the filler's kernels of 4 blocks, each a whole SM, last 10. From 15 on, the
+// cap is one pair of SMs: two waves, 20.
+TEST_F(PolicyDriverTest, ACapHoldsForWhatIsPlacedLater) {
+  workload::Program filler = ProgramMaker().kernel(0, 10).kernel(20, 10).end().program();
+  filler.profiles[0] = gpu::blocks_of_warps(4, 8);
+  policy_.ticks = {us(15)};
+  policy_.tick_rule = [](policy::Actions& actions) { actions.set_sm_percentage(kFiller, 50); };
+  run({one_kernel(100, 1), filler});
+  EXPECT_EQ(spans(1), (Spans{{0, 10}, {20, 40}}));
+}
+
+class BubbleNotices : public PolicyDriverTest {
+ protected:
+  BubbleNotices() { bubbles_ = &table_; }
+  BubbleTable table_{{0, us(60), true}, {2, us(500), false}};
+};
+
+// Kernels [10, 40], [100, 130], [140, 150]; the table has the first and the third gap. The notice
+// is an instruction of the training engine: it comes at once, at 40 and at 150.
+TEST_F(BubbleNotices, BubblesBeginAfterTheirOperationAndEndWithTheNext) {
+  run({ProgramMaker().kernel(10, 30).kernel(90, 30).kernel(40, 10).end().program()});
+  EXPECT_EQ(policy_.calls,
+            (Calls{{"launch", 10}, {"bubble", 40}, {"launch", 100}, {"end", 100},
+                   {"launch", 140}, {"bubble", 150}}));
+  ASSERT_EQ(policy_.bubbles.size(), 2U);
+  EXPECT_EQ(policy_.bubbles[0].expected, us(60));
+  EXPECT_TRUE(policy_.bubbles[0].pipeline);
+  EXPECT_FALSE(policy_.bubbles[1].pipeline);
+}
+
+// Op 0 ends at 40, while the other stream's runs until 50: no bubble begins, since the work that
+// ends last is not op 0.
+TEST_F(BubbleNotices, NoBubbleBeginsWhileOtherTrainingWorkRuns) {
+  run({ProgramMaker(2).kernel(10, 30).kernel(0, 40, 1).end().program()});
+  EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}, {"launch", 10}}));
+}
+
+TEST_F(BubbleNotices, AFillersWorkNeitherBeginsNorEndsABubble) {
+  run({ProgramMaker().kernel(10, 30).kernel(90, 30).end().program(), one_kernel(50, 5)});
+  EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}, {"bubble", 40}, {"launch", 50},
+                                  {"launch", 100}, {"end", 100}}));
+}
+
+// From 5 on the job may use 2 of 4 SMs. Its collective holds both from 60 to 150, so its kernel of
+// 70 waits. At 120 a tick lifts the cap, and the kernel starts from inside that call: the policy is
+// told of the bubble's end when the call has returned.
+TEST_F(BubbleNotices, CallsOfThePolicyDoNotNest) {
+  workload::Program job = ProgramMaker(2).kernel(10, 30).collective(50, 90, workload::kNoIndex, 1)
+                              .kernel(10, 10).end().program();
+  for (auto& profile : job.profiles) profile = gpu::blocks_of_warps(2, 8);
+  policy_.ticks = {us(5), us(120)};
+  policy_.tick_rule = [this](policy::Actions& actions) {
+    actions.set_sm_percentage(kJob, policy_.ticks.empty() ? 100 : 50);
+  };
+  run({job});
+  EXPECT_EQ(spans(0), (Spans{{10, 40}, {60, 150}, {120, 130}}));
+  EXPECT_EQ(policy_.calls,
+            (Calls{{"tick", 5}, {"tick done", 5}, {"launch", 10}, {"bubble", 40}, {"launch", 60},
+                   {"launch", 70}, {"tick", 120}, {"tick done", 120}, {"end", 120},
+                   {"bubble", 130}}));
+}
+
+}  // namespace
+}  // namespace bubblesim::schedule
