@@ -17,19 +17,22 @@ constexpr CounterSpec kMemoryUnknown{
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
-// The recorded mean over ranks and iterations; nothing if the trace marks none.
+// What an iteration took when it was recorded, as a job that goes on repeats it: host and device
+// are two stages of a pipeline, so the slower one sets the pace. The host's time is that of the
+// marked iterations, the device's from the first start to the last end of what they launched. Mean
+// over ranks; nothing if the trace marks no iterations.
 std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   Duration total{};
-  std::int64_t count = 0;
+  std::int64_t iterations = 0;
   for (const workload::Program& rank : job.ranks) {
     if (rank.counters.count("program_iterations_unmarked") > 0) return std::nullopt;
-    for (const Duration time : rank.recorded_iterations) {
-      total += time;
-      ++count;
-    }
+    Duration host{};
+    for (const Duration time : rank.recorded_iterations) host += time;
+    total += std::max(host, rank.recorded_device_span);
+    iterations += rank.iterations;
   }
-  if (count == 0) return std::nullopt;
-  return total / count;
+  if (iterations == 0) return std::nullopt;
+  return total / iterations;
 }
 
 // Whether profilers call the device `recorded`.

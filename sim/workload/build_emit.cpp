@@ -179,11 +179,22 @@ class Emitter {
     for (const DraftOp& op : draft_.ops) end = std::max(end, op.end);
     for (const DraftCall& call : draft_.calls) end = std::max(end, call.end);
     program_.recorded_span = end - draft_.begin;
+    set_device_span();
     const auto& starts = draft_.iteration_starts;
     for (std::size_t i = 0; i < starts.size(); ++i) {
       const TraceTime next = i + 1 < starts.size() ? starts[i + 1] : draft_.iterations_end;
       program_.recorded_iterations.push_back(next - starts[i]);
     }
+  }
+
+  void set_device_span() {
+    TraceTime first = TraceTime::max();
+    TraceTime last = TraceTime::min();
+    for (const DraftOp& op : draft_.ops) {
+      first = std::min(first, op.start);
+      last = std::max(last, op.end);
+    }
+    program_.recorded_device_span = last - first;
   }
 
   const Draft& draft_;

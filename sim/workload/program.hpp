@@ -103,6 +103,7 @@ struct Program {
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
   Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
+  Duration recorded_device_span{};    ///< first start to last end of the pass's operations
   std::vector<Duration> recorded_iterations;  ///< as recorded, one an iteration
   traces::StringTable names;
   CounterSet counters;
