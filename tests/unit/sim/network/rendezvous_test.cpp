@@ -1,0 +1,96 @@
+// Where ranks meet.
+#include "sim/network/rendezvous.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace bubblesim::network {
+namespace {
+
+constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
+
+/// Writes down what it is told, into a list that several may share.
+class Rank final : public Participant {
+ public:
+  using Told = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+  explicit Rank(Told& told) : told_(told) {}
+  void on_all_arrived(std::uint64_t cookie, SimTime now) override {
+    told_.emplace_back(cookie, to_ns(now));
+    if (then) then();
+  }
+  std::function<void()> then;
+
+ private:
+  Told& told_;
+};
+
+TEST(Rendezvous, EveryoneIsToldWhenTheLastHasArrivedInOrderOfArrival) {
+  Rank::Told told;
+  Rank a(told);
+  Rank b(told);
+  Rendezvous meeting({3});
+  meeting.arrive(0, b, 11, at(10));
+  meeting.arrive(0, a, 12, at(20));
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(meeting.waiting(), 1U);
+  meeting.arrive(0, a, 13, at(30));
+  EXPECT_EQ(told, (Rank::Told{{11, 30}, {12, 30}, {13, 30}}));
+  EXPECT_EQ(meeting.waiting(), 0U);
+}
+
+TEST(Rendezvous, ALoneParticipantMeetsItself) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({1});
+  meeting.arrive(0, a, 5, at(7));
+  EXPECT_EQ(told, (Rank::Told{{5, 7}}));
+}
+
+TEST(Rendezvous, CollectivesDoNotMix) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({2, 2});
+  meeting.arrive(0, a, 1, at(1));
+  meeting.arrive(1, a, 2, at(2));
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(meeting.waiting(), 2U);
+  meeting.arrive(1, a, 3, at(3));
+  EXPECT_EQ(told, (Rank::Told{{2, 3}, {3, 3}}));
+  EXPECT_EQ(meeting.waiting(), 1U);
+}
+
+TEST(Rendezvous, ACollectiveIsUsedAgainInTheNextPass) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({2});
+  for (std::uint64_t pass = 0; pass < 3; ++pass) {
+    meeting.arrive(0, a, pass * 2, at(1));
+    meeting.arrive(0, a, pass * 2 + 1, at(1));
+  }
+  EXPECT_EQ(told, (Rank::Told{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}));
+}
+
+// Both arrive at the next collective from inside the call that tells them of the first, and at
+// the same collective again.
+TEST(Rendezvous, WhoIsToldMayArriveElsewhereAtOnce) {
+  Rank::Told told;
+  Rank a(told);
+  Rank b(told);
+  Rendezvous meeting({2, 2});
+  std::uint64_t next = 100;
+  const auto go_on = [&] {
+    if (next < 102) meeting.arrive(1, a, next++, at(9));
+  };
+  a.then = go_on;
+  b.then = go_on;
+  meeting.arrive(0, a, 1, at(8));
+  meeting.arrive(0, b, 2, at(9));
+  EXPECT_EQ(told, (Rank::Told{{1, 9}, {2, 9}, {100, 9}, {101, 9}}));
+  EXPECT_EQ(meeting.waiting(), 0U);
+}
+
+}  // namespace
+}  // namespace bubblesim::network

@@ -1,0 +1,116 @@
+// How the time before an operation's start is split among what it waited for. Times in us.
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/workload/program_recorder.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+// Lags 8, 8 and 5: the median is 8; the third cannot have needed more than its 5.
+TEST(BuilderLags, TheUsualLaunchLagIsTheMedianOverOperationsOfIdleStreams) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
+      .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
+      .kernel({.called = 200, .returned = 203, .start = 205, .end = 220});
+  const Program program = must_build(job.trace());
+  ASSERT_EQ(program.ops.size(), 3U);
+  EXPECT_EQ(microseconds(program.ops[0].launch_lag), 8);
+  EXPECT_EQ(microseconds(program.ops[1].launch_lag), 8);
+  EXPECT_EQ(microseconds(program.ops[1].gap), 0);
+  EXPECT_EQ(microseconds(program.ops[2].launch_lag), 5);
+  EXPECT_EQ(replayed(program), (Spans{{8, 20}, {108, 120}, {205, 220}}));
+}
+
+// Gaps 2, 3, 2: the usual one is 2. The third operation's gap is 3, so 1 remains, on its gap.
+TEST(BuilderLags, TheUsualGapIsTheMedianOverOperationsThatQueued) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
+      .kernel({.called = 1, .returned = 2, .start = 52, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 63, .end = 70})
+      .kernel({.called = 3, .returned = 4, .start = 72, .end = 80});
+  const Program program = must_build(job.trace());
+  ASSERT_EQ(program.ops.size(), 4U);
+  EXPECT_EQ(microseconds(program.ops[1].launch_lag), 10);
+  EXPECT_EQ(microseconds(program.ops[1].gap), 2);
+  EXPECT_EQ(microseconds(program.ops[2].gap), 3);
+  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {52, 60}, {63, 70}, {72, 80}}));
+}
+
+// Usual lag 8; the third operation started 50 after its call: 42 are unexplained.
+TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheLaunchAndIsCounted) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
+      .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
+      .kernel({.called = 200, .returned = 203, .start = 250, .end = 260});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(microseconds(program.ops[2].launch_lag), 50);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
+  EXPECT_EQ(replayed(program), (Spans{{8, 20}, {108, 120}, {250, 260}}));
+}
+
+// Usual gap 5; the third operation followed after 30: 25 are unexplained, and lie on the gap,
+// since the stream (60) was satisfied after the launch (2 + 10).
+TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
+      .kernel({.called = 1, .returned = 2, .start = 55, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 90, .end = 100})
+      .kernel({.called = 3, .returned = 4, .start = 105, .end = 110});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(microseconds(program.ops[2].launch_lag), 10);
+  EXPECT_EQ(microseconds(program.ops[2].gap), 30);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {55, 60}, {90, 100}, {105, 110}}));
+}
+
+// The clock says 5, the call came at 10: it starts with the call, and lasts its 15.
+TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
+  TraceBuilder job;
+  job.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
+      .kernel({.called = 10, .returned = 12, .start = 5, .end = 20});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 25}}));
+}
+
+// [40, 60] begins within [10, 50]: 10 remain after it. [42, 45] lies wholly before 60: none does.
+TEST(BuilderLags, OverlapsWithinAStreamAreTrimmed) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
+      .kernel({.called = 1, .returned = 2, .start = 40, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 42, .end = 45});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_overlaps_trimmed"), 2U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {50, 60}, {60, 60}}));
+}
+
+// 10 s between two calls is more than a step can hold (4.29 s): pauses fill the rest.
+TEST(BuilderLags, ALongPauseOfTheHostBecomesSeveralSteps) {
+  constexpr std::int64_t kTenSeconds = 10'000'000;
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 3, .start = 5, .end = 20})
+      .kernel({.called = kTenSeconds, .returned = kTenSeconds + 3, .start = kTenSeconds + 5,
+               .end = kTenSeconds + 20});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_spans_clamped"), 0U);
+  EXPECT_EQ(replayed(program), (Spans{{5, 20}, {kTenSeconds + 5, kTenSeconds + 20}}));
+}
+
+// 5 s from launch to start is more than 2^32 - 1 ns.
+TEST(BuilderLags, ALagOver4SecondsIsClampedAndCounted) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 3, .start = 5'000'000, .end = 5'000'020});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.ops[0].launch_lag.duration(), Duration{4'294'967'295});
+  EXPECT_EQ(program.counters.count("program_spans_clamped"), 1U);
+}
+
+TEST(BuilderLags, ShortSpansClampToTheirRange) {
+  EXPECT_EQ(short_span(Duration{-1}).nanoseconds, 0U);
+  EXPECT_EQ(short_span(Duration{7}).nanoseconds, 7U);
+  EXPECT_EQ(short_span(Duration{4'294'967'295}).nanoseconds, 4'294'967'295U);
+  EXPECT_EQ(short_span(Duration{4'294'967'296}).nanoseconds, 4'294'967'295U);
+}
+
+}  // namespace
+}  // namespace bubblesim::workload

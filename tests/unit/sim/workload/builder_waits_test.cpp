@@ -1,0 +1,191 @@
+// What synchronising calls waited for. Each test replays the recording, then stretches an
+// operation: the calls that waited for it return later by as much. Times in us.
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/workload/program_recorder.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+using traces::HostCallKind;
+
+std::vector<StepKind> kinds(const Program& program, std::size_t thread = 0) {
+  std::vector<StepKind> result;
+  for (const Step& step : program.threads[thread].steps) result.push_back(step.kind);
+  return result;
+}
+
+Spans replayed_with_longer(Program program, std::size_t op, std::int64_t longer) {
+  program.ops[op].duration += us(longer);
+  return replayed(program);
+}
+
+// The copy ends at 50, its call returns at 60, the next launch is 5 later.
+// With a copy of 60: 70, 80, 85, and 10 of launch lag: 95.
+TEST(BuilderWaits, ABlockingCopyReturnsALagAfterItsEnd) {
+  TraceBuilder job;
+  job.copy({.called = 0, .returned = 60, .start = 10, .end = 50})
+      .kernel({.called = 65, .returned = 67, .start = 75, .end = 80});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunchAndWait,
+                                         StepKind::kLaunch, StepKind::kEnd}));
+  EXPECT_EQ(replayed(program), (Spans{{10, 50}, {75, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {95, 100}}));
+}
+
+// The call returned at 5, the copy ended at 50: the next launch does not care.
+TEST(BuilderWaits, AnAsynchronousCopyReturnsAtOnce) {
+  TraceBuilder job(0, 1, 2);
+  job.copy({.called = 0, .returned = 5, .start = 10, .end = 50})
+      .kernel({.called = 65, .returned = 67, .start = 75, .end = 80, .stream = 1});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[1], StepKind::kLaunch);
+  EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 250}, {75, 80}}));
+}
+
+TEST(BuilderWaits, AMemsetNeverWaits) {
+  TraceBuilder job;
+  job.memset({.called = 0, .returned = 60, .start = 10, .end = 50});
+  EXPECT_EQ(kinds(must_build(job.trace()))[1], StepKind::kLaunch);
+}
+
+// The kernel ends at 100, the call returns at 105. With 20 more: 120, 125, 130, 140.
+TEST(BuilderWaits, AStreamSynchronisationReturnsALagAfterTheStreamsEnd) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+      .call(HostCallKind::kStreamSync, {.start = 6, .end = 105, .stream = 0})
+      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[2], StepKind::kWaitStream);
+  EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 100}, {120, 130}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 120}, {140, 150}}));
+}
+
+// Stream 0 ends at 60, stream 1 at 100, the call returns at 105: it waited for stream 1.
+TEST(BuilderWaits, AStreamThatWasNotRecordedIsTheOneThatEndedLastWithinTheCall) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
+      .call(HostCallKind::kStreamSync, {.start = 6, .end = 105})
+      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 2});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 260}, {12, 100}, {120, 130}}));
+  EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 60}, {12, 120}, {140, 150}}));
+}
+
+// The kernel ended at 20; the call at 50 returned after 3 of its own. A kernel that ends at 120
+// makes it wait, and return the usual 3 later: 123, then 7 and 10 to the next start.
+TEST(BuilderWaits, ACallThatFoundNothingToWaitForStillWaitsIfTheDeviceIsLate) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
+      .call(HostCallKind::kStreamSync, {.start = 50, .end = 53, .stream = 0})
+      .kernel({.called = 60, .returned = 62, .start = 70, .end = 80});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {70, 80}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 120}, {140, 150}}));
+}
+
+// It returned at 15, the stream's kernel ended at 100: whatever the call did, it did not wait.
+TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+      .call(HostCallKind::kStreamSync, {.start = 12, .end = 15, .stream = 0});
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
+}
+
+// Streams end at 60 and 100, the call returns at 105: 5 after the last.
+TEST(BuilderWaits, ADeviceSynchronisationWaitsForEveryStream) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
+      .call(HostCallKind::kDeviceSync, {.start = 6, .end = 105})
+      .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 1});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[3], StepKind::kWaitDevice);
+  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 60), (Spans{{10, 120}, {12, 100}, {140, 150}}));
+}
+
+TEST(BuilderWaits, AFreeWaitsIfDeviceWorkEndedWithinIt) {
+  TraceBuilder waits;
+  waits.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+      .call(HostCallKind::kFree, {.start = 12, .end = 105});
+  EXPECT_EQ(kinds(must_build(waits.trace()))[2], StepKind::kWaitDevice);
+  TraceBuilder does_not;
+  does_not.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
+      .call(HostCallKind::kFree, {.start = 110, .end = 115});
+  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], StepKind::kPause);
+}
+
+// A ends at 60, the call returns at 63; B is still running. With A 10 longer: 73, 80, 90.
+TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithinIt) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+      .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
+      .call(HostCallKind::kEventSync, {.start = 6, .end = 63})
+      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[3], StepKind::kWaitOp);
+  EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {80, 85}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 70}, {12, 100}, {90, 95}}));
+  EXPECT_EQ(replayed_with_longer(program, 1, 99), (Spans{{10, 60}, {12, 199}, {80, 85}}));
+}
+
+TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+      .call(HostCallKind::kEventSync, {.start = 70, .end = 73});
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
+}
+
+// Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
+// launched at 20 what ran from 30 to 200: the synchronisation did not wait for that.
+TEST(BuilderWaits, DISABLED_ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
+  TraceBuilder job(0, 2, 2);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
+      .call(HostCallKind::kDeviceSync, {.start = 6, .end = 65})
+      .kernel({.called = 20, .returned = 22, .start = 30, .end = 200, .stream = 1, .thread = 1})
+      .kernel({.called = 70, .returned = 72, .start = 80, .end = 90});
+  EXPECT_EQ(replayed(must_build(job.trace())), (Spans{{10, 60}, {30, 200}, {80, 90}}));
+}
+
+// Thread 0 launches until 5; thread 1 pauses from the beginning until 40 and launches until 45;
+// thread 0 goes on at 80. Pauses of 40 and 75 end 35 after the other thread's call.
+TraceBuilder hand_overs() {
+  TraceBuilder job(0, 2, 1);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
+      .kernel({.called = 40, .returned = 45, .start = 50, .end = 60, .thread = 1})
+      .kernel({.called = 80, .returned = 85, .start = 90, .end = 95});
+  return job;
+}
+
+TEST(BuilderHandOvers, APauseThatEndsAfterAnotherThreadsCallWaitedForIt) {
+  const Program program = must_build(hand_overs().trace());
+  EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 2U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {50, 60}, {90, 95}}));
+}
+
+// The first call takes 10 more: the other thread's call moves by 10, and so does the third.
+TEST(BuilderHandOvers, WhoWaitsForAHandOverMovesWithIt) {
+  Program program = must_build(hand_overs().trace());
+  program.threads[0].steps[1].cost = short_us(15);
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {60, 70}, {100, 105}}));
+}
+
+// 29 from the beginning to thread 1's call: its own think time.
+TEST(BuilderHandOvers, APauseBelow30IsThinkTime) {
+  TraceBuilder job(0, 2, 1);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
+      .kernel({.called = 29, .returned = 31, .start = 39, .end = 60, .thread = 1});
+  Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 0U);
+  program.threads[0].steps[1].cost = short_us(500);
+  EXPECT_EQ(replayed(program), (Spans{{10, 20}, {39, 60}}));
+}
+
+}  // namespace
+}  // namespace bubblesim::workload

@@ -1,0 +1,118 @@
+// Which part of a recording becomes the program. Times in us.
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/workload/program_recorder.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+using Iterations = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+
+std::vector<std::int64_t> recorded_iterations(const Program& program) {
+  std::vector<std::int64_t> result;
+  for (const Duration length : program.recorded_iterations) result.push_back(microseconds(length));
+  return result;
+}
+
+/// Begins at 0, with iterations [50, 150], [150, 290], [290, 410] of 100, 140 and 120; each
+/// launches a kernel of 10 at its beginning, 5 later. Another kernel before, and one after.
+TraceBuilder three_iterations() {
+  TraceBuilder job;
+  job.iteration(50, 150).iteration(150, 290).iteration(290, 410);
+  for (const std::int64_t called : {0, 50, 150, 290, 420}) {
+    job.kernel({.called = called, .returned = called + 2, .start = called + 5,
+                .end = called + 15});
+  }
+  return job;
+}
+
+// The iteration ends with the last call (5), the recording with the kernel (50).
+TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  const Program program = must_build(job.trace(), Window::kIterations);
+  EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 1U);
+  EXPECT_EQ(program.iterations, 1U);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(microseconds(program.recorded_span), 50);
+  EXPECT_EQ(run_once(program).iterations, (Iterations{{0, 0}, {1, 5}}));
+}
+
+TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
+  const Program program = must_build(three_iterations().trace(), Window::kWhole);
+  EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 0U);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{100, 140, 120}));
+  EXPECT_EQ(microseconds(program.recorded_span), 435);
+  const RunRecorder run = run_once(program);
+  EXPECT_EQ(run.spans(), (Spans{{5, 15}, {55, 65}, {155, 165}, {295, 305}, {425, 435}}));
+  EXPECT_EQ(run.iterations, (Iterations{{0, 50}, {1, 150}, {2, 290}, {3, 410}}));
+}
+
+// From 50 to 410: all times 50 earlier, without the first and the last kernel.
+TEST(BuilderWindow, IterationsAreWhatTheMarkedOnesLaunched) {
+  const Program program = must_build(three_iterations().trace(), Window::kIterations);
+  EXPECT_EQ(program.iterations, 3U);
+  const RunRecorder run = run_once(program);
+  EXPECT_EQ(run.spans(), (Spans{{5, 15}, {105, 115}, {245, 255}}));
+  EXPECT_EQ(run.iterations, (Iterations{{0, 0}, {1, 100}, {2, 240}, {3, 360}}));
+  EXPECT_EQ(run.pass_ends, (std::vector<std::int64_t>{360}));
+}
+
+// Of 100, 140 and 120, the third.
+TEST(BuilderWindow, TheMedianIterationOfThreeIsTheMiddleOne) {
+  const Program program = must_build(three_iterations().trace(), Window::kMedianIteration);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{120}));
+  const RunRecorder run = run_once(program);
+  EXPECT_EQ(run.spans(), (Spans{{5, 15}}));
+  EXPECT_EQ(run.iterations, (Iterations{{0, 0}, {1, 120}}));
+}
+
+TEST(BuilderWindow, OfTwoIterationsTheShorterIsTheMedian) {
+  TraceBuilder job;
+  job.iteration(0, 140).iteration(140, 240);
+  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 15});
+  job.kernel({.called = 150, .returned = 152, .start = 155, .end = 175});
+  const Program program = must_build(job.trace(), Window::kMedianIteration);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{100}));
+  EXPECT_EQ(replayed(program), (Spans{{15, 35}}));
+}
+
+// Thread 1 marked two iterations, thread 0 one.
+TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
+  TraceBuilder job(0, 2, 1);
+  job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
+  job.kernel({.called = 10, .returned = 12, .start = 15, .end = 25});
+  const Program program = must_build(job.trace(), Window::kIterations);
+  EXPECT_EQ(program.marked_thread, 1U);
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50, 40}));
+}
+
+TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
+  TraceBuilder job;
+  job.iteration(100, 200).kernel({.called = 0, .returned = 2, .start = 5, .end = 15});
+  const auto program = build_program(job.trace(), plain_gpu(), {Window::kIterations});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().text(),
+            "made by hand: found no device operation in the window, expected at least one");
+  EXPECT_FALSE(build_program(TraceBuilder().trace(), plain_gpu(), {Window::kWhole}));
+}
+
+// One pass is 360 long: the host goes on at 360, 720; its kernels lie 5 after their calls.
+TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
+  const Program program = must_build(three_iterations().trace(), Window::kIterations);
+  engine::Engine engine;
+  gpu::Gpu gpu(engine, plain_gpu(), gpu::SharingSetup{});
+  RunRecorder recorder;
+  RunSetup setup;
+  setup.observer = &recorder;
+  ProgramRun run(engine, gpu, program, setup);
+  run.start_pass(kSimStart);
+  engine.run_until(SimTime{us(730)});
+  EXPECT_EQ(recorder.passes[0], (Spans{{5, 15}, {365, 375}}));
+  EXPECT_EQ(recorder.passes[2], (Spans{{245, 255}, {605, 615}}));
+  EXPECT_EQ(run.passes(), 2U);
+  EXPECT_EQ(recorder.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{0, 720}));
+}
+
+}  // namespace
+}  // namespace bubblesim::workload

@@ -1,0 +1,135 @@
+// Builds programs, runs them alone, and writes down when every operation started and ended. Times
+// are whole microseconds; a time that is none fails the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/program_run.hpp"
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+#include "tests/unit/sim/workload/trace_builder.hpp"
+
+namespace bubblesim::workload {
+
+/// No latency, no contention: what a program says is what happens.
+inline hardware::GpuSpec plain_gpu() { return gpu::small_gpu(); }
+
+inline std::int64_t microseconds(Duration span) {
+  EXPECT_EQ(span.count() % 1000, 0) << "not whole microseconds: " << span.count() << " ns";
+  return span.count() / 1000;
+}
+inline std::int64_t microseconds(SimTime at) { return microseconds(at - kSimStart); }
+inline std::int64_t microseconds(ShortSpan span) { return microseconds(span.duration()); }
+inline Duration us(std::int64_t count) { return std::chrono::microseconds{count}; }
+inline ShortSpan short_us(std::int64_t count) { return short_span(us(count)); }
+
+/// Start and end of an operation.
+struct Span {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Span& span) {
+    return out << "[" << span.start << ", " << span.end << "]";
+  }
+};
+
+/// What one run did, in the order of the program's operations, pass after pass.
+class RunRecorder : public RunObserver {
+ public:
+  void on_iteration(ProgramRun&, std::uint32_t index, SimTime now) override {
+    iterations.emplace_back(index, microseconds(now));
+  }
+  void on_op_started(ProgramRun& run, std::uint32_t op, SimTime now) override {
+    starts.resize(run.program().ops.size());
+    starts[op] = now;
+  }
+  void on_op_finished(const OpRecord& record) override {
+    passes.resize(record.run->program().ops.size());
+    EXPECT_EQ(record.start, starts[record.op]);
+    passes[record.op].push_back({microseconds(record.start), microseconds(record.end)});
+  }
+  void on_pass_finished(ProgramRun&, SimTime now) override {
+    pass_ends.push_back(microseconds(now));
+  }
+
+  /// Of the first pass.
+  [[nodiscard]] std::vector<Span> spans() const {
+    std::vector<Span> result;
+    for (const auto& op : passes) result.push_back(op.empty() ? Span{-1, -1} : op.front());
+    return result;
+  }
+
+  std::vector<SimTime> starts;
+  std::vector<std::vector<Span>> passes;  ///< by operation, then by pass
+  std::vector<std::pair<std::uint32_t, std::int64_t>> iterations;
+  std::vector<std::int64_t> pass_ends;
+};
+
+inline Program must_build(const traces::RankTrace& trace, Window window = Window::kWhole,
+                          const hardware::GpuSpec& spec = plain_gpu()) {
+  Result<Program> program = build_program(trace, spec, {window});
+  if (!program) {
+    ADD_FAILURE() << program.error().text();
+    return {};
+  }
+  return *std::move(program);
+}
+
+inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
+                                 Window window = Window::kWhole) {
+  traces::JobTrace job;
+  for (const TraceBuilder& rank : ranks) job.ranks.push_back(rank.trace());
+  Result<JobProgram> program = build_job_program(job, plain_gpu(), {window});
+  if (!program) {
+    ADD_FAILURE() << program.error().text();
+    return {};
+  }
+  return *std::move(program);
+}
+
+/// Runs a job's ranks once, each on a GPU of its own; what each did.
+inline std::vector<RunRecorder> run_once(const JobProgram& job,
+                                         std::vector<Perturbation> perturbations = {}) {
+  engine::Engine engine;
+  std::vector<std::uint32_t> participants;
+  for (const JoinedCollective& joined : job.collectives) {
+    participants.push_back(joined.participants);
+  }
+  network::Rendezvous rendezvous(participants);
+  std::vector<RunRecorder> recorders(job.ranks.size());
+  std::vector<std::unique_ptr<gpu::Gpu>> gpus;
+  std::vector<std::unique_ptr<ProgramRun>> runs;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    gpus.push_back(std::make_unique<gpu::Gpu>(engine, plain_gpu(), gpu::SharingSetup{}));
+    RunSetup setup;
+    setup.client.name = "rank " + std::to_string(i);
+    setup.repeat = Repeat::kOnePass;
+    if (i < perturbations.size()) setup.perturbation = perturbations[i];
+    setup.rendezvous = &rendezvous;
+    setup.observer = &recorders[i];
+    runs.push_back(std::make_unique<ProgramRun>(engine, *gpus[i], job.ranks[i], setup));
+  }
+  for (const auto& run : runs) run->start_pass(kSimStart + run->program().start_offset);
+  engine.run_until();
+  EXPECT_EQ(rendezvous.waiting(), 0U);
+  return recorders;
+}
+
+inline RunRecorder run_once(const Program& program, const Perturbation& perturbation = {}) {
+  JobProgram job;
+  job.ranks.push_back(program);
+  return run_once(job, {perturbation}).front();
+}
+
+/// Start and end of every operation of a lone replay, by launch.
+inline std::vector<Span> replayed(const Program& program) { return run_once(program).spans(); }
+
+using Spans = std::vector<Span>;
+
+}  // namespace bubblesim::workload
