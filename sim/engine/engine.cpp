@@ -1,5 +1,7 @@
 #include "sim/engine/engine.hpp"
 
+#include <algorithm>
+
 #include "sim/base/check.hpp"
 
 namespace bubblesim::engine {
@@ -31,7 +33,11 @@ void Engine::run_until(SimTime limit) {
   stopped_ = false;
   while (!stopped_) {
     const std::optional<EntityId> next = queue_.first();
-    if (!next || queue_.key(*next).time > limit) return;
+    if (!next) return;
+    if (queue_.key(*next).time > limit) {
+      now_ = std::max(now_, limit);
+      return;
+    }
     now_ = queue_.key(*next).time;
     queue_.clear(*next);
     ++events_;

@@ -41,7 +41,8 @@ class Engine {
   /// When the next event is due; nothing if none is pending.
   [[nodiscard]] std::optional<SimTime> next_due() const;
 
-  /// The time of the event that runs now, or of the last one that ran.
+  /// The time of the event that runs now, or of the last one that ran; the limit after a
+  /// run_until that left events for later.
   [[nodiscard]] SimTime now() const { return now_; }
   /// How many events have run.
   [[nodiscard]] std::uint64_t events() const { return events_; }

@@ -9,6 +9,9 @@
 namespace bubblesim::schedule {
 namespace {
 
+// A policy may look again in the same instant, but not forever.
+constexpr std::uint32_t kMostTicksInInstant = 10'000;
+
 policy::LaunchKind launch_kind(gpu::WorkKind kind) {
   switch (kind) {
     case gpu::WorkKind::kKernel: return policy::LaunchKind::kKernel;
@@ -151,6 +154,12 @@ void PolicyDriver::deliver_notices(SimTime now) {
 }
 
 void PolicyDriver::tick(SimTime now) {
+  ticks_in_instant_ = now == last_tick_ ? ticks_in_instant_ + 1 : 1;
+  last_tick_ = now;
+  if (ticks_in_instant_ > kMostTicksInInstant) {
+    refuse("asks for ticks without end at one instant");
+    return;
+  }
   begin_call();
   policy_.on_tick(instant(now), *this);
   after_call(now);

@@ -130,6 +130,8 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   bool bubble_open_ = false;
   bool bubble_end_due_ = false;  ///< the policy has not been told yet
   bool in_call_ = false;         ///< of the policy: what its decisions start waits for its return
+  SimTime last_tick_{};
+  std::uint32_t ticks_in_instant_ = 0;
   DriverCounts counts_;
   std::optional<Error> fault_;
 };

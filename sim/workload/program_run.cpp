@@ -25,6 +25,7 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& pro
       results_(program.result_slots) {
   for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
     threads_.push_back(std::make_unique<Thread>(*this, program.threads[i], i));
+    threads_.back()->device_counts.resize(program.stream_count);
     threads_.back()->entity = engine.add_entity(*threads_.back(), engine::Phase::kHost);
   }
   for (std::uint32_t i = 0; i < program.stream_count; ++i) {
@@ -38,12 +39,13 @@ ProgramRun::~ProgramRun() = default;
 void ProgramRun::start_pass(SimTime at, double factor) {
   BUBBLESIM_CHECK(running_threads_ == 0, "a pass is still running");
   pass_factor_ = factor;
+  pass_open_ = true;
   for (const auto& thread : threads_) {
     if (!thread->program.steps.empty()) ++running_threads_;
   }
   for (const auto& thread : threads_) {
     if (thread->program.steps.empty()) continue;
-    thread->last_end = at;
+    thread->last_end = thread->pass_begin = at;
     begin_step(*thread);
   }
 }
@@ -71,6 +73,12 @@ void ProgramRun::begin_step(Thread& thread) {
 
 // The call starts: does what the step says.
 void ProgramRun::call(Thread& thread, SimTime now) {
+  if (thread.state == Thread::State::kEnding) {
+    thread.state = Thread::State::kDone;
+    --running_threads_;
+    end_pass_if_idle(now);
+    return;
+  }
   const Step& step = thread.step();
   thread.call_end = now + step.cost.duration();
   switch (step.kind) {
@@ -158,6 +166,9 @@ void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
       thread.wait_count = streams_[thread.wait_stream]->launched;
       break;
     case StepKind::kWaitDevice:
+      for (std::size_t i = 0; i < streams_.size(); ++i) {
+        thread.device_counts[i] = streams_[i]->launched;
+      }
       break;
     default:
       end_step(thread, thread.call_end);
@@ -176,7 +187,10 @@ bool ProgramRun::wait_is_over(const Thread& thread) const {
   if (thread.wait_stream != kNoIndex) {
     return streams_[thread.wait_stream]->ended >= thread.wait_count;
   }
-  return outstanding_ == 0;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i]->ended < thread.device_counts[i]) return false;
+  }
+  return true;
 }
 
 // The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
@@ -201,17 +215,21 @@ void ProgramRun::end_thread_pass(Thread& thread) {
   thread.next = 0;
   ++thread.pass;
   if (setup_.repeat == Repeat::kLoop) {
+    // A program without any length must not keep the clock from moving.
+    thread.last_end = std::max(thread.last_end, thread.pass_begin + Duration{1});
+    thread.pass_begin = thread.last_end;
     begin_step(thread);
     return;
   }
-  thread.state = Thread::State::kDone;
-  --running_threads_;
-  end_pass_if_idle(engine_.now());
+  thread.state = Thread::State::kEnding;
+  engine_.schedule(thread.entity, std::max(thread.last_end, engine_.now()));
 }
 
 // kOnePass: the pass is over when every thread and the device are.
 void ProgramRun::end_pass_if_idle(SimTime now) {
-  if (setup_.repeat == Repeat::kLoop || running_threads_ > 0 || outstanding_ > 0) return;
+  if (setup_.repeat == Repeat::kLoop || !pass_open_) return;
+  if (running_threads_ > 0 || outstanding_ > 0) return;
+  pass_open_ = false;
   ++passes_finished_;
   if (setup_.observer != nullptr) setup_.observer->on_pass_finished(*this, now);
 }

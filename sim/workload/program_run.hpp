@@ -107,6 +107,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::vector<OpResult> results_;
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
+  bool pass_open_ = false;             ///< kOnePass: started and not yet finished
   std::uint64_t passes_finished_ = 0;
   std::uint64_t outstanding_ = 0;      ///< launched and not yet ended
   std::uint32_t waiting_threads_ = 0;  ///< blocked on device work

@@ -13,6 +13,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
  public:
   enum class State : std::uint8_t {
     kDone,      ///< at the end of the pass, or not started
+    kEnding,    ///< kOnePass: its last call has still to return
     kThinking,  ///< its next call is scheduled
     kHeld,      ///< inside a launch that the gate holds
     kWaiting,   ///< inside a call that waits for the device
@@ -33,13 +34,14 @@ class ProgramRun::Thread final : public engine::EventHandler {
   std::uint64_t pass = 0;        ///< passes that this thread has ended
   std::uint64_t steps_done = 0;  ///< over all passes
   SimTime last_end{};            ///< of the step before
+  SimTime pass_begin{};
 
-  // kWaiting: until `wait_stream` has ended `wait_count` operations (kNoIndex: all of the
-  // device's launched ones; then wait_count is unused), or result `wait_slot` has ended
-  // `wait_count` times.
+  // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
+  // `wait_count` operations, or (neither) each stream has ended `device_counts` of its own.
   std::uint32_t wait_stream = kNoIndex;
   std::uint32_t wait_slot = kNoIndex;
   std::uint64_t wait_count = 0;
+  std::vector<std::uint64_t> device_counts;  ///< by stream
   SimTime call_end{};            ///< the call's own cost is paid then
   bool relaunch = false;         ///< waits for room in a stream's queue, then launches
 };

@@ -144,7 +144,7 @@ TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) 
 
 // Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
 // launched at 20 what ran from 30 to 200: the synchronisation did not wait for that.
-TEST(BuilderWaits, DISABLED_ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
+TEST(BuilderWaits, ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
   TraceBuilder job(0, 2, 2);
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
       .call(HostCallKind::kDeviceSync, {.start = 6, .end = 65})

@@ -162,7 +162,7 @@ TEST(ProgramRunPasses, APassEndsWhenTheDeviceHasFinishedToo) {
 }
 
 // The device is done at 15, the last call at 10 + 20.
-TEST(ProgramRunPasses, DISABLED_APassEndsWhenTheLastCallHasReturned) {
+TEST(ProgramRunPasses, APassEndsWhenTheLastCallHasReturned) {
   ProgramMaker job;
   job.kernel(10, 5).cost(20);
   OneRun one(job.program(), one_pass());
@@ -172,7 +172,7 @@ TEST(ProgramRunPasses, DISABLED_APassEndsWhenTheLastCallHasReturned) {
 }
 
 // Thread 1's last step waits for the device; the completion that lets it return ends the pass.
-TEST(ProgramRunPasses, DISABLED_APassThatEndsWithAWaitEndsOnce) {
+TEST(ProgramRunPasses, APassThatEndsWithAWaitEndsOnce) {
   ProgramMaker job;
   job.end().thread().kernel(10, 30).wait_stream(0, 0);
   OneRun one(job.program(), one_pass());
