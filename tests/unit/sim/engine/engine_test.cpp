@@ -126,6 +126,16 @@ TEST_F(EngineTest, RunsUpToAndIncludingItsLimit) {
   EXPECT_EQ(log_, (Log{"a@10", "b@11"}));
 }
 
+// Books that are read after the run count to its end, not to its last event.
+TEST_F(EngineTest, StandsAtItsLimitWhileEventsAreLeftForLater) {
+  const EntityId a = engine_.add_entity(a_, Phase::kHost);
+  engine_.schedule(a, at(20));
+  engine_.run_until(at(15));
+  EXPECT_EQ(engine_.now(), at(15));
+  engine_.run_until(at(30));
+  EXPECT_EQ(engine_.now(), at(20));
+}
+
 TEST_F(EngineTest, StopsAfterTheEventThatAsksForIt) {
   const EntityId a = engine_.add_entity(a_, Phase::kHost);
   const EntityId b = engine_.add_entity(b_, Phase::kHost);

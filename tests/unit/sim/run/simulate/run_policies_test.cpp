@@ -1,0 +1,78 @@
+// A whole report: the same whatever the number of threads, and cut where a policy starves training.
+#include <gtest/gtest.h>
+
+#include "sim/observe/report.hpp"
+#include "small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+LoadedRun every_policy(const policy::Registry& registry) {
+  LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
+  loaded.config.training.jitter_cv = 0.1;
+  for (const policy::PolicySpec& spec : registry.all()) {
+    loaded.config.policies.push_back(choice(spec.name, registry));
+  }
+  return loaded;
+}
+
+observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
+                             std::size_t threads) {
+  RunOptions options;
+  options.threads = threads;
+  auto report = run_policies(loaded, registry, options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  return report ? *report : observe::RunReport{};
+}
+
+TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
+  const policy::Registry registry = builtin_policies();
+  const LoadedRun loaded = every_policy(registry);
+  const observe::RunReport one = report_of(loaded, registry, 1);
+  const observe::RunReport four = report_of(loaded, registry, 4);
+  ASSERT_EQ(one.policies.size(), registry.all().size());
+  EXPECT_EQ(observe::report_json(one), observe::report_json(four));
+  EXPECT_EQ(observe::csv_rows(one), observe::csv_rows(four));
+  EXPECT_EQ(observe::report_table(one), observe::report_table(four));
+}
+
+TEST(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = every_policy(registry);
+  const std::string first = observe::csv_rows(report_of(loaded, registry, 2));
+  EXPECT_EQ(observe::csv_rows(report_of(loaded, registry, 2)), first);
+  loaded.config.seed = 2;
+  EXPECT_NE(observe::csv_rows(report_of(loaded, registry, 2)), first);
+}
+
+TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  const observe::RunReport report = report_of(loaded, registry, 1);
+  EXPECT_EQ(report.baseline.training_mean_iteration, 7ms);
+  EXPECT_DOUBLE_EQ(report.baseline.fillers.front().requests_per_s, 63 / 0.070);
+  EXPECT_DOUBLE_EQ(*report.policies[0].training.normalised_to_alone, 1.0);
+  EXPECT_DOUBLE_EQ(*report.policies[0].fillers.front().normalised_to_own_gpu, 0.0);
+  EXPECT_LT(*report.policies[1].training.normalised_to_alone, 1.0);
+  EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
+}
+
+// Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
+TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.duration.reset();
+  loaded.config.iterations = 2;
+  loaded.config.policies = {
+      {"time_slicing", policy::ParameterSet({{"slice", Duration{1us}},
+                                             {"switch_cost", Duration{100ms}}})}};
+  const observe::RunReport report = report_of(loaded, registry, 1);
+  const observe::PolicyResult& result = report.policies.front();
+  EXPECT_EQ(result.simulated, 100 * 14ms);
+  EXPECT_EQ(result.counters.count("run_iterations_not_reached"), 1U);
+  EXPECT_TRUE(result.counters.has_error());
+}
+
+}  // namespace
+}  // namespace bubblesim::run

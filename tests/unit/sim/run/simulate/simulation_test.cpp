@@ -1,0 +1,144 @@
+// One simulation of the small job, whose every time is known by hand.
+#include "sim/run/simulation.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+Scenario with_fillers(const LoadedRun& loaded) {
+  Scenario scenario;
+  for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
+  return scenario;
+}
+
+observe::PolicyResult simulate(const LoadedRun& loaded, const Scenario& scenario) {
+  auto result = Simulation(loaded, scenario).run();
+  EXPECT_TRUE(result) << (result ? "" : result.error().text());
+  return result ? *result : observe::PolicyResult{};
+}
+
+TEST(Simulation, ARunForATimeEndsThen) {
+  const observe::PolicyResult result = simulate(small_run({}), {});
+  EXPECT_EQ(result.simulated, 70ms);
+  ASSERT_EQ(result.training.ranks.size(), 2U);
+  for (const auto& rank : result.training.ranks) {
+    EXPECT_EQ(rank.times.size(), 10U);  // 70 / 7
+    EXPECT_THAT(rank.times, Each(Duration{7ms}));
+  }
+}
+
+TEST(Simulation, ARunForIterationsEndsWithTheLastRanksLast) {
+  LoadedRun loaded = small_run({});
+  loaded.config.duration.reset();
+  loaded.config.iterations = 3;
+  const observe::PolicyResult result = simulate(loaded, {});
+  EXPECT_EQ(result.simulated, 21ms);
+  EXPECT_EQ(result.training.iterations, 3U);
+}
+
+TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
+  LoadedRun loaded = small_run({});
+  loaded.config.warmup = 20ms;  // ends of iterations: 7 and 14 before, 21 to 70 after: 8
+  const observe::PolicyResult result = simulate(loaded, {});
+  EXPECT_EQ(result.training.ranks.front().first_counted, 2U);
+  EXPECT_EQ(result.training.iterations, 8U);
+  EXPECT_EQ(result.training.mean_iteration, 7ms);
+}
+
+// Alone, a pass takes 1.1 ms from launch to launch: its F and the return of the wait.
+TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
+  const LoadedRun loaded = small_run({offline("filler")});
+  Scenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  const observe::PolicyResult result = simulate(loaded, scenario);
+  // Ends at 1.1 n: 63 x 1.1 = 69.3, on each of two GPUs.
+  EXPECT_EQ(result.fillers.front().passes, 2U * 63U);
+  EXPECT_EQ(result.fillers.front().requests_completed, 2U * 63U);
+}
+
+TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.fillers.front().gpus = {{1}};
+  Scenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  ASSERT_EQ(filler.instances.size(), 1U);
+  EXPECT_EQ(filler.instances.front().gpu, GpuId{1});
+  EXPECT_EQ(filler.passes, 63U);
+}
+
+// One stream of arrivals, dealt to the GPUs in turn: the numbers differ by one at most.
+TEST(Simulation, ArrivalsGoRoundTheGpus) {
+  LoadedRun loaded = small_run({online("chat", 500)});
+  Scenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  ASSERT_EQ(filler.instances.size(), 2U);
+  const std::uint64_t first = filler.instances[0].requests_completed;
+  const std::uint64_t second = filler.instances[1].requests_completed;
+  EXPECT_GT(first + second, 20U);  // 35 expected
+  EXPECT_LE(std::max(first, second) - std::min(first, second), 1U + filler.requests_unfinished);
+  EXPECT_EQ(filler.requests_arrived, filler.requests_completed + filler.requests_unfinished);
+}
+
+TEST(Simulation, RequestsForARefusedFillerAreCountedAsRefused) {
+  LoadedRun loaded = small_run({online("chat", 500)});
+  const policy::Registry registry = builtin_policies();
+  const PolicyChoice exclusive = choice("exclusive", registry);
+  Scenario scenario = with_fillers(loaded);
+  scenario.policy = *registry.find("exclusive");
+  scenario.parameters = &exclusive.parameters;
+  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  EXPECT_GT(filler.requests_arrived, 0U);
+  EXPECT_EQ(filler.requests_refused, filler.requests_arrived);
+  EXPECT_EQ(filler.requests_completed + filler.requests_unfinished, 0U);
+  EXPECT_EQ(filler.admitted_gpus(), 0U);
+}
+
+// 16 GB of GPU, 10 of training: 4 fit, 4 more do not, and 2 still do.
+TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
+  LoadedRun loaded = small_run({offline("a"), offline("b"), offline("c")});
+  loaded.config.fillers[0].memory = Bytes{4'000'000'000};
+  loaded.config.fillers[1].memory = Bytes{4'000'000'000};
+  loaded.config.fillers[2].memory = Bytes{2'000'000'000};
+  const policy::Registry registry = builtin_policies();
+  const PolicyChoice mps = choice("mps", registry);
+  Scenario scenario = with_fillers(loaded);
+  scenario.policy = *registry.find("mps");
+  scenario.parameters = &mps.parameters;
+  const observe::PolicyResult result = simulate(loaded, scenario);
+  EXPECT_EQ(result.fillers[0].admitted_gpus(), 2U);
+  EXPECT_EQ(result.fillers[1].admitted_gpus(), 0U);
+  EXPECT_EQ(result.fillers[2].admitted_gpus(), 2U);
+  EXPECT_THAT(result.fillers[1].instances.front().reason, HasSubstr("4GB"));
+  EXPECT_EQ(result.gpus.front().memory_high_water, Bytes{16'000'000'000});
+}
+
+TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {
+  LoadedRun loaded = small_run({});
+  loaded.config.training.stragglers = {{1, 2.0}};
+  // Rank 1: A 0 - 2, B 2 - 6, AR 6 - 7, C 7 - 9, idle to 11. Rank 0: C 7 - 8, idle to 10; from
+  // then on it waits for rank 1 in each AR: 11 each, with its end 1 earlier.
+  const observe::PolicyResult result = simulate(loaded, {});
+  EXPECT_THAT(result.training.ranks[1].times, Each(Duration{11ms}));
+  EXPECT_EQ(result.training.ranks[0].times[0], 10ms);
+  EXPECT_EQ(result.training.ranks[0].times[1], 11ms);
+}
+
+TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
+  LoadedRun loaded = small_run({});
+  loaded.training.collectives.front().participants = 3;
+  const auto result = Simulation(loaded, {}).run();
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));
+}
+
+}  // namespace
+}  // namespace bubblesim::run

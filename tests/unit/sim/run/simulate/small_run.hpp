@@ -1,0 +1,58 @@
+// The golden job (tests/golden/filling/small_job.hpp: two ranks, 7 ms an iteration alone) with
+// fillers of one 1 ms kernel on 50 SMs, loaded without files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/builtin.hpp"
+#include "sim/run/run_policies.hpp"
+#include "sim/workload/kernel_table.hpp"
+#include "tests/golden/filling/small_job.hpp"
+
+namespace bubblesim::run {
+
+using namespace std::chrono_literals;
+
+inline policy::Registry builtin_policies() {
+  policy::Registry registry;
+  policies::register_builtin(registry);
+  return registry;
+}
+
+inline PolicyChoice choice(const std::string& name, const policy::Registry& registry) {
+  return {name, policy::defaults(**registry.find(name))};
+}
+
+inline FillerConfig offline(const std::string& name) {
+  FillerConfig filler;
+  filler.name = name;
+  filler.memory = Bytes{1'000'000'000};
+  return filler;
+}
+
+inline FillerConfig online(const std::string& name, double rate_per_s) {
+  FillerConfig filler = offline(name);
+  filler.mode = observe::FillerMode::kOnline;
+  filler.arrivals = workload::PoissonArrivals{rate_per_s};
+  return filler;
+}
+
+/// 10 GB of training on GPUs of 16 GB, for 70 ms.
+inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
+  LoadedRun loaded;
+  loaded.device = golden::small_gpu();
+  loaded.training = golden::small_job(loaded.device);
+  loaded.config.name = "small";
+  loaded.config.duration = 70ms;
+  loaded.config.training.memory = Bytes{10'000'000'000};
+  loaded.config.fillers = fillers;
+  for (std::size_t i = 0; i < fillers.size(); ++i) {
+    loaded.fillers.push_back(*workload::parse_kernel_table(
+        "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n", "filler.csv",
+        loaded.device, Duration{}));
+  }
+  return loaded;
+}
+
+}  // namespace bubblesim::run
