@@ -20,7 +20,7 @@ if(BUBBLESIM_SANITIZE)
   target_compile_options(bubblesim_options INTERFACE
     -fsanitize=${BUBBLESIM_SANITIZE} -fno-sanitize=null,vptr
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # Under ASan, GCC 12 warns of uninitialised members in std::regex's own code (its bug 105562);
+  # Under ASan, GCC 12 warns of uninitialised members in std::regex's own code;
   # builds without sanitizers keep the warning.
   target_compile_options(bubblesim_options INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
