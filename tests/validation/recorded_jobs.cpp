@@ -1,4 +1,4 @@
-#include "recorded_jobs.hpp"
+#include "tests/validation/recorded_jobs.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "replay_table.hpp"
+#include "tests/validation/replay_table.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "recorded_jobs.hpp"
+#include "tests/validation/recorded_jobs.hpp"
 
 namespace bubblesim::validation {
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "replay_table.hpp"
+#include "tests/validation/replay_table.hpp"
 
 namespace bubblesim::validation {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "recorded_jobs.hpp"
 #include "sim/workload/what_if.hpp"
+#include "tests/validation/recorded_jobs.hpp"
 
 namespace bubblesim::validation {
 namespace {

@@ -1,4 +1,4 @@
-#include "command.hpp"
+#include "tests/conformance/app/command.hpp"
 
 #include <sys/wait.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "command.hpp"
+#include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {
@@ -63,7 +63,7 @@ TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
 
 TEST(Faults, MissingFilesAreNamed) {
   expect_fault("inspect nowhere", HasSubstr("nowhere: found no such file or folder"));
-  expect_fault("inspect tests/golden", HasSubstr("found no .btr, .json or .json.gz file"));
+  expect_fault("inspect policies", HasSubstr("found no .btr, .json or .json.gz file"));
   expect_fault("run nowhere.json", HasSubstr("nowhere.json: no such file"));
   expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
 }
@@ -92,7 +92,8 @@ TEST(Faults, OfAConfigAreReportedTogetherEachWithItsPlace) {
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.out, IsEmpty());
-  EXPECT_THAT(outcome.err, HasSubstr("run.json: /sed: unknown key \"sed\"; did you mean \"seed\"?"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("run.json: /sed: unknown key \"sed\"; did you mean \"seed\"?"));
   EXPECT_THAT(outcome.err, HasSubstr("/policies/1: unknown policy \"time_slice\"; "
                                      "did you mean \"time_slicing\"?"));
   EXPECT_EQ(lines_of(outcome.err).size(), 2U) << outcome.err;

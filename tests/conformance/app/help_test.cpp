@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "command.hpp"
+#include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {

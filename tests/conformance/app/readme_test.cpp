@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "command.hpp"
+#include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {

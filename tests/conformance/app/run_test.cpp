@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "chrome_file.hpp"
-#include "command.hpp"
 #include "sim/observe/report.hpp"
+#include "tests/conformance/app/chrome_file.hpp"
+#include "tests/conformance/app/command.hpp"
 
 namespace bubblesim::app_test {
 namespace {

@@ -38,7 +38,7 @@
 #include "policies/builtin.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
-#include "small_job.hpp"
+#include "tests/golden/filling/small_job.hpp"
 
 namespace bubblesim::golden {
 namespace {

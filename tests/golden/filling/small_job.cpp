@@ -1,4 +1,4 @@
-#include "small_job.hpp"
+#include "tests/golden/filling/small_job.hpp"
 
 #include <chrono>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/observe/report.hpp"
-#include "small_run.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
 namespace {

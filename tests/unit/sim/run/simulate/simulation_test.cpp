@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "small_run.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
 namespace {
