@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -45,6 +46,15 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   out << text;
   out.close();
   if (!out) return fail(path, {}, "cannot be written");
+  return {};
+}
+
+Result<void> make_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return {};
+  std::error_code fault;
+  std::filesystem::create_directories(folder, fault);
+  if (fault) return fail(folder.string(), {}, "cannot be made: " + fault.message());
   return {};
 }
 

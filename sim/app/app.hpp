@@ -58,6 +58,9 @@ int report_fault(const Error& fault);
 /// Writes a whole file, or says why not.
 [[nodiscard]] Result<void> write_file(const std::string& path, const std::string& text);
 
+/// Makes the folder that `path` lies in, if it is not there.
+[[nodiscard]] Result<void> make_folder_of(const std::string& path);
+
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);
 

@@ -22,6 +22,7 @@ int run_export(const ExportArguments& arguments) {
   auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
   if (!trace) return report_fault(trace.error());
+  if (auto made = make_folder_of(arguments.chrome); !made) return report_fault(made.error());
   const auto stats =
       traces::write_chrome_trace_file(arguments.chrome, traces::job_to_chrome(trace->job));
   if (!stats) return report_fault(stats.error());

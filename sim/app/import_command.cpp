@@ -44,6 +44,7 @@ int run_import(const ImportArguments& arguments) {
   auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
   if (!trace) return report_fault(trace.error());
+  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
   if (auto written = traces::format::write_job(arguments.output, trace->job); !written) {
     return report_fault(written.error());
   }

@@ -70,11 +70,11 @@ int run_inspect(const InspectArguments& arguments, const AppContext& context) {
   progress.clear();
   if (!trace) return report_fault(trace.error());
   if (!arguments.plot.empty()) {
+    if (auto made = make_folder_of(arguments.plot); !made) return report_fault(made.error());
     const std::string picture = traces::render_timeline_svg(trace->job, {});
     if (auto written = write_file(arguments.plot, picture); !written) {
       return report_fault(written.error());
     }
-    std::fprintf(stderr, "timeline drawn: %s\n", arguments.plot.c_str());
   }
   if (arguments.replay || !arguments.what_ifs.empty()) {
     return print_replay(*trace, arguments, context);

@@ -5,6 +5,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
+#include "sim/base/nearest.hpp"
 
 namespace {
 
@@ -13,6 +14,19 @@ namespace {
 std::string default_config_folder() {
   const char* given = std::getenv("BUBBLESIM_CONFIGS");
   return given != nullptr ? given : BUBBLESIM_CONFIG_DIR;
+}
+
+// A first word that is neither an option nor a command is refused with the nearest command.
+int check_command(const CLI::App& parser, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return bubblesim::app::kExitOk;
+  std::vector<std::string> names;
+  for (const CLI::App* command : parser.get_subcommands(nullptr)) {
+    if (command->get_name() == argv[1]) return bubblesim::app::kExitOk;
+    names.push_back(command->get_name());
+  }
+  return bubblesim::app::report_fault(
+      {{}, {}, bubblesim::unknown_name_message("command", argv[1], names) +
+                   "; bubblesim --help says what they do"});
 }
 
 }  // namespace
@@ -39,6 +53,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_run_command(parser, context);
   bubblesim::app::add_export_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
+  if (const int code = check_command(parser, argc, argv); code != 0) return code;
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {

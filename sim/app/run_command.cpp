@@ -176,9 +176,6 @@ std::string json_of(const RunOutputs& outputs) {
 
 Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outputs) {
   if (arguments.out.empty()) return {};
-  std::error_code fault;
-  std::filesystem::create_directories(arguments.out, fault);
-  if (fault) return fail(arguments.out, {}, "cannot be made: " + fault.message());
   BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/table.txt", outputs.table));
   BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/results.json", json_of(outputs)));
   return write_file(arguments.out + "/results.csv", observe::csv_header() + outputs.csv);
@@ -206,8 +203,9 @@ int run_run(RunArguments arguments, const AppContext& context) {
   if (auto read = read_times(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
-    std::error_code ignored;  // a folder that cannot be made is reported when it is written to
-    std::filesystem::create_directories(arguments.out, ignored);
+    if (auto made = make_folder_of(arguments.out + "/table.txt"); !made) {
+      return report_fault(made.error());
+    }
     if (arguments.timeline.empty()) arguments.timeline = arguments.out + "/timeline.json";
   }
   ProgressLine progress;

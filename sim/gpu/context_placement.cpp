@@ -112,8 +112,8 @@ void Context::place(SimTime now) {
   tidy(now);
 }
 
-// What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU would
-// not help.
+// What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
+// would not help.
 Context::Held Context::place_one(WorkId id) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;

@@ -69,11 +69,12 @@ TEST(Faults, MissingFilesAreNamed) {
 }
 
 TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
-  expect_fault(std::string("import ") + kJob + " -o nowhere/job.btr", HasSubstr("nowhere/job.btr"));
-  expect_fault(std::string("export ") + kJob + " --chrome nowhere/job.json",
-               HasSubstr("nowhere/job.json"));
-  expect_fault(std::string("inspect ") + kJob + " --plot nowhere/job.svg",
-               HasSubstr("nowhere/job.svg"));
+  expect_fault(std::string("import ") + kJob + " -o traces/samples/README.md/job.btr",
+               HasSubstr("traces/samples/README.md: cannot be made"));
+  expect_fault(std::string("export ") + kJob + " --chrome traces/samples/README.md/job.json",
+               HasSubstr("traces/samples/README.md: cannot be made"));
+  expect_fault(std::string("inspect ") + kJob + " --plot traces/samples/README.md/job.svg",
+               HasSubstr("traces/samples/README.md: cannot be made"));
 }
 
 TEST(Faults, ATextThatIsNoTraceIsRefusedByItsName) {
