@@ -1,6 +1,6 @@
 // The event loop. What is pending is entities (a GPU's next completion, a thread's next call),
-// each with one key that moves in place; research on event sets puts a tournament tree at a
-// fifth of a heap's cost for this (tests/bench/README.md has the table of this program's own).
+// each with one key that moves in place: a completion that moves because sharing changed costs one
+// walk of a tree, where a heap would need a search (figures: tests/bench/README.md).
 //
 // Single-threaded; nothing here allocates once the entities are added.
 #pragma once
