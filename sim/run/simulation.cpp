@@ -7,12 +7,6 @@
 namespace bubblesim::run {
 namespace {
 
-std::vector<std::uint32_t> participants(const workload::JobProgram& job) {
-  std::vector<std::uint32_t> counts;
-  for (const auto& joined : job.collectives) counts.push_back(joined.participants);
-  return counts;
-}
-
 bool runs_on(const FillerConfig& filler, std::uint32_t gpu) {
   return !filler.gpus ||
          std::find(filler.gpus->begin(), filler.gpus->end(), gpu) != filler.gpus->end();
@@ -39,7 +33,7 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)), warmup_(kSimStart + loaded.config.warmup),
-      rendezvous_(participants(loaded.training)) {}
+      rendezvous_(workload::participants(loaded.training)) {}
 
 Simulation::~Simulation() = default;
 

@@ -79,9 +79,7 @@ class BubbleWatch final : public workload::RunObserver {
 Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                  const hardware::GpuSpec& spec) {
   engine::Engine engine;
-  std::vector<std::uint32_t> participants;
-  for (const auto& joined : job.collectives) participants.push_back(joined.participants);
-  network::Rendezvous rendezvous(participants);
+  network::Rendezvous rendezvous(workload::participants(job));
   auto unfinished = static_cast<std::uint32_t>(job.ranks.size());
   std::vector<std::unique_ptr<gpu::Gpu>> gpus;
   std::vector<std::unique_ptr<BubbleWatch>> watches;

@@ -123,4 +123,7 @@ struct JobProgram {
   CounterSet counters;
 };
 
+/// How many ranks take part in each collective of a job: what a network::Rendezvous is made from.
+[[nodiscard]] std::vector<std::uint32_t> participants(const JobProgram& job);
+
 }  // namespace bubblesim::workload

@@ -25,6 +25,13 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const BuildOptions& op
 
 }  // namespace
 
+std::vector<std::uint32_t> participants(const JobProgram& job) {
+  std::vector<std::uint32_t> counts;
+  counts.reserve(job.collectives.size());
+  for (const JoinedCollective& joined : job.collectives) counts.push_back(joined.participants);
+  return counts;
+}
+
 Result<Program> build_program(const traces::RankTrace& trace, const hardware::GpuSpec& spec,
                               const BuildOptions& options) {
   BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft, build_draft(trace, options));

@@ -59,13 +59,6 @@ RankReplay compare(const Program& program, const IterationClock& clock) {
   return rank;
 }
 
-std::vector<std::uint32_t> participants(const JobProgram& job) {
-  std::vector<std::uint32_t> counts;
-  counts.reserve(job.collectives.size());
-  for (const JoinedCollective& joined : job.collectives) counts.push_back(joined.participants);
-  return counts;
-}
-
 }  // namespace
 
 double RankReplay::mean_error() const {

@@ -122,18 +122,12 @@ Program filler_program(const hardware::GpuSpec& device) {
   return program;
 }
 
-std::vector<std::uint32_t> participants(const JobProgram& job) {
-  std::vector<std::uint32_t> counts;
-  for (const auto& joined : job.collectives) counts.push_back(joined.participants);
-  return counts;
-}
-
 /// The job alone: programs, GPUs and engine, nothing that watches.
 void job_alone(benchmark::State& state) {
   const hardware::GpuSpec device = h100();
   const JobProgram job = job_program(device, static_cast<std::uint32_t>(state.range(0)));
   engine::Engine engine;
-  network::Rendezvous rendezvous(participants(job));
+  network::Rendezvous rendezvous(workload::participants(job));
   workload::RunSetup setup;
   setup.rendezvous = &rendezvous;
   std::vector<std::unique_ptr<gpu::Gpu>> gpus;
