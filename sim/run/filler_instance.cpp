@@ -20,6 +20,17 @@ void FillerInstance::on_served(const workload::ServedRequest& request) {
 
 void FillerInstance::on_batch(std::uint64_t, SimTime now) {
   if (now >= warmup_) ++passes;
+  note_queue(now);
+}
+
+void FillerInstance::note_queue(SimTime now) {
+  if (timeline_ == nullptr || mode == observe::FillerMode::kOffline) return;
+  if (!queue_track_) {
+    queue_track_ = timeline_->add_track(gpu, "queued requests, client " +
+                                                 std::to_string(client.value));
+  }
+  timeline_->add(observe::CounterSample{*queue_track_, now,
+                                        static_cast<double>(service->queued())});
 }
 
 ArrivalRouter::ArrivalRouter(engine::Engine& engine,
@@ -37,6 +48,7 @@ void ArrivalRouter::on_event(SimTime now) {
   if (now >= warmup_) ++instance.arrived;
   if (instance.admitted) {
     instance.service->arrive(number_, now);
+    instance.note_queue(now);
   } else if (now >= warmup_) {
     ++instance.refused;
   }

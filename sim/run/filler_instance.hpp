@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -22,6 +23,8 @@ class FillerInstance final : public workload::ServiceListener {
 
   void on_served(const workload::ServedRequest& request) override;
   void on_batch(std::uint64_t requests, SimTime now) override;
+  /// Puts the number of waiting requests into the timeline, if there is one.
+  void note_queue(SimTime now);
 
   GpuId gpu{};
   ClientId client{};          ///< the policy's
@@ -40,6 +43,7 @@ class FillerInstance final : public workload::ServiceListener {
  private:
   SimTime warmup_;
   observe::TimelineRecorder* timeline_;
+  std::optional<observe::TrackId> queue_track_;
 };
 
 /// Deals a filler's requests to its instances, one after another.

@@ -61,8 +61,10 @@ void ClientMonitor::record(const workload::OpRecord& finished, const workload::O
     const NameId name = node_.timeline->intern(finished.run->program().names[op.name]);
     found = timeline_names_.emplace(op.name.value, name).first;
   }
-  node_.timeline->add({node_.id, policy_client_, found->second, slice_kind(op.kind),
-                       finished.start, finished.end});
+  observe::Slice slice{node_.id, policy_client_, found->second, slice_kind(op.kind),
+                       finished.start, finished.end};
+  if (filler_ != nullptr) slice.request = filler_->service->serving().value_or(slice.request);
+  node_.timeline->add(slice);
 }
 
 void ClientMonitor::on_pass_finished(workload::ProgramRun&, SimTime now) {

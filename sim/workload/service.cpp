@@ -63,6 +63,11 @@ void Service::pass_finished(SimTime now) {
   }
 }
 
+std::optional<std::uint64_t> Service::serving() const {
+  if (offline_ || batch_.empty()) return std::nullopt;
+  return batch_.front().number;
+}
+
 std::vector<SimTime> Service::unfinished() const {
   std::vector<SimTime> arrivals;
   for (const Waiting& request : batch_) arrivals.push_back(request.arrival);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -52,6 +53,11 @@ class Service final : public engine::EventHandler {
   void arrive(std::uint64_t number, SimTime now);
   /// From the run's observer.
   void pass_finished(SimTime now);
+
+  /// Online: the first request of the batch that runs; nothing if none does.
+  [[nodiscard]] std::optional<std::uint64_t> serving() const;
+  /// Requests that arrived and wait for a batch.
+  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
 
   /// Requests that arrived and have not been served, oldest first.
   [[nodiscard]] std::vector<SimTime> unfinished() const;
