@@ -25,11 +25,6 @@ struct InspectArguments {
   bool replay = false;
 };
 
-Result<workload::ReplayReport> replay(const workload::JobProgram& job,
-                                      const hardware::GpuSpec& device) {
-  return workload::replay_alone(job, device);
-}
-
 // The job as recorded, then with each change by itself.
 Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
                                      const hardware::GpuSpec& device,
@@ -39,12 +34,12 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
       workload::build_job_program(trace.job, device, {workload::Window::kWhole}));
   ReplayComparison comparison;
   comparison.counters = job.counters;
-  BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, replay(job, device));
+  BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::replay_alone(job, device));
   for (const std::string& text : what_ifs) {
     BUBBLESIM_ASSIGN_OR_RETURN(const workload::WhatIf change, workload::parse_what_if(text));
     workload::JobProgram changed = job;
     workload::apply(change, changed);
-    BUBBLESIM_ASSIGN_OR_RETURN(auto report, replay(changed, device));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::replay_alone(changed, device));
     comparison.changes.push_back({text, std::move(report)});
   }
   return comparison;

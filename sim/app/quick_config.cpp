@@ -3,8 +3,6 @@
 #include <filesystem>
 
 namespace bubblesim::app {
-namespace {
-
 CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string& names,
                                                               const policy::Registry& registry) {
   std::vector<run::PolicyChoice> choices;
@@ -31,8 +29,6 @@ CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string&
   }
   return choices;
 }
-
-}  // namespace
 
 CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::FillerMode mode,
                                            double requests_per_s, std::size_t gpus,

@@ -20,6 +20,10 @@ struct QuickRun {
   std::uint64_t seed = 1;
 };
 
+/// The named policies, comma-separated, with their defaults; no name: all of the registry.
+[[nodiscard]] CheckedResult<std::vector<run::PolicyChoice>> choose_policies(
+    const std::string& names, const policy::Registry& registry);
+
 /// The config of one mode; the online arrival rate is `load` times what `requests_per_s` (of one
 /// GPU of its own) could serve, for each of `gpus` GPUs.
 [[nodiscard]] CheckedResult<run::RunConfig> quick_config(const QuickRun& quick,

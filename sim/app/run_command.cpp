@@ -124,10 +124,9 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
   auto config = run::read_run_config(arguments.config, context.policies);
   if (!config) return tl::unexpected<Errors>(config.error());
   if (!arguments.quick.policies.empty()) {
-    auto chosen = quick_config(arguments.quick, observe::FillerMode::kOffline, 1, 1,
-                               context.policies);
+    auto chosen = choose_policies(arguments.quick.policies, context.policies);
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
-    config->policies = chosen->policies;
+    config->policies = std::move(*chosen);
   }
   auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
   if (!loaded) return tl::unexpected<Errors>(loaded.error());

@@ -122,7 +122,7 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
   Stream& first = *streams_[program_.ops[step.target].stream];
   const bool counts = step.cost.nanoseconds > 0;
   if (counts && first.queued_calls >= kLaunchQueueDepth) {
-    wait_for_queue(thread, first, now);
+    wait_for_queue(thread, first);
     return false;
   }
   for (std::uint32_t i = 0; i < step.count; ++i) {
@@ -139,7 +139,7 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
   return true;
 }
 
-void ProgramRun::wait_for_queue(Thread& thread, Stream& stream, SimTime) {
+void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
   thread.state = Thread::State::kWaiting;
   thread.relaunch = true;
   thread.wait_slot = kNoIndex;

@@ -84,7 +84,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void call(Thread& thread, SimTime now);
   bool launch(Thread& thread, const Step& step, SimTime now);
   void wait(Thread& thread, const Step& step, SimTime now);
-  void wait_for_queue(Thread& thread, Stream& stream, SimTime now);
+  void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
   void end_step(Thread& thread, SimTime end);
   void begin_step(Thread& thread);

@@ -5,11 +5,6 @@
 #include "sim/workload/program_run_parts.hpp"
 
 namespace bubblesim::workload {
-namespace {
-
-constexpr std::uint64_t cookie_of(std::uint32_t stream) { return stream; }
-
-}  // namespace
 
 // Starts the stream's next operation, or finds out what it waits for.
 void ProgramRun::advance(Stream& stream, SimTime now) {
@@ -43,7 +38,7 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
   stream.work_start = now;
   const gpu::KernelProfile* profile =
       op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
-  gpu_.submit({client_, op.kind, duration_of(op), profile, cookie_of(stream.index)});
+  gpu_.submit({client_, op.kind, duration_of(op), profile, stream.index});
 }
 
 Duration ProgramRun::duration_of(const Op& op) const {

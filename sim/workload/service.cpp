@@ -70,9 +70,9 @@ std::optional<std::uint64_t> Service::serving() const {
 
 std::vector<SimTime> Service::unfinished() const {
   std::vector<SimTime> arrivals;
+  if (offline_) return arrivals;
   for (const Waiting& request : batch_) arrivals.push_back(request.arrival);
   for (const Waiting& request : queue_) arrivals.push_back(request.arrival);
-  if (offline_) arrivals.clear();
   return arrivals;
 }
 
