@@ -45,6 +45,7 @@ const std::vector<Room>& rooms() {
   static const std::vector<Room> table = [] {
     const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
+                      model = "sim/model",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       app = "sim/app", capture = "capture";
@@ -55,6 +56,7 @@ const std::vector<Room>& rooms() {
         {engine, {base}},
         {gpu, {base, hardware, engine}},
         {network, {base, hardware, engine}},
+        {model, {base, hardware}},
         {workload, {base, hardware, engine, gpu, network, traces}},
         {policy, {base}},
         {policies, {base, policy}},
@@ -62,7 +64,7 @@ const std::vector<Room>& rooms() {
         {observe, {base, engine}},
         {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture}},
+               observe, run, capture, model}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();
