@@ -45,7 +45,7 @@ const std::vector<Room>& rooms() {
   static const std::vector<Room> table = [] {
     const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
-                      model = "sim/model",
+                      model = "sim/model", synth = "sim/synth",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       app = "sim/app", capture = "capture";
@@ -58,13 +58,15 @@ const std::vector<Room>& rooms() {
         {network, {base, hardware, engine}},
         {model, {base, hardware}},
         {workload, {base, hardware, engine, gpu, network, traces}},
+        {synth, {base, hardware, engine, gpu, network, model, workload, traces}},
         {policy, {base}},
         {policies, {base, policy}},
         {schedule, {base, hardware, engine, gpu, network, workload, policy}},
         {observe, {base, engine}},
-        {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe}},
+        {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe,
+               synth}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model}},
+               observe, run, capture, model, synth}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();
