@@ -101,6 +101,9 @@ struct Program {
   std::uint16_t stream_count = 0;
   std::uint32_t iterations = 1;       ///< a pass; at least 1
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
+  /// Recorded durations contain what the rank's own kernels did to each other; modelled ones
+  /// are those of a kernel alone, so that kernels of different streams compete.
+  gpu::OwnKernels own_kernels = gpu::OwnKernels::kAsRecorded;
   Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
   Duration recorded_device_span{};    ///< first start to last end of the pass's operations

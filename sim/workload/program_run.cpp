@@ -8,10 +8,8 @@
 namespace bubblesim::workload {
 namespace {
 
-// Programs carry recorded starts and durations, which contain what a client's kernels did to
-// each other.
-gpu::ClientSetup recorded_client(gpu::ClientSetup client) {
-  client.own_kernels = gpu::OwnKernels::kAsRecorded;
+gpu::ClientSetup client_of(gpu::ClientSetup client, const Program& program) {
+  client.own_kernels = program.own_kernels;
   return client;
 }
 
@@ -20,7 +18,7 @@ gpu::ClientSetup recorded_client(gpu::ClientSetup client) {
 ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& program,
                        const RunSetup& setup)
     : engine_(engine), gpu_(gpu), program_(program), setup_(setup),
-      client_(gpu.add_client(recorded_client(setup.client), *this)),
+      client_(gpu.add_client(client_of(setup.client, program), *this)),
       random_(setup.perturbation.seed, "jitter of " + setup.client.name),
       results_(program.result_slots) {
   for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
