@@ -1,12 +1,8 @@
 #include "sim/schedule/bubble_table.hpp"
 
 #include <algorithm>
-#include <memory>
 
-#include "sim/engine/engine.hpp"
-#include "sim/gpu/gpu.hpp"
-#include "sim/network/rendezvous.hpp"
-#include "sim/workload/program_run.hpp"
+#include "sim/workload/lone_job.hpp"
 
 namespace bubblesim::schedule {
 namespace {
@@ -79,27 +75,17 @@ class BubbleWatch final : public workload::RunObserver {
 Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                  const hardware::GpuSpec& spec) {
   engine::Engine engine;
-  network::Rendezvous rendezvous(workload::participants(job));
   auto unfinished = static_cast<std::uint32_t>(job.ranks.size());
-  std::vector<std::unique_ptr<gpu::Gpu>> gpus;
-  std::vector<std::unique_ptr<BubbleWatch>> watches;
-  std::vector<std::unique_ptr<workload::ProgramRun>> runs;
-  for (const workload::Program& program : job.ranks) {
-    gpus.push_back(std::make_unique<gpu::Gpu>(engine, spec, gpu::SharingSetup{}));
-    watches.push_back(std::make_unique<BubbleWatch>(job, engine, unfinished));
-    workload::RunSetup setup;
-    setup.client.name = "rank " + std::to_string(program.rank);
-    setup.rendezvous = &rendezvous;
-    setup.observer = watches.back().get();
-    runs.push_back(std::make_unique<workload::ProgramRun>(engine, *gpus.back(), program, setup));
-  }
-  for (const auto& run : runs) run->start_pass(kSimStart + run->program().start_offset);
-  engine.run_until();
+  std::vector<BubbleWatch> watches(job.ranks.size(), BubbleWatch(job, engine, unfinished));
+  std::vector<workload::RunObserver*> observers;
+  for (BubbleWatch& watch : watches) observers.push_back(&watch);
+  workload::LoneJob lone(engine, job, spec, {workload::Repeat::kLoop, 0, {}}, observers);
+  lone.run();
   if (unfinished > 0) {
     return fail("the training job stops when it runs alone: a dependency is never met");
   }
   std::vector<BubbleTable> tables;
-  for (const auto& watch : watches) tables.push_back(watch->take());
+  for (BubbleWatch& watch : watches) tables.push_back(watch.take());
   return tables;
 }
 

@@ -85,6 +85,7 @@ class Emitter {
                                    static_cast<std::uint32_t>(shape.threads_per_block()),
                                    shape.registers_per_thread, shape.shared_memory_bytes};
       program_.profiles.push_back(gpu::profile_kernel(needs, kernel_class, spec_));
+      program_.shapes.push_back(shape);
     }
     return place->second;
   }

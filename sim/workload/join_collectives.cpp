@@ -125,11 +125,18 @@ class Joiner {
     JoinedCollective joined;
     joined.participants = static_cast<std::uint32_t>(parts.size());
     joined.point_to_point = key.kind == CollectiveKind::kSend;
+    joined.kind = key.kind;
+    joined.group = group_index(key.group);
+    if (key.from != key.to) {
+      joined.from = key.from;
+      joined.to = key.to;
+    }
     const auto index = static_cast<std::uint32_t>(program_.collectives.size());
     const TraceTime arrival = last_start(parts);
     for (const Part& part : parts) {
       const traces::Collective& recorded = collective(part);
       joined.bytes = std::max(joined.bytes, recorded.bytes);
+      joined.group_size = std::max(joined.group_size, recorded.group_size);
       if (recorded.group_size > parts.size() && !joined.point_to_point) {
         program_.ranks[part.rank].counters.add(kMissingPeers);
       }
@@ -141,6 +148,13 @@ class Joiner {
   }
 
  private:
+  std::uint32_t group_index(const std::string& name) {
+    if (name.empty()) return kNoIndex;
+    const auto [place, fresh] =
+        groups_.try_emplace(name, static_cast<std::uint32_t>(program_.groups.size()));
+    if (fresh) program_.groups.push_back(name);
+    return place->second;
+  }
   [[nodiscard]] const DraftOp& draft_op(const Part& part) const {
     return drafts_[part.rank].ops[part.op];
   }
@@ -186,6 +200,7 @@ class Joiner {
 
   const std::vector<Draft>& drafts_;
   JobProgram& program_;
+  std::map<std::string, std::uint32_t> groups_;
 };
 
 }  // namespace

@@ -36,6 +36,16 @@ struct OpRecord {
   SimTime end{};
 };
 
+/// A step of a host thread that is done: the thread was inside the call from start to end. Each
+/// thread's steps come in order, pass after pass.
+struct HostCallRecord {
+  ProgramRun* run = nullptr;
+  std::uint32_t thread = 0;
+  std::uint32_t step = 0;  ///< into the thread's steps
+  SimTime start{};
+  SimTime end{};  ///< may lie ahead
+};
+
 /// Watches a run. The default implementation of each call does nothing.
 class RunObserver {
  public:
@@ -48,6 +58,7 @@ class RunObserver {
   virtual void on_op_paused(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_resumed(ProgramRun& /*run*/, std::uint32_t /*op*/, SimTime /*now*/) {}
   virtual void on_op_finished(const OpRecord& /*record*/) {}
+  virtual void on_host_call(const HostCallRecord& /*record*/) {}
   /// kOnePass: all threads are done and the device has finished. May start the next pass.
   virtual void on_pass_finished(ProgramRun& /*run*/, SimTime /*now*/) {}
 };

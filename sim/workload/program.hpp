@@ -19,6 +19,7 @@
 #include "sim/gpu/gpu.hpp"
 #include "sim/gpu/kernel_profile.hpp"
 #include "traces/intern.hpp"
+#include "traces/trace.hpp"
 
 namespace bubblesim::workload {
 
@@ -89,6 +90,12 @@ struct ThreadProgram {
 
 static_assert(sizeof(Op) + sizeof(Step) <= 64);
 
+/// From the start of an operation on, the rank holds so many bytes of device memory.
+struct MemoryMark {
+  std::uint32_t op = 0;     ///< into Program::ops
+  std::uint64_t bytes = 0;
+};
+
 /// One rank's program. Its iterations are numbered from 0 within a pass.
 struct Program {
   std::uint32_t rank = 0;
@@ -97,6 +104,8 @@ struct Program {
   std::vector<OpEdge> edges;
   std::vector<StepDetail> details;
   std::vector<gpu::KernelProfile> profiles;
+  std::vector<traces::LaunchShape> shapes;  ///< of `profiles`, one each; or empty: not known
+  std::vector<MemoryMark> memory;     ///< in the order of `ops`; empty: not known
   std::uint32_t result_slots = 0;     ///< operations that something waits for
   std::uint16_t stream_count = 0;
   std::uint32_t iterations = 1;       ///< a pass; at least 1
@@ -117,12 +126,18 @@ struct JoinedCollective {
   std::uint32_t participants = 0;  ///< ranks; >= 2
   bool point_to_point = false;     ///< a send and its receive
   std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
+  traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;  ///< kSend: point-to-point
+  std::uint32_t group = kNoIndex;  ///< into JobProgram::groups; none: no name is known
+  std::uint32_t group_size = 0;    ///< ranks of the real group; 0: as many as take part here
+  std::uint32_t from = kNoIndex;   ///< point-to-point: the rank that sends; none: not known
+  std::uint32_t to = kNoIndex;     ///< and the rank that receives
 };
 
 /// The programs of a job's ranks, which meet in collectives.
 struct JobProgram {
   std::vector<Program> ranks;
   std::vector<JoinedCollective> collectives;
+  std::vector<std::string> groups;  ///< names of process groups
   CounterSet counters;
 };
 

@@ -78,6 +78,7 @@ void ProgramRun::call(Thread& thread, SimTime now) {
     return;
   }
   const Step& step = thread.step();
+  thread.call_start = now;
   thread.call_end = now + step.cost.duration();
   switch (step.kind) {
     case StepKind::kPause:
@@ -196,6 +197,10 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
   thread.last_end = end;
   ++thread.steps_done;
   const std::size_t ended = thread.next++;
+  if (setup_.observer != nullptr) {
+    setup_.observer->on_host_call({this, thread.index, static_cast<std::uint32_t>(ended),
+                                   thread.call_start, end});
+  }
   for (const auto& other : threads_) {
     if (other->state != Thread::State::kAwaiting) continue;
     const StepDetail& detail = program_.details[other->step().detail];
@@ -212,7 +217,7 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
 void ProgramRun::end_thread_pass(Thread& thread) {
   thread.next = 0;
   ++thread.pass;
-  if (setup_.repeat == Repeat::kLoop) {
+  if (setup_.repeat == Repeat::kLoop && thread.pass != setup_.passes) {
     // A program without any length must not keep the clock from moving.
     thread.last_end = std::max(thread.last_end, thread.pass_begin + Duration{1});
     thread.pass_begin = thread.last_end;

@@ -37,6 +37,7 @@ struct Perturbation {
 struct RunSetup {
   gpu::ClientSetup client;
   Repeat repeat = Repeat::kLoop;
+  std::uint64_t passes = 0;  ///< kLoop: each thread stops at the end of so many; 0: never
   Perturbation perturbation;
   network::Rendezvous* rendezvous = nullptr;  ///< needed if any operation is joined
   LaunchGate* gate = nullptr;
@@ -66,6 +67,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] std::uint64_t passes() const { return passes_finished_; }
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+  /// No thread is inside a pass and nothing that it launched is left.
+  [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
   void on_work_paused(std::uint64_t cookie, SimTime now) override;
@@ -112,7 +115,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::uint64_t outstanding_ = 0;      ///< launched and not yet ended
   std::uint32_t waiting_threads_ = 0;  ///< blocked on device work
   std::uint32_t blocked_streams_ = 0;  ///< blocked on an edge
-  std::uint32_t running_threads_ = 0;  ///< kOnePass: not yet at the end of the pass
+  std::uint32_t running_threads_ = 0;  ///< not yet at the end of their last pass
 };
 
 }  // namespace bubblesim::workload

@@ -13,7 +13,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
  public:
   enum class State : std::uint8_t {
     kDone,      ///< at the end of the pass, or not started
-    kEnding,    ///< kOnePass: its last call has still to return
+    kEnding,    ///< of the last pass: its last call has still to return
     kThinking,  ///< its next call is scheduled
     kHeld,      ///< inside a launch that the gate holds
     kWaiting,   ///< inside a call that waits for the device
@@ -42,6 +42,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   std::uint32_t wait_slot = kNoIndex;
   std::uint64_t wait_count = 0;
   std::vector<std::uint64_t> device_counts;  ///< by stream
+  SimTime call_start{};
   SimTime call_end{};            ///< the call's own cost is paid then
   bool relaunch = false;         ///< waits for room in a stream's queue, then launches
 };

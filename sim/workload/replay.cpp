@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
-#include "sim/engine/engine.hpp"
-#include "sim/gpu/gpu.hpp"
-#include "sim/network/rendezvous.hpp"
-#include "sim/workload/program_run.hpp"
+#include "sim/workload/lone_job.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -17,26 +13,16 @@ double relative_error(Duration simulated, Duration recorded) {
   return std::abs(to_seconds(simulated) - to_seconds(recorded)) / to_seconds(recorded);
 }
 
-/// Notes when the iterations of one rank begin, and when the rank is done.
+/// Notes when the iterations of one rank begin, and when its pass ends.
 class IterationClock final : public RunObserver {
  public:
   void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override { marks.push_back(now); }
   void on_op_finished(const OpRecord& record) override { last_end = record.end; }
-  void on_pass_finished(ProgramRun&, SimTime now) override {
-    end = now;
-    finished = true;
-  }
+  void on_pass_finished(ProgramRun&, SimTime now) override { end = now; }
 
   std::vector<SimTime> marks;
   SimTime last_end{};
   SimTime end{};
-  bool finished = false;
-};
-
-struct ReplayedRank {
-  std::unique_ptr<gpu::Gpu> gpu;
-  std::unique_ptr<IterationClock> clock;
-  std::unique_ptr<ProgramRun> run;
 };
 
 RankReplay compare(const Program& program, const IterationClock& clock) {
@@ -85,35 +71,17 @@ double ReplayReport::worst_error() const {
 
 Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
   engine::Engine engine;
-  network::Rendezvous rendezvous(participants(job));
-  std::vector<ReplayedRank> ranks;
-  for (const Program& program : job.ranks) {
-    ReplayedRank rank;
-    rank.gpu = std::make_unique<gpu::Gpu>(engine, spec, gpu::SharingSetup{});
-    rank.clock = std::make_unique<IterationClock>();
-    RunSetup setup;
-    setup.client.name = "rank " + std::to_string(program.rank);
-    setup.repeat = Repeat::kOnePass;
-    setup.rendezvous = &rendezvous;
-    setup.observer = rank.clock.get();
-    rank.run = std::make_unique<ProgramRun>(engine, *rank.gpu, program, setup);
-    ranks.push_back(std::move(rank));
-  }
-  for (const ReplayedRank& rank : ranks) {
-    rank.run->start_pass(kSimStart + rank.run->program().start_offset);
-  }
-  engine.run_until();
+  std::vector<IterationClock> clocks(job.ranks.size());
+  std::vector<RunObserver*> observers;
+  for (IterationClock& clock : clocks) observers.push_back(&clock);
+  LoneJob lone(engine, job, spec, {}, observers);
+  lone.run();
+  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   ReplayReport report;
   report.events = engine.events();
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].clock->finished) {
-      return fail("rank " + std::to_string(job.ranks[i].rank) + " stopped after " +
-                  std::to_string(to_ns(engine.now())) + " ns with " +
-                  std::to_string(ranks[i].run->outstanding()) +
-                  " operations launched and not ended: a dependency of the program is never met");
-    }
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     report.device_ops += job.ranks[i].ops.size();
-    report.ranks.push_back(compare(job.ranks[i], *ranks[i].clock));
+    report.ranks.push_back(compare(job.ranks[i], clocks[i]));
   }
   return report;
 }
