@@ -45,7 +45,7 @@ const std::vector<Room>& rooms() {
   static const std::vector<Room> table = [] {
     const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
-                      model = "sim/model", synth = "sim/synth",
+                      model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       app = "sim/app", capture = "capture";
@@ -57,16 +57,18 @@ const std::vector<Room>& rooms() {
         {gpu, {base, hardware, engine}},
         {network, {base, hardware, engine}},
         {model, {base, hardware}},
+        {pipeline, {base}},
         {workload, {base, hardware, engine, gpu, network, traces}},
-        {synth, {base, hardware, engine, gpu, network, model, workload, traces}},
+        {synth, {base, hardware, engine, gpu, network, model, pipeline, workload,
+                 traces}},
         {policy, {base}},
         {policies, {base, policy}},
         {schedule, {base, hardware, engine, gpu, network, workload, policy}},
         {observe, {base, engine}},
         {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe,
-               synth}},
+               synth, pipeline}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model, synth}},
+               observe, run, capture, model, synth, pipeline}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();

@@ -1,0 +1,177 @@
+#include "sim/pipeline/execute.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/check.hpp"
+#include "sim/pipeline/walk.hpp"
+
+namespace bubblesim::pipeline {
+namespace {
+
+class Executor {
+ public:
+  Executor(const Schedule& schedule, const StageGraph& graph, const UnitTimes& times)
+      : schedule_(schedule),
+        graph_(graph),
+        times_(times),
+        cells_(graph),
+        ends_{std::vector<std::int64_t>(cells_.size()), std::vector<std::int64_t>(cells_.size())},
+        free_(schedule.ranks) {}
+
+  void run(Execution& result) {
+    const Walk path = walk(schedule_, graph_);
+    BUBBLESIM_CHECK(path.stuck.empty(), "a schedule was executed that has not passed check()");
+    result.spans.resize(schedule_.ranks);
+    result.busy.resize(schedule_.ranks);
+    for (std::uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
+      result.spans[rank].resize(schedule_.actions[rank].size());
+    }
+    for (const WalkStep& step : path.order) {
+      const Action& action = schedule_.actions[step.rank][step.position];
+      const Span span = place(step.rank, action);
+      result.spans[step.rank][step.position] = span;
+      result.busy[step.rank] += span.end - span.start;
+    }
+  }
+
+ private:
+  Span place(std::uint32_t rank, const Action& action) {
+    std::int64_t start = free_[rank];
+    for_each_input(action, graph_, [&](const ProductRef& ref) {
+      const std::int64_t end = ends_[static_cast<std::size_t>(ref.product)]
+                                    [cells_.of(ref.stage, ref.micro_batch)];
+      const bool moves = schedule_.rank_of_stage[ref.stage] != rank;
+      start = std::max(start, end + (moves ? times_.p2p : 0));
+    });
+    const std::int64_t end = start + times_.of(action);
+    free_[rank] = end;
+    if (action.has_forward()) ends_[0][cells_.of(action.stage, action.micro_batch)] = end;
+    if (action.has_input_grad()) {
+      ends_[1][cells_.of(action.backward_stage(), action.backward_micro_batch())] = end;
+    }
+    return {start, end};
+  }
+
+  const Schedule& schedule_;
+  const StageGraph& graph_;
+  const UnitTimes& times_;
+  CellIndex cells_;
+  std::array<std::vector<std::int64_t>, 2> ends_;  // by product, then cell
+  std::vector<std::int64_t> free_;                 // by rank
+};
+
+void measure_spans(Execution& result) {
+  for (const auto& spans : result.spans) {
+    if (!spans.empty()) result.makespan = std::max(result.makespan, spans.back().end);
+  }
+  for (std::uint32_t rank = 0; rank < result.spans.size(); ++rank) {
+    result.idle.push_back(result.makespan - result.busy[rank]);
+    if (result.spans[rank].empty()) continue;
+    const std::int64_t span = result.spans[rank].back().end - result.spans[rank].front().start;
+    if (span <= result.longest_span) continue;
+    result.longest_span = span;
+    result.longest_rank = rank;
+  }
+}
+
+void list_bubbles(const std::vector<Action>& actions, std::uint32_t rank, Execution& result) {
+  std::int64_t free = 0;
+  bool backward_seen = false;
+  const auto add = [&](std::int64_t start, std::int64_t end, BubbleKind kind) {
+    if (end > start) result.bubbles.push_back({rank, start, end - start, kind});
+  };
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const bool first_backward = !backward_seen && actions[i].kind != ActionKind::kForward;
+    backward_seen = backward_seen || first_backward;
+    const Span& span = result.spans[rank][i];
+    add(free, span.start, i == 0            ? BubbleKind::kFillDrain
+                          : first_backward ? BubbleKind::kBetween
+                                           : BubbleKind::kGap);
+    free = span.end;
+  }
+  add(free, result.makespan, BubbleKind::kFillDrain);
+}
+
+// Memory follows from the order alone: a rank runs one action at a time.
+std::int64_t peak_of(const std::vector<Action>& actions, const StageGraph& graph,
+                     const ActivationUnits& units) {
+  std::int64_t held = 0;
+  std::int64_t peak = 0;
+  for (const Action& action : actions) {
+    const auto size = [&](std::uint32_t stage) -> std::int64_t {
+      return graph.stages[stage].micro_batch_size;
+    };
+    if (action.has_forward()) held += units.forward * size(action.stage);
+    peak = std::max(peak, held);
+    const std::int64_t back = size(action.backward_stage());
+    if (action.kind == ActionKind::kInputGrad) {
+      held -= (units.forward - units.after_input_grad) * back;
+    } else if (action.kind == ActionKind::kWeightGrad) {
+      held -= units.after_input_grad * back;
+    } else if (action.has_input_grad()) {
+      held -= units.forward * back;
+    }
+  }
+  return peak;
+}
+
+}  // namespace
+
+std::int64_t UnitTimes::of(const Action& action) const {
+  const StageTimes& back = of(action.backward_stage());
+  switch (action.kind) {
+    case ActionKind::kForward: return back.forward;
+    case ActionKind::kInputGrad: return back.input_grad;
+    case ActionKind::kWeightGrad: return back.weight_grad;
+    case ActionKind::kBackward: return back.backward();
+    case ActionKind::kOverlapped:
+      return overlapped ? *overlapped : of(action.stage).forward + back.backward();
+  }
+  return 0;
+}
+
+double Execution::span_bubble_fraction() const {
+  if (longest_span == 0) return 0;
+  return static_cast<double>(span_bubble()) / static_cast<double>(longest_span);
+}
+
+double Execution::makespan_bubble_fraction() const {
+  double all = 0;
+  for (const std::int64_t one : idle) all += static_cast<double>(one);
+  const double whole = static_cast<double>(makespan) * static_cast<double>(idle.size());
+  return whole == 0 ? 0 : all / whole;
+}
+
+double Execution::contiguous_fraction() const {
+  double all = 0;
+  double contiguous = 0;
+  for (const Bubble& bubble : bubbles) {
+    all += static_cast<double>(bubble.length);
+    if (bubble.kind != BubbleKind::kGap) contiguous += static_cast<double>(bubble.length);
+  }
+  return all == 0 ? 0 : contiguous / all;
+}
+
+Execution execute(const Schedule& schedule, const StageGraph& graph, const UnitTimes& times,
+                  const ActivationUnits& units) {
+  Execution result;
+  Executor(schedule, graph, times).run(result);
+  measure_spans(result);
+  for (std::uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+    list_bubbles(schedule.actions[rank], rank, result);
+    result.peak_activations.push_back(peak_of(schedule.actions[rank], graph, units));
+  }
+  return result;
+}
+
+const char* bubble_kind_name(BubbleKind kind) {
+  switch (kind) {
+    case BubbleKind::kFillDrain: return "fill-drain";
+    case BubbleKind::kBetween: return "between";
+    case BubbleKind::kGap: return "gap";
+  }
+  return "";
+}
+
+}  // namespace bubblesim::pipeline

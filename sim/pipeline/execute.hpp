@@ -1,0 +1,98 @@
+// What a schedule costs: start and end of every action, bubbles, activations held.
+//
+// Times are whole numbers in any unit, nanoseconds or abstract ones; sums are exact. An action
+// starts when its rank is free and all it waits for has ended, and `p2p` later if that came from
+// another rank. A transfer takes no time of either rank.
+//
+// Two measures of the bubble, which differ (ZB paper, arXiv 2401.10241, section 5.3):
+//  - per-stage span: (longest time from a rank's first start to its last end, minus the work of
+//    that rank) over that time. Right where no barrier stands between iterations.
+//  - makespan: idle time of all ranks from first start to last end, over ranks x makespan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/pipeline/schedule.hpp"
+#include "sim/pipeline/stage_graph.hpp"
+
+namespace bubblesim::pipeline {
+
+/// Times of one micro-batch on one stage, each at least 0; B takes I + W.
+struct StageTimes {
+  std::int64_t forward = 1;
+  std::int64_t input_grad = 1;
+  std::int64_t weight_grad = 1;
+
+  [[nodiscard]] constexpr std::int64_t backward() const { return input_grad + weight_grad; }
+  [[nodiscard]] constexpr std::int64_t all() const { return forward + backward(); }
+  friend bool operator==(const StageTimes&, const StageTimes&) = default;
+};
+
+struct UnitTimes {
+  StageTimes each;                         ///< of every stage, unless by_stage is given
+  std::optional<std::int64_t> overlapped;  ///< of a pair; default: F of one plus B of the other
+  std::int64_t p2p = 0;                    ///< from one rank to another
+  std::vector<StageTimes> by_stage;        ///< empty, or one a stage
+
+  [[nodiscard]] const StageTimes& of(std::uint32_t stage) const {
+    return by_stage.empty() ? each : by_stage[stage];
+  }
+  [[nodiscard]] std::int64_t of(const Action& action) const;
+};
+
+/// What one micro-batch holds on one stage, in any unit: from the start of F to the end of B; or
+/// to the end of I, and then, for W, less of it. (1, 1) counts micro-batches until W or B.
+struct ActivationUnits {
+  std::int64_t forward = 1;           ///< M_B of the ZB paper
+  std::int64_t after_input_grad = 1;  ///< M_W
+};
+
+struct Span {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+enum class BubbleKind : std::uint8_t {
+  kFillDrain,  ///< before a rank's first or after its last action: one piece across iterations
+  kBetween,    ///< before a rank's first backward
+  kGap,        ///< any other: short gaps, as in the cool-down of 1F1B
+};
+
+struct Bubble {
+  std::uint32_t rank = 0;
+  std::int64_t start = 0;
+  std::int64_t length = 0;
+  BubbleKind kind = BubbleKind::kFillDrain;
+  friend bool operator==(const Bubble&, const Bubble&) = default;
+};
+
+struct Execution {
+  std::vector<std::vector<Span>> spans;  ///< by rank, then as in Schedule::actions
+  std::int64_t makespan = 0;             ///< first start is 0
+  std::vector<std::int64_t> busy;        ///< by rank
+  std::vector<std::int64_t> idle;        ///< by rank: makespan - busy
+  std::vector<Bubble> bubbles;           ///< by rank, then start; none of length 0
+  std::vector<std::int64_t> peak_activations;  ///< by rank, in ActivationUnits; a stage whose
+                                               ///< micro-batches are n samples counts n-fold
+  std::uint32_t longest_rank = 0;        ///< of the longest span; the first of equals
+  std::int64_t longest_span = 0;
+
+  /// Idle within the longest span.
+  [[nodiscard]] std::int64_t span_bubble() const { return longest_span - busy[longest_rank]; }
+  /// 0 to 1; 0 where there is no time at all.
+  [[nodiscard]] double span_bubble_fraction() const;
+  [[nodiscard]] double makespan_bubble_fraction() const;
+  /// Of all idle time within the makespan, the part in kFillDrain and kBetween.
+  [[nodiscard]] double contiguous_fraction() const;
+};
+
+/// The schedule has passed check(). Overflow: actions times the longest time stay below 2^63.
+[[nodiscard]] Execution execute(const Schedule& schedule, const StageGraph& graph,
+                                const UnitTimes& times, const ActivationUnits& units = {});
+
+[[nodiscard]] const char* bubble_kind_name(BubbleKind kind);
+
+}  // namespace bubblesim::pipeline

@@ -1,0 +1,54 @@
+// The schedules that can be made by name, each from a closed-form rule of its order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/pipeline/schedule.hpp"
+#include "sim/pipeline/stage_graph.hpp"
+
+namespace bubblesim::pipeline {
+
+/// More actions than this, over all ranks, are refused; 16 million take about 1 GB with times.
+inline constexpr std::uint64_t kMaxActions = 16'000'000;
+inline constexpr std::uint32_t kMaxRanks = 16'384;
+
+struct ScheduleRequest {
+  std::uint32_t ranks = 4;          ///< p: depth of the pipeline in devices
+  std::uint32_t micro_batches = 8;  ///< m; of the smallest size for `graph`
+  std::uint32_t chunks = 0;         ///< v: stages a rank; 0 is the schedule's own default
+  /// interleaved: contiguous micro-batches of one chunk; 0 is p.
+  std::uint32_t group = 0;
+  std::optional<StageGraph> graph;  ///< for `graph`; a chain if not given
+};
+
+struct PlannedSchedule {
+  Schedule schedule;
+  StageGraph graph;
+};
+
+struct ScheduleSpec {
+  std::string name;
+  std::string summary;  ///< one sentence
+  std::string rule;     ///< what p, m and v it can be made for
+  std::string source;
+  std::uint32_t default_chunks = 1;  ///< stages a rank
+  Result<PlannedSchedule> (*make)(const ScheduleRequest&) = nullptr;
+};
+
+/// All of them, in the order in which help shows them.
+[[nodiscard]] const std::vector<ScheduleSpec>& schedule_specs();
+
+/// An unknown name is refused with the nearest one.
+[[nodiscard]] Result<const ScheduleSpec*> find_schedule(std::string_view name);
+
+/// What comes back passes check(). A p, m or v that does not fit the schedule's rule is refused
+/// with the nearest that does.
+[[nodiscard]] Result<PlannedSchedule> make_schedule(std::string_view name,
+                                                    const ScheduleRequest& request);
+
+}  // namespace bubblesim::pipeline
