@@ -1,10 +1,12 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
-// configs/efficiency/*.json (configs/efficiency/README.md explains each key, and
-// sim/model/kernel_time.hpp the formulas); `bubblesim fit kernels` writes such a file.
+// configs/efficiency/*.json (configs/efficiency/README.md explains each key, gemm_time.hpp and
+// kernel_time.cpp use them); `bubblesim fit kernels` writes such a file. The defaults below are
+// starting points of a fit, not constants of any device.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "sim/model/kernel_work.hpp"
@@ -21,44 +23,55 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
   return static_cast<std::size_t>(kind);
 }
 
-/// Of matrix products, also of convolutions as implicit products.
+/// Of matrix products, and of convolutions as implicit products (gemm_time.hpp).
 struct GemmEfficiency {
-  double math_share = 0.8;      ///< of peak, by an endless tile with no prologue
-  double tile_half_size = 16;   ///< elements: tile size tm*tn/(tm+tn) at half of math_share
-  double wave_overhead_s = 2e-6;   ///< of each wave: first loads, last stores
-  double fixed_s = 2e-6;        ///< of each kernel
-  double dram_share = 0.8;      ///< of DRAM bandwidth
-  double l2_bytes_per_s = 4e12; ///< at which tiles are loaded again from L2
+  double math_share = 0.9;       ///< of the tensor cores' peak, by an endless tile
+  double fp32_math_share = 0.85; ///< of the CUDA cores' peak, likewise
+  double tile_half_size = 10;    ///< elements; tile size tm*tn/(tm+tn) at half of math_share
+  double wave_overhead_s = 1e-6; ///< of each wave: first loads, last stores
+  double fixed_s = 3e-6;         ///< of each kernel
+  double dram_share = 0.85;      ///< of DRAM bandwidth
+  double sm_reach = 0.6;         ///< share of the SMs that suffices for all of that bandwidth
+  double split_dram_share = 2.0; ///< partial sums of split products, of DRAM bandwidth (L2 helps)
+  double roof_exponent = 2.0;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
+  double idle_speedup = 0.5;     ///< of the time that idle SMs of the last wave give back
+  double hot_slowdown = 0.1;     ///< of long kernels, which the power limit slows down
+  double hot_after_s = 3e-4;     ///< compute time at which half of hot_slowdown applies
 };
 
-/// Of kernels that stream through memory: a kind each.
+/// Of kernels that stream through memory; a kind each.
 struct StreamEfficiency {
   double fixed_s = 2e-6;      ///< of each kernel
-  double dram_share = 0.8;    ///< of DRAM bandwidth
+  double dram_share = 0.85;   ///< of DRAM bandwidth
 };
 
 /// Of fused attention.
 struct AttentionEfficiency {
-  double math_share = 0.6;        ///< of peak, head size and sequence endless
-  double head_half_size = 32;     ///< head size at half of math_share
+  double math_share = 0.6;        ///< of peak, head size and keys endless
+  double head_half_size = 28;     ///< head size at half of math_share
+  double key_overhead = 64;       ///< keys whose time each block of queries costs besides
   double fixed_s = 4e-6;          ///< of each kernel
-  double key_overhead = 64;       ///< keys that a block of queries costs besides its own
 };
 
 struct Efficiency {
   std::string id;          ///< file name without ".json"
-  std::string software;    ///< whose kernels these are: libraries and their versions
-  /// FLOP/s of dense tensor-core (fp32: CUDA-core) arithmetic at `boost_clock_hz`, by Precision;
-  /// 0: the device does not have it, and the next wider precision stands in.
+  std::string software;    ///< whose kernels these are
+  double boost_clock_hz = 0;   ///< at which the peaks hold
+  /// FLOP/s, dense, by Precision: kFp32 of CUDA cores, the others of tensor cores. 0: the device
+  /// has no such units; peak_flops() then takes the next wider precision that it has.
   std::array<double, kPrecisions> peak_flops{};
-  double boost_clock_hz = 0;   ///< of the peaks
+  double l2_resident_bytes = 2e7;  ///< of a kernel's traffic, found in or left to the L2 cache
+  double l2_speedup = 1.8;         ///< of that part, against DRAM
   GemmEfficiency gemm;
   GemmEfficiency convolution;
   AttentionEfficiency attention;
-  std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; products: unused
+  std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; of products unused
 };
 
-/// Peak of `precision` on the device, or of the next wider one that it has.
+/// Where `precision` is computed on the device: itself, or the next wider one that it has.
+[[nodiscard]] Precision computed_in(const Efficiency& efficiency, Precision precision);
+
+/// Peak FLOP/s of computed_in(precision).
 [[nodiscard]] double peak_flops(const Efficiency& efficiency, Precision precision);
 
 }  // namespace bubblesim::model

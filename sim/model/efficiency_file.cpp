@@ -1,0 +1,122 @@
+#include "sim/model/efficiency_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sim/base/json.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/model/efficiency_fields.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".json";
+
+std::string source_of(ObjectReader& constant) {
+  if (!constant.present()) return {};
+  if (!constant.has("source")) {
+    constant.fault("", "this constant has no \"source\"; expected where its value comes from");
+    return {};
+  }
+  std::string source = constant.text("source");
+  if (source.empty()) {
+    constant.fault("source", "found no text; expected where the value comes from");
+  }
+  return source;
+}
+
+void read_field(ObjectReader& root, const EfficiencyField& field, EfficiencyFile& out) {
+  const std::size_t slash = field.path.find('/');
+  ObjectReader section =
+      slash == std::string_view::npos ? root : root.child(field.path.substr(0, slash));
+  ObjectReader it =
+      section.child(slash == std::string_view::npos ? field.path : field.path.substr(slash + 1));
+  if (!it.present()) return;
+  const std::string unit = it.text("unit");
+  if (!unit.empty() && unit != field.unit) {
+    it.fault("unit", "found \"" + unit + "\"; expected \"" + std::string(field.unit) + "\"");
+  }
+  field.value(out.efficiency) = it.number("value", {field.low, field.high});
+  out.sources[std::string(field.path)] = source_of(it);
+}
+
+bool is_path(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(kSuffix);
+}
+
+// Four digits: what a fit is worth, and the same text on every machine.
+double rounded(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", value);
+  return std::strtod(text.data(), nullptr);
+}
+
+}  // namespace
+
+CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EfficiencyFile out;
+  ObjectReader software = root.child("software");
+  out.efficiency.software = software.text("value");
+  out.sources["software"] = source_of(software);
+  for (const EfficiencyField& field : efficiency_fields()) read_field(root, field, out);
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  out.efficiency.id = fs::path(path).stem().string();
+  return out;
+}
+
+CheckedResult<Efficiency> find_efficiency(std::string_view name, const std::string& folder) {
+  std::string path(name);
+  if (!is_path(name)) {
+    path = folder + "/" + path + std::string(kSuffix);
+    std::error_code code;
+    if (!fs::exists(path, code)) {
+      std::vector<std::string> ids;
+      for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
+        if (at->path().extension() == kSuffix) ids.push_back(at->path().stem().string());
+      }
+      std::sort(ids.begin(), ids.end());
+      return tl::make_unexpected(
+          Errors{Error{folder, {}, unknown_name_message("efficiency file", name, ids)}});
+    }
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(EfficiencyFile file, read_efficiency_file(path));
+  return std::move(file.efficiency);
+}
+
+std::string efficiency_text(const EfficiencyFile& file) {
+  Efficiency efficiency = file.efficiency;
+  const auto source = [&](std::string_view path) {
+    const auto at = file.sources.find(std::string(path));
+    return at == file.sources.end() ? std::string("inferred") : at->second;
+  };
+  Json root;
+  root["software"] = {{"value", efficiency.software}, {"source", source("software")}};
+  for (const EfficiencyField& field : efficiency_fields()) {
+    const Json constant = {{"value", rounded(field.value(efficiency))},
+                           {"unit", field.unit},
+                           {"source", source(field.path)}};
+    const std::size_t slash = field.path.find('/');
+    if (slash == std::string_view::npos) {
+      root[std::string(field.path)] = constant;
+    } else {
+      root[std::string(field.path.substr(0, slash))][std::string(field.path.substr(slash + 1))] =
+          constant;
+    }
+  }
+  return root.dump(2) + "\n";
+}
+
+}  // namespace bubblesim::model

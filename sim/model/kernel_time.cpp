@@ -1,0 +1,120 @@
+#include "sim/model/kernel_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/model/gemm_time.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+std::uint32_t count(double value) {
+  constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp(std::ceil(value), 1.0, kMost));
+}
+
+Duration to_duration(double seconds) {
+  constexpr double kMost = 1e17;  // ns; three years
+  return Duration{static_cast<std::int64_t>(std::clamp(std::round(seconds * 1e9), 1.0, kMost))};
+}
+
+// Launches as profilers show them for cuBLAS kernels. From compute capability 9.0 on: 384
+// threads (a loading and two multiplying warp groups), and blocks that stay and take tile after
+// tile, so that the grid never exceeds the SMs.
+Launch launch_of(const GemmPlan& plan, const GemmShape& shape, Precision precision,
+                 const hardware::GpuSpec& gpu) {
+  constexpr std::uint32_t kDepth = 32;  // elements of k a stage
+  const bool large = plan.tile.m * plan.tile.n >= 128 * 128;
+  const bool hopper = gpu.compute_major >= 9;
+  const bool staged = gpu.compute_major >= 8;  // asynchronous copies: four stages, before: two
+  Launch out;
+  const double tiles = std::ceil(static_cast<double>(shape.m) / plan.tile.m) *
+                       std::ceil(static_cast<double>(shape.n) / plan.tile.n);
+  out.grid = {count(tiles), 1, count(static_cast<double>(shape.batch) * plan.split)};
+  if (hopper) out.grid = {count(std::min<double>(plan.blocks, gpu.sm_count)), 1, 1};
+  out.block = {hopper ? 384U : large ? 256U : 128U, 1, 1};
+  out.registers_per_thread = hopper ? 168 : large ? 234 : 122;
+  const double stage = (plan.tile.m + plan.tile.n) * kDepth * bytes_of(precision);
+  const double wanted = stage * (hopper ? 8 : staged ? 4 : 2);
+  const double most = static_cast<double>(gpu.sm.shared_memory_bytes) -
+                      static_cast<double>(gpu.sm.shared_memory_reserved_bytes);
+  out.shared_memory_bytes = count(std::min(wanted, most));
+  return out;
+}
+
+KernelTime time_gemm(const KernelWork& work, const hardware::GpuSpec& gpu,
+                     const Efficiency& efficiency) {
+  const GemmPlan plan = plan_gemm(work, gpu, efficiency);
+  return {to_duration(plan.seconds), launch_of(plan, work.gemm, work.precision, gpu),
+          plan.memory_s > plan.compute_s};
+}
+
+// A block takes kQueries queries of one head past all keys; too few blocks are cut along the
+// keys as in flash decoding. `work.flops` tells what a causal mask saves, and what a backward
+// pass costs besides.
+KernelTime time_attention(const KernelWork& work, const hardware::GpuSpec& gpu,
+                          const Efficiency& efficiency) {
+  constexpr double kQueries = 128;
+  const AttentionEfficiency& e = efficiency.attention;
+  const auto queries = static_cast<double>(work.gemm.m);
+  const auto keys = static_cast<double>(work.gemm.n);
+  const auto head = static_cast<double>(work.gemm.k);
+  const double sms = gpu.sm_count;
+  const double rows = std::ceil(queries / kQueries);
+  const double blocks = std::max(1.0, rows * static_cast<double>(work.gemm.batch));
+  const double waves = blocks < sms ? 1.0 : std::ceil(blocks / sms);
+  const double cut = blocks < sms && queries < kQueries ? std::floor(sms / blocks) : 1.0;
+  const double flops_of_sm = peak_flops(efficiency, work.precision) / sms * e.math_share *
+                             head / (head + e.head_half_size);
+  const double block_flops = work.flops / std::max(blocks, 1.0) *
+                             (rows * kQueries / std::max(queries, 1.0)) *
+                             (1.0 / cut + e.key_overhead / std::max(keys, 1.0));
+  const double compute = waves * block_flops / flops_of_sm;
+  const double share = efficiency.streams[index_of(KernelKind::kElementwise)].dram_share;
+  const double memory = work.bytes / (gpu.dram_bandwidth.value * share);
+  KernelTime out;
+  out.duration = to_duration(e.fixed_s + std::max(compute, memory));
+  out.memory_bound = memory > compute;
+  const double tile_bytes = 2.0 * kQueries * head * bytes_of(work.precision);  // queries, keys
+  const double most = static_cast<double>(gpu.sm.shared_memory_bytes) / 2.0;
+  out.launch = {{count(rows * cut), 1, count(static_cast<double>(work.gemm.batch))},
+                {128, 1, 1}, 255, count(std::min(tile_bytes, most))};
+  return out;
+}
+
+// As PyTorch launches them: elementwise kernels 128 threads of 4 elements; rows of reductions
+// likewise; multi-tensor updates 512 threads for 65,536 elements.
+Launch stream_launch(const KernelWork& work) {
+  if (work.kind == KernelKind::kOptimizer) {
+    return {{count(work.elements / 65536.0), 1, 1}, {512, 1, 1}, 64, 0};
+  }
+  return {{count(work.elements / 512.0), 1, 1}, {128, 1, 1}, 32, 0};
+}
+
+// fixed + bytes / (bandwidth * dram_share), the part that the L2 cache holds l2_speedup faster.
+KernelTime time_stream(const KernelWork& work, const hardware::GpuSpec& gpu,
+                       const Efficiency& efficiency) {
+  const StreamEfficiency& e = efficiency.streams[index_of(work.kind)];
+  const double resident = std::min(work.bytes, efficiency.l2_resident_bytes);
+  const double moved = work.bytes - resident + resident / efficiency.l2_speedup;
+  const double seconds = e.fixed_s + moved / (gpu.dram_bandwidth.value * e.dram_share);
+  return {to_duration(seconds), stream_launch(work), true};
+}
+
+}  // namespace
+
+KernelTime time_kernel(const KernelWork& work, const hardware::GpuSpec& gpu,
+                       const Efficiency& efficiency) {
+  switch (work.kind) {
+    case KernelKind::kGemm:
+    case KernelKind::kConvolution:
+      return time_gemm(work, gpu, efficiency);
+    case KernelKind::kAttention:
+      return time_attention(work, gpu, efficiency);
+    default:
+      return time_stream(work, gpu, efficiency);
+  }
+}
+
+}  // namespace bubblesim::model
