@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim/hardware/constant_reader.hpp"
+
 namespace bubblesim::hardware {
 namespace {
 
@@ -12,27 +14,6 @@ using std::string_view;
 
 constexpr std::uint32_t kMaxCount = 1U << 20U;  // of anything on a chip; catches slips of the pen
 constexpr Range<double> kShare{0.0, 1.0};
-
-// The object of a constant, its source checked.
-ObjectReader constant(ObjectReader& parent, string_view key) {
-  ObjectReader out = parent.child(key);
-  if (!out.present()) return out;
-  if (!out.has("source")) {
-    out.fault("", "this constant has no \"source\"; expected where its value comes from");
-  } else if (out.text("source").empty()) {
-    out.fault("source", "found no text; expected where the value comes from");
-  }
-  return out;
-}
-
-// For values that are bare numbers: the unit beside them.
-void check_unit(ObjectReader& constant, string_view unit) {
-  if (!constant.present()) return;
-  const std::string found = constant.text("unit");
-  if (!found.empty() && found != unit) {
-    constant.fault("unit", "found \"" + found + "\"; expected \"" + std::string(unit) + "\"");
-  }
-}
 
 std::uint32_t count(ObjectReader& parent, string_view key, string_view unit) {
   ObjectReader it = constant(parent, key);

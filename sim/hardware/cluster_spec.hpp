@@ -1,0 +1,101 @@
+// What a cluster is: immutable constants, read from configs/clusters/*.json. Every constant's
+// unit and source stand in the cluster file; configs/clusters/README.md explains each key.
+// All rates are of one direction: links are full duplex.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::hardware {
+
+/// How the GPUs of a node reach each other.
+enum class NodeLink : std::uint8_t {
+  kNvSwitch,  ///< every GPU has one port into a switch
+  kMesh,      ///< NVLinks between GPUs; what a group can use depends on its size
+  kPairs,     ///< GPUs 2i and 2i+1 share NVLinks; others meet over PCIe
+  kPcie,      ///< one PCIe port a GPU
+};
+
+struct NodeFabricSpec {
+  NodeLink kind = NodeLink::kNvSwitch;
+  BytesPerSecond bandwidth;       ///< of a GPU's port, as collectives reach it
+  BytesPerSecond pair_bandwidth;  ///< kPairs: between the two GPUs of a pair
+  std::vector<BytesPerSecond> group_bandwidth;  ///< kMesh: of a GPU in a group of 2, 3, ...
+};
+
+/// GPU i of a node uses NIC i * count / gpus_per_node.
+struct NicSpec {
+  std::uint32_t count = 0;   ///< a node; 0: the cluster is one node
+  BytesPerSecond bandwidth;  ///< of one, as transfers reach it
+  Duration latency{};        ///< added to each hop between nodes
+};
+
+/// Leaf switches with up-links to a spine.
+struct FatTreeSpec {
+  std::uint32_t nodes_per_leaf = 1;
+  double oversubscription = 1.0;  ///< NIC bandwidth of a leaf's nodes over its up-links'
+  Duration hop_latency{};         ///< leaf to spine, or spine to leaf
+};
+
+/// Consecutive nodes form a region; regions are joined by wide-area links.
+struct RegionSpec {
+  std::uint32_t nodes_per_region = 1;
+  BytesPerSecond bandwidth;  ///< of a region's link, out or in
+  Duration latency{};        ///< one way, between two regions
+};
+
+/// NCCL's protocols, in the order of its own tables.
+enum class Protocol : std::uint8_t { kLl, kLl128, kSimple };
+inline constexpr std::size_t kProtocols = 3;
+template <class T>
+using PerProtocol = std::array<T, kProtocols>;
+
+/// Constants of the collectives' cost (the formula is in sim/network/collective_cost.hpp).
+struct CollectiveSpec {
+  PerProtocol<Duration> ring_base{};
+  PerProtocol<Duration> tree_base{};
+  PerProtocol<Duration> ring_hop{};      ///< a step inside a node
+  PerProtocol<Duration> tree_hop{};
+  PerProtocol<Duration> ring_net_hop{};  ///< a step between nodes, without the NIC's latency
+  PerProtocol<Duration> tree_net_hop{};
+  PerProtocol<double> bandwidth_share{1, 1, 1};  ///< of a link that the protocol fills
+  Bytes low_latency_below{0};        ///< messages from this size on do not use LL
+  Bytes channel_quantum{0};          ///< least that a channel takes for each rank of a ring
+  double local_copies = 0.0;         ///< in steps: a ring's copies that cross no link
+  double ring_net_factor = 1.0;      ///< of a Simple ring's latency between nodes
+  double tree_share = 1.0;           ///< of a link that a tree fills
+  bool nvls = false;                 ///< NVSwitch reduces and multicasts
+  Duration nvls_hop{};
+  Duration nvls_net_hop{};
+  double nvls_share = 1.0;
+  Duration p2p_base{};               ///< send and receive, all-to-all
+  std::uint32_t node_channels = 1;   ///< blocks of a collective inside a node
+  std::uint32_t net_channels = 1;    ///< blocks of a collective between nodes, at most
+  std::uint32_t p2p_channels = 1;    ///< blocks of a send or a receive
+};
+
+struct ClusterSpec {
+  std::string name;
+  std::string device;  ///< id of a device file
+  std::uint32_t gpus_per_node = 1;
+  std::uint32_t nodes = 1;
+  NodeFabricSpec node;
+  NicSpec nics;
+  FatTreeSpec tree;
+  std::optional<RegionSpec> regions;
+  CollectiveSpec collectives;
+
+  [[nodiscard]] std::uint32_t gpus() const { return gpus_per_node * nodes; }
+};
+
+/// The same cluster with another number of nodes, at least 1.
+[[nodiscard]] ClusterSpec with_nodes(ClusterSpec spec, std::uint32_t nodes);
+
+}  // namespace bubblesim::hardware

@@ -1,0 +1,57 @@
+// The cost of collectives, in the form of NCCL's own tuning model: a latency (a base and the hops
+// of the ring's or tree's steps) and the bytes over what the links give, for each protocol; the
+// fastest is taken. Differences, each with its reason:
+//
+//  * Bytes are loads on links, not a time, so that collectives which run together can share them.
+//    What is not the links' goes into Transfer::least: a protocol's share of a link; a ring's
+//    copies that cross no link (each rank passes on 2(n-1) pieces in an all-reduce, and copies
+//    more than that: the last one out of its buffer), which is why small groups reach less
+//    bandwidth; and the least that each channel takes, which is why time stays flat below
+//    channels x ranks x quantum bytes (NCCL uses fewer channels then: threadThreshold in
+//    getAlgoInfo).
+//  * LL is left for Simple or LL128 at a fixed size (CollectiveSpec::low_latency_below).
+//  * NVLS: a rank's port carries its array to the switch and the result back, and a 1/n shard of
+//    both: bytes x (1 + 1/n) each way.
+//  * A collective over nodes moves through NVLink and NICs at once; the slower one sets the time.
+//
+// Source of form and step counts: NCCL 2.2x src/graph/tuning.cc, nccl-tests doc/PERFORMANCE.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/network/topology.hpp"
+
+namespace bubblesim::network {
+
+/// Where a group's members lie.
+struct Footprint {
+  std::vector<std::uint32_t> gpus;        ///< ascending
+  std::vector<std::uint32_t> node_begin;  ///< into gpus: the first of each node; then the end
+  std::uint32_t siblings = 1;
+  std::uint32_t leaves = 1;
+  std::uint32_t regions = 1;
+
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpus.size()); }
+  [[nodiscard]] std::uint32_t nodes() const {
+    return static_cast<std::uint32_t>(node_begin.size()) - 1;
+  }
+};
+
+[[nodiscard]] Footprint footprint(const Topology& topology, const Group& group);
+
+/// Steps of an algorithm, over all of them on the critical path.
+struct Steps {
+  double inside = 0;  ///< between GPUs of a node
+  double between = 0; ///< between nodes, those below included
+  double leaves = 0;  ///< between leaf switches
+  double regions = 0; ///< between regions
+};
+
+/// Adds what each member's port, each NIC, leaf and region carries.
+void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
+               const Footprint& place, std::vector<LinkLoad>& loads);
+
+[[nodiscard]] Steps steps_of(CollectiveKind kind, Algorithm algorithm, const Footprint& place);
+
+}  // namespace bubblesim::network

@@ -1,0 +1,75 @@
+// A cluster's links, and what collectives on it cost.
+//
+// Links, each with one direction out and one in: a port of every GPU (and, where GPUs are paired,
+// one between the two), every NIC, the up-links of every leaf switch, every region's wide-area
+// link. Immutable; may be read by many threads.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/cluster_spec.hpp"
+#include "sim/network/group.hpp"
+#include "sim/network/link.hpp"
+
+namespace bubblesim::network {
+
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kAllToAll,
+  kSendRecv,  ///< from Group's first member to its second, as listed or strided
+};
+
+enum class Direction : std::uint8_t { kOut, kIn };
+
+class Topology {
+ public:
+  /// Precondition: a cluster of several nodes has NICs (cluster files are checked for it).
+  explicit Topology(hardware::ClusterSpec spec);
+
+  [[nodiscard]] const hardware::ClusterSpec& spec() const { return spec_; }
+  [[nodiscard]] const LinkTable& links() const { return links_; }
+
+  /// The cost of a collective. `bytes` is the whole array, as nccl-tests count it: what each rank
+  /// contributes and gets in an all-reduce or broadcast, the sum over ranks of what each gives
+  /// (all-gather) or keeps (reduce-scatter), what each rank gives in an all-to-all. A group of one
+  /// costs nothing. An algorithm that does not apply to the collective or the group is replaced by
+  /// the fastest that does; Transfer::algorithm says which. O(members).
+  /// Precondition: members are distinct and lie on the cluster.
+  [[nodiscard]] Transfer plan(CollectiveKind kind, Bytes bytes, const Group& group,
+                              Algorithm algorithm = Algorithm::kAuto) const;
+
+  [[nodiscard]] Duration solo_time(const Transfer& transfer) const {
+    return network::solo_time(transfer, links_);
+  }
+
+  [[nodiscard]] LinkId port(std::uint32_t gpu, Direction direction) const;
+  /// Between the GPUs of a pair. Precondition: NodeLink::kPairs.
+  [[nodiscard]] LinkId pair_port(std::uint32_t gpu, Direction direction) const;
+  /// The NIC that a GPU uses. Precondition: the cluster has NICs.
+  [[nodiscard]] LinkId nic(std::uint32_t gpu, Direction direction) const;
+  [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction) const;
+  /// Precondition: the cluster has regions.
+  [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;
+
+  [[nodiscard]] std::uint32_t node_of(std::uint32_t gpu) const { return gpu / spec_.gpus_per_node; }
+
+ private:
+  hardware::ClusterSpec spec_;
+  LinkTable links_;
+  std::uint32_t first_pair_ = 0;
+  std::uint32_t first_nic_ = 0;
+  std::uint32_t first_leaf_ = 0;
+  std::uint32_t first_region_ = 0;
+};
+
+/// Bus bandwidth over algorithm bandwidth (bytes / time), as nccl-tests define it
+/// (doc/PERFORMANCE.md): all-reduce 2(n-1)/n; all-gather, reduce-scatter and all-to-all (n-1)/n;
+/// others 1.
+[[nodiscard]] double bus_factor(CollectiveKind kind, std::uint32_t ranks);
+
+}  // namespace bubblesim::network
