@@ -1,0 +1,19 @@
+// From what a rank did to its trace. Internal to record_trace.
+#pragma once
+
+#include <vector>
+
+#include "sim/synth/collective_labels.hpp"
+#include "sim/synth/rank_recording.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::synth {
+
+/// Threads, streams, calls, operations, edges, collectives, markers, memory and counters; what is
+/// the job's (device, world size, provenance) is the caller's.
+[[nodiscard]] traces::RankTrace make_rank_trace(const workload::JobProgram& job,
+                                                const workload::Program& program,
+                                                const std::vector<CollectiveLabel>& labels,
+                                                const RankRecording& recording);
+
+}  // namespace bubblesim::synth

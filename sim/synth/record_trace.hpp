@@ -1,0 +1,44 @@
+// A program as the trace that a profiler would have written of it.
+//
+// The job runs alone, from its start; what is written is every host call, device operation, edge,
+// collective, iteration and memory mark of its first passes, in simulated time from zero. The trace
+// goes the way of any recording: written as .btr, inspected, replayed, filled.
+//
+// What a program does not hold is not invented: copies have no bytes and no direction (counted).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/workload/program.hpp"
+#include "sim/workload/program_run.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::synth {
+
+inline constexpr CounterSpec kShapesReconstructed{
+    "record_shapes_reconstructed", Severity::kNotice,
+    "kernels whose program knows no launch shape; written with the blocks, warps, registers and "
+    "shared memory that their profile takes of an SM"};
+inline constexpr CounterSpec kCopiesWithoutSize{
+    "record_copies_without_size", Severity::kInfo,
+    "copies and memsets written without bytes and direction: a program holds only their duration"};
+
+struct RecordSetup {
+  std::uint32_t iterations = 1;  ///< at least so many of the first rank's; whole passes are written
+  std::uint32_t world_size = 0;  ///< of the real job; 0: as many as the ranks' numbers tell
+  std::vector<workload::Perturbation> perturbations{};  ///< by position of the rank
+  traces::Provenance provenance{};  ///< `format` is always "bubblesim-synth"
+};
+
+/// One trace a rank, in the job's order. The collectives of one process group have sequence numbers
+/// that are alike on all ranks; they are unique, not in order of start.
+/// Fault: no rank, no iteration asked for, or a dependency that is never met.
+[[nodiscard]] Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
+                                                    const hardware::GpuSpec& spec,
+                                                    const RecordSetup& setup = {});
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,186 @@
+// The job of recorded_job.hpp, recorded: every time is one of the sums there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/replay.hpp"
+#include "tests/unit/sim/synth/recorded_job.hpp"
+#include "traces/format/trace_reader.hpp"
+#include "traces/format/trace_writer.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+using testing::ElementsAre;
+using traces::CollectiveKind;
+using workload::Span;
+
+std::string path_for_test() {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  return (std::filesystem::temp_directory_path() /
+          (std::string("bubblesim_record_") + info->name() + ".btr")).string();
+}
+
+traces::JobTrace through_a_file(const traces::JobTrace& trace) {
+  const std::string path = path_for_test();
+  EXPECT_TRUE(traces::format::write_job(path, trace));
+  auto read = traces::format::read_job(path);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(read);
+  EXPECT_TRUE(read->counters.empty());
+  return read->job;
+}
+
+workload::JobProgram rebuilt(const traces::JobTrace& trace, workload::Window window) {
+  auto job = workload::build_job_program(trace, workload::plain_gpu(), {window});
+  EXPECT_TRUE(job);
+  return *std::move(job);
+}
+
+TEST(RecordTrace, WritesEveryOperationWhenItRan) {
+  const traces::JobTrace trace = must_record(recorded_job());
+  EXPECT_THAT(spans_of(trace.ranks[0].device_ops),  // A, T, R, B
+              ElementsAre(Span{4, 14}, Span{14, 26}, Span{15, 30}, Span{30, 36}));
+  EXPECT_THAT(spans_of(trace.ranks[1].device_ops),
+              ElementsAre(Span{4, 24}, Span{24, 26}, Span{25, 30}, Span{30, 36}));
+}
+
+TEST(RecordTrace, WritesEveryCallAndWhatItLaunched) {
+  const traces::RankTrace rank = must_record(recorded_job()).ranks[0];
+  EXPECT_THAT(spans_of(rank.host_calls),
+              ElementsAre(Span{1, 3}, Span{4, 6}, Span{7, 9}, Span{10, 12}, Span{13, 37}));
+  EXPECT_EQ(rank.host_calls[4].kind, traces::HostCallKind::kDeviceSync);
+  EXPECT_EQ(rank.names[rank.host_calls[0].name], "cudaLaunchKernel");
+  const auto& ops = rank.device_ops;
+  EXPECT_THAT((std::vector{ops[0].launch, ops[1].launch, ops[2].launch, ops[3].launch}),
+              ElementsAre(0, 2, 1, 3));
+  EXPECT_EQ(ops[1].correlation, rank.host_calls[2].correlation);
+  EXPECT_EQ(rank.names[ops[2].name], "ncclAllReduce");
+  EXPECT_EQ(ops[2].stream, StreamId{1});
+}
+
+TEST(RecordTrace, WritesEdgesBetweenOperations) {
+  const traces::RankTrace rank = must_record(recorded_job()).ranks[0];
+  ASSERT_EQ(rank.edges.size(), 2U);  // A before R, R before B, as places in order of start
+  EXPECT_EQ(rank.edges[0].before, DeviceOpId{0});
+  EXPECT_EQ(rank.edges[0].after, DeviceOpId{2});
+  EXPECT_EQ(rank.edges[1].before, DeviceOpId{2});
+  EXPECT_EQ(rank.edges[1].after, DeviceOpId{3});
+}
+
+TEST(RecordTrace, TellsWhatEachCollectiveIs) {
+  const traces::JobTrace trace = must_record(recorded_job(), {.iterations = 2});
+  const traces::RankTrace& rank = trace.ranks[1];
+  std::vector<traces::Collective> found;
+  for (const auto& op : rank.device_ops) {
+    if (op.collective != traces::kNone) found.push_back(rank.collectives[op.collective]);
+  }
+  ASSERT_EQ(found.size(), 4U);  // T, R, and again
+  EXPECT_EQ(found[0].kind, CollectiveKind::kSend);
+  EXPECT_THAT(found[0].peers, ElementsAre(1, 0));
+  EXPECT_EQ(found[1].kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(found[1].bytes, 4096U);
+  EXPECT_EQ(found[1].group_size, 2U);
+  EXPECT_EQ(rank.names[found[1].group], "dp");
+  EXPECT_EQ(found[1].sequence, 0U);
+  EXPECT_EQ(found[3].sequence, 1U);
+  EXPECT_EQ(trace.ranks[0].collectives[1].kind, CollectiveKind::kRecv);
+}
+
+TEST(RecordTrace, WritesIterationsMemoryShapesAndTheDevice) {
+  hardware::GpuSpec spec = workload::plain_gpu();
+  spec.name = "NVIDIA Test GPU";
+  RecordSetup setup;
+  setup.iterations = 2;
+  setup.provenance = {"job.json", "?", "bubblesim", "made"};
+  const auto trace = record_trace(recorded_job(), spec, setup);
+  ASSERT_TRUE(trace);
+  const traces::RankTrace& rank = trace->ranks[0];
+  EXPECT_THAT(spans_of(rank.markers), ElementsAre(Span{0, 40}, Span{40, 80}));
+  EXPECT_EQ(rank.markers[1].number, 1);
+  ASSERT_EQ(rank.memory.size(), 4U);
+  EXPECT_EQ(to_ns(rank.memory[1].at), 30'000);  // B starts
+  EXPECT_EQ(rank.memory[1].allocated_bytes, 150U);
+  EXPECT_EQ(to_ns(rank.memory[2].at), 44'000);  // the next A
+  EXPECT_EQ(rank.shapes[rank.device_ops[0].shape].blocks(), 8U);
+  EXPECT_EQ(rank.device.name, "NVIDIA Test GPU");
+  EXPECT_EQ(rank.world_size, 2U);
+  EXPECT_EQ(rank.provenance.format, "bubblesim-synth");
+  EXPECT_EQ(rank.provenance.source, "job.json");
+  EXPECT_TRUE(rank.counters.empty());
+}
+
+TEST(RecordTrace, ReplaysThroughAFileExactly) {
+  const auto trace = through_a_file(must_record(recorded_job(), {.iterations = 2}));
+  const auto job = rebuilt(trace, workload::Window::kWhole);
+  EXPECT_EQ(job.collectives.size(), 4U);
+  EXPECT_EQ(job.counters.count("program_collectives_not_joined"), 0U);
+  const auto report = workload::replay_alone(job, workload::plain_gpu());
+  ASSERT_TRUE(report);
+  for (const auto& rank : report->ranks) {
+    EXPECT_THAT(rank.recorded, ElementsAre(workload::us(40), workload::us(40)));
+    EXPECT_EQ(rank.simulated, rank.recorded);
+    EXPECT_EQ(rank.simulated_span, rank.recorded_span);
+  }
+}
+
+// Rank 1 twice as slow: A 4-44, R 45-50, B 50-62, so its iteration ends at 66; rank 0's at 60.
+TEST(RecordTrace, WhatWasRecordedReactsAsTheProgramItself) {
+  RecordSetup slow;
+  slow.perturbations.resize(2);
+  slow.perturbations[1].slowdown = 2.0;
+  const auto job =
+      rebuilt(through_a_file(must_record(recorded_job())), workload::Window::kIterations);
+  for (const auto& each : {recorded_job(), job}) {
+    const traces::JobTrace trace = must_record(each, slow);
+    EXPECT_EQ(span_of(trace.ranks[0].markers[0]), (Span{0, 60}));
+    EXPECT_EQ(span_of(trace.ranks[1].markers[0]), (Span{0, 66}));
+  }
+}
+
+TEST(RecordTrace, RecordingARecordingChangesNothing) {
+  const traces::JobTrace once = must_record(recorded_job(), {.iterations = 2});
+  const traces::JobTrace twice = must_record(rebuilt(once, workload::Window::kWhole));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(spans_of(twice.ranks[rank].device_ops), spans_of(once.ranks[rank].device_ops));
+    EXPECT_EQ(spans_of(twice.ranks[rank].host_calls), spans_of(once.ranks[rank].host_calls));
+    EXPECT_EQ(spans_of(twice.ranks[rank].markers), spans_of(once.ranks[rank].markers));
+    const auto& names = twice.ranks[rank].names;
+    EXPECT_EQ(names[twice.ranks[rank].collectives[0].group], "dp");
+    const auto& shape = twice.ranks[rank].shapes[twice.ranks[rank].device_ops[0].shape];
+    EXPECT_EQ(shape, recorded_rank(0).shapes[0]);
+  }
+}
+
+TEST(RecordTrace, WholePassesAreWritten) {
+  workload::JobProgram job;
+  job.ranks.push_back(workload::ProgramMaker()
+                          .iterations(2)
+                          .iteration(0)
+                          .kernel(1, 2)
+                          .iteration(1)
+                          .kernel(1, 2)
+                          .end(1)
+                          .program());
+  const traces::RankTrace rank = must_record(job, {.iterations = 3}).ranks[0];
+  EXPECT_EQ(rank.markers.size(), 4U);
+  EXPECT_EQ(rank.device_ops.size(), 4U);
+}
+
+TEST(RecordTrace, ADependencyThatIsNeverMetIsAFault) {
+  workload::JobProgram job = recorded_job();
+  job.ranks.pop_back();
+  const auto trace = record_trace(job, workload::plain_gpu());
+  ASSERT_FALSE(trace);
+  EXPECT_THAT(trace.error().text(), testing::HasSubstr("rank 0 stopped"));
+}
+
+TEST(RecordTrace, NothingToRecordIsAFault) {
+  EXPECT_FALSE(record_trace({}, workload::plain_gpu()));
+  EXPECT_FALSE(record_trace(recorded_job(), workload::plain_gpu(), {.iterations = 0}));
+}
+
+}  // namespace
+}  // namespace bubblesim::synth
