@@ -38,6 +38,7 @@ struct Split {
   std::uint32_t context = 1;
   std::uint32_t expert = 1;
   bool sequence_parallel = false;  ///< norms and dropouts split over the tensor ranks too
+  double expert_load = 1.0;        ///< tokens of the busiest expert rank over the mean, >= 1
 };
 
 /// What is kept for the backward pass, and what is computed again in it.
@@ -50,12 +51,19 @@ enum class Recompute : std::uint8_t {
 /// How attention is computed.
 enum class AttentionKernels : std::uint8_t { kUnfused, kFlash };
 
+/// Where a weight-gradient kernel leaves its result.
+enum class GradientStore : std::uint8_t {
+  kWrite,           ///< written in the precision of the weights (PyTorch)
+  kAccumulateFp32,  ///< added to a 4-byte buffer within the kernel (Megatron-LM)
+};
+
 struct TrainingShape {
   std::uint32_t micro_batch = 1;   ///< samples
   std::uint64_t sequence = 0;      ///< tokens; image models: ignored
   Precision precision = Precision::kFp16;
   Recompute recompute = Recompute::kNone;
   AttentionKernels attention = AttentionKernels::kUnfused;
+  GradientStore gradients = GradientStore::kWrite;
 };
 
 /// One layer's work for one micro-batch on one GPU.
@@ -65,8 +73,14 @@ struct LayerWork {
   std::vector<WorkItem> recompute;    ///< before the backward pass; empty: nothing
   std::vector<WorkItem> input_grad;
   std::vector<WorkItem> weight_grad;
+  /// Of each item of `weight_grad`: how many items of `input_grad` come before it where the two
+  /// are not taken apart; see backward_items().
+  std::vector<std::uint32_t> weight_grad_after;
   std::vector<double> parameter_tensors;  ///< elements on this GPU, in order of registration
   std::vector<double> expert_tensors;     ///< the same, of experts (other data-parallel group)
+  /// Tensors of an earlier layer that this one uses too (tied embeddings): held here again, and
+  /// their gradients added up, where the two layers are on different GPUs.
+  std::vector<double> shared_tensors;
   double activation_bytes = 0;  ///< kept from the forward to the backward pass
   double working_bytes = 0;     ///< besides, while the backward pass of the layer runs
   double output_bytes = 0;      ///< what the next layer reads: sent where a stage ends
@@ -75,6 +89,26 @@ struct LayerWork {
 struct ModelWork {
   std::vector<LayerWork> kinds;
   std::vector<std::uint32_t> layers;  ///< first to last, into kinds
+  /// Of each layer the layers whose output it reads. Empty: a chain.
+  std::vector<std::vector<std::uint32_t>> inputs;
 };
+
+/// Whether exchanges within a backward pass run beside the products that do not need them.
+enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
+
+/// The whole backward pass of a layer, in the order of a framework that does not take input and
+/// weight gradients apart: each weight gradient follows its input gradient. Overlapped: the
+/// all-reduce (reduce-scatter) of an input gradient runs beside the weight gradient's product, and
+/// the second all-gather of a layer's input beside the input gradient's, as in Megatron-LM
+/// (LinearWithGradAccumulationAndAsyncCommunication, tensor_parallel/layers.py).
+[[nodiscard]] std::vector<WorkItem> backward_items(const LayerWork& layer,
+                                                   BackwardExchanges exchanges);
+
+/// Of all kernels in a list.
+[[nodiscard]] double flops_of(const std::vector<WorkItem>& items);
+/// Read and written by all kernels in a list.
+[[nodiscard]] double kernel_bytes_of(const std::vector<WorkItem>& items);
+/// Elements of all parameters of a layer on one GPU, experts among them.
+[[nodiscard]] double parameters_of(const LayerWork& layer);
 
 }  // namespace bubblesim::model

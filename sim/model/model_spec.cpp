@@ -1,0 +1,28 @@
+#include "sim/model/model_spec.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblesim::model {
+
+ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
+              std::uint64_t vocabulary, std::uint64_t sequence) {
+  TransformerSpec spec;
+  spec.hidden = hidden;
+  spec.layers = layers;
+  spec.heads = heads;
+  spec.kv_heads = heads;
+  spec.head_size = hidden / std::max<std::uint64_t>(heads, 1);
+  spec.ffn = 4 * hidden;
+  spec.vocabulary = vocabulary;
+  spec.max_sequence = sequence;
+  return ModelSpec{"gpt h" + std::to_string(hidden) + " l" + std::to_string(layers), spec};
+}
+
+bool has_experts(const TransformerSpec& spec, std::uint32_t layer) {
+  if (!spec.mixture || layer < spec.mixture->first_dense) return false;
+  const std::uint32_t every = std::max(spec.mixture->every, 1U);
+  return (layer - spec.mixture->first_dense) % every == every - 1;
+}
+
+}  // namespace bubblesim::model

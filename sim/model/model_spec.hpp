@@ -1,0 +1,125 @@
+// What a neural network is: immutable sizes, read from configs/models/*.json
+// (configs/models/README.md explains each key). No weights, no GPU, no split.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace bubblesim::model {
+
+/// Experts in place of the feed-forward part of some blocks.
+struct MixtureSpec {
+  std::uint32_t experts = 0;
+  std::uint32_t top_k = 0;            ///< experts that a token goes to
+  std::uint64_t expert_ffn = 0;       ///< inner width of one expert
+  std::uint32_t shared_experts = 0;   ///< that every token goes to besides; same inner width
+  std::uint32_t first_dense = 0;      ///< blocks at the start without experts
+  std::uint32_t every = 1;            ///< of the blocks after them each `every`-th has experts
+};
+
+enum class AttentionMask : std::uint8_t { kCausal, kBidirectional };  ///< decoder, encoder
+enum class Positions : std::uint8_t { kLearned, kRotary };
+enum class Norm : std::uint8_t { kLayer, kRms };
+enum class NormPlace : std::uint8_t { kBefore, kAfter };  ///< of attention and feed-forward part
+
+/// What follows the last block.
+enum class Head : std::uint8_t {
+  kNone,
+  kLanguageModel,  ///< logits over the vocabulary, of every token
+  kPooler,         ///< dense layer and tanh on the first token of a sample
+  kClassifier,     ///< pooler, then logits over `classes`
+};
+
+struct TransformerSpec {
+  std::uint32_t layers = 0;
+  std::uint64_t hidden = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;      ///< groups of heads share keys and values where fewer
+  std::uint64_t head_size = 0;     ///< usually hidden / heads
+  std::uint64_t ffn = 0;           ///< inner width of the feed-forward part
+  std::uint64_t vocabulary = 0;    ///< rows as published; 0: no embedding (a branch of a graph)
+  std::uint64_t max_sequence = 0;  ///< tokens; rows of learned positions
+  std::uint32_t token_types = 0;   ///< rows of BERT's segment embedding; 0: none
+  std::uint32_t classes = 0;       ///< Head::kClassifier
+  AttentionMask mask = AttentionMask::kCausal;
+  Positions positions = Positions::kLearned;
+  Norm norm = Norm::kLayer;
+  NormPlace norm_place = NormPlace::kBefore;
+  Head head = Head::kLanguageModel;
+  bool gated = false;              ///< SwiGLU (three matrices), else GELU (two)
+  bool biases = true;              ///< of the linear layers
+  bool tied_embeddings = true;     ///< the head's matrix is the embedding's
+  bool embedding_norm = false;     ///< as BERT
+  bool dropout = true;             ///< in training
+  std::optional<MixtureSpec> mixture;
+};
+
+/// One layer of a convolutional network. `out`, `kernel`, `stride`, `padding` as in PyTorch.
+struct ConvolutionLayer {
+  enum class Kind : std::uint8_t {
+    kConvolution,
+    kMaxPool,
+    kAveragePool,  ///< over the whole image
+    kLinear,       ///< flattens what it reads
+    kBottleneck,   ///< ResNet: 1x1 to `out`, 3x3 with stride, 1x1 to 4 x `out`, and a shortcut
+    kBasic,        ///< ResNet: two 3x3 to `out`, and a shortcut
+  };
+  Kind kind = Kind::kConvolution;
+  std::uint32_t out = 0;
+  std::uint32_t kernel = 1;
+  std::uint32_t stride = 1;
+  std::uint32_t padding = 0;
+  std::uint32_t repeat = 1;  ///< blocks: the first has the stride
+  bool norm = false;         ///< batch normalisation after a convolution
+  bool relu = false;
+  bool bias = false;
+  bool dropout = false;      ///< after a linear layer
+};
+
+struct ConvolutionalSpec {
+  std::uint32_t channels = 3;
+  std::uint32_t image = 224;  ///< height and width
+  std::vector<ConvolutionLayer> layers;
+};
+
+/// A chain of layers that is one of several beside each other.
+struct BranchSpec {
+  enum class Kind : std::uint8_t { kTransformer, kFeedForward, kEmbeddingBag };
+  std::string name;
+  Kind kind = Kind::kFeedForward;
+  std::uint32_t repeat = 1;       ///< so many branches of this shape, each with own weights
+  std::uint32_t layers = 0;       ///< linear layers with ReLU, or transformer blocks
+  std::uint64_t inputs = 0;       ///< feed forward: width of what the first layer reads
+  std::uint64_t width = 0;        ///< of each layer; embedding bag: of a row
+  std::uint64_t rows = 0;         ///< embedding bag
+  std::uint32_t bag = 0;          ///< embedding bag: rows summed for a sample
+  std::uint64_t sequence = 1;     ///< transformer: tokens
+  std::uint32_t heads = 0;        ///< transformer
+  std::uint64_t ffn = 0;          ///< transformer
+};
+
+/// Branches whose outputs are concatenated and read by linear layers with ReLU.
+struct GraphSpec {
+  std::vector<BranchSpec> branches;
+  std::uint32_t join_layers = 0;  ///< after the concatenation
+  std::uint64_t join_width = 0;
+  std::uint64_t outputs = 1;      ///< of a last linear layer
+};
+
+struct ModelSpec {
+  std::string name;
+  std::variant<TransformerSpec, ConvolutionalSpec, GraphSpec> network;
+};
+
+/// A GPT as in Megatron-LM's tables: learned positions, biases, tied embeddings, dropout, inner
+/// width 4 x hidden, head size hidden / heads (heads must divide hidden; else see check_model).
+[[nodiscard]] ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
+                            std::uint64_t vocabulary, std::uint64_t sequence);
+
+/// Whether a block has experts.
+[[nodiscard]] bool has_experts(const TransformerSpec& spec, std::uint32_t layer);
+
+}  // namespace bubblesim::model

@@ -1,0 +1,228 @@
+// What stands before the first block and after the last: embeddings; logits and loss.
+//
+// With tensor ranks each holds a part of the vocabulary (Megatron-LM, tensor_parallel/layers.py
+// VocabParallelEmbedding, tensor_parallel/cross_entropy.py).
+#include <algorithm>
+
+#include "sim/model/transformer_work.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+constexpr double kMaskByte = 1.0;
+constexpr double kIndexBytes = 8.0;  // of a token's number
+constexpr double kFp32 = 4.0;
+
+struct Ends {
+  const TransformerShape& shape;
+  Precision precision;
+  double p;
+
+  explicit Ends(const TransformerShape& at)
+      : shape(at), precision(stored(at.run.precision)), p(at.element) {}
+
+  [[nodiscard]] KernelWork rows(std::string name, KernelKind kind, double bytes_each) const {
+    return stream_kernel(std::move(name), kind, shape.split_stream(), bytes_each, precision);
+  }
+  [[nodiscard]] KernelWork whole_rows(std::string name, KernelKind kind,
+                                      double bytes_each) const {
+    return stream_kernel(std::move(name), kind, shape.stream(), bytes_each, precision);
+  }
+  // A pass over this GPU's part of the logits, in FP32.
+  [[nodiscard]] KernelWork logits(std::string name, double bytes_each, double flops_each) const {
+    const double count =
+        static_cast<double>(shape.tokens) * static_cast<double>(shape.vocabulary);
+    return stream_kernel(std::move(name), KernelKind::kSoftmax, count, bytes_each,
+                         Precision::kFp32, flops_each);
+  }
+  [[nodiscard]] double added_embeddings() const {
+    const bool learned = shape.spec->positions == Positions::kLearned;
+    return (learned ? 1.0 : 0.0) + (shape.spec->token_types > 0 ? 1.0 : 0.0);
+  }
+};
+
+// Name of the i-th embedding added to the tokens'.
+std::string added_name(const TransformerShape& shape, int i) {
+  const bool learned = shape.spec->positions == Positions::kLearned;
+  return learned && i == 0 ? "position embedding" : "segment embedding";
+}
+
+void embedding_forward(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  const double p = ends.p;
+  out.forward(ends.whole_rows("token embedding", KernelKind::kEmbedding, 2.0 * p));
+  if (shape.splits_tensor()) {
+    out.forward(ends.whole_rows("embedding mask", KernelKind::kElementwise, 2.0 * p));
+    reduce_tokens(shape, out.layer().forward);
+  }
+  for (int i = 0; i < static_cast<int>(ends.added_embeddings()); ++i) {
+    out.forward(ends.rows(added_name(shape, i), KernelKind::kEmbedding, 3.0 * p));
+  }
+  if (shape.spec->embedding_norm) out.forward(norm_forward(shape));
+  if (shape.dropout) {
+    out.forward(
+        ends.rows("embedding dropout", KernelKind::kElementwise, 2.0 * p + kMaskByte));
+  }
+}
+
+// All of it is weight gradient but what the norm and the dropout pass on.
+void embedding_backward(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  const double p = ends.p;
+  if (shape.dropout) {
+    out.input_grad(ends.rows("embedding dropout input-grad", KernelKind::kElementwise,
+                             2.0 * p + kMaskByte));
+  }
+  if (shape.spec->embedding_norm) norm_backward(shape, out);
+  for (int i = 0; i < static_cast<int>(ends.added_embeddings()); ++i) {
+    out.weight_grad(ends.rows(added_name(shape, i) + " weight-grad", KernelKind::kEmbedding, p));
+  }
+  std::vector<WorkItem> gathered;
+  gather_tokens(shape, gathered);
+  for (WorkItem& item : gathered) out.weight_grad(std::move(item));
+  // PyTorch fills a dense gradient with zeros, then adds the tokens' rows to it.
+  const double table =
+      static_cast<double>(shape.vocabulary) * static_cast<double>(shape.hidden());
+  out.weight_grad(stream_kernel("embedding gradient zero", KernelKind::kElementwise, table, p,
+                                ends.precision, 0.0));
+  out.weight_grad(
+      ends.whole_rows("token embedding weight-grad", KernelKind::kEmbedding, 3.0 * p));
+}
+
+void embedding_parameters(const TransformerShape& shape, LayerBuilder& out) {
+  const auto h = static_cast<double>(shape.hidden());
+  out.parameters(static_cast<double>(shape.vocabulary) * h);
+  if (shape.spec->positions == Positions::kLearned) {
+    out.parameters(static_cast<double>(shape.spec->max_sequence) * h);
+  }
+  if (shape.spec->token_types > 0) out.parameters(shape.spec->token_types * h);
+  if (shape.spec->embedding_norm) norm_parameters(shape, out);
+}
+
+Communication row_reduction(const TransformerShape& shape, std::string name) {
+  return exchange(std::move(name), Axis::kTensor, Exchange::kAllReduce,
+                  kFp32 * static_cast<double>(shape.tokens));
+}
+
+void loss_forward(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  const bool split = shape.splits_tensor();
+  out.forward(ends.logits("logits to fp32", ends.p + kFp32, 0.0));
+  out.forward(ends.logits("loss row maximum", kFp32, 1.0));
+  if (split) out.forward(row_reduction(shape, "loss maximum all-reduce"));
+  out.forward(ends.logits("loss subtract maximum", 2.0 * kFp32, 1.0));
+  if (split) out.forward(row_reduction(shape, "loss target all-reduce"));
+  out.forward(ends.logits("loss exponential", 2.0 * kFp32, 4.0));
+  out.forward(ends.logits("loss row sum", kFp32, 1.0));
+  if (split) out.forward(row_reduction(shape, "loss sum all-reduce"));
+  out.forward(ends.logits("loss normalise", 2.0 * kFp32, 1.0));
+}
+
+void language_forward(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  gather_tokens(shape, out.layer().forward);
+  out.forward(gemm_kernel("logits gemm", {shape.tokens, shape.vocabulary, shape.hidden()},
+                          ends.precision));
+  if (shape.pass == Pass::kTraining) loss_forward(ends, out);
+}
+
+void language_backward(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  out.input_grad(ends.logits("loss input-grad", 2.0 * kFp32, 1.0));
+  out.input_grad(ends.logits("logits gradient cast", ends.p + kFp32, 0.0));
+  linear_backward(shape, "logits", {shape.tokens, shape.hidden(), shape.vocabulary},
+                  LinearSplit::kColumns, out);
+}
+
+// Input of the product, and the loss's FP32 softmax (Korthikanti et al. 2022, section 4.3).
+double language_kept(const TransformerShape& shape) {
+  return shape.split_stream() * shape.element +
+         kFp32 * static_cast<double>(shape.tokens) * static_cast<double>(shape.vocabulary);
+}
+
+// On the first token of each sample; small.
+void pooler(const Ends& ends, LayerBuilder& out) {
+  const TransformerShape& shape = ends.shape;
+  const std::uint64_t h = shape.hidden();
+  const std::uint64_t b = shape.batch;
+  const double elements = static_cast<double>(b * h);
+  const bool training = shape.pass == Pass::kTraining;
+  const bool classifies = shape.spec->head == Head::kClassifier;
+  const std::uint64_t classes = shape.spec->classes;
+  out.forward(gemm_kernel("pooler gemm", {b, h, h}, ends.precision));
+  out.forward(stream_kernel("pooler tanh", KernelKind::kElementwise, elements, 2.0 * ends.p,
+                            ends.precision, 4.0));
+  if (classifies) out.forward(gemm_kernel("classifier gemm", {b, classes, h}, ends.precision));
+  const auto h2 = static_cast<double>(h) * static_cast<double>(h);
+  out.parameters(h2);
+  out.parameters(static_cast<double>(h));
+  if (classifies) {
+    out.parameters(static_cast<double>(classes * h));
+    out.parameters(static_cast<double>(classes));
+  }
+  if (!training) return;
+  const double logits = static_cast<double>(b * std::max<std::uint64_t>(classes, 1));
+  out.forward(stream_kernel("loss", KernelKind::kSoftmax, logits, 2.0 * kFp32, Precision::kFp32,
+                            8.0));
+  out.input_grad(stream_kernel("loss input-grad", KernelKind::kSoftmax, logits, 2.0 * kFp32,
+                               Precision::kFp32, 2.0));
+  if (classifies) linear_backward(shape, "classifier", {b, h, classes}, LinearSplit::kNone, out);
+  out.input_grad(stream_kernel("pooler tanh input-grad", KernelKind::kElementwise, elements,
+                               3.0 * ends.p, ends.precision, 4.0));
+  linear_backward(shape, "pooler", {b, h, h}, LinearSplit::kNone, out);
+  // The gradient of all other tokens is zero, and is written.
+  out.input_grad(ends.rows("first token gradient", KernelKind::kElementwise, ends.p));
+  out.keep(3.0 * elements * ends.p);
+}
+
+}  // namespace
+
+LayerWork embedding_layer(const TransformerShape& shape) {
+  const Ends ends(shape);
+  LayerBuilder out("embedding");
+  embedding_forward(ends, out);
+  embedding_parameters(shape, out);
+  out.layer().output_bytes = shape.split_stream() * ends.p;
+  if (shape.pass == Pass::kRequest) return out.take();
+  embedding_backward(ends, out);
+  const double norm = shape.spec->embedding_norm ? shape.split_stream() * ends.p : 0.0;
+  const double mask = shape.dropout ? shape.split_stream() * kMaskByte : 0.0;
+  out.keep(norm + mask + kIndexBytes * static_cast<double>(shape.tokens));
+  const double table =
+      static_cast<double>(shape.vocabulary) * static_cast<double>(shape.hidden());
+  out.layer().working_bytes = ends.p * (shape.stream() + table);
+  return out.take();
+}
+
+LayerWork head_layer(const TransformerShape& shape) {
+  const Ends ends(shape);
+  const bool training = shape.pass == Pass::kTraining;
+  const bool norms = shape.spec->norm_place == NormPlace::kBefore;
+  LayerBuilder out("head");
+  if (norms) {
+    out.forward(norm_forward(shape));
+    norm_parameters(shape, out);
+    if (training) out.keep(shape.split_stream() * ends.p);
+  }
+  const double logits =
+      static_cast<double>(shape.tokens) * static_cast<double>(shape.vocabulary);
+  if (shape.spec->head == Head::kLanguageModel) {
+    language_forward(ends, out);
+    if (training) language_backward(ends, out);
+    if (training) out.keep(language_kept(shape));
+    const double table =
+        static_cast<double>(shape.vocabulary) * static_cast<double>(shape.hidden());
+    auto& tensors = shape.spec->tied_embeddings ? out.layer().shared_tensors
+                                                : out.layer().parameter_tensors;
+    tensors.push_back(table);
+    out.layer().working_bytes = logits * (ends.p + (training ? kFp32 : 0.0));
+    out.layer().output_bytes = logits * ends.p;
+  } else if (shape.spec->head != Head::kNone) {
+    pooler(ends, out);
+    out.layer().output_bytes = shape.split_stream() * ends.p;
+  }
+  if (norms && training) norm_backward(shape, out);
+  return out.take();
+}
+
+}  // namespace bubblesim::model
