@@ -10,21 +10,51 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
   meetings_.reserve(participants.size());
   for (const std::uint32_t needed : participants) {
     BUBBLESIM_CHECK(needed >= 1, "a collective has at least one participant");
-    meetings_.push_back({needed, {}});
+    meetings_.push_back({needed, nullptr, {}});
     meetings_.back().waiters.reserve(needed);
+  }
+}
+
+Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
+                       const LinkTable& links) {
+  meetings_.reserve(meetings.size());
+  for (const MeetingSpec& spec : meetings) {
+    BUBBLESIM_CHECK(spec.participants >= 1, "a collective has at least one participant");
+    meetings_.push_back({spec.participants, spec.transfer, {}});
+    meetings_.back().waiters.reserve(spec.participants);
+    if (spec.transfer != nullptr && !fabric_) fabric_ = std::make_unique<Fabric>(engine, links);
   }
 }
 
 void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
                         SimTime now) {
   Meeting& meeting = meetings_[collective];
+  BUBBLESIM_DCHECK(meeting.waiters.size() < meeting.needed, "its last use is complete");
   meeting.waiters.push_back({&participant, cookie});
   if (meeting.waiters.size() < meeting.needed) return;
+  if (meeting.transfer != nullptr) {
+    fabric_->start(*meeting.transfer, *this, collective, now);
+  } else {
+    release(meeting, now);
+  }
+}
+
+void Rendezvous::on_flow_finished(std::uint64_t collective, SimTime now) {
+  release(meetings_[collective], now);
+}
+
+void Rendezvous::release(Meeting& meeting, SimTime now) {
   // A participant that is told may arrive elsewhere at once: hand over a list of our own.
   std::vector<Waiter> released = std::move(released_);
   released.assign(meeting.waiters.begin(), meeting.waiters.end());
   meeting.waiters.clear();
-  for (const Waiter& waiter : released) waiter.participant->on_all_arrived(waiter.cookie, now);
+  for (const Waiter& waiter : released) {
+    if (meeting.transfer != nullptr) {
+      waiter.participant->on_transfer_finished(waiter.cookie, now);
+    } else {
+      waiter.participant->on_all_arrived(waiter.cookie, now);
+    }
+  }
   released_ = std::move(released);
 }
 

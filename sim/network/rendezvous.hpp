@@ -1,12 +1,17 @@
 // Where the ranks of a collective meet. A collective's kernels hold their SMs from their own
-// start; data moves when the last rank has started; each rank's kernel ends its own recorded
-// (or modelled) span after that.
+// start; data moves when the last rank has started. A recorded collective has no transfer: each
+// rank's kernel ends its own recorded span after that. A modelled one has: the fabric carries it,
+// and each rank's kernel ends its own span (mostly none) after the fabric is done.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/network/fabric.hpp"
+#include "sim/network/link.hpp"
 
 namespace bubblesim::network {
 
@@ -16,21 +21,35 @@ class Participant {
   virtual ~Participant() = default;
   /// The last rank has started at `now`; the participant's kernel goes on from here.
   virtual void on_all_arrived(std::uint64_t cookie, SimTime now) = 0;
+  /// The fabric has carried the collective's transfer; told instead of on_all_arrived.
+  virtual void on_transfer_finished(std::uint64_t cookie, SimTime now) {
+    on_all_arrived(cookie, now);
+  }
+};
+
+/// A collective as a Rendezvous sees it.
+struct MeetingSpec {
+  std::uint32_t participants = 1;
+  const Transfer* transfer = nullptr;  ///< null: nothing for the fabric to carry
 };
 
 /// Counts arrivals. A collective's next use may begin only when its last one is complete, which
 /// stream order guarantees. Not thread-safe.
-class Rendezvous {
+class Rendezvous final : private FlowListener {
  public:
-  /// `participants[c]` is how many ranks take part in collective c, at least 1.
+  /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
 
-  /// `participant`'s kernel has started. If it is the last one, every participant is told,
-  /// in order of arrival, before this returns.
+  /// With a fabric of `links` if any collective has a transfer; transfers outlive this.
+  Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
+             const LinkTable& links);
+
+  /// `participant`'s kernel has started. If it is the last one, every participant is told, in
+  /// order of arrival: before this returns, or when the fabric has carried the transfer.
   void arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
               SimTime now);
 
-  /// Collectives in which some ranks wait for others.
+  /// Collectives in which some ranks wait for others or for the fabric.
   [[nodiscard]] std::uint64_t waiting() const;
 
  private:
@@ -40,8 +59,13 @@ class Rendezvous {
   };
   struct Meeting {
     std::uint32_t needed;
+    const Transfer* transfer;
     std::vector<Waiter> waiters;
   };
+  void on_flow_finished(std::uint64_t collective, SimTime now) override;
+  void release(Meeting& meeting, SimTime now);
+
+  std::unique_ptr<Fabric> fabric_;  ///< null: no collective has a transfer
   std::vector<Meeting> meetings_;
   std::vector<Waiter> released_;
 };

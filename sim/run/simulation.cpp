@@ -33,7 +33,7 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)), warmup_(kSimStart + loaded.config.warmup),
-      rendezvous_(workload::participants(loaded.training)) {}
+      rendezvous_(engine_, workload::meetings(loaded.training), loaded.training.links) {}
 
 Simulation::~Simulation() = default;
 

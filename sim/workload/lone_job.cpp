@@ -8,7 +8,7 @@ namespace bubblesim::workload {
 
 LoneJob::LoneJob(engine::Engine& engine, const JobProgram& job, const hardware::GpuSpec& spec,
                  const LoneSetup& setup, std::span<RunObserver* const> observers)
-    : engine_(engine), rendezvous_(participants(job)) {
+    : engine_(engine), rendezvous_(engine, meetings(job), job.links) {
   BUBBLESIM_CHECK(observers.size() == job.ranks.size(), "one observer a rank");
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     RunSetup run;

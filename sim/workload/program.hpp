@@ -18,6 +18,8 @@
 #include "sim/base/time.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/gpu/kernel_profile.hpp"
+#include "sim/network/link.hpp"
+#include "sim/network/rendezvous.hpp"
 #include "traces/intern.hpp"
 #include "traces/trace.hpp"
 
@@ -123,7 +125,7 @@ struct Program {
 
 /// A collective that was found on every rank that takes part in it.
 struct JoinedCollective {
-  std::uint32_t participants = 0;  ///< ranks; >= 2
+  std::uint32_t participants = 0;  ///< ranks; >= 2, or 1 where replicas are folded
   bool point_to_point = false;     ///< a send and its receive
   std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
   traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;  ///< kSend: point-to-point
@@ -131,6 +133,7 @@ struct JoinedCollective {
   std::uint32_t group_size = 0;    ///< ranks of the real group; 0: as many as take part here
   std::uint32_t from = kNoIndex;   ///< point-to-point: the rank that sends; none: not known
   std::uint32_t to = kNoIndex;     ///< and the rank that receives
+  std::uint32_t transfer = kNoIndex;  ///< into JobProgram::transfers; recorded ones: none
 };
 
 /// The programs of a job's ranks, which meet in collectives.
@@ -138,10 +141,15 @@ struct JobProgram {
   std::vector<Program> ranks;
   std::vector<JoinedCollective> collectives;
   std::vector<std::string> groups;  ///< names of process groups
+  std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
+  network::LinkTable links;         ///< that `transfers` load
   CounterSet counters;
 };
 
-/// How many ranks take part in each collective of a job: what a network::Rendezvous is made from.
+/// How many ranks take part in each collective of a job.
 [[nodiscard]] std::vector<std::uint32_t> participants(const JobProgram& job);
+
+/// The collectives of a job as a network::Rendezvous takes them; points into `job`.
+[[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
 
 }  // namespace bubblesim::workload

@@ -32,6 +32,16 @@ std::vector<std::uint32_t> participants(const JobProgram& job) {
   return counts;
 }
 
+std::vector<network::MeetingSpec> meetings(const JobProgram& job) {
+  std::vector<network::MeetingSpec> out;
+  out.reserve(job.collectives.size());
+  for (const JoinedCollective& joined : job.collectives) {
+    const bool modelled = joined.transfer != kNoIndex;
+    out.push_back({joined.participants, modelled ? &job.transfers[joined.transfer] : nullptr});
+  }
+  return out;
+}
+
 Result<Program> build_program(const traces::RankTrace& trace, const hardware::GpuSpec& spec,
                               const BuildOptions& options) {
   BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft, build_draft(trace, options));

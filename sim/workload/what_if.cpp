@@ -112,6 +112,14 @@ Result<WhatIf> parse_what_if(std::string_view text) {
 }
 
 void apply(const WhatIf& change, JobProgram& job) {
+  // A modelled collective's time is the network's, so one rank's link alone cannot be changed.
+  if (change.target == WhatIfTarget::kLink && !change.rank) {
+    for (BytesPerSecond& capacity : job.links) capacity.value *= change.speed;
+    for (network::Transfer& transfer : job.transfers) {
+      transfer.latency = scale(transfer.latency, 1.0 / change.speed);
+      transfer.least = scale(transfer.least, 1.0 / change.speed);
+    }
+  }
   for (Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
     if (change.target == WhatIfTarget::kHost) {

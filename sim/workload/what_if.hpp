@@ -17,7 +17,8 @@ enum class WhatIfTarget : std::uint8_t {
   kMemoryKernels,   ///< "memory"
   kNamedKernels,    ///< "kernel:TEXT": names that contain TEXT
   kCopies,          ///< "copies": copies and memsets
-  kLink,            ///< "link": collectives, from the last arrival on; not-joined ones whole
+  kLink,            ///< "link": collectives, from the last arrival on; not-joined ones whole;
+                    ///< modelled ones only on all ranks
   kHost,            ///< "host": think time and calls of the host
 };
 

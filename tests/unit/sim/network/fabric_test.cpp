@@ -1,0 +1,194 @@
+// Links shared by transfers. 1 GB/s is one byte a nanosecond.
+#include "sim/network/fabric.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "sim/network/rendezvous.hpp"
+
+namespace bubblesim::network {
+namespace {
+
+constexpr BytesPerSecond kByteANanosecond{1e9};
+
+constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
+
+Transfer over(std::vector<LinkLoad> loads, std::int64_t latency = 0, std::int64_t least = 0) {
+  Transfer out;
+  out.latency = Duration{latency};
+  out.least = Duration{least};
+  out.loads = std::move(loads);
+  return out;
+}
+
+/// Starts transfers at given times; writes down when each ended.
+class Traffic final : public FlowListener, public engine::EventHandler {
+ public:
+  using Ends = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+
+  explicit Traffic(const LinkTable& links)
+      : fabric(engine, links), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
+
+  void add(std::int64_t when, Transfer transfer) {
+    starts_.emplace_back(at(when), std::move(transfer));
+  }
+  Ends ends() {
+    if (!starts_.empty()) engine.schedule(entity_, starts_.front().first);
+    engine.run_until();
+    EXPECT_EQ(fabric.active(), 0U);
+    return ends_;
+  }
+  void on_event(SimTime now) override {
+    while (next_ < starts_.size() && starts_[next_].first == now) {
+      fabric.start(starts_[next_].second, *this, next_, now);
+      ++next_;
+    }
+    if (next_ < starts_.size()) engine.schedule(entity_, starts_[next_].first);
+  }
+  void on_flow_finished(std::uint64_t cookie, SimTime now) override {
+    ends_.emplace_back(cookie, to_ns(now));
+    if (then) then(cookie, now);
+  }
+
+  engine::Engine engine;
+  Fabric fabric;
+  std::function<void(std::uint64_t, SimTime)> then;
+
+ private:
+  engine::EntityId entity_;
+  std::vector<std::pair<SimTime, Transfer>> starts_;
+  std::size_t next_ = 0;
+  Ends ends_;
+};
+
+TEST(Fabric, ATransferAloneTakesItsLatencyAndItsBytesOverTheLink) {
+  Traffic run({kByteANanosecond});
+  run.add(10, over({{LinkId{0}, 1000}}, 5));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1015}}));
+}
+
+TEST(Fabric, EndsAreRoundedUp) {
+  Traffic run({BytesPerSecond{3e9}});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 334}}));
+}
+
+TEST(Fabric, TwoEqualTransfersOnOneLinkTakeTwiceAsLong) {
+  Traffic run({kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{LinkId{0}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}}));
+}
+
+// Both at half speed for 1000 ns; then the longer has 1500 bytes left and the link to itself.
+TEST(Fabric, WhoIsLeftAloneSpeedsUp) {
+  Traffic run({kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 500}}));
+  run.add(0, over({{LinkId{0}, 2000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 2500}}));
+}
+
+// The first has moved 400 bytes when the second comes; both then share until it ends.
+TEST(Fabric, ANewcomerSlowsWhoIsThere) {
+  Traffic run({kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(400, over({{LinkId{0}, 300}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 1000}, {0, 1300}}));
+}
+
+// The textbook example: a crosses both links, b the first (1), c the second (2). a and b get
+// 0.5 each; c gets the 1.5 that a leaves.
+TEST(Fabric, ThreeTransfersOverTwoLinksShareMaxMinFairly) {
+  Traffic run({kByteANanosecond, {2e9}});
+  run.add(0, over({{LinkId{0}, 1000}, {LinkId{1}, 1000}}));
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{LinkId{1}, 3000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}, {2, 2000}}));
+}
+
+// c is on another link than a, and changes only because b does: b and a share link 0, b and c
+// share link 1. While all run, each gets 0.5; when a ends at 200, b could go faster but c holds it.
+TEST(Fabric, AChangeReachesTransfersThroughOthers) {
+  Traffic run({kByteANanosecond, kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 100}}));
+  run.add(0, over({{LinkId{0}, 300}, {LinkId{1}, 300}}));
+  run.add(0, over({{LinkId{1}, 400}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 200}, {1, 600}, {2, 700}}));
+}
+
+// Alone it could take 1000 ns of the link, but its channels need 4000; the other gets the rest.
+TEST(Fabric, ATransferIsNoFasterThanItsChannels) {
+  Traffic run({kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 1000}}, 0, 4000));
+  run.add(0, over({{LinkId{0}, 1500}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{1, 2000}, {0, 4000}}));
+}
+
+// The second has a tenth of its bytes on link 0 as well, so all speeds rise until link 0 is full:
+// 1 / 1.1 each. From 990 on the second has link 1 to itself, and 100 bytes left.
+TEST(Fabric, LoadsOfATransferMoveInProportion) {
+  Traffic run({kByteANanosecond, kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 900}}));
+  run.add(0, over({{LinkId{0}, 100}, {LinkId{1}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 990}, {1, 1090}}));
+}
+
+TEST(Fabric, TransfersOnDifferentLinksDoNotDisturbEachOther) {
+  Traffic run({kByteANanosecond, kByteANanosecond});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(7, over({{LinkId{1}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 1007}}));
+}
+
+TEST(Fabric, NothingToMoveEndsAfterLatencyAndChannels) {
+  Traffic run(LinkTable{});
+  run.add(3, over({}));
+  run.add(3, over({}, 10, 20));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 3}, {1, 33}}));
+}
+
+TEST(Fabric, AListenerMayStartTheNextTransfer) {
+  Traffic run({kByteANanosecond});
+  const Transfer next = over({{LinkId{0}, 100}});
+  run.then = [&](std::uint64_t cookie, SimTime now) {
+    if (cookie < 2) run.fabric.start(next, run, cookie + 10, now);
+  };
+  run.add(0, over({{LinkId{0}, 1000}}));
+  run.add(0, over({{LinkId{0}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}, {10, 2200}, {11, 2200}}));
+}
+
+/// A rank that writes down what it is told.
+class Rank final : public Participant {
+ public:
+  void on_all_arrived(std::uint64_t, SimTime now) override { arrived.push_back(to_ns(now)); }
+  void on_transfer_finished(std::uint64_t, SimTime now) override { carried.push_back(to_ns(now)); }
+  std::vector<std::int64_t> arrived;
+  std::vector<std::int64_t> carried;
+};
+
+TEST(Fabric, CarriesACollectiveFromItsLastArrivalOn) {
+  engine::Engine engine;
+  const Transfer transfer = over({{LinkId{0}, 1000}}, 50);
+  Rendezvous meeting(engine, {{2, &transfer}, {2, nullptr}}, {kByteANanosecond});
+  Rank a;
+  Rank b;
+  meeting.arrive(0, a, 1, at(0));
+  engine.run_until();
+  EXPECT_EQ(meeting.waiting(), 1U);
+  meeting.arrive(0, b, 2, at(0));
+  meeting.arrive(1, a, 3, at(0));
+  meeting.arrive(1, b, 4, at(0));
+  EXPECT_EQ(a.arrived, (std::vector<std::int64_t>{0}));
+  EXPECT_TRUE(a.carried.empty());
+  engine.run_until();
+  EXPECT_EQ(a.carried, (std::vector<std::int64_t>{1050}));
+  EXPECT_EQ(b.carried, (std::vector<std::int64_t>{1050}));
+  EXPECT_EQ(meeting.waiting(), 0U);
+}
+
+}  // namespace
+}  // namespace bubblesim::network
