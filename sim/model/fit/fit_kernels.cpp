@@ -1,0 +1,223 @@
+#include "sim/model/fit/fit_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "sim/model/efficiency_fields.hpp"
+#include "sim/model/fit/least_squares.hpp"
+#include "sim/model/kernel_time.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+// What is fitted at once, in this order: a later stage builds on the constants of earlier ones.
+struct Stage {
+  bool (*takes)(const KernelMeasurement&);
+  std::vector<std::string_view> paths;   // the most important first
+};
+
+bool is_single(const KernelMeasurement& row) { return row.work.precision == Precision::kFp32; }
+
+// 1 us is the resolution of some tables: shorter kernels tell little.
+bool is_long(const KernelMeasurement& row) { return row.measured >= std::chrono::microseconds(8); }
+
+template <KernelKind K>
+bool is_kind(const KernelMeasurement& row) {
+  return row.work.kind == K && is_long(row);
+}
+bool is_tensor_gemm(const KernelMeasurement& row) {
+  return row.work.kind == KernelKind::kGemm && !is_single(row);
+}
+bool is_single_gemm(const KernelMeasurement& row) {
+  return row.work.kind == KernelKind::kGemm && is_single(row);
+}
+
+const std::vector<Stage>& stages() {
+  static const std::vector<Stage> table = {
+      {is_tensor_gemm,
+       {"gemm/math_share", "gemm/dram_share", "gemm/fixed", "gemm/tile_half_size",
+        "gemm/wave_overhead", "gemm/roof_exponent", "gemm/idle_speedup", "gemm/hot_slowdown",
+        "gemm/hot_after", "gemm/sm_reach", "gemm/split_dram_share"}},
+      {is_single_gemm, {"gemm/fp32_math_share"}},
+      {is_kind<KernelKind::kConvolution>,
+       {"convolution/math_share", "convolution/dram_share"}},
+      {is_kind<KernelKind::kAttention>, {"attention/math_share", "attention/fixed"}},
+      {is_kind<KernelKind::kElementwise>,
+       {"elementwise/dram_share", "elementwise/fixed", "l2/resident", "l2/speedup"}},
+      {is_kind<KernelKind::kNormalisation>, {"normalisation/dram_share", "normalisation/fixed"}},
+      {is_kind<KernelKind::kSoftmax>, {"softmax/dram_share", "softmax/fixed"}},
+      {is_kind<KernelKind::kEmbedding>, {"embedding/dram_share", "embedding/fixed"}},
+      {is_kind<KernelKind::kOptimizer>, {"optimizer/dram_share", "optimizer/fixed"}},
+  };
+  return table;
+}
+
+constexpr std::size_t kMostRows = 3000;    // of a stage; more are thinned out evenly
+constexpr std::size_t kRowsPerConstant = 4;
+
+using Rows = std::vector<const KernelMeasurement*>;
+
+double log_ratio(const KernelMeasurement& row, const hardware::GpuSpec& gpu,
+                 const Efficiency& efficiency) {
+  return std::log(to_seconds(time_kernel(row.work, gpu, efficiency).duration) /
+                  to_seconds(row.measured));
+}
+
+// Rows differ by source and operator in blocks; every i-th of them meets all.
+Rows thinned(const Rows& rows) {
+  if (rows.size() <= kMostRows) return rows;
+  Rows out;
+  for (std::size_t i = 0; i < kMostRows; ++i) out.push_back(rows[i * rows.size() / kMostRows]);
+  return out;
+}
+
+std::string sentence(const Rows& rows, double mean_absolute) {
+  std::vector<std::string> publishers;
+  for (const KernelMeasurement* row : rows) {
+    std::string name = row->source.substr(0, row->source.find(' '));
+    if (std::find(publishers.begin(), publishers.end(), name) == publishers.end()) {
+      publishers.push_back(std::move(name));
+    }
+  }
+  return fmt::format("fitted: bubblesim fit kernels, {} rows of {}, mean |error| {:.1f} %",
+                     rows.size(), fmt::join(publishers, ", "), 100 * mean_absolute);
+}
+
+double mean_absolute_error(const Rows& rows, const MeasuredDevices& devices,
+                           const Efficiency& efficiency) {
+  double sum = 0;
+  for (const KernelMeasurement* row : rows) {
+    sum += std::abs(std::exp(log_ratio(*row, devices.find(row->device)->second, efficiency)) - 1);
+  }
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+void fit_stage(const Stage& stage, const Rows& all, const MeasuredDevices& devices,
+               KernelFit& fit) {
+  Rows rows;
+  for (const KernelMeasurement* row : all) {
+    if (row->role == MeasurementRole::kFit && stage.takes(*row)) rows.push_back(row);
+  }
+  const std::size_t wanted = std::min(stage.paths.size(), rows.size() / kRowsPerConstant);
+  if (wanted == 0) return;
+  const Rows few = thinned(rows);
+  std::vector<const EfficiencyField*> fields;
+  const auto count = static_cast<Eigen::Index>(wanted);
+  Eigen::VectorXd scale(count), start(count), low(count), high(count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    fields.push_back(&efficiency_field(stage.paths[static_cast<std::size_t>(i)]));
+    const double value = fields.back()->value(fit.efficiency);
+    scale[i] = value > 0 ? value : fields.back()->high * 1e-3;
+    start[i] = value / scale[i];
+    low[i] = std::max(fields.back()->low / scale[i], start[i] / 20);
+    high[i] = std::min(fields.back()->high / scale[i], std::max(start[i], 1.0) * 20);
+  }
+  Efficiency tried = fit.efficiency;
+  const auto put = [&](const Eigen::VectorXd& values) {
+    for (Eigen::Index i = 0; i < count; ++i) {
+      fields[static_cast<std::size_t>(i)]->value(tried) = values[i] * scale[i];
+    }
+  };
+  const Residuals residuals = [&](const Eigen::VectorXd& values) {
+    put(values);
+    Eigen::VectorXd out(static_cast<Eigen::Index>(few.size()));
+    for (std::size_t i = 0; i < few.size(); ++i) {
+      const auto& gpu = devices.find(few[i]->device)->second;
+      out[static_cast<Eigen::Index>(i)] = log_ratio(*few[i], gpu, tried);
+    }
+    return out;
+  };
+  const FitResult result = fit_least_squares(residuals, start, low, high);
+  put(result.parameters);
+  const Efficiency before = fit.efficiency;
+  fit.efficiency = tried;
+  const std::string source = sentence(rows, mean_absolute_error(rows, devices, tried));
+  for (const EfficiencyField* field : fields) {
+    Efficiency old = before;
+    fit.constants.push_back(
+        {std::string(field->path), field->value(old), field->value(tried), source});
+  }
+}
+
+std::string group_name(const KernelWork& work) {
+  constexpr std::array<std::string_view, kKernelKinds> kKinds = {
+      "gemm",          "attention", "convolution", "elementwise",
+      "normalisation", "softmax",   "embedding",   "optimizer"};
+  constexpr std::array<std::string_view, kPrecisions> kTypes = {"fp32", "tf32", "fp16", "bf16",
+                                                                "fp8"};
+  return fmt::format("{}, {}", kKinds[index_of(work.kind)], kTypes[index_of(work.precision)]);
+}
+
+std::string row_text(const KernelMeasurement& row) {
+  const GemmShape& s = row.work.gemm;
+  const std::string shape = s.m > 0 ? fmt::format("{} x {} x {} x {}", s.batch, s.m, s.n, s.k)
+                                    : fmt::format("{:.3g} MB", row.work.bytes * 1e-6);
+  return fmt::format("{}, {} {}, {:.1f} us", row.source, row.work.name, shape,
+                     to_seconds(row.measured) * 1e6);
+}
+
+void add_error(const KernelMeasurement& row, double error, KernelErrors& out) {
+  ++out.rows;
+  out.mean_absolute += std::abs(error);
+  out.bias += error;
+  if (row.measured >= std::chrono::microseconds(20)) {
+    ++out.long_rows;
+    out.mean_absolute_long += std::abs(error);
+  }
+  if (std::abs(error) > std::abs(out.worst)) {
+    out.worst = error;
+    out.worst_row = row_text(row);
+  }
+}
+
+Result<void> check_devices(const MeasuredKernels& measured, const MeasuredDevices& devices) {
+  for (const KernelMeasurement& row : measured.rows) {
+    if (devices.find(row.device) == devices.end()) {
+      return fail("kernels measured on \"" + row.device + "\", which is not a device given");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<KernelErrors>> kernel_errors(const MeasuredKernels& measured,
+                                                const MeasuredDevices& devices,
+                                                const Efficiency& efficiency) {
+  BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
+  std::map<std::pair<MeasurementRole, std::string>, KernelErrors> groups;
+  for (const KernelMeasurement& row : measured.rows) {
+    const std::string name = group_name(row.work);
+    KernelErrors& group = groups[{row.role, name}];
+    group.name = name;
+    group.role = row.role;
+    const auto& gpu = devices.find(row.device)->second;
+    add_error(row, std::exp(log_ratio(row, gpu, efficiency)) - 1, group);
+  }
+  std::vector<KernelErrors> out;
+  for (auto& [key, group] : groups) {
+    group.mean_absolute /= static_cast<double>(group.rows);
+    group.bias /= static_cast<double>(group.rows);
+    if (group.long_rows > 0) group.mean_absolute_long /= static_cast<double>(group.long_rows);
+    out.push_back(std::move(group));
+  }
+  return out;
+}
+
+Result<KernelFit> fit_kernels(const MeasuredKernels& measured, const MeasuredDevices& devices,
+                              const Efficiency& start) {
+  BUBBLESIM_RETURN_IF_ERROR(check_devices(measured, devices));
+  KernelFit fit;
+  fit.efficiency = start;
+  Rows rows;
+  for (const KernelMeasurement& row : measured.rows) rows.push_back(&row);
+  for (const Stage& stage : stages()) fit_stage(stage, rows, devices, fit);
+  BUBBLESIM_ASSIGN_OR_RETURN(fit.errors, kernel_errors(measured, devices, fit.efficiency));
+  return fit;
+}
+
+}  // namespace bubblesim::model

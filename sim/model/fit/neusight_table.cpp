@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "sim/model/fit/table_readers.hpp"
+#include "sim/model/fit/table_text.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+using Shapes = std::vector<std::vector<double>>;
+
+double elements_of(const std::vector<double>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
+}
+
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [text](std::string_view ending) { return text.ends_with(ending); });
+}
+
+bool contains_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(), [text](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  });
+}
+
+// fp32 throughout: linear layers reach 50 TFLOP/s, within the CUDA cores' 67 and far from TF32.
+constexpr Precision kSingle = Precision::kFp32;
+
+std::optional<KernelWork> product_of(std::string_view target, const Shapes& in,
+                                     const std::vector<double>& out) {
+  if (contains_any(target, {"method addmm"}) && in.size() >= 3 && in[1].size() == 2) {
+    return gemm_work("addmm", kSingle, in[1][0], in[2].back(), in[1][1], 1);
+  }
+  if (contains_any(target, {"method bmm", "method matmul"}) && in.size() >= 2 &&
+      in[0].size() >= 3 && in[1].size() >= 3) {
+    const double k = in[0].back();
+    const double m = in[0][in[0].size() - 2];
+    return gemm_work("bmm", kSingle, m, in[1].back(), k, elements_of(in[0]) / (m * k));
+  }
+  if (ends_with_any(target, {".query", ".key", ".value", ".dense", "fc1", "fc2", "_proj",
+                             "lm_head", "predictions.decoder"}) &&
+      !in.empty() && in[0].size() >= 2 && !out.empty()) {
+    const double k = in[0].back();
+    return gemm_work("linear", kSingle, elements_of(in[0]) / k, out.back(), k, 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<KernelWork> stream_of(std::string_view target, const Shapes& in,
+                                    const std::vector<double>& out) {
+  const double elements = elements_of(out);
+  double inputs = 0;
+  for (const auto& shape : in) inputs += elements_of(shape);
+  const auto make = [&](std::string name, KernelKind kind, double bytes) {
+    return stream_work(std::move(name), kind, kSingle, elements, bytes);
+  };
+  if (contains_any(target, {"function softmax"})) {
+    return make("softmax", KernelKind::kSoftmax, 8 * elements);
+  }
+  if (contains_any(target, {"LayerNorm", "layer_norm", ".ln_"})) {
+    return make("layer norm", KernelKind::kNormalisation, 8 * elements);
+  }
+  if (ends_with_any(target, {"wte", "word_embeddings", "embed_tokens"})) {
+    return make("embedding", KernelKind::kEmbedding, 8 * elements);
+  }
+  if (contains_any(target, {"function add>", "function mul>", "function truediv>",
+                            "method tanh", "function gelu>", "activation_fn", "method pow"})) {
+    return make("elementwise", KernelKind::kElementwise, 4 * (inputs + elements));
+  }
+  return std::nullopt;
+}
+
+struct Columns {
+  std::size_t target, in, out, time;
+};
+
+// Operators of these names launch nothing: their time is what the measurement itself takes.
+double idle_ms(const CsvTable& table, const Columns& at) {
+  std::vector<double> times;
+  for (const auto& row : table.rows) {
+    const std::string& target = row[at.target];
+    if (target != "size" && target != "dim" && target != "view" && target != "permute") continue;
+    const auto ms = number_of(row[at.time]);
+    if (ms && *ms > 0) times.push_back(*ms);
+  }
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+Result<void> read_neusight_table(const TableFile& file, MeasuredKernels& out) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_csv(file.path));
+  const auto target = table.column("target");
+  const auto in = table.column("input_shapes");
+  const auto shape = table.column("output_shape");
+  const auto time = table.column("fw_latency");
+  if (!target || !in || !shape || !time) {
+    return fail(file.path, {},
+                "expected the columns target, input_shapes, output_shape and fw_latency");
+  }
+  const Columns at{*target, *in, *shape, *time};
+  const double idle = idle_ms(table, at);
+  for (const auto& row : table.rows) {
+    const Shapes inputs = shapes_of(row[at.in]);
+    const Shapes outputs = shapes_of(row[at.out]);
+    const auto ms = number_of(row[at.time]);
+    std::optional<KernelWork> work;
+    if (outputs.size() == 1) {
+      work = product_of(row[at.target], inputs, outputs[0]);
+      if (!work) work = stream_of(row[at.target], inputs, outputs[0]);
+    }
+    // Less than twice what the measurement takes is measured too badly.
+    if (!work || !ms || *ms < 2 * idle) {
+      out.counters.add(kKernelRowsUnread);
+      continue;
+    }
+    out.rows.push_back({*work, Duration{std::llround((*ms - idle) * 1e6)}, file.device,
+                        file.source, file.role});
+  }
+  return {};
+}
+
+}  // namespace bubblesim::model
