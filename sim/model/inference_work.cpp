@@ -1,0 +1,56 @@
+#include "sim/model/inference_work.hpp"
+
+#include <string>
+
+#include "sim/model/decoder_work.hpp"
+#include "sim/model/network_work.hpp"
+
+namespace bubblesim::model {
+
+Result<ModelWork> iteration_work(const ModelSpec& model, const Split& split, Precision precision,
+                                 const std::vector<SequenceState>& sequences, Logits logits) {
+  return decoder_work(model, split, precision,
+                      DecoderBatch{sequences, logits, NewTokenMask::kCausal});
+}
+
+Result<ModelWork> prefill_work(const ModelSpec& model, const Split& split, Precision precision,
+                               std::uint32_t sequences, std::uint64_t tokens_each,
+                               std::uint64_t context) {
+  const std::vector<SequenceState> batch(sequences, SequenceState{tokens_each, context});
+  return iteration_work(model, split, precision, batch);
+}
+
+Result<ModelWork> decode_work(const ModelSpec& model, const Split& split, Precision precision,
+                              std::uint32_t sequences, std::uint64_t context) {
+  return prefill_work(model, split, precision, sequences, 1, context);
+}
+
+Result<ModelWork> request_work(const ModelSpec& model, const Split& split, Precision precision,
+                               std::uint32_t batch, std::uint64_t sequence) {
+  const auto* spec = std::get_if<TransformerSpec>(&model.network);
+  const bool decoder = spec != nullptr && spec->mask == AttentionMask::kCausal &&
+                       spec->head == Head::kLanguageModel;
+  if (decoder) {
+    return prefill_work(model, split, precision, batch,
+                        sequence == 0 ? spec->max_sequence : sequence);
+  }
+  TrainingShape shape;
+  shape.micro_batch = batch;
+  shape.sequence = sequence;
+  shape.precision = precision;
+  shape.attention = AttentionKernels::kFlash;
+  return network_work(model, split, shape, Pass::kRequest);
+}
+
+Result<double> kv_cache_bytes(const ModelSpec& model, const Split& split, Precision precision,
+                              double tokens) {
+  const auto* spec = std::get_if<TransformerSpec>(&model.network);
+  if (spec == nullptr) return fail(model.name + ": the model is no transformer; it has no KV cache");
+  BUBBLESIM_RETURN_IF_ERROR(check_split(*spec, split));
+  if (!(tokens >= 0.0)) return fail("KV cache of a negative number of tokens");
+  const double local = static_cast<double>(spec->kv_heads / split.tensor) *
+                       static_cast<double>(spec->head_size);
+  return 2.0 * spec->layers * local * bytes_of(precision) * tokens;
+}
+
+}  // namespace bubblesim::model
