@@ -309,6 +309,9 @@ class Planner {
     for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
                                       Algorithm::kHierarchical, Algorithm::kDirect}) {
       if (!allows(algorithm)) continue;
+      // Inside a node a tree is a chain with as many hops as the ring, and tables measured there
+      // (vTrain, A100) show the ring's steps.
+      if (algorithm == Algorithm::kTree && place_.nodes() == 1) continue;
       Transfer other = best_protocol(algorithm);
       if (!out || topology_.solo_time(other) < topology_.solo_time(*out)) out = std::move(other);
     }
