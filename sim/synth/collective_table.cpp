@@ -1,0 +1,95 @@
+#include "sim/synth/collective_table.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+namespace bubblesim::synth {
+
+namespace {
+
+traces::CollectiveKind label_of(network::CollectiveKind kind) {
+  switch (kind) {
+    case network::CollectiveKind::kAllReduce: return traces::CollectiveKind::kAllReduce;
+    case network::CollectiveKind::kAllGather: return traces::CollectiveKind::kAllGather;
+    case network::CollectiveKind::kReduceScatter: return traces::CollectiveKind::kReduceScatter;
+    case network::CollectiveKind::kBroadcast: return traces::CollectiveKind::kBroadcast;
+    case network::CollectiveKind::kAllToAll: return traces::CollectiveKind::kAllToAll;
+    case network::CollectiveKind::kSendRecv: break;
+  }
+  return traces::CollectiveKind::kSend;
+}
+
+bool is_transfer(Channel channel) {
+  return channel == Channel::kForwardTransfer || channel == Channel::kBackwardTransfer;
+}
+
+}  // namespace
+
+std::string_view channel_name(Channel channel) {
+  switch (channel) {
+    case Channel::kTensor: return "tensor";
+    case Channel::kContext: return "context";
+    case Channel::kExpert: return "expert";
+    case Channel::kData: return "data";
+    case Channel::kExpertData: return "expert data";
+    case Channel::kEmbedding: return "embedding";
+    case Channel::kNorm: return "norm";
+    case Channel::kWideArea: return "wide area";
+    case Channel::kForwardTransfer: return "forward";
+    case Channel::kBackwardTransfer: return "backward";
+  }
+  return "";
+}
+
+std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind, double bytes,
+                                    const Communicator& communicator) {
+  const auto [place, fresh] =
+      uses_.try_emplace(use, static_cast<std::uint32_t>(job_.collectives.size()));
+  if (!fresh) return place->second;
+  const Demand demand{kind, static_cast<std::uint64_t>(std::llround(bytes)),
+                      communicator.first_rank,
+                      communicator.group.listed.empty() ? 0 : communicator.group.listed.front(),
+                      communicator.group.size(), use.channel};
+  workload::JoinedCollective joined;
+  joined.participants = communicator.simulated;
+  joined.bytes = demand.bytes;
+  joined.kind = label_of(kind);
+  joined.group = group_of(use, communicator);
+  joined.group_size = communicator.group.size();
+  joined.point_to_point = is_transfer(use.channel);
+  if (joined.point_to_point) {
+    joined.from = communicator.group.listed[0];
+    joined.to = communicator.group.listed[1];
+  }
+  joined.transfer = transfer_of(demand, communicator);
+  job_.collectives.push_back(joined);
+  return place->second;
+}
+
+std::uint32_t CollectiveTable::group_of(const Use& use, const Communicator& communicator) {
+  const std::uint32_t other =
+      is_transfer(use.channel) ? communicator.group.listed[1] : communicator.first_rank;
+  const auto [place, fresh] =
+      groups_.try_emplace(std::tuple{use.channel, use.communicator, other},
+                          static_cast<std::uint32_t>(job_.groups.size()));
+  if (fresh) {
+    std::string name = fmt::format("{} {}", channel_name(use.channel), use.communicator);
+    if (is_transfer(use.channel)) name += fmt::format(" to {}", other);
+    job_.groups.push_back(std::move(name));
+  }
+  return place->second;
+}
+
+std::uint32_t CollectiveTable::transfer_of(const Demand& demand,
+                                           const Communicator& communicator) {
+  const auto [place, fresh] =
+      transfers_.try_emplace(demand, static_cast<std::uint32_t>(job_.transfers.size()));
+  if (fresh) {
+    job_.transfers.push_back(
+        topology_.plan(demand.kind, Bytes{demand.bytes}, communicator.group));
+  }
+  return place->second;
+}
+
+}  // namespace bubblesim::synth

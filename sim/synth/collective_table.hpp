@@ -1,0 +1,70 @@
+// The collectives of a job under construction: each rank asks for its next use of a communicator,
+// and ranks that ask for the same use get the same collective. What it asks of the network is
+// worked out once for each size.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "sim/network/group.hpp"
+#include "sim/network/topology.hpp"
+#include "sim/synth/rank_grid.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::synth {
+
+/// Communicators whose uses are counted apart.
+enum class Channel : std::uint8_t {
+  kTensor, kContext, kExpert, kData, kExpertData, kEmbedding, kNorm, kWideArea,
+  kForwardTransfer, kBackwardTransfer,
+};
+
+[[nodiscard]] std::string_view channel_name(Channel channel);
+
+/// One use of a communicator.
+struct Use {
+  Channel channel = Channel::kTensor;
+  std::uint32_t communicator = 0;  ///< tells communicators of a channel apart
+  std::uint64_t number = 0;        ///< of the use; transfers: stage edge and micro-batch
+  friend auto operator<=>(const Use&, const Use&) = default;
+};
+
+class CollectiveTable {
+ public:
+  CollectiveTable(const network::Topology& topology, workload::JobProgram& job)
+      : topology_(topology), job_(job) {}
+
+  /// The collective of `use`, made when first asked for. All ranks of a use ask with the same
+  /// kind, bytes and communicator.
+  std::uint32_t find(const Use& use, network::CollectiveKind kind, double bytes,
+                     const Communicator& communicator);
+
+  /// Blocks of the collective's kernel on each rank.
+  [[nodiscard]] std::uint32_t channels(std::uint32_t collective) const {
+    return job_.transfers[job_.collectives[collective].transfer].channels;
+  }
+
+ private:
+  struct Demand {
+    network::CollectiveKind kind;
+    std::uint64_t bytes;
+    std::uint32_t first_rank;
+    std::uint32_t sender;   ///< of a pair
+    std::uint32_t members;
+    Channel channel;
+    friend auto operator<=>(const Demand&, const Demand&) = default;
+  };
+  std::uint32_t group_of(const Use& use, const Communicator& communicator);
+  std::uint32_t transfer_of(const Demand& demand, const Communicator& communicator);
+
+  const network::Topology& topology_;
+  workload::JobProgram& job_;
+  std::map<Use, std::uint32_t> uses_;
+  std::map<std::tuple<Channel, std::uint32_t, std::uint32_t>, std::uint32_t> groups_;
+  std::map<Demand, std::uint32_t> transfers_;
+};
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,59 @@
+// A plan worked out for a model and a cluster: everything that the programs of all ranks share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/hardware/cluster_spec.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/model_spec.hpp"
+#include "sim/pipeline/schedule.hpp"
+#include "sim/pipeline/stage_graph.hpp"
+#include "sim/synth/plan_spec.hpp"
+#include "sim/synth/rank_grid.hpp"
+#include "sim/synth/software_spec.hpp"
+#include "sim/synth/stage_layers.hpp"
+#include "sim/synth/timed_model.hpp"
+
+namespace bubblesim::synth {
+
+/// What is to be synthesised.
+struct JobRequest {
+  model::ModelSpec model;
+  PlanSpec plan;
+  hardware::ClusterSpec cluster;   ///< with as many nodes as the plan needs, or more
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  SoftwareSpec software;
+};
+
+/// A stage of the schedule: which layers, on which rank of the pipeline.
+struct Stage {
+  StageLayers layers;
+  std::uint32_t pipeline = 0;
+};
+
+struct JobPlan {
+  JobRequest request;
+  RankGrid grid;
+  pipeline::Schedule schedule;
+  pipeline::StageGraph graph;
+  TimedModel model;
+  std::vector<Stage> stages;   ///< by the schedule's stage numbers
+
+  [[nodiscard]] const PlanSpec& plan() const { return request.plan; }
+  /// Kind of layer `layer` (into ModelWork::layers).
+  [[nodiscard]] std::uint32_t kind_of(std::uint32_t layer) const {
+    return model.work.layers[layer];
+  }
+};
+
+/// Checks the plan and works it out. Faults name what does not fit and the nearest that does: a
+/// split that does not divide the model, the batch or the cluster; a schedule that cannot be made.
+[[nodiscard]] CheckedResult<JobPlan> plan_job(JobRequest request);
+
+/// The same without asking whether it fits the device's memory.
+[[nodiscard]] CheckedResult<JobPlan> plan_without_memory(JobRequest request);
+
+}  // namespace bubblesim::synth

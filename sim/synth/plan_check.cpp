@@ -1,0 +1,196 @@
+#include "sim/synth/plan_check.hpp"
+
+#include <array>
+#include <cstdint>
+#include <fmt/format.h>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "sim/base/units.hpp"
+#include "sim/pipeline/check.hpp"
+#include "sim/pipeline/csv.hpp"
+#include "sim/synth/rank_memory.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+Error fault(const PlanSpec& plan, std::string place, std::string message) {
+  return {plan.name, std::move(place), std::move(message)};
+}
+
+void check_cluster(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (plan.world_size() <= request.cluster.gpus()) return;
+  const std::uint32_t nodes =
+      (plan.world_size() + request.cluster.gpus_per_node - 1) / request.cluster.gpus_per_node;
+  errors.push_back(fault(
+      plan, "", fmt::format("data {} x tensor {} x context {} x pipeline {} is {} GPUs; cluster "
+                            "{} has {} ({} nodes of {}); {} nodes would do", plan.data,
+                            plan.tensor, plan.context, plan.pipeline, plan.world_size(),
+                            request.cluster.name, request.cluster.gpus(), request.cluster.nodes,
+                            request.cluster.gpus_per_node, nodes)));
+}
+
+void check_batch(const PlanSpec& plan, Errors& errors) {
+  const std::uint64_t unit = std::uint64_t{plan.data} * plan.micro_batch;
+  if (plan.global_batch % unit == 0) return;
+  const std::uint64_t below = plan.global_batch / unit * unit;
+  errors.push_back(fault(
+      plan, "/global_batch",
+      fmt::format("found {}; expected a multiple of data {} x micro-batch {} = {}; nearest: {}",
+                  plan.global_batch, plan.data, plan.micro_batch, unit,
+                  below == 0 ? fmt::format("{}", unit)
+                             : fmt::format("{} or {}", below, below + unit))));
+}
+
+void check_experts(const PlanSpec& plan, Errors& errors) {
+  const std::uint32_t replicas = plan.data * plan.context;
+  if (replicas % plan.expert == 0) return;
+  std::uint32_t nearest = plan.expert;
+  while (replicas % nearest != 0) --nearest;
+  errors.push_back(fault(plan, "/expert",
+                         fmt::format("found {}; expected a divisor of data x context = {}; "
+                                     "nearest below: {}", plan.expert, replicas, nearest)));
+}
+
+void check_regions(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (plan.wide_area.mode == WideAreaMode::kEveryIteration) return;
+  if (!request.cluster.regions) {
+    errors.push_back(fault(plan, "/wide_area", "cluster " + request.cluster.name +
+                           " has no regions; expected one that has, as two-regions"));
+    return;
+  }
+  const std::uint32_t region =
+      request.cluster.regions->nodes_per_region * request.cluster.gpus_per_node;
+  if (plan.pipeline > 1 || plan.expert > 1 || plan.world_size() % region != 0) {
+    errors.push_back(fault(
+        plan, "/wide_area", fmt::format("regions exchange whole replicas: expected pipeline 1, "
+                                        "expert 1 and a multiple of {} GPUs (a region's); found "
+                                        "{}, {} and {}", region, plan.pipeline, plan.expert,
+                                        plan.world_size())));
+  }
+}
+
+Result<pipeline::PlannedSchedule> schedule_from_file(const PlanSpec& plan) {
+  const std::string& path = *plan.schedule_csv;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(path, "", "cannot be read; expected a schedule as CSV");
+  std::ostringstream text;
+  text << in.rdbuf();
+  auto csv = pipeline::parse_csv(text.str(), path);
+  if (!csv) return tl::make_unexpected(csv.error().front());
+  pipeline::PlannedSchedule out{std::move(csv->schedule), {}};
+  out.graph = pipeline::infer_graph(out.schedule);
+  if (Errors errors = pipeline::check(out.schedule, out.graph); !errors.empty()) {
+    Error first = errors.front();
+    first.file = path;
+    return tl::make_unexpected(std::move(first));
+  }
+  if (out.schedule.ranks != plan.pipeline || out.schedule.micro_batches != plan.micro_batches()) {
+    return fail(path, "", fmt::format("a schedule of {} ranks and {} micro-batches; the plan has "
+                                      "{} and {}", out.schedule.ranks,
+                                      out.schedule.micro_batches, plan.pipeline,
+                                      plan.micro_batches()));
+  }
+  return out;
+}
+
+// One change each, the least first.
+struct Remedy {
+  const char* text;
+  bool (*apply)(PlanSpec& plan);  ///< false: it changes nothing
+};
+
+bool recompute(PlanSpec& plan, model::Recompute level) {
+  return plan.recompute < level && (plan.recompute = level, true);
+}
+bool shard(PlanSpec& plan, Sharding level) {
+  return plan.data * plan.context > 1 && plan.sharding < level && (plan.sharding = level, true);
+}
+
+constexpr std::array<Remedy, 5> kRemedies{{
+    {"\"recompute\": \"selective\"",
+     [](PlanSpec& plan) { return recompute(plan, model::Recompute::kSelective); }},
+    {"\"recompute\": \"full\"",
+     [](PlanSpec& plan) { return recompute(plan, model::Recompute::kFull); }},
+    {"\"sharding\": \"optimizer\"",
+     [](PlanSpec& plan) { return shard(plan, Sharding::kOptimizer); }},
+    {"\"micro_batch\": 1",
+     [](PlanSpec& plan) { return plan.micro_batch > 1 && (plan.micro_batch = 1, true); }},
+    {"\"sharding\": \"parameters\"",
+     [](PlanSpec& plan) { return shard(plan, Sharding::kParameters); }},
+}};
+
+bool fits(const JobPlan& plan) {
+  for (std::uint32_t p = 0; p < plan.plan().pipeline; ++p) {
+    if (memory_need(plan, p).total() > static_cast<double>(plan.request.gpu.memory.value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> remedy_for(const JobRequest& request) {
+  for (const Remedy& remedy : kRemedies) {
+    JobRequest changed = request;
+    if (!remedy.apply(changed.plan)) continue;
+    const auto plan = plan_without_memory(std::move(changed));
+    if (plan && fits(*plan)) return remedy.text;
+  }
+  JobRequest all = request;
+  std::string text;
+  for (const Remedy& remedy : kRemedies) {
+    if (!remedy.apply(all.plan)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(remedy.text);
+    const auto plan = plan_without_memory(all);
+    if (plan && fits(*plan)) return text;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Errors check_plan(const JobRequest& request) {
+  Errors errors;
+  check_cluster(request, errors);
+  check_batch(request.plan, errors);
+  check_experts(request.plan, errors);
+  check_regions(request, errors);
+  return errors;
+}
+
+Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan) {
+  if (plan.schedule_csv) return schedule_from_file(plan);
+  pipeline::ScheduleRequest request;
+  request.ranks = plan.pipeline;
+  request.micro_batches = plan.micro_batches();
+  request.chunks = plan.chunks;
+  return pipeline::make_schedule(plan.schedule, request);
+}
+
+Errors check_memory(const JobPlan& plan) {
+  const double available = static_cast<double>(plan.request.gpu.memory.value);
+  std::uint32_t worst = 0;
+  for (std::uint32_t p = 1; p < plan.plan().pipeline; ++p) {
+    if (memory_need(plan, p).total() > memory_need(plan, worst).total()) worst = p;
+  }
+  const MemoryNeed need = memory_need(plan, worst);
+  if (need.total() <= available) return {};
+  const auto remedy = remedy_for(plan.request);
+  constexpr double kGiga = 1e9;
+  return {fault(plan.plan(), "",
+                fmt::format("pipeline rank {} needs {:.1f} GB ({:.1f} parameters, {:.1f} "
+                            "gradients, {:.1f} optimiser, {:.1f} activations, {:.1f} working); "
+                            "{} has {:.1f} GB; {}", worst, need.total() / kGiga,
+                            need.fixed.parameters / kGiga, need.fixed.gradients / kGiga,
+                            need.fixed.optimizer / kGiga, need.activations / kGiga,
+                            need.working / kGiga, plan.request.gpu.name, available / kGiga,
+                            remedy ? "nearest that fits: " + *remedy
+                                   : "more tensor or pipeline ranks are needed"))};
+}
+
+}  // namespace bubblesim::synth

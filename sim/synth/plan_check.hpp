@@ -1,0 +1,19 @@
+// What can be wrong with a plan, and the nearest plan that works.
+#pragma once
+
+#include "sim/base/result.hpp"
+#include "sim/pipeline/registry.hpp"
+#include "sim/synth/job_plan.hpp"
+
+namespace bubblesim::synth {
+
+/// Before anything is built: sizes that do not divide the batch or fit the cluster.
+[[nodiscard]] Errors check_plan(const JobRequest& request);
+
+/// The schedule that a plan names, or its CSV file.
+[[nodiscard]] Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan);
+
+/// Ranks that need more memory than the device has, with what would fit.
+[[nodiscard]] Errors check_memory(const JobPlan& plan);
+
+}  // namespace bubblesim::synth

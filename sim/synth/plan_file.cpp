@@ -1,0 +1,142 @@
+#include "sim/synth/plan_file.hpp"
+
+#include <array>
+#include <filesystem>
+
+#include "sim/synth/named_file.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+constexpr std::uint32_t kMostRanks = 65'536;
+constexpr std::uint64_t kMostSamples = 1ULL << 24U;
+
+constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{
+    {"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
+    {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32},
+    {"fp8", model::Precision::kFp8}}};
+constexpr std::array<Choice<model::Recompute>, 3> kRecompute{{
+    {"none", model::Recompute::kNone}, {"selective", model::Recompute::kSelective},
+    {"full", model::Recompute::kFull}}};
+constexpr std::array<Choice<model::AttentionKernels>, 2> kAttention{{
+    {"flash", model::AttentionKernels::kFlash}, {"unfused", model::AttentionKernels::kUnfused}}};
+constexpr std::array<Choice<Sharding>, 4> kShardings{{
+    {"none", Sharding::kNone}, {"optimizer", Sharding::kOptimizer},
+    {"gradients", Sharding::kGradients}, {"parameters", Sharding::kParameters}}};
+constexpr std::array<Choice<model::GradientStore>, 2> kStores{{
+    {"write", model::GradientStore::kWrite},
+    {"accumulate_fp32", model::GradientStore::kAccumulateFp32}}};
+constexpr std::array<Choice<GradientSync>, 2> kSyncs{{
+    {"overlapped", GradientSync::kOverlapped},
+    {"after_backward", GradientSync::kAfterBackward}}};
+constexpr std::array<Choice<WideAreaMode>, 3> kWideArea{{
+    {"every_iteration", WideAreaMode::kEveryIteration},
+    {"asynchronous", WideAreaMode::kAsynchronous}, {"averaging", WideAreaMode::kAveraging}}};
+constexpr std::array<Choice<Folding>, 3> kFoldings{{
+    {"all", Folding::kAll}, {"data", Folding::kData}, {"nothing", Folding::kNothing}}};
+constexpr std::array<Choice<model::Optimizer>, 2> kOptimizers{{
+    {"adam", model::Optimizer::kAdam}, {"sgd_momentum", model::Optimizer::kSgdMomentum}}};
+
+void read_split(ObjectReader& object, PlanSpec& plan) {
+  const Range<std::uint32_t> ranks{1, kMostRanks};
+  plan.data = object.integer<std::uint32_t>("data", ranks, 1);
+  plan.tensor = object.integer<std::uint32_t>("tensor", ranks, 1);
+  plan.context = object.integer<std::uint32_t>("context", ranks, 1);
+  plan.expert = object.integer<std::uint32_t>("expert", ranks, 1);
+  plan.pipeline = object.integer<std::uint32_t>("pipeline", ranks, 1);
+  plan.sequence_parallel = object.flag("sequence_parallel", false);
+  plan.expert_load = object.number("expert_load", {1, 1e6}, 1);
+  const std::uint64_t world = std::uint64_t{plan.data} * plan.tensor * plan.context;
+  if (world > kMostRanks || world * plan.pipeline > kMostRanks) {
+    object.fault("", "data x tensor x context x pipeline is more than " +
+                         std::to_string(kMostRanks) + " ranks");
+    plan.data = plan.tensor = plan.context = plan.pipeline = 1;
+  }
+}
+
+void read_schedule(ObjectReader& object, const std::string& folder, PlanSpec& plan) {
+  plan.schedule = object.text("schedule", "1f1b");
+  plan.chunks = object.integer<std::uint32_t>("chunks", {0, 1024}, 0);
+  if (object.has("schedule_csv")) {
+    plan.schedule_csv = (std::filesystem::path(folder) / object.text("schedule_csv")).string();
+  }
+  plan.layers_per_stage = object.integers<std::uint32_t>("layers_per_stage", {1, 1U << 20U},
+                                                         Presence::kOptional);
+}
+
+void read_gradients(ObjectReader& object, PlanSpec& plan) {
+  GradientPlan& out = plan.gradients;
+  plan.optimizer.gradients = model::GradientStore::kWrite;
+  ObjectReader it = object.child("gradients", Presence::kOptional);
+  if (!it.present()) return;
+  plan.optimizer.gradients = it.choice("store", kStores, model::GradientStore::kWrite);
+  out.sync = it.choice("sync", kSyncs, out.sync);
+  out.first_bucket = it.bytes("first_bucket", {Bytes{1}}, out.first_bucket);
+  out.bucket = it.bytes("bucket", {Bytes{1}}, out.bucket);
+  out.element_bytes = it.number("element_bytes", {1, 8}, out.element_bytes);
+  out.prefetch = it.integer<std::uint32_t>("prefetch", {0, 1024}, out.prefetch);
+}
+
+void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
+  ObjectReader it = object.child("wide_area", Presence::kOptional);
+  if (!it.present()) return;
+  out.mode = it.choice("mode", kWideArea);
+  out.every = it.integer<std::uint32_t>("every", {1, 10'000}, 1);
+}
+
+void read_work(ObjectReader& object, PlanSpec& plan) {
+  plan.global_batch = object.integer<std::uint64_t>("global_batch", {1, kMostSamples});
+  plan.micro_batch = object.integer<std::uint32_t>("micro_batch", {1, 1U << 20U}, 1);
+  if (object.has("sequence")) {
+    plan.sequence = object.integer<std::uint64_t>("sequence", {1, 1ULL << 24U});
+  }
+  plan.precision = object.choice("precision", kPrecisions, model::Precision::kBf16);
+  plan.recompute = object.choice("recompute", kRecompute, model::Recompute::kNone);
+  plan.attention = object.choice("attention", kAttention, model::AttentionKernels::kFlash);
+  plan.optimizer.weights = plan.precision;
+  plan.optimizer.kind = object.choice("optimizer", kOptimizers, model::Optimizer::kAdam);
+  plan.sharding = object.choice("sharding", kShardings, Sharding::kNone);
+  plan.software = object.text("software", "pytorch");
+  plan.folding = object.choice("folding", kFoldings, Folding::kAll);
+}
+
+CheckedResult<PlanSpec> read_document(const JsonDocument& document, const std::string& folder) {
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  PlanSpec plan = read_plan(root, folder);
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  plan.name = document.file();
+  return plan;
+}
+
+}  // namespace
+
+PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
+  PlanSpec plan;
+  (void)object.text("note", "");
+  read_split(object, plan);
+  read_schedule(object, folder, plan);
+  read_work(object, plan);
+  read_gradients(object, plan);
+  read_wide_area(object, plan.wide_area);
+  return plan;
+}
+
+CheckedResult<PlanSpec> read_plan_file(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  return read_document(document, std::filesystem::path(path).parent_path().string());
+}
+
+CheckedResult<PlanSpec> parse_plan(std::string_view text, std::string label) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document,
+                             JsonDocument::parse(text, std::move(label)));
+  return read_document(document, "");
+}
+
+CheckedResult<PlanSpec> find_plan(std::string_view name, const std::string& folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "plan"));
+  return read_plan_file(path);
+}
+
+}  // namespace bubblesim::synth

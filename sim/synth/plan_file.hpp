@@ -1,0 +1,25 @@
+// Reads parallel plans: configs/plans/*.json, or an object inside a run config.
+// configs/plans/README.md documents every key. All faults at once.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/json_reader.hpp"
+#include "sim/base/result.hpp"
+#include "sim/synth/plan_spec.hpp"
+
+namespace bubblesim::synth {
+
+/// Faults go to the reader's error list; `folder` is what paths in the plan are relative to.
+[[nodiscard]] PlanSpec read_plan(ObjectReader& object, const std::string& folder);
+
+[[nodiscard]] CheckedResult<PlanSpec> read_plan_file(const std::string& path);
+
+/// `label` stands for the file in messages.
+[[nodiscard]] CheckedResult<PlanSpec> parse_plan(std::string_view text, std::string label);
+
+/// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
+[[nodiscard]] CheckedResult<PlanSpec> find_plan(std::string_view name, const std::string& folder);
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,91 @@
+// A parallel plan: how a training job is spread over GPUs, and in which order it works.
+// configs/plans/README.md documents the file form, key by key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+#include "sim/model/layer_work.hpp"
+#include "sim/model/optimizer_work.hpp"
+
+namespace bubblesim::synth {
+
+/// What data-parallel replicas hold a share of instead of a copy (ZeRO stages 1 to 3; FSDP is 3).
+enum class Sharding : std::uint8_t { kNone, kOptimizer, kGradients, kParameters };
+
+/// When gradients are exchanged.
+enum class GradientSync : std::uint8_t {
+  kOverlapped,     ///< bucket by bucket, as the last micro-batch's backward pass fills them
+  kAfterBackward,  ///< at once, after all backward passes
+};
+
+/// Defaults are PyTorch DDP's (reducer.hpp: kDefaultFirstBucketBytes, kDefaultBucketBytesCap).
+struct GradientPlan {
+  GradientSync sync = GradientSync::kOverlapped;
+  Bytes first_bucket{Bytes{1ULL << 20U}};
+  Bytes bucket{Bytes{25ULL << 20U}};
+  double element_bytes = 2;       ///< of an exchanged gradient
+  std::uint32_t prefetch = 1;     ///< kParameters: layers gathered ahead of their use
+};
+
+/// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
+enum class WideAreaMode : std::uint8_t {
+  kEveryIteration,  ///< the same synchronous exchange as within a region
+  kAsynchronous,    ///< accumulated gradients, sent every k iterations, not waited for
+  kAveraging,       ///< parameters, averaged every k iterations, waited for
+};
+
+struct WideAreaPlan {
+  WideAreaMode mode = WideAreaMode::kEveryIteration;
+  std::uint32_t every = 1;        ///< iterations, >= 1
+};
+
+/// Which replicas are simulated one by one. Folded ones behave alike; one stands for all, and its
+/// collectives have their full size.
+enum class Folding : std::uint8_t {
+  kAll,      ///< one rank a pipeline stage
+  kData,     ///< tensor and context ranks one by one, data replicas folded
+  kNothing,  ///< every rank
+};
+
+struct PlanSpec {
+  std::string name;
+  std::uint32_t data = 1;
+  std::uint32_t tensor = 1;
+  std::uint32_t context = 1;
+  std::uint32_t expert = 1;       ///< inside the data and context ranks
+  std::uint32_t pipeline = 1;
+  bool sequence_parallel = false;
+  double expert_load = 1;         ///< tokens of the busiest expert rank over the mean, >= 1
+
+  std::string schedule = "1f1b";  ///< a generator of sim/pipeline
+  std::uint32_t chunks = 0;       ///< stages a rank holds; 0: the schedule's own default
+  std::optional<std::string> schedule_csv;     ///< instead of a generator
+  std::vector<std::uint32_t> layers_per_stage; ///< empty: even
+
+  std::uint64_t global_batch = 1; ///< samples an iteration, of the whole job
+  std::uint32_t micro_batch = 1;  ///< samples
+  std::optional<std::uint64_t> sequence;       ///< tokens; nothing: the model's
+  model::Precision precision = model::Precision::kBf16;
+  model::Recompute recompute = model::Recompute::kNone;
+  model::AttentionKernels attention = model::AttentionKernels::kFlash;
+  model::OptimizerSpec optimizer;
+
+  Sharding sharding = Sharding::kNone;
+  GradientPlan gradients;
+  WideAreaPlan wide_area;
+  std::string software = "pytorch";            ///< a file of configs/software
+  Folding folding = Folding::kAll;
+
+  [[nodiscard]] std::uint32_t world_size() const { return data * tensor * context * pipeline; }
+  /// Precondition: the batch divides.
+  [[nodiscard]] std::uint32_t micro_batches() const {
+    return static_cast<std::uint32_t>(global_batch / data / micro_batch);
+  }
+};
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,118 @@
+#include "sim/synth/program_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblesim::synth {
+
+using workload::kNoIndex;
+using workload::short_span;
+using workload::Step;
+using workload::StepKind;
+
+ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) : gpu_(gpu) {
+  program_.rank = rank;
+  program_.own_kernels = gpu::OwnKernels::kCompete;
+}
+
+std::uint32_t ProgramWriter::add_profile(const gpu::KernelProfile& profile,
+                                         const model::Launch& launch) {
+  program_.profiles.push_back(profile);
+  traces::LaunchShape shape;
+  shape.grid = launch.grid;
+  shape.block = launch.block;
+  shape.registers_per_thread = launch.registers_per_thread;
+  shape.shared_memory_bytes = launch.shared_memory_bytes;
+  program_.shapes.push_back(shape);
+  return static_cast<std::uint32_t>(program_.profiles.size() - 1);
+}
+
+std::uint32_t ProgramWriter::launch(const OpDraft& draft, std::span<const std::uint32_t> after,
+                                    CallCost cost) {
+  workload::Op op;
+  op.duration = draft.duration;
+  op.launch_lag = short_span(cost.call + gpu_.launch_latency);
+  op.gap = short_span(gpu_.stream_gap);
+  op.profile = draft.profile;
+  op.name = draft.name;
+  op.collective = draft.collective;
+  op.stream = draft.stream;
+  op.kind = draft.kind;
+  op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
+  op.edge_count = static_cast<std::uint8_t>(after.size());
+  for (const std::uint32_t before : after) {
+    workload::Op& earlier = program_.ops[before];
+    if (earlier.result_slot == kNoIndex) earlier.result_slot = program_.result_slots++;
+    program_.edges.push_back({before, short_span(gpu_.stream_gap)});
+  }
+  program_.stream_count =
+      std::max<std::uint16_t>(program_.stream_count, static_cast<std::uint16_t>(draft.stream + 1));
+  const auto index = static_cast<std::uint32_t>(program_.ops.size());
+  program_.ops.push_back(op);
+  Step step;
+  step.think = short_span(cost.think);
+  step.cost = short_span(cost.call);
+  step.target = index;
+  step.count = 1;
+  step.kind = StepKind::kLaunch;
+  add_step(step);
+  return index;
+}
+
+std::uint32_t ProgramWriter::return_detail() {
+  if (return_detail_ == kNoIndex) {
+    return_detail_ = static_cast<std::uint32_t>(program_.details.size());
+    program_.details.push_back({short_span(gpu_.sync_latency), kNoIndex, 0});
+  }
+  return return_detail_;
+}
+
+void ProgramWriter::wait_for(std::uint32_t op) {
+  workload::Op& awaited = program_.ops[op];
+  if (awaited.result_slot == kNoIndex) awaited.result_slot = program_.result_slots++;
+  Step step;
+  step.target = op;
+  step.detail = return_detail();
+  step.kind = StepKind::kWaitOp;
+  add_step(step);
+}
+
+void ProgramWriter::wait_for_device() {
+  Step step;
+  step.detail = return_detail();
+  step.kind = StepKind::kWaitDevice;
+  add_step(step);
+}
+
+void ProgramWriter::pause(Duration span) {
+  if (span <= Duration::zero()) return;
+  Step step;
+  step.think = short_span(span);
+  step.kind = StepKind::kPause;
+  add_step(step);
+}
+
+void ProgramWriter::begin_iteration() {
+  Step step;
+  step.target = iterations_++;
+  step.kind = StepKind::kIteration;
+  add_step(step);
+}
+
+void ProgramWriter::mark_memory(std::uint64_t bytes) {
+  program_.memory.push_back({static_cast<std::uint32_t>(program_.ops.size()), bytes});
+}
+
+void ProgramWriter::add_step(Step step) { steps_.push_back(step); }
+
+workload::Program ProgramWriter::finish() {
+  Step end;
+  end.target = iterations_;
+  end.kind = StepKind::kEnd;
+  add_step(end);
+  program_.iterations = std::max<std::uint32_t>(iterations_, 1);
+  program_.threads = {{"main", std::move(steps_)}};
+  return std::move(program_);
+}
+
+}  // namespace bubblesim::synth

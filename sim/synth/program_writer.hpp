@@ -1,0 +1,63 @@
+// Writes one rank's program, operation by operation: each is launched by the one host thread as
+// soon as it is added.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/kernel_time.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::synth {
+
+/// An operation to come.
+struct OpDraft {
+  gpu::WorkKind kind = gpu::WorkKind::kKernel;
+  std::uint16_t stream = 0;
+  NameId name{};
+  std::uint32_t profile = workload::kNoIndex;
+  Duration duration{};                             ///< alone; collectives: after the transfer
+  std::uint32_t collective = workload::kNoIndex;   ///< into JobProgram::collectives
+};
+
+/// Host time around a call.
+struct CallCost {
+  Duration think{};  ///< before it
+  Duration call{};   ///< of it
+};
+
+class ProgramWriter {
+ public:
+  ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu);
+
+  [[nodiscard]] NameId name(std::string_view text) { return program_.names.intern(text); }
+  std::uint32_t add_profile(const gpu::KernelProfile& profile, const model::Launch& launch);
+
+  /// Adds an operation that waits for the operations `after` too, and launches it.
+  std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);
+  /// The host waits until the operation has ended; until the device is empty.
+  void wait_for(std::uint32_t op);
+  void wait_for_device();
+  void pause(Duration span);
+  void begin_iteration();
+  /// From the next operation on the rank holds so much device memory.
+  void mark_memory(std::uint64_t bytes);
+
+  [[nodiscard]] workload::Program finish();
+
+ private:
+  void add_step(workload::Step step);
+  std::uint32_t return_detail();
+
+  workload::Program program_;
+  const hardware::GpuSpec& gpu_;
+  std::vector<workload::Step> steps_;
+  std::uint32_t iterations_ = 0;
+  std::uint32_t return_detail_ = workload::kNoIndex;
+};
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,51 @@
+// Builds the program of one rank: its actions of the pipeline schedule, layer by layer, then
+// gradients and optimiser, iteration by iteration.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/synth/gradient_exchange.hpp"
+#include "sim/synth/rank_emitter.hpp"
+#include "sim/synth/stage_transfers.hpp"
+
+namespace bubblesim::synth {
+
+class RankBuilder {
+ public:
+  RankBuilder(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
+
+  /// Once.
+  [[nodiscard]] workload::Program build();
+
+ private:
+  using Layers = std::vector<std::uint32_t>;  ///< into ModelWork::layers, in the order of use
+
+  void iterate(std::uint32_t iteration);
+  void run(std::size_t number);
+  void forward(const pipeline::Action& action);
+  void backward(const pipeline::Action& action);
+  void input_grad(const pipeline::Action& action);
+  void weight_grad(const pipeline::Action& action);
+  void overlapped(const pipeline::Action& action);
+  void forward_layer(const Layers& layers, std::size_t at);
+  void backward_layer(const Layers& layers, std::size_t at);
+  void hold(std::uint32_t stage);
+  void release(std::uint32_t stage);
+  void mark_memory();
+
+  [[nodiscard]] Layers forward_layers(std::uint32_t stage) const;
+  [[nodiscard]] Layers backward_layers(std::uint32_t stage) const;
+  [[nodiscard]] const TimedLayer& timed(std::uint32_t layer) const;
+
+  const JobPlan& plan_;
+  RankEmitter emitter_;
+  StageTransfers transfers_;
+  GradientExchange gradients_;
+  std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
+  std::vector<double> kept_bytes_;          ///< by stage, of a micro-batch
+  double held_bytes_ = 0;
+  bool last_pass_ = false;  ///< the present action completes its stage's gradients
+};
+
+}  // namespace bubblesim::synth

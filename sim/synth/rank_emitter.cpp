@@ -1,0 +1,145 @@
+#include "sim/synth/rank_emitter.hpp"
+
+#include <utility>
+
+namespace bubblesim::synth {
+namespace {
+
+using network::CollectiveKind;
+
+constexpr std::uint32_t kCollectiveThreads = 544;
+constexpr std::uint32_t kCollectiveRegisters = 96;
+constexpr std::uint64_t kCollectiveSharedBytes = 16 << 10;
+
+CollectiveKind kind_of(model::Exchange exchange) {
+  switch (exchange) {
+    case model::Exchange::kAllReduce: return CollectiveKind::kAllReduce;
+    case model::Exchange::kAllGather: return CollectiveKind::kAllGather;
+    case model::Exchange::kReduceScatter: return CollectiveKind::kReduceScatter;
+    case model::Exchange::kAllToAll: return CollectiveKind::kAllToAll;
+    case model::Exchange::kRing: break;
+  }
+  return CollectiveKind::kSendRecv;
+}
+
+}  // namespace
+
+gpu::LaunchNeeds collective_needs(std::uint32_t channels) {
+  return {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes};
+}
+
+RankEmitter::RankEmitter(const JobPlan& plan, CollectiveTable& collectives,
+                         const RankPlace& place)
+    : plan_(plan), collectives_(collectives), place_(place),
+      writer_(plan.grid.rank(place), plan.request.gpu),
+      profile_of_kernel_(plan.model.kernels.size(), workload::kNoIndex),
+      name_of_kernel_(plan.model.kernels.size()) {}
+
+CallCost RankEmitter::cost_of(Pass pass) const {
+  const SoftwareSpec& software = plan_.request.software;
+  switch (pass) {
+    case Pass::kForward: return {software.forward_gap, software.launch_call};
+    case Pass::kBackward: return {software.backward_gap, software.launch_call};
+    case Pass::kOptimizer: break;
+  }
+  return {software.optimizer_gap, software.launch_call};
+}
+
+void RankEmitter::emit(const std::vector<TimedItem>& items, Pass pass) {
+  for (const TimedItem& item : items) {
+    if (const auto* what = std::get_if<model::Communication>(&item)) {
+      exchange(*what, pass);
+      continue;
+    }
+    const std::uint32_t index = std::get<std::uint32_t>(item);
+    const TimedKernel& timed = plan_.model.kernels[index];
+    if (profile_of_kernel_[index] == workload::kNoIndex) {
+      profile_of_kernel_[index] = writer_.add_profile(timed.profile, timed.launch);
+      name_of_kernel_[index] = writer_.name(timed.name);
+    }
+    kernel(timed, profile_of_kernel_[index], name_of_kernel_[index], pass);
+  }
+}
+
+void RankEmitter::emit(const TimedKernel& timed, Pass pass) {
+  kernel(timed, writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name), pass);
+}
+
+void RankEmitter::kernel(const TimedKernel& timed, std::uint32_t profile, NameId name,
+                         Pass pass) {
+  OpDraft draft;
+  draft.name = name;
+  draft.profile = profile;
+  draft.duration = timed.duration;
+  last_compute_ = writer_.launch(draft, lane().waits, cost_of(pass));
+  lane().waits = std::exchange(lane().overlapping, {});
+}
+
+CollectiveCall RankEmitter::call_of(const model::Communication& what) {
+  CollectiveCall call;
+  call.kind = kind_of(what.exchange);
+  call.bytes = what.bytes;
+  call.name = what.name;
+  switch (what.axis) {
+    case model::Axis::kTensor:
+      call.use.channel = Channel::kTensor;
+      call.with = plan_.grid.tensor(place_);
+      break;
+    case model::Axis::kContext:
+      call.use.channel = Channel::kContext;
+      call.with = plan_.grid.context(place_);
+      break;
+    case model::Axis::kExpert:
+      call.use.channel = Channel::kExpert;
+      call.with = plan_.grid.expert(place_);
+      break;
+  }
+  call.use.communicator = call.with.first_rank;
+  return call;
+}
+
+// The kernel after the exchange waits for it, unless the exchange runs beside that one.
+void RankEmitter::exchange(const model::Communication& what, Pass pass) {
+  CollectiveCall call = call_of(what);
+  if (call.with.group.size() <= 1) return;
+  call.use.number = uses_[call.use.channel]++;
+  const SoftwareSpec& software = plan_.request.software;
+  const std::uint32_t op = launch(call, cost_of(pass).think + software.collective_call);
+  (what.overlaps_next ? lane().overlapping : lane().waits).push_back(op);
+}
+
+std::uint32_t RankEmitter::launch(const CollectiveCall& call, Duration think,
+                                  const std::vector<std::uint32_t>& after) {
+  std::vector<std::uint32_t> all = after;
+  if (last_compute_ != workload::kNoIndex) all.push_back(last_compute_);
+  return launch_at_once(call, think, all);
+}
+
+std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration think,
+                                          const std::vector<std::uint32_t>& after) {
+  OpDraft draft;
+  draft.kind = gpu::WorkKind::kCollective;
+  draft.stream = call.stream;
+  draft.name = writer_.name(call.name);
+  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.with);
+  draft.profile = collective_profile(draft.collective);
+  return writer_.launch(draft, after, {think, plan_.request.software.launch_call});
+}
+
+std::uint32_t RankEmitter::collective_profile(std::uint32_t collective) {
+  const std::uint32_t channels = collectives_.channels(collective);
+  const auto [place, fresh] = profile_of_channels_.try_emplace(channels, 0);
+  if (fresh) {
+    const gpu::LaunchNeeds needs = collective_needs(channels);
+    model::Launch launch;
+    launch.grid = {channels, 1, 1};
+    launch.block = {kCollectiveThreads, 1, 1};
+    launch.registers_per_thread = kCollectiveRegisters;
+    launch.shared_memory_bytes = kCollectiveSharedBytes;
+    place->second = writer_.add_profile(
+        gpu::profile_kernel(needs, gpu::KernelClass::kMemory, plan_.request.gpu), launch);
+  }
+  return place->second;
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,101 @@
+// Emits a rank's kernels and exchanges in order: keeps what the next kernel has to wait for.
+//
+// Streams: kComputeStream; kExchangeStream for exchanges inside layers; kGradientStream for
+// gradients and sharded parameters; kWideAreaStream for exchanges between regions that are not
+// part of every iteration; further ones are handed out to pipeline transfers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "sim/synth/collective_table.hpp"
+#include "sim/synth/job_plan.hpp"
+#include "sim/synth/program_writer.hpp"
+
+namespace bubblesim::synth {
+
+inline constexpr std::uint16_t kComputeStream = 0;
+inline constexpr std::uint16_t kExchangeStream = 1;
+inline constexpr std::uint16_t kGradientStream = 2;
+inline constexpr std::uint16_t kWideAreaStream = 3;
+inline constexpr std::uint16_t kFirstTransferStream = 4;
+
+/// Whose host costs a call has.
+enum class Pass : std::uint8_t { kForward, kBackward, kOptimizer };
+
+/// A collective to launch.
+struct CollectiveCall {
+  Use use;
+  network::CollectiveKind kind = network::CollectiveKind::kAllReduce;
+  double bytes = 0;
+  Communicator with;
+  std::uint16_t stream = kExchangeStream;
+  std::string_view name;
+};
+
+class RankEmitter {
+ public:
+  RankEmitter(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
+
+  [[nodiscard]] const JobPlan& plan() const { return plan_; }
+  [[nodiscard]] const RankPlace& place() const { return place_; }
+  [[nodiscard]] ProgramWriter& writer() { return writer_; }
+
+  /// Kernels and exchanges, each after the one before it.
+  void emit(const std::vector<TimedItem>& items, Pass pass);
+  /// A kernel that no layer has: the optimiser's.
+  void emit(const TimedKernel& kernel, Pass pass);
+
+  /// Launches a collective after all compute so far and after `after`; returns its operation.
+  /// Compute does not wait for it.
+  std::uint32_t launch(const CollectiveCall& call, Duration think,
+                       const std::vector<std::uint32_t>& after = {});
+  /// A collective that waits for `after` only: a receive.
+  std::uint32_t launch_at_once(const CollectiveCall& call, Duration think,
+                               const std::vector<std::uint32_t>& after);
+
+  /// The next kernel (of the lane) waits for the operation too.
+  void wait_next(std::uint32_t op) { lane().waits.push_back(op); }
+
+  /// Kernels of one lane do not wait for the other's exchanges: a forward and a backward that
+  /// are interleaved so that each computes while the other communicates. Lane 0 by default.
+  void select_lane(std::uint32_t number) { lane_ = number; }
+
+  /// The last kernel on the compute stream. Precondition: there is one.
+  [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
+
+ private:
+  struct Lane {
+    std::vector<std::uint32_t> waits;        ///< of its next kernel
+    std::vector<std::uint32_t> overlapping;  ///< of the kernel after the next
+  };
+
+  [[nodiscard]] Lane& lane() { return lanes_[lane_]; }
+  void kernel(const TimedKernel& kernel, std::uint32_t profile, NameId name, Pass pass);
+  void exchange(const model::Communication& what, Pass pass);
+  [[nodiscard]] CollectiveCall call_of(const model::Communication& what);
+  [[nodiscard]] CallCost cost_of(Pass pass) const;
+  std::uint32_t collective_profile(std::uint32_t collective);
+
+  const JobPlan& plan_;
+  CollectiveTable& collectives_;
+  RankPlace place_;
+  ProgramWriter writer_;
+  std::vector<std::uint32_t> profile_of_kernel_;   ///< by TimedModel::kernels; kNoIndex: not yet
+  std::vector<NameId> name_of_kernel_;
+  std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
+  std::map<Channel, std::uint64_t> uses_;
+  std::array<Lane, 2> lanes_;
+  std::uint32_t lane_ = 0;
+  std::uint32_t last_compute_ = workload::kNoIndex;
+};
+
+/// What a collective's kernel takes on a GPU: a block a channel. NCCL launches 512 threads and a
+/// warp a block, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
+/// traces of the public profiler data; earlier versions differ by a few warps).
+[[nodiscard]] gpu::LaunchNeeds collective_needs(std::uint32_t channels);
+
+}  // namespace bubblesim::synth

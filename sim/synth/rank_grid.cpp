@@ -1,0 +1,196 @@
+#include "sim/synth/rank_grid.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::synth {
+namespace {
+
+std::uint32_t regions_of(const PlanSpec& plan, const hardware::ClusterSpec& cluster) {
+  if (!cluster.regions) return 1;
+  const std::uint32_t region = cluster.regions->nodes_per_region * cluster.gpus_per_node;
+  return (plan.world_size() + region - 1) / region;
+}
+
+}  // namespace
+
+RankGrid::RankGrid(const PlanSpec& plan, const hardware::ClusterSpec& cluster)
+    : data_(plan.data), tensor_(plan.tensor), context_(plan.context), expert_(plan.expert),
+      pipeline_(plan.pipeline), node_size_(cluster.gpus_per_node),
+      regions_(regions_of(plan, cluster)), folding_(plan.folding) {}
+
+std::uint32_t RankGrid::rank(const RankPlace& place) const {
+  return ((place.pipeline * data_ + place.data) * context_ + place.context) * tensor_ +
+         place.tensor;
+}
+
+RankPlace RankGrid::place(std::uint32_t rank) const {
+  RankPlace out;
+  out.tensor = rank % tensor_;
+  rank /= tensor_;
+  out.context = rank % context_;
+  rank /= context_;
+  out.data = rank % data_;
+  out.pipeline = rank / data_;
+  return out;
+}
+
+std::vector<std::uint32_t> RankGrid::simulated() const {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t r = 0; r < pipeline_ * data_ * context_ * tensor_; ++r) {
+    const RankPlace at = place(r);
+    if (folding_ != Folding::kNothing && at.data > 0) continue;
+    if (folding_ == Folding::kAll && (at.tensor > 0 || at.context > 0)) continue;
+    out.push_back(r);
+  }
+  return out;
+}
+
+std::uint32_t RankGrid::fold() const {
+  switch (folding_) {
+    case Folding::kNothing: return 1;
+    case Folding::kData: return data_;
+    case Folding::kAll: break;
+  }
+  return data_ * context_ * tensor_;
+}
+
+std::uint32_t RankGrid::on_a_node(std::uint32_t ranks) const {
+  return std::min(ranks, node_size_);
+}
+
+// Tensor ranks each have their own group of any other axis; folded, they share its NICs.
+std::uint32_t RankGrid::tensor_siblings() const {
+  return folding_ == Folding::kAll ? on_a_node(tensor_) : 1;
+}
+
+Communicator RankGrid::tensor(const RankPlace& of) const {
+  RankPlace first = of;
+  first.tensor = 0;
+  Communicator out;
+  out.first_rank = rank(first);
+  out.group = network::strided_group(out.first_rank, tensor_);
+  out.simulated = folding_ == Folding::kAll ? 1 : tensor_;
+  return out;
+}
+
+Communicator RankGrid::context(const RankPlace& of) const {
+  RankPlace first = of;
+  first.context = 0;
+  Communicator out;
+  out.first_rank = rank(first);
+  out.group = network::strided_group(out.first_rank, context_, tensor_, tensor_siblings());
+  out.simulated = folding_ == Folding::kAll ? 1 : context_;
+  return out;
+}
+
+// Expert groups are runs of the data and context ranks (Megatron-LM: expert parallelism lies
+// inside data parallelism).
+Communicator RankGrid::expert(const RankPlace& of) const {
+  const std::uint32_t replica = of.data * context_ + of.context;
+  const std::uint32_t first = replica / expert_ * expert_;
+  Communicator out;
+  out.first_rank = rank({of.pipeline, first / context_, first % context_, of.tensor});
+  out.group = network::strided_group(out.first_rank, expert_, tensor_, tensor_siblings());
+  switch (folding_) {
+    case Folding::kNothing: out.simulated = expert_; break;
+    case Folding::kData: out.simulated = std::min(expert_, context_); break;
+    case Folding::kAll: out.simulated = 1; break;
+  }
+  return out;
+}
+
+Communicator RankGrid::data(const RankPlace& of) const {
+  RankPlace first = of;
+  first.data = 0;
+  first.context = 0;
+  Communicator out;
+  out.first_rank = rank(first);
+  out.group = network::strided_group(out.first_rank, data_ * context_, tensor_,
+                                     tensor_siblings());
+  switch (folding_) {
+    case Folding::kNothing: out.simulated = data_ * context_; break;
+    case Folding::kData: out.simulated = context_; break;
+    case Folding::kAll: out.simulated = 1; break;
+  }
+  return out;
+}
+
+Communicator RankGrid::region(const RankPlace& of) const {
+  const std::uint32_t replicas = data_ / regions_;
+  RankPlace first = of;
+  first.data = of.data / replicas * replicas;
+  first.context = 0;
+  Communicator out;
+  out.first_rank = rank(first);
+  out.group = network::strided_group(out.first_rank, replicas * context_, tensor_,
+                                     tensor_siblings());
+  out.simulated = folding_ == Folding::kAll       ? 1
+                  : folding_ == Folding::kNothing ? replicas * context_
+                                                  : context_;
+  return out;
+}
+
+// Folded, every rank of a region exchanges with its likes at the same time.
+Communicator RankGrid::across_regions(const RankPlace& of) const {
+  const std::uint32_t replicas = data_ / regions_;
+  RankPlace first = of;
+  first.data = of.data % replicas;
+  Communicator out;
+  out.first_rank = rank(first);
+  const std::uint32_t region_ranks = replicas * context_ * tensor_;
+  out.group = network::strided_group(out.first_rank, regions_, region_ranks,
+                                     folding_ == Folding::kNothing ? 1 : region_ranks);
+  out.simulated = folding_ == Folding::kNothing ? regions_ : 1;
+  return out;
+}
+
+Communicator RankGrid::expert_data(const RankPlace& of) const {
+  const std::uint32_t replica = of.data * context_ + of.context;
+  const std::uint32_t first = replica % expert_;
+  const std::uint32_t count = data_ * context_ / expert_;
+  Communicator out;
+  out.first_rank = rank({of.pipeline, first / context_, first % context_, of.tensor});
+  out.group = network::strided_group(out.first_rank, count, tensor_ * expert_,
+                                     folding_ == Folding::kAll ? on_a_node(tensor_ * expert_) : 1);
+  switch (folding_) {
+    case Folding::kNothing: out.simulated = count; break;
+    case Folding::kData: out.simulated = std::max(context_ / expert_, 1U); break;
+    case Folding::kAll: out.simulated = 1; break;
+  }
+  return out;
+}
+
+// Every rank of a stage sends at the same time as the one that stands for it.
+Communicator RankGrid::pair(const RankPlace& of, std::uint32_t other_pipeline) const {
+  RankPlace other = of;
+  other.pipeline = other_pipeline;
+  Communicator out;
+  out.first_rank = std::min(rank(of), rank(other));
+  out.group.listed = {rank(of), rank(other)};
+  const std::uint32_t all = on_a_node(tensor_ * context_ * data_);
+  switch (folding_) {
+    case Folding::kNothing: break;
+    case Folding::kData:
+      out.group.siblings = std::max(all / on_a_node(tensor_ * context_), 1U);
+      break;
+    case Folding::kAll: out.group.siblings = all; break;
+  }
+  out.simulated = 2;
+  return out;
+}
+
+Communicator RankGrid::model(const RankPlace& of) const {
+  RankPlace first = of;
+  first.pipeline = 0;
+  first.tensor = 0;
+  Communicator out;
+  out.first_rank = rank(first);
+  out.group.first = out.first_rank;
+  out.group.inner = tensor_;
+  out.group.outer = pipeline_;
+  out.group.outer_stride = data_ * context_ * tensor_;
+  out.simulated = folding_ == Folding::kAll ? pipeline_ : pipeline_ * tensor_;
+  return out;
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,73 @@
+// Where each rank of a plan stands: which pipeline stage, replica, context and tensor part, on
+// which GPU, and with whom it exchanges. Ranks are numbered as Megatron-LM numbers them: tensor
+// fastest, then context, data, pipeline; rank n runs on GPU n.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/hardware/cluster_spec.hpp"
+#include "sim/network/group.hpp"
+#include "sim/synth/plan_spec.hpp"
+
+namespace bubblesim::synth {
+
+struct RankPlace {
+  std::uint32_t pipeline = 0;
+  std::uint32_t data = 0;
+  std::uint32_t context = 0;
+  std::uint32_t tensor = 0;
+  friend bool operator==(const RankPlace&, const RankPlace&) = default;
+};
+
+/// Ranks that exchange, and how many of them are simulated.
+struct Communicator {
+  network::Group group;
+  std::uint32_t simulated = 1;   ///< members that are simulated; 1: the others are folded
+  std::uint32_t first_rank = 0;  ///< tells communicators of one axis apart
+};
+
+class RankGrid {
+ public:
+  RankGrid(const PlanSpec& plan, const hardware::ClusterSpec& cluster);
+
+  [[nodiscard]] std::uint32_t rank(const RankPlace& place) const;
+  [[nodiscard]] RankPlace place(std::uint32_t rank) const;
+
+  /// Ranks that are simulated, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> simulated() const;
+  /// How many ranks each simulated one stands for.
+  [[nodiscard]] std::uint32_t fold() const;
+
+  [[nodiscard]] Communicator tensor(const RankPlace& of) const;
+  [[nodiscard]] Communicator context(const RankPlace& of) const;
+  /// The experts' all-to-all.
+  [[nodiscard]] Communicator expert(const RankPlace& of) const;
+  /// All that hold the same parameters: data and context ranks.
+  [[nodiscard]] Communicator data(const RankPlace& of) const;
+  /// Of the above, those in the rank's region, and its like in every region. Wide-area plans only.
+  [[nodiscard]] Communicator region(const RankPlace& of) const;
+  [[nodiscard]] Communicator across_regions(const RankPlace& of) const;
+  /// Those that hold the same experts.
+  [[nodiscard]] Communicator expert_data(const RankPlace& of) const;
+  /// The same part of two pipeline stages.
+  [[nodiscard]] Communicator pair(const RankPlace& of, std::uint32_t other_pipeline) const;
+  /// All parts of one replica.
+  [[nodiscard]] Communicator model(const RankPlace& of) const;
+
+ private:
+  /// Of `ranks` neighbouring ones, those on a node.
+  [[nodiscard]] std::uint32_t on_a_node(std::uint32_t ranks) const;
+  [[nodiscard]] std::uint32_t tensor_siblings() const;
+
+  std::uint32_t data_;
+  std::uint32_t tensor_;
+  std::uint32_t context_;
+  std::uint32_t expert_;
+  std::uint32_t pipeline_;
+  std::uint32_t node_size_;
+  std::uint32_t regions_;      ///< that the plan spans
+  Folding folding_;
+};
+
+}  // namespace bubblesim::synth

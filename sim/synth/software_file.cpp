@@ -1,0 +1,57 @@
+#include "sim/synth/software_file.hpp"
+
+#include <array>
+#include <filesystem>
+
+#include "sim/hardware/constant_reader.hpp"
+#include "sim/synth/named_file.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+constexpr std::array<Choice<PipelineWait>, 2> kWaits{
+    {{"stream", PipelineWait::kStream}, {"host", PipelineWait::kHost}}};
+constexpr std::array<Choice<GradientNorm>, 2> kNorms{
+    {{"none", GradientNorm::kNone}, {"global", GradientNorm::kGlobal}}};
+constexpr std::array<Choice<model::BackwardExchanges>, 2> kExchanges{
+    {{"overlapped", model::BackwardExchanges::kOverlapped},
+     {"serial", model::BackwardExchanges::kSerial}}};
+
+// Far beyond any host cost of a call, and of an iteration.
+constexpr Duration kLongest = std::chrono::seconds(4);
+
+Duration span(ObjectReader& root, std::string_view key) {
+  return hardware::constant(root, key).duration("value", {Duration::zero(), kLongest});
+}
+
+}  // namespace
+
+CheckedResult<SoftwareSpec> read_software(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  SoftwareSpec out;
+  out.id = std::filesystem::path(path).stem().string();
+  out.launch_call = span(root, "launch_call");
+  out.forward_gap = span(root, "forward_gap");
+  out.backward_gap = span(root, "backward_gap");
+  out.optimizer_gap = span(root, "optimizer_gap");
+  out.collective_call = span(root, "collective_call");
+  out.transfer_call = span(root, "transfer_call");
+  out.action = span(root, "action");
+  out.iteration = span(root, "iteration");
+  out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);
+  out.gradient_norm = hardware::constant(root, "gradient_norm").choice("value", kNorms);
+  out.backward_exchanges =
+      hardware::constant(root, "backward_exchanges").choice("value", kExchanges);
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+CheckedResult<SoftwareSpec> find_software(std::string_view name, const std::string& folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "software"));
+  return read_software(path);
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,37 @@
+// What the training framework costs on the host, and where it makes the host wait.
+// configs/software/*.json; each constant has a source, most are fitted (`bubblesim fit training`).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/base/time.hpp"
+#include "sim/model/layer_work.hpp"
+
+namespace bubblesim::synth {
+
+/// Who waits for an activation that a pipeline stage receives.
+enum class PipelineWait : std::uint8_t {
+  kStream,  ///< the compute stream; the host goes on
+  kHost,    ///< the host, until it has arrived
+};
+
+/// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
+enum class GradientNorm : std::uint8_t { kNone, kGlobal };
+
+struct SoftwareSpec {
+  std::string id;
+  Duration launch_call{};     ///< the launch call itself
+  Duration forward_gap{};     ///< host time before each launch of a forward pass
+  Duration backward_gap{};    ///< of a backward pass
+  Duration optimizer_gap{};   ///< of the optimiser
+  Duration collective_call{}; ///< host time of a collective inside a layer, besides
+  Duration transfer_call{};   ///< host time of a pipeline send or receive, besides
+  Duration action{};          ///< host time of each step of the schedule
+  Duration iteration{};       ///< host time of each iteration: data, logging, schedule
+  PipelineWait pipeline_wait = PipelineWait::kStream;
+  GradientNorm gradient_norm = GradientNorm::kGlobal;
+  model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;
+};
+
+}  // namespace bubblesim::synth

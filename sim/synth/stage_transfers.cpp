@@ -1,0 +1,120 @@
+#include "sim/synth/stage_transfers.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::synth {
+
+StageTransfers::StageTransfers(RankEmitter& emitter) : emitter_(emitter) {}
+
+void StageTransfers::receive_inputs(std::uint32_t stage, std::uint32_t micro_batch) {
+  for (const std::uint32_t from : emitter_.plan().graph.stages[stage].producers) {
+    receive({from, stage, Channel::kForwardTransfer}, stage, micro_batch);
+  }
+}
+
+void StageTransfers::receive_gradients(std::uint32_t stage, std::uint32_t micro_batch) {
+  for (const std::uint32_t from : emitter_.plan().graph.stages[stage].consumers) {
+    receive({from, stage, Channel::kBackwardTransfer}, stage, micro_batch);
+  }
+}
+
+void StageTransfers::send_outputs(std::uint32_t stage, std::uint32_t micro_batch) {
+  for (const std::uint32_t to : emitter_.plan().graph.stages[stage].consumers) {
+    send({stage, to, Channel::kForwardTransfer}, micro_batch);
+  }
+}
+
+void StageTransfers::send_gradients(std::uint32_t stage, std::uint32_t micro_batch) {
+  for (const std::uint32_t to : emitter_.plan().graph.stages[stage].producers) {
+    send({stage, to, Channel::kBackwardTransfer}, micro_batch);
+  }
+}
+
+bool StageTransfers::is_local(const Route& route) const {
+  const auto& stages = emitter_.plan().stages;
+  return stages[route.from].pipeline == stages[route.to].pipeline;
+}
+
+std::vector<std::uint32_t> StageTransfers::sending_order(const Route& route) const {
+  const JobPlan& plan = emitter_.plan();
+  std::vector<std::uint32_t> order;
+  const bool forward = route.channel == Channel::kForwardTransfer;
+  for (const pipeline::Action& action :
+       plan.schedule.actions[plan.stages[route.from].pipeline]) {
+    if (forward && action.has_forward() && action.stage == route.from) {
+      order.push_back(action.micro_batch);
+    }
+    if (!forward && action.has_input_grad() && action.backward_stage() == route.from) {
+      order.push_back(action.backward_micro_batch());
+    }
+  }
+  return order;
+}
+
+StageTransfers::End& StageTransfers::end_of(const Route& route) {
+  const auto [place, fresh] = ends_.try_emplace(route);
+  if (fresh) {
+    place->second.stream = next_stream_++;
+    place->second.order = sending_order(route);
+  }
+  return place->second;
+}
+
+// The receiver's micro-batch may hold several of the sender's, or the other way round.
+void StageTransfers::receive(const Route& route, std::uint32_t stage, std::uint32_t micro_batch) {
+  if (is_local(route)) return;
+  const pipeline::StageGraph& graph = emitter_.plan().graph;
+  const auto [first, last] =
+      pipeline::overlapping(graph.stages[stage], micro_batch, graph.stages[route.from]);
+  End& end = end_of(route);
+  for (std::uint32_t wanted = first; wanted < last; ++wanted) {
+    while (!end.operations.contains(wanted) && end.posted < end.order.size()) {
+      const std::uint32_t next = end.order[end.posted++];
+      end.operations[next] = post(route, end, next);
+    }
+    const std::uint32_t op = end.operations.at(wanted);
+    emitter_.wait_next(op);
+    if (emitter_.plan().request.software.pipeline_wait == PipelineWait::kHost) {
+      emitter_.writer().wait_for(op);
+    }
+  }
+}
+
+CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
+                                       std::uint32_t micro_batch) const {
+  const JobPlan& plan = emitter_.plan();
+  RankPlace sender = emitter_.place();
+  sender.pipeline = plan.stages[route.from].pipeline;
+  // What the earlier stage of the model puts out, or its gradient.
+  const bool forward = route.channel == Channel::kForwardTransfer;
+  const StageLayers& layers = plan.stages[forward ? route.from : route.to].layers;
+  const auto& last = plan.model.work.kinds[plan.kind_of(layers.last - 1)];
+  const double size_factor = plan.graph.stages[route.from].micro_batch_size;
+  CollectiveCall call;
+  call.kind = network::CollectiveKind::kSendRecv;
+  call.bytes = last.output_bytes * size_factor;
+  call.with = plan.grid.pair(sender, plan.stages[route.to].pipeline);
+  call.stream = end.stream;
+  call.use.channel = route.channel;
+  call.use.communicator = plan.grid.rank(sender);
+  call.use.number = (std::uint64_t{route.from} * plan.graph.size() + route.to) *
+                        plan.schedule.micro_batches + micro_batch;
+  return call;
+}
+
+std::uint32_t StageTransfers::post(const Route& route, End& end, std::uint32_t micro_batch) {
+  CollectiveCall call = call_of(route, end, micro_batch);
+  call.name = route.channel == Channel::kForwardTransfer ? "receive activations"
+                                                         : "receive gradients";
+  return emitter_.launch_at_once(call, emitter_.plan().request.software.transfer_call, {});
+}
+
+void StageTransfers::send(const Route& route, std::uint32_t micro_batch) {
+  if (is_local(route)) return;
+  End& end = end_of(route);
+  CollectiveCall call = call_of(route, end, micro_batch);
+  call.name = route.channel == Channel::kForwardTransfer ? "send activations" : "send gradients";
+  (void)emitter_.launch(call, emitter_.plan().request.software.transfer_call);
+}
+
+}  // namespace bubblesim::synth

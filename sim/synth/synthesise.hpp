@@ -1,0 +1,31 @@
+// A job that nobody captured: programs of its ranks from a model, a plan and a cluster.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/synth/job_plan.hpp"
+#include "sim/synth/rank_memory.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::synth {
+
+inline constexpr CounterSpec kFoldedRanks{
+    "synth_ranks_folded", Severity::kInfo,
+    "ranks that are not simulated: another that behaves alike stands for them"};
+
+struct SynthesisedJob {
+  workload::JobProgram program;
+  std::vector<MemoryNeed> memory;  ///< by simulated rank
+  std::uint32_t world_size = 1;    ///< ranks of the whole job
+  std::uint32_t fold = 1;          ///< ranks that each simulated one stands for
+  double samples = 0;              ///< of an iteration, whole job
+  double flops = 0;                ///< of an iteration, whole job, recomputation included
+};
+
+/// Programs of the simulated ranks, whose collectives have their full size.
+[[nodiscard]] SynthesisedJob synthesise(const JobPlan& plan);
+
+}  // namespace bubblesim::synth

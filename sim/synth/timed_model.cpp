@@ -1,0 +1,79 @@
+#include "sim/synth/timed_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblesim::synth {
+namespace {
+
+gpu::LaunchNeeds needs_of(const model::Launch& launch) {
+  gpu::LaunchNeeds needs;
+  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
+  needs.registers_per_thread = launch.registers_per_thread;
+  needs.shared_memory_per_block = launch.shared_memory_bytes;
+  return needs;
+}
+
+Duration sum(const std::vector<TimedItem>& items, const std::vector<TimedKernel>& kernels) {
+  Duration total{};
+  for (const TimedItem& item : items) {
+    if (const auto* kernel = std::get_if<std::uint32_t>(&item)) total += kernels[*kernel].duration;
+  }
+  return total;
+}
+
+}  // namespace
+
+// The share of DRAM bandwidth is what the kernel moves in its own time; the other shares are
+// those of its class (configs/devices).
+TimedKernel KernelTimer::time(const model::KernelWork& work) const {
+  const model::KernelTime timed = model::time_kernel(work, gpu_, efficiency_);
+  TimedKernel out;
+  out.name = work.name;
+  out.duration = timed.duration;
+  out.launch = timed.launch;
+  out.flops = work.flops;
+  out.profile = gpu::profile_kernel(
+      needs_of(timed.launch),
+      timed.memory_bound ? gpu::KernelClass::kMemory : gpu::KernelClass::kCompute, gpu_);
+  const double moved = to_seconds(timed.duration) * gpu_.dram_bandwidth.value;
+  out.profile.dram_share = std::clamp(work.bytes / moved, 0.0, 1.0);
+  return out;
+}
+
+std::vector<TimedItem> KernelTimer::time(const std::vector<model::WorkItem>& items,
+                                         std::vector<TimedKernel>& kernels) const {
+  std::vector<TimedItem> out;
+  out.reserve(items.size());
+  for (const model::WorkItem& item : items) {
+    if (const auto* exchange = std::get_if<model::Communication>(&item)) {
+      out.emplace_back(*exchange);
+      continue;
+    }
+    kernels.push_back(time(std::get<model::KernelWork>(item)));
+    out.emplace_back(static_cast<std::uint32_t>(kernels.size() - 1));
+  }
+  return out;
+}
+
+TimedModel time_model(model::ModelWork work, const KernelTimer& timer,
+                      model::BackwardExchanges exchanges) {
+  TimedModel out;
+  for (const model::LayerWork& kind : work.kinds) {
+    TimedLayer layer;
+    layer.forward = timer.time(kind.forward, out.kernels);
+    layer.recompute = timer.time(kind.recompute, out.kernels);
+    layer.input_grad = timer.time(kind.input_grad, out.kernels);
+    layer.weight_grad = timer.time(kind.weight_grad, out.kernels);
+    layer.backward = timer.time(model::backward_items(kind, exchanges), out.kernels);
+    layer.forward_time = sum(layer.forward, out.kernels);
+    layer.backward_time =
+        sum(layer.recompute, out.kernels) + sum(layer.backward, out.kernels);
+    out.layers.push_back(std::move(layer));
+  }
+  out.work = std::move(work);
+  return out;
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,63 @@
+// A model's layers with every kernel timed on a GPU: computed once, shared by all ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/gpu/kernel_profile.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/kernel_time.hpp"
+#include "sim/model/layer_work.hpp"
+
+namespace bubblesim::synth {
+
+struct TimedKernel {
+  std::string name;
+  Duration duration{};
+  gpu::KernelProfile profile;
+  model::Launch launch;
+  double flops = 0;
+};
+
+/// A kernel (into TimedModel::kernels) or an exchange.
+using TimedItem = std::variant<std::uint32_t, model::Communication>;
+
+struct TimedLayer {
+  std::vector<TimedItem> forward;
+  std::vector<TimedItem> recompute;
+  std::vector<TimedItem> input_grad;
+  std::vector<TimedItem> weight_grad;
+  std::vector<TimedItem> backward;   ///< both, not taken apart: each after the other
+  Duration forward_time{};   ///< sum of kernels
+  Duration backward_time{};  ///< recomputation included
+};
+
+struct TimedModel {
+  model::ModelWork work;             ///< kinds: the same indices as `layers`
+  std::vector<TimedLayer> layers;    ///< by kind
+  std::vector<TimedKernel> kernels;
+};
+
+/// Times kernels on one GPU; equal kernels get one number.
+class KernelTimer {
+ public:
+  KernelTimer(const hardware::GpuSpec& gpu, const model::Efficiency& efficiency)
+      : gpu_(gpu), efficiency_(efficiency) {}
+
+  [[nodiscard]] TimedKernel time(const model::KernelWork& work) const;
+  [[nodiscard]] std::vector<TimedItem> time(const std::vector<model::WorkItem>& items,
+                                            std::vector<TimedKernel>& kernels) const;
+
+ private:
+  const hardware::GpuSpec& gpu_;
+  const model::Efficiency& efficiency_;
+};
+
+[[nodiscard]] TimedModel time_model(model::ModelWork work, const KernelTimer& timer,
+                                    model::BackwardExchanges exchanges);
+
+}  // namespace bubblesim::synth
