@@ -1,0 +1,175 @@
+// Inference: prompts, single tokens, mixed batches, token trees.
+#include "sim/model/inference_work.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/model/optimizer_work.hpp"
+#include "sim/model/speculation.hpp"
+#include "tests/unit/sim/model/work_testing.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const ModelSpec& llama() {
+  static const ModelSpec spec = shipped("llama2-7b");
+  return spec;
+}
+
+LayerWork block(const ModelWork& work) { return layer_of(work, "block"); }
+
+TEST(InferenceWork, ADecodeStepReadsWeightsAndTheCache) {
+  const ModelWork work = value(decode_work(llama(), {}, Precision::kFp16, 8, 1023));
+  double bytes = 0;
+  for (const std::uint32_t kind : work.layers) {
+    for (const WorkItem& item : work.kinds[kind].forward) {
+      const auto& each = std::get<KernelWork>(item);
+      if (each.kind == KernelKind::kGemm || each.kind == KernelKind::kAttention) {
+        bytes += each.bytes;
+      }
+    }
+  }
+  // 6.607e9 weights of products in 2 bytes; 8 x 1024 tokens of 2 x 32 x 4096 x 2 bytes.
+  const double weights = 2.0 * (6738415616.0 - 32000.0 * 4096);
+  const double cache = value(kv_cache_bytes(llama(), {}, Precision::kFp16, 8.0 * 1024));
+  EXPECT_DOUBLE_EQ(cache, 8.0 * 1024 * 2 * 32 * 4096 * 2);
+  EXPECT_NEAR(bytes / (weights + cache), 1.0, 0.01);
+}
+
+TEST(InferenceWork, ADecodeStepTakesTwoFlopsAParameterAndToken) {
+  const ModelWork work = value(decode_work(llama(), {}, Precision::kFp16, 8, 0));
+  double flops = 0;
+  for (const std::uint32_t kind : work.layers) flops += product_flops(work.kinds[kind].forward);
+  EXPECT_NEAR(flops / (2.0 * 8 * (6738415616.0 - 32000.0 * 4096)), 1.0, 0.001);
+}
+
+TEST(InferenceWork, APromptsAttentionSeesCachedTokensAndEarlierOnes) {
+  const ModelWork work = value(prefill_work(llama(), {}, Precision::kFp16, 2, 100, 50));
+  const KernelWork& attention = kernel(block(work).forward, "prompt attention");
+  // Pairs of a sequence: 100 x 50 + 100 x 101 / 2 = 10,050; 4 x 32 heads x 128 each.
+  EXPECT_DOUBLE_EQ(attention.flops, 4.0 * 2 * 10050 * 4096);
+  EXPECT_DOUBLE_EQ(attention.bytes, 2.0 * (2 * 200 * 4096 + 2 * 300 * 4096));
+}
+
+TEST(InferenceWork, AMixedBatchHasOneKernelForPromptsAndOneForSingleTokens) {
+  const ModelWork work =
+      value(iteration_work(llama(), {}, Precision::kFp16, {{256, 0}, {1, 700}, {1, 300}}));
+  const LayerWork layer = block(work);
+  EXPECT_EQ(kernel(layer.forward, "qkv gemm").gemm.m, 258U);
+  EXPECT_DOUBLE_EQ(kernel(layer.forward, "decode attention").flops, 4.0 * (701 + 301) * 4096);
+  EXPECT_DOUBLE_EQ(kernel(layer.forward, "prompt attention").flops, 4.0 * 256 * 257 / 2 * 4096);
+  EXPECT_EQ(kernel(layer_of(work, "head").forward, "logits gemm").gemm.m, 3U);
+  EXPECT_THAT(layer.input_grad, IsEmpty());
+}
+
+TEST(InferenceWork, TensorRanksHoldTheirHeadsCacheAndReduceTwiceABlock) {
+  Split split;
+  split.tensor = 4;
+  const ModelWork work = value(decode_work(llama(), split, Precision::kFp16, 8, 100));
+  ASSERT_THAT(exchanges(block(work).forward), SizeIs(2));
+  EXPECT_DOUBLE_EQ(exchanges(block(work).forward).front().bytes, 8.0 * 4096 * 2);
+  EXPECT_DOUBLE_EQ(value(kv_cache_bytes(llama(), split, Precision::kFp16, 1)),
+                   2.0 * 32 * 1024 * 2);
+}
+
+TEST(InferenceWork, SharedKeysShrinkTheCache) {
+  // Llama 3 405B: 2 x 126 layers x 8 heads x 128 x 2 bytes.
+  EXPECT_DOUBLE_EQ(value(kv_cache_bytes(shipped("llama3-405b"), {}, Precision::kBf16, 1)),
+                   2.0 * 126 * 8 * 128 * 2);
+}
+
+TEST(InferenceWork, AnEncodersRequestHasNoDropout) {
+  const ModelWork work = value(request_work(shipped("bert-base"), {}, Precision::kFp16, 4, 128));
+  EXPECT_THAT(names(block(work).forward), Not(Contains("attention dropout")));
+  EXPECT_THAT(names(block(work).forward), Contains("bias add"));
+  EXPECT_THAT(block(work).input_grad, IsEmpty());
+  EXPECT_DOUBLE_EQ(product_flops(block(work).forward), 4.0 * 128 * 768 * (24 * 768 + 4 * 128));
+}
+
+TEST(InferenceWork, BatchesThatCannotBeAreFaults) {
+  const auto none = iteration_work(llama(), {}, Precision::kFp16, {});
+  EXPECT_THAT(none.error().message, HasSubstr("no sequence"));
+  EXPECT_FALSE(iteration_work(llama(), {}, Precision::kFp16, {{0, 5}}));
+  EXPECT_FALSE(decode_work(shipped("bert-base"), {}, Precision::kFp16, 1, 5));
+  EXPECT_FALSE(decode_work(shipped("vgg19"), {}, Precision::kFp16, 1, 5));
+  const auto far = decode_work(shipped("gpt2-large"), {}, Precision::kFp16, 1, 1024);
+  EXPECT_THAT(far.error().message, HasSubstr("expected at most 1024"));
+  EXPECT_FALSE(iteration_work(llama(), {}, Precision::kFp16, {{~std::uint64_t{0}, 1}}));
+}
+
+TEST(Speculation, ARoundDraftsLevelByLevelAndChecksTheWholeTree) {
+  const TokenTree tree{{1, 1, 3, 1, 1, 1, 1, 1}};  // SpecInfer's: 2 + 6 x 3 tokens
+  EXPECT_EQ(value(token_count(tree)), 20U);
+  SpeculationShape shape;
+  shape.sequences = 4;
+  shape.context = 200;
+  const auto work = speculation_work(llama(), shipped("llama-68m"), shape, tree);
+  ASSERT_TRUE(work) << work.error().text();
+  std::vector<std::uint64_t> rows;
+  for (const ModelWork& step : work->draft) {
+    rows.push_back(kernel(block(step).forward, "qkv gemm").gemm.m);
+  }
+  EXPECT_THAT(rows, ElementsAre(4, 4, 4, 12, 12, 12, 12, 12));
+  EXPECT_EQ(kernel(block(work->verify).forward, "qkv gemm").gemm.m, 4U * 21);
+  EXPECT_EQ(kernel(layer_of(work->verify, "head").forward, "logits gemm").gemm.m, 4U * 21);
+  EXPECT_DOUBLE_EQ(kernel(block(work->verify).forward, "prompt attention").flops,
+                   4.0 * 4 * (21 * 200 + 21 * 21) * 4096);
+}
+
+TEST(Speculation, AChainYieldsAGeometricSum) {
+  // Leviathan et al. 2023, equation 1: (1 - 0.8^5) / (1 - 0.8) = 3.3616.
+  EXPECT_NEAR(value(expected_accepted(0.8, chain(4))), 3.3616, 1e-12);
+  EXPECT_DOUBLE_EQ(value(expected_accepted(1.0, chain(4))), 5.0);
+  EXPECT_DOUBLE_EQ(value(expected_accepted(0.0, chain(4))), 1.0);
+  // Two children of the root, one of each of those: 1 + 0.75 + 0.75 x 0.5.
+  EXPECT_DOUBLE_EQ(value(expected_accepted(0.5, TokenTree{{2, 1}})), 2.125);
+}
+
+TEST(Speculation, TreesThatCannotBeAreFaults) {
+  EXPECT_FALSE(token_count(TokenTree{}));
+  EXPECT_FALSE(token_count(TokenTree{{2, 0}}));
+  EXPECT_FALSE(token_count(TokenTree{{4000000000U, 4000000000U, 4000000000U}}));
+  EXPECT_FALSE(expected_accepted(1.5, chain(2)));
+}
+
+TEST(OptimizerWork, MixedPrecisionAdamHoldsSixteenBytesAParameter) {
+  OptimizerSpec spec;
+  spec.gradients = GradientStore::kWrite;
+  EXPECT_DOUBLE_EQ(optimizer_memory(spec).total(), 16.0);
+  EXPECT_DOUBLE_EQ(optimizer_memory(spec).states, 12.0);
+  spec.gradients = GradientStore::kAccumulateFp32;
+  EXPECT_DOUBLE_EQ(optimizer_memory(spec).total(), 18.0);
+}
+
+TEST(OptimizerWork, AStepIsAFewPassesOverTheParameters) {
+  OptimizerSpec spec;
+  const auto items = value(optimizer_work(1e6, spec));
+  EXPECT_THAT(names(items), ElementsAre("gradient unscale", "gradient norm", "gradient clip",
+                                        "adam", "weight copy", "gradient zero"));
+  // Gradient 4; weight and two moments of 4, read and written.
+  EXPECT_DOUBLE_EQ(kernel(items, "adam").bytes, 28e6);
+  EXPECT_DOUBLE_EQ(kernel(items, "weight copy").bytes, 6e6);
+}
+
+TEST(OptimizerWork, ManyParametersTakeManyLaunches) {
+  OptimizerSpec spec;
+  spec.weights = Precision::kFp32;
+  spec.kind = Optimizer::kSgdMomentum;
+  spec.clipping = GradientClipping::kNone;
+  // A launch covers 320 x 65,536 = 20,971,520.
+  const auto items = value(optimizer_work(41943041, spec));
+  EXPECT_THAT(names(items), ElementsAre("sgd momentum", "sgd momentum", "sgd momentum",
+                                        "gradient zero", "gradient zero", "gradient zero"));
+  EXPECT_THAT(value(optimizer_work(0, spec)), IsEmpty());
+  EXPECT_FALSE(optimizer_work(-1, spec));
+}
+
+}  // namespace
+}  // namespace bubblesim::model

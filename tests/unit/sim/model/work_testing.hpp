@@ -1,0 +1,90 @@
+// What the tests of works of layers share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/model/layer_work.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/model/training_work.hpp"
+
+namespace bubblesim::model {
+
+inline std::string model_folder() { return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/models"; }
+
+inline ModelSpec shipped(std::string_view id) {
+  auto spec = find_model(id, model_folder());
+  if (!spec) {
+    for (const Error& error : spec.error()) ADD_FAILURE() << error.text();
+    return {};
+  }
+  return std::move(*spec);
+}
+
+inline TrainingShape run_of(std::uint32_t micro_batch, std::uint64_t sequence) {
+  TrainingShape shape;
+  shape.micro_batch = micro_batch;
+  shape.sequence = sequence;
+  return shape;
+}
+
+template <class T>
+T value(Result<T> result) {
+  if (result) return std::move(*result);
+  ADD_FAILURE() << result.error().text();
+  return T{};
+}
+
+inline ModelWork train(const ModelSpec& model, const TrainingShape& shape, Split split = {}) {
+  return value(training_work(model, split, shape));
+}
+
+inline LayerWork layer_of(const ModelWork& work, std::string_view kind) {
+  for (const LayerWork& layer : work.kinds) {
+    if (layer.kind == kind) return layer;
+  }
+  ADD_FAILURE() << "no layer " << kind;
+  return {};
+}
+
+/// Arithmetic of matrix products only: what published FLOP formulas count.
+inline double product_flops(const std::vector<WorkItem>& items) {
+  double sum = 0;
+  for (const WorkItem& item : items) {
+    const auto* kernel = std::get_if<KernelWork>(&item);
+    if (kernel != nullptr && kernel->gemm.m > 0) sum += kernel->flops;
+  }
+  return sum;
+}
+
+inline std::vector<std::string> names(const std::vector<WorkItem>& items) {
+  std::vector<std::string> out;
+  for (const WorkItem& item : items) {
+    out.push_back(std::visit([](const auto& each) { return each.name; }, item));
+  }
+  return out;
+}
+
+inline const KernelWork& kernel(const std::vector<WorkItem>& items, std::string_view name) {
+  static const KernelWork none;
+  for (const WorkItem& item : items) {
+    const auto* found = std::get_if<KernelWork>(&item);
+    if (found != nullptr && found->name == name) return *found;
+  }
+  ADD_FAILURE() << "no kernel " << name;
+  return none;
+}
+
+inline std::vector<Communication> exchanges(const std::vector<WorkItem>& items) {
+  std::vector<Communication> out;
+  for (const WorkItem& item : items) {
+    if (const auto* found = std::get_if<Communication>(&item)) out.push_back(*found);
+  }
+  return out;
+}
+
+}  // namespace bubblesim::model
