@@ -17,7 +17,7 @@ struct Group {
   /// Groups of the same shape on the same nodes that run the same collective at the same time and
   /// are folded into this one: they use the nodes' other GPUs, and load the same NICs. At least 1.
   std::uint32_t siblings = 1;
-  std::vector<std::uint32_t> listed;  ///< if not empty, these are the members, distinct
+  std::vector<std::uint32_t> listed{};  ///< if not empty, these are the members, distinct
 
   [[nodiscard]] std::uint32_t size() const;
   /// Ascending.

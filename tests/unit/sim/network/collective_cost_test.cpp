@@ -1,0 +1,283 @@
+// What collectives cost, against numbers worked out by hand.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/network/topology.hpp"
+#include "tests/unit/sim/network/cluster_fixture.hpp"
+
+namespace bubblesim::network {
+namespace {
+
+constexpr Bytes kBig{800000000};  // 0.8 GB
+
+Duration moving(const Topology& topology, const Transfer& transfer) {
+  return topology.solo_time(transfer) - transfer.latency;
+}
+
+double load_of(const Transfer& transfer, LinkId link) {
+  double bytes = 0;
+  for (const LinkLoad& load : transfer.loads) {
+    if (load.link == link) bytes += load.bytes;
+  }
+  return bytes;
+}
+
+TEST(CollectiveCost, BusFactorsAreThoseOfNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllReduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllGather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kReduceScatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kAllToAll, 2), 0.5);
+  EXPECT_DOUBLE_EQ(bus_factor(CollectiveKind::kBroadcast, 8), 1.0);
+}
+
+// 8.4 + 14 steps of 3.4 = 56 us; 0.8 GB x 14/8 over 100 GB/s = 14 ms.
+TEST(CollectiveCost, ARingOfEightHasFourteenSteps) {
+  const Topology topology(round_cluster());
+  const Transfer ring = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 8));
+  EXPECT_EQ(ring.algorithm, Algorithm::kRing);
+  EXPECT_EQ(ring.latency, us(56));
+  EXPECT_EQ(moving(topology, ring), us(14000));
+  EXPECT_EQ(load_of(ring, topology.port(3, Direction::kOut)), 1.4e9);
+  EXPECT_EQ(load_of(ring, topology.port(3, Direction::kIn)), 1.4e9);
+}
+
+// Half of the steps and of the bytes: 8.4 + 7 x 3.4 = 32.2 us and 7 ms.
+TEST(CollectiveCost, GatherAndScatterAreHalfAnAllReduce) {
+  const Topology topology(round_cluster());
+  for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    const Transfer half = topology.plan(kind, kBig, strided_group(0, 8));
+    EXPECT_EQ(half.latency, us(32.2));
+    EXPECT_EQ(moving(topology, half), us(7000));
+  }
+}
+
+TEST(CollectiveCost, NobodyToTalkToCostsNothing) {
+  const Topology topology(round_cluster());
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig,
+                                             strided_group(5, 1))), Duration{0});
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, Bytes{0},
+                                             strided_group(0, 8))), Duration{0});
+}
+
+// Two nodes of eight: 0.8 GB x 2 x 15/16 = 1.5 GB leave each node over 8 NICs of 10 GB/s.
+TEST(CollectiveCost, BetweenNodesTheNicsSetTheTime) {
+  const Topology topology(round_cluster(2));
+  const Transfer ring =
+      topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 16), Algorithm::kRing);
+  EXPECT_DOUBLE_EQ(load_of(ring, topology.nic(0, Direction::kOut)), 1.5e9 / 8);
+  EXPECT_EQ(moving(topology, ring), us(18750));
+  // 30 steps, of which 2 between nodes.
+  EXPECT_EQ(ring.latency, us(8.4 + 28 * 3.4 + 2 * 14));
+}
+
+// One GPU of each of 2 nodes uses one NIC: 0.8 GB over 10 GB/s. Its seven folded siblings use the
+// other seven NICs, so nothing changes; with four NICs a node, two groups share each.
+TEST(CollectiveCost, SiblingsLoadTheNicsTheyShare) {
+  hardware::ClusterSpec spec = round_cluster(2);
+  const auto time = [&](std::uint32_t siblings) {
+    const Topology topology(spec);
+    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig,
+                                          strided_group(0, 2, 8, siblings), Algorithm::kRing));
+  };
+  EXPECT_EQ(time(1), us(80000));
+  EXPECT_EQ(time(8), us(80000));
+  spec.nics.count = 4;
+  EXPECT_EQ(time(1), us(80000));
+  EXPECT_EQ(time(2), us(160000));
+  EXPECT_EQ(time(8), us(160000));
+}
+
+// 64 nodes: a flat ring has 1022 steps, the hierarchy 14 inside and 126 between.
+TEST(CollectiveCost, AHierarchyHasFewerStepsThanARing) {
+  const Topology topology(round_cluster(64));
+  const Group all = strided_group(0, 512);
+  const Transfer ring =
+      topology.plan(CollectiveKind::kAllReduce, kBig, all, Algorithm::kRing);
+  const Transfer hierarchy =
+      topology.plan(CollectiveKind::kAllReduce, kBig, all, Algorithm::kHierarchical);
+  EXPECT_EQ(ring.latency, us(8.4 + 896 * 3.4 + 126 * 14));
+  EXPECT_EQ(hierarchy.latency, us(8.4 + 14 * 3.4 + 126 * 14));
+  // 0.8 GB x 2 x 63/64 leave each node: less than the ring's 2 x 511/512.
+  EXPECT_DOUBLE_EQ(load_of(hierarchy, topology.nic(0, Direction::kIn)), 0.196875e9);
+  EXPECT_LT(topology.solo_time(hierarchy), topology.solo_time(ring));
+}
+
+// 8.4 + 2 x (7 x 4 + 6 x 14) us: log2(64) steps up and down. Small messages take it.
+TEST(CollectiveCost, ATreeServesSmallMessagesBetweenNodes) {
+  const Topology topology(round_cluster(64));
+  const Transfer tree =
+      topology.plan(CollectiveKind::kAllReduce, Bytes{100000}, strided_group(0, 512));
+  EXPECT_EQ(tree.algorithm, Algorithm::kTree);
+  EXPECT_EQ(tree.latency, us(232.4));
+}
+
+// Each port carries 0.8 GB x (1 + 1/8) = 0.9 GB: 9 ms instead of the ring's 14.
+TEST(CollectiveCost, NvlsMovesAnArrayAndAShard) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.collectives.nvls = true;
+  const Topology topology(spec);
+  const Transfer nvls = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 8));
+  EXPECT_EQ(nvls.algorithm, Algorithm::kNvls);
+  EXPECT_EQ(nvls.latency, us(25));
+  EXPECT_EQ(moving(topology, nvls), us(9000));
+  EXPECT_EQ(topology.plan(CollectiveKind::kAllGather, kBig, strided_group(0, 8)).algorithm,
+            Algorithm::kRing);
+}
+
+TEST(CollectiveCost, ASendUsesPortsInsideANodeAndNicsBetween) {
+  const Topology topology(round_cluster(2));
+  const Transfer inside = topology.plan(CollectiveKind::kSendRecv, Bytes{1000000},
+                                        Group{.listed = {5, 1}});
+  EXPECT_EQ(inside.latency, us(11.8));
+  EXPECT_EQ(moving(topology, inside), us(10));
+  EXPECT_EQ(load_of(inside, topology.port(5, Direction::kOut)), 1e6);
+  EXPECT_EQ(load_of(inside, topology.port(1, Direction::kIn)), 1e6);
+  EXPECT_EQ(load_of(inside, topology.port(1, Direction::kOut)), 0);
+  const Transfer between = topology.plan(CollectiveKind::kSendRecv, Bytes{1000000},
+                                         strided_group(0, 2, 8));
+  EXPECT_EQ(between.latency, us(22.4));
+  EXPECT_EQ(moving(topology, between), us(100));
+  EXPECT_EQ(between.channels, 2U);
+}
+
+// 16 ranks on 2 nodes: each gives 1/16 of 0.8 GB to each other one, so 7 x 50 MB over its port
+// and 8 x 50 MB = 0.4 GB over its NIC.
+TEST(CollectiveCost, AnAllToAllSplitsBetweenPortAndNic) {
+  const Topology topology(round_cluster(2));
+  const Transfer all = topology.plan(CollectiveKind::kAllToAll, kBig, strided_group(0, 16));
+  EXPECT_EQ(all.algorithm, Algorithm::kDirect);
+  EXPECT_DOUBLE_EQ(load_of(all, topology.port(0, Direction::kOut)), 0.35e9);
+  EXPECT_DOUBLE_EQ(load_of(all, topology.nic(0, Direction::kOut)), 0.4e9);
+  EXPECT_EQ(moving(topology, all), us(40000));
+}
+
+// Four nodes, two a leaf, up-links with half of the NICs' 160 GB/s: a ring's 0.8 GB x 2 x 31/32
+// leave a leaf at 80 GB/s, as fast as a node's NICs; four sibling rings do not fit.
+TEST(CollectiveCost, AnOversubscribedLeafIsSharedBySiblings) {
+  hardware::ClusterSpec spec = round_cluster(4);
+  spec.tree = {2, 2.0, us(1)};
+  const Topology topology(spec);
+  const Group one = strided_group(0, 4, 8);
+  Group eight = one;
+  eight.siblings = 8;
+  const auto plan = [&](const Group& group) {
+    return topology.plan(CollectiveKind::kAllReduce, kBig, group, Algorithm::kRing);
+  };
+  // 2 x 3/4 x 0.8 GB = 1.2 GB: over one NIC 120 ms, over the up-links 15 ms, and 8 times that.
+  EXPECT_EQ(moving(topology, plan(one)), us(120000));
+  EXPECT_DOUBLE_EQ(load_of(plan(one), topology.leaf(0, Direction::kOut)), 1.2e9);
+  EXPECT_DOUBLE_EQ(load_of(plan(eight), topology.leaf(0, Direction::kOut)), 9.6e9);
+  EXPECT_EQ(moving(topology, plan(eight)), us(120000));
+  // 6 steps between nodes, half of them between leaves: 3 x 2 us more.
+  EXPECT_EQ(plan(one).latency, us(8.4 + 6 * 14 + 6));
+}
+
+// Two regions of one node: 0.8 GB cross a link of 1 GB/s; two steps of 10 ms.
+TEST(CollectiveCost, RegionsMeetOverTheirLink) {
+  hardware::ClusterSpec spec = round_cluster(2);
+  spec.regions = hardware::RegionSpec{1, {1e9}, us(10000)};
+  const Topology topology(spec);
+  const Transfer ring = topology.plan(CollectiveKind::kAllReduce, kBig, strided_group(0, 2, 8),
+                                      Algorithm::kRing);
+  EXPECT_EQ(ring.latency, us(8.4 + 2 * 14 + 20000));
+  EXPECT_EQ(moving(topology, ring), us(800000));
+}
+
+TEST(CollectiveCost, PairsMeetOverTheirNvlinksAndOthersOverPcie) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.node.kind = hardware::NodeLink::kPairs;
+  spec.node.bandwidth = {20e9};
+  spec.node.pair_bandwidth = {100e9};
+  const Topology topology(spec);
+  const auto time = [&](const Group& group) {
+    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig, group));
+  };
+  EXPECT_EQ(time(strided_group(2, 2)), us(8000));   // GPUs 2 and 3
+  EXPECT_EQ(time(strided_group(1, 2)), us(40000));  // 1 and 2
+}
+
+TEST(CollectiveCost, AMeshGivesGroupsWhatTheirLinksGive) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.node.kind = hardware::NodeLink::kMesh;
+  spec.node.group_bandwidth = {{20e9}, {20e9}, {50e9}, {50e9}, {50e9}, {50e9}, {100e9}};
+  const Topology topology(spec);
+  const auto time = [&](std::uint32_t gpus) {
+    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig,
+                                          strided_group(0, gpus)));
+  };
+  EXPECT_EQ(time(2), us(40000));  // 0.8 GB x 1 over 20 GB/s
+  EXPECT_EQ(time(4), us(24000));  // 0.8 GB x 1.5 over 50 GB/s
+  EXPECT_EQ(time(8), us(14000));
+}
+
+// 24 channels x 8 ranks x 10 kB: below 1.92 MB the time stays, and fewer channels work.
+TEST(CollectiveCost, SmallMessagesUseFewerChannels) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.collectives.channel_quantum = Bytes{10000};
+  const Topology topology(spec);
+  const auto plan = [&](std::uint64_t bytes) {
+    return topology.plan(CollectiveKind::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+  };
+  EXPECT_EQ(plan(800000).channels, 10U);
+  EXPECT_EQ(plan(1920000).channels, 24U);
+  EXPECT_EQ(plan(80000000).channels, 24U);
+  EXPECT_EQ(plan(1).channels, 1U);
+  EXPECT_EQ(topology.solo_time(plan(800000)), topology.solo_time(plan(1920000)));
+}
+
+// A ring of n makes 2(n-1) steps over links, and half a step more here that crosses none.
+TEST(CollectiveCost, LocalCopiesCostSmallGroupsMore) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.collectives.local_copies = 0.5;
+  const Topology topology(spec);
+  const auto time = [&](std::uint32_t gpus) {
+    return moving(topology, topology.plan(CollectiveKind::kAllReduce, kBig,
+                                          strided_group(0, gpus)));
+  };
+  EXPECT_EQ(time(2), us(10000));  // 0.4 GB x 2.5
+  EXPECT_EQ(time(8), us(14500));  // 0.1 GB x 14.5
+}
+
+// LL below its limit: 6.6 + 14 x 0.6 = 15 us.
+TEST(CollectiveCost, LowLatencyIsLeftAtItsLimit) {
+  hardware::ClusterSpec spec = round_cluster();
+  spec.collectives.bandwidth_share = {0.5, 1e-3, 1};
+  spec.collectives.low_latency_below = Bytes{1000};
+  const Topology topology(spec);
+  const auto plan = [&](std::uint64_t bytes) {
+    return topology.plan(CollectiveKind::kAllReduce, Bytes{bytes}, strided_group(0, 8));
+  };
+  EXPECT_EQ(plan(999).latency, us(15));
+  EXPECT_EQ(plan(1000).latency, us(56));
+}
+
+TEST(CollectiveCost, MoreBytesNeverTakeLess) {
+  for (const std::uint32_t gpus : {2U, 8U, 16U, 128U}) {
+    const Topology topology(round_cluster(16));
+    for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                            CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
+                            CollectiveKind::kAllToAll}) {
+      Duration last{0};
+      for (std::uint64_t bytes = 16384; bytes < (1ULL << 33U); bytes = bytes * 3 / 2) {
+        const Duration time =
+            topology.solo_time(topology.plan(kind, Bytes{bytes}, strided_group(0, gpus)));
+        EXPECT_GE(time, last) << gpus << " ranks, " << bytes << " bytes";
+        last = time;
+      }
+    }
+  }
+}
+
+TEST(CollectiveCost, GroupsAreTheSameInEveryForm) {
+  const Topology topology(round_cluster(4));
+  const Group nested{.first = 0, .inner = 2, .inner_stride = 1, .outer = 4, .outer_stride = 8};
+  const Group listed{.listed = {24, 0, 1, 8, 9, 16, 17, 25}};
+  EXPECT_EQ(nested.members(), listed.members());
+  EXPECT_EQ(nested.size(), 8U);
+  EXPECT_EQ(topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig, nested)),
+            topology.solo_time(topology.plan(CollectiveKind::kAllReduce, kBig, listed)));
+}
+
+}  // namespace
+}  // namespace bubblesim::network
