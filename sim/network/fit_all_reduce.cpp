@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <unsupported/Eigen/NonLinearOptimization>
 #include <utility>
@@ -23,6 +24,12 @@ constexpr double kStep = 0.01;
 // Relative error beyond which a row's pull grows only with its root (soft L1).
 constexpr double kDamping = 0.05;
 constexpr int kMaxEvaluations = 200;
+// The two protocols can take each other's part, so the search begins at several places: LL128's
+// share and the quantum as given and times these.
+constexpr double kShareStarts[] = {1.0, 0.75};
+constexpr double kQuantumStarts[] = {1.0, 0.5};
+constexpr Eigen::Index kShareKnob = 4;
+constexpr Eigen::Index kQuantumKnob = 7;
 constexpr double kLeast = 1e-3;  // a constant that starts at zero starts here instead
 
 double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
@@ -169,6 +176,27 @@ class Residuals {
   const std::vector<WeightedRow>& rows_;
 };
 
+Eigen::VectorXd best_of_starts(Residuals& residuals, const Eigen::VectorXd& given) {
+  Eigen::VectorXd best = given;
+  Eigen::VectorXd at(residuals.values());
+  double least = std::numeric_limits<double>::infinity();
+  for (const double share : kShareStarts) {
+    for (const double quantum : kQuantumStarts) {
+      Eigen::VectorXd logs = given;
+      logs[kShareKnob] += std::log(share);
+      logs[kQuantumKnob] += std::log(quantum);
+      Eigen::LevenbergMarquardt<Residuals> solver(residuals);
+      solver.parameters.maxfev = kMaxEvaluations;
+      solver.minimize(logs);
+      residuals(logs, at);
+      if (at.squaredNorm() >= least) continue;
+      least = at.squaredNorm();
+      best = logs;
+    }
+  }
+  return best;
+}
+
 AllReduceErrors errors_of(const AllReduceTable& table, const Predictor& predictor) {
   AllReduceErrors out{.gpus = table.gpus};
   std::map<int, std::pair<double, double>> octaves;  // sum, count
@@ -222,9 +250,7 @@ Result<AllReduceFit> fit_all_reduce(std::span<const AllReduceTable> tables,
   for (std::size_t i = 0; i < all.size(); ++i) {
     logs[static_cast<Eigen::Index>(i)] = std::log(std::max(all[i].get(start), kLeast));
   }
-  Eigen::LevenbergMarquardt<Residuals> solver(residuals);
-  solver.parameters.maxfev = kMaxEvaluations;
-  solver.minimize(logs);
+  logs = best_of_starts(residuals, logs);
   AllReduceFit out{residuals.spec_at(logs), {}, {}};
   for (const Knob& knob : all) {
     out.constants.push_back({knob.name, knob.unit, knob.get(start), knob.get(out.spec)});
