@@ -80,6 +80,10 @@ class Chain {
   void keep(double bytes) {
     if (training_) out_.keep(bytes);
   }
+  // From the input gradient to the weight gradient.
+  void hold(double bytes) {
+    if (training_) out_.layer().weight_grad_bytes += bytes;
+  }
 
   LayerBuilder out_;
   const TrainingShape& shape_;
@@ -118,6 +122,7 @@ void Chain::convolution(Window window) {
   out_.forward(implicit(name, {pixels, window.out, in.channels * area}, flops, bytes));
   out_.parameters(weights);
   if (!std::exchange(kept_already_, false)) keep(p_ * read);
+  hold(p_ * (read + elements()));
   // Of a strided convolution each input pixel meets a part of the window only.
   const std::uint64_t met = window.out * area;
   const std::uint64_t depth = std::max<std::uint64_t>(1, met / (window.stride * window.stride));
@@ -138,6 +143,7 @@ void Chain::linear(std::uint64_t outputs) {
   out_.forward(gemm_kernel("linear gemm", {b, outputs, inputs}, shape_.precision));
   out_.parameters(static_cast<double>(inputs) * static_cast<double>(outputs));
   keep(p_ * read);
+  hold(p_ * (read + elements()));
   backward_.push_back(
       {{gemm_kernel("linear gemm input-grad", {b, inputs, outputs}, shape_.precision)},
        {weight_kernel("linear gemm weight-grad", {outputs, inputs, b}, shape_.precision,

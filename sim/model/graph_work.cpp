@@ -63,6 +63,7 @@ void GraphBuilder::linear(LayerBuilder& out, std::uint64_t inputs, std::uint64_t
   out.layer().output_bytes = p_ * written;
   if (!training()) return;
   out.keep(p_ * read);
+  out.layer().weight_grad_bytes = p_ * (read + written);
   out.input_grad(
       gemm_kernel("linear gemm input-grad", {batch_, inputs, outputs}, shape_.precision));
   out.weight_grad(weight_kernel("linear gemm weight-grad", {outputs, inputs, batch_},

@@ -82,6 +82,9 @@ struct LayerWork {
   /// their gradients added up, where the two layers are on different GPUs.
   std::vector<double> shared_tensors;
   double activation_bytes = 0;  ///< kept from the forward to the backward pass
+  /// What weight_grad needs, kept from input_grad on: inputs and output gradients of the layer's
+  /// products (32 s b h of a GPT block, Qi et al. 2024, table 1).
+  double weight_grad_bytes = 0;
   double working_bytes = 0;     ///< besides, while the backward pass of the layer runs
   double output_bytes = 0;      ///< what the next layer reads: sent where a stage ends
 };

@@ -12,7 +12,7 @@ ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
   spec.layers = layers;
   spec.heads = heads;
   spec.kv_heads = heads;
-  spec.head_size = hidden / std::max<std::uint64_t>(heads, 1);
+  spec.head_size = heads > 0 && hidden % heads == 0 ? hidden / heads : 0;
   spec.ffn = 4 * hidden;
   spec.vocabulary = vocabulary;
   spec.max_sequence = sequence;

@@ -115,7 +115,8 @@ struct ModelSpec {
 };
 
 /// A GPT as in Megatron-LM's tables: learned positions, biases, tied embeddings, dropout, inner
-/// width 4 x hidden, head size hidden / heads (heads must divide hidden; else see check_model).
+/// width 4 x hidden, head size hidden / heads. Heads that do not divide hidden leave a head size of
+/// 0, which the work functions report as a fault.
 [[nodiscard]] ModelSpec gpt(std::uint64_t hidden, std::uint32_t layers, std::uint32_t heads,
                             std::uint64_t vocabulary, std::uint64_t sequence);
 

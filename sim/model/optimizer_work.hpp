@@ -2,7 +2,7 @@
 // states, and what those hold.
 //
 // Sources: apex csrc/multi_tensor_*.cu (arrays read and written) and multi_tensor_apply.cuh
-// (65,536 elements a block, 320 blocks a launch); megatron/core/optimizer (their order). Memory as
+// (65,536 elements a block, 320 blocks and 110 to 30 tensors a launch); megatron/core/optimizer (their order). Memory as
 // ZeRO counts it (Rajbhandari et al. 2020, section 3.1): FP16 weights 2 and gradients 2, FP32
 // weights 4 and two moments of 4: 16 bytes a parameter; 18 where gradients add up in FP32.
 #pragma once
@@ -37,9 +37,11 @@ struct OptimizerMemory {
 
 /// The step over `elements` parameters of one GPU (its share, where states are partitioned), in
 /// order: unscaling with the check for overflow (FP16 only), norm and scaling (clipping), update,
-/// copy to the weights that layers read, zeroing of the gradients. The exchange of the norm among
-/// GPUs is the plan's. Not a number, negative or beyond 1e13: a fault.
+/// copy to the weights that layers read, zeroing of the gradients. Many small `tensors` take more
+/// launches, each with an equal share. The exchange of the norm among GPUs is the plan's. Not a
+/// number, negative or beyond 1e13 elements, or more than 1e7 tensors: a fault.
 [[nodiscard]] Result<std::vector<WorkItem>> optimizer_work(double elements,
-                                                           const OptimizerSpec& spec);
+                                                           const OptimizerSpec& spec,
+                                                           std::uint32_t tensors = 1);
 
 }  // namespace bubblesim::model

@@ -15,7 +15,8 @@
 namespace bubblesim::model {
 
 /// A split that does not divide the model is a fault that names the nearest that does. Models of
-/// images and of branches are not split within a layer. Cost: the kinds of layers, not their
+/// images and of branches are not split within a layer. A sequence of 0 is as many tokens as the
+/// model has positions; branches have theirs. Cost: the kinds of layers, not their
 /// number.
 [[nodiscard]] Result<ModelWork> training_work(const ModelSpec& model, const Split& split,
                                               const TrainingShape& shape);

@@ -111,6 +111,18 @@ double kept_outside_core(const TransformerShape& shape, FeedForward part) {
   return kept + tokens * inner * p;
 }
 
+// Inputs and output gradients of the products.
+double held_for_weights(const TransformerShape& shape, FeedForward part) {
+  const double p = shape.element;
+  const auto tokens = static_cast<double>(shape.tokens);
+  const auto queries = static_cast<double>(shape.query_columns);
+  const double qkv = queries + 2.0 * static_cast<double>(shape.kv_columns);
+  const double attention = 2.0 * shape.split_stream() + tokens * (queries + qkv);
+  if (part == FeedForward::kExperts) return p * attention + experts_held(shape);
+  const auto inner = static_cast<double>(shape.ffn + up_columns(shape, shape.ffn));
+  return p * (attention + 2.0 * shape.split_stream() + tokens * inner);
+}
+
 // Gradients alive at once within the layer: of its output and of the widest array in it.
 double gradients_alive(const TransformerShape& shape) {
   const auto tokens = static_cast<double>(shape.tokens);
@@ -127,6 +139,7 @@ void memory(const TransformerShape& shape, FeedForward part, LayerWork& layer) {
   const bool unfused = shape.run.attention == AttentionKernels::kUnfused;
   layer.output_bytes = shape.split_stream() * shape.element;
   layer.working_bytes = gradients_alive(shape);
+  layer.weight_grad_bytes = held_for_weights(shape, part);
   layer.activation_bytes = outside + core;
   if (shape.run.recompute == Recompute::kFull) {
     layer.activation_bytes = layer.output_bytes;  // the layer's input, as large as its output

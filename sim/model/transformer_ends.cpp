@@ -191,6 +191,7 @@ LayerWork embedding_layer(const TransformerShape& shape) {
   const double table =
       static_cast<double>(shape.vocabulary) * static_cast<double>(shape.hidden());
   out.layer().working_bytes = ends.p * (shape.stream() + table);
+  out.layer().weight_grad_bytes = ends.p * shape.split_stream();
   return out.take();
 }
 
@@ -216,6 +217,7 @@ LayerWork head_layer(const TransformerShape& shape) {
                                                 : out.layer().parameter_tensors;
     tensors.push_back(table);
     out.layer().working_bytes = logits * (ends.p + (training ? kFp32 : 0.0));
+    if (training) out.layer().weight_grad_bytes = ends.p * (shape.split_stream() + logits);
     out.layer().output_bytes = logits * ends.p;
   } else if (shape.spec->head != Head::kNone) {
     pooler(ends, out);

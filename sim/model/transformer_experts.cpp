@@ -190,4 +190,17 @@ double experts_kept(const TransformerShape& shape) {
   return kept;
 }
 
+double experts_held(const TransformerShape& shape) {
+  const ExpertSizes sizes = sizes_of(shape);
+  const std::uint64_t shared = shared_inner(shape);
+  const double h = static_cast<double>(shape.hidden());
+  const double inner = static_cast<double>(sizes.inner + up_columns(shape, sizes.inner));
+  double held = shape.element * sizes.rows * (2.0 * h + inner);
+  held += shape.element * shape.split_stream();  // the router's input
+  if (shared == 0) return held;
+  return held + shape.element * (2.0 * shape.split_stream() +
+                                 static_cast<double>(shape.tokens) *
+                                     static_cast<double>(shared + up_columns(shape, shared)));
+}
+
 }  // namespace bubblesim::model

@@ -1,5 +1,6 @@
 #include "sim/model/transformer_shape.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -8,22 +9,21 @@ namespace {
 
 constexpr std::uint64_t kVocabularyUnit = 128;
 constexpr std::uint64_t kMaxTokens = std::uint64_t{1} << 40U;  // of a micro-batch
+constexpr std::uint64_t kSearch = 1U << 16U;
+constexpr std::uint32_t kMaxLayers = 1U << 16U;
 
-// "3 tensor ranks do not divide 16 heads; nearest that do: 2 or 4". `divides` holds for 1.
+// "tensor size 3 does not divide 16 heads; expected 2 or 4 (nearest that do)". `divides` holds
+// for 1. Looks no further than kSearch away: sizes come from users.
 template <class Divides>
 tl::unexpected<Error> no_divisor(std::string_view axis, std::uint64_t found, std::string_view what,
                                  Divides divides, std::uint64_t limit) {
-  std::string nearest;
-  for (std::uint64_t below = found - 1; below > 0; --below) {
-    if (!divides(below)) continue;
-    nearest = std::to_string(below);
-    break;
-  }
-  for (std::uint64_t above = found + 1; above <= limit; ++above) {
-    if (!divides(above)) continue;
-    nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
-    break;
-  }
+  const std::uint64_t start = std::min(found, limit + 1);
+  std::uint64_t below = start - 1;
+  while (below > 1 && start - below < kSearch && !divides(below)) --below;
+  std::string nearest = std::to_string(below > 0 && divides(below) ? below : 1);
+  std::uint64_t above = start + 1;
+  while (above < limit && above - start < kSearch && !divides(above)) ++above;
+  if (above <= limit && divides(above)) nearest += " or " + std::to_string(above);
   return fail(std::string(axis) + " size " + std::to_string(found) + " does not divide " +
               std::string(what) + "; expected " + nearest + " (nearest that do)");
 }
@@ -34,6 +34,19 @@ std::string sizes(const TransformerSpec& spec) {
   text += " and inner width " + std::to_string(spec.ffn);
   if (spec.mixture) text += ", experts of " + std::to_string(spec.mixture->expert_ffn);
   return text;
+}
+
+// A spec may come from a function, not from a checked file.
+Result<Split> check_spec(const TransformerSpec& spec, const Split& split) {
+  if (spec.layers > kMaxLayers) return fail("more than 65,536 layers");
+  if (spec.hidden == 0 || spec.heads == 0 || spec.kv_heads == 0 || spec.ffn == 0) {
+    return fail("a size of the model is 0; expected at least 1");
+  }
+  if (spec.head_size == 0) {
+    return fail(std::to_string(spec.heads) + " heads do not divide a hidden size of " +
+                std::to_string(spec.hidden));
+  }
+  return split;
 }
 
 Result<Split> check_sizes(const Split& split) {
@@ -91,6 +104,7 @@ std::uint64_t padded_vocabulary(std::uint64_t rows, std::uint32_t tensor) {
 
 Result<Split> check_split(const TransformerSpec& spec, const Split& split) {
   BUBBLESIM_RETURN_IF_ERROR(check_sizes(split));
+  BUBBLESIM_RETURN_IF_ERROR(check_spec(spec, split));
   const auto divides = [&](std::uint64_t t) {
     const bool experts = !spec.mixture || spec.mixture->expert_ffn % t == 0;
     return spec.heads % t == 0 && spec.kv_heads % t == 0 && spec.ffn % t == 0 && experts;

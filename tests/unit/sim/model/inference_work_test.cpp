@@ -167,6 +167,9 @@ TEST(OptimizerWork, ManyParametersTakeManyLaunches) {
   const auto items = value(optimizer_work(41943041, spec));
   EXPECT_THAT(names(items), ElementsAre("sgd momentum", "sgd momentum", "sgd momentum",
                                         "gradient zero", "gradient zero", "gradient zero"));
+  // Three arrays: 48 tensors a launch; zeroing has one: 110.
+  EXPECT_THAT(names(value(optimizer_work(1e6, spec, 100))),
+              ElementsAre("sgd momentum", "sgd momentum", "sgd momentum", "gradient zero"));
   EXPECT_THAT(value(optimizer_work(0, spec)), IsEmpty());
   EXPECT_FALSE(optimizer_work(-1, spec));
 }

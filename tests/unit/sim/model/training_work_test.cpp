@@ -81,6 +81,7 @@ TEST(TrainingWork, ABlocksPassesSplitAsInZeroBubblesTable) {
   EXPECT_DOUBLE_EQ(product_flops(layer.forward), kSbh * (24 * kH + 4 * kS));
   EXPECT_DOUBLE_EQ(product_flops(layer.input_grad), kSbh * (24 * kH + 8 * kS));
   EXPECT_DOUBLE_EQ(product_flops(layer.weight_grad), 24 * kSbh * kH);
+  EXPECT_DOUBLE_EQ(layer.weight_grad_bytes, 32 * kSbh);
 }
 
 // Korthikanti et al. 2022, table 2.
@@ -222,6 +223,10 @@ TEST(TrainingWork, ASplitThatDoesNotDivideNamesTheNearestThatDoes) {
   EXPECT_THAT(training_work(small(), context, shape).error().message, HasSubstr("expected 2 or 4"));
   EXPECT_THAT(training_work(small(), {}, run_of(1, 4096)).error().message,
               HasSubstr("the model has positions for 1024"));
+  EXPECT_THAT(training_work(small(), tensor(4294967295U, false), run_of(1, 1024)).error().message,
+              HasSubstr("expected 16 (nearest that do)"));
+  EXPECT_THAT(training_work(gpt(100, 2, 3, 10, 8), {}, run_of(1, 8)).error().message,
+              HasSubstr("3 heads do not divide a hidden size of 100"));
   EXPECT_FALSE(training_work(small(), tensor(0, false), run_of(1, 1024)));
   EXPECT_FALSE(training_work(shipped("vgg19"), tensor(2, false), run_of(1, 0)));
 }
