@@ -45,7 +45,7 @@ Result<ModelWork> request_work(const ModelSpec& model, const Split& split, Preci
 Result<double> kv_cache_bytes(const ModelSpec& model, const Split& split, Precision precision,
                               double tokens) {
   const auto* spec = std::get_if<TransformerSpec>(&model.network);
-  if (spec == nullptr) return fail(model.name + ": the model is no transformer; it has no KV cache");
+  if (spec == nullptr) return fail(model.name + ": no transformer; it has no KV cache");
   BUBBLESIM_RETURN_IF_ERROR(check_split(*spec, split));
   if (!(tokens >= 0.0)) return fail("KV cache of a negative number of tokens");
   const double local = static_cast<double>(spec->kv_heads / split.tensor) *

@@ -2,9 +2,10 @@
 // states, and what those hold.
 //
 // Sources: apex csrc/multi_tensor_*.cu (arrays read and written) and multi_tensor_apply.cuh
-// (65,536 elements a block, 320 blocks and 110 to 30 tensors a launch); megatron/core/optimizer (their order). Memory as
-// ZeRO counts it (Rajbhandari et al. 2020, section 3.1): FP16 weights 2 and gradients 2, FP32
-// weights 4 and two moments of 4: 16 bytes a parameter; 18 where gradients add up in FP32.
+// (65,536 elements a block; a launch takes 320 blocks at most, and 110 to 30 tensors by the number
+// of arrays); megatron/core/optimizer (their order). Memory as ZeRO counts it (Rajbhandari et al.
+// 2020, section 3.1): FP16 weights 2 and gradients 2, FP32 weights 4 and two moments of 4: 16 bytes
+// a parameter; 18 where gradients add up in FP32.
 #pragma once
 
 #include <cstdint>
