@@ -1,0 +1,38 @@
+// What the simulator says of a measured row.
+#pragma once
+
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/cluster_spec.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/synth/software_spec.hpp"
+#include "sim/validate/training_rows.hpp"
+
+namespace bubblesim::validate {
+
+/// What a table's jobs ran on.
+struct Machine {
+  hardware::ClusterSpec cluster;
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  synth::SoftwareSpec software;
+};
+
+/// Everything by name from a folder of configs. `cluster`, `software`: names of files.
+[[nodiscard]] CheckedResult<Machine> find_machine(const std::string& configs,
+                                                  const std::string& cluster,
+                                                  const std::string& software);
+
+struct Prediction {
+  double seconds = 0;          ///< of an iteration
+  double tflops_per_gpu = 0;   ///< as counted_flops counts
+  std::uint32_t micro_batch = 1;  ///< as given, or the fastest that fits where the row has none
+};
+
+/// Synthesises the row's job, folded, and runs it alone. Memory is not checked where the row says
+/// its micro-batch: it did run. Fault: the plan cannot be built.
+[[nodiscard]] Result<Prediction> predict(const TrainingRow& row, const Machine& machine);
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,53 @@
+#include "sim/validate/table_setting.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "sim/synth/named_file.hpp"
+#include "sim/synth/plan_file.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kNodeGpus = 8;
+
+// A table of another name, by its columns: vTrain's form, on one node or several, or published.
+std::string like(const CsvTable& table) {
+  if (table.has("tflops_per_gpu")) return "published_training_runs";
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    most = std::max(most, table.count(i, "num_gpus").value_or(0));
+  }
+  return most > kNodeGpus ? "megatron_deepspeed_a100_multi_node"
+                          : "megatron_deepspeed_a100_single_node";
+}
+
+}  // namespace
+
+CheckedResult<TableSetting> find_setting(const std::string& name, const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const std::string path, synth::resolve_name(name, configs + "/validation", "setting"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  TableSetting out;
+  out.name = fs::path(path).stem().string();
+  (void)root.text("note", "");
+  out.cluster = root.text("cluster");
+  out.vocabulary = root.integer<std::uint64_t>("vocabulary", {1, 1ULL << 32U});
+  ObjectReader plan = root.child("plan");
+  if (plan.present()) out.plan = synth::read_plan(plan, fs::path(path).parent_path().string());
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+CheckedResult<TableSetting> setting_for(const CsvTable& table, const std::string& configs) {
+  const std::string own = fs::path(table.file()).stem().string();
+  if (fs::exists(configs + "/validation/" + own + ".json")) return find_setting(own, configs);
+  return find_setting(like(table), configs);
+}
+
+}  // namespace bubblesim::validate

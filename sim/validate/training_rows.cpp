@@ -1,0 +1,147 @@
+#include "sim/validate/training_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+constexpr std::uint32_t kNodeGpus = 8;  // tensor ranks stay in a node where a source is silent
+
+/// A cell that may be empty.
+Result<std::optional<std::uint64_t>> optional_count(const CsvTable& table, std::size_t row,
+                                                    std::string_view column) {
+  if (table.text(row, column).empty()) return std::optional<std::uint64_t>{};
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t value, table.count(row, column));
+  return std::optional<std::uint64_t>{value};
+}
+
+Result<std::uint32_t> count32(const CsvTable& table, std::size_t row, std::string_view column) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t value, table.count(row, column));
+  return static_cast<std::uint32_t>(value);
+}
+
+Result<Role> role_of(const CsvTable& table, std::size_t row) {
+  const std::string_view text = table.text(row, "role");
+  if (text == "fit") return Role::kFit;
+  if (text == "judge" || text.empty()) return Role::kJudge;
+  return fail(table.file(), table.place(row),
+              "role: found " + quote_found(text) + "; expected \"fit\" or \"judge\"");
+}
+
+Result<void> read_iteration_form(const CsvTable& table, std::size_t i, TrainingRow& row) {
+  BUBBLESIM_ASSIGN_OR_RETURN(row.hidden, table.count(i, "hidden_size"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.heads, count32(table, i, "attention_heads"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.layers, count32(table, i, "num_layers"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.sequence, table.count(i, "sequence_length"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.gpus, count32(table, i, "num_gpus"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.global_batch, table.count(i, "global_batch"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.micro_batch, count32(table, i, "micro_batch"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.tensor, count32(table, i, "tensor_parallelism"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.data, count32(table, i, "data_parallelism"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.pipeline, count32(table, i, "pipeline_parallelism"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto time, table.number(i, "iteration_time_ms"));
+  if (time) row.seconds = *time * 1e-3;
+  return {};
+}
+
+Result<void> read_recompute(const CsvTable& table, std::size_t i, synth::PlanSpec& plan) {
+  const std::string_view text = table.text(i, "recompute");
+  if (text == "full") {
+    plan.recompute = model::Recompute::kFull;
+  } else if (text.starts_with("selective")) {
+    plan.recompute = model::Recompute::kSelective;
+  } else if (text == "none" || text.empty()) {
+    plan.recompute = model::Recompute::kNone;
+  } else {
+    return fail(table.file(), table.place(i),
+                "recompute: found " + quote_found(text) +
+                    "; expected \"full\", \"selective\", \"selective+sequence\" or \"none\"");
+  }
+  plan.sequence_parallel = text.ends_with("+sequence");
+  return {};
+}
+
+// Tensor ranks that the source does not give: as many as a node has, the usual choice.
+Result<void> read_published_form(const CsvTable& table, std::size_t i, TrainingRow& row) {
+  BUBBLESIM_ASSIGN_OR_RETURN(row.hidden, table.count(i, "hidden_size"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.layers, count32(table, i, "layers"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.heads, count32(table, i, "attention_heads"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.sequence, table.count(i, "sequence_length"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.vocabulary, table.count(i, "vocabulary"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.gpus, count32(table, i, "num_gpus"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.global_batch, table.count(i, "global_batch"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto tensor, optional_count(table, i, "tensor_parallelism"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto pipeline,
+                             optional_count(table, i, "pipeline_parallelism"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto micro_batch, optional_count(table, i, "micro_batch"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto chunks, optional_count(table, i, "virtual_stages"));
+  row.plan.tensor = static_cast<std::uint32_t>(tensor.value_or(kNodeGpus));
+  row.plan.pipeline = static_cast<std::uint32_t>(pipeline.value_or(1));
+  row.plan.micro_batch = static_cast<std::uint32_t>(micro_batch.value_or(0));
+  const std::uint64_t model_ranks = std::uint64_t{row.plan.tensor} * row.plan.pipeline;
+  if (model_ranks > row.gpus || row.gpus % model_ranks != 0) {
+    return fail(table.file(), table.place(i),
+                fmt::format("{} GPUs are no multiple of tensor {} x pipeline {}", row.gpus,
+                            row.plan.tensor, row.plan.pipeline));
+  }
+  row.plan.data = static_cast<std::uint32_t>(row.gpus / model_ranks);
+  row.plan.chunks = static_cast<std::uint32_t>(chunks.value_or(0));
+  if (row.plan.chunks > 1) row.plan.schedule = "interleaved";
+  row.gpu = table.text(i, "gpu");
+  BUBBLESIM_RETURN_IF_ERROR(read_recompute(table, i, row.plan));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.tflops_per_gpu, table.number(i, "tflops_per_gpu"));
+  BUBBLESIM_ASSIGN_OR_RETURN(row.seconds, table.number(i, "seconds_per_iteration"));
+  return {};
+}
+
+std::string label_of(const TrainingRow& row) {
+  const synth::PlanSpec& plan = row.plan;
+  return fmt::format("h {} L {} s {}, {} GPUs: t {} p {} d {}, batch {} / {}", row.hidden,
+                     row.layers, row.sequence, row.gpus, plan.tensor, plan.pipeline, plan.data,
+                     plan.global_batch, plan.micro_batch);
+}
+
+}  // namespace
+
+Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
+                                               const TableSetting& setting) {
+  const bool timed = table.has("iteration_time_ms");
+  if (!timed && !table.has("tflops_per_gpu")) {
+    return fail(table.file(), "line 1", "expected a column iteration_time_ms or tflops_per_gpu");
+  }
+  std::vector<TrainingRow> rows;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    TrainingRow row;
+    row.plan = setting.plan;
+    row.vocabulary = setting.vocabulary;
+    row.place = table.place(i);
+    BUBBLESIM_ASSIGN_OR_RETURN(row.role, role_of(table, i));
+    BUBBLESIM_RETURN_IF_ERROR(timed ? read_iteration_form(table, i, row)
+                                    : read_published_form(table, i, row));
+    row.plan.sequence = row.sequence;
+    row.plan.name = table.file() + ", " + row.place;
+    row.label = label_of(row);
+    if (table.has("model")) {
+      row.label = fmt::format("{}: {}, {}", table.text(i, "source"), table.text(i, "model"),
+                              table.text(i, "recompute"));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+double counted_flops(const TrainingRow& row) {
+  const double h = static_cast<double>(row.hidden), s = static_cast<double>(row.sequence);
+  const double l = row.layers, v = static_cast<double>(row.vocabulary);
+  const double passes = row.plan.recompute == model::Recompute::kFull ? 96 : 72;
+  const double head = row.plan.recompute == model::Recompute::kFull ? 16 : 12;
+  return passes * static_cast<double>(row.plan.global_batch) * s * l * h * h *
+         (1 + s / (6 * h) + v / (head * l * h));
+}
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,56 @@
+// Measured training jobs: a table's rows as jobs that can be synthesised, with what was measured.
+//
+// Two forms of columns are understood, told apart by their names:
+//  - iteration_time_ms with num_gpus, global_batch, micro_batch, hidden_size, attention_heads,
+//    num_layers, sequence_length and the three parallel sizes (vTrain, MICRO 2024);
+//  - tflops_per_gpu or seconds_per_iteration with the model, its plan and its GPU, where a plan's
+//    size may be empty (published runs; see fill_unknown()).
+// What a table's columns do not say (cluster, software, recomputation) is its setting.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/synth/plan_spec.hpp"
+#include "sim/validate/csv_table.hpp"
+
+namespace bubblesim::validate {
+
+enum class Role : std::uint8_t { kFit, kJudge };
+
+/// What every row of a table shares; configs/validation/*.json.
+struct TableSetting {
+  std::string name;
+  std::string cluster;           ///< a file of configs/clusters
+  synth::PlanSpec plan;          ///< what rows do not override
+  std::uint64_t vocabulary = 51200;
+};
+
+struct TrainingRow {
+  Role role = Role::kJudge;
+  std::string label;             ///< "GPT 175B, 512 GPUs, t 8, p 16, d 4"
+  std::string place;             ///< "line 12"
+  std::uint64_t hidden = 0;
+  std::uint32_t layers = 0;
+  std::uint32_t heads = 0;
+  std::uint64_t vocabulary = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t gpus = 0;
+  std::string gpu;               ///< as the table says it; empty: the setting's cluster
+  synth::PlanSpec plan;
+  std::optional<double> seconds;         ///< measured, an iteration
+  std::optional<double> tflops_per_gpu;  ///< measured
+};
+
+/// Rows of either form. Fault: neither form's columns are there, or a cell cannot be read.
+[[nodiscard]] Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
+                                                             const TableSetting& setting);
+
+/// FLOPs of an iteration as the tables count them: 96 B s l h^2 (1 + s/6h + V/16lh) with full
+/// recomputation, 72 without (Narayanan et al., SC 2021, section 5.1).
+[[nodiscard]] double counted_flops(const TrainingRow& row);
+
+}  // namespace bubblesim::validate
