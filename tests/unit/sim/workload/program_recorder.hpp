@@ -97,11 +97,7 @@ inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
 inline std::vector<RunRecorder> run_once(const JobProgram& job,
                                          std::vector<Perturbation> perturbations = {}) {
   engine::Engine engine;
-  std::vector<std::uint32_t> participants;
-  for (const JoinedCollective& joined : job.collectives) {
-    participants.push_back(joined.participants);
-  }
-  network::Rendezvous rendezvous(participants);
+  network::Rendezvous rendezvous(engine, meetings(job), job.links);
   std::vector<RunRecorder> recorders(job.ranks.size());
   std::vector<std::unique_ptr<gpu::Gpu>> gpus;
   std::vector<std::unique_ptr<ProgramRun>> runs;
