@@ -124,9 +124,9 @@ std::int64_t UnitTimes::of(const Action& action) const {
     case ActionKind::kForward: return back.forward;
     case ActionKind::kInputGrad: return back.input_grad;
     case ActionKind::kWeightGrad: return back.weight_grad;
-    case ActionKind::kBackward: return back.backward();
+    case ActionKind::kBackward: return backward_of(action.stage);
     case ActionKind::kOverlapped:
-      return overlapped ? *overlapped : of(action.stage).forward + back.backward();
+      return overlapped.value_or(of(action.stage).forward + backward_of(action.other_stage));
   }
   return 0;
 }

@@ -19,7 +19,7 @@
 
 namespace bubblesim::pipeline {
 
-/// Times of one micro-batch on one stage, each at least 0; B takes I + W.
+/// Times of one micro-batch on one stage, each at least 0.
 struct StageTimes {
   std::int64_t forward = 1;
   std::int64_t input_grad = 1;
@@ -32,6 +32,7 @@ struct StageTimes {
 
 struct UnitTimes {
   StageTimes each;                         ///< of every stage, unless by_stage is given
+  std::optional<std::int64_t> backward;    ///< of B; default: I + W
   std::optional<std::int64_t> overlapped;  ///< of a pair; default: F of one plus B of the other
   std::int64_t p2p = 0;                    ///< from one rank to another
   std::vector<StageTimes> by_stage;        ///< empty, or one a stage
@@ -40,6 +41,9 @@ struct UnitTimes {
     return by_stage.empty() ? each : by_stage[stage];
   }
   [[nodiscard]] std::int64_t of(const Action& action) const;
+  [[nodiscard]] std::int64_t backward_of(std::uint32_t stage) const {
+    return backward.value_or(of(stage).backward());
+  }
 };
 
 /// What one micro-batch holds on one stage, in any unit: from the start of F to the end of B; or

@@ -1,0 +1,154 @@
+// The reading half of csv.hpp.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "sim/pipeline/check.hpp"
+#include "sim/pipeline/csv.hpp"
+#include "sim/pipeline/csv_cell.hpp"
+
+namespace bubblesim::pipeline {
+namespace {
+
+using Kind = CsvCell::Kind;
+
+// `separator`-separated parts; a last line without an end counts.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = text.substr(1, text.size() - 2);
+  }
+  return text;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  CheckedResult<CsvSchedule> read(std::string_view text) {
+    std::vector<std::string_view> rows = split(text, '\n');
+    while (!rows.empty() && trimmed(rows.back()).empty()) rows.pop_back();
+    if (rows.empty()) {
+      return tl::make_unexpected(
+          Errors{{file_, {}, "found no row; expected one a rank, such as 0F0,0F1,0B0,0B1"}});
+    }
+    cells_.resize(rows.size());
+    for (std::size_t row = 0; row < rows.size(); ++row) read_row(row, rows[row]);
+    if (faults_.empty()) build();
+    if (faults_.empty()) return std::move(result_);
+    return tl::make_unexpected(std::move(faults_));
+  }
+
+ private:
+  void add(std::size_t row, std::size_t column, std::string message) {
+    if (faults_.size() >= kMaxFaults) return;
+    faults_.push_back({file_, "row " + std::to_string(row + 1) + ", cell " +
+                                  std::to_string(column + 1),
+                       std::move(message)});
+  }
+
+  void read_row(std::size_t row, std::string_view text) {
+    const std::vector<std::string_view> parts = split(text, ',');
+    for (std::size_t column = 0; column < parts.size(); ++column) {
+      const std::string_view part = trimmed(parts[column]);
+      if (part.empty()) continue;
+      auto cell = parse_csv_cell(part);
+      if (!cell) {
+        add(row, column, std::move(cell.error().message));
+      } else if (cell->kind == Kind::kIgnored) {
+        ++result_.ignored[std::string(cell->word)];
+      } else {
+        note(cell->kind);
+        cells_[row].push_back(*cell);
+      }
+    }
+  }
+
+  void note(Kind kind) {
+    whole_ = whole_ || kind == Kind::kBw;
+    input_ = input_ || kind == Kind::kI;
+    weight_ = weight_ || kind == Kind::kW;
+    plain_ = plain_ || kind == Kind::kB;
+  }
+
+  void build() {
+    const bool old = whole_ || (weight_ && plain_ && !input_);
+    result_.spelling = old ? CsvSpelling::kOld : CsvSpelling::kCurrent;
+    Schedule& schedule = result_.schedule;
+    schedule.name = file_;
+    schedule.ranks = static_cast<std::uint32_t>(cells_.size());
+    schedule.actions.resize(cells_.size());
+    for (std::size_t row = 0; row < cells_.size(); ++row) {
+      for (const CsvCell& cell : cells_[row]) {
+        schedule.actions[row].push_back(action_of(cell));
+        const std::uint32_t other =
+            cell.kind == Kind::kOverlapped ? cell.other_stage : cell.stage;
+        schedule.stages = std::max({schedule.stages, cell.stage + 1, other + 1});
+        schedule.micro_batches = std::max(
+            {schedule.micro_batches, cell.micro_batch + 1, cell.other_micro_batch + 1});
+      }
+    }
+    place_stages();
+  }
+
+  [[nodiscard]] Action action_of(const CsvCell& cell) const {
+    switch (cell.kind) {
+      case Kind::kF: return forward(cell.stage, cell.micro_batch);
+      case Kind::kW: return weight_grad(cell.stage, cell.micro_batch);
+      case Kind::kI: return input_grad(cell.stage, cell.micro_batch);
+      case Kind::kB:
+        return result_.spelling == CsvSpelling::kOld ? input_grad(cell.stage, cell.micro_batch)
+                                                     : backward(cell.stage, cell.micro_batch);
+      case Kind::kOverlapped:
+        return overlapped(cell.stage, cell.micro_batch, cell.other_stage,
+                          cell.other_micro_batch);
+      default: return backward(cell.stage, cell.micro_batch);
+    }
+  }
+
+  void place_stages() {
+    Schedule& schedule = result_.schedule;
+    schedule.rank_of_stage.assign(schedule.stages, schedule.ranks);
+    for (std::uint32_t rank = 0; rank < schedule.ranks; ++rank) {
+      for (const Action& action : schedule.actions[rank]) {
+        if (action.has_forward()) schedule.rank_of_stage[action.stage] = rank;
+      }
+    }
+    std::size_t missing = 0;
+    for (std::uint32_t stage = 0; stage < schedule.stages; ++stage) {
+      if (schedule.rank_of_stage[stage] < schedule.ranks || ++missing > kMaxFaults) continue;
+      faults_.push_back({file_, {}, "stage " + std::to_string(stage) +
+                                        " has no forward; stages go to " +
+                                        std::to_string(schedule.stages - 1)});
+    }
+    if (schedule.stages == 0) {
+      faults_.push_back({file_, {}, "found no action; expected some, such as 0F0"});
+    }
+  }
+
+  const std::string& file_;
+  CsvSchedule result_;
+  std::vector<std::vector<CsvCell>> cells_;  // by row
+  bool whole_ = false, input_ = false, weight_ = false, plain_ = false;
+  Errors faults_;
+};
+
+}  // namespace
+
+CheckedResult<CsvSchedule> parse_csv(std::string_view text, const std::string& file) {
+  return Reader(file).read(text);
+}
+
+}  // namespace bubblesim::pipeline

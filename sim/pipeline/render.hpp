@@ -1,0 +1,28 @@
+// A schedule with its times as text, JSON and a picture.
+#pragma once
+
+#include <string>
+
+#include "sim/pipeline/execute.hpp"
+#include "sim/pipeline/schedule.hpp"
+
+namespace bubblesim::pipeline {
+
+/// Most columns that render_grid draws; a longer schedule is shown in part.
+inline constexpr std::size_t kMaxGridColumns = 2'000;
+
+/// A row a rank, a column a unit of time (the greatest common divisor of all starts and ends):
+/// "F3" where the action starts, "-" while it goes on, "." idle. A rank with several stages
+/// shows them: "2F3". Ends with a note if what comes later is left out.
+[[nodiscard]] std::string render_grid(const Schedule& schedule, const Execution& execution);
+
+/// `{"format": "bubblesim.schedule/1", ...}`: what is asked of execute(), and every action with
+/// start and end.
+[[nodiscard]] std::string render_json(const Schedule& schedule, const StageGraph& graph,
+                                      const UnitTimes& times, const Execution& execution);
+
+/// A box an action, coloured by kind, with its micro-batch where there is room; paler for a
+/// rank's later stages. Its own white background: the same on a light and on a dark page.
+[[nodiscard]] std::string render_svg(const Schedule& schedule, const Execution& execution);
+
+}  // namespace bubblesim::pipeline

@@ -1,0 +1,56 @@
+// Short ways to make and run schedules in tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/pipeline/closed_form.hpp"
+#include "sim/pipeline/execute.hpp"
+#include "sim/pipeline/registry.hpp"
+
+namespace bubblesim::pipeline {
+
+inline ScheduleRequest request(std::uint32_t ranks, std::uint32_t micro_batches,
+                               std::uint32_t chunks = 0) {
+  ScheduleRequest one;
+  one.ranks = ranks;
+  one.micro_batches = micro_batches;
+  one.chunks = chunks;
+  return one;
+}
+
+inline PlannedSchedule made(const std::string& name, const ScheduleRequest& request) {
+  auto plan = make_schedule(name, request);
+  EXPECT_TRUE(plan) << name << ": " << (plan ? "" : plan.error().text());
+  return plan ? *std::move(plan) : PlannedSchedule{};
+}
+
+inline UnitTimes times(std::int64_t f, std::int64_t i, std::int64_t w, std::int64_t p2p = 0) {
+  UnitTimes one;
+  one.each = {f, i, w};
+  one.p2p = p2p;
+  return one;
+}
+
+inline Execution ran(const PlannedSchedule& plan, const UnitTimes& times,
+                     const ActivationUnits& units = {}) {
+  return execute(plan.schedule, plan.graph, times, units);
+}
+
+/// "0F0 0B0" as the actions of a rank.
+inline std::string text_of(const std::vector<Action>& actions) {
+  std::string text;
+  for (const Action& action : actions) text += (text.empty() ? "" : " ") + action_text(action);
+  return text;
+}
+
+inline std::string refusal(const std::string& name, const ScheduleRequest& request) {
+  const auto plan = make_schedule(name, request);
+  EXPECT_FALSE(plan) << name << " was made";
+  return plan ? "" : plan.error().text();
+}
+
+}  // namespace bubblesim::pipeline
