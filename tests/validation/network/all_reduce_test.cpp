@@ -44,7 +44,7 @@ hardware::ClusterSpec dgx() {
 
 void expect_small_errors(const std::vector<AllReduceErrors>& tables) {
   for (const AllReduceErrors& table : tables) {
-    std::printf("%u GPUs: fit rows %.2f %%, judge rows %.2f %%, by octaves %.2f %%, worst %.1f %%\n",
+    std::printf("%u GPUs: fit rows %.2f %%, judge rows %.2f %%, octaves %.2f %%, worst %.1f %%\n",
                 table.gpus, 100 * table.fit_mean, 100 * table.judge_mean, 100 * table.octave_mean,
                 100 * table.worst);
     EXPECT_LE(table.fit_mean, kMeanAllowed) << table.gpus;
@@ -82,7 +82,8 @@ TEST(AllReduce, TheFitCanBeRepeated) {
 }
 
 /// Least of the ranks' medians by size, for groups that fill `per_node` GPUs of one node.
-std::map<std::uint64_t, double> vidur_times(const std::string& collective, const std::string& gpus) {
+std::map<std::uint64_t, double> vidur_times(const std::string& collective,
+                                            const std::string& gpus) {
   std::map<std::uint64_t, double> out;
   for (auto& row : read_gzip_csv(kVidur + "/" + collective + ".csv.gz")) {
     if (row["num_workers"] != gpus || row["devices_per_node"] != gpus) continue;
