@@ -6,6 +6,7 @@
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/pipeline/csv_cell.hpp"
+#include "sim/pipeline/registry.hpp"
 
 namespace bubblesim::pipeline {
 namespace {
@@ -46,6 +47,11 @@ class Reader {
     }
     cells_.resize(rows.size());
     for (std::size_t row = 0; row < rows.size(); ++row) read_row(row, rows[row]);
+    if (actions_ > kMaxActions) {
+      return tl::make_unexpected(Errors{{file_, {}, "found " + std::to_string(actions_) +
+                                                        " actions; a table holds at most " +
+                                                        std::to_string(kMaxActions)}});
+    }
     if (faults_.empty()) build();
     if (faults_.empty()) return std::move(result_);
     return tl::make_unexpected(std::move(faults_));
@@ -72,6 +78,7 @@ class Reader {
       } else {
         note(cell->kind);
         cells_[row].push_back(*cell);
+        ++actions_;
       }
     }
   }
@@ -141,6 +148,7 @@ class Reader {
   const std::string& file_;
   CsvSchedule result_;
   std::vector<std::vector<CsvCell>> cells_;  // by row
+  std::uint64_t actions_ = 0;
   bool whole_ = false, input_ = false, weight_ = false, plain_ = false;
   Errors faults_;
 };

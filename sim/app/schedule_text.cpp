@@ -1,0 +1,145 @@
+#include "sim/app/schedule_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <string_view>
+
+#include "sim/app/app.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/pipeline/render.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using pipeline::BubbleKind;
+using pipeline::BubbleMeasure;
+using pipeline::Execution;
+using pipeline::UnitTimes;
+
+// Sums of these over the actions of the largest table stay below 2^63.
+constexpr std::int64_t kMaxUnitTime = 100'000'000'000;
+constexpr std::array<std::string_view, 6> kTimeNames = {"F", "I", "W", "p2p", "B", "FB"};
+
+template <class Number>
+bool read_whole(std::string_view text, Number& value) {
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return fault == std::errc() && end == text.data() + text.size();
+}
+
+Result<void> set_time(UnitTimes& times, std::string_view name, std::int64_t value) {
+  if (name == "F") times.each.forward = value;
+  else if (name == "I") times.each.input_grad = value;
+  else if (name == "W") times.each.weight_grad = value;
+  else if (name == "B") times.backward = value;
+  else if (name == "FB") times.overlapped = value;
+  else if (name == "p2p") times.p2p = value;
+  else return fail("--times: " + unknown_name_message("time", name, kTimeNames));
+  return {};
+}
+
+std::string by_rank(const std::vector<std::int64_t>& values) {
+  const bool equal = std::adjacent_find(values.begin(), values.end(),
+                                        std::not_equal_to<>()) == values.end();
+  if (equal && values.size() > 1) return fmt::format("{} on every rank", values.front());
+  return fmt::format("{}", fmt::join(values, " "));
+}
+
+// A double: over all ranks a sum of long times may pass 2^63.
+double total(const Execution& execution, BubbleKind kind) {
+  double sum = 0;
+  for (const pipeline::Bubble& bubble : execution.bubbles) {
+    if (bubble.kind == kind) sum += static_cast<double>(bubble.length);
+  }
+  return sum;
+}
+
+std::string times_text(const UnitTimes& times) {
+  return fmt::format("F={} I={} W={} B={} p2p={}", times.each.forward, times.each.input_grad,
+                     times.each.weight_grad, times.backward_of(0), times.p2p);
+}
+
+std::string form_text(const Execution& execution, const pipeline::ClosedForm& form) {
+  const bool span = form.measure == BubbleMeasure::kSpan;
+  const std::int64_t found =
+      span ? execution.span_bubble()
+           : *std::max_element(execution.idle.begin(), execution.idle.end());
+  return fmt::format(
+      "closed form            {} = {} idle a rank in its {}; here {}\n"
+      "                       {}\n"
+      "peak by closed form    {}\n",
+      form.formula, form.bubble, span ? "span" : "makespan", found, form.source,
+      by_rank(form.peaks));
+}
+
+}  // namespace
+
+Result<UnitTimes> parse_unit_times(const std::string& text) {
+  UnitTimes times;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t equals = part.find('=');
+    std::int64_t value = 0;
+    if (equals == std::string::npos || !read_whole(part.substr(equals + 1), value) ||
+        value < 0 || value > kMaxUnitTime) {
+      return fail("--times: found " + quote_found(part) +
+                  "; expected NAME=WHOLE NUMBER such as F=10, at most 100000000000 (for "
+                  "F=1, I=1.2, W=0.8 write F=10,I=12,W=8)");
+    }
+    BUBBLESIM_RETURN_IF_ERROR(set_time(times, part.substr(0, equals), value));
+  }
+  return times;
+}
+
+Result<std::vector<pipeline::StageEdge>> parse_edges(const std::string& text) {
+  std::vector<pipeline::StageEdge> edges;
+  for (const std::string& part : split_list(text)) {
+    const std::size_t dash = part.find('-');
+    pipeline::StageEdge edge;
+    if (dash == std::string::npos || !read_whole(part.substr(0, dash), edge.first) ||
+        !read_whole(part.substr(dash + 1), edge.second)) {
+      return fail("--edges: found " + quote_found(part) +
+                  "; expected PRODUCER-CONSUMER such as 0-1");
+    }
+    edges.push_back(edge);
+  }
+  return edges;
+}
+
+Result<std::vector<std::uint32_t>> parse_sizes(const std::string& text) {
+  std::vector<std::uint32_t> sizes;
+  for (const std::string& part : split_list(text)) {
+    std::uint32_t size = 0;
+    if (!read_whole(part, size)) {
+      return fail("--sizes: found " + quote_found(part) + "; expected whole numbers such as 1,1,2");
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::string schedule_text(const pipeline::Schedule& schedule, const UnitTimes& times,
+                          const Execution& execution,
+                          const std::optional<pipeline::ClosedForm>& form) {
+  std::string text = fmt::format("{}: {} ranks, {} stages, {} micro-batches; {}\n\n",
+                                 schedule.name, schedule.ranks, schedule.stages,
+                                 schedule.micro_batches, times_text(times));
+  text += pipeline::render_grid(schedule, execution);
+  text += fmt::format(
+      "\nmakespan               {}\n"
+      "bubble, makespan       {:.2f} %\n"
+      "bubble, per-stage span {:.2f} %  (longest span {}, rank {}, idle {})\n"
+      "idle, all ranks        fill-drain {:.0f}, between {:.0f}, gaps {:.0f}; contiguous {:.1f} %\n"
+      "peak activations       {}  (micro-batches of one stage)\n",
+      execution.makespan, 100 * execution.makespan_bubble_fraction(),
+      100 * execution.span_bubble_fraction(), execution.longest_span, execution.longest_rank,
+      execution.span_bubble(), total(execution, BubbleKind::kFillDrain),
+      total(execution, BubbleKind::kBetween), total(execution, BubbleKind::kGap),
+      100 * execution.contiguous_fraction(), by_rank(execution.peak_activations));
+  if (form) text += form_text(execution, *form);
+  return text;
+}
+
+}  // namespace bubblesim::app
