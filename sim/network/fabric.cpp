@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "sim/base/check.hpp"
@@ -34,6 +35,7 @@ void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64
   flow.transfer = &transfer;
   flow.listener = &listener;
   flow.cookie = cookie;
+  flow.sequence = next_sequence_++;
   for (const LinkLoad& load : transfer.loads) {
     BUBBLESIM_DCHECK(load.link.index() < links_.size(), "a transfer loads a link of the table");
     flow.heaviest = std::max(flow.heaviest, load.bytes);
@@ -41,22 +43,44 @@ void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64
   flow.left = flow.heaviest;
   flow.limit = transfer.least > Duration{0} ? flow.heaviest / to_seconds(transfer.least)
                                             : std::numeric_limits<double>::infinity();
-  flow.due = now + transfer.latency;
-  flow.since = now;
-  flows_.push_back(flow);
+  const std::uint32_t slot = take_slot();
+  flows_[slot] = flow;
+  set_due(slot, now + transfer.latency);
   plan_next();
+}
+
+std::uint32_t Fabric::take_slot() {
+  if (free_.empty()) {
+    flows_.emplace_back();
+    return static_cast<std::uint32_t>(flows_.size() - 1);
+  }
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void Fabric::set_due(std::uint32_t slot, SimTime at) {
+  flows_[slot].due = at;
+  heap_.push_back({at, flows_[slot].sequence, slot});
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+bool Fabric::is_stale(const Due& due) const {
+  const Flow& flow = flows_[due.slot];
+  return flow.sequence != due.sequence || flow.due != due.at;
 }
 
 void Fabric::on_event(SimTime now) {
   ++round_;
-  changed_links_shared_ = false;
-  for (Flow& flow : flows_) {
-    if (!flow.moving && flow.due == now) begin_moving(flow, now);
+  affected_.clear();
+  used_.clear();
+  collect_due(now);
+  for (const std::uint32_t slot : due_now_) {
+    if (!flows_[slot].moving) begin_moving(slot, now);
   }
-  for (Flow& flow : flows_) {
-    if (flow.due == now) end(flow);
+  for (const std::uint32_t slot : due_now_) {
+    if (flows_[slot].moving && flows_[slot].due == now) end(slot);
   }
-  std::erase_if(flows_, [now](const Flow& flow) { return flow.due == now; });
   share(now);
   plan_next();
   // A listener may start transfers, but only a later event ends any.
@@ -64,82 +88,84 @@ void Fabric::on_event(SimTime now) {
   ended_.clear();
 }
 
-void Fabric::begin_moving(Flow& flow, SimTime now) {
-  flow.moving = true;
-  flow.since = now;
-  if (flow.transfer->loads.empty()) {
-    flow.due = now + flow.transfer->least;
-    return;
-  }
-  flow.due = SimTime::max();
-  flow.affected = true;
-  for (const LinkLoad& load : flow.transfer->loads) {
-    Link& link = links_[load.link.index()];
-    link.mark = round_;
-    if (link.users++ > 0) changed_links_shared_ = true;
+// In the order of starts: that is the heap's within an instant.
+void Fabric::collect_due(SimTime now) {
+  due_now_.clear();
+  while (!heap_.empty() && heap_.front().at <= now) {
+    const Due due = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+    if (is_stale(due)) continue;
+    if (due_now_.empty() || due_now_.back() != due.slot) due_now_.push_back(due.slot);
   }
 }
 
-void Fabric::end(Flow& flow) {
+void Fabric::begin_moving(std::uint32_t slot, SimTime now) {
+  Flow& flow = flows_[slot];
+  flow.moving = true;
+  flow.since = now;
+  if (flow.transfer->loads.empty()) {
+    if (flow.transfer->least > Duration{0}) set_due(slot, now + flow.transfer->least);
+    return;
+  }
+  flow.due = SimTime::max();
   for (const LinkLoad& load : flow.transfer->loads) {
-    Link& link = links_[load.link.index()];
-    link.mark = round_;
-    if (--link.users > 0) changed_links_shared_ = true;
+    links_[load.link.index()].users.push_back(slot);
+  }
+  gather(slot);
+}
+
+void Fabric::end(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  for (const LinkLoad& load : flow.transfer->loads) {
+    auto& users = links_[load.link.index()].users;
+    *std::find(users.begin(), users.end(), slot) = users.back();
+    users.pop_back();
   }
   ended_.push_back(flow);
+  flow.sequence = 0;  // no entry of the heap is this slot's any more
+  free_.push_back(slot);
+}
+
+void Fabric::gather(std::uint32_t slot) {
+  if (flows_[slot].gathered == round_) return;
+  flows_[slot].gathered = round_;
+  affected_.push_back(slot);
+}
+
+// Gathers the users of a transfer's links.
+void Fabric::spread(const Flow& flow) {
+  for (const LinkLoad& load : flow.transfer->loads) {
+    Link& link = links_[load.link.index()];
+    if (link.spread == round_) continue;
+    link.spread = round_;
+    for (const std::uint32_t user : link.users) gather(user);
+    used_.push_back(load.link.value);
+  }
 }
 
 // Finds the speeds of transfers that began, and of all that share links with a changed one,
 // directly or through others.
 void Fabric::share(SimTime now) {
-  gather_affected();
+  for (const Flow& flow : ended_) spread(flow);
+  for (std::size_t i = 0; i < affected_.size(); ++i) spread(flows_[affected_[i]]);
   if (affected_.empty()) return;
-  used_.clear();
-  for (const std::size_t index : affected_) {
-    Flow& flow = flows_[index];
-    flow.frozen = false;
-    for (const LinkLoad& load : flow.transfer->loads) open_link(load, flow);
-  }
-  fill();
-  for (const std::size_t index : affected_) settle(flows_[index], now);
-}
-
-void Fabric::gather_affected() {
-  affected_.clear();
-  // Each pass may mark links that earlier transfers use, so passes go on until none is found.
-  for (bool found = true; found;) {
-    found = false;
-    for (std::size_t i = 0; i < flows_.size(); ++i) {
-      Flow& flow = flows_[i];
-      if (!flow.moving || flow.transfer->loads.empty() || flow.gathered == round_) continue;
-      if (!flow.affected && !(changed_links_shared_ && touches_marked(flow))) continue;
-      flow.affected = false;
-      flow.gathered = round_;
-      affected_.push_back(i);
-      for (const LinkLoad& load : flow.transfer->loads) links_[load.link.index()].mark = round_;
-      found = changed_links_shared_;
-    }
-  }
-}
-
-bool Fabric::touches_marked(const Flow& flow) const {
-  const auto& loads = flow.transfer->loads;
-  return std::any_of(loads.begin(), loads.end(), [this](const LinkLoad& load) {
-    return links_[load.link.index()].mark == round_;
-  });
-}
-
-void Fabric::open_link(const LinkLoad& load, const Flow& flow) {
-  Link& link = links_[load.link.index()];
-  if (link.filled != round_) {
-    link.filled = round_;
+  for (const std::uint32_t index : used_) {
+    Link& link = links_[index];
     link.free = link.capacity;
     link.demand = 0;
     link.open = 0;
-    used_.push_back(load.link.value);
   }
-  link.demand += load.bytes / flow.heaviest;
-  ++link.open;
+  for (const std::uint32_t slot : affected_) {
+    Flow& flow = flows_[slot];
+    flow.frozen = false;
+    for (const LinkLoad& load : flow.transfer->loads) {
+      links_[load.link.index()].demand += load.bytes / flow.heaviest;
+      ++links_[load.link.index()].open;
+    }
+  }
+  fill();
+  for (const std::uint32_t slot : affected_) settle(slot, now);
 }
 
 // Raises all speeds together; freezes who can go no faster. Ends: each round freezes at least the
@@ -151,16 +177,16 @@ void Fabric::fill() {
       const Link& link = links_[index];
       if (link.open > 0) level = std::min(level, link.free / link.demand);
     }
-    for (const std::size_t index : affected_) {
+    for (const std::uint32_t index : affected_) {
       if (!flows_[index].frozen) level = std::min(level, flows_[index].limit);
     }
     level = std::max(level, kSlowest);
     std::size_t frozen = 0;
-    for (const std::size_t index : affected_) {
+    for (const std::uint32_t index : affected_) {
       Flow& flow = flows_[index];
       flow.at_limit = !flow.frozen && (flow.limit <= level || on_full_link(flow, level));
     }
-    for (const std::size_t index : affected_) {
+    for (const std::uint32_t index : affected_) {
       if (!flows_[index].at_limit) continue;
       freeze(flows_[index], level);
       ++frozen;
@@ -192,21 +218,24 @@ void Fabric::freeze(Flow& flow, double speed) {
 }
 
 // A transfer whose speed stays keeps its end to the bit.
-void Fabric::settle(Flow& flow, SimTime now) {
+void Fabric::settle(std::uint32_t slot, SimTime now) {
+  Flow& flow = flows_[slot];
   if (flow.new_speed == flow.speed) return;
   flow.left = std::max(0.0, flow.left - flow.speed * to_seconds(now - flow.since));
   flow.since = now;
   flow.speed = flow.new_speed;
-  flow.due = later(now, flow.left / flow.speed);
+  set_due(slot, later(now, flow.left / flow.speed));
 }
 
 void Fabric::plan_next() {
-  SimTime next = SimTime::max();
-  for (const Flow& flow : flows_) next = std::min(next, flow.due);
-  if (next == SimTime::max()) {
+  while (!heap_.empty() && is_stale(heap_.front())) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+  }
+  if (heap_.empty()) {
     engine_.cancel(entity_);
-  } else if (engine_.due(entity_) != next) {
-    engine_.schedule(entity_, next);
+  } else if (engine_.due(entity_) != heap_.front().at) {
+    engine_.schedule(entity_, heap_.front().at);
   }
 }
 

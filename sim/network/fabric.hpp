@@ -7,7 +7,7 @@
 // only when a transfer begins or ends, and only among transfers that share links with it.
 //
 // Ends are rounded up to whole nanoseconds. Those of one instant are told in the order of their
-// starts. Single-threaded, inside events of one Engine; nothing here allocates in steady state.
+// starts. A change costs O(loads of the transfers that it reaches). Single-threaded, inside events of one Engine; nothing here allocates in steady state.
 #pragma once
 
 #include <cstdint>
@@ -37,57 +37,71 @@ class Fabric final : public engine::EventHandler {
   void on_event(SimTime now) override;
 
   /// Transfers that have started and not ended.
-  [[nodiscard]] std::size_t active() const { return flows_.size(); }
+  [[nodiscard]] std::size_t active() const { return flows_.size() - free_.size(); }
 
  private:
   struct Flow {
     const Transfer* transfer;
     FlowListener* listener;
     std::uint64_t cookie;
-    SimTime due;           ///< waiting: when its bytes begin to move; moving: when they end
-    SimTime since;         ///< `left` is true of this instant
-    double left;           ///< of its heaviest load, bytes
-    double heaviest;       ///< its largest load, bytes; 0: it loads no link
-    double limit;          ///< bytes a second that its own channels reach
+    std::uint64_t sequence;      ///< order of starts
+    SimTime due;                 ///< waiting: its bytes begin to move; moving: they end
+    SimTime since;               ///< `left` is true of this instant
+    double left;                 ///< of its heaviest load, bytes
+    double heaviest;             ///< its largest load, bytes; 0: it loads no link
+    double limit;                ///< bytes a second that its own channels reach
     double speed = 0;            ///< bytes a second
     double new_speed = 0;
     std::uint64_t gathered = 0;  ///< round in which its speed was last found
     bool moving = false;
-    bool affected = false;       ///< it has just begun to move
     bool frozen = false;         ///< during filling
     bool at_limit = false;
   };
   struct Link {
     double capacity;
-    double free = 0;             ///< during filling
-    double demand = 0;           ///< during filling: of transfers not frozen, at speed 1
-    std::uint32_t open = 0;      ///< during filling: transfers not frozen
-    std::uint32_t users = 0;     ///< moving transfers
-    std::uint64_t mark = 0;      ///< round in which a transfer on it changed
-    std::uint64_t filled = 0;    ///< round of the last filling
+    double free = 0;                   ///< during filling
+    double demand = 0;                 ///< during filling: of transfers not frozen, at speed 1
+    std::uint32_t open = 0;            ///< during filling: transfers not frozen
+    std::uint64_t spread = 0;          ///< round in which its users were gathered
+    std::vector<std::uint32_t> users{};  ///< moving transfers, by slot
+  };
+  /// When a slot's flow is due; stale if the flow's own `due` or `sequence` has changed.
+  struct Due {
+    SimTime at;
+    std::uint64_t sequence;
+    std::uint32_t slot;
+    friend bool operator>(const Due& a, const Due& b) {
+      return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
+    }
   };
 
-  void begin_moving(Flow& flow, SimTime now);
-  void end(Flow& flow);
+  [[nodiscard]] std::uint32_t take_slot();
+  void set_due(std::uint32_t slot, SimTime at);
+  [[nodiscard]] bool is_stale(const Due& due) const;
+  void collect_due(SimTime now);
+  void begin_moving(std::uint32_t slot, SimTime now);
+  void end(std::uint32_t slot);
+  void gather(std::uint32_t slot);
+  void spread(const Flow& flow);
   void share(SimTime now);
-  void gather_affected();
-  [[nodiscard]] bool touches_marked(const Flow& flow) const;
-  void open_link(const LinkLoad& load, const Flow& flow);
   void fill();
   [[nodiscard]] bool on_full_link(const Flow& flow, double level) const;
   void freeze(Flow& flow, double speed);
-  void settle(Flow& flow, SimTime now);
+  void settle(std::uint32_t slot, SimTime now);
   void plan_next();
 
   engine::Engine& engine_;
   engine::EntityId entity_;
   std::vector<Link> links_;
-  std::vector<Flow> flows_;           ///< in the order of their starts
-  std::vector<std::size_t> affected_; ///< indices into flows_
-  std::vector<std::uint32_t> used_;   ///< links of affected flows
+  std::vector<Flow> flows_;              ///< slots
+  std::vector<std::uint32_t> free_;      ///< slots without a flow
+  std::vector<Due> heap_;                ///< least first
+  std::vector<std::uint32_t> due_now_;   ///< slots
+  std::vector<std::uint32_t> affected_;  ///< slots whose speed is being found anew
+  std::vector<std::uint32_t> used_;      ///< their links
   std::vector<Flow> ended_;
+  std::uint64_t next_sequence_ = 1;
   std::uint64_t round_ = 0;
-  bool changed_links_shared_ = false;  ///< a transfer that changed shares a link
 };
 
 }  // namespace bubblesim::network

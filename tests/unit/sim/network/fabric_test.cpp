@@ -161,6 +161,39 @@ TEST(Fabric, AListenerMayStartTheNextTransfer) {
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 2000}, {1, 2000}, {10, 2200}, {11, 2200}}));
 }
 
+// No link may carry more than its capacity: with all transfers started at 0, the last end is no
+// earlier than any link's bytes over its capacity; and twice the same gives the same.
+TEST(Fabric, NoLinkCarriesMoreThanItsCapacity) {
+  const auto run_all = [](std::uint64_t seed, std::vector<double>& bytes) {
+    Traffic run(LinkTable(8, kByteANanosecond));
+    std::uint64_t state = seed;
+    const auto next = [&state](std::uint64_t below) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      return (state >> 33U) % below;
+    };
+    for (int i = 0; i < 60; ++i) {
+      std::vector<LinkLoad> loads;
+      for (std::uint32_t link = 0; link < 8; ++link) {
+        if (next(3) > 0) continue;
+        loads.push_back({LinkId{link}, static_cast<double>(1000 + next(9000))});
+        bytes[link] += loads.back().bytes;
+      }
+      run.add(0, over(std::move(loads), 0, static_cast<std::int64_t>(next(20000))));
+    }
+    return run.ends();
+  };
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<double> bytes(8, 0.0);
+    std::vector<double> again(8, 0.0);
+    const auto ends = run_all(seed, bytes);
+    EXPECT_EQ(ends, run_all(seed, again));
+    ASSERT_EQ(ends.size(), 60U);
+    for (const double of_link : bytes) {
+      EXPECT_GE(static_cast<double>(ends.back().second), of_link);
+    }
+  }
+}
+
 /// A rank that writes down what it is told.
 class Rank final : public Participant {
  public:
