@@ -1,7 +1,7 @@
 // The constants of the roofline, for one device and one generation of its libraries. Read from
 // configs/efficiency/*.json (configs/efficiency/README.md explains each key, gemm_time.hpp and
 // kernel_time.cpp use them); `bubblesim fit kernels` writes such a file. The defaults below are
-// starting points of a fit, not constants of any device.
+// where a fit starts, and what holds where it has too few rows to know better.
 #pragma once
 
 #include <array>
@@ -23,20 +23,21 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
   return static_cast<std::size_t>(kind);
 }
 
-/// Of matrix products, and of convolutions as implicit products (gemm_time.hpp).
+/// Of matrix products, and of convolutions as implicit products (gemm_time.hpp). The defaults are
+/// near those of the A100, of which most is known.
 struct GemmEfficiency {
-  double math_share = 0.9;       ///< of the tensor cores' peak, by an endless tile
-  double fp32_math_share = 0.85; ///< of the CUDA cores' peak, likewise
-  double tile_half_size = 10;    ///< elements; tile size tm*tn/(tm+tn) at half of math_share
-  double wave_overhead_s = 1e-6; ///< of each wave: first loads, last stores
-  double fixed_s = 3e-6;         ///< of each kernel
-  double dram_share = 0.85;      ///< of DRAM bandwidth
-  double sm_reach = 0.6;         ///< share of the SMs that suffices for all of that bandwidth
-  double split_dram_share = 2.0; ///< partial sums of split products, of DRAM bandwidth (L2 helps)
-  double roof_exponent = 2.0;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
-  double idle_speedup = 0.5;     ///< of the time that idle SMs of the last wave give back
-  double hot_slowdown = 0.1;     ///< of long kernels, which the power limit slows down
-  double hot_after_s = 3e-4;     ///< compute time at which half of hot_slowdown applies
+  double math_share = 0.92;       ///< of the tensor cores' peak, by an endless tile
+  double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, likewise
+  double tile_half_size = 9.5;    ///< elements; tile size tm*tn/(tm+tn) at half of math_share
+  double wave_overhead_s = 8e-7;  ///< of each wave: first loads, last stores
+  double fixed_s = 4e-6;          ///< of each kernel
+  double dram_share = 0.92;       ///< of DRAM bandwidth
+  double sm_reach = 0.6;          ///< share of the SMs that suffices for all of that bandwidth
+  double split_dram_share = 2.0;  ///< partial sums of split products, of DRAM bandwidth (in L2)
+  double roof_exponent = 1.85;    ///< p in (compute^p + memory^p)^(1/p): how well they overlap
+  double idle_speedup = 0.55;     ///< of the time that idle SMs of the last wave give back
+  double hot_slowdown = 0.09;     ///< of long kernels, which the power limit slows down
+  double hot_after_s = 3e-4;      ///< compute time at which half of hot_slowdown applies
 };
 
 /// Of kernels that stream through memory; a kind each.
