@@ -44,6 +44,7 @@ constexpr double kMaxPeak = 1e17;
 // Tensor cores never sustain their peak; a fit to short kernels alone would let them, and long
 // ones come out too fast.
 constexpr double kMostMathShare = 0.95;
+constexpr double kMostDramShare = 0.95;  // nor does DRAM, which refreshes and turns around
 
 #define BUBBLESIM_GEMM_FIELDS(section, member)                                              \
   EfficiencyField{section "/math_share", "share", 0.01, kMostMathShare,                     \
@@ -54,7 +55,8 @@ constexpr double kMostMathShare = 0.95;
                   gemm<member, &G::tile_half_size>},                                        \
   EfficiencyField{section "/wave_overhead", "s", 0, 1e-3, gemm<member, &G::wave_overhead_s>}, \
   EfficiencyField{section "/fixed", "s", 0, 1e-3, gemm<member, &G::fixed_s>},               \
-  EfficiencyField{section "/dram_share", "share", 0.01, 1.2, gemm<member, &G::dram_share>}, \
+  EfficiencyField{section "/dram_share", "share", 0.01, kMostDramShare,                     \
+                  gemm<member, &G::dram_share>},                                            \
   EfficiencyField{section "/sm_reach", "share", 0.01, 1, gemm<member, &G::sm_reach>},       \
   EfficiencyField{section "/split_dram_share", "share", 0.1, 10,                            \
                   gemm<member, &G::split_dram_share>},                                      \
@@ -66,7 +68,7 @@ constexpr double kMostMathShare = 0.95;
 
 #define BUBBLESIM_STREAM_FIELDS(section, kind)                            \
   EfficiencyField{section "/fixed", "s", 0, 1e-3, fixed<kind>},           \
-  EfficiencyField{section "/dram_share", "share", 0.01, 1.2, share<kind>}
+  EfficiencyField{section "/dram_share", "share", 0.01, 0.95, share<kind>}
 
 constexpr std::array kFields = {
     EfficiencyField{"boost_clock", "Hz", 1e8, 1e10, own<&E::boost_clock_hz>},

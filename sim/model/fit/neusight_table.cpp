@@ -118,7 +118,7 @@ Result<void> read_neusight_table(const TableFile& file, MeasuredKernels& out) {
       if (!work) work = stream_of(row[at.target], inputs, outputs[0]);
     }
     // The host's share differs from operator to operator: short times say little of the kernel.
-    constexpr double kLeast = 10;
+    constexpr double kLeast = 7;
     if (!work || !ms || *ms < kLeast * idle) {
       out.counters.add(kKernelRowsUnread);
       continue;

@@ -1,0 +1,75 @@
+#include "sim/model/efficiency_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/kernel_time.hpp"
+#include "sim/model/roofline_ratio.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+const std::string kConfigs = BUBBLESIM_SOURCE_DIR "/configs";
+
+TEST(EfficiencyFile, every_device_has_one_that_reads) {
+  const auto devices = hardware::read_device_folder(kConfigs + "/devices");
+  ASSERT_TRUE(devices);
+  for (const auto& device : *devices) {
+    const auto found = find_efficiency(device.id, kConfigs + "/efficiency");
+    ASSERT_TRUE(found) << device.id << ": " << (found ? "" : found.error()[0].text());
+    EXPECT_EQ(found->id, device.id);
+    EXPECT_GT(peak_flops(*found, Precision::kFp16), peak_flops(*found, Precision::kFp32));
+  }
+}
+
+TEST(EfficiencyFile, what_is_written_reads_back_the_same) {
+  const auto file = read_efficiency_file(kConfigs + "/efficiency/a100-80gb.json");
+  ASSERT_TRUE(file);
+  const std::string path = testing::TempDir() + "efficiency_file_test.json";
+  std::ofstream(path) << efficiency_text(*file);
+  const auto again = read_efficiency_file(path);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(efficiency_text(*again), efficiency_text(*file));
+  std::filesystem::remove(path);
+}
+
+TEST(EfficiencyFile, a_constant_without_unit_or_source_and_an_unknown_one_are_all_reported) {
+  const auto file = read_efficiency_file(kConfigs + "/efficiency/a100-80gb.json");
+  ASSERT_TRUE(file);
+  std::string text = efficiency_text(*file);
+  text.replace(text.find("\"unit\": \"Hz\""), 12, "\"unit\": \"s\"");
+  text.replace(text.find("\"l2\""), 4, "\"l3\"");
+  const std::string path = testing::TempDir() + "efficiency_file_faults.json";
+  std::ofstream(path) << text;
+  const auto read = read_efficiency_file(path);
+  ASSERT_FALSE(read);
+  EXPECT_GE(read.error().size(), 3U);  // the unit, the missing "l2", the unknown "l3"
+  std::filesystem::remove(path);
+}
+
+TEST(EfficiencyFile, an_unknown_name_is_refused_with_the_nearest) {
+  const auto found = find_efficiency("a100-80g", kConfigs + "/efficiency");
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error()[0].text().find("a100-80gb"), std::string::npos);
+}
+
+// 2 x the FLOP/s, 4 x the bandwidth, the same shares: 1/2, 1/4, and sqrt(1/8) for unknown ones.
+TEST(RooflineRatio, follows_what_bounds_the_kernel) {
+  hardware::GpuSpec slow, fast;
+  slow.dram_bandwidth = BytesPerSecond{1e12};
+  fast.dram_bandwidth = BytesPerSecond{4e12};
+  Efficiency one, two;
+  one.peak_flops = {1e13, 0, 1e14, 0, 0};
+  two.peak_flops = {2e13, 0, 2e14, 0, 0};
+  const TimedDevice from{slow, one}, to{fast, two};
+  EXPECT_NEAR(roofline_ratio(BoundBy::kCompute, Precision::kFp16, from, to), 0.5, 1e-12);
+  EXPECT_NEAR(roofline_ratio(BoundBy::kMemory, Precision::kFp16, from, to), 0.25, 1e-12);
+  EXPECT_NEAR(roofline_ratio(BoundBy::kUnknown, Precision::kFp16, from, to), 0.353553, 1e-6);
+}
+
+}  // namespace
+}  // namespace bubblesim::model

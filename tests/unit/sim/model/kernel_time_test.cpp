@@ -1,0 +1,167 @@
+#include "sim/model/kernel_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/model/gemm_time.hpp"
+
+namespace bubblesim::model {
+namespace {
+
+// 100 SMs, 100 TFLOP/s, 1 TB/s, and nothing but the roofline: every number below is by hand.
+hardware::GpuSpec plain_gpu() {
+  hardware::GpuSpec gpu;
+  gpu.compute_major = 8;
+  gpu.sm_count = 100;
+  gpu.sm.shared_memory_bytes = 164 * 1024;
+  gpu.dram_bandwidth = BytesPerSecond{1e12};
+  return gpu;
+}
+
+Efficiency plain_efficiency() {
+  Efficiency e;
+  e.peak_flops = {10e12, 0, 100e12, 100e12, 0};
+  e.l2_resident_bytes = 0;
+  GemmEfficiency& g = e.gemm;
+  g.math_share = 1;
+  g.fp32_math_share = 1;
+  g.tile_half_size = 0;
+  g.wave_overhead_s = 0;
+  g.fixed_s = 0;
+  g.dram_share = 1;
+  g.sm_reach = 0.5;
+  g.split_dram_share = 1;
+  g.roof_exponent = 20;
+  g.idle_speedup = 0;
+  g.hot_slowdown = 0;
+  e.convolution = g;
+  e.attention = {1, 0, 0, 0};
+  for (StreamEfficiency& stream : e.streams) stream = {2e-6, 0.5};
+  return e;
+}
+
+KernelWork gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+  KernelWork work;
+  work.kind = KernelKind::kGemm;
+  work.gemm = {m, n, k, 1};
+  const auto a = static_cast<double>(m), b = static_cast<double>(n), c = static_cast<double>(k);
+  work.flops = 2 * a * b * c;
+  work.bytes = 2 * (a * c + c * b + a * b);
+  return work;
+}
+
+// 10 x 10 tiles of 128 x 128 on 100 SMs: 2*128*128*4096 flops / 1 TFLOP/s = 134.2 us.
+constexpr double kWave_s = 2.0 * 128 * 128 * 4096 / 1e12;
+
+TEST(GemmTime, as_many_tiles_as_sms_take_one_wave) {
+  const GemmPlan plan =
+      time_plan(gemm(1280, 1280, 4096), {128, 128}, 1, plain_gpu(), plain_efficiency());
+  EXPECT_EQ(plan.blocks, 100);
+  EXPECT_NEAR(plan.compute_s, kWave_s, 1e-12);
+  EXPECT_NEAR(plan.seconds, kWave_s, 1e-9);
+}
+
+TEST(GemmTime, one_row_more_takes_a_second_wave) {
+  const GemmPlan plan =
+      time_plan(gemm(1281, 1280, 4096), {128, 128}, 1, plain_gpu(), plain_efficiency());
+  EXPECT_EQ(plan.blocks, 110);
+  EXPECT_NEAR(plan.compute_s, 2 * kWave_s, 1e-12);
+}
+
+TEST(GemmTime, idle_sms_of_the_last_wave_give_back_their_share) {
+  Efficiency e = plain_efficiency();
+  e.gemm.idle_speedup = 0.5;  // 90 of 100 SMs idle: 1 - 0.5 * 0.9 = 0.55 of the wave
+  const GemmPlan plan = time_plan(gemm(1281, 1280, 4096), {128, 128}, 1, plain_gpu(), e);
+  EXPECT_NEAR(plan.compute_s, 1.55 * kWave_s, 1e-12);
+}
+
+TEST(GemmTime, another_tile_is_taken_where_it_avoids_the_second_wave) {
+  // 11 x 10 tiles of 128 x 128 are two waves. 256 x 128: 6 x 10 = 60 tiles, one wave of twice the
+  // length. A smaller tile or a split fills the SMs better than either.
+  const auto best = plan_gemm(gemm(1281, 1280, 4096), plain_gpu(), plain_efficiency());
+  EXPECT_LT(best.seconds, 2 * kWave_s);
+}
+
+TEST(GemmTime, a_single_row_is_bound_by_its_weights) {
+  // 4096 x 11008 weights of 2 bytes at 1 TB/s: 90.2 us; inputs and outputs add 30 KB.
+  const KernelTime time = time_kernel(gemm(1, 4096, 11008), plain_gpu(), plain_efficiency());
+  EXPECT_TRUE(time.memory_bound);
+  EXPECT_NEAR(to_seconds(time.duration) * 1e6, 90.2, 1.5);
+}
+
+TEST(GemmTime, fixed_time_is_the_floor) {
+  Efficiency e = plain_efficiency();
+  e.gemm.fixed_s = 4e-6;
+  const KernelTime time = time_kernel(gemm(8, 8, 8), plain_gpu(), e);
+  EXPECT_GE(time.duration, std::chrono::microseconds(4));
+  EXPECT_LT(time.duration, std::chrono::microseconds(5));
+}
+
+TEST(GemmTime, more_rows_never_take_noticeably_less) {
+  Duration longest{};
+  for (std::uint64_t m = 16; m <= 8192; m += 16) {
+    const Duration now =
+        time_kernel(gemm(m, 4096, 4096), plain_gpu(), plain_efficiency()).duration;
+    EXPECT_GE(to_seconds(now), 0.98 * to_seconds(longest)) << m;
+    longest = std::max(longest, now);
+  }
+}
+
+TEST(GemmTime, work_on_missing_units_runs_on_wider_ones) {
+  KernelWork work = gemm(1280, 1280, 4096);
+  work.precision = Precision::kTf32;  // this device has CUDA cores only for it: 10 TFLOP/s
+  const Duration on_cuda_cores = time_kernel(work, plain_gpu(), plain_efficiency()).duration;
+  work.precision = Precision::kFp16;
+  const Duration on_tensor_cores = time_kernel(work, plain_gpu(), plain_efficiency()).duration;
+  EXPECT_NEAR(to_seconds(on_cuda_cores) / to_seconds(on_tensor_cores), 10, 0.1);
+}
+
+TEST(GemmTime, launch_follows_the_tile) {
+  const KernelTime time = time_kernel(gemm(1280, 1280, 4096), plain_gpu(), plain_efficiency());
+  EXPECT_GE(time.launch.grid[0] * time.launch.grid[2], 50U);
+  EXPECT_LE(time.launch.shared_memory_bytes, 163U * 1024);
+  EXPECT_GE(time.launch.registers_per_thread, 100);
+}
+
+TEST(StreamTime, fixed_time_and_bytes_at_the_share_of_bandwidth) {
+  KernelWork work;
+  work.kind = KernelKind::kElementwise;
+  work.elements = 5e6;
+  work.bytes = 1e7;  // 10 MB at 0.5 TB/s: 20 us, and 2 us
+  const KernelTime time = time_kernel(work, plain_gpu(), plain_efficiency());
+  EXPECT_EQ(time.duration, std::chrono::microseconds(22));
+  EXPECT_EQ(time.launch.grid[0], 9766U);  // 5e6 / 512
+}
+
+TEST(StreamTime, what_the_l2_holds_goes_faster) {
+  Efficiency e = plain_efficiency();
+  e.l2_resident_bytes = 4e6;
+  e.l2_speedup = 2;
+  KernelWork work;
+  work.kind = KernelKind::kElementwise;
+  work.bytes = 1e7;  // 6 MB at 0.5 TB/s, 4 MB at 1 TB/s: 12 + 4 + 2
+  EXPECT_EQ(time_kernel(work, plain_gpu(), e).duration, std::chrono::microseconds(18));
+}
+
+TEST(AttentionTime, blocks_of_128_queries_take_waves) {
+  // 25 heads x 4 blocks of 128 queries = 100 blocks: one wave of 4*128*512*64 flops on 1 TFLOP/s.
+  KernelWork work;
+  work.kind = KernelKind::kAttention;
+  work.gemm = {512, 512, 64, 25};
+  work.flops = 4.0 * 25 * 512 * 512 * 64;
+  work.bytes = 4.0 * 25 * 512 * 64 * 2;
+  const KernelTime time = time_kernel(work, plain_gpu(), plain_efficiency());
+  EXPECT_NEAR(to_seconds(time.duration), 4.0 * 128 * 512 * 64 / 1e12, 1e-9);
+  EXPECT_EQ(time.launch.grid[0], 4U);
+  EXPECT_EQ(time.launch.grid[2], 25U);
+}
+
+TEST(KernelTime, nothing_to_do_still_takes_a_nanosecond) {
+  Efficiency e = plain_efficiency();
+  e.streams[index_of(KernelKind::kSoftmax)] = {0, 0.5};
+  KernelWork work;
+  work.kind = KernelKind::kSoftmax;
+  EXPECT_EQ(time_kernel(work, plain_gpu(), e).duration, Duration{1});
+}
+
+}  // namespace
+}  // namespace bubblesim::model
