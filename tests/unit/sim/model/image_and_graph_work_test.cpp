@@ -35,7 +35,7 @@ TEST(ImageWork, PublishedMultiplyAddsAnImage) {
 TEST(ImageWork, AConvolutionIsThreeImplicitProductsOfEqualArithmetic) {
   const LayerWork layer = train(one_convolution(), run_of(4, 0)).kinds.front();
   // 32 x 32 in, stride 2: 16 x 16 out. 4 x 256 pixels, 16 outputs, depth 8 x 9.
-  const KernelWork& forward = kernel(layer.forward, "conv 3x3");
+  const KernelWork forward = kernel(layer.forward, "conv 3x3");
   EXPECT_EQ(forward.gemm.m, 1024U);
   EXPECT_EQ(forward.gemm.n, 16U);
   EXPECT_EQ(forward.gemm.k, 72U);

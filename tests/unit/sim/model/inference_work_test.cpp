@@ -52,7 +52,7 @@ TEST(InferenceWork, ADecodeStepTakesTwoFlopsAParameterAndToken) {
 
 TEST(InferenceWork, APromptsAttentionSeesCachedTokensAndEarlierOnes) {
   const ModelWork work = value(prefill_work(llama(), {}, Precision::kFp16, 2, 100, 50));
-  const KernelWork& attention = kernel(block(work).forward, "prompt attention");
+  const KernelWork attention = kernel(block(work).forward, "prompt attention");
   // Pairs of a sequence: 100 x 50 + 100 x 101 / 2 = 10,050; 4 x 32 heads x 128 each.
   EXPECT_DOUBLE_EQ(attention.flops, 4.0 * 2 * 10050 * 4096);
   EXPECT_DOUBLE_EQ(attention.bytes, 2.0 * (2 * 200 * 4096 + 2 * 300 * 4096));

@@ -272,7 +272,7 @@ TEST(TrainingWork, ExpertsExchangeTokensTwiceEachWayAndShareTheWork) {
   EXPECT_DOUBLE_EQ(forward.front().bytes, 4096.0 * 2 * 4096 * 2);  // two copies of each token
   EXPECT_THAT(exchanges(layer.input_grad), SizeIs(2));
   // One expert here; it works on as many copies as this GPU sends: 2 x 4096.
-  const KernelWork& up = kernel(layer.forward, "experts up gemm");
+  const KernelWork up = kernel(layer.forward, "experts up gemm");
   EXPECT_EQ(up.gemm.batch, 1U);
   EXPECT_EQ(up.gemm.m, 8192U);
   EXPECT_DOUBLE_EQ(up.flops, 2.0 * 8192 * 4096 * 2 * 14336);

@@ -69,14 +69,13 @@ inline std::vector<std::string> names(const std::vector<WorkItem>& items) {
   return out;
 }
 
-inline const KernelWork& kernel(const std::vector<WorkItem>& items, std::string_view name) {
-  static const KernelWork none;
+inline KernelWork kernel(const std::vector<WorkItem>& items, std::string_view name) {
   for (const WorkItem& item : items) {
     const auto* found = std::get_if<KernelWork>(&item);
     if (found != nullptr && found->name == name) return *found;
   }
   ADD_FAILURE() << "no kernel " << name;
-  return none;
+  return {};
 }
 
 inline std::vector<Communication> exchanges(const std::vector<WorkItem>& items) {
