@@ -32,9 +32,6 @@ struct TableFile {
 /// number are for fitting.
 [[nodiscard]] Result<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& out);
 
-/// LLMServingSim's dense.csv of Llama-3.1-8B: microseconds by layer and tokens.
-[[nodiscard]] Result<void> read_llmservingsim_table(const TableFile& file, MeasuredKernels& out);
-
 /// Kineto traces whose operators carry their shapes ("Input Dims") and whose kernels carry the
 /// operator's "External id". Equal operators give one row, their median.
 [[nodiscard]] Result<void> read_operator_trace(const TableFile& file, MeasuredKernels& out);
