@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/synth/roofline_ratio.hpp"
+#include "sim/synth/kernel_ratio.hpp"
 #include "sim/workload/replay.hpp"
 #include "tests/unit/sim/synth/recorded_job.hpp"
 
@@ -218,17 +218,17 @@ RooflineDevice device_with(double tensor_flops, double bandwidth) {
   return device;
 }
 
-TEST(RooflineRatio, FollowsThePeakOfThePrecisionOrTheBandwidth) {
+TEST(KernelRatio, FollowsThePeakOfThePrecisionOrTheBandwidth) {
   RooflineDevice fast = device_with(1000e12, 4e12);
   fast.efficiency.peak_flops[0] = 60e12;
-  const KernelRatio ratio = roofline_ratio(device_with(320e12, 2e12), fast);
+  const KernelRatio ratio = kernel_ratio(device_with(320e12, 2e12), fast);
   EXPECT_DOUBLE_EQ(ratio("ampere_bf16_s16816gemm", gpu::KernelClass::kCompute), 0.32);
   EXPECT_DOUBLE_EQ(ratio("ampere_sgemm_128x64", gpu::KernelClass::kCompute), 20.0 / 60.0);
   EXPECT_DOUBLE_EQ(ratio("elementwise", gpu::KernelClass::kMemory), 0.5);
   EXPECT_DOUBLE_EQ(ratio("mystery", gpu::KernelClass::kUnknown), 0.4);  // sqrt(0.32 x 0.5)
 }
 
-TEST(RooflineRatio, ReadsThePrecisionFromTheName) {
+TEST(KernelRatio, ReadsThePrecisionFromTheName) {
   using model::Precision;
   EXPECT_EQ(precision_of("sm80_xmma_gemm_bf16bf16_bf16f32"), Precision::kBf16);
   EXPECT_EQ(precision_of("ampere_fp16_s16816gemm_fp16_64x64"), Precision::kFp16);

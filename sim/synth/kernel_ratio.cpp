@@ -1,8 +1,9 @@
-#include "sim/synth/roofline_ratio.hpp"
+#include "sim/synth/kernel_ratio.hpp"
 
 #include <array>
-#include <cmath>
 #include <utility>
+
+#include "sim/model/roofline_ratio.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -27,17 +28,13 @@ constexpr std::array<std::pair<std::string_view, Precision>, 14> kWords{{
     {"ffma", Precision::kFp32},
 }};
 
-double math_rate(const RooflineDevice& device, Precision precision) {
-  const model::GemmEfficiency& gemm = device.efficiency.gemm;
-  const bool cuda_cores =
-      model::computed_in(device.efficiency, precision) == Precision::kFp32;
-  return model::peak_flops(device.efficiency, precision) *
-         (cuda_cores ? gemm.fp32_math_share : gemm.math_share);
-}
-
-double memory_rate(const RooflineDevice& device) {
-  return device.gpu.dram_bandwidth.value *
-         device.efficiency.streams[model::index_of(model::KernelKind::kElementwise)].dram_share;
+model::BoundBy bound_by(gpu::KernelClass kernel_class) {
+  switch (kernel_class) {
+    case gpu::KernelClass::kCompute: return model::BoundBy::kCompute;
+    case gpu::KernelClass::kMemory: return model::BoundBy::kMemory;
+    case gpu::KernelClass::kUnknown: return model::BoundBy::kUnknown;
+  }
+  return model::BoundBy::kUnknown;
 }
 
 }  // namespace
@@ -49,18 +46,12 @@ std::optional<Precision> precision_of(std::string_view kernel_name) {
   return std::nullopt;
 }
 
-KernelRatio roofline_ratio(RooflineDevice from, RooflineDevice to) {
+KernelRatio kernel_ratio(RooflineDevice from, RooflineDevice to) {
   return [from = std::move(from), to = std::move(to)](std::string_view name,
                                                       gpu::KernelClass kernel_class) {
-    const Precision precision = precision_of(name).value_or(Precision::kBf16);
-    const double compute = math_rate(from, precision) / math_rate(to, precision);
-    const double memory = memory_rate(from) / memory_rate(to);
-    switch (kernel_class) {
-      case gpu::KernelClass::kCompute: return compute;
-      case gpu::KernelClass::kMemory: return memory;
-      case gpu::KernelClass::kUnknown: return std::sqrt(compute * memory);
-    }
-    return memory;
+    return model::roofline_ratio(bound_by(kernel_class),
+                                 precision_of(name).value_or(Precision::kBf16),
+                                 {from.gpu, from.efficiency}, {to.gpu, to.efficiency});
   };
 }
 

@@ -1,6 +1,5 @@
 // How much longer a recorded kernel takes on another device, by the roof that its name puts it
-// under: a product by the peak of its precision, a kernel that streams through memory by DRAM
-// bandwidth, each times the share of it that such kernels reach on the device.
+// under (sim/model/roofline_ratio.hpp has the formula).
 //
 // A recording has no shapes of operands, so nothing finer is known: tiles and waves that fit one
 // device better than the other are not modelled.
@@ -25,9 +24,7 @@ struct RooflineDevice {
 /// nvjet put in its name ("bf16", "s16816gemm_f16", "h884", "tf32", "sgemm"); nothing: no such word.
 [[nodiscard]] std::optional<model::Precision> precision_of(std::string_view kernel_name);
 
-/// Compute-bound: peak x math share, recorded over new; a name without a precision counts as
-/// bfloat16, or what `from` computes that in. Memory-bound: DRAM bandwidth x share of element-wise
-/// kernels. Unknown class: the geometric mean of the two.
-[[nodiscard]] KernelRatio roofline_ratio(RooflineDevice from, RooflineDevice to);
+/// A name without a precision counts as bfloat16, or what `from` computes that in.
+[[nodiscard]] KernelRatio kernel_ratio(RooflineDevice from, RooflineDevice to);
 
 }  // namespace bubblesim::synth
