@@ -70,5 +70,6 @@ void add_run_command(CLI::App& parser, AppContext& context);
 void add_export_command(CLI::App& parser, AppContext& context);
 void add_schedule_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
+void add_fit_command(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app

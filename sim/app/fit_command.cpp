@@ -1,0 +1,153 @@
+// bubblesim fit: constants of the simulator from measurements, so that anyone can repeat how they
+// were found.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/fit/fit_kernels.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct FitArguments {
+  std::string data;
+  std::string device = "a100-80gb";
+  std::string output;
+  bool json = false;
+};
+
+// "h100" for "h100", "a100" for "a100-80gb".
+std::string family_of(const std::string& device) {
+  for (const std::string& family : model::measured_families()) {
+    if (device == family || device.starts_with(family + "-")) return family;
+  }
+  return device;
+}
+
+std::string_view role_name(model::MeasurementRole role) {
+  return role == model::MeasurementRole::kFit ? "fit" : "judge";
+}
+
+void print_fit(const model::KernelFit& fit, const model::MeasuredKernels& measured) {
+  fmt::print("{} rows of {} tables\n\n", measured.rows.size(), measured.sources.size());
+  fmt::print("{:<28} {:>12} {:>12}\n", "constant", "start", "fitted");
+  for (const model::FittedConstant& constant : fit.constants) {
+    fmt::print("{:<28} {:>12.4g} {:>12.4g}\n", constant.path, constant.start, constant.value);
+  }
+  fmt::print("\n{:<22} {:<6} {:>6} {:>9} {:>9} {:>8} {:>8}  {}\n", "kernels", "rows", "n",
+             "|error|", ">= 20 us", "bias", "worst", "the worst one");
+  for (const model::KernelErrors& e : fit.errors) {
+    fmt::print("{:<22} {:<6} {:>6} {:>8.1f}% {:>8.1f}% {:>7.1f}% {:>7.0f}%  {}\n", e.name,
+               role_name(e.role), e.rows, 100 * e.mean_absolute, 100 * e.mean_absolute_long,
+               100 * e.bias, 100 * e.worst, e.worst_row);
+  }
+}
+
+Json fit_json(const model::KernelFit& fit, const model::MeasuredKernels& measured) {
+  Json constants = Json::array();
+  for (const model::FittedConstant& constant : fit.constants) {
+    constants.push_back({{"path", constant.path},
+                         {"start", constant.start},
+                         {"value", constant.value},
+                         {"source", constant.source}});
+  }
+  Json errors = Json::array();
+  for (const model::KernelErrors& e : fit.errors) {
+    errors.push_back({{"kernels", e.name},
+                      {"role", role_name(e.role)},
+                      {"rows", e.rows},
+                      {"rows_of_20us_or_more", e.long_rows},
+                      {"mean_absolute_error", e.mean_absolute},
+                      {"mean_absolute_error_of_20us_or_more", e.mean_absolute_long},
+                      {"bias", e.bias},
+                      {"worst", e.worst},
+                      {"worst_row", e.worst_row}});
+  }
+  return {{"sources", measured.sources},
+          {"constants", std::move(constants)},
+          {"errors", std::move(errors)}};
+}
+
+CheckedResult<model::MeasuredDevices> devices_of(const model::MeasuredKernels& measured,
+                                                 const std::string& folder) {
+  model::MeasuredDevices devices;
+  for (const model::KernelMeasurement& row : measured.rows) {
+    if (devices.contains(row.device)) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(auto spec, hardware::find_gpu_spec(row.device, folder));
+    devices.emplace(row.device, std::move(spec));
+  }
+  return devices;
+}
+
+int write_fit(const FitArguments& arguments, model::EfficiencyFile file,
+              const model::KernelFit& fit) {
+  file.efficiency = fit.efficiency;
+  for (const model::FittedConstant& constant : fit.constants) {
+    file.sources[constant.path] = constant.source;
+  }
+  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
+  const auto written = write_file(arguments.output, model::efficiency_text(file));
+  if (!written) return report_fault(written.error());
+  if (!arguments.json) fmt::print("\nwritten: {}\n", arguments.output);
+  return kExitOk;
+}
+
+int fit_kernel_times(const FitArguments& arguments, const AppContext& context) {
+  const std::string folder = context.config_folder + "/efficiency";
+  const auto known = model::find_efficiency(arguments.device, folder);
+  if (!known) return report_faults(known.error());
+  const auto start = model::read_efficiency_file(folder + "/" + known->id + ".json");
+  if (!start) return report_faults(start.error());
+  const auto measured =
+      model::read_measured_kernels(arguments.data, family_of(known->id));
+  if (!measured) return report_fault(measured.error());
+  const auto devices = devices_of(*measured, context.device_folder());
+  if (!devices) return report_faults(devices.error());
+  const auto fit = model::fit_kernels(*measured, *devices, start->efficiency);
+  if (!fit) return report_fault(fit.error());
+  if (arguments.json) {
+    std::fputs((fit_json(*fit, *measured).dump(1) + "\n").c_str(), stdout);
+  } else {
+    print_fit(*fit, *measured);
+  }
+  for (const auto& [name, entry] : measured->counters) {
+    std::fprintf(stderr, "%s (%s): %llu: %s\n", name.c_str(),
+                 std::string(severity_name(entry.severity)).c_str(),
+                 static_cast<unsigned long long>(entry.count), entry.help.c_str());
+  }
+  return arguments.output.empty() ? kExitOk : write_fit(arguments, *start, *fit);
+}
+
+}  // namespace
+
+void add_fit_command(CLI::App& parser, AppContext& context) {
+  CLI::App* fit = parser.add_subcommand(
+      "fit",
+      "Fits constants of the simulator to measurements; prints them with their errors on the "
+      "rows that they were fitted to and on rows kept for judging.\n\n"
+      "Examples:\n  bubblesim fit kernels --data ../shared/data --device a100-80gb\n"
+      "  bubblesim fit kernels --data ../shared/data --device h100 -o h100.json");
+  fit->require_subcommand(1);
+  auto arguments = std::make_shared<FitArguments>();
+  CLI::App* kernels = fit->add_subcommand(
+      "kernels", "How long kernels take: the constants of configs/efficiency/*.json, from "
+                 "published tables and profiler traces (sim/model/fit/README.md lists them).");
+  kernels->add_option("--data", arguments->data, "Folder of the public data sets")->required();
+  kernels->add_option("--device", arguments->device,
+                      "A file of configs/efficiency: gives peaks, and what is not fitted")
+      ->capture_default_str();
+  kernels->add_option("-o,--output", arguments->output,
+                      "Write the efficiency file here (default: print only)");
+  kernels->add_flag("--json", arguments->json, "Print JSON");
+  kernels->callback([arguments, &context] {
+    context.exit_code = fit_kernel_times(*arguments, context);
+  });
+}
+
+}  // namespace bubblesim::app
