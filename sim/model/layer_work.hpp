@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -64,6 +65,8 @@ struct TrainingShape {
   Recompute recompute = Recompute::kNone;
   AttentionKernels attention = AttentionKernels::kUnfused;
   GradientStore gradients = GradientStore::kWrite;
+  /// Of the head's matrix products; nothing: as all others.
+  std::optional<Precision> logits;
 };
 
 /// One layer's work for one micro-batch on one GPU.

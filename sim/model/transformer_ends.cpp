@@ -122,7 +122,7 @@ void language_forward(const Ends& ends, LayerBuilder& out) {
   const TransformerShape& shape = ends.shape;
   gather_tokens(shape, out.layer().forward);
   out.forward(gemm_kernel("logits gemm", {shape.tokens, shape.vocabulary, shape.hidden()},
-                          ends.precision));
+                          shape.run.logits.value_or(ends.precision)));
   if (shape.pass == Pass::kTraining) loss_forward(ends, out);
 }
 
@@ -130,7 +130,9 @@ void language_backward(const Ends& ends, LayerBuilder& out) {
   const TransformerShape& shape = ends.shape;
   out.input_grad(ends.logits("loss input-grad", 2.0 * kFp32, 1.0));
   out.input_grad(ends.logits("logits gradient cast", ends.p + kFp32, 0.0));
-  linear_backward(shape, "logits", {shape.tokens, shape.hidden(), shape.vocabulary},
+  TransformerShape products = shape;
+  products.run.precision = shape.run.logits.value_or(ends.precision);
+  linear_backward(products, "logits", {shape.tokens, shape.hidden(), shape.vocabulary},
                   LinearSplit::kColumns, out);
 }
 

@@ -168,7 +168,8 @@ void GradientExchange::run_optimizer() {
   const double own = elements.shared / (split ? replicas_.group.size() : 1) +
                      elements.experts / (split ? expert_replicas_.group.size() : 1);
   if (own == 0) return;
-  const KernelTimer timer(plan.request.gpu, plan.request.efficiency);
+  const KernelTimer timer(plan.request.gpu, plan.request.efficiency,
+                          plan.request.software.slowdown);
   const auto work = model::optimizer_work(own, plan.plan().optimizer);
   BUBBLESIM_CHECK(work.has_value(), "a rank's parameters are a number");
   for (const model::WorkItem& item : *work) {

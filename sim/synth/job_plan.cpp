@@ -28,6 +28,7 @@ model::TrainingShape shape_of(const JobRequest& request) {
   shape.precision = plan.precision;
   shape.recompute = plan.recompute;
   shape.attention = plan.attention;
+  shape.logits = request.software.logits;
   shape.gradients = plan.optimizer.gradients;
   return shape;
 }
@@ -54,7 +55,7 @@ CheckedResult<JobPlan> plan_without_memory(JobRequest request) {
   if (!made) return faults(std::move(made).error());
   auto work = model::training_work(request.model, split_of(plan), shape_of(request));
   if (!work) return faults(std::move(work).error());
-  const KernelTimer timer(request.gpu, request.efficiency);
+  const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
   TimedModel timed = time_model(std::move(*work), timer, request.software.backward_exchanges);
   const std::uint32_t depth = model_stages(*made);
   auto layers = split_layers(timed, depth, plan.layers_per_stage);

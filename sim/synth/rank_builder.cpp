@@ -48,6 +48,9 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     writer.pause(plan_.request.software.action);
     run(i);
+    if (plan_.request.software.action_wait == ActionWait::kDevice) {
+      writer.wait_for_device();
+    }
   }
   gradients_.finish();
   gradients_.step(iteration);

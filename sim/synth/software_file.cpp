@@ -9,6 +9,11 @@
 namespace bubblesim::synth {
 namespace {
 
+constexpr std::array<Choice<ActionWait>, 2> kActionWaits{
+    {{"none", ActionWait::kNone}, {"device", ActionWait::kDevice}}};
+constexpr std::array<Choice<model::Precision>, 4> kLogits{
+    {{"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
+     {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32}}};
 constexpr std::array<Choice<PipelineWait>, 2> kWaits{
     {{"stream", PipelineWait::kStream}, {"host", PipelineWait::kHost}}};
 constexpr std::array<Choice<GradientNorm>, 2> kNorms{
@@ -22,6 +27,14 @@ constexpr Duration kLongest = std::chrono::seconds(4);
 
 Duration span(ObjectReader& root, std::string_view key) {
   return hardware::constant(root, key).duration("value", {Duration::zero(), kLongest});
+}
+
+double slowdown(ObjectReader& root, std::string_view key) {
+  ObjectReader section = root.child("slowdown");
+  if (!section.present()) return 1;
+  ObjectReader it = hardware::constant(section, key);
+  hardware::check_unit(it, "times");
+  return it.number("value", {0.1, 10});
 }
 
 }  // namespace
@@ -40,6 +53,10 @@ CheckedResult<SoftwareSpec> read_software(const std::string& path) {
   out.transfer_call = span(root, "transfer_call");
   out.action = span(root, "action");
   out.iteration = span(root, "iteration");
+  out.slowdown = {slowdown(root, "gemm"), slowdown(root, "batched_gemm"),
+                  slowdown(root, "attention"), slowdown(root, "streaming")};
+  out.logits = hardware::constant(root, "logits").choice("value", kLogits);
+  out.action_wait = hardware::constant(root, "action_wait").choice("value", kActionWaits);
   out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);
   out.gradient_norm = hardware::constant(root, "gradient_norm").choice("value", kNorms);
   out.backward_exchanges =

@@ -19,6 +19,17 @@ enum class PipelineWait : std::uint8_t {
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
 enum class GradientNorm : std::uint8_t { kNone, kGlobal };
 
+/// Whether the host waits for the device after each step of the schedule.
+enum class ActionWait : std::uint8_t { kNone, kDevice };
+
+/// How much longer kernels take than with the libraries that the efficiency file was fitted to.
+struct KernelSlowdown {
+  double gemm = 1;          ///< dense matrix products
+  double batched_gemm = 1;  ///< of unfused attention
+  double attention = 1;     ///< fused
+  double streaming = 1;     ///< everything that streams through memory
+};
+
 struct SoftwareSpec {
   std::string id;
   Duration launch_call{};     ///< the launch call itself
@@ -29,6 +40,9 @@ struct SoftwareSpec {
   Duration transfer_call{};   ///< host time of a pipeline send or receive, besides
   Duration action{};          ///< host time of each step of the schedule
   Duration iteration{};       ///< host time of each iteration: data, logging, schedule
+  KernelSlowdown slowdown;
+  model::Precision logits = model::Precision::kFp16;  ///< of the head's matrix products
+  ActionWait action_wait = ActionWait::kNone;
   PipelineWait pipeline_wait = PipelineWait::kStream;
   GradientNorm gradient_norm = GradientNorm::kGlobal;
   model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;

@@ -15,6 +15,16 @@ gpu::LaunchNeeds needs_of(const model::Launch& launch) {
   return needs;
 }
 
+double factor(const KernelSlowdown& slowdown, const model::KernelWork& work) {
+  switch (work.kind) {
+    case model::KernelKind::kGemm:
+    case model::KernelKind::kConvolution:
+      return work.gemm.batch > 1 ? slowdown.batched_gemm : slowdown.gemm;
+    case model::KernelKind::kAttention: return slowdown.attention;
+    default: return slowdown.streaming;
+  }
+}
+
 Duration sum(const std::vector<TimedItem>& items, const std::vector<TimedKernel>& kernels) {
   Duration total{};
   for (const TimedItem& item : items) {
@@ -31,13 +41,13 @@ TimedKernel KernelTimer::time(const model::KernelWork& work) const {
   const model::KernelTime timed = model::time_kernel(work, gpu_, efficiency_);
   TimedKernel out;
   out.name = work.name;
-  out.duration = timed.duration;
+  out.duration = scale(timed.duration, factor(slowdown_, work));
   out.launch = timed.launch;
   out.flops = work.flops;
   out.profile = gpu::profile_kernel(
       needs_of(timed.launch),
       timed.memory_bound ? gpu::KernelClass::kMemory : gpu::KernelClass::kCompute, gpu_);
-  const double moved = to_seconds(timed.duration) * gpu_.dram_bandwidth.value;
+  const double moved = to_seconds(out.duration) * gpu_.dram_bandwidth.value;
   out.profile.dram_share = std::clamp(work.bytes / moved, 0.0, 1.0);
   return out;
 }

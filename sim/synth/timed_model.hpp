@@ -12,6 +12,7 @@
 #include "sim/model/efficiency.hpp"
 #include "sim/model/kernel_time.hpp"
 #include "sim/model/layer_work.hpp"
+#include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
 
@@ -45,8 +46,9 @@ struct TimedModel {
 /// Times kernels on one GPU; equal kernels get one number.
 class KernelTimer {
  public:
-  KernelTimer(const hardware::GpuSpec& gpu, const model::Efficiency& efficiency)
-      : gpu_(gpu), efficiency_(efficiency) {}
+  KernelTimer(const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
+              const KernelSlowdown& slowdown)
+      : gpu_(gpu), efficiency_(efficiency), slowdown_(slowdown) {}
 
   [[nodiscard]] TimedKernel time(const model::KernelWork& work) const;
   [[nodiscard]] std::vector<TimedItem> time(const std::vector<model::WorkItem>& items,
@@ -55,6 +57,7 @@ class KernelTimer {
  private:
   const hardware::GpuSpec& gpu_;
   const model::Efficiency& efficiency_;
+  KernelSlowdown slowdown_;
 };
 
 [[nodiscard]] TimedModel time_model(model::ModelWork work, const KernelTimer& timer,

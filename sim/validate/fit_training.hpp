@@ -1,0 +1,50 @@
+// Fits what no kernel table tells, the host's costs and a software's slowdowns, to measured
+// training jobs: least squares on the logarithm of simulated over measured time, Levenberg-
+// Marquardt, on rows with the role `fit` only. Each evaluation synthesises and simulates every
+// such row.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/validate/predict.hpp"
+
+namespace bubblesim::validate {
+
+/// Rows with the machine they ran on; all share the software that is fitted.
+struct FitSample {
+  TrainingRow row;
+  const Machine* machine = nullptr;
+};
+
+/// A constant that is fitted. Positive; its logarithm is what moves.
+struct FitConstant {
+  std::string name;
+  double value = 0;       ///< seconds, or a factor
+  double low = 0;
+  double high = 0;
+};
+
+struct TrainingFit {
+  std::vector<FitConstant> constants;
+  synth::SoftwareSpec software;
+  double mean_error_before = 0;  ///< mean |simulated / measured - 1|
+  double mean_error_after = 0;
+  int steps = 0;
+};
+
+/// Called after each step with the mean error so far.
+using FitProgress = std::function<void(int step, double mean_error)>;
+
+/// Starts from `software`. `names`: constants to move (see fit_constants()); empty: all.
+[[nodiscard]] Result<TrainingFit> fit_training(const std::vector<FitSample>& samples,
+                                               const synth::SoftwareSpec& software,
+                                               const std::vector<std::string>& names,
+                                               const FitProgress& progress);
+
+/// Names of all constants that can be fitted.
+[[nodiscard]] std::vector<std::string> fit_constants();
+
+}  // namespace bubblesim::validate
