@@ -11,11 +11,13 @@ namespace {
 
 std::uint32_t count(double value) {
   constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(std::clamp(std::ceil(value), 1.0, kMost));
+  if (!(value > 1.0)) return 1;
+  return static_cast<std::uint32_t>(std::min(std::ceil(value), kMost));
 }
 
 Duration to_duration(double seconds) {
   constexpr double kMost = 1e17;  // ns; three years
+  if (!(seconds > 0)) return Duration{1};  // an empty product: 0 / 0 above
   return Duration{static_cast<std::int64_t>(std::clamp(std::round(seconds * 1e9), 1.0, kMost))};
 }
 

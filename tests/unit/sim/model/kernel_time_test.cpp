@@ -161,6 +161,10 @@ TEST(KernelTime, nothing_to_do_still_takes_a_nanosecond) {
   KernelWork work;
   work.kind = KernelKind::kSoftmax;
   EXPECT_EQ(time_kernel(work, plain_gpu(), e).duration, Duration{1});
+  work.kind = KernelKind::kGemm;
+  EXPECT_EQ(time_kernel(work, plain_gpu(), e).duration, Duration{1});
+  work.kind = KernelKind::kAttention;
+  EXPECT_EQ(time_kernel(work, plain_gpu(), e).duration, Duration{1});
 }
 
 }  // namespace
