@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_inspect_command(parser, context);
   bubblesim::app::add_run_command(parser, context);
   bubblesim::app::add_export_command(parser, context);
+  bubblesim::app::add_retarget_command(parser, context);
   bubblesim::app::add_schedule_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
   bubblesim::app::add_fit_command(parser, context);

@@ -1,0 +1,229 @@
+// bubblesim retarget: a captured data-parallel job with other replicas, interconnect or device.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/synth/kernel_ratio.hpp"
+#include "sim/synth/record_trace.hpp"
+#include "sim/synth/retarget.hpp"
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/replay.hpp"
+#include "traces/format/trace_writer.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct RetargetArguments {
+  std::vector<std::string> paths;
+  std::uint32_t replicas = 0;
+  std::optional<std::string> cluster;
+  std::optional<std::string> recorded_cluster;
+  std::optional<std::string> device;
+  std::optional<std::string> recorded_device;
+  bool fold = false;
+  std::string output;
+};
+
+/// What is printed and written as JSON.
+struct RetargetOutcome {
+  synth::Retargeted retargeted;
+  std::size_t recorded_ranks = 0;
+  Duration recorded{};   ///< mean iteration over ranks and iterations
+  Duration simulated{};  ///< the recording, replayed
+  Duration after{};
+  CounterSet counters;   ///< of reading, building and re-targeting
+};
+
+Duration mean(const workload::ReplayReport& report,
+              std::vector<Duration> workload::RankReplay::* times) {
+  Duration sum{};
+  std::int64_t count = 0;
+  for (const workload::RankReplay& rank : report.ranks) {
+    sum = std::accumulate((rank.*times).begin(), (rank.*times).end(), sum);
+    count += static_cast<std::int64_t>((rank.*times).size());
+  }
+  return count == 0 ? sum : sum / count;
+}
+
+// The device file that a name, path or recorded name stands for.
+CheckedResult<hardware::DeviceFile> device_file(const std::string& name,
+                                                const AppContext& context) {
+  if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+    return hardware::read_device_file(name);
+  }
+  auto devices = hardware::read_device_folder(context.device_folder());
+  if (!devices) return tl::unexpected<Errors>(devices.error());
+  for (hardware::DeviceFile& device : *devices) {
+    if (device.id == name) return std::move(device);
+  }
+  const auto found = hardware::match_recorded_name(name, *devices);
+  if (!found) return tl::unexpected<Errors>(Errors{found.error()});
+  return **found;
+}
+
+CheckedResult<synth::RooflineDevice> roofline_device(const std::string& name,
+                                                     const AppContext& context) {
+  auto file = device_file(name, context);
+  if (!file) return tl::unexpected<Errors>(file.error());
+  auto efficiency = model::find_efficiency(file->id, context.config_folder + "/efficiency");
+  if (!efficiency) return tl::unexpected<Errors>(efficiency.error());
+  return synth::RooflineDevice{std::move(file->spec), *std::move(efficiency)};
+}
+
+CheckedResult<std::optional<hardware::ClusterSpec>> cluster_of(
+    const std::optional<std::string>& name, const AppContext& context) {
+  if (!name) return std::optional<hardware::ClusterSpec>{};
+  auto spec = hardware::find_cluster_spec(*name, context.config_folder + "/clusters");
+  if (!spec) return tl::unexpected<Errors>(spec.error());
+  return std::optional{*std::move(spec)};
+}
+
+CheckedResult<synth::RetargetSpec> spec_of(const RetargetArguments& arguments,
+                                           const traces::JobTrace& job,
+                                           const AppContext& context) {
+  synth::RetargetSpec spec;
+  spec.replicas = arguments.replicas;
+  spec.copies = arguments.fold ? synth::Copies::kFolded : synth::Copies::kUnfolded;
+  BUBBLESIM_ASSIGN_OR_RETURN(spec.cluster, cluster_of(arguments.cluster, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(spec.recorded_cluster,
+                             cluster_of(arguments.recorded_cluster, context));
+  if (!arguments.device) return spec;
+  const std::string recorded =
+      arguments.recorded_device.value_or(job.ranks.front().device.name);
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::RooflineDevice from, roofline_device(recorded, context));
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::RooflineDevice to,
+                             roofline_device(*arguments.device, context));
+  hardware::GpuSpec device = to.gpu;
+  spec.device = {std::move(device), synth::kernel_ratio(std::move(from), std::move(to))};
+  return spec;
+}
+
+std::string outcome_text(const RetargetOutcome& outcome) {
+  std::string out = fmt::format("iteration: recorded {}, replayed {}, re-targeted {} ({:+.1f} %)\n",
+                                format_duration(outcome.recorded),
+                                format_duration(outcome.simulated), format_duration(outcome.after),
+                                100 * (to_seconds(outcome.after) / to_seconds(outcome.simulated) - 1));
+  out += fmt::format("ranks: {} recorded, {} now\nextrapolated:\n", outcome.recorded_ranks,
+                     outcome.retargeted.replicas);
+  if (outcome.retargeted.extrapolated.empty()) out += "  nothing\n";
+  for (const std::string& text : outcome.retargeted.extrapolated) out += "  - " + text + "\n";
+  for (const auto& [name, entry] : outcome.counters) {
+    out += fmt::format("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name,
+                       entry.count, entry.help);
+  }
+  return out;
+}
+
+std::string outcome_json(const RetargetOutcome& outcome) {
+  Json counters = Json::object();
+  for (const auto& [name, entry] : outcome.counters) {
+    counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
+  }
+  const Json document = {{"recorded_ranks", outcome.recorded_ranks},
+                         {"ranks", outcome.retargeted.replicas},
+                         {"recorded_iteration_ns", to_ns(outcome.recorded)},
+                         {"replayed_iteration_ns", to_ns(outcome.simulated)},
+                         {"retargeted_iteration_ns", to_ns(outcome.after)},
+                         {"extrapolated", outcome.retargeted.extrapolated},
+                         {"counters", std::move(counters)}};
+  return document.dump(1) + "\n";
+}
+
+// Replays the job as it was and as it would be, and writes the latter as a trace.
+Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
+                                           const run::LoadedTrace& trace,
+                                           const synth::RetargetSpec& spec,
+                                           const hardware::GpuSpec& recorded_device) {
+  RetargetOutcome outcome;
+  outcome.counters = trace.counters;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      workload::JobProgram job,
+      workload::build_job_program(trace.job, recorded_device, {workload::Window::kIterations}));
+  outcome.recorded_ranks = job.ranks.size();
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto before, workload::replay_alone(job, recorded_device));
+  outcome.recorded = mean(before, &workload::RankReplay::recorded);
+  outcome.simulated = mean(before, &workload::RankReplay::simulated);
+  BUBBLESIM_ASSIGN_OR_RETURN(outcome.retargeted, synth::retarget(std::move(job), spec));
+  const workload::JobProgram& now = outcome.retargeted.job;
+  outcome.counters.merge(now.counters);
+  const hardware::GpuSpec& device = spec.device ? spec.device->device : recorded_device;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto after, workload::replay_alone(now, device));
+  outcome.after = mean(after, &workload::RankReplay::simulated);
+  synth::RecordSetup setup;
+  setup.iterations = now.ranks.front().iterations;
+  setup.world_size = outcome.retargeted.replicas;
+  setup.provenance.source = std::filesystem::path(arguments.paths.front()).filename().string();
+  setup.provenance.tool = "bubblesim retarget";
+  for (const std::string& text : outcome.retargeted.extrapolated) {
+    setup.provenance.note += text + "; ";
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto written, synth::record_trace(now, device, setup));
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
+  BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, written));
+  const auto json = std::filesystem::path(arguments.output).replace_extension(".json");
+  BUBBLESIM_RETURN_IF_ERROR(write_file(json.string(), outcome_json(outcome)));
+  return outcome;
+}
+
+int run_retarget(const RetargetArguments& arguments, const AppContext& context) {
+  ProgressLine progress;
+  auto trace = run::load_trace(arguments.paths, progress.callback());
+  progress.clear();
+  if (!trace) return report_fault(trace.error());
+  const auto spec = spec_of(arguments, trace->job, context);
+  if (!spec) return report_faults(spec.error());
+  const auto recorded_device =
+      arguments.recorded_device
+          ? run::device_of(trace->job, arguments.recorded_device, context.device_folder())
+          : run::device_for_replay(trace->job, context.device_folder(), trace->counters);
+  if (!recorded_device) return report_faults(recorded_device.error());
+  const auto outcome = retarget_and_write(arguments, *trace, *spec, *recorded_device);
+  if (!outcome) return report_fault(outcome.error());
+  fmt::print("{}wrote {}\n", outcome_text(*outcome), arguments.output);
+  return outcome->counters.has_error() ? kExitUntrusted : kExitOk;
+}
+
+}  // namespace
+
+void add_retarget_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<RetargetArguments>();
+  CLI::App* command = parser.add_subcommand(
+      "retarget",
+      "Takes a captured data-parallel job to another number of replicas, another interconnect, "
+      "another device; prints its iteration time and what is extrapolated, writes a trace.\n\n"
+      "Example:\n  bubblesim retarget job.btr --replicas 16 --recorded-cluster dgx-a100-80gb "
+      "-o job16.btr");
+  command->add_option("TRACES", arguments->paths, "The job's traces: files, or folders of them")
+      ->required();
+  command->add_option("--replicas", arguments->replicas,
+                      "Ranks of the new job (default: as recorded)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--cluster", arguments->cluster,
+                      "Cluster to run on: id of configs/clusters or a file (default: the recorded "
+                      "one)");
+  command->add_option("--recorded-cluster", arguments->recorded_cluster,
+                      "Cluster of the recording; without it collective times are not calibrated");
+  command->add_option("--device", arguments->device,
+                      "Device to run on: id of configs/devices, a file, or a recorded name");
+  command->add_option("--recorded-device", arguments->recorded_device,
+                      "Device of the recording (default: the one that the trace names)");
+  command->add_flag("--fold", arguments->fold,
+                    "Do not simulate and write ranks that repeat recorded ones");
+  command->add_option("-o,--output", arguments->output,
+                      "The .btr file to write; a .json file with the figures goes beside it")
+      ->required();
+  command->callback(
+      [arguments, &context] { context.exit_code = run_retarget(*arguments, context); });
+}
+
+}  // namespace bubblesim::app
