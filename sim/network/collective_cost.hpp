@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/network/topology.hpp"
@@ -48,9 +49,27 @@ struct Steps {
   double regions = 0; ///< between regions
 };
 
+/// What a GPU sends, over all of an algorithm's steps, inside its node and (all of the node's
+/// members together) out of it.
+struct Volume {
+  double port = 0;
+  double node = 0;
+};
+
+[[nodiscard]] Volume volume_of(CollectiveKind kind, Algorithm algorithm, double bytes,
+                               std::uint32_t ranks, std::uint32_t members, std::uint32_t nodes);
+
+/// Whether the members are the two GPUs of an NVLink pair.
+[[nodiscard]] bool one_pair(const hardware::ClusterSpec& spec,
+                            std::span<const std::uint32_t> members);
+
 /// Adds what each member's port, each NIC, leaf and region carries.
 void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorithm, double bytes,
                const Footprint& place, std::vector<LinkLoad>& loads);
+
+/// The same for a send, whose sides differ.
+void add_send(const Topology& topology, double bytes, std::uint32_t from, std::uint32_t to,
+              const Footprint& place, std::vector<LinkLoad>& loads);
 
 [[nodiscard]] Steps steps_of(CollectiveKind kind, Algorithm algorithm, const Footprint& place);
 

@@ -7,7 +7,8 @@
 // only when a transfer begins or ends, and only among transfers that share links with it.
 //
 // Ends are rounded up to whole nanoseconds. Those of one instant are told in the order of their
-// starts. A change costs O(loads of the transfers that it reaches). Single-threaded, inside events of one Engine; nothing here allocates in steady state.
+// starts. A change costs O(loads of the transfers that it reaches). Single-threaded, inside events
+// of one Engine; nothing here allocates in steady state.
 #pragma once
 
 #include <cstdint>
