@@ -40,8 +40,10 @@ class Retargeter {
   [[nodiscard]] std::uint32_t ranks() const {
     return static_cast<std::uint32_t>(result_.job.ranks.size());
   }
+  // Joining leaves ranks out whose recording lacks the collective or contradicts it; the size of
+  // the group says whose it is.
   [[nodiscard]] bool is_data_parallel(const JoinedCollective& joined) const {
-    return !joined.point_to_point && joined.participants == ranks();
+    return !joined.point_to_point && std::max(joined.participants, joined.group_size) >= ranks();
   }
   [[nodiscard]] bool changes_replicas() const { return result_.replicas != recorded_replicas_; }
   [[nodiscard]] bool changes_network() const {
@@ -69,8 +71,8 @@ class Retargeter {
     const std::string asked = "found " + count_of(result_.replicas, "replica") + " asked of a job " +
                               "recorded with " + std::to_string(recorded_replicas_) + ", ";
     if (of_some > 0) {
-      return fail(asked + "in which " + count_of(of_some, "collective or transfer") +
-                  " is between some ranks only; expected a job that is data-parallel alone, or " +
+      return fail(asked + "with " + count_of(of_some, "operation") +
+                  " between some ranks only; expected a job that is data-parallel alone, or " +
                   std::to_string(recorded_replicas_) + " replicas");
     }
     if (!parallel) {
@@ -216,16 +218,28 @@ class Retargeter {
     const bool folded = spec_.copies == Copies::kFolded;
     const std::uint32_t after = folded ? std::min(before, result_.replicas) : result_.replicas;
     name_ranks(before);
-    for (JoinedCollective& joined : job().collectives) {
-      joined.participants = after;
-      joined.group_size = result_.replicas;
-    }
     job().ranks.resize(std::min(before, after));
     job().ranks.reserve(after);
     for (std::uint32_t i = before; i < after; ++i) {
       job().ranks.push_back(job().ranks[i % before]);
     }
     for (std::uint32_t i = 0; i < after; ++i) job().ranks[i].rank = i;
+    count_participants();
+  }
+
+  void count_participants() {
+    for (JoinedCollective& joined : job().collectives) {
+      joined.participants = 0;
+      joined.group_size = result_.replicas;
+    }
+    for (const Program& program : job().ranks) {
+      for (const Op& op : program.ops) {
+        if (op.collective != kNoIndex) ++job().collectives[op.collective].participants;
+      }
+    }
+    for (JoinedCollective& joined : job().collectives) {
+      joined.participants = std::max(1U, joined.participants);  // nobody's, if left out
+    }
   }
 
   void name_ranks(std::uint32_t before) {

@@ -126,6 +126,18 @@ TEST(Retarget, FoldedReplicasTakeAsLongAsUnfoldedOnes) {
   EXPECT_EQ(iteration_of(unfolded.job), iteration_of(folded.job));
 }
 
+TEST(Retarget, ACollectiveThatOneRankLacksIsStillItsGroups) {
+  workload::JobProgram job = captured_job();
+  job.ranks.push_back(captured_rank(2));
+  job.ranks[2].ops[2].collective = workload::kNoIndex;  // not joined: its recorded time is kept
+  job.collectives[0].group_size = 3;
+  const Retargeted six = must_retarget(to_replicas(6), job);
+  EXPECT_EQ(six.job.collectives[0].participants, 4U);  // of ranks 0, 1 and their copies
+  EXPECT_EQ(all_reduce_of(six), us(1250));             // 2 x 5/6 over 2 x 2/3
+  EXPECT_EQ(six.counters.count("retarget_collectives_kept"), 1U);
+  EXPECT_TRUE(workload::replay_alone(six.job, workload::plain_gpu()));
+}
+
 TEST(Retarget, FewerReplicasLeaveRanksOut) {
   const Retargeted one = must_retarget(to_replicas(1));
   ASSERT_EQ(one.job.ranks.size(), 1U);
@@ -180,8 +192,8 @@ TEST(Retarget, KernelsAreScaledByTheirClass) {
 
 TEST(Retarget, TransfersBetweenSomeRanksForbidAnotherNumberOfReplicas) {
   EXPECT_THAT(fault_of(to_replicas(4), recorded_job()),
-              HasSubstr("1 collective or transfer is between some ranks only; expected a job that "
-                        "is data-parallel alone, or 2 replicas"));
+              HasSubstr("1 operation between some ranks only; expected a job that is "
+                        "data-parallel alone, or 2 replicas"));
   RetargetSpec spec = to_replicas(2);
   spec.cluster = cluster_of(8, 400e9);
   const Retargeted kept = must_retarget(spec, recorded_job());
