@@ -48,9 +48,8 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     writer.pause(plan_.request.software.action);
     run(i);
-    if (plan_.request.software.action_wait == ActionWait::kDevice) {
-      writer.wait_for_device();
-    }
+    // Not the whole device: a send ends when its receiver has come to it.
+    wait_after(ComputeWait::kAction);
   }
   gradients_.finish();
   gradients_.step(iteration);
@@ -60,6 +59,11 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   } else {
     writer.wait_for_device();
   }
+}
+
+void RankBuilder::wait_after(ComputeWait what) {
+  if (plan_.request.software.compute_wait != what) return;
+  emitter_.writer().wait_for(emitter_.last_compute());
 }
 
 void RankBuilder::run(std::size_t number) {
@@ -133,6 +137,7 @@ void RankBuilder::overlapped(const Action& action) {
 void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
   gradients_.before_layer(layers, at);
   emitter_.emit(timed(layers[at]).forward, Pass::kForward);
+  wait_after(ComputeWait::kLayer);
 }
 
 void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
@@ -140,6 +145,7 @@ void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
   gradients_.before_layer(layers, at);
   emitter_.emit(layer.recompute, Pass::kForward);
   emitter_.emit(layer.backward, Pass::kBackward);
+  wait_after(ComputeWait::kLayer);
   gradients_.after_backward(layers[at]);
   if (last_pass_) gradients_.layer_done(layers[at]);
 }

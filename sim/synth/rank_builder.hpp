@@ -30,6 +30,7 @@ class RankBuilder {
   void overlapped(const pipeline::Action& action);
   void forward_layer(const Layers& layers, std::size_t at);
   void backward_layer(const Layers& layers, std::size_t at);
+  void wait_after(ComputeWait what);
   void hold(std::uint32_t stage);
   void release(std::uint32_t stage);
   void mark_memory();

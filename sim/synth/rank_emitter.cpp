@@ -105,6 +105,7 @@ void RankEmitter::exchange(const model::Communication& what, Pass pass) {
   call.use.number = uses_[call.use.channel]++;
   const SoftwareSpec& software = plan_.request.software;
   const std::uint32_t op = launch(call, cost_of(pass).think + software.collective_call);
+  if (software.exchange_wait == ExchangeWait::kHost) writer_.wait_for(op);
   (what.overlaps_next ? lane().overlapping : lane().waits).push_back(op);
 }
 

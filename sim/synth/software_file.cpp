@@ -9,8 +9,11 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::array<Choice<ActionWait>, 2> kActionWaits{
-    {{"none", ActionWait::kNone}, {"device", ActionWait::kDevice}}};
+constexpr std::array<Choice<ComputeWait>, 3> kComputeWaits{{
+    {"none", ComputeWait::kNone}, {"action", ComputeWait::kAction},
+    {"layer", ComputeWait::kLayer}}};
+constexpr std::array<Choice<ExchangeWait>, 2> kExchangeWaits{
+    {{"stream", ExchangeWait::kStream}, {"host", ExchangeWait::kHost}}};
 constexpr std::array<Choice<model::Precision>, 4> kLogits{
     {{"bf16", model::Precision::kBf16}, {"fp16", model::Precision::kFp16},
      {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32}}};
@@ -56,7 +59,8 @@ CheckedResult<SoftwareSpec> read_software(const std::string& path) {
   out.slowdown = {slowdown(root, "gemm"), slowdown(root, "batched_gemm"),
                   slowdown(root, "attention"), slowdown(root, "streaming")};
   out.logits = hardware::constant(root, "logits").choice("value", kLogits);
-  out.action_wait = hardware::constant(root, "action_wait").choice("value", kActionWaits);
+  out.compute_wait = hardware::constant(root, "compute_wait").choice("value", kComputeWaits);
+  out.exchange_wait = hardware::constant(root, "exchange_wait").choice("value", kExchangeWaits);
   out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);
   out.gradient_norm = hardware::constant(root, "gradient_norm").choice("value", kNorms);
   out.backward_exchanges =

@@ -19,8 +19,15 @@ enum class PipelineWait : std::uint8_t {
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
 enum class GradientNorm : std::uint8_t { kNone, kGlobal };
 
-/// Whether the host waits for the device after each step of the schedule.
-enum class ActionWait : std::uint8_t { kNone, kDevice };
+/// Where the host waits for the compute stream, besides the end of an iteration.
+enum class ComputeWait : std::uint8_t {
+  kNone,
+  kAction,  ///< after each step of the schedule
+  kLayer,   ///< after each layer's forward pass and each layer's backward pass
+};
+
+/// Who waits for an exchange inside a layer.
+enum class ExchangeWait : std::uint8_t { kStream, kHost };
 
 /// How much longer kernels take than with the libraries that the efficiency file was fitted to.
 struct KernelSlowdown {
@@ -42,7 +49,8 @@ struct SoftwareSpec {
   Duration iteration{};       ///< host time of each iteration: data, logging, schedule
   KernelSlowdown slowdown;
   model::Precision logits = model::Precision::kFp16;  ///< of the head's matrix products
-  ActionWait action_wait = ActionWait::kNone;
+  ComputeWait compute_wait = ComputeWait::kNone;
+  ExchangeWait exchange_wait = ExchangeWait::kStream;
   PipelineWait pipeline_wait = PipelineWait::kStream;
   GradientNorm gradient_norm = GradientNorm::kGlobal;
   model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;
