@@ -148,6 +148,8 @@ class Retargeter {
         (recorded ? ": recorded spans times the ratio of modelled times"
                   : ": modelled times, not calibrated, as the recorded cluster is not known"));
     change_collectives(target, recorded);
+    const std::uint64_t kept = result_.counters.count(kCollectivesKept.name);
+    if (kept > 0) say(count_of(kept, "collective") + " cannot be modelled: recorded times kept");
     return {};
   }
 

@@ -199,6 +199,7 @@ TEST(Retarget, TransfersBetweenSomeRanksForbidAnotherNumberOfReplicas) {
   const Retargeted kept = must_retarget(spec, recorded_job());
   EXPECT_EQ(kept.job.ranks[0].ops[2].duration, us(2));  // the transfer
   EXPECT_EQ(kept.counters.count("retarget_collectives_kept"), 1U);
+  EXPECT_THAT(kept.extrapolated, Contains(HasSubstr("1 collective cannot be modelled")));
 }
 
 TEST(Retarget, WhatCannotBeModelledIsRefused) {
