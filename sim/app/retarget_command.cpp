@@ -109,10 +109,11 @@ CheckedResult<synth::RetargetSpec> spec_of(const RetargetArguments& arguments,
 }
 
 std::string outcome_text(const RetargetOutcome& outcome) {
+  const double change = to_seconds(outcome.after) / to_seconds(outcome.simulated) - 1;
   std::string out = fmt::format("iteration: recorded {}, replayed {}, re-targeted {} ({:+.1f} %)\n",
                                 format_duration(outcome.recorded),
                                 format_duration(outcome.simulated), format_duration(outcome.after),
-                                100 * (to_seconds(outcome.after) / to_seconds(outcome.simulated) - 1));
+                                100 * change);
   out += fmt::format("ranks: {} recorded, {} now\nextrapolated:\n", outcome.recorded_ranks,
                      outcome.retargeted.replicas);
   if (outcome.retargeted.extrapolated.empty()) out += "  nothing\n";

@@ -21,7 +21,7 @@ struct RooflineDevice {
 };
 
 /// In which precision a product's kernel computes, by the words that cuBLAS, cuDNN, CUTLASS and
-/// nvjet put in its name ("bf16", "s16816gemm_f16", "h884", "tf32", "sgemm"); nothing: no such word.
+/// nvjet put in its name ("bf16", "f16_s16816gemm", "h884", "tf32", "sgemm"); nothing: no word.
 [[nodiscard]] std::optional<model::Precision> precision_of(std::string_view kernel_name);
 
 /// A name without a precision counts as bfloat16, or what `from` computes that in.

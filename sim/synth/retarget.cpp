@@ -59,7 +59,8 @@ class Retargeter {
         return fail("found a job whose collectives are modelled, expected a captured one");
       }
       if (is_data_parallel(joined)) {
-        recorded_replicas_ = std::max({recorded_replicas_, joined.participants, joined.group_size});
+        recorded_replicas_ =
+            std::max({recorded_replicas_, joined.participants, joined.group_size});
       } else {
         ++of_some;
       }

@@ -55,7 +55,8 @@ inline workload::JobProgram recorded_job() {
   return job;
 }
 
-inline traces::JobTrace must_record(const workload::JobProgram& job, const RecordSetup& setup = {}) {
+inline traces::JobTrace must_record(const workload::JobProgram& job,
+                                    const RecordSetup& setup = {}) {
   Result<traces::JobTrace> trace = record_trace(job, workload::plain_gpu(), setup);
   if (trace) return *std::move(trace);
   ADD_FAILURE() << trace.error().text();
