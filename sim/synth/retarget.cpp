@@ -69,8 +69,9 @@ class Retargeter {
     recorded_replicas_ = std::max(recorded_replicas_, ranks());
     result_.replicas = spec_.replicas == 0 ? recorded_replicas_ : spec_.replicas;
     if (!changes_replicas()) return {};
-    const std::string asked = "found " + count_of(result_.replicas, "replica") + " asked of a job " +
-                              "recorded with " + std::to_string(recorded_replicas_) + ", ";
+    const std::string asked = "found " + count_of(result_.replicas, "replica") +
+                              " asked of a job recorded with " +
+                              std::to_string(recorded_replicas_) + ", ";
     if (of_some > 0) {
       return fail(asked + "with " + count_of(of_some, "operation") +
                   " between some ranks only; expected a job that is data-parallel alone, or " +
