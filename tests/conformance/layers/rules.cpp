@@ -48,7 +48,7 @@ const std::vector<Room>& rooms() {
                       model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
-                      app = "sim/app", capture = "capture";
+                      validate = "sim/validate", app = "sim/app", capture = "capture";
     return std::vector<Room>{
         {base, {}},
         {hardware, {base}},
@@ -67,8 +67,10 @@ const std::vector<Room>& rooms() {
         {observe, {base, engine}},
         {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe,
                synth, pipeline}},
+        {validate, {base, hardware, traces, engine, gpu, network, model, pipeline, workload, synth,
+                    run}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model, synth, pipeline}},
+               observe, run, capture, model, synth, pipeline, validate}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();
