@@ -69,6 +69,8 @@ void add_inspect_command(CLI::App& parser, AppContext& context);
 void add_run_command(CLI::App& parser, AppContext& context);
 void add_export_command(CLI::App& parser, AppContext& context);
 void add_retarget_command(CLI::App& parser, AppContext& context);
+void add_synth_command(CLI::App& parser, AppContext& context);
+void add_synth_list_commands(CLI::App& parser, AppContext& context);
 void add_schedule_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);

@@ -53,8 +53,10 @@ int main(int argc, char** argv) {
   bubblesim::app::add_run_command(parser, context);
   bubblesim::app::add_export_command(parser, context);
   bubblesim::app::add_retarget_command(parser, context);
+  bubblesim::app::add_synth_command(parser, context);
   bubblesim::app::add_schedule_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
+  bubblesim::app::add_synth_list_commands(parser, context);
   bubblesim::app::add_fit_command(parser, context);
   if (const int code = check_command(parser, argc, argv); code != 0) return code;
   try {

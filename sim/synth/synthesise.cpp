@@ -19,15 +19,20 @@ double flops_of(const std::vector<TimedItem>& items, const TimedModel& model) {
   return total;
 }
 
-double flops_of(const JobPlan& plan) {
+// Sets both counts of FLOPs.
+void count_flops(const JobPlan& plan, SynthesisedJob& out) {
   double layers = 0;
+  double again = 0;
   for (const std::uint32_t kind : plan.model.work.layers) {
     const TimedLayer& layer = plan.model.layers[kind];
-    layers += flops_of(layer.forward, plan.model) + flops_of(layer.recompute, plan.model) +
-              flops_of(layer.input_grad, plan.model) + flops_of(layer.weight_grad, plan.model);
+    again += flops_of(layer.recompute, plan.model);
+    layers += flops_of(layer.forward, plan.model) + flops_of(layer.input_grad, plan.model) +
+              flops_of(layer.weight_grad, plan.model);
   }
   const PlanSpec& spec = plan.plan();
-  return layers * spec.micro_batches() * spec.data * spec.context * spec.tensor;
+  const double times = 1.0 * spec.micro_batches() * spec.data * spec.context * spec.tensor;
+  out.model_flops = layers * times;
+  out.flops = (layers + again) * times;
 }
 
 }  // namespace
@@ -45,7 +50,7 @@ SynthesisedJob synthesise(const JobPlan& plan) {
   out.world_size = plan.plan().world_size();
   out.fold = plan.grid.fold();
   out.samples = static_cast<double>(plan.plan().global_batch);
-  out.flops = flops_of(plan);
+  count_flops(plan, out);
   out.program.counters.add(kFoldedRanks, out.world_size - out.program.ranks.size());
   return out;
 }

@@ -23,6 +23,7 @@ struct SynthesisedJob {
   std::uint32_t fold = 1;          ///< ranks that each simulated one stands for
   double samples = 0;              ///< of an iteration, whole job
   double flops = 0;                ///< of an iteration, whole job, recomputation included
+  double model_flops = 0;          ///< the same without recomputation
 };
 
 /// Programs of the simulated ranks, whose collectives have their full size.

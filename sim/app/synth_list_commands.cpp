@@ -1,0 +1,150 @@
+// bubblesim models, plans, clusters: what `bubblesim synth` can put together.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/model/training_work.hpp"
+#include "sim/synth/plan_file.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+/// A line of a list.
+struct ListEntry {
+  std::string text;
+  Json json;
+};
+
+using Entries = CheckedResult<std::vector<ListEntry>>;
+
+const char* family_of(const model::ModelSpec& spec) {
+  if (std::holds_alternative<model::TransformerSpec>(spec.network)) return "transformer";
+  if (std::holds_alternative<model::ConvolutionalSpec>(spec.network)) return "convolutional";
+  return "graph";
+}
+
+Entries models(const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, model::read_model_folder(configs + "/models"));
+  std::vector<ListEntry> out;
+  for (const model::ModelFile& file : files) {
+    const auto count = model::parameter_count(file.spec);
+    if (!count) return tl::make_unexpected(Errors{count.error()});
+    out.push_back({fmt::format("{:<16} {:<24} {:<14} {:>11.1f} M parameters", file.id,
+                               file.spec.name, family_of(file.spec), *count * 1e-6),
+                   {{"id", file.id},
+                    {"name", file.spec.name},
+                    {"family", family_of(file.spec)},
+                    {"parameters", *count},
+                    {"source", file.source}}});
+  }
+  return out;
+}
+
+Entries clusters(const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files,
+                             hardware::read_cluster_folder(configs + "/clusters"));
+  std::vector<ListEntry> out;
+  for (const hardware::ClusterFile& file : files) {
+    const hardware::ClusterSpec& spec = file.spec;
+    out.push_back({fmt::format("{:<16} {:>5} nodes of {:>2} {:<12} {}", file.id, spec.nodes,
+                               spec.gpus_per_node, spec.device, spec.name),
+                   {{"id", file.id},
+                    {"name", spec.name},
+                    {"device", spec.device},
+                    {"nodes", spec.nodes},
+                    {"gpus_per_node", spec.gpus_per_node}}});
+  }
+  return out;
+}
+
+// What is not 1: "data 4", "tensor 8 x pipeline 8".
+std::string split_text(const synth::PlanSpec& plan) {
+  std::string text;
+  const auto add = [&](const char* axis, std::uint32_t ranks) {
+    if (ranks > 1) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis, ranks);
+  };
+  add("data", plan.data);
+  add("tensor", plan.tensor);
+  add("context", plan.context);
+  add("pipeline", plan.pipeline);
+  return text.empty() ? "one GPU" : text;
+}
+
+ListEntry plan_entry(const std::string& id, const synth::PlanSpec& plan) {
+  return {fmt::format("{:<24} {:>6} GPUs  {:<34} {}, batch {}, {}", id, plan.world_size(),
+                      split_text(plan), plan.pipeline > 1 ? plan.schedule : "no pipeline",
+                      plan.global_batch, plan.software),
+          {{"id", id},
+           {"gpus", plan.world_size()},
+           {"data", plan.data},
+           {"tensor", plan.tensor},
+           {"context", plan.context},
+           {"expert", plan.expert},
+           {"pipeline", plan.pipeline},
+           {"schedule", plan.schedule},
+           {"global_batch", plan.global_batch},
+           {"micro_batch", plan.micro_batch},
+           {"software", plan.software}}};
+}
+
+Entries plans(const std::string& configs) {
+  std::vector<std::string> paths;
+  std::error_code fault;
+  for (const auto& entry : std::filesystem::directory_iterator(configs + "/plans", fault)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+  }
+  if (fault) {
+    return tl::make_unexpected(
+        Errors{{configs + "/plans", {}, "cannot be listed: " + fault.message()}});
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ListEntry> out;
+  for (const std::string& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const synth::PlanSpec plan, synth::read_plan_file(path));
+    out.push_back(plan_entry(std::filesystem::path(path).stem().string(), plan));
+  }
+  return out;
+}
+
+int print(const Entries& entries, bool json, const std::string& where) {
+  if (!entries) return report_faults(entries.error());
+  Json all = Json::array();
+  for (const ListEntry& entry : *entries) {
+    if (json) all.push_back(entry.json);
+    else fmt::print("{}\n", entry.text);
+  }
+  if (json) std::fputs((all.dump(1) + "\n").c_str(), stdout);
+  if (!json) fmt::print("Every key: {}/README.md\n", where);
+  return kExitOk;
+}
+
+void add_list(CLI::App& parser, AppContext& context, const std::string& name,
+              const std::string& help, Entries (*entries)(const std::string&)) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command =
+      parser.add_subcommand(name, help + "\n\nExample:\n  bubblesim " + name + " --json");
+  command->add_flag("--json", *json, "Write JSON");
+  command->callback([json, &context, entries, name] {
+    context.exit_code = print(entries(context.config_folder), *json,
+                              context.config_folder + "/" + name);
+  });
+}
+
+}  // namespace
+
+void add_synth_list_commands(CLI::App& parser, AppContext& context) {
+  add_list(parser, context, "models", "Lists the neural networks of configs/models.", models);
+  add_list(parser, context, "plans", "Lists the parallel plans of configs/plans.", plans);
+  add_list(parser, context, "clusters", "Lists the clusters of configs/clusters.", clusters);
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,235 @@
+#include "sim/app/synth_text.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using synth::MemoryNeed;
+using traces::BubbleCause;
+using traces::WindowUse;
+
+constexpr double kGiga = 1e9;
+
+/// Rates that follow from the iteration's time.
+struct Rates {
+  double seconds = 0;
+  double samples_per_s = 0;
+  std::optional<double> tokens_per_s;   ///< transformers
+  double tflops_per_gpu = 0;            ///< without recomputation
+  double hardware_tflops_per_gpu = 0;   ///< with it
+};
+
+Rates rates_of(const SynthOutcome& outcome) {
+  Rates out;
+  out.seconds = to_seconds(outcome.alone.time);
+  const double gpus = outcome.job.world_size;
+  out.samples_per_s = outcome.job.samples / out.seconds;
+  const auto& request = outcome.plan.request;
+  if (const auto* net = std::get_if<model::TransformerSpec>(&request.model.network)) {
+    const std::uint64_t tokens = request.plan.sequence.value_or(net->max_sequence);
+    out.tokens_per_s = out.samples_per_s * static_cast<double>(tokens);
+  }
+  out.tflops_per_gpu = outcome.job.model_flops / out.seconds / gpus * 1e-12;
+  out.hardware_tflops_per_gpu = outcome.job.flops / out.seconds / gpus * 1e-12;
+  return out;
+}
+
+/// Ranks that stand next to each other and need the same memory.
+struct RankRun {
+  std::size_t first = 0;
+  std::size_t last = 0;  ///< inclusive
+};
+
+std::vector<RankRun> runs_of(const std::vector<MemoryNeed>& memory) {
+  std::vector<RankRun> runs;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    const bool same = i > 0 && memory[i].total() == memory[i - 1].total() &&
+                      memory[i].activations == memory[i - 1].activations;
+    if (same) {
+      runs.back().last = i;
+    } else {
+      runs.push_back({i, i});
+    }
+  }
+  return runs;
+}
+
+double share(Duration part, Duration whole) {
+  return whole.count() == 0 ? 0 : to_seconds(part) / to_seconds(whole);
+}
+
+std::string memory_text(const SynthOutcome& outcome) {
+  std::string out = fmt::format("\nmemory, GB of {:.1f}\n{:<16} {:>10} {:>9} {:>9} {:>11} {:>8} "
+                                "{:>8} {:>8}\n",
+                                static_cast<double>(outcome.plan.request.gpu.memory.value) / kGiga,
+                                "ranks", "parameters", "gradients", "optimiser", "activations",
+                                "working", "peak", "free");
+  const double all = static_cast<double>(outcome.plan.request.gpu.memory.value);
+  for (const RankRun& run : runs_of(outcome.job.memory)) {
+    const MemoryNeed& need = outcome.job.memory[run.first];
+    const auto& ranks = outcome.job.program.ranks;
+    const std::string name =
+        run.first == run.last
+            ? fmt::format("{}", ranks[run.first].rank)
+            : fmt::format("{} ... {}", ranks[run.first].rank, ranks[run.last].rank);
+    out += fmt::format("{:<16} {:>10.2f} {:>9.2f} {:>9.2f} {:>11.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
+                       name, need.fixed.parameters / kGiga, need.fixed.gradients / kGiga,
+                       need.fixed.optimizer / kGiga, need.activations / kGiga,
+                       need.working / kGiga, need.total() / kGiga, (all - need.total()) / kGiga);
+  }
+  return out;
+}
+
+std::string bubble_text(const SynthOutcome& outcome) {
+  if (!outcome.bubbles) return "\nbubbles: not measured, the job is too large; -o records it\n";
+  const WindowUse& use = outcome.bubbles->representative;
+  std::string out = fmt::format("\nbubbles {:.1f} % of the time (no kernel but collectives runs):",
+                                100 * share(use.bubble(), use.length));
+  for (std::size_t i = 0; i < traces::kBubbleCauseCount; ++i) {
+    if (use.by_cause[i] == Duration{}) continue;
+    out += fmt::format(" {} {:.1f} %,", traces::bubble_cause_label(static_cast<BubbleCause>(i)),
+                       100 * share(use.by_cause[i], use.length));
+  }
+  out.back() = '\n';
+  if (outcome.bubbles->ranks.size() > 1) {
+    out += "by rank, %:";
+    for (const auto& rank : outcome.bubbles->ranks) {
+      const WindowUse& own = rank.representative();
+      out += fmt::format(" {:.1f}", 100 * share(own.bubble(), own.length));
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string heading(const SynthOutcome& outcome) {
+  const auto& request = outcome.plan.request;
+  const synth::PlanSpec& plan = request.plan;
+  const auto& job = outcome.job;
+  return fmt::format(
+      "{} on {} of {}, {}\n"
+      "data {} x tensor {} x context {} x pipeline {} = {} GPUs; {}, {} micro-batches of {}; "
+      "software {}\n"
+      "simulated: {} of {} ranks (each stands for {}), {} kernels and {} collectives an "
+      "iteration\n\n",
+      request.model.name, job.world_size, request.cluster.name, request.gpu.name, plan.data,
+      plan.tensor, plan.context, plan.pipeline, job.world_size, outcome.plan.schedule.name,
+      plan.micro_batches(), plan.micro_batch, request.software.id, job.program.ranks.size(),
+      job.world_size, job.fold, outcome.alone.kernels / job.program.ranks.front().iterations,
+      job.program.collectives.size() / job.program.ranks.front().iterations);
+}
+
+Json memory_json(const SynthOutcome& outcome) {
+  Json ranks = Json::array();
+  const double all = static_cast<double>(outcome.plan.request.gpu.memory.value);
+  for (std::size_t i = 0; i < outcome.job.memory.size(); ++i) {
+    const MemoryNeed& need = outcome.job.memory[i];
+    ranks.push_back({{"rank", outcome.job.program.ranks[i].rank},
+                     {"parameter_bytes", need.fixed.parameters},
+                     {"gradient_bytes", need.fixed.gradients},
+                     {"optimizer_bytes", need.fixed.optimizer},
+                     {"activation_bytes", need.activations},
+                     {"working_bytes", need.working},
+                     {"peak_bytes", need.total()},
+                     {"free_bytes", all - need.total()}});
+  }
+  return ranks;
+}
+
+Json use_json(const WindowUse& use) {
+  Json causes = Json::object();
+  for (std::size_t i = 0; i < traces::kBubbleCauseCount; ++i) {
+    causes[std::string(traces::bubble_cause_name(static_cast<BubbleCause>(i)))] =
+        share(use.by_cause[i], use.length);
+  }
+  return {{"bubble_fraction", share(use.bubble(), use.length)},
+          {"idle_fraction", share(use.idle(), use.length)},
+          {"by_cause", std::move(causes)}};
+}
+
+Json bubbles_json(const SynthOutcome& outcome) {
+  if (!outcome.bubbles) return nullptr;
+  Json out = use_json(outcome.bubbles->representative);
+  out["ranks"] = Json::array();
+  for (const auto& rank : outcome.bubbles->ranks) {
+    Json use = use_json(rank.representative());
+    use["rank"] = rank.rank;
+    out["ranks"].push_back(std::move(use));
+  }
+  return out;
+}
+
+Json plan_json(const SynthOutcome& outcome) {
+  const synth::PlanSpec& plan = outcome.plan.plan();
+  return {{"name", plan.name},
+          {"data", plan.data},
+          {"tensor", plan.tensor},
+          {"context", plan.context},
+          {"expert", plan.expert},
+          {"pipeline", plan.pipeline},
+          {"schedule", outcome.plan.schedule.name},
+          {"global_batch", plan.global_batch},
+          {"micro_batch", plan.micro_batch},
+          {"micro_batches", plan.micro_batches()},
+          {"software", outcome.plan.request.software.id}};
+}
+
+}  // namespace
+
+std::string synth_text(const SynthOutcome& outcome) {
+  const Rates rates = rates_of(outcome);
+  std::string out = heading(outcome);
+  out += fmt::format("iteration       {}\n", format_duration(outcome.alone.time));
+  out += fmt::format("TFLOP/s a GPU   {:.1f}", rates.tflops_per_gpu);
+  if (outcome.job.flops > outcome.job.model_flops) {
+    out += fmt::format("; {:.1f} with what is recomputed", rates.hardware_tflops_per_gpu);
+  }
+  out += fmt::format("\nsamples/s       {:.2f}\n", rates.samples_per_s);
+  if (rates.tokens_per_s) out += fmt::format("tokens/s        {:.0f}\n", *rates.tokens_per_s);
+  out += bubble_text(outcome) + memory_text(outcome);
+  for (const auto& [name, entry] : outcome.job.program.counters) {
+    out += fmt::format("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name,
+                       entry.count, entry.help);
+  }
+  return out;
+}
+
+std::string synth_json(const SynthOutcome& outcome) {
+  const Rates rates = rates_of(outcome);
+  Json counters = Json::object();
+  for (const auto& [name, entry] : outcome.job.program.counters) {
+    counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
+  }
+  const auto& request = outcome.plan.request;
+  const Json document = {
+      {"format", "bubblesim.synth/1"},
+      {"model", request.model.name},
+      {"cluster", request.cluster.name},
+      {"device", request.gpu.name},
+      {"plan", plan_json(outcome)},
+      {"world_size", outcome.job.world_size},
+      {"simulated_ranks", outcome.job.program.ranks.size()},
+      {"fold", outcome.job.fold},
+      {"kernels", outcome.alone.kernels},
+      {"collectives", outcome.job.program.collectives.size()},
+      {"iterations_a_pass", outcome.job.program.ranks.front().iterations},
+      {"iteration_ns", to_ns(outcome.alone.time)},
+      {"samples_per_s", rates.samples_per_s},
+      {"tokens_per_s", rates.tokens_per_s ? Json(*rates.tokens_per_s) : Json(nullptr)},
+      {"tflops_per_gpu", rates.tflops_per_gpu},
+      {"hardware_tflops_per_gpu", rates.hardware_tflops_per_gpu},
+      {"bubbles", bubbles_json(outcome)},
+      {"memory_bytes", request.gpu.memory.value},
+      {"ranks", memory_json(outcome)},
+      {"events", outcome.alone.events},
+      {"counters", std::move(counters)}};
+  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,115 @@
+#include "sim/synth/find_job.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/synth/named_file.hpp"
+#include "sim/synth/plan_file.hpp"
+#include "sim/synth/software_file.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+tl::unexpected<Errors> one(Error fault) { return tl::make_unexpected(Errors{std::move(fault)}); }
+
+// The value, or a default one whose faults are kept for later.
+template <class T>
+T take(CheckedResult<T> found, Errors& errors) {
+  if (found) return *std::move(found);
+  errors.insert(errors.end(), found.error().begin(), found.error().end());
+  return {};
+}
+
+// Whether each object on the way to the pointer is there; only its last key may be new.
+Result<void> apply(const PlanChange& change, Json& plan) {
+  Json* at = &plan;
+  std::istringstream keys(change.pointer.substr(1));
+  std::string key;
+  std::getline(keys, key, '/');
+  for (std::string next; std::getline(keys, next, '/'); key = next) {
+    if (!at->contains(key)) (*at)[key] = Json::object();
+    at = &(*at)[key];
+    if (!at->is_object()) {
+      return fail("--set", change.pointer, "found a value that has no keys at " + quote_found(key));
+    }
+  }
+  Json value = Json::parse(change.value, nullptr, false);
+  (*at)[key] = value.is_discarded() ? Json(change.value) : std::move(value);
+  return {};
+}
+
+CheckedResult<PlanSpec> plan_of(const JobNames& names, const std::string& configs) {
+  if (const auto* plan = std::get_if<PlanSpec>(&names.plan)) return *plan;
+  return find_plan(std::get<std::string>(names.plan), configs + "/plans", names.changes);
+}
+
+}  // namespace
+
+Result<PlanChange> parse_plan_change(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::string key = text.substr(0, equals);
+  if (!key.empty() && key.front() != '/') key.insert(0, 1, '/');
+  if (equals == std::string::npos || key.size() < 2 || key.back() == '/' ||
+      key.find("//") != std::string::npos) {
+    return fail("--set", {}, "found " + quote_found(text) +
+                                 "; expected KEY=VALUE with a key of a plan file, such as data=8 "
+                                 "or /gradients/bucket=50MiB");
+  }
+  return PlanChange{std::move(key), text.substr(equals + 1)};
+}
+
+CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& folder,
+                                  const std::vector<PlanChange>& changes) {
+  if (changes.empty()) return find_plan(std::string_view(name), folder);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "plan"));
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  Json plan = Json::parse(text.str(), nullptr, false);
+  // Not readable or not an object: the reader of whole files says what is wrong with it.
+  if (!in || !plan.is_object()) return read_plan_file(path);
+  for (const PlanChange& change : changes) {
+    if (auto done = apply(change, plan); !done) return one(done.error());
+  }
+  if (plan.contains("schedule_csv") && plan["schedule_csv"].is_string()) {
+    const std::filesystem::path csv = plan["schedule_csv"].get<std::string>();
+    plan["schedule_csv"] = (std::filesystem::path(path).parent_path() / csv).string();
+  }
+  return parse_plan(plan.dump(-1, ' ', false, Json::error_handler_t::replace), path);
+}
+
+CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& configs) {
+  Errors errors;
+  JobRequest out;
+  out.model = take(model::find_model(names.model, configs + "/models"), errors);
+  auto plan = plan_of(names, configs);
+  const bool planned = plan.has_value();
+  out.plan = take(std::move(plan), errors);
+  auto cluster = hardware::find_cluster_spec(names.cluster, configs + "/clusters");
+  const bool known = cluster.has_value() || names.device.has_value();
+  out.cluster = take(std::move(cluster), errors);
+  if (names.nodes) out.cluster = hardware::with_nodes(std::move(out.cluster), *names.nodes);
+  if (names.software) out.plan.software = *names.software;
+  if (names.folding) out.plan.folding = *names.folding;
+  if (planned || names.software) {
+    out.software = take(find_software(out.plan.software, configs + "/software"), errors);
+  }
+  if (known) {
+    const std::string device = names.device.value_or(out.cluster.device);
+    out.gpu = take(hardware::find_gpu_spec(device, configs + "/devices"), errors);
+    const std::string id = std::filesystem::path(device).stem().string();
+    out.efficiency = take(model::find_efficiency(id, configs + "/efficiency"), errors);
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+}  // namespace bubblesim::synth
