@@ -59,8 +59,10 @@ class Planner {
     if (place_.ranks() <= 1 || bytes_ <= 0) return {};
     if (wanted != Algorithm::kAuto && allows(wanted)) return best_protocol(wanted);
     std::optional<Transfer> out;
-    for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls,
-                                      Algorithm::kHierarchical, Algorithm::kDirect}) {
+    // Hierarchical only when asked for: NCCL's own choice (getAlgoInfo) knows rings, trees and
+    // NVLS; frameworks build hierarchies out of several collectives.
+    for (const Algorithm algorithm :
+         {Algorithm::kRing, Algorithm::kTree, Algorithm::kNvls, Algorithm::kDirect}) {
       if (!allows(algorithm)) continue;
       // Inside a node a tree is a chain with as many hops as the ring, and tables measured there
       // (vTrain, A100) show the ring's steps.

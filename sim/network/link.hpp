@@ -32,7 +32,7 @@ struct LinkLoad {
 
 /// How a collective's ranks pass data on.
 enum class Algorithm : std::uint8_t {
-  kAuto,          ///< the fastest of those that the cluster allows
+  kAuto,          ///< the fastest that NCCL would choose from: ring, tree, NVLS or direct
   kRing,          ///< one ring over all ranks
   kTree,          ///< double binary tree between nodes, chains inside (all-reduce)
   kNvls,          ///< the NVSwitch reduces and multicasts; a tree between nodes (all-reduce)
