@@ -34,11 +34,17 @@ Result<ModelWork> request_work(const ModelSpec& model, const Split& split, Preci
     return prefill_work(model, split, precision, batch,
                         sequence == 0 ? spec->max_sequence : sequence);
   }
+  return forward_work(model, split, precision, batch, sequence, AttentionKernels::kFlash);
+}
+
+Result<ModelWork> forward_work(const ModelSpec& model, const Split& split, Precision precision,
+                               std::uint32_t batch, std::uint64_t sequence,
+                               AttentionKernels attention) {
   TrainingShape shape;
   shape.micro_batch = batch;
   shape.sequence = sequence;
   shape.precision = precision;
-  shape.attention = AttentionKernels::kFlash;
+  shape.attention = attention;
   return network_work(model, split, shape, Pass::kRequest);
 }
 

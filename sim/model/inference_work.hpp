@@ -50,6 +50,13 @@ enum class Logits : std::uint8_t {
                                              Precision precision, std::uint32_t batch,
                                              std::uint64_t sequence = 0);
 
+/// One pass over `batch` samples as a framework runs a module in evaluation mode: kernel for kernel
+/// the forward pass of training without dropout and loss. Decoders: no KV cache, logits of every
+/// token.
+[[nodiscard]] Result<ModelWork> forward_work(const ModelSpec& model, const Split& split,
+                                             Precision precision, std::uint32_t batch,
+                                             std::uint64_t sequence, AttentionKernels attention);
+
 /// Keys and values of `tokens` in all layers, on one GPU.
 [[nodiscard]] Result<double> kv_cache_bytes(const ModelSpec& model, const Split& split,
                                             Precision precision, double tokens);

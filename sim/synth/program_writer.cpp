@@ -1,6 +1,7 @@
 #include "sim/synth/program_writer.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace bubblesim::synth {
@@ -9,6 +10,12 @@ using workload::kNoIndex;
 using workload::short_span;
 using workload::Step;
 using workload::StepKind;
+
+namespace {
+
+constexpr Duration kLongestSpan{std::numeric_limits<std::uint32_t>::max()};
+
+}  // namespace
 
 ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) : gpu_(gpu) {
   program_.rank = rank;
@@ -29,9 +36,28 @@ std::uint32_t ProgramWriter::add_profile(const gpu::KernelProfile& profile,
 
 std::uint32_t ProgramWriter::launch(const OpDraft& draft, std::span<const std::uint32_t> after,
                                     CallCost cost) {
+  const std::uint32_t index = add_op(draft, after, cost.call);
+  add_launch(index, 1, cost);
+  return index;
+}
+
+std::uint32_t ProgramWriter::launch_graph(std::span<const OpDraft> drafts, CallCost cost) {
+  constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
+  std::uint32_t last = kNoIndex;
+  for (std::size_t begin = 0; begin < drafts.size(); begin += kMost) {
+    const auto part = drafts.subspan(begin, std::min(kMost, drafts.size() - begin));
+    const auto first = static_cast<std::uint32_t>(program_.ops.size());
+    for (const OpDraft& draft : part) last = add_op(draft, {}, cost.call);
+    add_launch(first, static_cast<std::uint16_t>(part.size()), cost);
+  }
+  return last;
+}
+
+std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::uint32_t> after,
+                                    Duration call) {
   workload::Op op;
   op.duration = draft.duration;
-  op.launch_lag = short_span(cost.call + gpu_.launch_latency);
+  op.launch_lag = short_span(call + gpu_.launch_latency);
   op.gap = short_span(gpu_.stream_gap);
   op.profile = draft.profile;
   op.name = draft.name;
@@ -49,14 +75,17 @@ std::uint32_t ProgramWriter::launch(const OpDraft& draft, std::span<const std::u
       std::max<std::uint16_t>(program_.stream_count, static_cast<std::uint16_t>(draft.stream + 1));
   const auto index = static_cast<std::uint32_t>(program_.ops.size());
   program_.ops.push_back(op);
+  return index;
+}
+
+void ProgramWriter::add_launch(std::uint32_t first, std::uint16_t count, CallCost cost) {
   Step step;
-  step.think = short_span(cost.think);
+  step.think = short_span(std::min(cost.think, kLongestSpan));
   step.cost = short_span(cost.call);
-  step.target = index;
-  step.count = 1;
+  step.target = first;
+  step.count = count;
   step.kind = StepKind::kLaunch;
   add_step(step);
-  return index;
 }
 
 std::uint32_t ProgramWriter::return_detail() {
@@ -84,12 +113,14 @@ void ProgramWriter::wait_for_device() {
   add_step(step);
 }
 
+// As many steps as it takes: each holds 4.29 s at most.
 void ProgramWriter::pause(Duration span) {
-  if (span <= Duration::zero()) return;
-  Step step;
-  step.think = short_span(span);
-  step.kind = StepKind::kPause;
-  add_step(step);
+  for (; span > Duration::zero(); span -= kLongestSpan) {
+    Step step;
+    step.think = short_span(std::min(span, kLongestSpan));
+    step.kind = StepKind::kPause;
+    add_step(step);
+  }
 }
 
 void ProgramWriter::begin_iteration() {

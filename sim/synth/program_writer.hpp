@@ -39,6 +39,9 @@ class ProgramWriter {
 
   /// Adds an operation that waits for the operations `after` too, and launches it.
   std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);
+  /// Adds operations in order and launches them by one call (a CUDA graph), or by as few as a step
+  /// can hold (65,535 each). Returns the last. Precondition: not empty.
+  std::uint32_t launch_graph(std::span<const OpDraft> drafts, CallCost cost);
   /// The host waits until the operation has ended; until the device is empty.
   void wait_for(std::uint32_t op);
   void wait_for_device();
@@ -51,6 +54,8 @@ class ProgramWriter {
 
  private:
   void add_step(workload::Step step);
+  std::uint32_t add_op(const OpDraft& draft, std::span<const std::uint32_t> after, Duration call);
+  void add_launch(std::uint32_t first, std::uint16_t count, CallCost cost);
   std::uint32_t return_detail();
 
   workload::Program program_;

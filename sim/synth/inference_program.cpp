@@ -1,0 +1,198 @@
+#include "sim/synth/inference_program.hpp"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "sim/model/inference_work.hpp"
+#include "sim/synth/pass_writer.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+constexpr double kTokenBytes = 8.0;  // PyTorch's token numbers are 64-bit
+constexpr double kFloatBytes = 4.0;
+
+const model::TransformerSpec* transformer_of(const model::ModelSpec& model) {
+  return std::get_if<model::TransformerSpec>(&model.network);
+}
+
+// What one sample is to its model.
+double sample_bytes(const model::BranchSpec& branch) {
+  using Kind = model::BranchSpec::Kind;
+  switch (branch.kind) {
+    case Kind::kEmbeddingBag: return branch.repeat * branch.bag * kTokenBytes;
+    case Kind::kFeedForward:
+      return branch.repeat * static_cast<double>(branch.inputs) * kFloatBytes;
+    case Kind::kTransformer: break;
+  }
+  return branch.repeat * static_cast<double>(branch.sequence * branch.width) * kFloatBytes;
+}
+
+double request_bytes(const InferenceRequest& request, std::uint64_t sequence) {
+  if (const auto* transformer = transformer_of(request.model)) {
+    const std::uint64_t tokens = sequence == 0 ? transformer->max_sequence : sequence;
+    return request.batch * static_cast<double>(tokens) * kTokenBytes;
+  }
+  if (const auto* images = std::get_if<model::ConvolutionalSpec>(&request.model.network)) {
+    return static_cast<double>(request.batch) * images->channels * images->image * images->image *
+           kFloatBytes;
+  }
+  double bytes = 0;
+  for (const auto& branch : std::get<model::GraphSpec>(request.model.network).branches) {
+    bytes += sample_bytes(branch);
+  }
+  return bytes * request.batch;
+}
+
+// Logits of a language model stay on the device: what leaves it is a token for each position.
+// Pooled vectors and classes leave it, of the first token only.
+double result_bytes(const InferenceRequest& request, const model::ModelWork& work,
+                    std::uint64_t sequence) {
+  const auto* transformer = transformer_of(request.model);
+  if (transformer == nullptr) return work.kinds[work.layers.back()].output_bytes;
+  switch (transformer->head) {
+    case model::Head::kLanguageModel: return request_bytes(request, sequence);
+    case model::Head::kClassifier: return request.batch * transformer->classes * kFloatBytes;
+    default: break;
+  }
+  return request.batch * static_cast<double>(transformer->hidden) *
+         model::bytes_of(request.precision);
+}
+
+class Emission {
+ public:
+  explicit Emission(const InferenceRequest& request) : request_(request), passes_(request) {}
+
+  [[nodiscard]] Result<void> write(const OnePass& shape);
+  [[nodiscard]] Result<void> write(const Generation& shape);
+  [[nodiscard]] InferenceProgram finish();
+
+ private:
+  void begin(std::uint64_t sequence);
+  [[nodiscard]] Result<void> step(const model::ModelWork& work, DecodeMode mode, double result);
+  [[nodiscard]] Result<void> prompts(const Generation& shape);
+  [[nodiscard]] Result<void> decode(const Generation& shape);
+  [[nodiscard]] Result<void> speculate(const Generation& shape, const Speculation& how);
+  [[nodiscard]] Result<void> round(const Generation& shape, const Speculation& how,
+                                   std::uint64_t context);
+
+  const InferenceRequest& request_;
+  PassWriter passes_;
+  std::uint64_t steps_ = 0;
+};
+
+void Emission::begin(std::uint64_t sequence) {
+  passes_.writer().begin_iteration();
+  passes_.copy_to_device(request_bytes(request_, sequence));
+}
+
+Result<void> Emission::step(const model::ModelWork& work, DecodeMode mode, double result) {
+  ++steps_;
+  passes_.writer().pause(request_.step_host);
+  return passes_.pass_and_result(work, mode, result);
+}
+
+Result<void> Emission::write(const OnePass& shape) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const model::ModelWork work,
+      model::forward_work(request_.model, {}, request_.precision, request_.batch, shape.sequence,
+                          shape.attention));
+  begin(shape.sequence);
+  return step(work, DecodeMode::kEager, result_bytes(request_, work, shape.sequence));
+}
+
+Result<void> Emission::write(const Generation& shape) {
+  begin(shape.prompt_tokens);
+  BUBBLESIM_RETURN_IF_ERROR(prompts(shape));
+  return shape.speculation ? speculate(shape, *shape.speculation) : decode(shape);
+}
+
+Result<void> Emission::prompts(const Generation& shape) {
+  if (shape.speculation) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const model::ModelWork draft,
+        model::prefill_work(shape.speculation->draft, {}, request_.precision, request_.batch,
+                            shape.prompt_tokens));
+    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, DecodeMode::kEager));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const model::ModelWork work,
+      model::prefill_work(request_.model, {}, request_.precision, request_.batch,
+                          shape.prompt_tokens));
+  return step(work, DecodeMode::kEager, kTokenBytes * request_.batch);
+}
+
+// Step i caches the token before it, the i-th of the output: prompt + i - 1 are there already.
+Result<void> Emission::decode(const Generation& shape) {
+  for (std::uint64_t i = 1; i < shape.output_tokens; ++i) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const model::ModelWork work,
+        model::decode_work(request_.model, {}, request_.precision, request_.batch,
+                           shape.prompt_tokens + i - 1));
+    BUBBLESIM_RETURN_IF_ERROR(step(work, shape.decode, kTokenBytes * request_.batch));
+  }
+  return {};
+}
+
+Result<void> Emission::speculate(const Generation& shape, const Speculation& how) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const double yield,
+                             model::expected_accepted(how.acceptance, how.tree));
+  std::uint64_t tokens = 1;
+  for (std::uint64_t rounds = 1; tokens < shape.output_tokens; ++rounds) {
+    BUBBLESIM_RETURN_IF_ERROR(round(shape, how, shape.prompt_tokens + tokens - 1));
+    // 1e-9: a yield like 2.1 that binary fractions miss by an ulp still gives 21 in 10 rounds.
+    tokens = 1 + static_cast<std::uint64_t>(std::floor(static_cast<double>(rounds) * yield + 1e-9));
+  }
+  return {};
+}
+
+Result<void> Emission::round(const Generation& shape, const Speculation& how,
+                             std::uint64_t context) {
+  model::SpeculationShape work_shape;
+  work_shape.precision = request_.precision;
+  work_shape.sequences = request_.batch;
+  work_shape.context = context;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const model::SpeculationWork work,
+      model::speculation_work(request_.model, how.draft, work_shape, how.tree));
+  for (const model::ModelWork& draft : work.draft) {
+    BUBBLESIM_RETURN_IF_ERROR(passes_.pass(draft, shape.decode));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t checked, model::token_count(how.tree));
+  return step(work.verify, shape.decode,
+              kTokenBytes * request_.batch * static_cast<double>(checked + 1));
+}
+
+InferenceProgram Emission::finish() {
+  InferenceProgram out;
+  out.program = passes_.writer().finish();
+  out.steps = steps_;
+  out.kernels = passes_.kernels();
+  out.flops = passes_.flops();
+  return out;
+}
+
+Result<void> check(const InferenceRequest& request) {
+  if (request.batch == 0) return fail("a batch of 0 requests; expected at least 1");
+  const auto* shape = std::get_if<Generation>(&request.shape);
+  if (shape == nullptr) return {};
+  if (shape->prompt_tokens == 0) return fail("a prompt of 0 tokens; expected at least 1");
+  if (shape->output_tokens == 0) return fail("an output of 0 tokens; expected at least 1");
+  return {};
+}
+
+}  // namespace
+
+Result<InferenceProgram> inference_program(const InferenceRequest& request) {
+  BUBBLESIM_RETURN_IF_ERROR(check(request));
+  BUBBLESIM_ASSIGN_OR_RETURN(const InstanceMemory memory, memory_that_fits(request));
+  Emission emission(request);
+  BUBBLESIM_RETURN_IF_ERROR(
+      std::visit([&](const auto& shape) { return emission.write(shape); }, request.shape));
+  InferenceProgram out = emission.finish();
+  out.memory = memory;
+  return out;
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,60 @@
+// What an inference instance serves: a model on one GPU, and the shape of its requests.
+//
+// Tensor-parallel inference is out of scope: an instance is one GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/model/layer_work.hpp"
+#include "sim/model/model_spec.hpp"
+#include "sim/model/speculation.hpp"
+#include "sim/synth/software_spec.hpp"
+
+namespace bubblesim::synth {
+
+/// A request is one forward pass: encoders, images, recommenders; a decoder that scores a text (no
+/// KV cache, logits of every token).
+struct OnePass {
+  std::uint64_t sequence = 0;  ///< tokens; 0: as many as the model has positions; images: ignored
+  model::AttentionKernels attention = model::AttentionKernels::kFlash;
+};
+
+/// How the host launches a step that produces tokens.
+enum class DecodeMode : std::uint8_t {
+  kEager,  ///< a call a kernel
+  kGraph,  ///< one call for all kernels of a model's pass (a CUDA graph); prompts stay eager
+};
+
+/// A small model drafts, the large one checks (sim/model/speculation.hpp).
+struct Speculation {
+  model::ModelSpec draft;
+  model::TokenTree tree;
+  double acceptance = 0;  ///< that a drafted token is accepted, 0 to 1
+};
+
+/// A request is a prompt and the tokens that follow it, with a KV cache. The prompt's pass yields
+/// the first token, every decode step one more.
+struct Generation {
+  std::uint64_t prompt_tokens = 1;
+  std::uint64_t output_tokens = 1;
+  DecodeMode decode = DecodeMode::kEager;
+  std::optional<Speculation> speculation;
+};
+
+struct InferenceRequest {
+  model::ModelSpec model;
+  std::uint32_t batch = 1;  ///< requests that are served together
+  std::variant<OnePass, Generation> shape;
+  model::Precision precision = model::Precision::kFp16;
+  Duration step_host{};  ///< host time of each step besides launches: a server's scheduler
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  SoftwareSpec software;  ///< forward_gap, launch_call and the slowdown of kernels are used
+};
+
+}  // namespace bubblesim::synth
