@@ -84,6 +84,9 @@ struct LayerWork {
   /// Tensors of an earlier layer that this one uses too (tied embeddings): held here again, and
   /// their gradients added up, where the two layers are on different GPUs.
   std::vector<double> shared_tensors;
+  /// Of `parameter_tensors`: elements whose gradients each tensor rank knows for its part of the
+  /// tokens only, where the sequence is split (norms, biases after a row-split product, routers).
+  double token_split_elements = 0;
   double activation_bytes = 0;  ///< kept from the forward to the backward pass
   /// What weight_grad needs, kept from input_grad on: inputs and output gradients of the layer's
   /// products (32 s b h of a GPT block, Qi et al. 2024, table 1).

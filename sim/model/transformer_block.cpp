@@ -90,12 +90,14 @@ void parameters(const TransformerShape& shape, FeedForward part, LayerBuilder& o
   norm_parameters(shape, out);
   linear_parameters(shape, h * qkv, qkv, out);
   linear_parameters(shape, queries * h, h, out);
+  if (shape.spec->biases && shape.splits_sequence()) out.split_by_tokens();
   norm_parameters(shape, out);
   if (part == FeedForward::kExperts) return experts_parameters(shape, out);
   const auto inner = static_cast<double>(shape.ffn);
   const auto up = static_cast<double>(up_columns(shape, shape.ffn));
   linear_parameters(shape, h * up, up, out);
   linear_parameters(shape, inner * h, h, out);
+  if (shape.spec->biases && shape.splits_sequence()) out.split_by_tokens();
 }
 
 // Korthikanti et al. 2022, section 4.1: inputs of norms and of linear layers, dropout masks,

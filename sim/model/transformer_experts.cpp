@@ -166,6 +166,7 @@ void experts_parameters(const TransformerShape& shape, LayerBuilder& out) {
   const MixtureSpec& mixture = *shape.spec->mixture;
   const double h = static_cast<double>(shape.hidden());
   out.parameters(h * mixture.experts);
+  if (shape.splits_sequence()) out.split_by_tokens();
   if (mixture.shared_experts > 0) {
     const std::uint64_t inner = shared_inner(shape);
     out.parameters(h * static_cast<double>(up_columns(shape, inner)));

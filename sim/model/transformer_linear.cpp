@@ -43,8 +43,11 @@ void norm_backward(const TransformerShape& shape, LayerBuilder& out) {
 
 void norm_parameters(const TransformerShape& shape, LayerBuilder& out) {
   const auto width = static_cast<double>(shape.hidden());
-  out.parameters(width);
-  if (shape.spec->norm == Norm::kLayer) out.parameters(width);
+  const int tensors = shape.spec->norm == Norm::kLayer ? 2 : 1;
+  for (int i = 0; i < tensors; ++i) {
+    out.parameters(width);
+    if (shape.splits_sequence()) out.split_by_tokens();
+  }
 }
 
 void gather_tokens(const TransformerShape& shape, std::vector<WorkItem>& items) {

@@ -43,6 +43,8 @@ class LayerBuilder {
     layer_.weight_grad_after.push_back(static_cast<std::uint32_t>(layer_.input_grad.size()));
   }
   void parameters(double elements) { layer_.parameter_tensors.push_back(elements); }
+  /// The gradient of the last tensor is each tensor rank's for its own tokens.
+  void split_by_tokens() { layer_.token_split_elements += layer_.parameter_tensors.back(); }
   void keep(double bytes) { layer_.activation_bytes += bytes; }
   [[nodiscard]] LayerWork& layer() { return layer_; }
   [[nodiscard]] LayerWork take() { return std::move(layer_); }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "sim/base/check.hpp"
+
 namespace bubblesim::synth {
 
 namespace {
@@ -17,7 +19,7 @@ traces::CollectiveKind label_of(network::CollectiveKind kind) {
     case network::CollectiveKind::kAllToAll: return traces::CollectiveKind::kAllToAll;
     case network::CollectiveKind::kSendRecv: break;
   }
-  return traces::CollectiveKind::kSend;
+  return traces::CollectiveKind::kSendRecv;
 }
 
 bool is_transfer(Channel channel) {
@@ -33,11 +35,14 @@ std::string_view channel_name(Channel channel) {
     case Channel::kExpert: return "expert";
     case Channel::kData: return "data";
     case Channel::kExpertData: return "expert data";
+    case Channel::kTokenSplit: return "token split";
     case Channel::kEmbedding: return "embedding";
+    case Channel::kCopies: return "copies";
     case Channel::kNorm: return "norm";
     case Channel::kWideArea: return "wide area";
     case Channel::kForwardTransfer: return "forward";
     case Channel::kBackwardTransfer: return "backward";
+    case Channel::kReceived: return "received";
   }
   return "";
 }
@@ -46,15 +51,20 @@ std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind
                                     const Communicator& communicator) {
   const auto [place, fresh] =
       uses_.try_emplace(use, static_cast<std::uint32_t>(job_.collectives.size()));
-  if (!fresh) return place->second;
-  const Demand demand{kind, static_cast<std::uint64_t>(std::llround(bytes)),
-                      communicator.first_rank,
-                      communicator.group.listed.empty() ? 0 : communicator.group.listed.front(),
+  const auto whole = static_cast<std::uint64_t>(std::llround(bytes));
+  if (!fresh) {
+    BUBBLESIM_CHECK(job_.collectives[place->second].bytes == whole,
+                    "ranks that meet ask for the same");
+    return place->second;
+  }
+  const auto& listed = communicator.group.listed;
+  const Demand demand{kind, whole, communicator.first_rank,
+                      listed.empty() ? 0 : listed.front(), listed.empty() ? 0 : listed.back(),
                       communicator.group.size(), use.channel};
   workload::JoinedCollective joined;
   joined.participants = communicator.simulated;
   joined.bytes = demand.bytes;
-  joined.kind = label_of(kind);
+  joined.kind = is_transfer(use.channel) ? traces::CollectiveKind::kSend : label_of(kind);
   joined.group = group_of(use, communicator);
   joined.group_size = communicator.group.size();
   joined.point_to_point = is_transfer(use.channel);

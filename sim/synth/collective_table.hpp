@@ -18,8 +18,8 @@ namespace bubblesim::synth {
 
 /// Communicators whose uses are counted apart.
 enum class Channel : std::uint8_t {
-  kTensor, kContext, kExpert, kData, kExpertData, kEmbedding, kNorm, kWideArea,
-  kForwardTransfer, kBackwardTransfer,
+  kTensor, kContext, kExpert, kData, kExpertData, kTokenSplit, kEmbedding, kCopies, kNorm,
+  kWideArea, kForwardTransfer, kBackwardTransfer, kReceived,
 };
 
 [[nodiscard]] std::string_view channel_name(Channel channel);
@@ -52,7 +52,8 @@ class CollectiveTable {
     network::CollectiveKind kind;
     std::uint64_t bytes;
     std::uint32_t first_rank;
-    std::uint32_t sender;   ///< of a pair
+    std::uint32_t sender;    ///< of a pair
+    std::uint32_t receiver;
     std::uint32_t members;
     Channel channel;
     friend auto operator<=>(const Demand&, const Demand&) = default;

@@ -1,35 +1,37 @@
 #include "sim/synth/gradient_exchange.hpp"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/synth/rank_memory.hpp"
 
 namespace bubblesim::synth {
 namespace {
 
 using network::CollectiveKind;
 
+constexpr double kNormBytes = 8;  // a squared norm and an overflow flag, fp32
+
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// The replicas that exchange gradients in every iteration.
-Communicator replicas_of(const JobPlan& plan, const RankPlace& place) {
-  return plan.plan().wide_area.mode == WideAreaMode::kEveryIteration ? plan.grid.data(place)
-                                                                     : plan.grid.region(place);
+double weight_bytes(const JobPlan& plan) {
+  return model::optimizer_memory(plan.plan().optimizer).weights;
 }
-
-constexpr double kNormBytes = 8;  // a squared norm and an overflow flag, fp32
 
 }  // namespace
 
 GradientExchange::GradientExchange(RankEmitter& emitter)
-    : emitter_(emitter), replicas_(replicas_of(emitter.plan(), emitter.place())),
-      expert_replicas_(emitter.plan().grid.expert_data(emitter.place())) {}
+    : emitter_(emitter),
+      shared_{Channel::kData, emitter.plan().grid.replicas(emitter.place())},
+      experts_{Channel::kExpertData, emitter.plan().grid.expert_replicas(emitter.place())} {
+  prepare_optimizer();
+}
 
-bool GradientExchange::shards_parameters() const {
-  return emitter_.plan().plan().sharding == Sharding::kParameters && replicas_.group.size() > 1;
+double GradientExchange::element_bytes() const {
+  return emitter_.plan().plan().gradients.element_bytes;
 }
 
 std::uint32_t GradientExchange::call(Channel channel, CollectiveKind kind, double bytes,
@@ -47,82 +49,104 @@ std::uint32_t GradientExchange::call(Channel channel, CollectiveKind kind, doubl
 // Layers up to `prefetch` ahead are gathered; launching after all compute so far keeps no more
 // than those in memory.
 void GradientExchange::before_layer(const std::vector<std::uint32_t>& layers, std::size_t at) {
-  if (!shards_parameters()) return;
-  if (at == 0) gathered_.clear();
-  const std::size_t last = at + emitter_.plan().plan().gradients.prefetch;
-  for (std::size_t i = at; i <= last && i < layers.size(); ++i) gather(layers[i]);
-  if (const auto found = gathered_.find(layers[at]); found != gathered_.end()) {
-    emitter_.wait_next(found->second);
-  }
+  const PlanSpec& plan = emitter_.plan().plan();
+  if (plan.sharding != Sharding::kParameters) return;
+  Gathered& gathered = gathered_[emitter_.lane_number()];
+  if (at == 0) gathered.clear();
+  const std::size_t last = at + plan.gradients.prefetch;
+  for (std::size_t i = at; i <= last && i < layers.size(); ++i) gather(layers[i], gathered);
+  for (const std::uint32_t op : gathered[layers[at]]) emitter_.wait_next(op);
 }
 
-void GradientExchange::gather(std::uint32_t layer) {
-  if (gathered_.contains(layer)) return;
+void GradientExchange::gather(std::uint32_t layer, Gathered& gathered) {
+  const auto [place, fresh] = gathered.try_emplace(layer);
+  if (!fresh) return;
   const JobPlan& plan = emitter_.plan();
-  const double elements = sum(plan.model.work.kinds[plan.kind_of(layer)].parameter_tensors);
-  if (elements == 0) return;
-  const double bytes = elements * model::bytes_of(plan.plan().precision);
-  gathered_[layer] = call(Channel::kData, CollectiveKind::kAllGather, bytes, replicas_,
-                          "gather parameters");
+  const Elements elements = elements_of_layer(plan, layer);
+  const auto add = [&](const Family& family, double count) {
+    if (count == 0 || family.replicas.group.size() <= 1) return;
+    place->second.push_back(call(family.channel, CollectiveKind::kAllGather,
+                                 count * weight_bytes(plan),
+                                 family.replicas, "gather parameters"));
+  };
+  add(shared_, elements.shared);
+  add(experts_, elements.experts);
 }
 
-void GradientExchange::after_backward(std::uint32_t layer) {
-  if (!shards_parameters()) return;
+void GradientExchange::after_backward(std::uint32_t layer, LastPass last) {
   const JobPlan& plan = emitter_.plan();
-  const double elements = sum(plan.model.work.kinds[plan.kind_of(layer)].parameter_tensors);
-  if (elements == 0) return;
-  reduce(elements * plan.plan().gradients.element_bytes, Channel::kData, replicas_);
-}
-
-void GradientExchange::layer_done(std::uint32_t layer) {
-  const JobPlan& plan = emitter_.plan();
-  const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];
-  expert_elements_ += sum(work.expert_tensors);
-  if (shards_parameters()) return;
-  for (auto tensor = work.parameter_tensors.rbegin(); tensor != work.parameter_tensors.rend();
-       ++tensor) {
-    add(*tensor);
-  }
-}
-
-void GradientExchange::add(double elements) {
-  const GradientPlan& plan = emitter_.plan().plan().gradients;
-  if (plan.sync == GradientSync::kAfterBackward) {
-    late_elements_ += elements;
+  if (!splits_gradients(plan.plan()) && last == LastPass::kNo) return;
+  if (plan.plan().sharding == Sharding::kParameters) {
+    const Elements elements = elements_of_layer(plan, layer);
+    reduce(shared_, elements.shared);
+    reduce(experts_, elements.experts);
     return;
   }
-  bucket_.elements += elements;
-  const Bytes limit = bucket_.sent == 0 ? plan.first_bucket : plan.bucket;
-  if (bucket_.elements * plan.element_bytes >= static_cast<double>(limit.value)) flush();
+  const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];
+  const auto add_all = [this](Family& family, const std::vector<double>& tensors) {
+    for (auto it = tensors.rbegin(); it != tensors.rend(); ++it) add(family, *it);
+  };
+  if (plan.embeddings_apart()) add_all(shared_, work.shared_tensors);
+  add_all(experts_, work.expert_tensors);
+  add_all(shared_, work.parameter_tensors);
 }
 
-void GradientExchange::flush() {
-  if (bucket_.elements == 0) return;
-  const double bytes = bucket_.elements * emitter_.plan().plan().gradients.element_bytes;
-  reduce(bytes, Channel::kData, replicas_);
-  bucket_.elements = 0;
-  ++bucket_.sent;
+void GradientExchange::end_pass() {
+  if (!splits_gradients(emitter_.plan().plan())) return;
+  flush(shared_);
+  flush(experts_);
 }
 
-void GradientExchange::reduce(double bytes, Channel channel, const Communicator& with) {
-  if (with.group.size() <= 1 || bytes == 0) return;
+void GradientExchange::add(Family& family, double elements) {
+  const GradientPlan& plan = emitter_.plan().plan().gradients;
+  if (plan.sync == GradientSync::kAfterBackward) {
+    family.late += elements;
+    return;
+  }
+  family.bucket += elements;
+  const Bytes limit = family.sent == 0 ? plan.first_bucket : plan.bucket;
+  if (family.bucket * plan.element_bytes >= static_cast<double>(limit.value)) flush(family);
+}
+
+void GradientExchange::flush(Family& family) {
+  if (family.bucket == 0) return;
+  reduce(family, std::exchange(family.bucket, 0));
+  ++family.sent;
+}
+
+void GradientExchange::reduce(const Family& family, double elements) {
+  if (family.replicas.group.size() <= 1 || elements == 0) return;
   const bool split = emitter_.plan().plan().sharding != Sharding::kNone;
-  reductions_.push_back(call(channel,
-                             split ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-                             bytes, with, split ? "scatter gradients" : "reduce gradients"));
+  last_reduction_ =
+      call(family.channel, split ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+           elements * element_bytes(), family.replicas,
+           split ? "scatter gradients" : "reduce gradients");
 }
 
 void GradientExchange::finish() {
-  flush();
-  bucket_.sent = 0;
-  const double element_bytes = emitter_.plan().plan().gradients.element_bytes;
-  reduce(late_elements_ * element_bytes, Channel::kData, replicas_);
-  late_elements_ = 0;
-  reduce(expert_elements_ * element_bytes, Channel::kExpertData, expert_replicas_);
-  expert_elements_ = 0;
+  for (Family* family : {&shared_, &experts_}) {
+    flush(*family);
+    family->sent = 0;
+    reduce(*family, std::exchange(family->late, 0));
+  }
+  reduce_split_norms();
   reduce_tied_embeddings();
-  for (const std::uint32_t op : reductions_) emitter_.wait_next(op);
-  reductions_.clear();
+  reduce_copies();
+  if (last_reduction_ != workload::kNoIndex) emitter_.wait_next(last_reduction_);
+  last_reduction_ = workload::kNoIndex;
+}
+
+// Each tensor rank has seen its part of the tokens only.
+void GradientExchange::reduce_split_norms() {
+  const JobPlan& plan = emitter_.plan();
+  const Communicator among = plan.grid.tensor(emitter_.place());
+  double elements = 0;
+  for_each_layer(plan, emitter_.place().pipeline, [&](std::uint32_t layer) {
+    elements += plan.model.work.kinds[plan.kind_of(layer)].token_split_elements;
+  });
+  if (elements == 0 || among.group.size() <= 1) return;
+  last_reduction_ = call(Channel::kTokenSplit, CollectiveKind::kAllReduce,
+                         elements * element_bytes(), among, "reduce norm gradients");
 }
 
 // Where first and last stage hold a copy of the same matrix, they add up its gradients.
@@ -130,30 +154,49 @@ void GradientExchange::reduce_tied_embeddings() {
   const JobPlan& plan = emitter_.plan();
   const double elements =
       sum(plan.model.work.kinds[plan.model.work.layers.back()].shared_tensors);
-  if (elements == 0) return;
+  if (elements == 0 || !plan.embeddings_apart()) return;
   const std::uint32_t first = plan.stages.front().pipeline;
   const std::uint32_t last = plan.stages.back().pipeline;
   const std::uint32_t here = emitter_.place().pipeline;
-  if (first == last || (here != first && here != last)) return;
+  if (here != first && here != last) return;
   RankPlace at = emitter_.place();
   at.pipeline = first;
-  reductions_.push_back(call(Channel::kEmbedding, CollectiveKind::kAllReduce,
-                             elements * plan.plan().gradients.element_bytes,
-                             plan.grid.pair(at, last), "reduce tied embeddings"));
+  last_reduction_ = call(Channel::kEmbedding, CollectiveKind::kAllReduce,
+                         elements * element_bytes(), plan.grid.pair(at, last),
+                         "reduce tied embeddings");
+}
+
+// Ranks r and p-1-r hold the same stages, each with its half of the micro-batches' gradients; of
+// those, what is the rank's own after the replicas have split them.
+void GradientExchange::reduce_copies() {
+  const JobPlan& plan = emitter_.plan();
+  if (plan.copies == 1) return;
+  const std::uint32_t here = emitter_.place().pipeline;
+  const std::uint32_t other = plan.plan().pipeline - 1 - here;
+  if (other == here) return;
+  RankPlace at = emitter_.place();
+  at.pipeline = std::min(here, other);
+  last_reduction_ = call(Channel::kCopies, CollectiveKind::kAllReduce,
+                         own_elements(plan, here) * element_bytes(),
+                         plan.grid.pair(at, std::max(here, other)), "reduce stage copies");
 }
 
 void GradientExchange::step(std::uint32_t iteration) {
   agree_on_norm();
-  run_optimizer();
+  for (const Launches& each : optimizer_) {
+    for (std::uint32_t i = 0; i < each.count; ++i) emitter_.emit(each.kernel, Pass::kOptimizer);
+  }
   gather_updated();
   exchange_regions(iteration);
 }
 
-// The host reads the norm before it goes on.
+// The host reads the norm before it goes on. Replicas that hold parts of the gradients take part.
 void GradientExchange::agree_on_norm() {
   const JobPlan& plan = emitter_.plan();
   if (plan.request.software.gradient_norm == GradientNorm::kNone) return;
-  const Communicator all = plan.grid.model(emitter_.place());
+  const bool parts = plan.plan().sharding != Sharding::kNone &&
+                     plan.plan().wide_area.mode == WideAreaMode::kEveryIteration;
+  const Communicator all = parts ? plan.grid.world() : plan.grid.model(emitter_.place());
   if (all.group.size() <= 1) return;
   const std::uint32_t op =
       call(Channel::kNorm, CollectiveKind::kAllReduce, kNormBytes, all, "reduce norm");
@@ -161,46 +204,54 @@ void GradientExchange::agree_on_norm() {
   emitter_.writer().wait_for(op);
 }
 
-void GradientExchange::run_optimizer() {
+void GradientExchange::prepare_optimizer() {
   const JobPlan& plan = emitter_.plan();
-  const Elements elements = elements_of(plan, emitter_.place().pipeline);
-  const bool split = plan.plan().sharding != Sharding::kNone;
-  const double own = elements.shared / (split ? replicas_.group.size() : 1) +
-                     elements.experts / (split ? expert_replicas_.group.size() : 1);
+  const double own = own_elements(plan, emitter_.place().pipeline);
   if (own == 0) return;
   const KernelTimer timer(plan.request.gpu, plan.request.efficiency,
                           plan.request.software.slowdown);
   const auto work = model::optimizer_work(own, plan.plan().optimizer);
   BUBBLESIM_CHECK(work.has_value(), "a rank's parameters are a number");
+  const model::KernelWork* before = nullptr;
   for (const model::WorkItem& item : *work) {
-    emitter_.emit(timer.time(std::get<model::KernelWork>(item)), Pass::kOptimizer);
+    const auto& kernel = std::get<model::KernelWork>(item);
+    if (before == nullptr || before->name != kernel.name || before->bytes != kernel.bytes) {
+      optimizer_.push_back({emitter_.prepare(timer.time(kernel)), 0});
+    }
+    ++optimizer_.back().count;
+    before = &kernel;
   }
 }
 
 void GradientExchange::gather_updated() {
   const JobPlan& plan = emitter_.plan();
   const Sharding sharding = plan.plan().sharding;
-  const bool stale = sharding == Sharding::kOptimizer || sharding == Sharding::kGradients;
-  if (!stale || replicas_.group.size() <= 1) return;
+  if (sharding != Sharding::kOptimizer && sharding != Sharding::kGradients) return;
   const Elements elements = elements_of(plan, emitter_.place().pipeline);
-  emitter_.wait_next(call(Channel::kData, CollectiveKind::kAllGather,
-                          elements.shared * model::bytes_of(plan.plan().precision), replicas_,
-                          "gather parameters"));
+  const auto add = [&](const Family& family, double count) {
+    if (count == 0 || family.replicas.group.size() <= 1) return;
+    emitter_.wait_next(call(family.channel, CollectiveKind::kAllGather,
+                            count * weight_bytes(plan),
+                            family.replicas, "gather parameters"));
+  };
+  add(shared_, elements.shared);
+  add(experts_, elements.experts);
 }
 
+// The replicas of a region hold the same; each exchanges its part with its likes, so that a region
+// sends everything once (Cloudless-Training: one parameter server a region).
 void GradientExchange::exchange_regions(std::uint32_t iteration) {
   const JobPlan& plan = emitter_.plan();
   const WideAreaPlan& wide = plan.plan().wide_area;
   if (wide.mode == WideAreaMode::kEveryIteration || (iteration + 1) % wide.every != 0) return;
   const Communicator regions = plan.grid.across_regions(emitter_.place());
   if (regions.group.size() <= 1) return;
-  const Elements elements = elements_of(plan, emitter_.place().pipeline);
-  const double all = elements.shared + elements.experts;
   const bool averages = wide.mode == WideAreaMode::kAveraging;
   CollectiveCall call;
   call.use = {Channel::kWideArea, regions.first_rank, uses_[Channel::kWideArea]++};
-  call.bytes = all * (averages ? model::bytes_of(plan.plan().precision)
-                               : plan.plan().gradients.element_bytes);
+  const Elements all = elements_of(plan, emitter_.place().pipeline);
+  call.bytes = (all.shared + all.experts) / shared_.replicas.group.size() *
+               (averages ? weight_bytes(plan) : element_bytes());
   call.with = regions;
   call.stream = kWideAreaStream;
   call.name = averages ? "average parameters" : "exchange gradients between regions";

@@ -1,17 +1,24 @@
 // Gradients, sharded parameters and the optimiser of a rank.
 //
 // PyTorch DDP: gradients go into buckets in the order in which the backward pass makes them, and
-// a bucket is reduced when it is full, beside the rest of the backward pass. ZeRO-1 and -2: each
-// replica gets its part of the reduced gradients and, after its part of the optimiser step,
-// everyone's parameters. ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and
-// its gradients scattered after each backward pass.
+// a bucket is reduced when it is full, beside the rest of the backward pass. ZeRO-1: each replica
+// gets its part of the reduced gradients and, after its part of the optimiser step, everyone's
+// parameters. ZeRO-2 keeps no more than its part, so that it scatters after each micro-batch.
+// ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients scattered
+// after each backward pass.
+//
+// After the replicas: norms' weights among tensor ranks that split the sequence (Megatron-LM,
+// finalize_model_grads.py), tied embeddings between first and last stage, and the two copies of
+// each stage in DualPipe and Chimera, at once when all backward passes have ended.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 #include "sim/synth/rank_emitter.hpp"
+#include "sim/synth/rank_memory.hpp"
 
 namespace bubblesim::synth {
 
@@ -21,43 +28,52 @@ class GradientExchange {
 
   /// Before layer `at` of a pass over `layers` (in the order of use) is computed.
   void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at);
-  /// After a backward pass of the layer.
-  void after_backward(std::uint32_t layer);
-  /// After the layer's last backward pass of the iteration.
-  void layer_done(std::uint32_t layer);
+  /// After a backward pass of the layer. `last`: the last one of the iteration.
+  void after_backward(std::uint32_t layer, LastPass last);
+  /// After a backward pass of a whole stage.
+  void end_pass();
   /// After the last action: all gradients are reduced before the next kernel.
   void finish();
   /// Norm, optimiser kernels, and parameters back to everyone.
   void step(std::uint32_t iteration);
 
  private:
-  struct Bucket {
-    double elements = 0;
-    std::uint32_t sent = 0;
+  /// Parameters with the same replicas: of experts, and all others.
+  struct Family {
+    Channel channel = Channel::kData;
+    Communicator replicas;
+    double bucket = 0;       ///< elements in the bucket that is being filled
+    std::uint32_t sent = 0;  ///< buckets of this iteration
+    double late = 0;         ///< elements that wait for the end of all backward passes
   };
+  struct Launches {
+    PreparedKernel kernel;
+    std::uint32_t count = 0;
+  };
+  using Gathered = std::map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by layer
 
-  [[nodiscard]] bool shards_parameters() const;
-  void gather(std::uint32_t layer);
-  void add(double elements);
-  void flush();
-  void reduce(double bytes, Channel channel, const Communicator& with);
+  [[nodiscard]] double element_bytes() const;
+  void gather(std::uint32_t layer, Gathered& gathered);
+  void add(Family& family, double elements);
+  void flush(Family& family);
+  void reduce(const Family& family, double elements);
+  void reduce_split_norms();
   void reduce_tied_embeddings();
+  void reduce_copies();
   void agree_on_norm();
-  void run_optimizer();
+  void prepare_optimizer();
   void gather_updated();
   void exchange_regions(std::uint32_t iteration);
   std::uint32_t call(Channel channel, network::CollectiveKind kind, double bytes,
                      const Communicator& with, std::string_view name);
 
   RankEmitter& emitter_;
-  Communicator replicas_;
-  Communicator expert_replicas_;
+  Family shared_;
+  Family experts_;
   std::map<Channel, std::uint64_t> uses_;
-  std::map<std::uint32_t, std::uint32_t> gathered_;  ///< by layer: of the present pass
-  std::vector<std::uint32_t> reductions_;            ///< to be waited for
-  Bucket bucket_;
-  double late_elements_ = 0;     ///< kAfterBackward: all of them
-  double expert_elements_ = 0;
+  std::array<Gathered, 2> gathered_;      ///< by lane: of its present pass
+  std::uint32_t last_reduction_ = workload::kNoIndex;  ///< all are on one stream
+  std::vector<Launches> optimizer_;
 };
 
 }  // namespace bubblesim::synth

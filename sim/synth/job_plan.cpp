@@ -66,8 +66,9 @@ CheckedResult<JobPlan> plan_without_memory(JobRequest request) {
     stages.push_back({(*layers)[s % depth], made->schedule.rank_of_stage[s]});
   }
   RankGrid grid(plan, request.cluster);
+  const std::uint32_t copies = made->schedule.stages / depth;
   return JobPlan{std::move(request), grid, std::move(made->schedule), std::move(made->graph),
-                 std::move(timed), std::move(stages)};
+                 std::move(timed), std::move(stages), copies};
 }
 
 CheckedResult<JobPlan> plan_job(JobRequest request) {

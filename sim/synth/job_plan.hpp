@@ -41,11 +41,16 @@ struct JobPlan {
   pipeline::StageGraph graph;
   TimedModel model;
   std::vector<Stage> stages;   ///< by the schedule's stage numbers
+  std::uint32_t copies = 1;    ///< of the model in a pipeline: 2 in DualPipe and Chimera
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }
   /// Kind of layer `layer` (into ModelWork::layers).
   [[nodiscard]] std::uint32_t kind_of(std::uint32_t layer) const {
     return model.work.layers[layer];
+  }
+  /// Whether first and last layer are on different ranks, so that each holds a tied matrix.
+  [[nodiscard]] bool embeddings_apart() const {
+    return stages.front().pipeline != stages.back().pipeline;
   }
 };
 

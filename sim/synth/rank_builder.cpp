@@ -21,13 +21,11 @@ bool completes_gradients(const Action& action) {
 RankBuilder::RankBuilder(const JobPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
-      gradients_(emitter_), last_gradient_(plan.stages.size(), 0) {
+      gradients_(emitter_), last_gradient_(plan.stages.size(), 0), held_(plan),
+      fixed_bytes_(static_memory(plan, place.pipeline).total()) {
   const auto& actions = plan.schedule.actions[place.pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (completes_gradients(actions[i])) last_gradient_[actions[i].backward_stage()] = i;
-  }
-  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
-    kept_bytes_.push_back(activation_bytes(plan, s));
   }
 }
 
@@ -55,7 +53,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   gradients_.step(iteration);
   // An exchange between regions that nobody waits for runs on into the next iteration.
   if (plan_.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
-    writer.wait_for(emitter_.last_compute());
+    wait_for_compute();
   } else {
     writer.wait_for_device();
   }
@@ -63,23 +61,33 @@ void RankBuilder::iterate(std::uint32_t iteration) {
 
 void RankBuilder::wait_after(ComputeWait what) {
   if (plan_.request.software.compute_wait != what) return;
-  emitter_.writer().wait_for(emitter_.last_compute());
+  wait_for_compute();
+}
+
+void RankBuilder::wait_for_compute() {
+  const std::uint32_t last = emitter_.last_compute();
+  if (last != workload::kNoIndex) emitter_.writer().wait_for(last);
 }
 
 void RankBuilder::run(std::size_t number) {
   const Action& action = plan_.schedule.actions[emitter_.place().pipeline][number];
-  last_pass_ = completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
+  const bool last =
+      completes_gradients(action) && last_gradient_[action.backward_stage()] == number;
+  last_pass_ = last ? LastPass::kYes : LastPass::kNo;
+  held_.before(action);
+  if (action.has_forward()) mark_memory();
   switch (action.kind) {
-    case ActionKind::kForward: return forward(action);
-    case ActionKind::kBackward: return backward(action);
-    case ActionKind::kInputGrad: return input_grad(action);
-    case ActionKind::kWeightGrad: return weight_grad(action);
-    case ActionKind::kOverlapped: return overlapped(action);
+    case ActionKind::kForward: forward(action); break;
+    case ActionKind::kBackward: backward(action); break;
+    case ActionKind::kInputGrad: input_grad(action); break;
+    case ActionKind::kWeightGrad: weight_grad(action); break;
+    case ActionKind::kOverlapped: overlapped(action); break;
   }
+  held_.after(action);
+  if (action.kind != ActionKind::kForward) mark_memory();
 }
 
 void RankBuilder::forward(const Action& action) {
-  hold(action.stage);
   transfers_.receive_inputs(action.stage, action.micro_batch);
   const Layers layers = forward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) forward_layer(layers, i);
@@ -90,8 +98,8 @@ void RankBuilder::backward(const Action& action) {
   transfers_.receive_gradients(action.stage, action.micro_batch);
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) backward_layer(layers, i);
+  gradients_.end_pass();
   transfers_.send_gradients(action.stage, action.micro_batch);
-  release(action.stage);
 }
 
 void RankBuilder::input_grad(const Action& action) {
@@ -108,15 +116,13 @@ void RankBuilder::input_grad(const Action& action) {
 void RankBuilder::weight_grad(const Action& action) {
   for (const std::uint32_t layer : backward_layers(action.stage)) {
     emitter_.emit(timed(layer).weight_grad, Pass::kBackward);
-    gradients_.after_backward(layer);
-    if (last_pass_) gradients_.layer_done(layer);
+    gradients_.after_backward(layer, last_pass_);
   }
-  release(action.stage);
+  gradients_.end_pass();
 }
 
 // Layer about layer: while one part's exchange is under way the other part computes (DualPipe).
 void RankBuilder::overlapped(const Action& action) {
-  hold(action.stage);
   transfers_.receive_inputs(action.stage, action.micro_batch);
   emitter_.select_lane(1);
   transfers_.receive_gradients(action.other_stage, action.other_micro_batch);
@@ -131,7 +137,7 @@ void RankBuilder::overlapped(const Action& action) {
   transfers_.send_gradients(action.other_stage, action.other_micro_batch);
   emitter_.select_lane(0);
   transfers_.send_outputs(action.stage, action.micro_batch);
-  release(action.other_stage);
+  gradients_.end_pass();
 }
 
 void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
@@ -146,23 +152,12 @@ void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
   emitter_.emit(layer.recompute, Pass::kForward);
   emitter_.emit(layer.backward, Pass::kBackward);
   wait_after(ComputeWait::kLayer);
-  gradients_.after_backward(layers[at]);
-  if (last_pass_) gradients_.layer_done(layers[at]);
-}
-
-void RankBuilder::hold(std::uint32_t stage) {
-  held_bytes_ += kept_bytes_[stage];
-  mark_memory();
-}
-
-void RankBuilder::release(std::uint32_t stage) {
-  held_bytes_ -= kept_bytes_[stage];
-  mark_memory();
+  gradients_.after_backward(layers[at], last_pass_);
 }
 
 void RankBuilder::mark_memory() {
-  const double fixed = static_memory(plan_, emitter_.place().pipeline).total();
-  emitter_.writer().mark_memory(static_cast<std::uint64_t>(std::llround(fixed + held_bytes_)));
+  emitter_.writer().mark_memory(
+      static_cast<std::uint64_t>(std::llround(fixed_bytes_ + held_.bytes())));
 }
 
 RankBuilder::Layers RankBuilder::forward_layers(std::uint32_t stage) const {

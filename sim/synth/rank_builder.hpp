@@ -31,8 +31,7 @@ class RankBuilder {
   void forward_layer(const Layers& layers, std::size_t at);
   void backward_layer(const Layers& layers, std::size_t at);
   void wait_after(ComputeWait what);
-  void hold(std::uint32_t stage);
-  void release(std::uint32_t stage);
+  void wait_for_compute();
   void mark_memory();
 
   [[nodiscard]] Layers forward_layers(std::uint32_t stage) const;
@@ -44,9 +43,9 @@ class RankBuilder {
   StageTransfers transfers_;
   GradientExchange gradients_;
   std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
-  std::vector<double> kept_bytes_;          ///< by stage, of a micro-batch
-  double held_bytes_ = 0;
-  bool last_pass_ = false;  ///< the present action completes its stage's gradients
+  HeldActivations held_;
+  double fixed_bytes_;
+  LastPass last_pass_ = LastPass::kNo;      ///< the present action completes its stage's gradients
 };
 
 }  // namespace bubblesim::synth

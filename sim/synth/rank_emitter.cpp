@@ -32,8 +32,7 @@ RankEmitter::RankEmitter(const JobPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), collectives_(collectives), place_(place),
       writer_(plan.grid.rank(place), plan.request.gpu),
-      profile_of_kernel_(plan.model.kernels.size(), workload::kNoIndex),
-      name_of_kernel_(plan.model.kernels.size()) {}
+      kernels_(plan.model.kernels.size()) {}
 
 CallCost RankEmitter::cost_of(Pass pass) const {
   const SoftwareSpec& software = plan_.request.software;
@@ -52,27 +51,25 @@ void RankEmitter::emit(const std::vector<TimedItem>& items, Pass pass) {
       continue;
     }
     const std::uint32_t index = std::get<std::uint32_t>(item);
-    const TimedKernel& timed = plan_.model.kernels[index];
-    if (profile_of_kernel_[index] == workload::kNoIndex) {
-      profile_of_kernel_[index] = writer_.add_profile(timed.profile, timed.launch);
-      name_of_kernel_[index] = writer_.name(timed.name);
-    }
-    kernel(timed, profile_of_kernel_[index], name_of_kernel_[index], pass);
+    PreparedKernel& kernel = kernels_[index];
+    if (kernel.profile == workload::kNoIndex) kernel = prepare(plan_.model.kernels[index]);
+    emit(kernel, pass);
   }
 }
 
-void RankEmitter::emit(const TimedKernel& timed, Pass pass) {
-  kernel(timed, writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name), pass);
+PreparedKernel RankEmitter::prepare(const TimedKernel& timed) {
+  return {writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name),
+          timed.duration};
 }
 
-void RankEmitter::kernel(const TimedKernel& timed, std::uint32_t profile, NameId name,
-                         Pass pass) {
+void RankEmitter::emit(const PreparedKernel& kernel, Pass pass) {
   OpDraft draft;
-  draft.name = name;
-  draft.profile = profile;
-  draft.duration = timed.duration;
+  draft.name = kernel.name;
+  draft.profile = kernel.profile;
+  draft.duration = kernel.duration;
   last_compute_ = writer_.launch(draft, lane().waits, cost_of(pass));
-  lane().waits = std::exchange(lane().overlapping, {});
+  lane().waits.clear();
+  std::swap(lane().waits, lane().overlapping);
 }
 
 CollectiveCall RankEmitter::call_of(const model::Communication& what) {
@@ -104,20 +101,29 @@ void RankEmitter::exchange(const model::Communication& what, Pass pass) {
   if (call.with.group.size() <= 1) return;
   call.use.number = uses_[call.use.channel]++;
   const SoftwareSpec& software = plan_.request.software;
-  const std::uint32_t op = launch(call, cost_of(pass).think + software.collective_call);
+  const std::uint32_t op = launch_in_turn(call, cost_of(pass).think + software.collective_call);
   if (software.exchange_wait == ExchangeWait::kHost) writer_.wait_for(op);
   (what.overlaps_next ? lane().overlapping : lane().waits).push_back(op);
 }
 
-std::uint32_t RankEmitter::launch(const CollectiveCall& call, Duration think,
-                                  const std::vector<std::uint32_t>& after) {
-  std::vector<std::uint32_t> all = after;
-  if (last_compute_ != workload::kNoIndex) all.push_back(last_compute_);
-  return launch_at_once(call, think, all);
+std::uint32_t RankEmitter::launch(const CollectiveCall& call, Duration think) {
+  if (last_compute_ == workload::kNoIndex) return launch_after(call, think, {});
+  return launch_after(call, think, {last_compute_});
 }
 
-std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration think,
-                                          const std::vector<std::uint32_t>& after) {
+std::uint32_t RankEmitter::launch_in_turn(const CollectiveCall& call, Duration think) {
+  std::vector<std::uint32_t> after = lane().waits;
+  after.insert(after.end(), lane().overlapping.begin(), lane().overlapping.end());
+  if (last_compute_ != workload::kNoIndex) after.push_back(last_compute_);
+  return launch_after(call, think, after);
+}
+
+std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration think) {
+  return launch_after(call, think, {});
+}
+
+std::uint32_t RankEmitter::launch_after(const CollectiveCall& call, Duration think,
+                                        const std::vector<std::uint32_t>& after) {
   OpDraft draft;
   draft.kind = gpu::WorkKind::kCollective;
   draft.stream = call.stream;

@@ -36,6 +36,16 @@ struct CollectiveCall {
   std::string_view name;
 };
 
+/// A kernel whose profile and name the rank's program has.
+struct PreparedKernel {
+  std::uint32_t profile = workload::kNoIndex;
+  NameId name{};
+  Duration duration{};
+};
+
+/// Whether a backward pass is the iteration's last one of its stage.
+enum class LastPass : std::uint8_t { kNo, kYes };
+
 class RankEmitter {
  public:
   RankEmitter(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
@@ -47,15 +57,16 @@ class RankEmitter {
   /// Kernels and exchanges, each after the one before it.
   void emit(const std::vector<TimedItem>& items, Pass pass);
   /// A kernel that no layer has: the optimiser's.
-  void emit(const TimedKernel& kernel, Pass pass);
+  [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
+  void emit(const PreparedKernel& kernel, Pass pass);
 
-  /// Launches a collective after all compute so far and after `after`; returns its operation.
-  /// Compute does not wait for it.
-  std::uint32_t launch(const CollectiveCall& call, Duration think,
-                       const std::vector<std::uint32_t>& after = {});
-  /// A collective that waits for `after` only: a receive.
-  std::uint32_t launch_at_once(const CollectiveCall& call, Duration think,
-                               const std::vector<std::uint32_t>& after);
+  /// Launches a collective after all compute so far; returns its operation. Compute does not wait
+  /// for it.
+  std::uint32_t launch(const CollectiveCall& call, Duration think);
+  /// The same, after all that the lane's next kernel would wait for, too.
+  std::uint32_t launch_in_turn(const CollectiveCall& call, Duration think);
+  /// A collective that waits for nothing: a receive.
+  std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);
 
   /// The next kernel (of the lane) waits for the operation too.
   void wait_next(std::uint32_t op) { lane().waits.push_back(op); }
@@ -63,8 +74,9 @@ class RankEmitter {
   /// Kernels of one lane do not wait for the other's exchanges: a forward and a backward that
   /// are interleaved so that each computes while the other communicates. Lane 0 by default.
   void select_lane(std::uint32_t number) { lane_ = number; }
+  [[nodiscard]] std::uint32_t lane_number() const { return lane_; }
 
-  /// The last kernel on the compute stream. Precondition: there is one.
+  /// The last kernel on the compute stream; kNoIndex: there is none yet.
   [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
 
  private:
@@ -74,18 +86,18 @@ class RankEmitter {
   };
 
   [[nodiscard]] Lane& lane() { return lanes_[lane_]; }
-  void kernel(const TimedKernel& kernel, std::uint32_t profile, NameId name, Pass pass);
   void exchange(const model::Communication& what, Pass pass);
   [[nodiscard]] CollectiveCall call_of(const model::Communication& what);
   [[nodiscard]] CallCost cost_of(Pass pass) const;
+  std::uint32_t launch_after(const CollectiveCall& call, Duration think,
+                             const std::vector<std::uint32_t>& after);
   std::uint32_t collective_profile(std::uint32_t collective);
 
   const JobPlan& plan_;
   CollectiveTable& collectives_;
   RankPlace place_;
   ProgramWriter writer_;
-  std::vector<std::uint32_t> profile_of_kernel_;   ///< by TimedModel::kernels; kNoIndex: not yet
-  std::vector<NameId> name_of_kernel_;
+  std::vector<PreparedKernel> kernels_;   ///< by TimedModel::kernels; profile kNoIndex: not yet
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
   std::map<Channel, std::uint64_t> uses_;
   std::array<Lane, 2> lanes_;

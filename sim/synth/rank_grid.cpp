@@ -16,7 +16,9 @@ std::uint32_t regions_of(const PlanSpec& plan, const hardware::ClusterSpec& clus
 RankGrid::RankGrid(const PlanSpec& plan, const hardware::ClusterSpec& cluster)
     : data_(plan.data), tensor_(plan.tensor), context_(plan.context), expert_(plan.expert),
       pipeline_(plan.pipeline), node_size_(cluster.gpus_per_node),
-      regions_(regions_of(plan, cluster)), folding_(plan.folding) {}
+      regions_(regions_of(plan, cluster)),
+      regions_apart_(plan.wide_area.mode != WideAreaMode::kEveryIteration),
+      folding_(plan.folding) {}
 
 std::uint32_t RankGrid::rank(const RankPlace& place) const {
   return ((place.pipeline * data_ + place.data) * context_ + place.context) * tensor_ +
@@ -93,7 +95,7 @@ Communicator RankGrid::expert(const RankPlace& of) const {
   out.group = network::strided_group(out.first_rank, expert_, tensor_, tensor_siblings());
   switch (folding_) {
     case Folding::kNothing: out.simulated = expert_; break;
-    case Folding::kData: out.simulated = std::min(expert_, context_); break;
+    case Folding::kData: out.simulated = std::min(first + expert_, context_) - first; break;
     case Folding::kAll: out.simulated = 1; break;
   }
   return out;
@@ -138,8 +140,10 @@ Communicator RankGrid::across_regions(const RankPlace& of) const {
   Communicator out;
   out.first_rank = rank(first);
   const std::uint32_t region_ranks = replicas * context_ * tensor_;
-  out.group = network::strided_group(out.first_rank, regions_, region_ranks,
-                                     folding_ == Folding::kNothing ? 1 : region_ranks);
+  const std::uint32_t siblings = folding_ == Folding::kAll    ? region_ranks
+                                 : folding_ == Folding::kData ? replicas
+                                                              : 1;
+  out.group = network::strided_group(out.first_rank, regions_, region_ranks, siblings);
   out.simulated = folding_ == Folding::kNothing ? regions_ : 1;
   return out;
 }
@@ -150,14 +154,26 @@ Communicator RankGrid::expert_data(const RankPlace& of) const {
   const std::uint32_t count = data_ * context_ / expert_;
   Communicator out;
   out.first_rank = rank({of.pipeline, first / context_, first % context_, of.tensor});
-  out.group = network::strided_group(out.first_rank, count, tensor_ * expert_,
-                                     folding_ == Folding::kAll ? on_a_node(tensor_ * expert_) : 1);
+  const std::uint32_t all = on_a_node(tensor_ * expert_);
+  std::uint32_t siblings = 1;
   switch (folding_) {
     case Folding::kNothing: out.simulated = count; break;
-    case Folding::kData: out.simulated = std::max(context_ / expert_, 1U); break;
-    case Folding::kAll: out.simulated = 1; break;
+    case Folding::kData:
+      out.simulated = (context_ - first + expert_ - 1) / expert_;
+      siblings = std::max(all / on_a_node(tensor_ * std::min(expert_, context_)), 1U);
+      break;
+    case Folding::kAll: siblings = all; break;
   }
+  out.group = network::strided_group(out.first_rank, count, tensor_ * expert_, siblings);
   return out;
+}
+
+Communicator RankGrid::replicas(const RankPlace& of) const {
+  return regions_apart_ ? region(of) : data(of);
+}
+
+Communicator RankGrid::expert_replicas(const RankPlace& of) const {
+  return regions_apart_ ? region(of) : expert_data(of);
 }
 
 // Every rank of a stage sends at the same time as the one that stands for it.
@@ -190,6 +206,13 @@ Communicator RankGrid::model(const RankPlace& of) const {
   out.group.outer = pipeline_;
   out.group.outer_stride = data_ * context_ * tensor_;
   out.simulated = folding_ == Folding::kAll ? pipeline_ : pipeline_ * tensor_;
+  return out;
+}
+
+Communicator RankGrid::world() const {
+  Communicator out;
+  out.group = network::strided_group(0, pipeline_ * data_ * context_ * tensor_);
+  out.simulated = pipeline_ * data_ * context_ * tensor_ / fold();
   return out;
 }
 

@@ -50,10 +50,16 @@ class RankGrid {
   [[nodiscard]] Communicator across_regions(const RankPlace& of) const;
   /// Those that hold the same experts.
   [[nodiscard]] Communicator expert_data(const RankPlace& of) const;
+  /// Those with whom gradients are exchanged in every iteration: data(), or, where regions
+  /// synchronise apart, region(); of experts, expert_data() or region().
+  [[nodiscard]] Communicator replicas(const RankPlace& of) const;
+  [[nodiscard]] Communicator expert_replicas(const RankPlace& of) const;
   /// The same part of two pipeline stages.
   [[nodiscard]] Communicator pair(const RankPlace& of, std::uint32_t other_pipeline) const;
   /// All parts of one replica.
   [[nodiscard]] Communicator model(const RankPlace& of) const;
+  /// All ranks.
+  [[nodiscard]] Communicator world() const;
 
  private:
   /// Of `ranks` neighbouring ones, those on a node.
@@ -67,6 +73,7 @@ class RankGrid {
   std::uint32_t pipeline_;
   std::uint32_t node_size_;
   std::uint32_t regions_;      ///< that the plan spans
+  bool regions_apart_;         ///< they do not exchange in every iteration
   Folding folding_;
 };
 

@@ -10,80 +10,119 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Adds up something of every layer that the rank holds.
-template <class Visit>
-void for_each_layer(const JobPlan& plan, std::uint32_t pipeline, Visit visit) {
-  for (const Stage& stage : plan.stages) {
-    if (stage.pipeline != pipeline) continue;
-    for (std::uint32_t i = stage.layers.first; i < stage.layers.last; ++i) {
-      visit(plan.model.work.kinds[plan.kind_of(i)]);
-    }
-  }
+double split_over_replicas(const JobPlan& plan, const Elements& elements) {
+  return elements.shared / plan.grid.replicas({}).group.size() +
+         elements.experts / plan.grid.expert_replicas({}).group.size();
 }
 
 }  // namespace
 
+Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer) {
+  const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];
+  return {sum(work.parameter_tensors) + (plan.embeddings_apart() ? sum(work.shared_tensors) : 0),
+          sum(work.expert_tensors)};
+}
+
 Elements elements_of(const JobPlan& plan, std::uint32_t pipeline) {
   Elements out;
-  const bool copies_shared = plan.stages.front().pipeline != plan.stages.back().pipeline;
-  for_each_layer(plan, pipeline, [&](const model::LayerWork& layer) {
-    out.shared += sum(layer.parameter_tensors);
-    out.experts += sum(layer.expert_tensors);
-    if (copies_shared) out.shared += sum(layer.shared_tensors);
+  for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
+    const Elements each = elements_of_layer(plan, layer);
+    out.shared += each.shared;
+    out.experts += each.experts;
   });
   return out;
+}
+
+double own_elements(const JobPlan& plan, std::uint32_t pipeline) {
+  const Elements elements = elements_of(plan, pipeline);
+  if (plan.plan().sharding != Sharding::kNone) return split_over_replicas(plan, elements);
+  return elements.shared + elements.experts;
+}
+
+bool splits_gradients(const PlanSpec& plan) {
+  return plan.sharding == Sharding::kParameters ||
+         (plan.sharding == Sharding::kGradients &&
+          plan.gradients.sync == GradientSync::kOverlapped);
 }
 
 StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline) {
   const PlanSpec& spec = plan.plan();
   const Elements elements = elements_of(plan, pipeline);
-  const double replicas = spec.data * spec.context;
-  const double expert_replicas = replicas / spec.expert;
-  // Bytes of `each` an element, split over replicas from `from` on.
-  const auto bytes = [&](double each, Sharding from) {
-    const bool split = spec.sharding >= from;
-    return each * (elements.shared / (split ? replicas : 1) +
-                   elements.experts / (split ? expert_replicas : 1));
-  };
-  StaticMemory out;
+  const double whole = elements.shared + elements.experts;
+  const double part = split_over_replicas(plan, elements);
   const model::OptimizerMemory each = model::optimizer_memory(spec.optimizer);
-  out.parameters = bytes(each.weights, Sharding::kParameters);
-  out.gradients = bytes(each.gradients, Sharding::kGradients);
-  out.optimizer = bytes(each.states, Sharding::kOptimizer);
+  StaticMemory out;
+  out.parameters = each.weights * (spec.sharding == Sharding::kParameters ? part : whole);
+  out.gradients = each.gradients * (splits_gradients(spec) ? part : whole);
+  out.optimizer = each.states * (spec.sharding != Sharding::kNone ? part : whole);
   return out;
 }
 
-double activation_bytes(const JobPlan& plan, std::uint32_t stage) {
+KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage) {
+  KeptBytes out;
   const StageLayers& layers = plan.stages[stage].layers;
-  double total = 0;
   for (std::uint32_t i = layers.first; i < layers.last; ++i) {
-    total += plan.model.work.kinds[plan.kind_of(i)].activation_bytes;
+    const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(i)];
+    out.forward += work.activation_bytes;
+    out.after_input_grad += work.weight_grad_bytes;
   }
-  return total * plan.graph.stages[stage].micro_batch_size;
+  out.forward *= plan.graph.stages[stage].micro_batch_size;
+  out.after_input_grad *= plan.graph.stages[stage].micro_batch_size;
+  return out;
+}
+
+HeldActivations::HeldActivations(const JobPlan& plan) {
+  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
+    kept_.push_back(activation_bytes(plan, s));
+  }
+}
+
+void HeldActivations::before(const pipeline::Action& action) {
+  if (action.has_forward()) bytes_ += kept_[action.stage].forward;
+}
+
+void HeldActivations::after(const pipeline::Action& action) {
+  const std::uint32_t stage = action.backward_stage();
+  switch (action.kind) {
+    case pipeline::ActionKind::kForward: return;
+    case pipeline::ActionKind::kInputGrad:
+      bytes_ += kept_[stage].after_input_grad - kept_[stage].forward;
+      return;
+    case pipeline::ActionKind::kWeightGrad: bytes_ -= kept_[stage].after_input_grad; return;
+    case pipeline::ActionKind::kBackward:
+    case pipeline::ActionKind::kOverlapped: bytes_ -= kept_[stage].forward; return;
+  }
 }
 
 double working_bytes(const JobPlan& plan, std::uint32_t pipeline) {
+  const PlanSpec& spec = plan.plan();
   double most = 0;
-  for_each_layer(plan, pipeline, [&](const model::LayerWork& layer) {
-    most = std::max(most, layer.working_bytes);
-  });
-  return most;
+  double largest = 0;
+  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
+    if (plan.stages[s].pipeline != pipeline) continue;
+    const StageLayers& run = plan.stages[s].layers;
+    for (std::uint32_t i = run.first; i < run.last; ++i) {
+      const Elements elements = elements_of_layer(plan, i);
+      largest = std::max(largest, elements.shared + elements.experts);
+      most = std::max(most, plan.model.work.kinds[plan.kind_of(i)].working_bytes *
+                                plan.graph.stages[s].micro_batch_size);
+    }
+  }
+  if (spec.sharding != Sharding::kParameters) return most;
+  const model::OptimizerMemory each = model::optimizer_memory(spec.optimizer);
+  return most + largest * (each.weights * (1 + spec.gradients.prefetch) + each.gradients);
 }
 
 MemoryNeed memory_need(const JobPlan& plan, std::uint32_t pipeline) {
   MemoryNeed need;
   need.fixed = static_memory(plan, pipeline);
   need.working = working_bytes(plan, pipeline);
-  std::vector<double> kept(plan.stages.size());
-  for (std::uint32_t s = 0; s < kept.size(); ++s) kept[s] = activation_bytes(plan, s);
-  double held = 0;
+  HeldActivations held(plan);
   for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
-    if (action.has_forward()) held += kept[action.stage];
-    need.activations = std::max(need.activations, held);
-    const bool frees = action.kind == pipeline::ActionKind::kBackward ||
-                       action.kind == pipeline::ActionKind::kOverlapped ||
-                       action.kind == pipeline::ActionKind::kWeightGrad;
-    if (frees) held -= kept[action.backward_stage()];
+    held.before(action);
+    need.activations = std::max(need.activations, held.bytes());
+    held.after(action);
+    need.activations = std::max(need.activations, held.bytes());
   }
   return need;
 }

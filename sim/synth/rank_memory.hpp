@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/synth/job_plan.hpp"
 
@@ -21,10 +22,29 @@ struct StaticMemory {
 /// data-parallel size from the stage of sharding on that splits it.
 [[nodiscard]] StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline);
 
-/// What a micro-batch of a stage keeps from its forward to its backward pass.
-[[nodiscard]] double activation_bytes(const JobPlan& plan, std::uint32_t stage);
+/// What a micro-batch of a stage keeps.
+struct KeptBytes {
+  double forward = 0;           ///< from its forward pass on
+  double after_input_grad = 0;  ///< where the backward pass is split: from its first half on
+};
+[[nodiscard]] KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage);
 
-/// The most that a layer of the rank needs besides while its backward pass runs.
+/// Activations that a rank holds as its actions go by.
+class HeldActivations {
+ public:
+  explicit HeldActivations(const JobPlan& plan);
+
+  void before(const pipeline::Action& action);
+  void after(const pipeline::Action& action);
+  [[nodiscard]] double bytes() const { return bytes_; }
+
+ private:
+  std::vector<KeptBytes> kept_;  ///< by stage
+  double bytes_ = 0;
+};
+
+/// The most that a layer of the rank needs besides while its backward pass runs: gradients of
+/// activations; where parameters are sharded, those gathered, and a layer's whole gradients.
 [[nodiscard]] double working_bytes(const JobPlan& plan, std::uint32_t pipeline);
 
 /// Peak of a rank over the schedule.
@@ -36,11 +56,28 @@ struct MemoryNeed {
 };
 [[nodiscard]] MemoryNeed memory_need(const JobPlan& plan, std::uint32_t pipeline);
 
-/// Elements of parameters on a rank, apart from and of experts.
+/// Elements of parameters, apart from and of experts.
 struct Elements {
   double shared = 0;
   double experts = 0;
 };
+/// On a rank; of one layer, the head's own copy of a tied embedding included.
 [[nodiscard]] Elements elements_of(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer);
+/// What a rank updates: its part, where the optimiser is sharded.
+[[nodiscard]] double own_elements(const JobPlan& plan, std::uint32_t pipeline);
+
+/// Whether a replica holds no more than its part of the gradients. ZeRO-2 that exchanges after all
+/// backward passes has to hold all of them until then.
+[[nodiscard]] bool splits_gradients(const PlanSpec& plan);
+
+/// Calls `visit` with each layer (into ModelWork::layers) that the rank holds.
+template <class Visit>
+void for_each_layer(const JobPlan& plan, std::uint32_t pipeline, Visit visit) {
+  for (const Stage& stage : plan.stages) {
+    if (stage.pipeline != pipeline) continue;
+    for (std::uint32_t i = stage.layers.first; i < stage.layers.last; ++i) visit(i);
+  }
+}
 
 }  // namespace bubblesim::synth

@@ -74,10 +74,33 @@ void StageTransfers::receive(const Route& route, std::uint32_t stage, std::uint3
     }
     const std::uint32_t op = end.operations.at(wanted);
     emitter_.wait_next(op);
+    if (scatters()) gather_shares(route, end, wanted);
     if (emitter_.plan().request.software.pipeline_wait == PipelineWait::kHost) {
       emitter_.writer().wait_for(op);
     }
   }
+}
+
+// Where sequences are split over the tensor ranks, each sends its own part anyway.
+bool StageTransfers::scatters() const {
+  const JobPlan& plan = emitter_.plan();
+  return plan.request.software.pipeline_tensors == PipelineTensors::kScattered &&
+         plan.plan().tensor > 1 && !plan.plan().sequence_parallel;
+}
+
+void StageTransfers::gather_shares(const Route& route, const End& end,
+                                   std::uint32_t micro_batch) {
+  const JobPlan& plan = emitter_.plan();
+  CollectiveCall call = call_of(route, end, micro_batch);
+  const bool forward = route.channel == Channel::kForwardTransfer;
+  call.kind = network::CollectiveKind::kAllGather;
+  call.bytes *= plan.plan().tensor;
+  call.with = plan.grid.tensor(emitter_.place());
+  call.stream = kExchangeStream;
+  call.name = forward ? "gather activations" : "gather gradients";
+  call.use = {Channel::kReceived, call.with.first_rank, 2 * call.use.number + (forward ? 0 : 1)};
+  emitter_.wait_next(
+      emitter_.launch_in_turn(call, plan.request.software.collective_call));
 }
 
 CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
@@ -92,7 +115,7 @@ CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
   const double size_factor = plan.graph.stages[route.from].micro_batch_size;
   CollectiveCall call;
   call.kind = network::CollectiveKind::kSendRecv;
-  call.bytes = last.output_bytes * size_factor;
+  call.bytes = last.output_bytes * size_factor / (scatters() ? plan.plan().tensor : 1);
   call.with = plan.grid.pair(sender, plan.stages[route.to].pipeline);
   call.stream = end.stream;
   call.use.channel = route.channel;
@@ -106,7 +129,7 @@ std::uint32_t StageTransfers::post(const Route& route, End& end, std::uint32_t m
   CollectiveCall call = call_of(route, end, micro_batch);
   call.name = route.channel == Channel::kForwardTransfer ? "receive activations"
                                                          : "receive gradients";
-  return emitter_.launch_at_once(call, emitter_.plan().request.software.transfer_call, {});
+  return emitter_.launch_at_once(call, emitter_.plan().request.software.transfer_call);
 }
 
 void StageTransfers::send(const Route& route, std::uint32_t micro_batch) {
@@ -114,7 +137,7 @@ void StageTransfers::send(const Route& route, std::uint32_t micro_batch) {
   End& end = end_of(route);
   CollectiveCall call = call_of(route, end, micro_batch);
   call.name = route.channel == Channel::kForwardTransfer ? "send activations" : "send gradients";
-  (void)emitter_.launch(call, emitter_.plan().request.software.transfer_call);
+  (void)emitter_.launch_in_turn(call, emitter_.plan().request.software.transfer_call);
 }
 
 }  // namespace bubblesim::synth
