@@ -16,6 +16,12 @@ enum class PipelineWait : std::uint8_t {
   kHost,    ///< the host, until it has arrived
 };
 
+/// What tensor ranks, which all hold the same activations, send to the next pipeline stage.
+enum class PipelineTensors : std::uint8_t {
+  kWhole,      ///< each all of it
+  kScattered,  ///< each its share; the receivers gather (Narayanan et al., SC 2021, section 4.1)
+};
+
 /// Whether all ranks of the model agree on the gradients' norm (or overflow) in each iteration.
 enum class GradientNorm : std::uint8_t { kNone, kGlobal };
 
@@ -52,6 +58,7 @@ struct SoftwareSpec {
   ComputeWait compute_wait = ComputeWait::kNone;
   ExchangeWait exchange_wait = ExchangeWait::kStream;
   PipelineWait pipeline_wait = PipelineWait::kStream;
+  PipelineTensors pipeline_tensors = PipelineTensors::kWhole;
   GradientNorm gradient_norm = GradientNorm::kGlobal;
   model::BackwardExchanges backward_exchanges = model::BackwardExchanges::kOverlapped;
 };

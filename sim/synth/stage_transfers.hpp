@@ -2,7 +2,8 @@
 //
 // Each direction of each edge between stages has a stream of its own at both ends, and micro-
 // batches travel in the order in which the sender makes them; a receiver that wants a later one
-// first posts the receives before it.
+// first posts the receives before it. Tensor ranks may send a share each, which the receiving ones
+// then gather among themselves (SoftwareSpec::pipeline_tensors).
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ class StageTransfers {
 
   void receive(const Route& route, std::uint32_t stage, std::uint32_t micro_batch);
   void send(const Route& route, std::uint32_t micro_batch);
+  void gather_shares(const Route& route, const End& end, std::uint32_t micro_batch);
+  [[nodiscard]] bool scatters() const;
   std::uint32_t post(const Route& route, End& end, std::uint32_t micro_batch);
   [[nodiscard]] bool is_local(const Route& route) const;
   [[nodiscard]] std::vector<std::uint32_t> sending_order(const Route& route) const;
