@@ -1,0 +1,89 @@
+// "program" of a filler that is made from a model: one pass a request, or a prompt and the tokens
+// after it.
+#include <array>
+#include <string>
+
+#include "sim/run/run_config_parts.hpp"
+
+namespace bubblesim::run::config_detail {
+namespace {
+
+constexpr std::uint32_t kMostBatch = 1U << 20;
+constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 24U;
+constexpr std::uint32_t kMostLevels = 64;
+constexpr std::uint32_t kMostChildren = 65'536;
+constexpr Range<Duration> kStepHost{Duration::zero(), std::chrono::seconds{4}};
+
+constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{{"fp32", model::Precision::kFp32},
+                                                              {"tf32", model::Precision::kTf32},
+                                                              {"fp16", model::Precision::kFp16},
+                                                              {"bf16", model::Precision::kBf16},
+                                                              {"fp8", model::Precision::kFp8}}};
+constexpr std::array<Choice<synth::DecodeMode>, 2> kModes{
+    {{"eager", synth::DecodeMode::kEager}, {"graph", synth::DecodeMode::kGraph}}};
+constexpr std::array<Choice<model::AttentionKernels>, 2> kAttention{
+    {{"flash", model::AttentionKernels::kFlash},
+     {"unfused", model::AttentionKernels::kUnfused}}};
+
+// Either the whole expansion, or depth and width of a tree of SpecInfer's form.
+model::TokenTree read_tree(ObjectReader& reader) {
+  if (reader.has("expansion")) {
+    for (const char* key : {"depth", "width"}) {
+      if (reader.has(key)) {
+        reader.fault(key, "found it beside \"expansion\"; expected one of them");
+      }
+    }
+    return {reader.integers<std::uint32_t>("expansion", {1, kMostChildren})};
+  }
+  const auto depth = reader.integer<std::uint32_t>("depth", {1, kMostLevels});
+  return synth::tree_of(depth, reader.integer<std::uint32_t>("width", {1, kMostChildren}, 1));
+}
+
+synth::SpeculationNames read_speculation(const Context& context, ObjectReader reader) {
+  synth::SpeculationNames out;
+  out.draft = read_id(context, reader, "draft");
+  out.acceptance = reader.number("acceptance", {0, 1});
+  if (reader.present()) out.tree = read_tree(reader);
+  return out;
+}
+
+void read_generation(const Context& context, ObjectReader& program, synth::InferenceNames& names) {
+  names.prompt_tokens = program.integer<std::uint64_t>("prompt_tokens", {1, kMostTokens});
+  names.output_tokens = program.integer<std::uint64_t>("output_tokens", {1, kMostTokens});
+  names.decode = program.choice("decode", kModes, synth::DecodeMode::kEager);
+  if (program.has("speculation")) {
+    names.speculation = read_speculation(context, program.child("speculation"));
+  }
+}
+
+void refuse_keys(ObjectReader& program, std::initializer_list<const char*> keys,
+                 const std::string& why) {
+  for (const char* key : keys) {
+    if (program.has(key)) program.fault(key, why);
+  }
+}
+
+}  // namespace
+
+synth::InferenceNames read_model_program(const Context& context, ObjectReader& program) {
+  synth::InferenceNames names;
+  names.model = read_id(context, program, "model");
+  names.batch = program.integer<std::uint32_t>("batch", {1, kMostBatch}, 1);
+  names.precision = program.choice("precision", kPrecisions, model::Precision::kFp16);
+  names.software = read_optional_id(context, program, "software").value_or(names.software);
+  names.efficiency = read_optional_id(context, program, "efficiency");
+  names.step_host = program.duration("step_host", kStepHost, Duration::zero());
+  if (program.has("prompt_tokens")) {
+    refuse_keys(program, {"sequence", "attention"},
+                "a request with \"prompt_tokens\" generates; expected no such key");
+    read_generation(context, program, names);
+    return names;
+  }
+  refuse_keys(program, {"output_tokens", "decode", "speculation"},
+              "a request without \"prompt_tokens\" is one pass; expected no such key");
+  names.sequence = program.integer<std::uint64_t>("sequence", {1, kMostTokens}, 0);
+  names.attention = program.choice("attention", kAttention, model::AttentionKernels::kFlash);
+  return names;
+}
+
+}  // namespace bubblesim::run::config_detail

@@ -1,0 +1,86 @@
+#include "sim/synth/find_inference.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/synth/software_file.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+// The value, or a default one whose faults are kept for later.
+template <class T>
+T take(CheckedResult<T> found, Errors& errors) {
+  if (found) return *std::move(found);
+  errors.insert(errors.end(), found.error().begin(), found.error().end());
+  return {};
+}
+
+CheckedResult<std::string> device_id(const hardware::GpuSpec& gpu, const std::string& configs) {
+  const auto devices = hardware::read_device_folder(configs + "/devices");
+  if (!devices) return tl::make_unexpected(devices.error());
+  const auto match = std::find_if(devices->begin(), devices->end(), [&](const auto& device) {
+    return device.spec.name == gpu.name;
+  });
+  if (match != devices->end()) return match->id;
+  return tl::make_unexpected(Errors{
+      {configs + "/efficiency", {}, "no file is known for " + gpu.name +
+                                        "; expected \"efficiency\" to name one"}});
+}
+
+CheckedResult<model::Efficiency> efficiency_of(const InferenceNames& names,
+                                               const hardware::GpuSpec& gpu,
+                                               const std::string& configs) {
+  if (names.efficiency) return model::find_efficiency(*names.efficiency, configs + "/efficiency");
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string id, device_id(gpu, configs));
+  return model::find_efficiency(id, configs + "/efficiency");
+}
+
+Generation generation_of(const InferenceNames& names, const std::string& configs,
+                         Errors& errors) {
+  Generation out;
+  out.prompt_tokens = *names.prompt_tokens;
+  out.output_tokens = names.output_tokens;
+  out.decode = names.decode;
+  if (!names.speculation) return out;
+  Speculation& speculation = out.speculation.emplace();
+  speculation.draft = take(model::find_model(names.speculation->draft, configs + "/models"),
+                           errors);
+  speculation.tree = names.speculation->tree;
+  speculation.acceptance = names.speculation->acceptance;
+  return out;
+}
+
+}  // namespace
+
+model::TokenTree tree_of(std::uint32_t depth, std::uint32_t width) {
+  model::TokenTree tree = model::chain(depth);
+  if (depth > 0) tree.expansion[std::min<std::uint32_t>(depth, 3) - 1] = width;
+  return tree;
+}
+
+CheckedResult<InferenceRequest> find_inference(const InferenceNames& names,
+                                               const hardware::GpuSpec& gpu,
+                                               const std::string& configs) {
+  Errors errors;
+  InferenceRequest out;
+  out.model = take(model::find_model(names.model, configs + "/models"), errors);
+  out.batch = names.batch;
+  out.precision = names.precision;
+  out.step_host = names.step_host;
+  if (names.prompt_tokens) {
+    out.shape = generation_of(names, configs, errors);
+  } else {
+    out.shape = OnePass{names.sequence, names.attention};
+  }
+  out.gpu = gpu;
+  out.efficiency = take(efficiency_of(names, gpu, configs), errors);
+  out.software = take(find_software(names.software, configs + "/software"), errors);
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+}  // namespace bubblesim::synth

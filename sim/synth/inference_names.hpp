@@ -1,0 +1,39 @@
+// What an inference service is made of, by the names of files of configs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/base/time.hpp"
+#include "sim/synth/inference_request.hpp"
+
+namespace bubblesim::synth {
+
+struct SpeculationNames {
+  std::string draft;  ///< a model
+  model::TokenTree tree;
+  double acceptance = 0;
+};
+
+/// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.
+struct InferenceNames {
+  std::string model;
+  std::uint32_t batch = 1;
+  std::uint64_t sequence = 0;                  ///< one pass: as OnePass
+  model::AttentionKernels attention = model::AttentionKernels::kFlash;  ///< one pass
+  std::optional<std::uint64_t> prompt_tokens;  ///< generation; nothing: one pass
+  std::uint64_t output_tokens = 1;             ///< generation
+  DecodeMode decode = DecodeMode::kEager;      ///< generation
+  std::optional<SpeculationNames> speculation; ///< generation
+  model::Precision precision = model::Precision::kFp16;
+  Duration step_host{};
+  std::string software = "pytorch";
+  std::optional<std::string> efficiency;       ///< nothing: the device's
+};
+
+/// depth levels; the third (the last of fewer) has `width` children, the others 1: the trees that
+/// SpecInfer compares, <1,1,k,1,1,1,1,1> (ASPLOS 2024, sections 6.1 and 6.4). Both at least 1.
+[[nodiscard]] model::TokenTree tree_of(std::uint32_t depth, std::uint32_t width);
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,78 @@
+// Requests for tests: shipped models on an H100 whose host is as fast or as slow as a test says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/synth/inference_program.hpp"
+#include "sim/synth/lone_iteration.hpp"
+
+namespace bubblesim::synth {
+
+template <class T, class E>
+T value(tl::expected<T, E> result) {
+  if (result) return std::move(*result);
+  ADD_FAILURE();
+  return T{};
+}
+
+inline std::string configs(const std::string& folder) {
+  return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/" + folder;
+}
+
+/// Every launch costs the host `each`; the call itself takes 1 us of it.
+inline InferenceRequest request(const std::string& model, Duration each = Duration{10'000}) {
+  InferenceRequest out;
+  out.model = value(model::find_model(model, configs("models")));
+  out.gpu = value(hardware::find_gpu_spec("h100", configs("devices")));
+  out.efficiency = value(model::find_efficiency("h100", configs("efficiency")));
+  out.software.launch_call = Duration{1'000};
+  out.software.forward_gap = each - Duration{1'000};
+  return out;
+}
+
+inline InferenceRequest generation(std::uint64_t prompt, std::uint64_t output,
+                                   DecodeMode decode = DecodeMode::kEager) {
+  InferenceRequest out = request("llama2-7b");
+  out.shape = Generation{prompt, output, decode, {}};
+  return out;
+}
+
+inline InferenceProgram program_of(const InferenceRequest& request) {
+  auto made = inference_program(request);
+  if (made) return std::move(*made);
+  ADD_FAILURE() << made.error().text();
+  return {};
+}
+
+inline std::string fault_of(const InferenceRequest& request) {
+  const auto made = inference_program(request);
+  EXPECT_FALSE(made);
+  return made ? "" : made.error().text();
+}
+
+inline std::uint64_t calls(const workload::Program& program, workload::StepKind kind) {
+  const auto& steps = program.threads.front().steps;
+  return static_cast<std::uint64_t>(std::count_if(
+      steps.begin(), steps.end(), [&](const workload::Step& step) { return step.kind == kind; }));
+}
+
+inline Duration device_time(const workload::Program& program) {
+  Duration total{};
+  for (const workload::Op& op : program.ops) total += op.duration;
+  return total;
+}
+
+inline Duration time_of(const InferenceRequest& request) {
+  workload::JobProgram job;
+  job.ranks.push_back(program_of(request).program);
+  return value(time_alone(job, request.gpu)).time;
+}
+
+}  // namespace bubblesim::synth
