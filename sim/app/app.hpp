@@ -70,6 +70,7 @@ void add_run_command(CLI::App& parser, AppContext& context);
 void add_export_command(CLI::App& parser, AppContext& context);
 void add_retarget_command(CLI::App& parser, AppContext& context);
 void add_synth_command(CLI::App& parser, AppContext& context);
+void add_synth_inference_command(CLI::App& parser, AppContext& context);
 void add_synth_list_commands(CLI::App& parser, AppContext& context);
 void add_schedule_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);

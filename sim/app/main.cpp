@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_export_command(parser, context);
   bubblesim::app::add_retarget_command(parser, context);
   bubblesim::app::add_synth_command(parser, context);
+  bubblesim::app::add_synth_inference_command(parser, context);
   bubblesim::app::add_schedule_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
   bubblesim::app::add_synth_list_commands(parser, context);
