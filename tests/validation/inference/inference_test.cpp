@@ -3,6 +3,11 @@
 // ms (e2e_latency): eager PyTorch, FP32, unfused attention, logits of every token, input on the
 // device already. Shapes of the models are those that the operator tables beside them list.
 //
+// Simulated times are short, most of all of the GPTs and OPT: Hugging Face's modules launch more
+// passes over memory than the modelled layers, which scale, mask and soften scores in one kernel and
+// have one for the activation. GPT-2 divides and masks the scores apart and computes its GELU by
+// eight kernels, OPT adds its mask and clamps: a sixth of GPT-2-large's time by its operator table.
+//
 // None of these times was fitted to; the kernels' efficiencies were fitted to other tables of the
 // same GPU (bubblesim fit kernels). Limits are what is reached, with a little room.
 #include <gtest/gtest.h>
@@ -113,8 +118,8 @@ TEST(InferenceErrorsH100, stay_where_they_are) {
   }
   const double mean = sum / static_cast<double>(rows().size());
   std::printf("mean absolute error %.1f%%, worst %.1f%%\n", 100 * mean, 100 * worst);
-  EXPECT_LT(mean, 0.20);
-  EXPECT_LT(worst, 0.40);
+  EXPECT_LT(mean, 0.13);
+  EXPECT_LT(worst, 0.23);
 }
 
 }  // namespace
