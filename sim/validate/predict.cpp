@@ -1,7 +1,9 @@
 #include "sim/validate/predict.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/base/time.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
@@ -17,10 +19,34 @@ namespace {
 
 constexpr std::uint32_t kLargestMicroBatch = 16;
 
-synth::JobRequest request_of(const TrainingRow& row, const Machine& machine) {
+/// What a source may be silent on.
+struct Sizes {
+  std::uint32_t micro_batch = 1;
+  std::uint32_t chunks = 0;  ///< 0: as the plan says
+};
+
+// Where layers divide over the stages but for two: one fewer in the first and in the last stage.
+std::vector<std::uint32_t> short_ends(std::uint32_t layers, std::uint32_t stages) {
+  if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return {};
+  std::vector<std::uint32_t> out(stages, (layers + 2) / stages);
+  --out.front();
+  --out.back();
+  return out;
+}
+
+synth::JobRequest request_of(const TrainingRow& row, const Machine& machine, Sizes sizes) {
   synth::JobRequest out;
-  out.model = model::gpt(row.hidden, row.layers, row.heads, row.vocabulary, row.sequence);
+  out.model = row.model ? row.model->spec
+                        : model::gpt(row.hidden, row.layers, row.heads, row.vocabulary,
+                                     row.sequence);
   out.plan = row.plan;
+  out.plan.micro_batch = sizes.micro_batch;
+  if (sizes.chunks > 0) {
+    out.plan.chunks = sizes.chunks;
+    out.plan.schedule = sizes.chunks > 1 ? "interleaved" : "1f1b";
+  }
+  const std::uint32_t stages = row.plan.pipeline * std::max(out.plan.chunks, 1U);
+  if (out.plan.layers_per_stage.empty()) out.plan.layers_per_stage = short_ends(row.layers, stages);
   const std::uint32_t size = machine.cluster.gpus_per_node;
   out.cluster = hardware::with_nodes(machine.cluster, (row.gpus + size - 1) / size);
   out.gpu = machine.gpu;
@@ -38,23 +64,57 @@ Result<double> seconds_of(const synth::JobPlan& plan) {
 
 Error first_of(Errors errors) { return std::move(errors.front()); }
 
-// Where a source is silent on the micro-batch, its authors will have used the fastest that fits.
+std::vector<std::uint32_t> chunk_counts(const TrainingRow& row) {
+  if (!row.chunks_unknown) return {0};
+  const std::uint32_t depth = row.plan.pipeline;
+  const std::uint32_t layers = row.layers % depth == 0 ? row.layers : row.layers + 2;
+  std::vector<std::uint32_t> out{1};
+  for (std::uint32_t chunks = 2; layers % depth == 0 && chunks <= layers / depth; ++chunks) {
+    if (layers / depth % chunks == 0) out.push_back(chunks);
+  }
+  return out;
+}
+
+std::vector<Sizes> candidates(const TrainingRow& row) {
+  std::vector<Sizes> out;
+  for (const std::uint32_t chunks : chunk_counts(row)) {
+    if (row.plan.micro_batch > 0) {
+      out.push_back({row.plan.micro_batch, chunks});
+      continue;
+    }
+    for (std::uint32_t size = 1; size <= kLargestMicroBatch; size *= 2) {
+      out.push_back({size, chunks});
+    }
+  }
+  return out;
+}
+
+Result<Prediction> predict_as_given(const TrainingRow& row, const Machine& machine) {
+  auto plan = synth::plan_without_memory(request_of(row, machine, {row.plan.micro_batch, 0}));
+  if (!plan) return tl::make_unexpected(first_of(std::move(plan).error()));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double seconds, seconds_of(*plan));
+  return Prediction{seconds, 0, row.plan.micro_batch, std::max(row.plan.chunks, 1U)};
+}
+
+// Where a source is silent, its authors will have used the fastest that fits. Plans that cannot
+// be made are no candidates; if none can, a micro-batch that is given did run, of one chunk.
 Result<Prediction> predict_best(const TrainingRow& row, const Machine& machine) {
   std::optional<Prediction> best;
   Error last;
-  for (std::uint32_t size = 1; size <= kLargestMicroBatch; size *= 2) {
-    synth::JobRequest request = request_of(row, machine);
-    request.plan.micro_batch = size;
-    auto plan = synth::plan_job(std::move(request));
+  for (const Sizes sizes : candidates(row)) {
+    auto plan = synth::plan_job(request_of(row, machine, sizes));
     if (!plan) {
       last = first_of(std::move(plan).error());
       continue;
     }
     BUBBLESIM_ASSIGN_OR_RETURN(const double seconds, seconds_of(*plan));
-    if (!best || seconds < best->seconds) best = Prediction{seconds, 0, size};
+    if (best && best->seconds <= seconds) continue;
+    best = Prediction{seconds, 0, sizes.micro_batch,
+                      std::max({sizes.chunks, row.plan.chunks, 1U})};
   }
-  if (!best) return tl::make_unexpected(std::move(last));
-  return *best;
+  if (best) return *best;
+  if (row.plan.micro_batch > 0) return predict_as_given(row, machine);
+  return tl::make_unexpected(std::move(last));
 }
 
 }  // namespace
@@ -74,15 +134,9 @@ CheckedResult<Machine> find_machine(const std::string& configs, const std::strin
 }
 
 Result<Prediction> predict(const TrainingRow& row, const Machine& machine) {
-  Prediction out;
-  if (row.plan.micro_batch == 0) {
-    BUBBLESIM_ASSIGN_OR_RETURN(out, predict_best(row, machine));
-  } else {
-    auto plan = synth::plan_without_memory(request_of(row, machine));
-    if (!plan) return tl::make_unexpected(first_of(std::move(plan).error()));
-    BUBBLESIM_ASSIGN_OR_RETURN(out.seconds, seconds_of(*plan));
-    out.micro_batch = row.plan.micro_batch;
-  }
+  const bool searched = row.plan.micro_batch == 0 || row.chunks_unknown;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      Prediction out, searched ? predict_best(row, machine) : predict_as_given(row, machine));
   out.tflops_per_gpu = counted_flops(row) / out.seconds / row.gpus * 1e-12;
   return out;
 }

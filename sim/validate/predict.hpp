@@ -29,10 +29,12 @@ struct Prediction {
   double seconds = 0;          ///< of an iteration
   double tflops_per_gpu = 0;   ///< as counted_flops counts
   std::uint32_t micro_batch = 1;  ///< as given, or the fastest that fits where the row has none
+  std::uint32_t chunks = 1;       ///< stages a rank: the same
 };
 
-/// Synthesises the row's job, folded, and runs it alone. Memory is not checked where the row says
-/// its micro-batch: it did run. Fault: the plan cannot be built.
+/// Synthesises the row's job, folded, and runs it alone. Memory is checked only of sizes that the
+/// row does not say: the others did run. Layers that lack two to divide over the stages are one
+/// fewer in the first and in the last (Llama 3, section 3.3.2). Fault: the plan cannot be built.
 [[nodiscard]] Result<Prediction> predict(const TrainingRow& row, const Machine& machine);
 
 }  // namespace bubblesim::validate

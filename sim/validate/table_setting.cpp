@@ -24,6 +24,15 @@ std::string like(const CsvTable& table) {
                           : "megatron_deepspeed_a100_single_node";
 }
 
+MachineSetting read_machine(ObjectReader& object, const std::string& folder) {
+  MachineSetting out;
+  out.gpu = object.text("gpu");
+  out.cluster = object.text("cluster");
+  ObjectReader plan = object.child("plan");
+  if (plan.present()) out.plan = synth::read_plan(plan, folder);
+  return out;
+}
+
 }  // namespace
 
 CheckedResult<TableSetting> find_setting(const std::string& name, const std::string& configs) {
@@ -37,10 +46,21 @@ CheckedResult<TableSetting> find_setting(const std::string& name, const std::str
   (void)root.text("note", "");
   out.cluster = root.text("cluster");
   out.vocabulary = root.integer<std::uint64_t>("vocabulary", {1, 1ULL << 32U});
+  const std::string folder = fs::path(path).parent_path().string();
   ObjectReader plan = root.child("plan");
-  if (plan.present()) out.plan = synth::read_plan(plan, fs::path(path).parent_path().string());
+  if (plan.present()) out.plan = synth::read_plan(plan, folder);
+  for (ObjectReader& it : root.children("machines", Presence::kOptional)) {
+    out.machines.push_back(read_machine(it, folder));
+  }
+  const std::vector<std::string> models = root.texts("models", Presence::kOptional);
   root.finish();
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  for (const std::string& model : models) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const std::string file, synth::resolve_name(model, configs + "/models", "model"));
+    BUBBLESIM_ASSIGN_OR_RETURN(model::ModelFile read, model::read_model_file(file));
+    out.models.push_back(std::move(read));
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <utility>
+#include <variant>
 
 #include "sim/base/nearest.hpp"
 
@@ -62,8 +63,18 @@ Result<void> read_recompute(const CsvTable& table, std::size_t i, synth::PlanSpe
                 "recompute: found " + quote_found(text) +
                     "; expected \"full\", \"selective\", \"selective+sequence\" or \"none\"");
   }
-  plan.sequence_parallel = text.ends_with("+sequence");
+  if (text.ends_with("+sequence")) plan.sequence_parallel = true;
   return {};
+}
+
+void set_replicas(TrainingRow& row) {
+  const std::uint64_t model_ranks =
+      std::uint64_t{row.plan.tensor} * row.plan.pipeline * row.plan.context;
+  row.plan.data = static_cast<std::uint32_t>(row.gpus / std::min<std::uint64_t>(model_ranks,
+                                                                                row.gpus));
+  if (row.gpus % model_ranks == 0) return;
+  row.unpredictable = fmt::format("{} GPUs are no multiple of {} model-parallel ranks", row.gpus,
+                                  model_ranks);
 }
 
 // Tensor ranks that the source does not give: as many as a node has, the usual choice.
@@ -80,23 +91,41 @@ Result<void> read_published_form(const CsvTable& table, std::size_t i, TrainingR
                              optional_count(table, i, "pipeline_parallelism"));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto micro_batch, optional_count(table, i, "micro_batch"));
   BUBBLESIM_ASSIGN_OR_RETURN(const auto chunks, optional_count(table, i, "virtual_stages"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto context, optional_count(table, i, "context_parallelism"));
+  row.plan.context = static_cast<std::uint32_t>(context.value_or(1));
   row.plan.tensor = static_cast<std::uint32_t>(tensor.value_or(kNodeGpus));
   row.plan.pipeline = static_cast<std::uint32_t>(pipeline.value_or(1));
   row.plan.micro_batch = static_cast<std::uint32_t>(micro_batch.value_or(0));
-  const std::uint64_t model_ranks = std::uint64_t{row.plan.tensor} * row.plan.pipeline;
-  if (model_ranks > row.gpus || row.gpus % model_ranks != 0) {
-    return fail(table.file(), table.place(i),
-                fmt::format("{} GPUs are no multiple of tensor {} x pipeline {}", row.gpus,
-                            row.plan.tensor, row.plan.pipeline));
-  }
-  row.plan.data = static_cast<std::uint32_t>(row.gpus / model_ranks);
   row.plan.chunks = static_cast<std::uint32_t>(chunks.value_or(0));
+  row.chunks_unknown = !chunks && row.plan.pipeline > 1;
   if (row.plan.chunks > 1) row.plan.schedule = "interleaved";
-  row.gpu = table.text(i, "gpu");
   BUBBLESIM_RETURN_IF_ERROR(read_recompute(table, i, row.plan));
   BUBBLESIM_ASSIGN_OR_RETURN(row.tflops_per_gpu, table.number(i, "tflops_per_gpu"));
   BUBBLESIM_ASSIGN_OR_RETURN(row.seconds, table.number(i, "seconds_per_iteration"));
+  set_replicas(row);
   return {};
+}
+
+bool same_sizes(const TrainingRow& row, const model::ModelSpec& model) {
+  const auto* it = std::get_if<model::TransformerSpec>(&model.network);
+  return it != nullptr && it->hidden == row.hidden && it->layers == row.layers &&
+         it->heads == row.heads;
+}
+
+// The row before its columns are read: what its table, or its machine, says of all rows.
+TrainingRow start_of(const CsvTable& table, std::size_t i, const TableSetting& setting) {
+  TrainingRow row;
+  row.plan = setting.plan;
+  row.cluster = setting.cluster;
+  row.vocabulary = setting.vocabulary;
+  row.gpu = table.text(i, "gpu");
+  row.place = table.place(i);
+  for (const MachineSetting& machine : setting.machines) {
+    if (machine.gpu != row.gpu) continue;
+    row.plan = machine.plan;
+    row.cluster = machine.cluster;
+  }
+  return row;
 }
 
 std::string label_of(const TrainingRow& row) {
@@ -116,14 +145,16 @@ Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
   }
   std::vector<TrainingRow> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    TrainingRow row;
-    row.plan = setting.plan;
-    row.vocabulary = setting.vocabulary;
-    row.place = table.place(i);
+    TrainingRow row = start_of(table, i, setting);
     BUBBLESIM_ASSIGN_OR_RETURN(row.role, role_of(table, i));
     BUBBLESIM_RETURN_IF_ERROR(timed ? read_iteration_form(table, i, row)
                                     : read_published_form(table, i, row));
     row.plan.sequence = row.sequence;
+    const auto model = std::find_if(
+        setting.models.begin(), setting.models.end(),
+        [&](const model::ModelFile& file) { return same_sizes(row, file.spec); });
+    if (model != setting.models.end()) row.model = *model;
+    if (!row.seconds && !row.tflops_per_gpu) row.unpredictable = "the row has no measurement";
     row.plan.name = table.file() + ", " + row.place;
     row.label = label_of(row);
     if (table.has("model")) {
@@ -136,6 +167,10 @@ Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
 }
 
 double counted_flops(const TrainingRow& row) {
+  if (row.model && row.model->published) {
+    return 6 * row.model->published->value * static_cast<double>(row.plan.global_batch) *
+           static_cast<double>(row.sequence);
+  }
   const double h = static_cast<double>(row.hidden), s = static_cast<double>(row.sequence);
   const double l = row.layers, v = static_cast<double>(row.vocabulary);
   const double passes = row.plan.recompute == model::Recompute::kFull ? 96 : 72;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
+#include "sim/model/model_file.hpp"
 #include "sim/synth/plan_spec.hpp"
 #include "sim/validate/csv_table.hpp"
 
@@ -21,12 +22,21 @@ namespace bubblesim::validate {
 
 enum class Role : std::uint8_t { kFit, kJudge };
 
+/// What rows on one kind of GPU share, where a table names several.
+struct MachineSetting {
+  std::string gpu;               ///< as the table's column "gpu" says it
+  std::string cluster;           ///< a file of configs/clusters
+  synth::PlanSpec plan;          ///< instead of the table's
+};
+
 /// What every row of a table shares; configs/validation/*.json.
 struct TableSetting {
   std::string name;
   std::string cluster;           ///< a file of configs/clusters
   synth::PlanSpec plan;          ///< what rows do not override
   std::uint64_t vocabulary = 51200;
+  std::vector<MachineSetting> machines;  ///< rows whose GPU is none of these: the table's own
+  std::vector<model::ModelFile> models;  ///< rows of their sizes are they; others are GPTs
 };
 
 struct TrainingRow {
@@ -39,8 +49,12 @@ struct TrainingRow {
   std::uint64_t vocabulary = 0;
   std::uint64_t sequence = 0;
   std::uint32_t gpus = 0;
-  std::string gpu;               ///< as the table says it; empty: the setting's cluster
-  synth::PlanSpec plan;
+  std::string gpu;               ///< as the table says it; may be empty
+  std::string cluster;           ///< a file of configs/clusters
+  std::optional<model::ModelFile> model;  ///< nothing: a GPT of the sizes above
+  synth::PlanSpec plan;          ///< micro_batch 0: not known
+  bool chunks_unknown = false;   ///< the source does not say how many stages a rank holds
+  std::string unpredictable;     ///< why nothing can be said of the row; empty: it can
   std::optional<double> seconds;         ///< measured, an iteration
   std::optional<double> tflops_per_gpu;  ///< measured
 };
@@ -49,8 +63,10 @@ struct TrainingRow {
 [[nodiscard]] Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
                                                              const TableSetting& setting);
 
-/// FLOPs of an iteration as the tables count them: 96 B s l h^2 (1 + s/6h + V/16lh) with full
-/// recomputation, 72 without (Narayanan et al., SC 2021, section 5.1).
+/// FLOPs of an iteration as the tables count them. A GPT: 96 B s l h^2 (1 + s/6h + V/16lh) with
+/// full recomputation, 72 without (Narayanan et al., SC 2021, section 5.1). Another model: 6 N B s
+/// with its published parameters N, as the scaling laws of Llama 3's paper count (section 3.2);
+/// attention's own products, 4 % there, are not in it.
 [[nodiscard]] double counted_flops(const TrainingRow& row);
 
 }  // namespace bubblesim::validate

@@ -1,0 +1,118 @@
+#include "sim/validate/judge_pipefill.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "sim/base/time.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/run/parallel.hpp"
+#include "sim/synth/lone_iteration.hpp"
+#include "sim/synth/synthesise.hpp"
+#include "sim/validate/predict.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+constexpr std::uint32_t kStages = 16;
+constexpr std::uint32_t kTensor = 8;
+constexpr std::uint64_t kGlobalBatch = 512;  // 8 replicas of 64 micro-batches of 1
+constexpr const char* kCluster = "v100-16k";
+constexpr const char* kSoftware = "megatron-deepspeed";
+constexpr const char* kModel = "pipefill-40b";
+
+struct Scale {
+  std::uint32_t gpus = 0;
+  std::optional<double> days;  // published
+};
+
+constexpr std::array<Scale, 5> kScales{{
+    {1024, 82}, {2048, std::nullopt}, {4096, 34}, {8192, 26}, {16384, std::nullopt}}};
+
+synth::JobRequest request_of(const model::ModelSpec& model, const Machine& machine,
+                             std::uint32_t gpus) {
+  synth::JobRequest out;
+  out.model = model;
+  out.plan.name = fmt::format("PipeFill, {} GPUs", gpus);
+  out.plan.tensor = kTensor;
+  out.plan.pipeline = kStages;
+  out.plan.data = gpus / (kStages * kTensor);
+  out.plan.global_batch = kGlobalBatch;
+  out.plan.precision = model::Precision::kFp16;
+  out.plan.optimizer.weights = model::Precision::kFp16;
+  out.plan.optimizer.gradients = model::GradientStore::kWrite;
+  out.plan.recompute = model::Recompute::kFull;
+  out.plan.attention = model::AttentionKernels::kUnfused;
+  out.plan.gradients.sync = synth::GradientSync::kAfterBackward;
+  out.plan.software = kSoftware;
+  out.cluster = machine.cluster;
+  out.gpu = machine.gpu;
+  out.efficiency = machine.efficiency;
+  out.software = machine.software;
+  return out;
+}
+
+CheckedResult<double> seconds_of(synth::JobRequest request) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const synth::JobPlan plan, synth::plan_job(std::move(request)));
+  const synth::SynthesisedJob job = synth::synthesise(plan);
+  const auto alone = synth::time_alone(job.program, plan.request.gpu);
+  if (!alone) return tl::make_unexpected(Errors{alone.error()});
+  return to_seconds(alone->time);
+}
+
+// What a stage does not spend on micro-batches. A micro-batch takes `slot` seconds.
+std::string bubble_note(double micro_batches, double seconds, double slot) {
+  const double own = (kStages - 1) / (micro_batches + kStages - 1);
+  return fmt::format("stages idle {:.1f} % of {:.2f} s; fill and drain alone {:.1f} %",
+                     100 * (1 - micro_batches * slot / seconds), seconds, 100 * own);
+}
+
+double micro_batches_of(const Scale& scale) {
+  return static_cast<double>(kGlobalBatch) / (scale.gpus / (kStages * kTensor));
+}
+
+ReportRow row_of(const Scale& scale, double seconds, double first, double slot) {
+  ReportRow out;
+  out.table = "pipefill";
+  out.label = fmt::format("40B on {} GPUs, {:.0f} micro-batches, 82 days on 1024", scale.gpus,
+                          micro_batches_of(scale));
+  out.unit = "days";
+  out.simulated = *kScales.front().days * seconds / first;
+  out.measured = scale.days.value_or(0);
+  out.note = bubble_note(micro_batches_of(scale), seconds, slot);
+  if (scale.days && scale.gpus != kScales.front().gpus) return out;
+  out.outcome = Outcome::kStated;
+  out.note = fmt::format("{:.1f} days, {}; {}", out.simulated,
+                         scale.days ? "to which the others are scaled" : "nothing published",
+                         out.note);
+  return out;
+}
+
+}  // namespace
+
+CheckedResult<std::vector<ReportRow>> judge_pipefill(const std::string& configs,
+                                                     std::size_t threads) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const Machine machine, find_machine(configs, kCluster, kSoftware));
+  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelSpec model,
+                             model::find_model(kModel, configs + "/models"));
+  std::vector<CheckedResult<double>> seconds(kScales.size(), 0.0);
+  run::for_each_parallel(kScales.size(), threads, [&](std::size_t i) {
+    seconds[i] = seconds_of(request_of(model, machine, kScales[i].gpus));
+  });
+  for (auto& one : seconds) {
+    if (!one) return tl::make_unexpected(std::move(one).error());
+  }
+  // 48 micro-batches fewer from 1K to 4K GPUs.
+  const double slot = (*seconds[0] - *seconds[2]) /
+                      (micro_batches_of(kScales[0]) - micro_batches_of(kScales[2]));
+  std::vector<ReportRow> out;
+  for (std::size_t i = 0; i < kScales.size(); ++i) {
+    out.push_back(row_of(kScales[i], *seconds[i], *seconds[0], slot));
+  }
+  return out;
+}
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,84 @@
+#include "sim/validate/judge_training.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "sim/run/parallel.hpp"
+#include "sim/validate/table_setting.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+std::string found_sizes(const TrainingRow& row, const Prediction& it) {
+  std::string out;
+  if (row.plan.micro_batch == 0) out = fmt::format("micro-batch {}", it.micro_batch);
+  if (row.chunks_unknown) {
+    out += fmt::format("{}{} chunks a rank", out.empty() ? "" : ", ", it.chunks);
+  }
+  return out.empty() ? out : "found: " + out;
+}
+
+ReportRow judge_row(const TrainingTable& table, const TrainingRow& row) {
+  ReportRow out;
+  out.table = table.name;
+  out.role = row.role;
+  out.label = row.label;
+  out.unit = row.seconds ? "s" : "TFLOP/s";
+  if (!row.unpredictable.empty()) {
+    out.outcome = Outcome::kStated;
+    out.note = row.unpredictable;
+    return out;
+  }
+  const auto predicted = predict(row, table.machine_of(row));
+  if (!predicted) {
+    out.outcome = Outcome::kFailed;
+    out.note = predicted.error().message;
+    return out;
+  }
+  out.measured = row.seconds ? *row.seconds : *row.tflops_per_gpu;
+  out.simulated = row.seconds ? predicted->seconds : predicted->tflops_per_gpu;
+  out.note = found_sizes(row, *predicted);
+  return out;
+}
+
+}  // namespace
+
+CheckedResult<TrainingTable> load_training_table(const std::string& path,
+                                                 const std::string& setting,
+                                                 const std::string& configs) {
+  const auto csv = CsvTable::read(path);
+  if (!csv) return tl::make_unexpected(Errors{csv.error()});
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const TableSetting shared,
+      setting.empty() ? setting_for(*csv, configs) : find_setting(setting, configs));
+  auto rows = training_rows(*csv, shared);
+  if (!rows) return tl::make_unexpected(Errors{rows.error()});
+  TrainingTable out;
+  out.name = std::filesystem::path(path).stem().string();
+  out.rows = std::move(*rows);
+  for (const TrainingRow& row : out.rows) {
+    const std::pair key{row.cluster, row.plan.software};
+    if (out.machines.contains(key)) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(Machine machine, find_machine(configs, key.first, key.second));
+    out.machines.emplace(key, std::move(machine));
+  }
+  return out;
+}
+
+std::vector<ReportRow> judge_training(const TrainingTable& table, std::size_t threads,
+                                      const RowDone& done) {
+  std::vector<ReportRow> out(table.rows.size());
+  std::mutex mutex;
+  std::size_t finished = 0;
+  run::for_each_parallel(out.size(), threads, [&](std::size_t i) {
+    out[i] = judge_row(table, table.rows[i]);
+    const std::lock_guard lock(mutex);
+    ++finished;
+    if (done) done(finished, out.size());
+  });
+  return out;
+}
+
+}  // namespace bubblesim::validate

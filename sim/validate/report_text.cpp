@@ -1,0 +1,131 @@
+#include "sim/validate/report_text.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/base/json.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+std::string row_line(const ReportRow& row) {
+  const std::string head = fmt::format("{:<5} {:<72}", role_name(row.role), row.label);
+  if (row.outcome != Outcome::kPredicted) {
+    return fmt::format("{} {}: {}\n", head, outcome_name(row.outcome), row.note);
+  }
+  std::string line = fmt::format("{} {:>11.5g} {:>11.5g} {:<8} {:>+7.1f}%", head, row.measured,
+                                 row.simulated, row.unit, 100 * row.error());
+  if (!row.note.empty()) line += "  " + row.note;
+  return line + "\n";
+}
+
+std::string aim_text(const Summary& it) {
+  if (!it.aim) return "";
+  const char* verdict = it.met ? "met" : "missed";
+  if (it.aim->bound == 0) return fmt::format("exact: {}", verdict);
+  return fmt::format("{} <= {:.0f} %: {}", it.aim->measure == AimMeasure::kMean ? "mean" : "each",
+                     100 * it.aim->bound, verdict);
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+Json row_json(const ReportRow& row) {
+  Json out = {{"table", row.table},     {"role", role_name(row.role)},
+              {"row", row.label},       {"unit", row.unit},
+              {"outcome", outcome_name(row.outcome)}};
+  if (row.outcome == Outcome::kPredicted) {
+    out["measured"] = row.measured;
+    out["simulated"] = row.simulated;
+    out["error"] = row.error();
+  }
+  if (!row.note.empty()) out["note"] = row.note;
+  return out;
+}
+
+Json summary_json(const Summary& it) {
+  Json out = {{"table", it.table},
+              {"role", it.role},
+              {"rows", it.rows},
+              {"stated", it.stated},
+              {"failed", it.failed},
+              {"mean_absolute_error", it.mean_absolute},
+              {"bias", it.bias},
+              {"worst", it.worst},
+              {"worst_row", it.worst_label},
+              {"within_5_percent", it.within_5_percent}};
+  if (it.aim) {
+    out["aim"] = {{"of", it.aim->measure == AimMeasure::kMean ? "mean" : "each"},
+                  {"bound", it.aim->bound},
+                  {"met", it.met}};
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string rows_text(const std::vector<ReportRow>& rows) {
+  std::string out;
+  std::string table;
+  std::size_t hidden = 0;
+  const auto close = [&] {
+    if (hidden > 0) out += fmt::format("      and {} rows between these (--csv has all)\n", hidden);
+    hidden = 0;
+  };
+  for (const ReportRow& row : rows) {
+    if (row.table != table) {
+      close();
+      table = row.table;
+      out += fmt::format("{}{}\n{:<5} {:<72} {:>11} {:>11} {:<8} {:>8}\n", out.empty() ? "" : "\n",
+                         table, "role", "row", "measured", "simulated", "unit", "error");
+    }
+    if (row.brief || row.outcome != Outcome::kPredicted) {
+      out += row_line(row);
+    } else {
+      ++hidden;
+    }
+  }
+  close();
+  return out;
+}
+
+std::string summary_text(const std::vector<Summary>& summaries) {
+  std::string out = fmt::format("{:<36} {:<5} {:>5} {:>6} {:>6} {:>8} {:>7} {:>7} {:>9}  {}\n",
+                                "table", "role", "rows", "stated", "failed", "|error|", "bias",
+                                "worst", "within 5%", "aim");
+  for (const Summary& it : summaries) {
+    out += fmt::format(
+        "{:<36} {:<5} {:>5} {:>6} {:>6} {:>7.1f}% {:>+6.1f}% {:>+6.1f}% {:>8.0f}%  {}\n", it.table,
+        it.role, it.rows, it.stated, it.failed, 100 * it.mean_absolute, 100 * it.bias,
+        100 * it.worst, 100 * it.within_5_percent, aim_text(it));
+  }
+  return out;
+}
+
+std::string rows_csv(const std::vector<ReportRow>& rows) {
+  std::string out = "table,role,row,unit,outcome,measured,simulated,error,note\n";
+  for (const ReportRow& row : rows) {
+    const bool predicted = row.outcome == Outcome::kPredicted;
+    out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role), quoted(row.label),
+                       row.unit, outcome_name(row.outcome),
+                       predicted ? fmt::format("{},{},{}", row.measured, row.simulated, row.error())
+                                 : std::string(",,"),
+                       quoted(row.note));
+  }
+  return out;
+}
+
+std::string report_json(const std::vector<ReportRow>& rows,
+                        const std::vector<Summary>& summaries) {
+  Json out = {{"rows", Json::array()}, {"summary", Json::array()}};
+  for (const ReportRow& row : rows) out["rows"].push_back(row_json(row));
+  for (const Summary& it : summaries) out["summary"].push_back(summary_json(it));
+  return out.dump(1) + "\n";
+}
+
+}  // namespace bubblesim::validate
