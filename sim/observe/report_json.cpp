@@ -131,6 +131,18 @@ Json policy_json(const PolicyResult& policy) {
           {"counters", counters_json(policy.counters)}};
 }
 
+Json bubbles_json(const BubbleBaseline& bubbles) {
+  const auto bytes = [](const std::optional<Bytes>& size) {
+    return size ? Json(size->value) : Json(nullptr);
+  };
+  return {{"gpu", bubbles.gpu.value},
+          {"bubbles", bubbles.bubbles},
+          {"time_ns", to_ns(bubbles.time)},
+          {"pipeline_time_ns", to_ns(bubbles.pipeline_time)},
+          {"free_memory_least_bytes", bytes(bubbles.free_memory_least)},
+          {"free_memory_mean_bytes", bytes(bubbles.free_memory_mean)}};
+}
+
 Json baseline_json(const Baseline& baseline) {
   Json fillers = list_json(baseline.fillers, [](const FillerBaseline& filler) -> Json {
     return {{"name", filler.name}, {"requests_per_s", filler.requests_per_s}};
@@ -140,7 +152,8 @@ Json baseline_json(const Baseline& baseline) {
           {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
           {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
           {"replay_error_fraction", optional_json(baseline.replay_error)},
-          {"fillers", std::move(fillers)}};
+          {"fillers", std::move(fillers)},
+          {"bubbles", list_json(baseline.bubbles, bubbles_json)}};
 }
 
 }  // namespace
@@ -150,6 +163,8 @@ std::string report_json(const RunReport& report) {
                      {"seed", report.seed},
                      {"device", report.device},
                      {"ranks", report.ranks},
+                     {"ranks_per_gpu", report.ranks_per_gpu},
+                     {"world_size", report.world_size},
                      {"baseline", baseline_json(report.baseline)},
                      {"policies", list_json(report.policies, policy_json)},
                      {"counters", counters_json(report.counters)}};

@@ -108,6 +108,21 @@ void append_refusals(std::string& text, const PolicyResult& policy) {
   }
 }
 
+/// What fillers may use in the bubbles, least to most over GPUs.
+std::string free_memory_text(const std::vector<BubbleBaseline>& bubbles) {
+  std::optional<Bytes> least;
+  std::optional<Bytes> most;
+  for (const BubbleBaseline& gpu : bubbles) {
+    if (!gpu.free_memory_least) continue;
+    least = std::min(least.value_or(*gpu.free_memory_least), *gpu.free_memory_least);
+    most = std::max(most.value_or(*gpu.free_memory_least), *gpu.free_memory_least);
+  }
+  if (!least) return {};
+  return fmt::format("free in every bubble: {:.1f} to {:.1f} GB by GPU\n",
+                     static_cast<double>(least->value) * 1e-9,
+                     static_cast<double>(most->value) * 1e-9);
+}
+
 std::string heading(const RunReport& report) {
   const Baseline& alone = report.baseline;
   std::string text = fmt::format(
@@ -120,7 +135,12 @@ std::string heading(const RunReport& report) {
   if (alone.replay_error) {
     text += fmt::format("; replay error {:+.2f} %", 100 * *alone.replay_error);
   }
-  return text + "\n\n";
+  text += '\n';
+  if (report.ranks_per_gpu > 1) {
+    text += fmt::format("folded: each simulated GPU stands for {} of the job's {} ranks\n",
+                        report.ranks_per_gpu, report.world_size);
+  }
+  return text + free_memory_text(alone.bubbles) + '\n';
 }
 
 }  // namespace

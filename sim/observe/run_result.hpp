@@ -123,6 +123,16 @@ struct FillerBaseline {
   double requests_per_s = 0;  ///< on one GPU
 };
 
+/// The bubbles of one GPU's rank while the job runs alone, as policies that ask for them are told.
+struct BubbleBaseline {
+  GpuId gpu{};
+  std::uint64_t bubbles = 0;      ///< an iteration's (a pass's), of 100 us or more
+  Duration time{};                ///< of all
+  Duration pipeline_time{};       ///< of those that wait for a pipeline peer
+  std::optional<Bytes> free_memory_least;  ///< in any of them; nothing: not known
+  std::optional<Bytes> free_memory_mean;   ///< weighted by their lengths
+};
+
 /// What the parts of the run do alone; the denominators of everything normalised.
 struct Baseline {
   double training_iterations_per_s = 0;
@@ -130,6 +140,7 @@ struct Baseline {
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   std::vector<FillerBaseline> fillers;
+  std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy asks for them
 };
 
 /// Everything one run config gave.
@@ -137,7 +148,9 @@ struct RunReport {
   std::string config;
   std::uint64_t seed = 0;
   std::string device;
-  std::uint32_t ranks = 0;
+  std::uint32_t ranks = 0;          ///< simulated, one a GPU
+  std::uint32_t ranks_per_gpu = 1;  ///< that each of them stands for
+  std::uint32_t world_size = 0;     ///< ranks of the whole job
   Baseline baseline;
   std::vector<PolicyResult> policies;
   CounterSet counters;  ///< of what is common to all policies: traces, config

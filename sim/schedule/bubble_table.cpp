@@ -1,6 +1,7 @@
 #include "sim/schedule/bubble_table.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "sim/workload/lone_job.hpp"
 
@@ -9,26 +10,64 @@ namespace {
 
 using workload::kNoIndex;
 
+/// Bytes that a program holds, from its marks.
+class HeldMemory {
+ public:
+  explicit HeldMemory(const workload::Program& program) : marks_(program.memory) {}
+
+  [[nodiscard]] bool known() const { return !marks_.empty(); }
+
+  /// The least that is held between operation `after` and operation `next`; where `next` is not
+  /// the later one, the pass begins anew in between.
+  [[nodiscard]] std::uint64_t least(std::uint32_t after, std::uint32_t next) const {
+    if (next > after) return least_of(held_at(after), position(after), position(next));
+    const std::uint64_t end = least_of(held_at(after), position(after), marks_.size());
+    return least_of(end, 0, position(next));
+  }
+
+ private:
+  /// Marks up to operation `op`, that one's included.
+  [[nodiscard]] std::size_t position(std::uint32_t op) const {
+    const auto place = std::upper_bound(
+        marks_.begin(), marks_.end(), op,
+        [](std::uint32_t wanted, const workload::MemoryMark& mark) { return wanted < mark.op; });
+    return static_cast<std::size_t>(place - marks_.begin());
+  }
+  /// Before the first mark of a pass what the last one left is held.
+  [[nodiscard]] std::uint64_t held_at(std::uint32_t op) const {
+    const std::size_t marks = position(op);
+    return marks == 0 ? marks_.back().bytes : marks_[marks - 1].bytes;
+  }
+  [[nodiscard]] std::uint64_t least_of(std::uint64_t held, std::size_t first,
+                                       std::size_t last) const {
+    for (std::size_t i = first; i < last; ++i) held = std::min(held, marks_[i].bytes);
+    return held;
+  }
+
+  const std::vector<workload::MemoryMark>& marks_;
+};
+
 /// Watches one rank: a bubble opens when its last running operation ends.
 class BubbleWatch final : public workload::RunObserver {
  public:
-  BubbleWatch(const workload::JobProgram& job, engine::Engine& engine, std::uint32_t& unfinished)
-      : job_(job), engine_(engine), unfinished_(unfinished) {}
+  BubbleWatch(const workload::Program& program, const std::vector<bool>& peers, Bytes memory,
+              engine::Engine& engine, std::uint32_t& unfinished)
+      : held_(program), peers_(peers), memory_(memory), engine_(engine), unfinished_(unfinished) {}
 
   void on_op_started(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
     const workload::Op& op = run.program().ops[index];
     if (op.kind == gpu::WorkKind::kCollective) {
-      if (is_point_to_point(op)) ++transfers_;
+      if (is_peer(op)) ++transfers_;
       pipeline_ = pipeline_ || transfers_ > 0;
       return;
     }
-    if (running_++ == 0) close(now);
+    if (running_++ == 0) close(index, now);
   }
 
   void on_op_finished(const workload::OpRecord& record) override {
     const workload::Op& op = record.run->program().ops[record.op];
     if (op.kind == gpu::WorkKind::kCollective) {
-      if (is_point_to_point(op)) --transfers_;
+      if (is_peer(op)) --transfers_;
       return;
     }
     if (--running_ > 0) return;
@@ -49,16 +88,23 @@ class BubbleWatch final : public workload::RunObserver {
   }
 
  private:
-  [[nodiscard]] bool is_point_to_point(const workload::Op& op) const {
-    return op.collective != kNoIndex && job_.collectives[op.collective].point_to_point;
+  [[nodiscard]] bool is_peer(const workload::Op& op) const {
+    return op.collective != kNoIndex && peers_[op.collective];
   }
 
-  void close(SimTime now) {
+  void close(std::uint32_t next, SimTime now) {
     if (last_op_ == kNoIndex || passes_ != 1 || now - idle_since_ < kShortestBubble) return;
-    table_.push_back({last_op_, now - idle_since_, pipeline_});
+    Bubble bubble{last_op_, now - idle_since_, pipeline_, {}};
+    if (held_.known()) {
+      const std::uint64_t held = std::min(held_.least(last_op_, next), memory_.value);
+      bubble.free_memory = Bytes{memory_.value - held};
+    }
+    table_.push_back(bubble);
   }
 
-  const workload::JobProgram& job_;
+  HeldMemory held_;
+  const std::vector<bool>& peers_;
+  Bytes memory_;
   engine::Engine& engine_;
   std::uint32_t& unfinished_;
   std::uint32_t running_ = 0;
@@ -70,13 +116,66 @@ class BubbleWatch final : public workload::RunObserver {
   BubbleTable table_;
 };
 
+/// Ranks that are connected, as a forest.
+class Connected {
+ public:
+  explicit Connected(std::size_t ranks) : parent_(ranks) {
+    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  }
+  [[nodiscard]] std::size_t root(std::size_t rank) {
+    while (parent_[rank] != rank) rank = parent_[rank] = parent_[parent_[rank]];
+    return rank;
+  }
+  void join(std::size_t a, std::size_t b) { parent_[root(a)] = root(b); }
+
+ private:
+  std::vector<std::size_t> parent_;
+};
+
+/// By collective: the ranks that take part, ascending.
+std::vector<std::vector<std::size_t>> ranks_of_collectives(const workload::JobProgram& job) {
+  std::vector<std::vector<std::size_t>> ranks(job.collectives.size());
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    for (const workload::Op& op : job.ranks[rank].ops) {
+      if (op.collective == kNoIndex) continue;
+      auto& of = ranks[op.collective];
+      if (of.empty() || of.back() != rank) of.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
+
+std::vector<bool> pipeline_collectives(const workload::JobProgram& job) {
+  const auto ranks = ranks_of_collectives(job);
+  Connected pipelines(job.ranks.size());
+  for (std::size_t c = 0; c < ranks.size(); ++c) {
+    if (!job.collectives[c].point_to_point) continue;
+    for (std::size_t i = 1; i < ranks[c].size(); ++i) pipelines.join(ranks[c][0], ranks[c][i]);
+  }
+  std::vector<bool> peers(ranks.size());
+  std::vector<std::size_t> roots;
+  for (std::size_t c = 0; c < ranks.size(); ++c) {
+    roots.clear();
+    for (const std::size_t rank : ranks[c]) roots.push_back(pipelines.root(rank));
+    std::sort(roots.begin(), roots.end());
+    peers[c] = job.collectives[c].point_to_point ||
+               std::adjacent_find(roots.begin(), roots.end()) != roots.end();
+  }
+  return peers;
+}
 
 Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                  const hardware::GpuSpec& spec) {
   engine::Engine engine;
   auto unfinished = static_cast<std::uint32_t>(job.ranks.size());
-  std::vector<BubbleWatch> watches(job.ranks.size(), BubbleWatch(job, engine, unfinished));
+  const std::vector<bool> peers = pipeline_collectives(job);
+  std::vector<BubbleWatch> watches;
+  watches.reserve(job.ranks.size());
+  for (const workload::Program& rank : job.ranks) {
+    watches.emplace_back(rank, peers, spec.memory, engine, unfinished);
+  }
   std::vector<workload::RunObserver*> observers;
   for (BubbleWatch& watch : watches) observers.push_back(&watch);
   workload::LoneJob lone(engine, job, spec, {workload::Repeat::kLoop, 0, {}}, observers);

@@ -138,7 +138,7 @@ void PolicyDriver::begin_bubble(std::uint32_t op, SimTime now) {
   if (place == bubbles_->end() || place->after_op != op) return;
   bubble_open_ = true;
   begin_call();
-  policy_.on_bubble_begin({place->length, Bytes{}, place->pipeline}, instant(now), *this);
+  policy_.on_bubble_begin({place->length, place->free_memory, place->pipeline}, instant(now), *this);
   after_call(now);
 }
 

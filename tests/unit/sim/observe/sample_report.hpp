@@ -68,6 +68,9 @@ inline RunReport sample_report() {
   report.baseline.recorded_mean_iteration = std::chrono::milliseconds{202};
   report.baseline.replay_error = -0.0099;
   report.baseline.fillers = {{"bert, \"large\"", 15}};
+  report.baseline.bubbles = {{GpuId{0}, 4, std::chrono::milliseconds{30},
+                              std::chrono::milliseconds{20}, Bytes{6'000'000'000},
+                              Bytes{8'000'000'000}}};
   report.policies = {sample_policy()};
   report.counters.add(kSampleLoss, 2);
   return report;

@@ -59,6 +59,56 @@ TEST(BubbleTable, AWaitForACollectiveOfAllIsNoPipelineBubble) {
   EXPECT_EQ(text((*tables)[0]), "0: 920\n");
 }
 
+// Both stages end with an all-reduce over both (the gradients' norm): whoever is early waits there
+// for its peer. A third rank, which sends nothing, shares another one with stage 0.
+TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
+  JobProgram job = pipeline(true);
+  job.collectives.push_back({2, false, 0});
+  job.collectives.push_back({2, false, 0});
+  job.ranks[0] = ProgramMaker().collective(0, 10, 0).collective(0, 10, 2).collective(0, 10, 3)
+                     .wait_stream(0, 0).end().program();
+  job.ranks[1] = ProgramMaker().rank(1).collective(0, 10, 0).collective(0, 10, 2)
+                     .wait_stream(0, 0).end().program();
+  job.ranks.push_back(
+      ProgramMaker().rank(2).collective(0, 10, 3).wait_stream(0, 0).end().program());
+  EXPECT_EQ(pipeline_collectives(job), (std::vector<bool>{true, true, true, false}));
+}
+
+// Folded replicas: one participant, and no pipeline.
+TEST(BubbleTable, AFoldedAllReduceIsACollectiveAndNoPipelineWait) {
+  JobProgram job;
+  job.ranks.push_back(
+      ProgramMaker().kernel(0, 50).collective(0, 300, 0).wait_stream(0, 0).end().program());
+  job.collectives = {{1, false, 0}};
+  const auto tables = measure_bubbles(job, plain_gpu());
+  ASSERT_TRUE(tables);
+  EXPECT_EQ(text((*tables)[0]), "0: 300\n");
+}
+
+// Of 100 bytes: 30 from op 0 on, 80 from op 1, 50 from op 3. Bubbles after op 0 (30 held, then 80:
+// the step after has not begun) and after op 2 (80, then 50), and at the pass's end (50, then 30).
+TEST(BubbleTable, FreeMemoryIsWhatNeitherStepAroundABubbleHolds) {
+  JobProgram job;
+  job.ranks.push_back(ProgramMaker()
+                          .kernel(0, 50).kernel(250, 50).kernel(50, 50).kernel(250, 50).end(250)
+                          .program());
+  job.ranks[0].memory = {{0, 30}, {1, 80}, {3, 50}};
+  hardware::GpuSpec gpu = plain_gpu();
+  gpu.memory = Bytes{100};
+  const auto tables = measure_bubbles(job, gpu);
+  ASSERT_TRUE(tables);
+  std::vector<std::uint64_t> free;
+  for (const Bubble& bubble : (*tables)[0]) free.push_back(bubble.free_memory.value);
+  EXPECT_EQ(text((*tables)[0]), "0: 200\n2: 200\n3: 200\n");
+  EXPECT_EQ(free, (std::vector<std::uint64_t>{70, 50, 70}));
+}
+
+TEST(BubbleTable, AProgramWithoutMemoryMarksLeavesFreeMemoryUnknown) {
+  const auto tables = measure_bubbles(pipeline(true), plain_gpu());
+  ASSERT_TRUE(tables);
+  EXPECT_EQ((*tables)[0].front().free_memory, Bytes{});
+}
+
 // Gaps of 99 and 100 between kernels of 50, then 200 until the pass begins again: the first is
 // too short.
 TEST(BubbleTable, GapsBelow100AreNoBubbles) {
