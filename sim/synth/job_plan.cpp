@@ -1,10 +1,12 @@
 #include "sim/synth/job_plan.hpp"
 
-#include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
+#include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_check.hpp"
 
 namespace bubblesim::synth {
@@ -42,7 +44,42 @@ std::uint32_t model_stages(const pipeline::PlannedSchedule& made) {
   return two_way ? stages / 2 : stages;
 }
 
-tl::unexpected<Errors> faults(Error error) { return tl::make_unexpected(Errors{std::move(error)}); }
+// Faults of other rooms know neither the plan's name nor, mostly, the place.
+tl::unexpected<Errors> faults(const PlanSpec& plan, Error error, std::string_view place = {}) {
+  if (error.file.empty()) error.file = plan.name;
+  if (error.place.empty()) error.place = place;
+  return tl::make_unexpected(Errors{std::move(error)});
+}
+
+// Stages with larger micro-batches have kinds of layers of their own.
+Result<void> enlarge(const JobRequest& request, const std::vector<StageLayers>& layers,
+                     const KernelTimer& timer, TimedModel& model) {
+  std::map<std::uint32_t, std::uint32_t> first_kind{{1, 0}};
+  for (std::size_t s = 0; s < request.plan.stages.size(); ++s) {
+    const std::uint32_t factor = request.plan.stages[s].micro_batch;
+    if (!first_kind.contains(factor)) {
+      model::TrainingShape shape = shape_of(request);
+      shape.micro_batch *= factor;
+      BUBBLESIM_ASSIGN_OR_RETURN(
+          model::ModelWork work,
+          model::training_work(request.model, split_of(request.plan), shape));
+      first_kind[factor] = append_kinds(model, std::move(work), timer,
+                                        request.software.backward_exchanges);
+    }
+    for (std::uint32_t i = layers[s].first; i < layers[s].last; ++i) {
+      model.work.layers[i] += first_kind[factor];
+    }
+  }
+  return {};
+}
+
+Result<std::vector<StageLayers>> layers_of(const JobRequest& request, const TimedModel& model,
+                                           std::uint32_t depth) {
+  if (!request.plan.stages.empty()) {
+    return graph_layers(request.plan, request.model, model.work);
+  }
+  return split_layers(model, depth, request.plan.layers_per_stage);
+}
 
 }  // namespace
 
@@ -52,18 +89,28 @@ CheckedResult<JobPlan> plan_without_memory(JobRequest request) {
   }
   const PlanSpec& plan = request.plan;
   auto made = schedule_of(plan);
-  if (!made) return faults(std::move(made).error());
+  if (!made) return faults(plan, std::move(made).error(), "/schedule");
   auto work = model::training_work(request.model, split_of(plan), shape_of(request));
-  if (!work) return faults(std::move(work).error());
+  if (!work) return faults(plan, std::move(work).error());
   const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
   TimedModel timed = time_model(std::move(*work), timer, request.software.backward_exchanges);
   const std::uint32_t depth = model_stages(*made);
-  auto layers = split_layers(timed, depth, plan.layers_per_stage);
-  if (!layers) return faults(std::move(layers).error());
-
+  auto layers = layers_of(request, timed, depth);
+  if (!layers) {
+    return faults(plan, std::move(layers).error(), plan.stages.empty() ? "/pipeline" : "/stages");
+  }
+  if (auto done = enlarge(request, *layers, timer, timed); !done) {
+    return faults(plan, std::move(done).error(), "/stages");
+  }
+  std::vector<StageLayers> by_stage;
+  for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
+    by_stage.push_back((*layers)[s % depth]);
+  }
+  auto sent = sent_bytes(made->graph, by_stage, timed.work);
+  if (!sent) return faults(plan, std::move(sent).error());
   std::vector<Stage> stages;
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
-    stages.push_back({(*layers)[s % depth], made->schedule.rank_of_stage[s]});
+    stages.push_back({by_stage[s], made->schedule.rank_of_stage[s], std::move((*sent)[s])});
   }
   RankGrid grid(plan, request.cluster);
   const std::uint32_t copies = made->schedule.stages / depth;

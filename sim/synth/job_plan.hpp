@@ -32,6 +32,7 @@ struct JobRequest {
 struct Stage {
   StageLayers layers;
   std::uint32_t pipeline = 0;
+  std::vector<double> sent_bytes;  ///< to each consumer (StageNode::consumers), a micro-batch
 };
 
 struct JobPlan {

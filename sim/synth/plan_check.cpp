@@ -1,5 +1,6 @@
 #include "sim/synth/plan_check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "sim/base/units.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
+#include "sim/synth/graph_stages.hpp"
 #include "sim/synth/rank_memory.hpp"
 
 namespace bubblesim::synth {
@@ -21,17 +23,61 @@ Error fault(const PlanSpec& plan, std::string place, std::string message) {
   return {plan.name, std::move(place), std::move(message)};
 }
 
+// Sizes of 0, which a reader refuses and a caller may give.
+void check_sizes(const PlanSpec& plan, Errors& errors) {
+  const std::array<std::pair<const char*, std::uint64_t>, 7> sizes{
+      {{"/data", plan.data}, {"/tensor", plan.tensor}, {"/context", plan.context},
+       {"/expert", plan.expert}, {"/pipeline", plan.pipeline},
+       {"/global_batch", plan.global_batch}, {"/micro_batch", plan.micro_batch}}};
+  for (const auto& [place, size] : sizes) {
+    if (size == 0) errors.push_back(fault(plan, place, "found 0; expected at least 1"));
+  }
+}
+
 void check_cluster(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
-  if (plan.world_size() <= request.cluster.gpus()) return;
-  const std::uint32_t nodes =
-      (plan.world_size() + request.cluster.gpus_per_node - 1) / request.cluster.gpus_per_node;
+  const hardware::ClusterSpec& cluster = request.cluster;
+  if (cluster.nics.count == 0 && cluster.nodes > 1) {
+    errors.push_back(fault(plan, "", fmt::format("cluster {} has no network between nodes; found "
+                                                 "{} nodes, expected 1", cluster.name,
+                                                 cluster.nodes)));
+    return;
+  }
+  const std::uint64_t world =
+      std::uint64_t{plan.data} * plan.tensor * plan.context * plan.pipeline;
+  if (world <= cluster.gpus()) return;
+  const std::uint64_t nodes = (world + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  const std::string advice =
+      cluster.nics.count == 0
+          ? fmt::format("it has no network between nodes: at most {} GPUs", cluster.gpus())
+          : fmt::format("{} nodes would do", nodes);
   errors.push_back(fault(
       plan, "", fmt::format("data {} x tensor {} x context {} x pipeline {} is {} GPUs; cluster "
-                            "{} has {} ({} nodes of {}); {} nodes would do", plan.data,
-                            plan.tensor, plan.context, plan.pipeline, plan.world_size(),
-                            request.cluster.name, request.cluster.gpus(), request.cluster.nodes,
-                            request.cluster.gpus_per_node, nodes)));
+                            "{} has {} ({} nodes of {}); {}", plan.data, plan.tensor,
+                            plan.context, plan.pipeline, world, cluster.name, cluster.gpus(),
+                            cluster.nodes, cluster.gpus_per_node, advice)));
+}
+
+// Stages of a graph: one a rank, under the one schedule that runs them.
+void check_stages(const PlanSpec& plan, Errors& errors) {
+  if (plan.stages.empty()) return;
+  if (plan.schedule != "graph" || plan.schedule_csv) {
+    errors.push_back(fault(plan, "/schedule",
+                           "\"stages\" need the schedule \"graph\"; found \"" +
+                               plan.schedule_csv.value_or(plan.schedule) + "\""));
+  }
+  if (plan.stages.size() != plan.pipeline) {
+    errors.push_back(fault(plan, "/pipeline",
+                           fmt::format("found {}; expected one rank for each of the {} stages",
+                                       plan.pipeline, plan.stages.size())));
+  }
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::uint64_t most = UINT32_MAX / std::max(plan.micro_batch, 1U);
+    if (plan.stages[s].micro_batch >= 1 && plan.stages[s].micro_batch <= most) continue;
+    errors.push_back(fault(plan, fmt::format("/stages/{}/micro_batch", s),
+                           fmt::format("found {}; expected 1 to {}", plan.stages[s].micro_batch,
+                                       most)));
+  }
 }
 
 void check_batch(const PlanSpec& plan, Errors& errors) {
@@ -72,6 +118,13 @@ void check_regions(const JobRequest& request, Errors& errors) {
                                         "expert 1 and a multiple of {} GPUs (a region's); found "
                                         "{}, {} and {}", region, plan.pipeline, plan.expert,
                                         plan.world_size())));
+    return;
+  }
+  const std::uint32_t regions = plan.world_size() / region;
+  if (plan.data % regions != 0) {
+    errors.push_back(fault(plan, "/data",
+                           fmt::format("found {} replicas in {} regions; expected a multiple of "
+                                       "{}", plan.data, regions, regions)));
   }
 }
 
@@ -134,6 +187,24 @@ bool fits(const JobPlan& plan) {
   return true;
 }
 
+// Twice as many tensor ranks, then pipeline ranks too, as far as model and cluster go.
+std::optional<std::string> wider(JobRequest request, const std::string& changes) {
+  for (const auto axis : {&PlanSpec::tensor, &PlanSpec::pipeline}) {
+    for (;;) {
+      JobRequest more = request;
+      more.plan.*axis *= 2;
+      const auto plan = plan_without_memory(more);
+      if (!plan) break;
+      request = std::move(more);
+      if (!fits(*plan)) continue;
+      return changes + (changes.empty() ? "" : ", ") +
+             fmt::format("\"tensor\": {}, \"pipeline\": {}", request.plan.tensor,
+                         request.plan.pipeline);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> remedy_for(const JobRequest& request) {
   for (const Remedy& remedy : kRemedies) {
     JobRequest changed = request;
@@ -144,19 +215,25 @@ std::optional<std::string> remedy_for(const JobRequest& request) {
   JobRequest all = request;
   std::string text;
   for (const Remedy& remedy : kRemedies) {
-    if (!remedy.apply(all.plan)) continue;
+    JobRequest more = all;
+    if (!remedy.apply(more.plan)) continue;
+    const auto plan = plan_without_memory(more);
+    if (!plan) continue;  // the model or the schedule does not allow it
+    all = std::move(more);
     text += (text.empty() ? "" : ", ") + std::string(remedy.text);
-    const auto plan = plan_without_memory(all);
-    if (plan && fits(*plan)) return text;
+    if (fits(*plan)) return text;
   }
-  return std::nullopt;
+  return wider(std::move(all), text);
 }
 
 }  // namespace
 
 Errors check_plan(const JobRequest& request) {
   Errors errors;
+  check_sizes(request.plan, errors);
+  if (!errors.empty()) return errors;
   check_cluster(request, errors);
+  check_stages(request.plan, errors);
   check_batch(request.plan, errors);
   check_experts(request.plan, errors);
   check_regions(request, errors);
@@ -169,16 +246,22 @@ Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan) {
   request.ranks = plan.pipeline;
   request.micro_batches = plan.micro_batches();
   request.chunks = plan.chunks;
+  if (!plan.stages.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(request.graph, graph_of(plan));
+  }
   return pipeline::make_schedule(plan.schedule, request);
 }
 
 Errors check_memory(const JobPlan& plan) {
   const double available = static_cast<double>(plan.request.gpu.memory.value);
   std::uint32_t worst = 0;
+  MemoryNeed need = memory_need(plan, 0);
   for (std::uint32_t p = 1; p < plan.plan().pipeline; ++p) {
-    if (memory_need(plan, p).total() > memory_need(plan, worst).total()) worst = p;
+    const MemoryNeed other = memory_need(plan, p);
+    if (other.total() <= need.total()) continue;
+    worst = p;
+    need = other;
   }
-  const MemoryNeed need = memory_need(plan, worst);
   if (need.total() <= available) return {};
   const auto remedy = remedy_for(plan.request);
   constexpr double kGiga = 1e9;
@@ -190,7 +273,7 @@ Errors check_memory(const JobPlan& plan) {
                             need.fixed.optimizer / kGiga, need.activations / kGiga,
                             need.working / kGiga, plan.request.gpu.name, available / kGiga,
                             remedy ? "nearest that fits: " + *remedy
-                                   : "more tensor or pipeline ranks are needed"))};
+                                   : "no plan like it on this cluster fits"))};
 }
 
 }  // namespace bubblesim::synth

@@ -64,16 +64,41 @@ void read_schedule(ObjectReader& object, const std::string& folder, PlanSpec& pl
                                                          Presence::kOptional);
 }
 
+GraphStageSpec read_stage(ObjectReader object) {
+  constexpr Range<std::uint32_t> kNumbers{0, 1U << 20U};
+  GraphStageSpec stage;
+  stage.branches = object.texts("branches", Presence::kOptional);
+  const auto layers = object.integers<std::uint32_t>("layers", kNumbers, Presence::kOptional);
+  if (stage.branches.empty() == layers.empty()) {
+    object.fault("", "expected either \"layers\": [first, last) or \"branches\"");
+  } else if (!layers.empty() && (layers.size() != 2 || layers[0] >= layers[1])) {
+    object.fault("layers", "expected [first, last), at least one layer");
+  } else if (!layers.empty()) {
+    stage.first = layers[0];
+    stage.last = layers[1];
+  }
+  stage.after = object.integers<std::uint32_t>("after", kNumbers, Presence::kOptional);
+  stage.micro_batch = object.integer<std::uint32_t>("micro_batch", {1, 1U << 16U}, 1);
+  return stage;
+}
+
+void read_stages(ObjectReader& object, PlanSpec& plan) {
+  if (!object.has("stages")) return;
+  for (ObjectReader& stage : object.children("stages")) plan.stages.push_back(read_stage(stage));
+}
+
 void read_gradients(ObjectReader& object, PlanSpec& plan) {
   GradientPlan& out = plan.gradients;
   plan.optimizer.gradients = model::GradientStore::kWrite;
+  const double stored = model::optimizer_memory(plan.optimizer).weights;
+  out.element_bytes = stored;
   ObjectReader it = object.child("gradients", Presence::kOptional);
   if (!it.present()) return;
   plan.optimizer.gradients = it.choice("store", kStores, model::GradientStore::kWrite);
   out.sync = it.choice("sync", kSyncs, out.sync);
   out.first_bucket = it.bytes("first_bucket", {Bytes{1}}, out.first_bucket);
   out.bucket = it.bytes("bucket", {Bytes{1}}, out.bucket);
-  out.element_bytes = it.number("element_bytes", {1, 8}, out.element_bytes);
+  out.element_bytes = it.number("element_bytes", {1, 8}, stored);
   out.prefetch = it.integer<std::uint32_t>("prefetch", {0, 1024}, out.prefetch);
 }
 
@@ -117,6 +142,7 @@ PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
   (void)object.text("note", "");
   read_split(object, plan);
   read_schedule(object, folder, plan);
+  read_stages(object, plan);
   read_work(object, plan);
   read_gradients(object, plan);
   read_wide_area(object, plan.wide_area);

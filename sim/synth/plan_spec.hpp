@@ -52,6 +52,16 @@ enum class Folding : std::uint8_t {
   kNothing,  ///< every rank
 };
 
+/// A stage of a graph pipeline (GraphPipe, arXiv 2406.17145), on a rank of its own.
+struct GraphStageSpec {
+  std::uint32_t first = 0;            ///< layers [first, last) of ModelWork::layers, or
+  std::uint32_t last = 0;
+  std::vector<std::string> branches;  ///< branches by name that follow each other: "dense" with
+                                      ///< all its copies, "dense/2"; "join": what follows them
+  std::vector<std::uint32_t> after;   ///< stages whose output it reads or passes on
+  std::uint32_t micro_batch = 1;      ///< in micro-batches of the plan
+};
+
 struct PlanSpec {
   std::string name;
   std::uint32_t data = 1;
@@ -66,6 +76,7 @@ struct PlanSpec {
   std::uint32_t chunks = 0;       ///< stages a rank holds; 0: the schedule's own default
   std::optional<std::string> schedule_csv;     ///< instead of a generator
   std::vector<std::uint32_t> layers_per_stage; ///< empty: even
+  std::vector<GraphStageSpec> stages;          ///< schedule "graph"; empty: a chain
 
   std::uint64_t global_batch = 1; ///< samples an iteration, of the whole job
   std::uint32_t micro_batch = 1;  ///< samples

@@ -84,7 +84,8 @@ CollectiveCall RankEmitter::call_of(const model::Communication& what) {
       break;
     case model::Axis::kContext:
       call.use.channel = Channel::kContext;
-      call.with = plan_.grid.context(place_);
+      call.with = what.exchange == model::Exchange::kRing ? plan_.grid.context_hop(place_)
+                                                          : plan_.grid.context(place_);
       break;
     case model::Axis::kExpert:
       call.use.channel = Channel::kExpert;

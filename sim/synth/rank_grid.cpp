@@ -85,6 +85,19 @@ Communicator RankGrid::context(const RankPlace& of) const {
   return out;
 }
 
+Communicator RankGrid::context_hop(const RankPlace& of) const {
+  Communicator out = context(of);
+  const std::vector<std::uint32_t> ranks = out.group.members();
+  std::size_t from = 0;
+  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+    if (ranks[i] / node_size_ == ranks[i + 1] / node_size_) continue;
+    from = i;
+    break;
+  }
+  if (ranks.size() > 1) out.group.listed = {ranks[from], ranks[from + 1]};
+  return out;
+}
+
 // Expert groups are runs of the data and context ranks (Megatron-LM: expert parallelism lies
 // inside data parallelism).
 Communicator RankGrid::expert(const RankPlace& of) const {

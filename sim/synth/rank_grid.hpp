@@ -41,6 +41,9 @@ class RankGrid {
 
   [[nodiscard]] Communicator tensor(const RankPlace& of) const;
   [[nodiscard]] Communicator context(const RankPlace& of) const;
+  /// Two neighbours in the context ranks' ring, on different nodes if any are: the slowest hop.
+  /// All ranks of context() take part.
+  [[nodiscard]] Communicator context_hop(const RankPlace& of) const;
   /// The experts' all-to-all.
   [[nodiscard]] Communicator expert(const RankPlace& of) const;
   /// All that hold the same parameters: data and context ranks.

@@ -66,8 +66,6 @@ KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage) {
     out.forward += work.activation_bytes;
     out.after_input_grad += work.weight_grad_bytes;
   }
-  out.forward *= plan.graph.stages[stage].micro_batch_size;
-  out.after_input_grad *= plan.graph.stages[stage].micro_batch_size;
   return out;
 }
 
@@ -98,16 +96,11 @@ double working_bytes(const JobPlan& plan, std::uint32_t pipeline) {
   const PlanSpec& spec = plan.plan();
   double most = 0;
   double largest = 0;
-  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].pipeline != pipeline) continue;
-    const StageLayers& run = plan.stages[s].layers;
-    for (std::uint32_t i = run.first; i < run.last; ++i) {
-      const Elements elements = elements_of_layer(plan, i);
-      largest = std::max(largest, elements.shared + elements.experts);
-      most = std::max(most, plan.model.work.kinds[plan.kind_of(i)].working_bytes *
-                                plan.graph.stages[s].micro_batch_size);
-    }
-  }
+  for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
+    const Elements elements = elements_of_layer(plan, layer);
+    largest = std::max(largest, elements.shared + elements.experts);
+    most = std::max(most, plan.model.work.kinds[plan.kind_of(layer)].working_bytes);
+  });
   if (spec.sharding != Sharding::kParameters) return most;
   const model::OptimizerMemory each = model::optimizer_memory(spec.optimizer);
   return most + largest * (each.weights * (1 + spec.gradients.prefetch) + each.gradients);

@@ -9,13 +9,13 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::string_view kBlock = "block";  // every kind of a transformer's blocks begins so
+constexpr std::string_view kBlock = "block";  // every kind of a transformer's blocks ends so
 
 // The run of blocks in a transformer; all layers of another model.
 StageLayers body(const TimedModel& model) {
   const auto& layers = model.work.layers;
   const auto is_block = [&](std::uint32_t kind) {
-    return model.work.kinds[kind].kind.starts_with(kBlock);
+    return model.work.kinds[kind].kind.ends_with(kBlock);
   };
   const auto first = std::find_if(layers.begin(), layers.end(), is_block);
   if (first == layers.end()) return {0, static_cast<std::uint32_t>(layers.size())};
@@ -26,7 +26,7 @@ StageLayers body(const TimedModel& model) {
 
 bool has_blocks(const TimedModel& model) {
   const StageLayers run = body(model);
-  return model.work.kinds[model.work.layers[run.first]].kind.starts_with(kBlock);
+  return model.work.kinds[model.work.layers[run.first]].kind.ends_with(kBlock);
 }
 
 std::string nearest_divisors(std::uint32_t total, std::uint32_t wanted) {

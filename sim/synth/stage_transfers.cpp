@@ -103,19 +103,27 @@ void StageTransfers::gather_shares(const Route& route, const End& end,
       emitter_.launch_in_turn(call, plan.request.software.collective_call));
 }
 
+// What the earlier stage of the model puts out, or its gradient, for a micro-batch of the sender.
+double StageTransfers::bytes_of(const Route& route) const {
+  const JobPlan& plan = emitter_.plan();
+  const bool forward = route.channel == Channel::kForwardTransfer;
+  const std::uint32_t producer = forward ? route.from : route.to;
+  const std::uint32_t consumer = forward ? route.to : route.from;
+  const auto& consumers = plan.graph.stages[producer].consumers;
+  const auto place = std::find(consumers.begin(), consumers.end(), consumer) - consumers.begin();
+  const double bytes = plan.stages[producer].sent_bytes[static_cast<std::size_t>(place)];
+  return bytes / plan.graph.stages[producer].micro_batch_size *
+         plan.graph.stages[route.from].micro_batch_size;
+}
+
 CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
                                        std::uint32_t micro_batch) const {
   const JobPlan& plan = emitter_.plan();
   RankPlace sender = emitter_.place();
   sender.pipeline = plan.stages[route.from].pipeline;
-  // What the earlier stage of the model puts out, or its gradient.
-  const bool forward = route.channel == Channel::kForwardTransfer;
-  const StageLayers& layers = plan.stages[forward ? route.from : route.to].layers;
-  const auto& last = plan.model.work.kinds[plan.kind_of(layers.last - 1)];
-  const double size_factor = plan.graph.stages[route.from].micro_batch_size;
   CollectiveCall call;
   call.kind = network::CollectiveKind::kSendRecv;
-  call.bytes = last.output_bytes * size_factor / (scatters() ? plan.plan().tensor : 1);
+  call.bytes = bytes_of(route) / (scatters() ? plan.plan().tensor : 1);
   call.with = plan.grid.pair(sender, plan.stages[route.to].pipeline);
   call.stream = end.stream;
   call.use.channel = route.channel;

@@ -47,6 +47,7 @@ class StageTransfers {
   void gather_shares(const Route& route, const End& end, std::uint32_t micro_batch);
   [[nodiscard]] bool scatters() const;
   std::uint32_t post(const Route& route, End& end, std::uint32_t micro_batch);
+  [[nodiscard]] double bytes_of(const Route& route) const;
   [[nodiscard]] bool is_local(const Route& route) const;
   [[nodiscard]] std::vector<std::uint32_t> sending_order(const Route& route) const;
   End& end_of(const Route& route);

@@ -19,20 +19,25 @@ double flops_of(const std::vector<TimedItem>& items, const TimedModel& model) {
   return total;
 }
 
-// Sets both counts of FLOPs.
+// Sets both counts of FLOPs. Each stage works on its own number of micro-batches.
 void count_flops(const JobPlan& plan, SynthesisedJob& out) {
-  double layers = 0;
+  double once = 0;
   double again = 0;
-  for (const std::uint32_t kind : plan.model.work.layers) {
-    const TimedLayer& layer = plan.model.layers[kind];
-    again += flops_of(layer.recompute, plan.model);
-    layers += flops_of(layer.forward, plan.model) + flops_of(layer.input_grad, plan.model) +
-              flops_of(layer.weight_grad, plan.model);
+  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
+    const StageLayers& run = plan.stages[s].layers;
+    const double times = plan.graph.stages[s].micro_batches;
+    for (std::uint32_t i = run.first; i < run.last; ++i) {
+      const TimedLayer& layer = plan.model.layers[plan.kind_of(i)];
+      again += times * flops_of(layer.recompute, plan.model);
+      once += times * (flops_of(layer.forward, plan.model) +
+                       flops_of(layer.input_grad, plan.model) +
+                       flops_of(layer.weight_grad, plan.model));
+    }
   }
   const PlanSpec& spec = plan.plan();
-  const double times = 1.0 * spec.micro_batches() * spec.data * spec.context * spec.tensor;
-  out.model_flops = layers * times;
-  out.flops = (layers + again) * times;
+  const double ranks = 1.0 * spec.data * spec.context * spec.tensor;
+  out.model_flops = once * ranks;
+  out.flops = (once + again) * ranks;
 }
 
 }  // namespace
@@ -42,10 +47,12 @@ SynthesisedJob synthesise(const JobPlan& plan) {
   const network::Topology topology(plan.request.cluster);
   out.program.links = topology.links();
   CollectiveTable collectives(topology, out.program);
+  std::vector<MemoryNeed> needs;
+  for (std::uint32_t p = 0; p < plan.plan().pipeline; ++p) needs.push_back(memory_need(plan, p));
   for (const std::uint32_t rank : plan.grid.simulated()) {
     const RankPlace place = plan.grid.place(rank);
     out.program.ranks.push_back(RankBuilder(plan, collectives, place).build());
-    out.memory.push_back(memory_need(plan, place.pipeline));
+    out.memory.push_back(needs[place.pipeline]);
   }
   out.world_size = plan.plan().world_size();
   out.fold = plan.grid.fold();

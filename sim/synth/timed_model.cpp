@@ -67,22 +67,31 @@ std::vector<TimedItem> KernelTimer::time(const std::vector<model::WorkItem>& ite
   return out;
 }
 
+std::uint32_t append_kinds(TimedModel& model, model::ModelWork work, const KernelTimer& timer,
+                           model::BackwardExchanges exchanges) {
+  const auto first = static_cast<std::uint32_t>(model.layers.size());
+  for (model::LayerWork& kind : work.kinds) {
+    TimedLayer layer;
+    layer.forward = timer.time(kind.forward, model.kernels);
+    layer.recompute = timer.time(kind.recompute, model.kernels);
+    layer.input_grad = timer.time(kind.input_grad, model.kernels);
+    layer.weight_grad = timer.time(kind.weight_grad, model.kernels);
+    layer.backward = timer.time(model::backward_items(kind, exchanges), model.kernels);
+    layer.forward_time = sum(layer.forward, model.kernels);
+    layer.backward_time =
+        sum(layer.recompute, model.kernels) + sum(layer.backward, model.kernels);
+    model.layers.push_back(std::move(layer));
+    model.work.kinds.push_back(std::move(kind));
+  }
+  return first;
+}
+
 TimedModel time_model(model::ModelWork work, const KernelTimer& timer,
                       model::BackwardExchanges exchanges) {
   TimedModel out;
-  for (const model::LayerWork& kind : work.kinds) {
-    TimedLayer layer;
-    layer.forward = timer.time(kind.forward, out.kernels);
-    layer.recompute = timer.time(kind.recompute, out.kernels);
-    layer.input_grad = timer.time(kind.input_grad, out.kernels);
-    layer.weight_grad = timer.time(kind.weight_grad, out.kernels);
-    layer.backward = timer.time(model::backward_items(kind, exchanges), out.kernels);
-    layer.forward_time = sum(layer.forward, out.kernels);
-    layer.backward_time =
-        sum(layer.recompute, out.kernels) + sum(layer.backward, out.kernels);
-    out.layers.push_back(std::move(layer));
-  }
-  out.work = std::move(work);
+  out.work.layers = work.layers;
+  out.work.inputs = work.inputs;
+  (void)append_kinds(out, std::move(work), timer, exchanges);
   return out;
 }
 

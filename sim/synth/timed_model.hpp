@@ -43,7 +43,7 @@ struct TimedModel {
   std::vector<TimedKernel> kernels;
 };
 
-/// Times kernels on one GPU; equal kernels get one number.
+/// Times kernels on one GPU.
 class KernelTimer {
  public:
   KernelTimer(const hardware::GpuSpec& gpu, const model::Efficiency& efficiency,
@@ -59,6 +59,10 @@ class KernelTimer {
   const model::Efficiency& efficiency_;
   KernelSlowdown slowdown_;
 };
+
+/// Appends the kinds of `work`, those of another micro-batch; returns the number of the first.
+std::uint32_t append_kinds(TimedModel& model, model::ModelWork work, const KernelTimer& timer,
+                           model::BackwardExchanges exchanges);
 
 [[nodiscard]] TimedModel time_model(model::ModelWork work, const KernelTimer& timer,
                                     model::BackwardExchanges exchanges);
