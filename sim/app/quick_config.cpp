@@ -42,6 +42,7 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.duration = quick.duration;
   config.warmup = quick.warmup;
   config.training.traces = quick.training;
+  config.training.synth = quick.synth;
   config.policies = std::move(*policies);
   run::FillerConfig filler;
   filler.name = std::filesystem::path(quick.filler).stem().stem().string();

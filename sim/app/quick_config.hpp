@@ -1,6 +1,7 @@
 // A run without a config file: a job, a service, every policy, offline and online.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,10 @@
 namespace bubblesim::app {
 
 struct QuickRun {
-  std::vector<std::string> training;
+  std::vector<std::string> training;          ///< traces
+  std::optional<synth::JobNames> synth;       ///< instead of traces
   std::string filler;
-  std::string device;      ///< empty: the trace's
+  std::string device;      ///< empty: the job's
   std::string policies;    ///< comma-separated; empty: all
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
   Duration duration = std::chrono::seconds(120);  ///< simulated

@@ -23,6 +23,9 @@ namespace {
 struct RunArguments {
   std::string config;
   QuickRun quick;
+  std::string synth_model;  ///< of the quick run's job, in place of traces
+  std::string plan;
+  std::string cluster;
   std::string mode = "both";
   std::string out;
   std::string timeline;
@@ -191,14 +194,29 @@ Result<void> read_times(RunArguments& arguments) {
   return {};
 }
 
+// Which of the three forms was asked for: a config, traces, a synthesised job.
+Result<void> read_job(RunArguments& arguments) {
+  QuickRun& quick = arguments.quick;
+  const bool synth = !arguments.synth_model.empty();
+  const bool job = synth || !quick.training.empty();
+  if ((job || !quick.filler.empty()) == !arguments.config.empty()) {
+    return fail("run", {}, "expected either CONFIG, or --training and --filler");
+  }
+  if (!arguments.config.empty()) return {};
+  if (!job || quick.filler.empty()) {
+    return fail("run", {}, "expected both --training (or --synth-model) and --filler");
+  }
+  if (!synth) return {};
+  quick.synth.emplace();
+  quick.synth->model = arguments.synth_model;
+  quick.synth->plan = arguments.plan;
+  quick.synth->cluster = arguments.cluster;
+  return {};
+}
+
 int run_run(RunArguments arguments, const AppContext& context) {
-  const bool quick = !arguments.quick.training.empty() || !arguments.quick.filler.empty();
-  if (quick == !arguments.config.empty()) {
-    return report_fault({"run", {}, "expected either CONFIG, or --training and --filler"});
-  }
-  if (quick && (arguments.quick.training.empty() || arguments.quick.filler.empty())) {
-    return report_fault({"run", {}, "expected both --training and --filler"});
-  }
+  if (auto asked = read_job(arguments); !asked) return report_fault(asked.error());
+  const bool quick = arguments.config.empty();
   if (auto read = read_times(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
@@ -226,6 +244,22 @@ int run_run(RunArguments arguments, const AppContext& context) {
   return outputs.untrusted ? kExitUntrusted : kExitOk;
 }
 
+void add_job_options(CLI::App& command, RunArguments& arguments) {
+  auto* training = command.add_option("--training", arguments.quick.training,
+                                      "Traces of the training job: files or a folder");
+  auto* model = command
+                    .add_option("--synth-model", arguments.synth_model,
+                                "In place of traces: a model to train (bubblesim models)")
+                    ->excludes(training);
+  auto* plan = command.add_option("--plan", arguments.plan,
+                                  "With --synth-model: how (bubblesim plans)");
+  auto* cluster = command.add_option("--cluster", arguments.cluster,
+                                     "With --synth-model: on what (bubblesim clusters)");
+  model->needs(plan)->needs(cluster);
+  plan->needs(model);
+  cluster->needs(model);
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& parser, AppContext& context) {
@@ -237,10 +271,11 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run configs/runs/example.json\n"
       "  bubblesim run configs/runs/example.json --policy mps,specinf --csv\n"
       "  bubblesim run --training traces/samples/training "
-      "--filler traces/samples/inference.json.gz --out out/demo");
+      "--filler traces/samples/inference.json.gz --out out/demo\n"
+      "  bubblesim run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
+      "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s");
   command->add_option("CONFIG", arguments->config, "Run config (JSON; configs/README.md)");
-  command->add_option("--training", arguments->quick.training,
-                      "Traces of the training job: files or a folder");
+  add_job_options(*command, *arguments);
   command->add_option("--filler", arguments->quick.filler,
                       "Trace of one pass of the inference service");
   command->add_option("--policy", arguments->quick.policies,

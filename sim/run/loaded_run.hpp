@@ -1,6 +1,7 @@
 // A run config with everything that it names loaded: programs, device, recorded times.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,11 +17,15 @@ struct LoadedRun {
   RunConfig config;
   hardware::GpuSpec device;
   workload::JobProgram training;
-  /// Device memory of each rank: the config's, else the most that its trace recorded as reserved.
-  /// Empty: the config's for all.
+  std::uint32_t world_size = 1;  ///< ranks of the whole job
+  std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
+  std::optional<double> samples_per_iteration;  ///< of the whole job
+  /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
+  /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   std::vector<workload::Program> fillers;  ///< by RunConfig::fillers
-  std::optional<Duration> recorded_mean_iteration;  ///< if iterations are marked
+  /// If the job was recorded, and its iterations are marked.
+  std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 };
 

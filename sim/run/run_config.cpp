@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -90,9 +91,20 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
   return stragglers;
 }
 
+/// Exactly one of "trace" and "synth".
+void read_job(const Context& context, ObjectReader& training, TrainingConfig& config) {
+  const bool traced = training.has("trace");
+  const bool made = training.has("synth");
+  if (traced) config.traces = read_traces(context, training);
+  if (made) config.synth = config_detail::read_synth(context, training.child("synth"));
+  if (!training.present() || traced != made) return;
+  training.fault("", traced ? "found both \"trace\" and \"synth\"; expected one of them"
+                            : "expected \"trace\" or \"synth\"; found neither");
+}
+
 TrainingConfig read_training(const Context& context, ObjectReader training) {
   TrainingConfig config;
-  config.traces = read_traces(context, training);
+  read_job(context, training, config);
   if (training.has("memory")) config.memory = training.bytes("memory", kPositiveBytes);
   if (training.has("samples_per_iteration")) {
     config.samples_per_iteration = training.number("samples_per_iteration", {1e-6, 1e12});
@@ -172,21 +184,32 @@ CheckedResult<RunConfig> parse_run_config(const std::string& text, const std::st
 }
 
 Errors check_ranks(const RunConfig& config, std::uint32_t ranks) {
+  std::vector<std::uint32_t> numbers(ranks);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  return check_ranks(config, numbers);
+}
+
+Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ranks) {
   Errors errors;
-  const auto check = [&](std::uint32_t found, std::string place, const std::string& what) {
-    if (found < ranks) return;
+  const bool all = ranks.back() + 1 == ranks.size();
+  const std::string known =
+      all ? "the job has ranks 0 to " + std::to_string(ranks.back())
+          : "of the job's ranks up to " + std::to_string(ranks.back()) + ", " +
+                std::to_string(ranks.size()) + " are simulated, on GPUs 0 to " +
+                std::to_string(ranks.size() - 1);
+  const auto report = [&](std::uint32_t found, std::string place, const std::string& what) {
     errors.push_back({config.file, std::move(place),
-                      "found " + what + " " + std::to_string(found) + "; the job has ranks 0 to " +
-                          std::to_string(ranks - 1)});
+                      "found " + what + " " + std::to_string(found) + "; " + known});
   };
   const auto& stragglers = config.training.stragglers;
   for (std::size_t i = 0; i < stragglers.size(); ++i) {
-    check(stragglers[i].rank, "/training/stragglers/" + std::to_string(i) + "/rank", "rank");
+    if (std::binary_search(ranks.begin(), ranks.end(), stragglers[i].rank)) continue;
+    report(stragglers[i].rank, "/training/stragglers/" + std::to_string(i) + "/rank", "rank");
   }
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
     if (!config.fillers[i].gpus) continue;
     for (const std::uint32_t gpu : *config.fillers[i].gpus) {
-      check(gpu, "/fillers/" + std::to_string(i) + "/gpus", "GPU");
+      if (gpu >= ranks.size()) report(gpu, "/fillers/" + std::to_string(i) + "/gpus", "GPU");
     }
   }
   return errors;

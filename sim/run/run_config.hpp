@@ -15,6 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 
 namespace bubblesim::run {
@@ -26,9 +27,12 @@ struct Straggler {
 };
 
 struct TrainingConfig {
-  std::vector<std::string> traces;  ///< files or folders, at least one
-  std::optional<Bytes> memory;      ///< of one rank; nothing: what the trace says, if it does
-  std::optional<double> samples_per_iteration;  ///< of the whole job, > 0
+  /// Files or folders; empty if and only if `synth` is there.
+  std::vector<std::string> traces;
+  std::optional<synth::JobNames> synth;  ///< a job that nobody captured
+  std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
+  /// Of the whole job, > 0; nothing: what the plan says, if there is one.
+  std::optional<double> samples_per_iteration;
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
   std::vector<Straggler> stragglers;  ///< at most one a rank
 };
@@ -72,7 +76,7 @@ struct RunConfig {
   std::string file;  ///< the path that was read
   std::string name;
   std::uint64_t seed = 1;
-  std::optional<std::string> device;  ///< name of a device file; nothing: the trace's GPU
+  std::optional<std::string> device;  ///< name of a device file; nothing: the job's GPU
   std::optional<Duration> duration;   ///< exactly one of the two is present, and > 0
   std::optional<std::uint64_t> iterations;
   Duration warmup{};                  ///< >= 0, < duration
@@ -93,5 +97,9 @@ struct RunConfig {
 /// What can only be checked once the traces are known: GPUs and stragglers that the job of
 /// `ranks` ranks does not have. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config, std::uint32_t ranks);
+
+/// The same for a job whose simulated ranks have these numbers, ascending: GPU n runs the n-th.
+[[nodiscard]] Errors check_ranks(const RunConfig& config,
+                                 const std::vector<std::uint32_t>& ranks);
 
 }  // namespace bubblesim::run

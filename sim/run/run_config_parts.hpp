@@ -36,6 +36,16 @@ struct Context {
 /// A required text that is not empty.
 [[nodiscard]] std::string read_name(ObjectReader& reader, std::string_view key);
 
+/// "training/synth": a job by the names of what it is made of.
+[[nodiscard]] synth::JobNames read_synth(const Context& context, ObjectReader reader);
+
+/// A required name: an id stays as it is, a path is one against the config's folder.
+[[nodiscard]] std::string read_id(const Context& context, ObjectReader& reader,
+                                  std::string_view key);
+[[nodiscard]] std::optional<std::string> read_optional_id(const Context& context,
+                                                          ObjectReader& reader,
+                                                          std::string_view key);
+
 [[nodiscard]] FillerConfig read_filler(const Context& context, ObjectReader& reader);
 
 /// "policies": a list of names and of objects.

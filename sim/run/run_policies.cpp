@@ -1,6 +1,7 @@
 #include "sim/run/run_policies.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <vector>
 
@@ -19,6 +20,26 @@ struct Alone {
   observe::PolicyResult training;
   std::vector<observe::PolicyResult> fillers;
 };
+
+observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table) {
+  observe::BubbleBaseline out;
+  out.gpu = gpu;
+  double byte_seconds = 0;
+  for (const schedule::Bubble& bubble : table) {
+    ++out.bubbles;
+    out.time += bubble.length;
+    if (bubble.pipeline) out.pipeline_time += bubble.length;
+    if (bubble.free_memory == Bytes{}) continue;
+    out.free_memory_least =
+        std::min(out.free_memory_least.value_or(bubble.free_memory), bubble.free_memory);
+    byte_seconds += static_cast<double>(bubble.free_memory.value) * to_seconds(bubble.length);
+  }
+  if (out.free_memory_least) {
+    out.free_memory_mean =
+        Bytes{static_cast<std::uint64_t>(std::llround(byte_seconds / to_seconds(out.time)))};
+  }
+  return out;
+}
 
 class PolicyRuns {
  public:
@@ -110,7 +131,7 @@ class PolicyRuns {
     const std::optional<double> rate =
         alone.iterations_per_s > 0 ? std::optional(alone.iterations_per_s) : std::nullopt;
     result.training = observe::summarise_training(
-        std::move(result.training.ranks), {loaded_.config.training.samples_per_iteration, rate});
+        std::move(result.training.ranks), {loaded_.samples_per_iteration, rate});
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
                                 own_gpu_rate(i));
@@ -123,6 +144,8 @@ class PolicyRuns {
     report.seed = loaded_.config.seed;
     report.device = loaded_.device.name;
     report.ranks = static_cast<std::uint32_t>(loaded_.training.ranks.size());
+    report.ranks_per_gpu = loaded_.fold;
+    report.world_size = std::max(loaded_.world_size, report.ranks);
     report.counters = loaded_.counters;
     const observe::TrainingResult& alone = alone_.training.training;
     report.baseline.training_iterations_per_s = alone.iterations_per_s;
@@ -134,6 +157,9 @@ class PolicyRuns {
     }
     for (std::size_t i = 0; i < alone_.fillers.size(); ++i) {
       report.baseline.fillers.push_back({loaded_.config.fillers[i].name, own_gpu_rate(i)});
+    }
+    for (std::uint32_t gpu = 0; gpu < bubbles_.size(); ++gpu) {
+      report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, bubbles_[gpu]));
     }
     for (observe::PolicyResult& result : policies_) {
       normalise(result);

@@ -61,7 +61,7 @@ observe::TrainingResult Simulation::collect_training() const {
     ranks.push_back(std::move(rank));
   }
   return observe::summarise_training(std::move(ranks),
-                                     {loaded_.config.training.samples_per_iteration, {}});
+                                     {loaded_.samples_per_iteration, {}});
 }
 
 observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
