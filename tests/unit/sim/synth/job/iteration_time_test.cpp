@@ -1,0 +1,163 @@
+// How long synthesised iterations take, against sums by hand and against schedule tables.
+#include <gtest/gtest.h>
+
+#include "sim/pipeline/registry.hpp"
+#include "tests/unit/sim/synth/job/tiny_job.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+TEST(IterationTime, OneGpuTakesTheSumOfItsKernels) {
+  const JobPlan plan = plan_of(tiny_job());
+  const SynthesisedJob job = synthesise(plan);
+  Duration sum{};
+  for (const workload::Op& op : job.program.ranks[0].ops) sum += op.duration;
+  EXPECT_NEAR(seconds(plan, job), to_seconds(sum), 1e-6);
+}
+
+TEST(IterationTime, NaiveModelParallelTakesTheSumOfAllStages) {
+  JobRequest request = tiny_job();
+  request.plan.pipeline = 4;
+  request.plan.schedule = "sequential";
+  set_micro_batches(request, 2);
+  const JobPlan plan = plan_of(request);
+  const SynthesisedJob job = synthesise(plan);
+  Duration layers{};
+  for (const std::uint32_t kind : plan.model.work.layers) {
+    layers += plan.model.layers[kind].forward_time + plan.model.layers[kind].backward_time;
+  }
+  const double expected =
+      2 * to_seconds(layers) + optimizer_seconds(job.program.ranks[0]);
+  EXPECT_NEAR(seconds(plan, job) / expected, 1, 0.01);
+}
+
+TEST(IterationTime, ATransferAddsItsBytesOverTheLinksRate) {
+  JobRequest request = tiny_job();
+  request.plan.pipeline = 2;
+  request.plan.schedule = "sequential";
+  const double free = seconds(request);
+  request.cluster = plain_cluster(1e10);
+  // 1024 samples x 4096 x 2 bytes at 10 GB/s: 839 us, there and back.
+  EXPECT_NEAR(seconds(request) - free, 2 * 1024 * 4096 * 2 / 1e10, 2e-5);
+}
+
+TEST(IterationTime, EverySchedulesTableIsWhatItsJobTakes) {
+  for (const pipeline::ScheduleSpec& spec : pipeline::schedule_specs()) {
+    for (const std::uint32_t p : {2U, 4U}) {
+      for (const std::uint32_t m : {2 * p, 3 * p}) {
+        JobRequest request = tiny_job(16);
+        request.plan.pipeline = p;
+        request.plan.schedule = spec.name;
+        set_micro_batches(request, m);
+        // Without it ranks run ahead into the next iteration, which ZB-H2 is made for.
+        request.software.gradient_norm = GradientNorm::kGlobal;
+        const JobPlan plan = plan_of(request);
+        const SynthesisedJob job = synthesise(plan);
+        const double took = seconds(plan, job) - optimizer_seconds(job.program.ranks[0]);
+        // Gradients of the two copies cost nothing on these links.
+        EXPECT_NEAR(took / table_seconds(plan), 1, 0.03) << spec.name << " " << p << " " << m;
+      }
+    }
+  }
+}
+
+TEST(IterationTime, OneForwardOneBackwardHasMPlusPMinusOneSlots) {
+  JobRequest request = tiny_job(16);
+  request.plan.pipeline = 4;
+  set_micro_batches(request, 8);
+  const JobPlan plan = plan_of(request);
+  const SynthesisedJob job = synthesise(plan);
+  const TimedLayer& layer = plan.model.layers[plan.kind_of(0)];
+  const double slot = 4 * to_seconds(layer.forward_time + layer.backward_time);
+  const double took = seconds(plan, job) - optimizer_seconds(job.program.ranks[0]);
+  // The last stage has the output layer besides, a few percent of a slot.
+  EXPECT_GT(took, (8 + 4 - 1) * slot);
+  EXPECT_LT(took, (8 + 4 - 1) * slot * 1.05);
+}
+
+JobRequest ddp(double rate) {
+  JobRequest request = tiny_job(4);
+  request.plan.data = 4;
+  request.cluster = plain_cluster(rate);
+  request.plan.gradients.first_bucket = Bytes{1};
+  request.plan.gradients.bucket = Bytes{1};
+  set_micro_batches(request, 1);
+  return request;
+}
+
+TEST(IterationTime, OverlappedBucketsLeaveTheLastOneExposed) {
+  const double free = seconds(ddp(1e16));
+  // A layer's gradients take 2 (4096^2 + 4096) bytes x 1.5 / 500 GB/s = 101 us, less than its
+  // backward pass; only the first layer's, which come last, are waited for.
+  const double exposed = 2.0 * (4096.0 * 4096 + 4096) * 1.5 / 5e11;
+  EXPECT_NEAR(seconds(ddp(5e11)) - free, exposed, 0.05 * exposed);
+}
+
+TEST(IterationTime, GradientsAfterTheBackwardPassAreAllExposed) {
+  JobRequest request = ddp(5e11);
+  request.plan.gradients.sync = GradientSync::kAfterBackward;
+  const double layers = 4 * (4096.0 * 4096 + 4096) + 4096 + 1;
+  EXPECT_NEAR(seconds(request) - seconds(ddp(1e16)), 2 * layers * 1.5 / 5e11, 1e-5);
+}
+
+TEST(IterationTime, MoreThan255BucketsAreAllWaitedFor) {
+  JobRequest request = ddp(1e9);
+  request.model = linear_layers(150);  // 302 buckets
+  const double bytes = 2 * (150 * (4096.0 * 4096 + 4096) + 4096 + 1);
+  EXPECT_GT(seconds(request), bytes * 1.5 / 1e9);
+}
+
+struct FoldCase {
+  const char* name;
+  std::uint32_t data, tensor, pipeline;
+};
+
+class Folded : public testing::TestWithParam<FoldCase> {};
+
+TEST_P(Folded, TakesAsLongAsUnfolded) {
+  JobRequest request = tiny_job();
+  request.model.network = std::get<model::TransformerSpec>(
+      model::gpt(1024, 4, 16, 1024, 256).network);
+  request.plan.data = GetParam().data;
+  request.plan.tensor = GetParam().tensor;
+  request.plan.pipeline = GetParam().pipeline;
+  request.plan.micro_batch = 8;
+  request.cluster = plain_cluster(1e11);
+  set_micro_batches(request, 4);
+  request.plan.folding = Folding::kNothing;
+  const double whole = seconds(request);
+  for (const Folding folding : {Folding::kAll, Folding::kData}) {
+    request.plan.folding = folding;
+    EXPECT_NEAR(seconds(request) / whole, 1, 0.001) << GetParam().name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Folded,
+    testing::Values(FoldCase{"data", 4, 1, 1}, FoldCase{"data over nodes", 16, 1, 1},
+                    FoldCase{"tensor", 1, 4, 1}, FoldCase{"pipeline", 1, 1, 4},
+                    FoldCase{"tensor data", 4, 4, 1}, FoldCase{"all", 4, 2, 2},
+                    FoldCase{"all deep", 2, 2, 4}));
+
+TEST(WideArea, AsynchronousTakesLocalWorkAndAveragingWaits) {
+  JobRequest request = tiny_job(4);
+  request.plan.data = 8;
+  request.cluster.regions = hardware::RegionSpec{2, BytesPerSecond{1e9}, {}};
+  request.cluster.nodes = 4;
+  request.cluster.gpus_per_node = 2;
+  request.cluster.nics.count = 2;
+  set_micro_batches(request, 1);
+  JobRequest local = request;
+  local.plan.data = 4;
+  set_micro_batches(local, 1);
+  const double alone = seconds(local);
+  request.plan.wide_area = {WideAreaMode::kAsynchronous, 4};
+  EXPECT_NEAR(seconds(request) / alone, 1, 0.02);
+  request.plan.wide_area = {WideAreaMode::kAveraging, 4};
+  // Two regions exchange all parameters once over 1 GB/s in four iterations.
+  const double bytes = 2 * (4 * (4096.0 * 4096 + 4096) + 4096 + 1);
+  EXPECT_NEAR(seconds(request) - alone, bytes / 1e9 / 4, 0.1 * bytes / 1e9 / 4);
+}
+
+}  // namespace
+}  // namespace bubblesim::synth

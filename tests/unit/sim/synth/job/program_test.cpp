@@ -1,0 +1,207 @@
+// What ranks launch: kernels in order, bytes of collectives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "sim/model/training_work.hpp"
+#include "sim/pipeline/registry.hpp"
+#include "tests/unit/sim/synth/job/tiny_job.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+using traces::CollectiveKind;
+
+// Parameters of 8 linear layers and an output layer of one column.
+constexpr double kElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
+
+std::vector<std::string> names(const workload::Program& program) {
+  std::vector<std::string> out;
+  for (const workload::Op& op : program.ops) out.emplace_back(program.names[op.name]);
+  return out;
+}
+
+TEST(Program, RunsForwardThenBackwardThenTheOptimiser) {
+  JobRequest request = tiny_job(2);
+  const SynthesisedJob job = synthesise(plan_of(request));
+  const std::vector<std::string> expected{
+      "linear gemm", "relu", "linear gemm", "relu", "concatenate", "linear gemm", "loss"};
+  const auto all = names(job.program.ranks[0]);
+  ASSERT_GT(all.size(), expected.size());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.begin()));
+  // Backward: a relu, two products and a bias for each layer; optimiser last.
+  EXPECT_EQ(std::count(all.begin(), all.end(), "linear gemm weight-grad"), 3);
+  EXPECT_EQ(all.back(), "gradient zero");
+}
+
+TEST(Program, HasEachKernelOnceAMicroBatch) {
+  JobRequest request = tiny_job(2);
+  set_micro_batches(request, 5);
+  const auto all = names(synthesise(plan_of(request)).program.ranks[0]);
+  EXPECT_EQ(std::count(all.begin(), all.end(), "linear gemm"), 15);
+}
+
+TEST(Program, IsTheSameEachTime) {
+  JobRequest request = tiny_job();
+  request.plan.data = 2;
+  request.plan.pipeline = 2;
+  request.plan.folding = Folding::kNothing;
+  set_micro_batches(request, 4);
+  const JobPlan plan = plan_of(request);
+  const SynthesisedJob a = synthesise(plan);
+  const SynthesisedJob b = synthesise(plan);
+  ASSERT_EQ(a.program.ranks.size(), b.program.ranks.size());
+  for (std::size_t r = 0; r < a.program.ranks.size(); ++r) {
+    EXPECT_EQ(names(a.program.ranks[r]), names(b.program.ranks[r]));
+  }
+  EXPECT_EQ(time_alone(a.program, plan.request.gpu)->events,
+            time_alone(b.program, plan.request.gpu)->events);
+  EXPECT_EQ(seconds(plan, a), seconds(plan, b));
+}
+
+TEST(Volume, DataParallelReducesEachGradientOnce) {
+  JobRequest request = tiny_job();
+  request.plan.data = 8;
+  set_micro_batches(request, 3);
+  const SynthesisedJob job = synthesise(plan_of(request));
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * kElements);
+}
+
+// A ring all-reduce moves an array twice, a gather or scatter once: 2 against 3.
+TEST(Volume, ParametersInShardsCostHalfAsMuchAgain) {
+  JobRequest request = tiny_job();
+  request.plan.data = 8;
+  set_micro_batches(request, 1);
+  request.plan.sharding = Sharding::kParameters;
+  const SynthesisedJob job = synthesise(plan_of(request));
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllGather), 2 * 2 * kElements);
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 2 * kElements);
+}
+
+TEST(Volume, OptimiserShardsCostNoMoreThanCopies) {
+  for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients}) {
+    for (const GradientSync sync : {GradientSync::kOverlapped, GradientSync::kAfterBackward}) {
+      JobRequest request = tiny_job();
+      request.plan.data = 8;
+      set_micro_batches(request, 1);
+      request.plan.sharding = sharding;
+      request.plan.gradients.sync = sync;
+      const SynthesisedJob job = synthesise(plan_of(request));
+      EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllGather), 2 * kElements);
+      EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 2 * kElements);
+    }
+  }
+}
+
+TEST(Volume, GradientShardsScatterAfterEachMicroBatch) {
+  JobRequest request = tiny_job();
+  request.plan.data = 8;
+  set_micro_batches(request, 3);
+  request.plan.sharding = Sharding::kGradients;
+  const SynthesisedJob job = synthesise(plan_of(request));
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter), 3 * 2 * kElements);
+}
+
+TEST(Volume, TwoCopiesOfTheModelAddUpTheirGradients) {
+  for (const char* schedule : {"dualpipe", "chimera"}) {
+    JobRequest request = tiny_job();
+    request.plan.pipeline = 4;
+    request.plan.schedule = schedule;
+    set_micro_batches(request, 8);
+    const SynthesisedJob job = synthesise(plan_of(request));
+    // Two pairs of ranks; each exchanges its two stages, so each parameter once.
+    EXPECT_NEAR(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * kElements, 8) << schedule;
+  }
+}
+
+JobRequest small_gpt() {
+  JobRequest request = tiny_job();
+  request.model = model::gpt(1024, 4, 16, 1024, 256);
+  request.plan.micro_batch = 4;
+  set_micro_batches(request, 1);
+  return request;
+}
+
+// 4 all-reduces a layer (2 forward, 2 backward) of batch x sequence x hidden x 2 bytes.
+TEST(Volume, TensorParallelReducesFourTimesALayer) {
+  JobRequest request = small_gpt();
+  request.plan.tensor = 2;
+  const SynthesisedJob two = synthesise(plan_of(request));
+  request.model = model::gpt(1024, 8, 16, 1024, 256);
+  const SynthesisedJob four = synthesise(plan_of(request));
+  const double more = bytes_of_kind(four, CollectiveKind::kAllReduce) -
+                      bytes_of_kind(two, CollectiveKind::kAllReduce);
+  EXPECT_EQ(more, 4 * 4 * (4.0 * 256 * 1024 * 2));
+}
+
+TEST(Volume, SplitSequencesReduceNormGradientsAmongTensorRanks) {
+  JobRequest request = small_gpt();
+  request.plan.tensor = 2;
+  request.plan.sequence_parallel = true;
+  const SynthesisedJob job = synthesise(plan_of(request));
+  double found = 0;
+  for (const workload::JoinedCollective& each : job.program.collectives) {
+    if (job.program.groups[each.group] == "token split 0") found += double(each.bytes);
+  }
+  // Two norms of two tensors and two biases a layer, and the last norm; 2 bytes each.
+  EXPECT_EQ(found, (4 * 6 + 2) * 1024 * 2);
+}
+
+TEST(Volume, TiedEmbeddingsAreReducedAmongReplicasAndBetweenStages) {
+  JobRequest request = small_gpt();
+  request.plan.data = 2;
+  request.plan.pipeline = 2;
+  set_micro_batches(request, 2);
+  const SynthesisedJob job = synthesise(plan_of(request));
+  const double table = 1024.0 * 1024;
+  const double parameters = *model::parameter_count(request.model);
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kAllReduce), 2 * (parameters + table + table));
+}
+
+TEST(Volume, StagesSendOneActivationAMicroBatchEachWay) {
+  JobRequest request = tiny_job();
+  request.plan.pipeline = 4;
+  set_micro_batches(request, 6);
+  const SynthesisedJob job = synthesise(plan_of(request));
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kSend), 3 * 2 * 6 * (1024.0 * 4096 * 2));
+}
+
+TEST(Volume, ExpertsInShardsAreGatheredAndScattered) {
+  JobRequest request = small_gpt();
+  auto& spec = std::get<model::TransformerSpec>(request.model.network);
+  spec.mixture = model::MixtureSpec{4, 2, 4096, 0, 0, 1};
+  request.plan.data = 4;
+  set_micro_batches(request, 1);
+  request.plan.expert = 2;
+  request.plan.sharding = Sharding::kParameters;
+  const JobPlan plan = plan_of(request);
+  const Elements elements = elements_of(plan, 0);
+  EXPECT_GT(elements.experts, 0);
+  const SynthesisedJob job = synthesise(plan);
+  EXPECT_EQ(bytes_of_kind(job, CollectiveKind::kReduceScatter),
+            2 * (elements.shared + elements.experts));
+}
+
+TEST(Schedules, AllOfThemRunToTheEndOnSeveralSizes) {
+  for (const pipeline::ScheduleSpec& spec : pipeline::schedule_specs()) {
+    for (const std::uint32_t p : {2U, 4U, 8U}) {
+      for (const std::uint32_t m : {2 * p, 2 * p + 2}) {
+        JobRequest request = tiny_job(16);
+        request.plan.pipeline = p;
+        request.plan.schedule = spec.name;
+        set_micro_batches(request, m);
+        const auto plan = plan_job(request);
+        if (!plan) {
+          EXPECT_EQ(spec.name, "interleaved") << plan.error().front().text();
+          continue;
+        }
+        const auto lone = time_alone(synthesise(*plan).program, request.gpu);
+        EXPECT_TRUE(lone) << spec.name << " " << p << " " << m;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::synth

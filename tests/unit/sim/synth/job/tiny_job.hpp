@@ -1,0 +1,141 @@
+// A job small enough to be added up by hand: equal linear layers in a row, a GPU and a framework
+// that cost nothing but kernels, links that cost nothing but bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "sim/pipeline/execute.hpp"
+#include "sim/synth/lone_iteration.hpp"
+#include "sim/synth/synthesise.hpp"
+
+namespace bubblesim::synth {
+
+inline constexpr std::uint64_t kWidth = 4096;  // of a layer: 4096 x 4096 weights and 4096 biases
+
+/// `layers` linear layers with ReLU; a join and an output layer of one column follow.
+inline model::ModelSpec linear_layers(std::uint32_t layers, std::uint32_t branches = 1) {
+  model::BranchSpec branch;
+  branch.name = "dense";
+  branch.repeat = branches;
+  branch.layers = layers;
+  branch.inputs = kWidth;
+  branch.width = kWidth;
+  model::GraphSpec spec;
+  spec.branches = {branch};
+  return {"linear layers", spec};
+}
+
+inline hardware::GpuSpec plain_gpu() {
+  hardware::GpuSpec gpu;
+  gpu.name = "plain";
+  gpu.sm_count = 1000;  // room for waiting collectives beside any kernel
+  gpu.sm.shared_memory_bytes = 164 << 10;
+  gpu.memory = Bytes{80'000'000'000};
+  gpu.dram_bandwidth = BytesPerSecond{2e12};
+  return gpu;
+}
+
+/// 4 nodes of 4 GPUs. `rate`: of a GPU's port and of a NIC.
+inline hardware::ClusterSpec plain_cluster(double rate = 1e16) {
+  hardware::ClusterSpec cluster;
+  cluster.name = "plain";
+  cluster.gpus_per_node = 4;
+  cluster.nodes = 4;
+  cluster.node.bandwidth = BytesPerSecond{rate};
+  cluster.nics = {4, BytesPerSecond{rate}, {}};
+  cluster.tree.nodes_per_leaf = 4;
+  return cluster;
+}
+
+inline JobRequest tiny_job(std::uint32_t layers = 8) {
+  JobRequest request;
+  request.model = linear_layers(layers);
+  request.plan.name = "tiny";
+  request.plan.optimizer.weights = model::Precision::kBf16;
+  request.plan.optimizer.gradients = model::GradientStore::kWrite;
+  request.plan.micro_batch = 1024;
+  request.plan.global_batch = 1024;
+  request.cluster = plain_cluster();
+  request.gpu = plain_gpu();
+  request.efficiency.peak_flops.fill(1e14);
+  request.software.gradient_norm = GradientNorm::kNone;
+  return request;
+}
+
+/// With `count` micro-batches a replica.
+inline void set_micro_batches(JobRequest& request, std::uint32_t count) {
+  request.plan.global_batch =
+      std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
+}
+
+inline JobPlan plan_of(JobRequest request) {
+  auto plan = plan_job(std::move(request));
+  if (!plan) throw std::runtime_error(plan.error().front().text());
+  return std::move(*plan);
+}
+
+inline double seconds(const JobPlan& plan, const SynthesisedJob& job) {
+  const auto lone = time_alone(job.program, plan.request.gpu);
+  if (!lone) throw std::runtime_error(lone.error().text());
+  return to_seconds(lone->time);
+}
+
+inline double seconds(JobRequest request) {
+  const JobPlan plan = plan_of(std::move(request));
+  return seconds(plan, synthesise(plan));
+}
+
+/// Kernels of a rank whose name has `part` in it.
+inline Duration kernel_time(const workload::Program& program, std::string_view part) {
+  Duration sum{};
+  for (const workload::Op& op : program.ops) {
+    if (program.names[op.name].find(part) != std::string_view::npos) sum += op.duration;
+  }
+  return sum;
+}
+
+/// The optimiser's kernels on a rank.
+inline double optimizer_seconds(const workload::Program& program) {
+  Duration sum{};
+  for (const char* name : {"adam", "weight copy", "gradient zero", "gradient norm",
+                           "gradient clip", "gradient unscale"}) {
+    sum += kernel_time(program, name);
+  }
+  return to_seconds(sum);
+}
+
+/// What the plan's schedule takes where nothing costs time but kernels: from sums of kernels.
+inline double table_seconds(const JobPlan& plan) {
+  pipeline::UnitTimes times;
+  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
+    pipeline::StageTimes each{0, 0, 0};
+    const StageLayers& run = plan.stages[s].layers;
+    for (std::uint32_t i = run.first; i < run.last; ++i) {
+      const TimedLayer& layer = plan.model.layers[plan.kind_of(i)];
+      for (const auto& [items, sum] : {std::pair{&layer.forward, &each.forward},
+                                       std::pair{&layer.input_grad, &each.input_grad},
+                                       std::pair{&layer.weight_grad, &each.weight_grad}}) {
+        for (const TimedItem& item : *items) {
+          *sum += to_ns(plan.model.kernels[std::get<std::uint32_t>(item)].duration);
+        }
+      }
+    }
+    times.by_stage.push_back(each);
+  }
+  return static_cast<double>(pipeline::execute(plan.schedule, plan.graph, times).makespan) * 1e-9;
+}
+
+/// Whole arrays of the job's collectives of one kind, an iteration.
+inline double bytes_of_kind(const SynthesisedJob& job, traces::CollectiveKind kind) {
+  double sum = 0;
+  for (const workload::JoinedCollective& each : job.program.collectives) {
+    if (each.kind == kind) sum += static_cast<double>(each.bytes);
+  }
+  return sum;
+}
+
+}  // namespace bubblesim::synth
