@@ -19,6 +19,8 @@ constexpr std::array<Choice<model::Precision>, 4> kLogits{
      {"tf32", model::Precision::kTf32}, {"fp32", model::Precision::kFp32}}};
 constexpr std::array<Choice<PipelineWait>, 2> kWaits{
     {{"stream", PipelineWait::kStream}, {"host", PipelineWait::kHost}}};
+constexpr std::array<Choice<PipelineTensors>, 2> kPipelineTensors{
+    {{"whole", PipelineTensors::kWhole}, {"scattered", PipelineTensors::kScattered}}};
 constexpr std::array<Choice<GradientNorm>, 2> kNorms{
     {{"none", GradientNorm::kNone}, {"global", GradientNorm::kGlobal}}};
 constexpr std::array<Choice<model::BackwardExchanges>, 2> kExchanges{
@@ -62,6 +64,8 @@ CheckedResult<SoftwareSpec> read_software(const std::string& path) {
   out.compute_wait = hardware::constant(root, "compute_wait").choice("value", kComputeWaits);
   out.exchange_wait = hardware::constant(root, "exchange_wait").choice("value", kExchangeWaits);
   out.pipeline_wait = hardware::constant(root, "pipeline_wait").choice("value", kWaits);
+  out.pipeline_tensors =
+      hardware::constant(root, "pipeline_tensors").choice("value", kPipelineTensors);
   out.gradient_norm = hardware::constant(root, "gradient_norm").choice("value", kNorms);
   out.backward_exchanges =
       hardware::constant(root, "backward_exchanges").choice("value", kExchanges);
