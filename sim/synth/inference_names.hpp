@@ -5,10 +5,17 @@
 #include <optional>
 #include <string>
 
+#include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/synth/inference_request.hpp"
 
 namespace bubblesim::synth {
+
+/// Who is served together.
+enum class Batching : std::uint8_t {
+  kStatic,      ///< a batch of requests from its first to its last token
+  kContinuous,  ///< requests join and leave between steps; `batch` at most (iteration_program.hpp)
+};
 
 struct SpeculationNames {
   std::string draft;  ///< a model
@@ -26,6 +33,8 @@ struct InferenceNames {
   std::uint64_t output_tokens = 1;             ///< generation
   DecodeMode decode = DecodeMode::kEager;      ///< generation
   std::optional<SpeculationNames> speculation; ///< generation
+  Batching batching = Batching::kStatic;       ///< generation
+  std::optional<Bytes> kv_cache;               ///< continuous; nothing: of the whole batch
   model::Precision precision = model::Precision::kFp16;
   Duration step_host{};
   std::string software = "pytorch";

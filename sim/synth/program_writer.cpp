@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "sim/base/check.hpp"
+
 namespace bubblesim::synth {
 
 using workload::kNoIndex;
@@ -55,6 +57,8 @@ std::uint32_t ProgramWriter::launch_graph(std::span<const OpDraft> drafts, CallC
 
 std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::uint32_t> after,
                                     Duration call) {
+  BUBBLESIM_CHECK(after.size() <= std::numeric_limits<std::uint8_t>::max(),
+                  "an operation waits for at most 255 others");
   workload::Op op;
   op.duration = draft.duration;
   op.launch_lag = short_span(call + gpu_.launch_latency);
@@ -79,6 +83,7 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
 }
 
 void ProgramWriter::add_launch(std::uint32_t first, std::uint16_t count, CallCost cost) {
+  pause(cost.think - kLongestSpan);
   Step step;
   step.think = short_span(std::min(cost.think, kLongestSpan));
   step.cost = short_span(cost.call);
@@ -136,13 +141,17 @@ void ProgramWriter::mark_memory(std::uint64_t bytes) {
 
 void ProgramWriter::add_step(Step step) { steps_.push_back(step); }
 
-workload::Program ProgramWriter::finish() {
+void ProgramWriter::end_thread(std::string name) {
   Step end;
   end.target = iterations_;
   end.kind = StepKind::kEnd;
   add_step(end);
+  program_.threads.push_back({std::move(name), std::exchange(steps_, {})});
+}
+
+workload::Program ProgramWriter::finish() {
+  if (program_.threads.empty() || !steps_.empty()) end_thread("main");
   program_.iterations = std::max<std::uint32_t>(iterations_, 1);
-  program_.threads = {{"main", std::move(steps_)}};
   return std::move(program_);
 }
 

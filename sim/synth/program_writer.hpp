@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,6 +51,10 @@ class ProgramWriter {
   /// From the next operation on the rank holds so much device memory.
   void mark_memory(std::uint64_t bytes);
 
+  /// What was written since the last thread's end is a thread of its own: of a program whose
+  /// threads are alternatives.
+  void end_thread(std::string name);
+  /// Ends the last thread, if anything was written since.
   [[nodiscard]] workload::Program finish();
 
  private:

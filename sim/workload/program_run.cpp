@@ -48,6 +48,17 @@ void ProgramRun::start_pass(SimTime at, double factor) {
   }
 }
 
+void ProgramRun::start_thread(std::uint32_t thread_index, SimTime at) {
+  BUBBLESIM_CHECK(running_threads_ == 0, "a pass is still running");
+  Thread& thread = *threads_[thread_index];
+  BUBBLESIM_CHECK(!thread.program.steps.empty(), "started a thread without steps");
+  pass_factor_ = 1.0;
+  pass_open_ = true;
+  running_threads_ = 1;
+  thread.last_end = thread.pass_begin = at;
+  begin_step(thread);
+}
+
 // Plans the thread's next call: its think time after the last step or after the hand-over.
 void ProgramRun::begin_step(Thread& thread) {
   const Step& step = thread.step();

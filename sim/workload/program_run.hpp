@@ -60,6 +60,10 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// has ended). `factor` scales the durations of this pass's operations.
   void start_pass(SimTime at, double factor = 1.0);
 
+  /// One thread alone begins a pass: of a program whose threads are alternatives to each other.
+  /// Precondition: as start_pass; the thread has steps and waits for no other.
+  void start_thread(std::uint32_t thread, SimTime at);
+
   /// Lets a held launch of the thread go on now. Precondition: the gate held it.
   void resume(std::uint32_t thread, SimTime now);
 

@@ -51,7 +51,7 @@ void Service::start_batch(std::size_t size, SimTime now) {
 void Service::pass_finished(SimTime now) {
   busy_ = false;
   for (const Waiting& request : batch_) {
-    listener_.on_served({request.number, request.arrival, batch_start_, now});
+    listener_.on_served({request.number, request.arrival, batch_start_, now, {}});
   }
   const std::uint64_t served = batch_.size();
   batch_.clear();

@@ -13,6 +13,7 @@
 #include "sim/base/time.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/workload/program_run.hpp"
+#include "sim/workload/request_service.hpp"
 
 namespace bubblesim::workload {
 
@@ -24,43 +25,26 @@ struct ServiceSetup {
                                         ///< as long, b = ceil(n / requests_per_pass)
 };
 
-/// A request that was served.
-struct ServedRequest {
-  std::uint64_t number = 0;  ///< as given to arrive(); offline: 0
-  SimTime arrival{};
-  SimTime start{};           ///< of its batch
-  SimTime end{};
-};
-
-/// Told of every served request.
-class ServiceListener {
- public:
-  virtual ~ServiceListener() = default;
-  virtual void on_served(const ServedRequest& request) = 0;
-  /// A batch has ended; `requests` were in it.
-  virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
-};
-
-class Service final : public engine::EventHandler {
+class Service final : public RequestService, public engine::EventHandler {
  public:
   /// `run` was set up with Repeat::kOnePass; its observer must call pass_finished.
   Service(engine::Engine& engine, ProgramRun& run, const ServiceSetup& setup,
           ServiceListener& listener);
 
   /// Always has a next batch, from now on.
-  void start_offline(SimTime now);
+  void start_offline(SimTime now) override;
   /// A request arrives.
-  void arrive(std::uint64_t number, SimTime now);
+  void arrive(std::uint64_t number, SimTime now) override;
   /// From the run's observer.
-  void pass_finished(SimTime now);
+  void pass_finished(SimTime now) override;
 
   /// Online: the first request of the batch that runs; nothing if none does.
-  [[nodiscard]] std::optional<std::uint64_t> serving() const;
+  [[nodiscard]] std::optional<std::uint64_t> serving() const override;
   /// Requests that arrived and wait for a batch.
-  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
+  [[nodiscard]] std::size_t queued() const override { return queue_.size(); }
 
   /// Requests that arrived and have not been served, oldest first.
-  [[nodiscard]] std::vector<SimTime> unfinished() const;
+  [[nodiscard]] std::vector<SimTime> unfinished() const override;
 
   void on_event(SimTime now) override;
 

@@ -1,0 +1,49 @@
+// What stands in front of a program that serves requests: takes them as they arrive, and decides
+// what the program does next.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::workload {
+
+/// A request that was served.
+struct ServedRequest {
+  std::uint64_t number = 0;  ///< as given to arrive(); offline: 0
+  SimTime arrival{};
+  SimTime start{};           ///< of its batch, or of the iteration that it joined in
+  SimTime end{};
+  std::optional<SimTime> first_token{};  ///< continuous batching
+};
+
+/// Told of every served request.
+class ServiceListener {
+ public:
+  virtual ~ServiceListener() = default;
+  virtual void on_served(const ServedRequest& request) = 0;
+  /// A pass has ended; `requests` ended with it.
+  virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
+};
+
+class RequestService {
+ public:
+  virtual ~RequestService() = default;
+  /// Always has a next request, from now on.
+  virtual void start_offline(SimTime now) = 0;
+  /// A request arrives.
+  virtual void arrive(std::uint64_t number, SimTime now) = 0;
+  /// From the run's observer.
+  virtual void pass_finished(SimTime now) = 0;
+  /// Online: the first request of those that run; nothing if none does.
+  [[nodiscard]] virtual std::optional<std::uint64_t> serving() const = 0;
+  /// Requests that arrived and wait.
+  [[nodiscard]] virtual std::size_t queued() const = 0;
+  /// Requests that arrived and have not been served, oldest first.
+  [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
+};
+
+}  // namespace bubblesim::workload
