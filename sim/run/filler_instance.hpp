@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/observe/latency.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/timeline.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
-#include "sim/workload/service.hpp"
+#include "sim/workload/request_service.hpp"
 
 namespace bubblesim::run {
 
@@ -32,7 +33,7 @@ class FillerInstance final : public workload::ServiceListener {
   std::string reason;
   std::uint32_t filler = 0;   ///< into RunConfig::fillers
   observe::FillerMode mode = observe::FillerMode::kOffline;
-  std::unique_ptr<workload::Service> service;  ///< null if not admitted
+  std::unique_ptr<workload::RequestService> service;  ///< null if not admitted
 
   std::uint64_t passes = 0;
   std::uint64_t completed = 0;

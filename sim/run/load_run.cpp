@@ -4,6 +4,7 @@
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/load_training.hpp"
+#include "sim/run/model_filler.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
 #include "sim/workload/program_builder.hpp"
@@ -49,6 +50,17 @@ Result<workload::Program> load_program(const FillerProgram& source,
   return program;
 }
 
+CheckedResult<ModelFiller> load_filler(FillerConfig& filler, const hardware::GpuSpec& device,
+                                       const std::string& device_folder,
+                                       const ProgressText& progress) {
+  if (std::holds_alternative<synth::InferenceNames>(filler.program)) {
+    return load_model_filler(filler, device, device_folder);
+  }
+  auto program = load_program(filler.program, device, device_folder, progress);
+  if (!program) return one(program.error());
+  return ModelFiller{*std::move(program), {}};
+}
+
 }  // namespace
 
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
@@ -57,12 +69,13 @@ CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& de
   loaded.config = config;
   auto training = load_training(loaded, device_folder, progress);
   if (!training) return tl::unexpected<Errors>(training.error());
-  for (const FillerConfig& filler : config.fillers) {
+  for (FillerConfig& filler : loaded.config.fillers) {
+    auto made = load_filler(filler, loaded.device, device_folder, progress);
+    if (!made) return tl::unexpected<Errors>(made.error());
     if (!filler.memory) loaded.counters.add(kMemoryUnknown);
-    auto program = load_program(filler.program, loaded.device, device_folder, progress);
-    if (!program) return one(program.error());
-    loaded.counters.merge(program->counters);
-    loaded.fillers.push_back(std::move(*program));
+    loaded.counters.merge(made->program.counters);
+    loaded.fillers.push_back(std::move(made->program));
+    loaded.tables.push_back(std::move(made->table));
   }
   return loaded;
 }

@@ -9,6 +9,7 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/workload/continuous_service.hpp"
 #include "sim/workload/program.hpp"
 
 namespace bubblesim::run {
@@ -24,6 +25,8 @@ struct LoadedRun {
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   std::vector<workload::Program> fillers;  ///< by RunConfig::fillers
+  /// Of fillers with continuous batching, by RunConfig::fillers; or empty: there is none.
+  std::vector<std::optional<workload::IterationTable>> tables;
   /// If the job was recorded, and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building

@@ -2,31 +2,55 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/inference_program.hpp"
+#include "sim/synth/iteration_program.hpp"
 
 namespace bubblesim::run {
+namespace {
 
-CheckedResult<workload::Program> load_model_filler(FillerConfig& config,
-                                                   const hardware::GpuSpec& device,
-                                                   const std::string& device_folder) {
+struct Made {
+  ModelFiller filler;
+  double memory = 0;
+};
+
+Result<Made> make(const synth::InferenceNames& names, const synth::InferenceRequest& request) {
+  Made made;
+  if (names.batching == synth::Batching::kContinuous) {
+    std::optional<double> cache;
+    if (names.kv_cache) cache = static_cast<double>(names.kv_cache->value);
+    BUBBLESIM_ASSIGN_OR_RETURN(synth::IterationProgram server,
+                               synth::iteration_program(request, cache));
+    made.filler = {std::move(server.program), std::move(server.table)};
+    made.memory = server.memory.total();
+    return made;
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::InferenceProgram batch, synth::inference_program(request));
+  made.filler.program = std::move(batch.program);
+  made.memory = batch.memory.total();
+  return made;
+}
+
+}  // namespace
+
+CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardware::GpuSpec& device,
+                                             const std::string& device_folder) {
   const auto configs = std::filesystem::path(device_folder).parent_path().string();
   const auto& names = std::get<synth::InferenceNames>(config.program);
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::InferenceRequest request,
                              synth::find_inference(names, device, configs));
-  auto made = synth::inference_program(request);
+  auto made = make(names, request);
   if (!made) {
     Error fault = made.error();
     fault.message = "filler \"" + config.name + "\": " + fault.message;
     return tl::make_unexpected(Errors{std::move(fault)});
   }
-  if (!config.memory) {
-    config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(made->memory.total()))};
-  }
-  return std::move(made->program);
+  if (!config.memory) config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(made->memory))};
+  return std::move(made->filler);
 }
 
 }  // namespace bubblesim::run

@@ -1,20 +1,28 @@
 // Inside of loading a run: fillers that are made from a model.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/workload/continuous_service.hpp"
 #include "sim/workload/program.hpp"
 
 namespace bubblesim::run {
 
+/// A program, and which of its threads are which iterations if its batching is continuous.
+struct ModelFiller {
+  workload::Program program;
+  std::optional<workload::IterationTable> table;
+};
+
 /// The filler's program on `device`. Sets `config.memory` to what an instance takes, unless the
 /// config says it. `device_folder` is devices/ of a folder of configs: models, efficiency and
 /// software are beside it. Precondition: its program is a model's.
-[[nodiscard]] CheckedResult<workload::Program> load_model_filler(FillerConfig& config,
-                                                                 const hardware::GpuSpec& device,
-                                                                 const std::string& device_folder);
+[[nodiscard]] CheckedResult<ModelFiller> load_model_filler(FillerConfig& config,
+                                                           const hardware::GpuSpec& device,
+                                                           const std::string& device_folder);
 
 }  // namespace bubblesim::run

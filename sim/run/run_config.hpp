@@ -15,6 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/synth/inference_names.hpp"
 #include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 
@@ -48,7 +49,8 @@ struct KernelTableProgram {
   Duration launch_gap{};  ///< host time between two launches, >= 0
 };
 
-using FillerProgram = std::variant<TraceProgram, KernelTableProgram>;
+/// Or a model and the shape of its requests, from configs.
+using FillerProgram = std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames>;
 
 struct FillerConfig {
   std::string name;  ///< unique in the run

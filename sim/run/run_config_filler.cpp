@@ -29,16 +29,21 @@ constexpr std::array<Choice<ArrivalFormat>, 5> kFormats{{{"azure", ArrivalFormat
                                                          {"queries", ArrivalFormat::kQueries}}};
 
 FillerProgram read_program(const Context& context, ObjectReader program) {
-  const bool trace = program.has("trace");
-  const bool table = program.has("kernel_table");
-  if (program.present() && trace == table) {
-    program.fault("", trace ? "found both \"trace\" and \"kernel_table\"; expected one of them"
-                            : "expected \"trace\" or \"kernel_table\"; found neither");
+  std::string found;
+  int sources = 0;
+  for (const char* key : {"trace", "kernel_table", "model"}) {
+    if (!program.has(key)) continue;
+    found += (sources++ == 0 ? "\"" : " and \"") + std::string(key) + "\"";
   }
-  if (!table) {
-    if (!trace) return TraceProgram{};
-    return TraceProgram{read_path(context, program, "trace")};
+  if (program.present() && sources != 1) {
+    program.fault("", sources == 0
+                          ? "expected \"trace\", \"kernel_table\" or \"model\"; found neither"
+                          : (sources == 2 ? "found both " : "found all of ") + found +
+                                "; expected one of them");
   }
+  if (program.has("trace")) return TraceProgram{read_path(context, program, "trace")};
+  if (program.has("model")) return read_model_program(context, program);
+  if (!program.has("kernel_table")) return TraceProgram{};
   KernelTableProgram kernels;
   kernels.path = read_path(context, program, "kernel_table");
   kernels.launch_gap = program.duration("launch_gap", kSpan, Duration::zero());
@@ -106,9 +111,11 @@ FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   filler.mode = reader.choice("mode", kModes);
   filler.program = read_program(context, reader.child("program"));
   filler.gpus = read_gpus(reader);
+  const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
+  const std::uint32_t batch = made != nullptr ? made->batch : 1;
   filler.requests_per_pass =
-      reader.integer<std::uint32_t>("requests_per_pass", {1, kMostRequests}, 1);
-  filler.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, 1);
+      reader.integer<std::uint32_t>("requests_per_pass", {1, kMostRequests}, batch);
+  filler.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, batch);
   filler.batch_cost = reader.number("batch_cost", {0, 1}, 1);
   if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
   read_online(context, reader, filler);

@@ -21,6 +21,8 @@ constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{{"fp32", model::P
                                                               {"fp8", model::Precision::kFp8}}};
 constexpr std::array<Choice<synth::DecodeMode>, 2> kModes{
     {{"eager", synth::DecodeMode::kEager}, {"graph", synth::DecodeMode::kGraph}}};
+constexpr std::array<Choice<synth::Batching>, 2> kBatching{
+    {{"static", synth::Batching::kStatic}, {"continuous", synth::Batching::kContinuous}}};
 constexpr std::array<Choice<model::AttentionKernels>, 2> kAttention{
     {{"flash", model::AttentionKernels::kFlash},
      {"unfused", model::AttentionKernels::kUnfused}}};
@@ -51,8 +53,19 @@ void read_generation(const Context& context, ObjectReader& program, synth::Infer
   names.prompt_tokens = program.integer<std::uint64_t>("prompt_tokens", {1, kMostTokens});
   names.output_tokens = program.integer<std::uint64_t>("output_tokens", {1, kMostTokens});
   names.decode = program.choice("decode", kModes, synth::DecodeMode::kEager);
+  names.batching = program.choice("batching", kBatching, synth::Batching::kStatic);
+  const bool continuous = names.batching == synth::Batching::kContinuous;
   if (program.has("speculation")) {
     names.speculation = read_speculation(context, program.child("speculation"));
+    if (continuous) {
+      program.fault("speculation", "found it with continuous batching; expected either");
+    }
+  }
+  if (program.has("kv_cache")) {
+    names.kv_cache = program.bytes("kv_cache", kPositiveBytes);
+    if (!continuous) {
+      program.fault("kv_cache", "a static batch has what it needs; expected no such key");
+    }
   }
 }
 
@@ -79,7 +92,7 @@ synth::InferenceNames read_model_program(const Context& context, ObjectReader& p
     read_generation(context, program, names);
     return names;
   }
-  refuse_keys(program, {"output_tokens", "decode", "speculation"},
+  refuse_keys(program, {"output_tokens", "decode", "speculation", "batching", "kv_cache"},
               "a request without \"prompt_tokens\" is one pass; expected no such key");
   names.sequence = program.integer<std::uint64_t>("sequence", {1, kMostTokens}, 0);
   names.attention = program.choice("attention", kAttention, model::AttentionKernels::kFlash);

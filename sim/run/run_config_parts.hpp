@@ -46,6 +46,10 @@ struct Context {
                                                           ObjectReader& reader,
                                                           std::string_view key);
 
+/// A filler's program that is made from a model.
+[[nodiscard]] synth::InferenceNames read_model_program(const Context& context,
+                                                       ObjectReader& program);
+
 [[nodiscard]] FillerConfig read_filler(const Context& context, ObjectReader& reader);
 
 /// "policies": a list of names and of objects.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/units.hpp"
+#include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -175,6 +176,11 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const gpu::ClientS
       engine_, *node.gpu, loaded_.fillers[instance.filler], setup));
   node.filler_clients.push_back(node.runs.back()->client());
   if (node.driver) node.driver->attach(node.runs.back().get());
+  if (instance.filler < loaded_.tables.size() && loaded_.tables[instance.filler]) {
+    instance.service = std::make_unique<workload::ContinuousService>(
+        *node.runs.back(), *loaded_.tables[instance.filler], instance);
+    return;
+  }
   const workload::ServiceSetup service{config.requests_per_pass, config.max_batch, config.max_wait,
                                        config.batch_cost};
   instance.service =

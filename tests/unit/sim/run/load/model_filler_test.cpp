@@ -1,0 +1,55 @@
+// Fillers that are made from a model, loaded.
+#include "sim/run/model_filler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kDevices = BUBBLESIM_SOURCE_DIR "/configs/devices";
+
+FillerConfig filler_of(const std::string& model) {
+  FillerConfig filler;
+  filler.name = "service";
+  synth::InferenceNames names;
+  names.model = model;
+  names.batch = 2;
+  filler.program = names;
+  return filler;
+}
+
+CheckedResult<workload::Program> load(FillerConfig& filler) {
+  const auto device = hardware::find_gpu_spec("a100-40gb", kDevices);
+  if (!device) return tl::make_unexpected(device.error());
+  return load_model_filler(filler, *device, kDevices);
+}
+
+std::string fault(const std::string& model) {
+  FillerConfig filler = filler_of(model);
+  const auto program = load(filler);
+  EXPECT_FALSE(program);
+  return program ? "" : program.error().front().text();
+}
+
+TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
+  FillerConfig filler = filler_of("resnet152");
+  ASSERT_TRUE(load(filler));
+  ASSERT_TRUE(filler.memory);
+  EXPECT_GT(filler.memory->value, 120'000'000U);  // 60.2 million weights of 2 bytes
+  filler.memory = Bytes{7};
+  ASSERT_TRUE(load(filler));
+  EXPECT_EQ(filler.memory->value, 7U);
+}
+
+TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
+  EXPECT_THAT(fault("resnet15"), HasSubstr("did you mean \"resnet152\"?"));
+  EXPECT_THAT(fault("gpt-175b"), HasSubstr("filler \"service\": "));
+}
+
+}  // namespace
+}  // namespace bubblesim::run
