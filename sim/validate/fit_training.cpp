@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/base/nearest.hpp"
+#include "sim/run/parallel.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -73,11 +74,21 @@ Result<std::vector<const Slot*>> slots_of(const std::vector<std::string>& names)
   return out;
 }
 
+// Logarithm of simulated over measured time.
+Result<double> residual_of(const FitSample& sample, const SoftwareSpec& software) {
+  Machine machine = *sample.machine;
+  machine.software = software;
+  BUBBLESIM_ASSIGN_OR_RETURN(const Prediction predicted, predict(sample.row, machine));
+  return sample.row.seconds ? std::log(predicted.seconds / *sample.row.seconds)
+                            : std::log(*sample.row.tflops_per_gpu / predicted.tflops_per_gpu);
+}
+
 class Problem {
  public:
   Problem(const std::vector<FitSample>& samples, SoftwareSpec software,
-          std::vector<const Slot*> slots)
-      : samples_(samples), software_(std::move(software)), slots_(std::move(slots)) {
+          std::vector<const Slot*> slots, std::size_t threads)
+      : samples_(samples), software_(std::move(software)), slots_(std::move(slots)),
+        threads_(threads) {
     start_.resize(static_cast<Eigen::Index>(slots_.size()));
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const double value = std::clamp(slots_[i]->get(software_), slots_[i]->low, slots_[i]->high);
@@ -105,16 +116,14 @@ class Problem {
   /// Logarithms of simulated over measured, then the pulls towards the start.
   [[nodiscard]] Result<Eigen::VectorXd> residuals(const Eigen::VectorXd& x) const {
     const SoftwareSpec software_now = software(x);
+    std::vector<Result<double>> found(samples_.size(), 0.0);
+    run::for_each_parallel(samples_.size(), threads_, [&](std::size_t i) {
+      found[i] = residual_of(samples_[i], software_now);
+    });
     const auto rows = static_cast<Eigen::Index>(samples_.size());
     Eigen::VectorXd out(rows + x.size());
     for (Eigen::Index i = 0; i < rows; ++i) {
-      const FitSample& sample = samples_[static_cast<std::size_t>(i)];
-      Machine machine = *sample.machine;
-      machine.software = software_now;
-      BUBBLESIM_ASSIGN_OR_RETURN(const Prediction predicted, predict(sample.row, machine));
-      out[i] = sample.row.seconds ? std::log(predicted.seconds / *sample.row.seconds)
-                                  : std::log(*sample.row.tflops_per_gpu /
-                                             predicted.tflops_per_gpu);
+      BUBBLESIM_ASSIGN_OR_RETURN(out[i], found[static_cast<std::size_t>(i)]);
     }
     out.tail(x.size()) = kPrior * std::sqrt(static_cast<double>(rows)) * (x - start_);
     return out;
@@ -141,6 +150,7 @@ class Problem {
   const std::vector<FitSample>& samples_;
   SoftwareSpec software_;
   std::vector<const Slot*> slots_;
+  std::size_t threads_;
   Eigen::VectorXd start_;
 };
 
@@ -167,10 +177,10 @@ std::vector<std::string> fit_constants() {
 Result<TrainingFit> fit_training(const std::vector<FitSample>& samples,
                                  const SoftwareSpec& software,
                                  const std::vector<std::string>& names,
-                                 const FitProgress& progress) {
+                                 const FitProgress& progress, std::size_t threads) {
   if (samples.empty()) return fail("no rows with the role \"fit\"");
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<const Slot*> slots, slots_of(names));
-  const Problem problem(samples, software, slots);
+  const Problem problem(samples, software, slots, threads);
   Eigen::VectorXd x = problem.start();
   BUBBLESIM_ASSIGN_OR_RETURN(Eigen::VectorXd r, problem.residuals(x));
   TrainingFit out;

@@ -4,6 +4,7 @@
 // such row.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -38,11 +39,13 @@ struct TrainingFit {
 /// Called after each step with the mean error so far.
 using FitProgress = std::function<void(int step, double mean_error)>;
 
-/// Starts from `software`. `names`: constants to move (see fit_constants()); empty: all.
+/// Starts from `software`. `names`: constants to move (see fit_constants()); empty: all. Rows are
+/// evaluated on so many threads; the result is the same for any number.
 [[nodiscard]] Result<TrainingFit> fit_training(const std::vector<FitSample>& samples,
                                                const synth::SoftwareSpec& software,
                                                const std::vector<std::string>& names,
-                                               const FitProgress& progress);
+                                               const FitProgress& progress,
+                                               std::size_t threads = 1);
 
 /// Names of all constants that can be fitted.
 [[nodiscard]] std::vector<std::string> fit_constants();
