@@ -75,5 +75,6 @@ void add_synth_list_commands(CLI::App& parser, AppContext& context);
 void add_schedule_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
+void add_validate_command(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app

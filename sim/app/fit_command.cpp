@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/fit_commands.hpp"
 #include "sim/base/json.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
@@ -132,7 +132,8 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
       "Fits constants of the simulator to measurements; prints them with their errors on the "
       "rows that they were fitted to and on rows kept for judging.\n\n"
       "Examples:\n  bubblesim fit kernels --data ../shared/data --device a100-80gb\n"
-      "  bubblesim fit kernels --data ../shared/data --device h100 -o h100.json");
+      "  bubblesim fit kernels --data ../shared/data --device h100 -o h100.json\n"
+      "  bubblesim fit network --data ../shared/data -o cluster.json");
   fit->require_subcommand(1);
   auto arguments = std::make_shared<FitArguments>();
   CLI::App* kernels = fit->add_subcommand(
@@ -148,6 +149,8 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
   kernels->callback([arguments, &context] {
     context.exit_code = fit_kernel_times(*arguments, context);
   });
+  add_fit_network(*fit, context);
+  add_fit_training(*fit, context);
 }
 
 }  // namespace bubblesim::app

@@ -1,0 +1,148 @@
+// bubblesim fit training: a framework's host costs and slowdowns from measured training jobs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "sim/app/fit_commands.hpp"
+#include "sim/synth/software_file.hpp"
+#include "sim/validate/fit_training.hpp"
+#include "sim/validate/fitted_files.hpp"
+#include "sim/validate/judge_training.hpp"
+#include "sim/validate/report_text.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using validate::TrainingTable;
+
+struct TrainingArguments {
+  std::string folder;
+  std::string software;
+  std::string tables =
+      "megatron_deepspeed_a100_multi_node,megatron_deepspeed_a100_single_node,"
+      "published_training_runs";
+  std::string constants;
+  std::string output;
+  std::size_t threads = 0;
+};
+
+// Rows of other frameworks are left out, and tables that then have none.
+CheckedResult<std::vector<TrainingTable>> load_tables(const TrainingArguments& arguments,
+                                                      const AppContext& context) {
+  std::vector<TrainingTable> out;
+  for (const std::string& name : split_list(arguments.tables)) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        TrainingTable table,
+        validate::load_training_table(arguments.folder + "/" + name + ".csv", "",
+                                      context.config_folder));
+    std::erase_if(table.rows, [&](const validate::TrainingRow& row) {
+      return row.plan.software != arguments.software;
+    });
+    if (!table.rows.empty()) out.push_back(std::move(table));
+  }
+  return out;
+}
+
+std::vector<validate::FitSample> samples_of(const std::vector<TrainingTable>& tables) {
+  std::vector<validate::FitSample> out;
+  for (const TrainingTable& table : tables) {
+    for (const validate::TrainingRow& row : table.rows) {
+      if (row.role != validate::Role::kFit || !row.unpredictable.empty()) continue;
+      out.push_back({row, &table.machine_of(row)});
+    }
+  }
+  return out;
+}
+
+std::string names_of(const std::vector<TrainingTable>& tables) {
+  std::string out;
+  for (const TrainingTable& table : tables) out += (out.empty() ? "" : ", ") + table.name;
+  return out;
+}
+
+void print_constants(const validate::TrainingFit& fit) {
+  fmt::print("{} steps, mean |error| of fit rows {:.2f} % -> {:.2f} %\n\n{:<24} {:>12}\n",
+             fit.steps, 100 * fit.mean_error_before, 100 * fit.mean_error_after, "constant",
+             "fitted");
+  for (const validate::FitConstant& it : fit.constants) {
+    const bool factor = it.name.find('/') != std::string::npos;
+    fmt::print("{:<24} {:>9.4g} {}\n", it.name, factor ? it.value : it.value * 1e6,
+               factor ? "times" : "us");
+  }
+}
+
+void print_errors(std::vector<TrainingTable> tables, const validate::TrainingFit& fit,
+                  std::size_t threads) {
+  std::vector<validate::ReportRow> rows;
+  for (TrainingTable& table : tables) {
+    for (auto& [key, machine] : table.machines) machine.software = fit.software;
+    const auto judged = validate::judge_training(table, threads, nullptr);
+    rows.insert(rows.end(), judged.begin(), judged.end());
+  }
+  fmt::print("\n{}", validate::summary_text(validate::summarise(rows)));
+}
+
+int write_fit(const TrainingArguments& arguments, const AppContext& context,
+              const validate::TrainingFit& fit, const std::string& tables) {
+  std::string command = "bubblesim fit training --software " + arguments.software;
+  if (!arguments.constants.empty()) command += " --constants " + arguments.constants;
+  const auto text = validate::fitted_software_text(
+      context.config_folder + "/software/" + arguments.software + ".json", fit,
+      fmt::format("fitted: {}, rows with role fit of {}", command, tables));
+  if (!text) return report_fault(text.error());
+  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
+  if (auto put = write_file(arguments.output, *text); !put) return report_fault(put.error());
+  fmt::print("\nwritten: {}\n", arguments.output);
+  return kExitOk;
+}
+
+int fit_training(TrainingArguments arguments, const AppContext& context) {
+  if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
+  const auto software =
+      synth::find_software(arguments.software, context.config_folder + "/software");
+  if (!software) return report_faults(software.error());
+  const auto tables = load_tables(arguments, context);
+  if (!tables) return report_faults(tables.error());
+  ProgressLine line;
+  const auto fit = validate::fit_training(
+      samples_of(*tables), *software, split_list(arguments.constants),
+      [&](int step, double error) {
+        line.show(fmt::format("step {}: mean error {:.2f} %", step, 100 * error));
+      },
+      arguments.threads);
+  line.clear();
+  if (!fit) return report_fault(fit.error());
+  print_constants(*fit);
+  print_errors(*tables, *fit, arguments.threads);
+  if (arguments.output.empty()) return kExitOk;
+  return write_fit(arguments, context, *fit, names_of(*tables));
+}
+
+}  // namespace
+
+void add_fit_training(CLI::App& fit, AppContext& context) {
+  auto arguments = std::make_shared<TrainingArguments>();
+  CLI::App* it = fit.add_subcommand(
+      "training", "What a training framework costs on the host, and its slowdowns: constants of "
+                  "configs/software/*.json, from rows with the role fit of measured tables.");
+  it->add_option("--dir", arguments->folder, "Folder of the measured tables")->required();
+  it->add_option("--software", arguments->software, "A file of configs/software: the start")
+      ->required();
+  it->add_option("--tables", arguments->tables, "Names of tables, comma-separated")
+      ->capture_default_str();
+  std::string names;
+  for (const std::string& name : validate::fit_constants()) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  it->add_option("--constants", arguments->constants,
+                 "What to fit, comma-separated (default: all of " + names + ")");
+  it->add_option("-o,--output", arguments->output,
+                 "Write the software file here (default: print only)");
+  it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
+  it->callback([arguments, &context] { context.exit_code = fit_training(*arguments, context); });
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,98 @@
+// bubblesim validate: measured tables and published figures against simulated ones.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "sim/app/app.hpp"
+#include "sim/validate/report_text.hpp"
+#include "sim/validate/validate.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct ValidateArguments {
+  validate::ValidateRequest request;
+  std::string json, csv;
+  bool summary = false;
+};
+
+Result<void> write_to(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
+  return write_file(path, text);
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+int validate_all(ValidateArguments arguments, const AppContext& context) {
+  validate::ValidateRequest& request = arguments.request;
+  if (request.threads == 0) request.threads = std::thread::hardware_concurrency();
+  if (!request.setting.empty() && request.table.empty()) {
+    return report_fault({{}, "--setting", "expected --table with it"});
+  }
+  if (!request.table.empty() && !request.only.empty()) {
+    return report_fault({{}, "--only", "expected either --only or --table"});
+  }
+  request.configs = context.config_folder;
+  ProgressLine line;
+  request.progress = line.callback();
+  const auto rows = validate::validate_parallel(request);
+  line.clear();
+  if (!rows) return report_faults(rows.error());
+  const auto summaries = validate::summarise(*rows);
+  if (!arguments.summary) fmt::print("{}\n", validate::rows_text(*rows));
+  fmt::print("{}", validate::summary_text(summaries));
+  for (const auto& put : {write_to(arguments.csv, validate::rows_csv(*rows)),
+                          write_to(arguments.json, validate::report_json(*rows, summaries))}) {
+    if (!put) return report_fault(put.error());
+  }
+  const bool failed = std::any_of(rows->begin(), rows->end(), [](const validate::ReportRow& row) {
+    return row.outcome == validate::Outcome::kFailed;
+  });
+  return failed ? kExitUntrusted : kExitOk;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& parser, AppContext& context) {
+  CLI::App* command = parser.add_subcommand(
+      "validate",
+      "Simulates what others measured or published, and prints measured, simulated and error of "
+      "every row, with a summary by table.\n\nExamples:\n"
+      "  bubblesim validate parallel --only schedules\n"
+      "  bubblesim validate parallel --only graphpipe --summary");
+  command->require_subcommand(1);
+  auto arguments = std::make_shared<ValidateArguments>();
+  arguments->request.tables = "../shared/validation";
+  arguments->request.data = "../shared/data";
+  arguments->request.threads = 0;
+  CLI::App* it = command->add_subcommand(
+      "parallel", "Synthesised training jobs, their schedules and their network. Exit code 1 if "
+                  "a row could not be predicted for a reason other than a stated one.");
+  it->add_option("--dir", arguments->request.tables, "Folder of the measured tables")
+      ->capture_default_str();
+  it->add_option("--data", arguments->request.data, "Folder of the public data sets")
+      ->capture_default_str();
+  it->add_option("--table", arguments->request.table,
+                 "Only this table: a CSV file with the columns of one of the folder's");
+  it->add_option("--setting", arguments->request.setting,
+                 "With --table: a file of configs/validation (default: by the table's columns)");
+  it->add_option("--only", arguments->request.only,
+                 "Only one of " + list_of(validate::validate_names()));
+  it->add_option("--json", arguments->json, "Write rows and summary here");
+  it->add_option("--csv", arguments->csv, "Write every row here");
+  it->add_flag("--summary", arguments->summary, "Print the summary only");
+  it->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
+      ->capture_default_str();
+  it->callback([arguments, &context] { context.exit_code = validate_all(*arguments, context); });
+}
+
+}  // namespace bubblesim::app
