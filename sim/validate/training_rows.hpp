@@ -65,8 +65,8 @@ struct TrainingRow {
 
 /// FLOPs of an iteration as the tables count them. A GPT: 96 B s l h^2 (1 + s/6h + V/16lh) with
 /// full recomputation, 72 without (Narayanan et al., SC 2021, section 5.1). Another model: 6 N B s
-/// with its published parameters N, as the scaling laws of Llama 3's paper count (section 3.2);
-/// attention's own products, 4 % there, are not in it.
+/// with its published parameters N, as scaling laws count; attention's own products, 4 % of
+/// Llama 3 405B's at 8192 tokens, are not in it.
 [[nodiscard]] double counted_flops(const TrainingRow& row);
 
 }  // namespace bubblesim::validate
