@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "sim/app/fit_commands.hpp"
 #include "sim/synth/software_file.hpp"
@@ -106,9 +107,15 @@ int fit_training(TrainingArguments arguments, const AppContext& context) {
   if (!software) return report_faults(software.error());
   const auto tables = load_tables(arguments, context);
   if (!tables) return report_faults(tables.error());
+  const std::vector<validate::FitSample> samples = samples_of(*tables);
+  if (samples.empty()) {
+    return report_fault({arguments.folder, {},
+                         "no rows with role fit whose setting (configs/validation) has the "
+                         "software " + arguments.software + " in " + arguments.tables});
+  }
   ProgressLine line;
   const auto fit = validate::fit_training(
-      samples_of(*tables), *software, split_list(arguments.constants),
+      samples, *software, split_list(arguments.constants),
       [&](int step, double error) {
         line.show(fmt::format("step {}: mean error {:.2f} %", step, 100 * error));
       },
