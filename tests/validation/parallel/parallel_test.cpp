@@ -24,9 +24,9 @@ struct Bound {
 };
 
 constexpr std::array<Bound, 3> kBounds{{
-    {"megatron_deepspeed_a100_multi_node", 0.12, 1},
-    {"megatron_deepspeed_a100_single_node", 0.10, 3},
-    {"published_training_runs", 0.12, 1},
+    {"megatron_deepspeed_a100_multi_node", 0.068, 1},
+    {"megatron_deepspeed_a100_single_node", 0.075, 3},
+    {"published_training_runs", 0.085, 1},
 }};
 
 constexpr std::size_t kThreads = 2;
