@@ -23,7 +23,7 @@ FillerConfig filler_of(const std::string& model) {
   return filler;
 }
 
-CheckedResult<workload::Program> load(FillerConfig& filler) {
+CheckedResult<ModelFiller> load(FillerConfig& filler) {
   const auto device = hardware::find_gpu_spec("a100-40gb", kDevices);
   if (!device) return tl::make_unexpected(device.error());
   return load_model_filler(filler, *device, kDevices);
@@ -44,6 +44,22 @@ TEST(ModelFiller, ItsMemoryIsTheModelsUnlessTheConfigSaysIt) {
   filler.memory = Bytes{7};
   ASSERT_TRUE(load(filler));
   EXPECT_EQ(filler.memory->value, 7U);
+}
+
+TEST(ModelFiller, ContinuousBatchingComesWithATableOfIterations) {
+  FillerConfig filler = filler_of("llama-68m");
+  auto& names = std::get<synth::InferenceNames>(filler.program);
+  names.prompt_tokens = 64;
+  names.output_tokens = 32;
+  const auto fixed = load(filler);
+  ASSERT_TRUE(fixed);
+  EXPECT_FALSE(fixed->table);
+  names.batching = synth::Batching::kContinuous;
+  const auto made = load(filler);
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(made->table);
+  EXPECT_EQ(made->program.threads.size(), made->table->threads());
+  EXPECT_EQ(made->table->cache_tokens, 2U * 96);
 }
 
 TEST(ModelFiller, FaultsNameTheNearestModelAndTheFiller) {
