@@ -138,7 +138,8 @@ void PolicyDriver::begin_bubble(std::uint32_t op, SimTime now) {
   if (place == bubbles_->end() || place->after_op != op) return;
   bubble_open_ = true;
   begin_call();
-  policy_.on_bubble_begin({place->length, place->free_memory, place->pipeline}, instant(now), *this);
+  const policy::BubbleInfo info{place->length, place->free_memory, place->pipeline};
+  policy_.on_bubble_begin(info, instant(now), *this);
   after_call(now);
 }
 

@@ -33,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const Error& error : config.error()) require(!error.message.empty());
     return 0;
   }
-  require(!config->name.empty() && !config->policies.empty() && !config->training.traces.empty());
+  require(!config->name.empty() && !config->policies.empty());
+  require(config->training.synth.has_value() == config->training.traces.empty());
   require(config->duration.has_value() != config->iterations.has_value());
   for (const run::FillerConfig& filler : config->fillers) {
     require(filler.arrivals.has_value() == (filler.mode == observe::FillerMode::kOnline));

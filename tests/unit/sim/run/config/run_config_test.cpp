@@ -126,5 +126,46 @@ TEST(RunConfig, ShippedExampleIsValid) {
   EXPECT_EQ(config->fillers[0].requests_per_pass, 8U);
 }
 
+TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
+  Json json = valid_config();
+  json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "plan": "my/plan.json",
+      "cluster": "a100-40gb-4", "nodes": 2, "software": "pytorch", "folding": "nothing"}})");
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << config.error().front().text();
+  EXPECT_TRUE(config->training.traces.empty());
+  ASSERT_TRUE(config->training.synth);
+  const synth::JobNames& names = *config->training.synth;
+  EXPECT_EQ(names.model, "gpt2-large");
+  EXPECT_EQ(std::get<std::string>(names.plan), "configs/my/plan.json");
+  EXPECT_EQ(names.cluster, "a100-40gb-4");
+  EXPECT_EQ(names.nodes, 2U);
+  EXPECT_EQ(names.software, "pytorch");
+  EXPECT_EQ(names.folding, synth::Folding::kNothing);
+}
+
+TEST(RunConfig, APlanMayBeWrittenOut) {
+  Json json = valid_config();
+  json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "cluster": "a100-40gb-4",
+      "plan": {"pipeline": 4, "schedule": "gpipe", "global_batch": 32, "micro_batch": 4}}})");
+  const auto config = parse(json);
+  ASSERT_TRUE(config) << config.error().front().text();
+  const auto& plan = std::get<synth::PlanSpec>(config->training.synth->plan);
+  EXPECT_EQ(plan.pipeline, 4U);
+  EXPECT_EQ(plan.schedule, "gpipe");
+  EXPECT_EQ(plan.micro_batches(), 8U);
+}
+
+TEST(RunConfig, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
+  RunConfig config;
+  config.training.stragglers = {{4, 2.0}, {5, 2.0}};
+  config.fillers.emplace_back();
+  config.fillers.back().gpus = {{1, 2}};
+  const Errors errors = check_ranks(config, std::vector<std::uint32_t>{0, 4});
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_EQ(errors[0].place, "/training/stragglers/1/rank");
+  EXPECT_EQ(errors[1].place, "/fillers/0/gpus");
+  EXPECT_NE(errors[1].message.find("found GPU 2"), std::string::npos) << errors[1].message;
+}
+
 }  // namespace
 }  // namespace bubblesim::run

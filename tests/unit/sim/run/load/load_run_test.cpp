@@ -76,5 +76,80 @@ TEST(LoadRun, RanksThatTheJobDoesNotHaveAreFaultsAllAtOnce) {
   EXPECT_EQ(loaded.error()[1].place, "/fillers/0/gpus");
 }
 
+RunConfig synthesised(const std::string& plan) {
+  RunConfig made = config();
+  made.training.traces.clear();
+  made.training.synth.emplace();
+  made.training.synth->model = "roberta-large";
+  made.training.synth->plan = plan;
+  made.training.synth->cluster = "a100-40gb-4";
+  return made;
+}
+
+TEST(LoadRun, ASynthesisedJobTakesDeviceBatchAndMemoryFromClusterAndPlan) {
+  const auto loaded = load(synthesised("pp-4-1f1b"));
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->device.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(loaded->training.ranks.size(), 4U);
+  EXPECT_EQ(loaded->samples_per_iteration, 32);
+  EXPECT_FALSE(loaded->recorded_mean_iteration);
+  ASSERT_EQ(loaded->rank_memory.size(), 4U);
+  // The first stage keeps activations of four micro-batches, the last of one.
+  EXPECT_GT(loaded->rank_memory.front()->value, loaded->rank_memory.back()->value);
+  EXPECT_LT(loaded->rank_memory.front()->value, loaded->device.memory.value);
+}
+
+TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
+  RunConfig made = synthesised("ddp-4");
+  const auto folded = load(made);
+  ASSERT_TRUE(folded) << folded.error().front().text();
+  EXPECT_EQ(folded->training.ranks.size(), 1U);
+  EXPECT_EQ(folded->fold, 4U);
+  EXPECT_EQ(folded->world_size, 4U);
+  EXPECT_EQ(folded->counters.count("synth_ranks_folded"), 3U);
+  made.training.synth->folding = synth::Folding::kNothing;
+  const auto whole = load(made);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->training.ranks.size(), 4U);
+  EXPECT_EQ(whole->fold, 1U);
+}
+
+TEST(LoadRun, TheConfigsDeviceStandsInForTheClusters) {
+  RunConfig made = synthesised("ddp-4");
+  made.device = "h100";
+  const auto loaded = load(made);
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
+}
+
+TEST(LoadRun, PartsThatAreNotThereAreAllNamedWithTheNearest) {
+  RunConfig made = synthesised("ddp4");
+  made.training.synth->model = "roberta-larg";
+  const auto loaded = load(made);
+  ASSERT_FALSE(loaded);
+  ASSERT_EQ(loaded.error().size(), 2U);
+  EXPECT_THAT(loaded.error()[0].text(), HasSubstr("did you mean \"roberta-large\"?"));
+  EXPECT_THAT(loaded.error()[1].text(), HasSubstr("did you mean \"ddp-4\"?"));
+}
+
+TEST(LoadRun, FaultsOfAPlanInTheConfigAreAtItsPlace) {
+  RunConfig made = synthesised("");
+  synth::PlanSpec plan;
+  plan.data = 4;
+  plan.global_batch = 30;
+  made.training.synth->plan = plan;
+  const auto loaded = load(made);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().file, "run.json");
+  EXPECT_EQ(loaded.error().front().place, "/training/synth/plan/global_batch");
+  EXPECT_THAT(loaded.error().front().message, HasSubstr("nearest: 28 or 32"));
+}
+
+TEST(LoadRun, AModelThatDoesNotFitIsRefusedWithWhatWould) {
+  RunConfig made = synthesised("ddp-4");
+  made.training.synth->model = "llama2-7b";
+  EXPECT_THAT(fault(made), HasSubstr("nearest that fits"));
+}
+
 }  // namespace
 }  // namespace bubblesim::run

@@ -1,0 +1,123 @@
+// Jobs by the names of their parts, and changes to plans.
+#include "sim/synth/find_job.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sim/synth/plan_file.hpp"
+#include "sim/synth/synthesise.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
+const std::string kPlans = kConfigs + "/plans";
+
+JobNames names(const std::string& model, const std::string& plan, const std::string& cluster) {
+  JobNames out;
+  out.model = model;
+  out.plan = plan;
+  out.cluster = cluster;
+  return out;
+}
+
+TEST(PlanChange, IsAKeyWithOrWithoutASlashAndAValue) {
+  EXPECT_EQ(parse_plan_change("data=8")->pointer, "/data");
+  EXPECT_EQ(parse_plan_change("/gradients/bucket=50MiB")->pointer, "/gradients/bucket");
+  EXPECT_EQ(parse_plan_change("schedule_csv=a=b.csv")->value, "a=b.csv");
+  for (const char* text : {"data", "=8", "/=8", "a//b=8", "a/=8", ""}) {
+    EXPECT_FALSE(parse_plan_change(text)) << text;
+  }
+}
+
+TEST(FindPlan, ChangesReplaceKeysAndAddNewOnes) {
+  const auto plan = find_plan("ddp-4", kPlans,
+                              {{"/data", "2"}, {"/gradients/bucket", "50MiB"},
+                               {"/schedule", "gpipe"}, {"/sequence_parallel", "true"}});
+  ASSERT_TRUE(plan) << plan.error().front().text();
+  EXPECT_EQ(plan->data, 2U);
+  EXPECT_EQ(plan->global_batch, 32U);
+  EXPECT_EQ(plan->gradients.bucket, Bytes{50ULL << 20U});
+  EXPECT_EQ(plan->schedule, "gpipe");
+  EXPECT_TRUE(plan->sequence_parallel);
+}
+
+TEST(FindPlan, AChangedPlanIsCheckedLikeAFile) {
+  const auto plan = find_plan("ddp-4", kPlans, {{"/dat", "2"}, {"/micro_batch", "0"}});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().size(), 2U);
+  EXPECT_FALSE(find_plan("ddp-4", kPlans, {{"/data/more", "2"}}));
+  EXPECT_FALSE(find_plan("nowhere/plan.json", kPlans, {{"/data", "2"}}));
+}
+
+TEST(FindJob, TakesTheDeviceOfTheClusterAndTheSoftwareOfThePlan) {
+  JobNames wanted = names("gpt2-large", "pp-4-1f1b", "a100-40gb-4");
+  wanted.nodes = 3;
+  auto request = find_job(wanted, kConfigs);
+  ASSERT_TRUE(request) << request.error().front().text();
+  EXPECT_EQ(request->gpu.name, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(request->software.id, "pytorch");
+  EXPECT_EQ(request->cluster.nodes, 3U);
+  wanted.device = "h100";
+  wanted.software = "megatron-lm";
+  wanted.folding = Folding::kNothing;
+  request = find_job(wanted, kConfigs);
+  ASSERT_TRUE(request) << request.error().front().text();
+  EXPECT_EQ(request->gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(request->software.id, "megatron-lm");
+  EXPECT_EQ(request->plan.folding, Folding::kNothing);
+}
+
+TEST(FindJob, EveryPartThatIsNotThereIsAFault) {
+  const auto request = find_job(names("gpt2-larg", "pp-4", "a100-40gb"), kConfigs);
+  ASSERT_FALSE(request);
+  ASSERT_EQ(request.error().size(), 3U);
+  EXPECT_THAT(request.error()[0].message, HasSubstr("did you mean \"gpt2-large\"?"));
+}
+
+/// Plans of configs/plans with a model and a cluster that they are meant for.
+struct Setting {
+  const char* plan;
+  const char* model;
+  const char* cluster;
+};
+
+const Setting kSettings[] = {
+    {"ddp-4", "roberta-large", "a100-40gb-4"},
+    {"mp-4", "llama2-7b", "a100-40gb-4"},
+    {"pp-4-1f1b", "gpt2-large", "a100-40gb-4"},
+    {"pp-4-gpipe", "gpt2-large", "a100-40gb-4"},
+    {"zb-h1", "gpt2-large", "a100-40gb-4"},
+    {"zb-v", "roberta-large", "a100-40gb-4"},
+    {"dualpipev", "roberta-large", "a100-40gb-4"},
+    {"chimera", "gpt2-large", "a100-40gb-4"},
+    {"fsdp-8", "llama2-7b", "dgx-a100-80gb"},
+    {"zero1-8", "gpt-1.7b", "dgx-a100-80gb"},
+    {"cp-2", "llama2-7b", "dgx-a100-80gb"},
+    {"megatron-t8-p8", "gpt-175b", "dgx-a100-80gb"},
+    {"moe-ep8", "mixtral-8x7b", "dgx-a100-80gb"},
+    {"wide-area-averaging", "roberta-large", "two-regions"},
+    {"wide-area-asynchronous", "roberta-large", "two-regions"},
+    {"megatron-8192", "gpt-1t", "h100-roce"},
+};
+
+TEST(Plans, OfTheFolderCanBePlannedForWhatTheyAreMeantFor) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kPlans)) {
+    if (entry.path().extension() == ".json") ++files;
+  }
+  EXPECT_EQ(files, std::size(kSettings));
+  for (const Setting& setting : kSettings) {
+    auto request = find_job(names(setting.model, setting.plan, setting.cluster), kConfigs);
+    ASSERT_TRUE(request) << request.error().front().text();
+    const auto plan = plan_job(*std::move(request));
+    EXPECT_TRUE(plan) << setting.plan << ": " << plan.error().front().text();
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::synth
