@@ -4,9 +4,10 @@
 // device already. Shapes of the models are those that the operator tables beside them list.
 //
 // Simulated times are short, most of all of the GPTs and OPT: Hugging Face's modules launch more
-// passes over memory than the modelled layers, which scale, mask and soften scores in one kernel and
-// have one for the activation. GPT-2 divides and masks the scores apart and computes its GELU by
-// eight kernels, OPT adds its mask and clamps: a sixth of GPT-2-large's time by its operator table.
+// passes over memory than the modelled layers, which scale, mask and soften scores in one kernel
+// and have one for the activation. GPT-2 divides and masks the scores apart and computes its GELU
+// by eight kernels, OPT adds its mask and clamps: a sixth of GPT-2-large's time by its operator
+// table.
 //
 // None of these times was fitted to; the kernels' efficiencies were fitted to other tables of the
 // same GPU (bubblesim fit kernels). Limits are what is reached, with a little room.
