@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "sim/base/units.hpp"
@@ -178,6 +179,16 @@ constexpr std::array<Remedy, 5> kRemedies{{
      [](PlanSpec& plan) { return shard(plan, Sharding::kParameters); }},
 }};
 
+// A stronger remedy of the same key stands in the place of the weaker one.
+std::string with_remedy(std::string text, std::string_view remedy) {
+  const std::string_view key = remedy.substr(0, remedy.find(':') + 1);
+  if (const std::size_t weaker = text.find(key); weaker != std::string::npos) {
+    const std::size_t end = std::min(text.find(',', weaker), text.size());
+    return text.replace(weaker, end - weaker, remedy);
+  }
+  return text + (text.empty() ? "" : ", ") + std::string(remedy);
+}
+
 bool fits(const JobPlan& plan) {
   for (std::uint32_t p = 0; p < plan.plan().pipeline; ++p) {
     if (memory_need(plan, p).total() > static_cast<double>(plan.request.gpu.memory.value)) {
@@ -220,7 +231,7 @@ std::optional<std::string> remedy_for(const JobRequest& request) {
     const auto plan = plan_without_memory(more);
     if (!plan) continue;  // the model or the schedule does not allow it
     all = std::move(more);
-    text += (text.empty() ? "" : ", ") + std::string(remedy.text);
+    text = with_remedy(text, remedy.text);
     if (fits(*plan)) return text;
   }
   return wider(std::move(all), text);
