@@ -39,9 +39,11 @@ constexpr Slot span(const char* name, double low, double high) {
           [](SoftwareSpec& it, double value) { it.*Member = seconds(value); }};
 }
 
+// Faster than a tenth beyond the libraries that efficiency files were fitted to would be faster
+// than the device's memory for kernels that stream.
 template <double synth::KernelSlowdown::*Member>
 constexpr Slot factor(const char* name) {
-  return {name, 0.5, 3, [](const SoftwareSpec& it) { return it.slowdown.*Member; },
+  return {name, 0.9, 2.5, [](const SoftwareSpec& it) { return it.slowdown.*Member; },
           [](SoftwareSpec& it, double value) { it.slowdown.*Member = value; }};
 }
 
