@@ -202,8 +202,9 @@ void add_retarget_command(CLI::App& parser, AppContext& context) {
       "retarget",
       "Takes a captured data-parallel job to another number of replicas, another interconnect, "
       "another device; prints its iteration time and what is extrapolated, writes a trace.\n\n"
-      "Example:\n  bubblesim retarget job.btr --replicas 16 --recorded-cluster dgx-a100-80gb "
-      "-o job16.btr");
+      "--replicas 16 --recorded-cluster dgx-a100-80gb makes 16 ranks of a job whose ranks all meet "
+      "in every collective.\n\n"
+      "Example:\n  bubblesim retarget job.btr --device h100 -o on-h100.btr");
   command->add_option("TRACES", arguments->paths, "The job's traces: files, or folders of them")
       ->required();
   command->add_option("--replicas", arguments->replicas,
