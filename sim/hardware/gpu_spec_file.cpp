@@ -1,11 +1,10 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <system_error>
 #include <utility>
 
+#include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/gpu_spec_reader.hpp"
@@ -13,26 +12,8 @@
 namespace bubblesim::hardware {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kSuffix = ".json";
-
 tl::unexpected<Errors> fault(std::string file, std::string message) {
   return tl::make_unexpected(Errors{Error{std::move(file), {}, std::move(message)}});
-}
-
-// Paths of the folder's device files, in the order of their names.
-CheckedResult<std::vector<fs::path>> list_files(const std::string& folder) {
-  std::error_code code;
-  fs::directory_iterator entries(folder, code);
-  if (code) return fault(folder, "the folder of device files cannot be read: " + code.message());
-  std::vector<fs::path> out;
-  for (; entries != fs::directory_iterator(); entries.increment(code)) {
-    if (entries->path().extension() == kSuffix) out.push_back(entries->path());
-    if (code) return fault(folder, "the folder of device files cannot be read: " + code.message());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
 }
 
 void report_shared_names(const std::vector<DeviceFile>& devices, Errors& errors) {
@@ -55,10 +36,6 @@ bool equal_names(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-bool is_path(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(kSuffix);
-}
-
 }  // namespace
 
 CheckedResult<DeviceFile> read_device_file(const std::string& path) {
@@ -67,7 +44,7 @@ CheckedResult<DeviceFile> read_device_file(const std::string& path) {
   ObjectReader root = document.root(errors);
   DeviceFile device = read_constants(root);
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  device.id = fs::path(path).stem().string();
+  device.id = data_file_id(path);
   device.path = path;
   return device;
 }
@@ -78,11 +55,11 @@ CheckedResult<GpuSpec> read_gpu_spec(const std::string& path) {
 }
 
 CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_files(folder));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "device"));
   std::vector<DeviceFile> devices;
   Errors errors;
-  for (const fs::path& file : files) {
-    auto device = read_device_file(file.string());
+  for (const std::string& file : files) {
+    auto device = read_device_file(file);
     if (device) {
       devices.push_back(std::move(*device));
     } else {
@@ -95,12 +72,12 @@ CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& fol
 }
 
 CheckedResult<GpuSpec> find_gpu_spec(std::string_view name, const std::string& folder) {
-  if (is_path(name)) return read_gpu_spec(std::string(name));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_files(folder));
+  if (is_file_path(name)) return read_gpu_spec(std::string(name));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "device"));
   std::vector<std::string> ids;
-  for (const fs::path& file : files) {
-    ids.push_back(file.stem().string());
-    if (ids.back() == name) return read_gpu_spec(file.string());
+  for (const std::string& file : files) {
+    ids.push_back(data_file_id(file));
+    if (ids.back() == name) return read_gpu_spec(file);
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, read_device_folder(folder));
   if (const auto match = match_recorded_name(name, devices)) return (*match)->spec;

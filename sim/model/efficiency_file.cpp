@@ -1,25 +1,18 @@
 #include "sim/model/efficiency_file.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
-#include "sim/base/nearest.hpp"
 #include "sim/model/efficiency_fields.hpp"
 
 namespace bubblesim::model {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view kSuffix = ".json";
 
 std::string source_of(ObjectReader& constant) {
   if (!constant.present()) return {};
@@ -49,10 +42,6 @@ void read_field(ObjectReader& root, const EfficiencyField& field, EfficiencyFile
   out.sources[std::string(field.path)] = source_of(it);
 }
 
-bool is_path(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(kSuffix);
-}
-
 // Four digits: what a fit is worth, and the same text on every machine.
 double rounded(double value) {
   std::array<char, 32> text{};
@@ -73,24 +62,15 @@ CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path) {
   for (const EfficiencyField& field : efficiency_fields()) read_field(root, field, out);
   root.finish();
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  out.efficiency.id = fs::path(path).stem().string();
+  out.efficiency.id = data_file_id(path);
   return out;
 }
 
 CheckedResult<Efficiency> find_efficiency(std::string_view name, const std::string& folder) {
   std::string path(name);
-  if (!is_path(name)) {
-    path = folder + "/" + path + std::string(kSuffix);
-    std::error_code code;
-    if (!fs::exists(path, code)) {
-      std::vector<std::string> ids;
-      for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-        if (at->path().extension() == kSuffix) ids.push_back(at->path().stem().string());
-      }
-      std::sort(ids.begin(), ids.end());
-      return tl::make_unexpected(
-          Errors{Error{folder, {}, unknown_name_message("efficiency file", name, ids)}});
-    }
+  if (!is_file_path(name)) {
+    const auto files = list_data_files(folder, "efficiency").value_or(std::vector<std::string>{});
+    BUBBLESIM_ASSIGN_OR_RETURN(path, pick_data_file(name, files, folder, "efficiency file"));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(EfficiencyFile file, read_efficiency_file(path));
   return std::move(file.efficiency);
