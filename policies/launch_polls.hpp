@@ -31,6 +31,7 @@ class LaunchPolls {
     if (!earliest_ || *earliest_ > now) return;
     std::erase_if(waiting_, [&](Waiting& thread) {
       if (thread.wakes > now) return false;
+      if (actions.held(thread.client) == 0) return true;  // its process has ended
       if (passes(actions.oldest_held(thread.client))) {
         actions.release(thread.client);
         return true;

@@ -15,6 +15,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/policy/placement.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::policy {
@@ -63,9 +64,11 @@ class ParameterSet {
 
 /// Knowledge beyond launches, completions and the clock; measured before the job runs.
 struct Needs {
-  bool kernel_durations = false;  ///< solo duration of each launch of the fillers
+  bool kernel_durations = false;  ///< solo duration of each launch of every client
   bool bubbles = false;           ///< the training job's bubbles, profiled alone
   bool completions = false;       ///< on_completion is called
+  bool kernel_classes = false;    ///< what bounds each kernel, of every client
+  bool iterations = false;        ///< on_iteration is called
 };
 
 struct PolicySpec {
@@ -76,6 +79,8 @@ struct PolicySpec {
   bool oracle = false;  ///< sees the future; results say so
   std::vector<ParameterSpec> parameters;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
+  /// Who goes where in the cluster; none: every filler has its place on each of its GPUs.
+  std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;
 };
 
 /// All defaults of a policy.

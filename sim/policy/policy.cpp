@@ -19,6 +19,8 @@ Verdict Policy::on_launch(const LaunchInfo&, Instant, Actions&) { return Verdict
 void Policy::on_completion(const CompletionInfo&, Instant, Actions&) {}
 void Policy::on_bubble_begin(const BubbleInfo&, Instant, Actions&) {}
 void Policy::on_bubble_end(Instant, Actions&) {}
+void Policy::on_iteration(const IterationInfo&, Instant, Actions&) {}
+void Policy::on_gone(ClientId, Instant, Actions&) {}
 std::optional<Instant> Policy::next_tick() const { return std::nullopt; }
 void Policy::on_tick(Instant, Actions&) {}
 void Policy::add_counts(CounterSet&) const {}

@@ -1,7 +1,8 @@
 // The policy contract: what a policy sees, and what it may decide.
 //
-// One policy object decides for one GPU: a training client and the filler clients beside it. It
-// sees what a real system sees (launches with grid and block, completions with the delay of
+// One policy object decides for one GPU: the client that it protects, which is a rank of the
+// training job (or, where tables of measured pairs are judged, an inference service), and the
+// filler clients beside it, inference or training. It sees what a real system sees (launches with grid and block, completions with the delay of
 // noticing them, the clock, memory, the profiles that it declared), never the simulator's inside
 // and never the future. It knows no simulated time: instants are spans since the policy was
 // started, so the same object can be driven by a wall clock on a real GPU.
@@ -29,11 +30,18 @@ enum class Role : std::uint8_t { kTraining, kOffline, kOnline };
 
 /// One process on the policy's GPU.
 struct ClientInfo {
-  ClientId id;  ///< 0 is the training client
+  ClientId id;  ///< 0 is the protected client
   Role role = Role::kTraining;
   std::string name;
   Bytes memory;             ///< device memory that it holds; 0: not known
   bool memory_known = false;
+};
+
+/// How MIG cuts the GPU; 0 slices: it does not.
+struct MigGeometry {
+  std::uint32_t compute_slices = 0;
+  std::uint32_t memory_slices = 0;
+  std::uint32_t slice_sms = 0;  ///< SMs of a compute slice
 };
 
 /// The GPU as nvidia-smi and the CUDA device query show it.
@@ -44,9 +52,15 @@ struct GpuInfo {
   Bytes memory;
   Duration time_slice{};
   Duration context_switch{};
+  BytesPerSecond dram_bandwidth{};
+  BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known
+  MigGeometry mig{};
 };
 
 enum class LaunchKind : std::uint8_t { kKernel, kCollective, kCopy, kMemset };
+
+/// What bounds a kernel, as an offline profile says.
+enum class KernelBound : std::uint8_t { kUnknown, kCompute, kMemory };
 
 /// A launch call that a host thread makes.
 struct LaunchInfo {
@@ -57,6 +71,10 @@ struct LaunchInfo {
   std::uint64_t launch = 0;  ///< the client's launches so far, this one included
   Duration profiled{};       ///< solo duration; only if the policy declared kernel_durations
   std::uint32_t operations = 1;  ///< device operations of this call; a CUDA graph has many
+  std::uint64_t sm_blocks = 0;   ///< blocks of it that the GPU holds at once (CUDA's occupancy
+                                 ///< calculator, on all SMs); 0: not known
+  std::uint64_t kernel = 0;      ///< equal for launches of one function by one client
+  KernelBound bound = KernelBound::kUnknown;  ///< only if the policy declared kernel_classes
 };
 
 /// A device operation that ended; reported after the device's completion-notice delay, only if
@@ -75,6 +93,14 @@ struct BubbleInfo {
   bool pipeline = false;   ///< a wait for a pipeline peer, as opposed to any other idle time
 };
 
+/// A training iteration has ended, or a pass of a client that serves requests; only for policies
+/// that declared iterations. On a real system, marks of the framework.
+struct IterationInfo {
+  ClientId client;
+  std::uint64_t number = 0;  ///< from 1 on
+  Duration length{};         ///< since the last one's end; a pass: since its first launch
+};
+
 enum class Verdict : std::uint8_t {
   kAdmit,  ///< the launch goes to the driver now
   kHold,   ///< the calling thread waits inside the launch call until the policy releases it
@@ -82,7 +108,14 @@ enum class Verdict : std::uint8_t {
 
 /// How clients share the GPU, decided once before the start.
 struct Sharing {
-  enum class Mode : std::uint8_t { kSpatial, kTimeSliced };
+  enum class Mode : std::uint8_t {
+    kSpatial,      ///< one context: MPS, or streams of one process
+    kTimeSliced,   ///< contexts take turns
+    kPartitioned,  ///< MIG: each client has SMs and memory bandwidth of its own
+    kIdleOnly,     ///< oracles only: fillers cost training nothing, and run while none of its
+                   ///< kernels but collectives do
+    kLeftover,     ///< oracles only: fillers cost training nothing, and have what it leaves
+  };
   Mode mode = Mode::kSpatial;
   std::optional<Duration> slice;        ///< kTimeSliced; nothing: the device's
   std::optional<Duration> switch_cost;  ///< kTimeSliced; nothing: the device's
@@ -93,6 +126,30 @@ struct Sharing {
 struct ClientSharing {
   std::uint32_t sm_percentage = 100;  ///< MPS active-thread percentage, 1..100
   std::int32_t priority = 0;          ///< larger is placed first
+  std::uint32_t sms = 0;              ///< exactly so many SMs (green context, MIG); 0: percentage
+  double memory_share = 1;            ///< kPartitioned: of the DRAM bandwidth and of the memory
+  /// kTimeSliced: its own turn; nothing: Sharing's.
+  std::optional<Duration> slice = std::nullopt;
+  /// It may allocate no more: with more it is not admitted.
+  std::optional<Bytes> memory_limit = std::nullopt;
+  /// Of its memory on the device, the rest behind the host link (unified memory); nothing: as far
+  /// as there is room.
+  std::optional<Bytes> resident = std::nullopt;
+};
+
+/// Another form of a kernel, as a system makes it that rewrites kernels before they are launched.
+struct LaunchForm {
+  std::uint64_t most_blocks = 0;  ///< resident at once (persistent workers, a slice of the grid);
+                                  ///< 0: as many as fit
+  double slowdown = 1;            ///< of its duration, >= 1
+};
+
+/// How running work of a client is driven off the GPU.
+enum class Preemption : std::uint8_t {
+  kAfterKernel,    ///< kernels with resident blocks end, the next ones wait
+  kAfterBlocks,    ///< resident blocks end, the rest of the grid waits
+  kReset,          ///< resident blocks are killed; their kernels run again from their beginning
+  kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context gets no turn
 };
 
 /// Whether a filler may run on the GPU at all.
@@ -101,8 +158,9 @@ struct Admission {
   std::string reason;  ///< why not
 };
 
-/// What a policy may do at any of its calls. Checked: releasing a client that is not held, or a
-/// percentage outside 1..100, ends the run with the policy's name, the time and the reason.
+/// What a policy may do at any of its calls. Checked: releasing a client that is not held, a
+/// percentage outside 1..100, a slice where no slices are, and the like end the run with the
+/// policy's name, the time and the reason.
 class Actions {
  public:
   virtual ~Actions() = default;
@@ -115,6 +173,17 @@ class Actions {
   [[nodiscard]] virtual const LaunchInfo& oldest_held(ClientId client) const = 0;
   virtual void set_sm_percentage(ClientId client, std::uint32_t percentage) = 0;
   virtual void set_priority(ClientId client, std::int32_t priority) = 0;
+  /// kTimeSliced: the length of the client's turns from its next one on. > 0.
+  virtual void set_time_slice(ClientId client, Duration slice) = 0;
+  /// Drives the client's kernels off the GPU, and keeps them off until proceed(). Collectives are
+  /// left alone. Again with a stronger kind: that one counts.
+  virtual void preempt(ClientId client, Preemption how) = 0;
+  virtual void proceed(ClientId client) = 0;
+  /// The client's next launch that goes on, by this call's verdict or a release, has this form.
+  virtual void reshape(ClientId client, const LaunchForm& form) = 0;
+  /// Moves the client's memory until so much of it is on the device; kernels that start then reach
+  /// the rest through the host link.
+  virtual void set_resident_memory(ClientId client, Bytes resident) = 0;
 };
 
 /// A sharing policy for one GPU. Calls come one at a time, at non-decreasing instants.
@@ -122,7 +191,7 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  /// First call. `clients[0]` is the training client; `clients[i].id` is i.
+  /// First call. `clients[0]` is the protected client; `clients[i].id` is i.
   virtual Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) = 0;
   /// Then once a client, in order.
   virtual ClientSharing share(const ClientInfo& client);
@@ -135,6 +204,9 @@ class Policy {
   virtual void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions& actions);
   /// The training client's first launch or completion after a bubble.
   virtual void on_bubble_end(Instant now, Actions& actions);
+  virtual void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions);
+  /// A filler's process has ended: none of its launches is held any more, and none will come.
+  virtual void on_gone(ClientId client, Instant now, Actions& actions);
 
   /// When on_tick wants to be called next; asked after start and after every other call.
   /// An instant that has passed means at once. Nothing: not at all.

@@ -244,6 +244,12 @@ void PolicyDriver::set_priority(ClientId client, std::int32_t priority) {
   if (run != nullptr) gpu_.set_priority(run->client(), priority);
 }
 
+void PolicyDriver::set_time_slice(ClientId, Duration) { refuse("not built yet: time slice"); }
+void PolicyDriver::preempt(ClientId, policy::Preemption) { refuse("not built yet: preempt"); }
+void PolicyDriver::proceed(ClientId) { refuse("not built yet: proceed"); }
+void PolicyDriver::reshape(ClientId, const policy::LaunchForm&) { refuse("not built yet"); }
+void PolicyDriver::set_resident_memory(ClientId, Bytes) { refuse("not built yet"); }
+
 void PolicyDriver::refuse(const std::string& reason) {
   if (fault_) return;
   fault_ = Error{{}, "policy " + spec_.name,

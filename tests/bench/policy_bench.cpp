@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "policies/builtin.hpp"
+#include "tests/conformance/policies/no_actions.hpp"
 
 namespace bubblesim::policies {
 namespace {
@@ -10,25 +11,13 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-class Nothing final : public Actions {
- public:
-  void release(ClientId) override {}
-  std::size_t held(ClientId) const override { return 0; }
-  const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
-  void set_sm_percentage(ClientId, std::uint32_t) override {}
-  void set_priority(ClientId, std::int32_t) override {}
-
- private:
-  LaunchInfo launch_;
-};
-
 void decide(benchmark::State& state, const PolicySpec& spec) {
   const auto policy = spec.make(defaults(spec));
   const std::vector<ClientInfo> clients{{ClientId{0}, Role::kTraining, "training", {}, false},
                                         {ClientId{1}, Role::kOffline, "filler", {}, false}};
   policy->start({}, clients);
   policy->admit(clients[1], {}, {});
-  Nothing actions;
+  testing::NoActions actions;
   Instant now{};
   const LaunchInfo launch{ClientId{0}, LaunchKind::kKernel, 100, 256, 1, {}};
   for (auto _ : state) {

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "policies/builtin.hpp"
+#include "tests/conformance/policies/no_actions.hpp"
 
 namespace {
 
@@ -13,12 +14,12 @@ std::size_t allocations = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: GCC 12 would see malloc() and free() meet operators, and warn of a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// Not inlined: GCC 12 would see free() meet operator new, and warn of a mismatch.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
@@ -27,18 +28,6 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
-
-class Nothing final : public Actions {
- public:
-  void release(ClientId) override {}
-  std::size_t held(ClientId) const override { return 0; }
-  const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
-  void set_sm_percentage(ClientId, std::uint32_t) override {}
-  void set_priority(ClientId, std::int32_t) override {}
-
- private:
-  LaunchInfo launch_;
-};
 
 TEST(every_policy, allocates_nothing_where_nothing_is_held) {
   Registry registry;
@@ -49,7 +38,7 @@ TEST(every_policy, allocates_nothing_where_nothing_is_held) {
                                           {ClientId{1}, Role::kOnline, "f", {}, false}};
     policy->start({}, clients);
     policy->admit(clients[1], {}, {});
-    Nothing actions;
+    testing::NoActions actions;
     policy->on_bubble_begin({100s, Bytes{}, true}, 0s, actions);
     const std::size_t before = allocations;
     for (int i = 0; i < 10000; ++i) {

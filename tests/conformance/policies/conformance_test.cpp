@@ -5,6 +5,7 @@
 
 #include "policies/builtin.hpp"
 #include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/no_actions.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -30,7 +31,7 @@ Scenario training_that_stops(Duration horizon) {
 }
 
 Filler filler(std::uint64_t launches, Role role = Role::kOffline) {
-  return {role, {{{}, LaunchKind::kKernel, 500, 100us}}, launches, 10us, {}, false};
+  return {role, {{{}, LaunchKind::kKernel, 500, 100us}}, launches, 10us, {}, false, 1, {}};
 }
 
 class EveryPolicy : public ::testing::TestWithParam<std::string> {
@@ -107,6 +108,16 @@ TEST_P(EveryPolicy, survives_a_filler_that_stops_midway) {
   EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
 }
 
+TEST_P(EveryPolicy, survives_a_filler_that_dies_and_serves_the_other) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(100000), filler(100000)};
+  scenario.fillers[0].dies_at = 300ms + 5us;
+  const Outcome outcome = run(scenario);
+  EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
+  EXPECT_EQ(outcome.count(1, 301ms, 1s), 0u);
+  EXPECT_EQ(outcome.count(0, 0s, 1s), 400u);
+}
+
 TEST_P(EveryPolicy, survives_a_hundred_thousand_launches_in_one_instant) {
   Scenario scenario = training_that_stops(600ms);
   Filler burst = filler(100000);
@@ -141,14 +152,7 @@ TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
   Scenario scenario = training_that_stops(1ms);
   scenario.fillers = {filler(0)};
   (void)drive(*policy, spec.needs, scenario);
-  class Nothing final : public Actions {
-    void release(ClientId) override {}
-    std::size_t held(ClientId) const override { return 0; }
-    const LaunchInfo& oldest_held(ClientId) const override { return launch_; }
-    void set_sm_percentage(ClientId, std::uint32_t) override {}
-    void set_priority(ClientId, std::int32_t) override {}
-    LaunchInfo launch_;
-  } actions;
+  NoActions actions;
   for (const Duration now : {Duration{7ms}, Duration{5123ms}, 60s + 1ns}) {
     policy->on_tick(now, actions);
     const auto next = policy->next_tick();

@@ -6,6 +6,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/base/check.hpp"
+#include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
 
 namespace bubblesim::testing {
@@ -28,7 +29,21 @@ struct Client {
   std::uint64_t launches = 0;
   std::vector<std::optional<Instant>> threads;  ///< when each launches next
   bool admitted = true;
+  bool dead = false;
+  std::optional<Preemption> off;  ///< the device, since `off_since`
+  std::uint64_t running = 0;      ///< the launch that was on the device then
+  Instant off_since{};
 };
+
+std::string_view name(Preemption how) {
+  switch (how) {
+    case Preemption::kAfterKernel: return "after_kernel";
+    case Preemption::kAfterBlocks: return "after_blocks";
+    case Preemption::kReset: return "reset";
+    case Preemption::kContextSwitch: return "context_switch";
+  }
+  return "";
+}
 
 class Driver final : public Actions {
  public:
@@ -58,12 +73,81 @@ class Driver final : public Actions {
   const LaunchInfo& oldest_held(ClientId id) const override {
     return clients_[id.index()].held.front().launch;
   }
-  void set_sm_percentage(ClientId, std::uint32_t percentage) override {
+  void set_sm_percentage(ClientId id, std::uint32_t percentage) override {
     if (percentage < 1 || percentage > 100) outcome_.faults.push_back("percentage out of range");
+    note("percentage", id, std::to_string(percentage));
   }
-  void set_priority(ClientId, std::int32_t) override {}
+  void set_priority(ClientId id, std::int32_t priority) override {
+    note("priority", id, std::to_string(priority));
+  }
+  void set_time_slice(ClientId id, Duration slice) override {
+    if (outcome_.sharing.mode != Sharing::Mode::kTimeSliced) {
+      outcome_.faults.push_back("a slice without time slices");
+    }
+    if (slice <= Duration{}) outcome_.faults.push_back("a slice without length");
+    note("slice", id, format_duration(slice));
+  }
+  void preempt(ClientId id, Preemption how) override {
+    if (how == Preemption::kContextSwitch &&
+        outcome_.sharing.mode != Sharing::Mode::kTimeSliced) {
+      outcome_.faults.push_back("a context switch without time slices");
+    }
+    note("preempt", id, std::string(name(how)));
+    Client& client = clients_[id.index()];
+    if (!client.off) {
+      client.off_since = now_;
+      client.running = client.device.empty() ? 0 : client.device.front().second.launch;
+    }
+    client.off = how;
+  }
+  void proceed(ClientId id) override {
+    note("proceed", id, "");
+    Client& client = clients_[id.index()];
+    if (!client.off) return;
+    restart(client);
+    client.off.reset();
+  }
+  void reshape(ClientId id, const LaunchForm& form) override {
+    if (form.slowdown < 1) outcome_.faults.push_back("a form that is faster");
+    note("reshape", id, std::to_string(form.most_blocks));
+  }
+  void set_resident_memory(ClientId id, Bytes resident) override {
+    note("resident", id, format_bytes(resident));
+  }
 
  private:
+  void note(std::string_view what, ClientId id, const std::string& detail) {
+    if (id.index() >= clients_.size()) outcome_.faults.push_back("no such client");
+    const std::string tail = detail.empty() ? "" : " " + detail;
+    outcome_.done.push_back({now_, std::string(what) + " " + std::to_string(id.value) + tail});
+  }
+
+  /// What was stopped goes on where it was, or from its beginning after a reset.
+  void restart(Client& client) {
+    const Duration stopped = now_ - client.off_since;
+    Instant before{};
+    for (std::size_t i = 0; i < client.device.size(); ++i) {
+      auto& [end, launch] = client.device[i];
+      const Duration length = call(launch.client.value, launch.launch - 1).length;
+      if (i == 0 && client.off == Preemption::kReset) {
+        end = now_ + length;
+      } else if (i == 0 && client.off == Preemption::kAfterKernel) {
+        end = std::max(end, now_);
+      } else {
+        end = i == 0 ? end + stopped : before + length;
+      }
+      before = end;
+    }
+  }
+
+  /// Whether the client's first operation may end.
+  [[nodiscard]] static bool runs(const Client& client) {
+    if (client.device.empty()) return false;
+    if (!client.off) return true;
+    return client.off == Preemption::kAfterKernel &&
+           client.running == client.device.front().second.launch;
+  }
+
   void start() {
     std::vector<ClientInfo> infos{{ClientId{0}, Role::kTraining, "training",
                                    scenario_.training_memory,
@@ -100,15 +184,45 @@ class Driver final : public Actions {
       earlier(in_bubble_ ? bubbles[bubble_].end : bubbles[bubble_].begin);
     }
     for (const Client& client : clients_) {
-      if (!client.device.empty()) earlier(client.device.front().first);
+      if (runs(client)) earlier(client.device.front().first);
       for (const auto& thread : client.threads) earlier(thread);
     }
+    for (std::size_t id = 1; id < clients_.size(); ++id) {
+      if (clients_[id].admitted && !clients_[id].dead) earlier(scenario_.fillers[id - 1].dies_at);
+    }
+    const auto& ends = scenario_.iteration_ends;
+    if (iteration_ < ends.size()) earlier(ends[iteration_]);
     const auto tick = policy_.next_tick();
     if (tick) earlier(std::max(*tick, now_));
     if (!at || *at >= scenario_.horizon) return false;
     if (*at > now_) ticks_at_once_ = 0;
     now_ = *at;
-    return bubble_edge() || complete() || launch() || wake();
+    return death() || iteration() || bubble_edge() || complete() || launch() || wake();
+  }
+
+  bool death() {
+    for (std::uint32_t id = 1; id < clients_.size(); ++id) {
+      Client& client = clients_[id];
+      const auto& dies = scenario_.fillers[id - 1].dies_at;
+      if (client.dead || !client.admitted || !dies || *dies > now_) continue;
+      client.dead = true;
+      client.held.clear();
+      client.device.clear();
+      client.threads.clear();
+      policy_.on_gone(ClientId{id}, now_, *this);
+      return true;
+    }
+    return false;
+  }
+
+  bool iteration() {
+    const auto& ends = scenario_.iteration_ends;
+    if (iteration_ >= ends.size() || ends[iteration_] > now_) return false;
+    const Instant before = iteration_ == 0 ? Instant{} : ends[iteration_ - 1];
+    const IterationInfo info{ClientId{0}, iteration_ + 1, ends[iteration_] - before};
+    ++iteration_;
+    if (needs_.iterations) policy_.on_iteration(info, now_, *this);
+    return true;
   }
 
   bool bubble_edge() {
@@ -128,7 +242,7 @@ class Driver final : public Actions {
 
   bool complete() {
     for (Client& client : clients_) {
-      if (client.device.empty() || client.device.front().first > now_) continue;
+      if (!runs(client) || client.device.front().first > now_) continue;
       const LaunchInfo launch = client.device.front().second;
       client.device.pop_front();
       if (needs_.completions) {
@@ -178,8 +292,13 @@ class Driver final : public Actions {
 
   LaunchInfo next_call(std::uint32_t id, std::uint64_t index) const {
     const Call& next = call(id, index);
-    const Duration profiled = needs_.kernel_durations && id > 0 ? next.length : Duration{};
-    return {ClientId{id}, next.kind, next.blocks, 256, index + 1, profiled};
+    LaunchInfo info{ClientId{id}, next.kind, next.blocks, 256, index + 1, {}};
+    if (needs_.kernel_durations) info.profiled = next.length;
+    if (needs_.kernel_classes) info.bound = next.bound;
+    info.sm_blocks = next.sm_blocks;
+    const auto& calls = id == 0 ? scenario_.training : scenario_.fillers[id - 1].kernels;
+    info.kernel = index % calls.size();
+    return info;
   }
 
   void pass(const LaunchInfo& launch, std::size_t thread) {
@@ -202,6 +321,7 @@ class Driver final : public Actions {
   std::vector<Client> clients_;
   Instant now_{};
   std::size_t bubble_ = 0;
+  std::size_t iteration_ = 0;
   bool in_bubble_ = false;
   int ticks_at_once_ = 0;
 };

@@ -3,11 +3,15 @@
 // each thread `gap` apart, and block inside a held one. The device runs each client's operations
 // one after the other for their profiled time; a completion is noticed at once. The driver checks
 // what the engine room checks: legal releases, ticks that advance. A policy hears of durations,
-// bubbles and completions only if it declares that it needs them.
+// classes, bubbles, iterations and completions only if it declares that it needs them.
+//
+// Preemption on this device: after_kernel lets the operation that runs end; after_blocks and
+// context_switch stop it where it is; reset lets it begin again. All others wait for proceed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +25,8 @@ struct Call {
   policy::LaunchKind kind = policy::LaunchKind::kKernel;
   std::uint64_t blocks = 0;
   Duration length{};
+  std::uint64_t sm_blocks = 0;
+  policy::KernelBound bound = policy::KernelBound::kUnknown;
 };
 
 struct Bubble {
@@ -38,6 +44,7 @@ struct Filler {
   Bytes memory;
   bool memory_known = false;
   std::size_t threads = 1;
+  std::optional<policy::Instant> dies_at = std::nullopt;  ///< its process ends then
 };
 
 struct Scenario {
@@ -46,6 +53,7 @@ struct Scenario {
   std::vector<Call> training;  ///< by `at`
   std::vector<Filler> fillers;
   std::vector<Bubble> bubbles;  ///< by `begin`
+  std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
   Duration horizon{};           ///< nothing at or after it happens
 };
 
@@ -57,11 +65,19 @@ struct Passed {
   friend bool operator==(const Passed&, const Passed&) = default;
 };
 
+/// What a policy did to clients, besides releasing launches: "preempt 1 after_blocks".
+struct Done {
+  policy::Instant at{};
+  std::string what;
+  friend bool operator==(const Done&, const Done&) = default;
+};
+
 struct Outcome {
   policy::Sharing sharing;
   std::vector<policy::ClientSharing> clients;
   std::vector<policy::Admission> admissions;  ///< of the fillers
   std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
+  std::vector<Done> done;                     ///< in order
   std::vector<std::string> faults;            ///< what would end a run
   std::vector<std::size_t> held_at_end;       ///< by client
   std::uint64_t training_held = 0;            ///< launches of training that were ever held

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/conformance/policies/no_actions.hpp"
+
 namespace bubblesim::policies {
 namespace {
 
@@ -10,7 +12,7 @@ using namespace policy;
 using namespace std::chrono_literals;
 
 /// Remembers what was released; every client's oldest launch carries its id.
-class Recorder final : public Actions {
+class Recorder final : public testing::NoActions {
  public:
   void release(ClientId client) override { released.push_back(client.value); }
   std::size_t held(ClientId) const override { return 1; }
@@ -18,8 +20,6 @@ class Recorder final : public Actions {
     launch_.client = client;
     return launch_;
   }
-  void set_sm_percentage(ClientId, std::uint32_t) override {}
-  void set_priority(ClientId, std::int32_t) override {}
   std::vector<std::uint32_t> released;
 
  private:

@@ -1,0 +1,25 @@
+// Actions for a policy that is called where nothing is held: every action is taken and forgotten.
+#pragma once
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::testing {
+
+class NoActions : public policy::Actions {
+ public:
+  void release(ClientId) override {}
+  [[nodiscard]] std::size_t held(ClientId) const override { return 0; }
+  [[nodiscard]] const policy::LaunchInfo& oldest_held(ClientId) const override { return launch_; }
+  void set_sm_percentage(ClientId, std::uint32_t) override {}
+  void set_priority(ClientId, std::int32_t) override {}
+  void set_time_slice(ClientId, Duration) override {}
+  void preempt(ClientId, policy::Preemption) override {}
+  void proceed(ClientId) override {}
+  void reshape(ClientId, const policy::LaunchForm&) override {}
+  void set_resident_memory(ClientId, Bytes) override {}
+
+ private:
+  policy::LaunchInfo launch_;
+};
+
+}  // namespace bubblesim::testing
