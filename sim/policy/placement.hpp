@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/counters.hpp"
 #include "sim/base/ids.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
@@ -26,6 +27,7 @@ struct GpuState {
   Bytes bubble_memory;        ///< least that training leaves free during its bubbles; 0: not known
   Duration iteration{};       ///< of training alone; 0: not known
   Duration bubble_time{};     ///< of it in bubbles; only if the policy declared bubbles
+  Duration pipeline_time{};   ///< of that, waits for pipeline peers
   double request = 0;         ///< SM shares that are promised to what is placed on it
   double limit = 0;           ///< and those that it may use at most
   std::uint32_t jobs = 0;     ///< placed on it and not ended
@@ -61,6 +63,9 @@ class Placer {
   /// memory beyond the device's (unless the policy's memory is unified) end the run.
   virtual std::vector<Placement> place(std::span<const JobInfo> waiting,
                                        std::span<const GpuState> gpus, Instant now) = 0;
+
+  /// Asked once, at the end. The default adds nothing.
+  virtual void add_counts(CounterSet&) const {}
 };
 
 }  // namespace bubblesim::policy

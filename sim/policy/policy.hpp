@@ -35,6 +35,10 @@ struct ClientInfo {
   std::string name;
   Bytes memory;             ///< device memory that it holds; 0: not known
   bool memory_known = false;
+  Duration pass{};      ///< a filler's, on a GPU of its own; only if the policy declared
+                        ///< kernel_durations; 0: not known
+  bool queued = false;  ///< it works off fill jobs, and holds its memory only while one is placed
+                        ///< here
 };
 
 /// How MIG cuts the GPU; 0 slices: it does not.

@@ -13,15 +13,39 @@ tl::unexpected<Error> illegal(const policy::PolicySpec& spec, const std::string&
 }
 
 policy::GpuInfo describe(const hardware::GpuSpec& gpu) {
-  return {gpu.name, gpu.sm_count, gpu.tpc_sms, gpu.memory, gpu.time_slice, gpu.context_switch};
+  return {.name = gpu.name,
+          .sm_count = gpu.sm_count,
+          .tpc_sms = gpu.tpc_sms,
+          .memory = gpu.memory,
+          .time_slice = gpu.time_slice,
+          .context_switch = gpu.context_switch,
+          .dram_bandwidth = gpu.dram_bandwidth,
+          .host_bandwidth = gpu.host_bandwidth,
+          .mig = {gpu.mig.compute_slices, gpu.mig.memory_slices, gpu.mig.slice_sms}};
+}
+
+gpu::SharingMode mode_of(policy::Sharing::Mode mode) {
+  switch (mode) {
+    case policy::Sharing::Mode::kSpatial: break;
+    case policy::Sharing::Mode::kTimeSliced: return gpu::SharingMode::kTimeSliced;
+    case policy::Sharing::Mode::kPartitioned: return gpu::SharingMode::kPartitioned;
+    case policy::Sharing::Mode::kIdleOnly: return gpu::SharingMode::kIdleOnly;
+    case policy::Sharing::Mode::kLeftover: return gpu::SharingMode::kLeftover;
+  }
+  return gpu::SharingMode::kSpatial;
 }
 
 Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
                                      const policy::Sharing& sharing,
                                      const hardware::GpuSpec& gpu) {
   gpu::SharingSetup setup;
-  if (sharing.mode == policy::Sharing::Mode::kSpatial) return setup;
-  setup.mode = gpu::SharingMode::kTimeSliced;
+  setup.mode = mode_of(sharing.mode);
+  const bool bound = setup.mode == gpu::SharingMode::kIdleOnly ||
+                     setup.mode == gpu::SharingMode::kLeftover;
+  if (bound && !spec.oracle) {
+    return illegal(spec, "fillers that cost nothing, which only an oracle may ask for");
+  }
+  if (setup.mode != gpu::SharingMode::kTimeSliced) return setup;
   setup.slice = sharing.slice.value_or(gpu.time_slice);
   setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
   if (setup.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
@@ -38,6 +62,73 @@ Bytes add(Bytes a, Bytes b) {
 // 0 bytes of device memory: not known, so nobody is refused for it.
 bool fits(Bytes total, const hardware::GpuSpec& gpu) {
   return gpu.memory == Bytes{} || total <= gpu.memory;
+}
+
+/// One client's setup; what it may hold of a partitioned GPU is taken from `left`.
+struct Left {
+  std::uint32_t sms = 0;
+  double memory_share = 1;
+};
+
+Result<gpu::ClientSetup> client_setup(const policy::PolicySpec& spec,
+                                      const policy::ClientInfo& client,
+                                      const policy::ClientSharing& share,
+                                      const policy::Sharing& sharing,
+                                      const hardware::GpuSpec& gpu, Left& left) {
+  if (share.sm_percentage < 1 || share.sm_percentage > 100) {
+    return illegal(spec, std::to_string(share.sm_percentage) + " % of SMs for " + client.name +
+                             ", allowed are 1 to 100");
+  }
+  gpu::ClientSetup setup;
+  setup.name = client.name;
+  setup.priority = share.priority;
+  setup.sm_cap = share.sms > 0 ? share.sms : sm_cap(share.sm_percentage, gpu);
+  if (share.slice) {
+    if (*share.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
+    setup.slice = *share.slice;
+  }
+  if (sharing.mode != policy::Sharing::Mode::kPartitioned) return setup;
+  // Rounding of shares of a whole must not refuse the last part of it.
+  constexpr double kSlack = 1e-9;
+  if (share.sms == 0 || share.sms > left.sms || share.memory_share <= 0 ||
+      share.memory_share > left.memory_share + kSlack) {
+    return illegal(spec, std::to_string(share.sms) + " SMs and " +
+                             std::to_string(share.memory_share) + " of the memory for " +
+                             client.name + ", left are " + std::to_string(left.sms) + " and " +
+                             std::to_string(left.memory_share));
+  }
+  left.sms -= share.sms;
+  left.memory_share -= share.memory_share;
+  setup.bandwidth = std::min(1.0, share.memory_share);
+  return setup;
+}
+
+/// What is wrong with the client's memory, apart from what the policy itself says.
+std::string memory_fault(const policy::ClientInfo& client, const policy::ClientSharing& share,
+                         const policy::Sharing& sharing, Bytes used,
+                         const hardware::GpuSpec& gpu) {
+  if (client.memory_known && share.memory_limit && client.memory > *share.memory_limit) {
+    return "needs " + format_bytes(client.memory) + ", may allocate " +
+           format_bytes(*share.memory_limit);
+  }
+  if (sharing.mode == policy::Sharing::Mode::kPartitioned) {
+    const Bytes part{static_cast<std::uint64_t>(static_cast<double>(gpu.memory.value) *
+                                                share.memory_share)};
+    if (!client.memory_known || gpu.memory == Bytes{} || client.memory <= part) return {};
+    return "needs " + format_bytes(client.memory) + ", its partition has " + format_bytes(part);
+  }
+  if (sharing.unified_memory || fits(add(used, client.memory), gpu)) return {};
+  return "needs " + format_bytes(client.memory) + ", free are " +
+         format_bytes({gpu.memory.value - std::min(used, gpu.memory).value});
+}
+
+/// How much of the client's memory is on the device: what the policy says, or what there is room
+/// for beside those before it.
+Bytes resident_of(const policy::ClientInfo& client, const policy::ClientSharing& share, Bytes used,
+                  const hardware::GpuSpec& gpu) {
+  if (share.resident) return std::min(*share.resident, client.memory);
+  if (gpu.memory == Bytes{}) return client.memory;
+  return std::min(client.memory, Bytes{gpu.memory.value - std::min(used, gpu.memory).value});
 }
 
 }  // namespace
@@ -57,26 +148,30 @@ Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
   const policy::Sharing sharing = policy.start(info, clients);
   plan.unified_memory = sharing.unified_memory;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing, gpu));
+  std::vector<policy::ClientSharing> shares;
+  for (const policy::ClientInfo& client : clients) shares.push_back(policy.share(client));
   Bytes used;
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    const policy::ClientSharing share = policy.share(clients[i]);
-    if (share.sm_percentage < 1 || share.sm_percentage > 100) {
-      return illegal(spec, std::to_string(share.sm_percentage) +
-                               " % of SMs for " + clients[i].name + ", allowed are 1 to 100");
-    }
-    plan.clients.push_back(
-        {clients[i].name, share.priority, sm_cap(share.sm_percentage, gpu)});
-  }
   for (std::size_t i = 0; i < clients.size(); ++i) {
     policy::Admission admission;
     if (i > 0) admission = policy.admit(clients[i], used, info);
-    const Bytes total = add(used, clients[i].memory);
-    if (admission.admitted && i > 0 && !sharing.unified_memory && !fits(total, gpu)) {
-      admission = {false, "needs " + format_bytes(clients[i].memory) + ", free are " +
-                              format_bytes({gpu.memory.value - std::min(used, gpu.memory).value})};
+    if (admission.admitted && i > 0) {
+      admission.reason = memory_fault(clients[i], shares[i], sharing, used, gpu);
+      admission.admitted = admission.reason.empty();
     }
-    if (admission.admitted) used = total;
+    plan.resident.push_back(resident_of(clients[i], shares[i], used, gpu));
+    if (admission.admitted) used = add(used, clients[i].memory);
     plan.admissions.push_back(std::move(admission));
+  }
+  Left left{gpu.sm_count, 1};
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (!plan.admissions[i].admitted) {  // it has no part of the GPU
+      plan.clients.push_back({.name = clients[i].name});
+      continue;
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        gpu::ClientSetup setup,
+        client_setup(spec, clients[i], shares[i], sharing, gpu, left));
+    plan.clients.push_back(std::move(setup));
   }
   return plan;
 }
