@@ -6,9 +6,15 @@ void register_builtin(policy::Registry& registry) {
   registry.add(exclusive_spec());
   registry.add(time_slicing_spec());
   registry.add(mps_spec());
+  registry.add(mig_spec());
+  registry.add(stream_priority_spec());
+  registry.add(green_context_spec());
+  registry.add(gpreempt_spec());
   registry.add(tgs_spec());
   registry.add(specinf_spec());
   registry.add(pipefill_spec());
+  registry.add(ideal_spec());
+  registry.add(ideal_spatial_spec());
 }
 
 }  // namespace bubblesim::policies

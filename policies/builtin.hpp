@@ -8,9 +8,15 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec exclusive_spec();
 [[nodiscard]] policy::PolicySpec time_slicing_spec();
 [[nodiscard]] policy::PolicySpec mps_spec();
+[[nodiscard]] policy::PolicySpec mig_spec();
+[[nodiscard]] policy::PolicySpec stream_priority_spec();
+[[nodiscard]] policy::PolicySpec green_context_spec();
+[[nodiscard]] policy::PolicySpec gpreempt_spec();
 [[nodiscard]] policy::PolicySpec tgs_spec();
 [[nodiscard]] policy::PolicySpec specinf_spec();
 [[nodiscard]] policy::PolicySpec pipefill_spec();
+[[nodiscard]] policy::PolicySpec ideal_spec();
+[[nodiscard]] policy::PolicySpec ideal_spatial_spec();
 
 /// Adds all of the above, in that order.
 void register_builtin(policy::Registry& registry);

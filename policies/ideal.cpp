@@ -1,0 +1,55 @@
+// ideal and ideal_spatial: upper bounds that no real system reaches. Both are oracles: fillers cost
+// training nothing, and the results say so.
+//
+// ideal knows every bubble: fillers run whenever no kernel of training but a collective does, and
+// are gone in the instant when one starts. ideal_spatial also packs beside running kernels:
+// fillers have the blocks and the bandwidth that training leaves. Nothing is held.
+//
+// No parameters. Ties: the GPU model's placement among fillers. Memory: as everywhere, a filler
+// whose memory is known not to fit is not admitted. Source: the upper bound that policies are
+// measured against; Sharing::Mode says what the simulator does.
+#include <memory>
+
+#include "policies/builtin.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+
+class Ideal final : public Policy {
+ public:
+  explicit Ideal(Sharing::Mode mode) : mode_(mode) {}
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+    Sharing sharing;
+    sharing.mode = mode_;
+    return sharing;
+  }
+
+ private:
+  Sharing::Mode mode_;
+};
+
+PolicySpec oracle(std::string name, std::string summary, Sharing::Mode mode) {
+  PolicySpec spec;
+  spec.name = std::move(name);
+  spec.summary = std::move(summary);
+  spec.source = "upper bound";
+  spec.oracle = true;
+  spec.make = [mode](const ParameterSet&) { return std::make_unique<Ideal>(mode); };
+  return spec;
+}
+
+}  // namespace
+
+PolicySpec ideal_spec() {
+  return oracle("ideal", "Oracle: all of training's idle time, at no cost to it",
+                Sharing::Mode::kIdleOnly);
+}
+
+PolicySpec ideal_spatial_spec() {
+  return oracle("ideal_spatial", "Oracle: all that training leaves idle in time and in space",
+                Sharing::Mode::kLeftover);
+}
+
+}  // namespace bubblesim::policies
