@@ -1,0 +1,101 @@
+// A tiny driver of the policy contract, with times that can be checked by hand. Training launches
+// at written instants. Each filler has host threads that make its launches one after the other,
+// each thread `gap` apart, and block inside a held one. The device runs each client's operations
+// one after the other for their profiled time; a completion is noticed at once. The driver checks
+// what the engine room checks: legal releases, ticks that advance. A policy hears of durations,
+// classes, bubbles, iterations and completions only if it declares that it needs them.
+//
+// Preemption on this device: after_kernel lets the operation that runs end; after_blocks and
+// context_switch stop it where it is; reset lets it begin again. All others wait for proceed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::testing {
+
+struct Call {
+  policy::Instant at{};
+  policy::LaunchKind kind = policy::LaunchKind::kKernel;
+  std::uint64_t blocks = 0;
+  Duration length{};
+  std::uint64_t sm_blocks = 0;
+  policy::KernelBound bound = policy::KernelBound::kUnknown;
+};
+
+struct Bubble {
+  policy::Instant begin{};
+  policy::Instant end{};
+  policy::BubbleInfo info;
+};
+
+/// A filler's endless loop over `kernels`, at most `launches` of them.
+struct Filler {
+  policy::Role role = policy::Role::kOffline;
+  std::vector<Call> kernels;  ///< `at` is not used
+  std::uint64_t launches = 0;
+  Duration gap{};  ///< host time between two launches
+  Bytes memory;
+  bool memory_known = false;
+  std::size_t threads = 1;
+  std::optional<policy::Instant> dies_at = std::nullopt;  ///< its process ends then
+};
+
+struct Scenario {
+  policy::GpuInfo gpu;
+  Bytes training_memory;
+  std::vector<Call> training;  ///< by `at`
+  std::vector<Filler> fillers;
+  std::vector<Bubble> bubbles;  ///< by `begin`
+  std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
+  Duration horizon{};           ///< nothing at or after it happens
+};
+
+struct Passed {
+  policy::Instant at{};
+  ClientId client;
+  std::uint64_t launch = 0;
+  std::uint64_t blocks = 0;
+  friend bool operator==(const Passed&, const Passed&) = default;
+};
+
+/// What a policy did to clients, besides releasing launches: "preempt 1 after_blocks".
+struct Done {
+  policy::Instant at{};
+  std::string what;
+  friend bool operator==(const Done&, const Done&) = default;
+};
+
+struct Outcome {
+  policy::Sharing sharing;
+  std::vector<policy::ClientSharing> clients;
+  std::vector<policy::Admission> admissions;  ///< of the fillers
+  std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
+  std::vector<Done> done;                     ///< in order
+  std::vector<std::string> faults;            ///< what would end a run
+  std::vector<std::size_t> held_at_end;       ///< by client
+  std::uint64_t training_held = 0;            ///< launches of training that were ever held
+  std::uint64_t ticks = 0;
+  CounterSet counts;
+
+  /// Launches of the client that passed in [from, to).
+  [[nodiscard]] std::size_t count(std::uint32_t client, Duration from, Duration to) const;
+  /// When they passed.
+  [[nodiscard]] std::vector<policy::Instant> times(std::uint32_t client) const;
+};
+
+/// Runs the scenario under the policy. Deterministic; ends at the horizon.
+[[nodiscard]] Outcome drive(policy::Policy& policy, const policy::Needs& needs,
+                            const Scenario& scenario);
+
+/// Makes the policy with its defaults, but for `given` ("name=value"), and runs it.
+[[nodiscard]] Outcome drive(const policy::PolicySpec& spec, const std::vector<std::string>& given,
+                            const Scenario& scenario);
+
+}  // namespace bubblesim::testing
