@@ -35,7 +35,9 @@ function(bubblesim_library)
   add_library(bubblesim::${ARG_NAME} ALIAS ${target})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE bubblesim_options ${ARG_PRIVATE})
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS}
+    PRIVATE $<BUILD_INTERFACE:bubblesim_options> ${ARG_PRIVATE})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME})
 endfunction()
 
 # bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE])

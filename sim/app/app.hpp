@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ inline constexpr int kExitInputFault = 2;
 struct AppContext {
   policy::Registry policies;
   std::string config_folder;   ///< holds devices/
+  std::vector<std::string> policy_folders;  ///< where libraries of policies are looked for by name
+  std::map<std::string, std::string> policy_files;  ///< the library of each policy from one
   int exit_code = kExitOk;     ///< of the command that ran
 
   [[nodiscard]] std::string device_folder() const { return config_folder + "/devices"; }
@@ -73,6 +76,7 @@ void add_synth_command(CLI::App& parser, AppContext& context);
 void add_synth_inference_command(CLI::App& parser, AppContext& context);
 void add_synth_list_commands(CLI::App& parser, AppContext& context);
 void add_schedule_command(CLI::App& parser, AppContext& context);
+void add_new_policy_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "sim/app/policy_libraries.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 struct ListArguments {
   std::string name;
+  std::vector<std::string> policy_libraries;
   bool json = false;
 };
 
@@ -31,9 +33,16 @@ std::string allowed(const policy::ParameterSpec& parameter) {
   return policy::value_text(parameter.minimum) + " .. " + policy::value_text(parameter.maximum);
 }
 
-void print_policy(const policy::PolicySpec& spec) {
+/// The library that the policy is from; empty: it comes with bubblesim.
+std::string file_of(const policy::PolicySpec& spec, const AppContext& context) {
+  const auto file = context.policy_files.find(spec.name);
+  return file == context.policy_files.end() ? "" : file->second;
+}
+
+void print_policy(const policy::PolicySpec& spec, const std::string& file) {
   fmt::print("{}{}: {}\n    source: {}\n", spec.name, spec.oracle ? " (oracle)" : "", spec.summary,
              spec.source);
+  if (!file.empty()) fmt::print("    file: {}\n", file);
   for (const policy::ParameterSpec& parameter : spec.parameters) {
     fmt::print("    {:<26} {:>10} {:<8} {}\n      {}\n      source: {}\n", parameter.name,
                policy::value_text(parameter.fallback), parameter.unit, allowed(parameter),
@@ -41,7 +50,7 @@ void print_policy(const policy::PolicySpec& spec) {
   }
 }
 
-Json policy_json(const policy::PolicySpec& spec) {
+Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
   Json parameters = Json::array();
   for (const policy::ParameterSpec& parameter : spec.parameters) {
     parameters.push_back({{"name", parameter.name},
@@ -55,10 +64,14 @@ Json policy_json(const policy::PolicySpec& spec) {
           {"summary", spec.summary},
           {"source", spec.source},
           {"oracle", spec.oracle},
+          {"file", file.empty() ? Json() : Json(file)},
           {"parameters", std::move(parameters)}};
 }
 
-int list_policies(const ListArguments& arguments, const AppContext& context) {
+int list_policies(const ListArguments& arguments, AppContext& context) {
+  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
+    return report_faults(loaded.error());
+  }
   std::vector<const policy::PolicySpec*> specs;
   if (arguments.name.empty()) {
     for (const policy::PolicySpec& spec : context.policies.all()) specs.push_back(&spec);
@@ -68,11 +81,15 @@ int list_policies(const ListArguments& arguments, const AppContext& context) {
     specs.push_back(*found);
   }
   if (!arguments.json) {
-    for (const policy::PolicySpec* spec : specs) print_policy(*spec);
+    for (const policy::PolicySpec* spec : specs) {
+      print_policy(*spec, file_of(*spec, context));
+    }
     return kExitOk;
   }
   Json all = Json::array();
-  for (const policy::PolicySpec* spec : specs) all.push_back(policy_json(*spec));
+  for (const policy::PolicySpec* spec : specs) {
+    all.push_back(policy_json(*spec, file_of(*spec, context)));
+  }
   std::fputs((all.dump(1) + "\n").c_str(), stdout);
   return kExitOk;
 }
@@ -129,6 +146,7 @@ void add_list_commands(CLI::App& parser, AppContext& context) {
                   "Example:\n  bubblesim policies tgs");
   policies->add_option("NAME", policy_arguments->name, "Only this one");
   policies->add_flag("--json", policy_arguments->json, "Write JSON");
+  add_policy_library_option(*policies, policy_arguments->policy_libraries);
   policies->callback([policy_arguments, &context] {
     context.exit_code = list_policies(*policy_arguments, context);
   });

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
@@ -9,11 +10,33 @@
 
 namespace {
 
-// Where device files are: $BUBBLESIM_CONFIGS, else the folder of the source tree this was built
-// from.
+namespace fs = std::filesystem;
+
+// The folder that bin/ is in, if this program was installed.
+fs::path install_prefix() {
+  std::error_code code;
+  return fs::read_symlink("/proc/self/exe", code).parent_path().parent_path();
+}
+
+// Where device files are: $BUBBLESIM_CONFIGS, else those installed with this program, else the
+// folder of the source tree this was built from.
 std::string default_config_folder() {
-  const char* given = std::getenv("BUBBLESIM_CONFIGS");
-  return given != nullptr ? given : BUBBLESIM_CONFIG_DIR;
+  if (const char* given = std::getenv("BUBBLESIM_CONFIGS")) return given;
+  std::error_code code;
+  const fs::path installed = install_prefix() / "share/bubblesim/configs";
+  return fs::is_directory(installed / "devices", code) ? installed.string() : BUBBLESIM_CONFIG_DIR;
+}
+
+// $BUBBLESIM_POLICY_PATH, folders between colons; then where bubblesim_policy() installs.
+std::vector<std::string> policy_folders() {
+  std::vector<std::string> folders;
+  const char* given = std::getenv("BUBBLESIM_POLICY_PATH");
+  std::istringstream stream(given == nullptr ? "" : given);
+  for (std::string folder; std::getline(stream, folder, ':');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  folders.push_back((install_prefix() / "lib/bubblesim/policies").string());
+  return folders;
 }
 
 // A first word that is neither an option nor a command is refused with the nearest command.
@@ -35,6 +58,7 @@ int main(int argc, char** argv) {
   bubblesim::app::AppContext context;
   bubblesim::policies::register_builtin(context.policies);
   context.config_folder = default_config_folder();
+  context.policy_folders = policy_folders();
 
   CLI::App parser{
       "Simulates filling the idle time of GPU training jobs with inference, from recorded "
@@ -46,7 +70,8 @@ int main(int argc, char** argv) {
   parser.name("bubblesim");
   parser.set_version_flag("--version", "bubblesim " BUBBLESIM_VERSION);
   parser.add_option("--configs", context.config_folder,
-                    "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the source tree's)");
+                    "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, else "
+                    "the source tree's)");
   parser.require_subcommand(1);
   bubblesim::app::add_import_command(parser, context);
   bubblesim::app::add_inspect_command(parser, context);
@@ -57,6 +82,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_synth_inference_command(parser, context);
   bubblesim::app::add_schedule_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
+  bubblesim::app::add_new_policy_command(parser, context);
   bubblesim::app::add_synth_list_commands(parser, context);
   bubblesim::app::add_fit_command(parser, context);
   bubblesim::app::add_validate_command(parser, context);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
+#include "sim/app/policy_libraries.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
@@ -27,6 +28,7 @@ struct RunArguments {
   std::string plan;
   std::string cluster;
   std::string mode = "both";
+  std::vector<std::string> policy_libraries;
   std::string out;
   std::string timeline;
   std::string timeline_policy;
@@ -214,8 +216,11 @@ Result<void> read_job(RunArguments& arguments) {
   return {};
 }
 
-int run_run(RunArguments arguments, const AppContext& context) {
+int run_run(RunArguments arguments, AppContext& context) {
   if (auto asked = read_job(arguments); !asked) return report_fault(asked.error());
+  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
+    return report_faults(loaded.error());
+  }
   const bool quick = arguments.config.empty();
   if (auto read = read_times(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
@@ -280,6 +285,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
                       "Trace of one pass of the inference service");
   command->add_option("--policy", arguments->quick.policies,
                       "Policies to compare, comma-separated (default: the config's, else all)");
+  add_policy_library_option(*command, arguments->policy_libraries);
   command->add_option("--device", arguments->quick.device,
                       "Device to simulate, with --training (default: the one recorded)");
   command->add_option("--mode", arguments->mode, "With --training: the filler's mode")

@@ -46,7 +46,7 @@ const std::vector<Room>& rooms() {
     const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
                       model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
-                      workload = "sim/workload", policy = "sim/policy", policies = "policies",
+                      workload = "sim/workload", policy = "sim/policy", policies = "policies", plugin = "sim/plugin",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       validate = "sim/validate", app = "sim/app", capture = "capture";
     return std::vector<Room>{
@@ -63,6 +63,7 @@ const std::vector<Room>& rooms() {
                  traces}},
         {policy, {base}},
         {policies, {base, policy}},
+        {plugin, {base, policy}},
         {schedule, {base, hardware, engine, gpu, network, workload, policy}},
         {observe, {base, engine}},
         {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe,
@@ -70,7 +71,7 @@ const std::vector<Room>& rooms() {
         {validate, {base, hardware, traces, engine, gpu, network, model, pipeline, workload, synth,
                     run}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model, synth, pipeline, validate}},
+               observe, run, capture, model, synth, pipeline, validate, plugin}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();

@@ -1,0 +1,62 @@
+// bubblesim new-policy: a project of a policy of one's own, which builds, passes its test and runs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "sim/app/app.hpp"
+#include "sim/plugin/policy_project.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct NewPolicyArguments {
+  std::string name;
+  std::string folder;
+};
+
+int new_policy(const NewPolicyArguments& arguments, const AppContext& context) {
+  if (context.policies.find(arguments.name)) {
+    return report_fault({"NAME", {}, "found \"" + arguments.name +
+                                         "\", a policy that comes with bubblesim"});
+  }
+  auto files = plugin::policy_project(arguments.name);
+  if (!files) return report_fault({"NAME", {}, files.error().message});
+  const std::string folder = arguments.folder.empty() ? arguments.name : arguments.folder;
+  Errors faults;
+  for (plugin::ProjectFile& file : *files) {
+    file.name = folder + "/" + file.name;
+    std::error_code code;
+    if (std::filesystem::exists(file.name, code)) {
+      faults.push_back({file.name, {}, "is there already, and is left as it is"});
+    }
+  }
+  if (!faults.empty()) return report_faults(faults);
+  for (const plugin::ProjectFile& file : *files) {
+    if (auto made = make_folder_of(file.name); !made) return report_fault(made.error());
+    if (auto written = write_file(file.name, file.text); !written) {
+      return report_fault(written.error());
+    }
+    fmt::print("{}\n", file.name);
+  }
+  fmt::print("Next: cmake -S {0} -B {0}/build && cmake --build {0}/build && "
+             "ctest --test-dir {0}/build\n", folder);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_new_policy_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<NewPolicyArguments>();
+  CLI::App* command = parser.add_subcommand(
+      "new-policy", "Writes a policy of your own, outside the tree, with its test.\n\n"
+                    "Example:\n  bubblesim new-policy my_gate --dir out/my_gate");
+  command->add_option("NAME", arguments->name, "In snake_case")->required();
+  command->add_option("--dir", arguments->folder, "Folder for its files (default: NAME)");
+  command->callback([arguments, &context] {
+    context.exit_code = new_policy(*arguments, context);
+  });
+}
+
+}  // namespace bubblesim::app

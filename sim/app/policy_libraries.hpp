@@ -1,0 +1,19 @@
+// The option --policy-library: policies from shared libraries beside those that come with
+// bubblesim.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/app/app.hpp"
+
+namespace bubblesim::app {
+
+/// Adds the option, repeatable, to a command.
+void add_policy_library_option(CLI::App& command, std::vector<std::string>& wanted);
+
+/// Loads every library into the registry; all faults at once.
+[[nodiscard]] CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
+                                                        AppContext& context);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,29 @@
+// Loads policies from shared libraries into a registry. Nothing of a library but its static
+// initialisers runs before its contract version and ABI are checked.
+//
+// A library stays loaded as long as any copy of one of its specs lives; policies and placers must
+// be gone before the registry that they were made from.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::plugin {
+
+/// The file that `wanted` names: a path (with a "/", or a file of this folder), else the file
+/// "libNAME.so" or NAME in the first of `folders` that has it. Fault: none, with all places.
+[[nodiscard]] Result<std::string> find_policy_library(std::string_view wanted,
+                                                      std::span<const std::string> folders);
+
+/// Adds all policies of the library to the registry, in its order, or none of them. Returns their
+/// names. Faults name the file: no library, not of bubblesim, of another contract version or ABI,
+/// a policy that is not complete, a name that is taken.
+[[nodiscard]] Result<std::vector<std::string>> load_policies(const std::string& path,
+                                                             policy::Registry& registry);
+
+}  // namespace bubblesim::plugin
