@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -39,6 +40,19 @@ observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table
         Bytes{static_cast<std::uint64_t>(std::llround(byte_seconds / to_seconds(out.time)))};
   }
   return out;
+}
+
+/// Runs under a policy. Nothing of bubblesim throws here, but a policy from outside the tree may:
+/// that ends its run, as an illegal decision does.
+Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded, const Scenario& scenario) {
+  const std::string place = "policy " + scenario.policy->name;
+  try {
+    return Simulation(loaded, scenario).run();
+  } catch (const std::exception& fault) {
+    return fail({}, place, std::string("threw an exception: ") + fault.what());
+  } catch (...) {
+    return fail({}, place, "threw something that is no std::exception");
+  }
 }
 
 class PolicyRuns {
@@ -97,7 +111,7 @@ class PolicyRuns {
     std::vector<Result<observe::PolicyResult>> results(count);
     for_each_parallel(count, options_.threads, [&](std::size_t i) {
       tell("policy " + loaded_.config.policies[i].name);
-      results[i] = Simulation(loaded_, scenario_of(i)).run();
+      results[i] = run_under_policy(loaded_, scenario_of(i));
     });
     for (auto& result : results) {
       BUBBLESIM_RETURN_IF_ERROR(result);
