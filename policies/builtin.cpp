@@ -11,8 +11,15 @@ void register_builtin(policy::Registry& registry) {
   registry.add(green_context_spec());
   registry.add(gpreempt_spec());
   registry.add(tgs_spec());
+  registry.add(tgs_fast_spec());
+  registry.add(antman_spec());
   registry.add(specinf_spec());
+  registry.add(dilu_spec());
+  registry.add(orion_spec());
   registry.add(pipefill_spec());
+  registry.add(reef_spec());
+  registry.add(tally_spec());
+  registry.add(xsched_spec());
   registry.add(ideal_spec());
   registry.add(ideal_spatial_spec());
 }

@@ -13,8 +13,15 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec green_context_spec();
 [[nodiscard]] policy::PolicySpec gpreempt_spec();
 [[nodiscard]] policy::PolicySpec tgs_spec();
+[[nodiscard]] policy::PolicySpec tgs_fast_spec();
+[[nodiscard]] policy::PolicySpec antman_spec();
 [[nodiscard]] policy::PolicySpec specinf_spec();
+[[nodiscard]] policy::PolicySpec dilu_spec();
+[[nodiscard]] policy::PolicySpec orion_spec();
 [[nodiscard]] policy::PolicySpec pipefill_spec();
+[[nodiscard]] policy::PolicySpec reef_spec();
+[[nodiscard]] policy::PolicySpec tally_spec();
+[[nodiscard]] policy::PolicySpec xsched_spec();
 [[nodiscard]] policy::PolicySpec ideal_spec();
 [[nodiscard]] policy::PolicySpec ideal_spatial_spec();
 

@@ -7,11 +7,17 @@
 // empty. Launches, not execution: a long collective and a deep queue both look empty.
 // Tokens: specinf_tokens.hpp; conservative after conservative_after empty windows, aggressive
 // after aggressive_after. Online fillers come first: together they get the whole pool, offline
-// fillers share what online ones did not launch in the window before.
+// fillers share what online ones did not launch in the window before; with `pool: equal` every
+// filler has its own share whatever the others do. A training job as filler counts as offline.
+// Reaction: training that is slowed down cuts the quota, by the inflation of its bursts, or with
+// `reaction: iterations` by its iterations' lengths against the first ones, which run without
+// fillers (iteration_reference.hpp).
 // Kernel Barrier: a kernel passes while the client's count is not above its grant (test before
 // add, so one may overshoot); each window the count falls by the new grant, so debt is carried
 // over; a held thread looks again every poll period. With grant 0 at most one kernel slips
 // through, then none until the next grant. Copies are not gated, nothing launched is preempted.
+// Admission: where training and what was admitted before leave enough memory, less a reserve; the
+// same rule may choose the GPU (spare_memory_placer.hpp).
 //
 // Sharing: MPS. Parameters: see the declarations; those marked "reconstructed" have no source.
 // A window of 5 ms cannot see bubbles shorter than 5 to 10 ms: sweep `window` down to 1 ms, with
@@ -25,8 +31,11 @@
 #include <memory>
 
 #include "policies/builtin.hpp"
+#include "policies/iteration_reference.hpp"
 #include "policies/launch_polls.hpp"
+#include "policies/spare_memory_placer.hpp"
 #include "policies/specinf_tokens.hpp"
+#include "policies/token_counter.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -36,6 +45,8 @@ using namespace policy;
 using namespace std::chrono_literals;
 
 constexpr ClientId kTrainingClient{0};
+/// Not even the one kernel passes that a grant of 0 lets slip.
+constexpr std::int64_t kNoGrant = -1;
 
 class SpecInf final : public Policy {
  public:
@@ -49,24 +60,30 @@ class SpecInf final : public Policy {
         drain_check_(given.flag("drain_check")),
         filler_percentage_(static_cast<std::uint32_t>(given.integer("filler_percentage"))),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
+        online_first_(given.text("pool") == "online_first"),
+        uses_reference_(given.text("reaction") == "iterations"),
+        reference_(reference_constants(given)),
         tokens_(specinf_constants(given)),
         polls_(given.duration("poll")),
         next_window_(window_) {}
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) clients_.push_back({.role = client.role});
-    grant_training();
+    clients_[0].tokens.grant = training_grant();
     return {};
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    return {client.role == Role::kTraining ? 100 : filler_percentage_, 0};
+    return {.sm_percentage = client.id == kTrainingClient ? 100 : filler_percentage_};
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
     Admission admission = admit_with_reserve(filler, used, reserve_, gpu);
     clients_[filler.id.index()].admitted = admission.admitted;
-    grant_fillers();
+    set_filler_grants(Instant{});
+    for (Client& client : clients_) {
+      if (client.admitted) client.tokens.grant = client.next_grant;
+    }
     return admission;
   }
 
@@ -85,6 +102,21 @@ class SpecInf final : public Policy {
     outstanding_.erase(launch);
   }
 
+  void on_iteration(const IterationInfo& iteration, Instant now, Actions&) override {
+    turn_window(now);
+    if (!uses_reference_ || iteration.client != kTrainingClient) return;
+    const bool measuring = reference_.is_measuring(now);
+    reference_.add(iteration.length, now);
+    if (!measuring && reference_.value()) {
+      tokens_.end_iteration(iteration.length, *reference_.value());
+    }
+  }
+
+  void on_gone(ClientId client, Instant now, Actions&) override {
+    turn_window(now);
+    clients_[client.index()].admitted = false;
+  }
+
   std::optional<Instant> next_tick() const override {
     return polls_.next() ? std::min(next_window_, *polls_.next()) : next_window_;
   }
@@ -97,10 +129,9 @@ class SpecInf final : public Policy {
  private:
   struct Client {
     Role role = Role::kTraining;
-    bool admitted = false;      ///< fillers only
-    std::int64_t count = 0;     ///< blocks not yet covered by a grant
-    std::int64_t launched = 0;  ///< blocks in this window
-    std::int64_t grant = 0;     ///< blocks for this window
+    bool admitted = false;  ///< fillers only, while they live
+    TokenCounter tokens{};
+    std::int64_t next_grant = 0;
   };
 
   /// A launch of training that has not completed, and how many of its operations.
@@ -111,12 +142,10 @@ class SpecInf final : public Policy {
 
   /// Kernels only. Test before add.
   bool passes(const LaunchInfo& launch) {
-    Client& client = clients_[launch.client.index()];
+    TokenCounter& tokens = clients_[launch.client.index()].tokens;
     const bool training = launch.client == kTrainingClient;
-    if ((!training || gates_training_) && client.count > client.grant) return false;
-    const auto blocks = static_cast<std::int64_t>(launch.blocks);
-    client.count += blocks;
-    client.launched += blocks;
+    if ((!training || gates_training_) && !tokens.is_open()) return false;
+    tokens.launch(launch.blocks);
     if (drain_check_ && training && launch.kind == LaunchKind::kKernel) {
       outstanding_.push_back({launch.launch, launch.operations});
     }
@@ -126,44 +155,48 @@ class SpecInf final : public Policy {
   /// What happens at a window's end belongs to the next one, whoever is called first.
   void turn_window(Instant now) {
     if (now < next_window_) return;
-    end_window();
+    end_window(now);
     next_window_ = next_multiple(now, window_);
   }
 
-  void end_window() {
-    const bool empty = clients_[0].launched <= empty_blocks_ && outstanding_.empty();
+  void end_window(Instant now) {
+    const bool empty = clients_[0].tokens.launched <= empty_blocks_ && outstanding_.empty();
     tokens_.end_window(empty ? SpecInfTokens::Window::kEmpty : SpecInfTokens::Window::kBusy);
-    grant_training();
-    grant_fillers();
-    for (Client& client : clients_) {
-      client.count = std::max<std::int64_t>(0, client.count - client.grant);
-      client.launched = 0;
-    }
+    clients_[0].next_grant = training_grant();
+    set_filler_grants(now);
+    for (Client& client : clients_) client.tokens.begin_period(client.next_grant);
   }
 
-  void grant_training() {
-    const bool uncleared = std::any_of(clients_.begin() + 1, clients_.end(),
-                                       [](const Client& filler) { return filler.count > 0; });
-    const double share = uncleared ? training_request_ : training_limit_;
-    clients_[0].grant = static_cast<std::int64_t>(upper_blocks_ * share);
+  [[nodiscard]] std::int64_t training_grant() const {
+    const bool uncleared = std::any_of(clients_.begin() + 1, clients_.end(), [](const Client& c) {
+      return c.admitted && c.tokens.count > 0;
+    });
+    return static_cast<std::int64_t>(upper_blocks_ *
+                                     (uncleared ? training_request_ : training_limit_));
   }
 
-  void grant_fillers() {
+  void set_filler_grants(Instant now) {
     double online = 0;
     double offline = 0;
     double online_launched = 0;
     for (const Client& client : clients_) {
       if (!client.admitted) continue;
       (client.role == Role::kOnline ? online : offline) += 1;
-      if (client.role == Role::kOnline) online_launched += static_cast<double>(client.launched);
+      if (client.role == Role::kOnline) {
+        online_launched += static_cast<double>(client.tokens.launched);
+      }
     }
     const double all = online + offline;
-    const double left = std::max(0.0, all * tokens_.tokens(Role::kOffline) - online_launched);
+    const double online_tokens = tokens_.tokens(Role::kOnline);
+    const double offline_tokens = tokens_.tokens(Role::kOffline);
+    const double left = std::max(0.0, all * offline_tokens - online_launched);
+    const bool none = uses_reference_ && reference_.is_measuring(now);
     for (Client& client : clients_) {
       if (!client.admitted) continue;
-      client.grant = static_cast<std::int64_t>(client.role == Role::kOnline
-                                                   ? all * tokens_.tokens(Role::kOnline) / online
-                                                   : left / offline);
+      const bool is_online = client.role == Role::kOnline;
+      double tokens = is_online ? online_tokens : offline_tokens;
+      if (online_first_) tokens = is_online ? all * online_tokens / online : left / offline;
+      client.next_grant = none ? kNoGrant : static_cast<std::int64_t>(tokens);
     }
   }
 
@@ -176,6 +209,9 @@ class SpecInf final : public Policy {
   bool drain_check_;
   std::uint32_t filler_percentage_;
   Bytes reserve_;
+  bool online_first_;
+  bool uses_reference_;
+  IterationReference reference_;
   SpecInfTokens tokens_;
   LaunchPolls polls_;
   Instant next_window_;
@@ -193,7 +229,8 @@ PolicySpec specinf_spec() {
   spec.source =
       "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
       "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
-  spec.needs = {.completions = true};  // only drain_check looks at them
+  // Only drain_check looks at completions, only reaction iterations at those.
+  spec.needs = {.completions = true, .iterations = true};
   spec.parameters = {
       declare_duration("window", 5ms, 10us, 10s,
                        {"", "The Bubble Monitor's window, and the tokens' period.", rckm}),
@@ -222,10 +259,17 @@ PolicySpec specinf_spec() {
       declare_integer(
           "reserve_mib", 1024, 0, 1 << 20,
           {"MiB", "Memory that must stay free beside a filler.", rckm + ": spare memory of 1 GiB"}),
+      declare_choice("pool", {"online_first", "equal"},
+                     {"",
+                      "Online fillers may take the whole pool, and offline ones what they leave; "
+                      "or each filler its part.",
+                      "reconstructed"}),
+      spare_memory_parameter(),
   };
-  for (ParameterSpec& parameter : specinf_token_parameters()) {
-    spec.parameters.push_back(std::move(parameter));
+  for (auto more : {specinf_token_parameters(), reference_parameters()}) {
+    for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
+  spec.make_placer = make_spare_memory_placer;
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;
 }

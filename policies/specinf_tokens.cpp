@@ -5,13 +5,6 @@
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
-namespace {
-
-/// A recent burst shorter than this is no reference (RCKM.c, for language models).
-constexpr std::int64_t kLeastRecentReference = 2;
-
-}  // namespace
-
 void SpecInfTokens::end_window(Window window) {
   if (window == Window::kBusy) {
     empty_ = 0;
@@ -27,28 +20,35 @@ void SpecInfTokens::end_window(Window window) {
 }
 
 void SpecInfTokens::end_burst() {
-  const auto slot = static_cast<std::size_t>(bursts_ % constants_.burst_history);
-  if (slot < recent_.size())
-    recent_[slot] = busy_;
-  else
-    recent_.push_back(busy_);
-  ++bursts_;
-  if (busy_ > constants_.shortest_burst && (shortest_ == 0 || busy_ < shortest_)) {
-    shortest_ = busy_;
-  }
-  if (reference() == 0) return;
-  const double inflation = static_cast<double>(busy_) / static_cast<double>(reference());
-  if (inflation >= constants_.inflation_cut && inflation < constants_.inflation_ignore) {
-    const double floor = constants_.upper_blocks * constants_.floor_share;
-    quota_ = std::max(floor, quota_ / inflation);
-  } else if (inflation < constants_.inflation_recover && bursts_ % constants_.recover_bursts == 0) {
-    quota_ = std::min(constants_.upper_blocks, quota_ * constants_.recover_factor);
+  history_.add(busy_);
+  const std::int64_t reference =
+      constants_.recent_reference ? history_.shortest_recent() : history_.shortest();
+  if (!constants_.reacts_to_bursts || reference == 0) return;
+  const double inflation = static_cast<double>(busy_) / static_cast<double>(reference);
+  switch (history_.react(inflation)) {
+    case BurstHistory::Reaction::kCut:
+      return cut(inflation);
+    case BurstHistory::Reaction::kRecover:
+      return recover();
+    case BurstHistory::Reaction::kKeep:
+      return;
   }
 }
 
-std::int64_t SpecInfTokens::reference() const {
-  if (!constants_.recent_reference) return shortest_;
-  return std::max(kLeastRecentReference, *std::ranges::min_element(recent_));
+void SpecInfTokens::end_iteration(Duration length, Duration reference) {
+  if (constants_.reacts_to_bursts) return;
+  if (length > scale(reference, 1 + constants_.slowdown_cut))
+    cut(constants_.slowdown_divisor);
+  else if (length <= scale(reference, 1 + constants_.slowdown_recover))
+    recover();
+}
+
+void SpecInfTokens::cut(double divisor) {
+  quota_ = std::max(constants_.upper_blocks * constants_.floor_share, quota_ / divisor);
+}
+
+void SpecInfTokens::recover() {
+  quota_ = std::min(constants_.upper_blocks, quota_ * constants_.recover_factor);
 }
 
 SpecInfTokens::Phase SpecInfTokens::phase() const {
@@ -81,15 +81,19 @@ SpecInfConstants specinf_constants(const policy::ParameterSet& given) {
           .filler_limit = given.number("filler_limit"),
           .offline_while_busy = given.text("offline_while_busy") == "conservative",
           .online_while_busy = given.text("online_while_busy") == "conservative",
-          .inflation_recover = given.number("inflation_recover"),
-          .inflation_cut = given.number("inflation_cut"),
-          .inflation_ignore = given.number("inflation_ignore"),
+          .reacts_to_bursts = given.text("reaction") == "bursts",
+          .burst = {.shortest_burst = given.integer("shortest_burst"),
+                    .history = given.integer("burst_history"),
+                    .recover = given.number("inflation_recover"),
+                    .cut = given.number("inflation_cut"),
+                    .ignore = given.number("inflation_ignore"),
+                    .recover_bursts = given.integer("recover_bursts")},
           .recover_factor = given.number("recover_factor"),
-          .recover_bursts = given.integer("recover_bursts"),
-          .shortest_burst = given.integer("shortest_burst"),
           .recent_reference = given.text("burst_reference") == "recent",
-          .burst_history = given.integer("burst_history"),
-          .aggressive_resets = given.flag("aggressive_resets")};
+          .aggressive_resets = given.flag("aggressive_resets"),
+          .slowdown_recover = given.number("slowdown_recover"),
+          .slowdown_cut = given.number("slowdown_cut"),
+          .slowdown_divisor = given.number("slowdown_divisor")};
 }
 
 std::vector<policy::ParameterSpec> specinf_token_parameters() {
@@ -125,6 +129,11 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
       declare_choice("online_while_busy", {"conservative", "none"},
                      {"", "Tokens of online fillers while training launches.",
                       ours + "RCKM grants the conservative quota even then"}),
+      declare_choice("reaction", {"bursts", "iterations"},
+                     {"",
+                      "What moves the conservative quota: the inflation of training's bursts, or "
+                      "its iterations' lengths against those without fillers.",
+                      ours + "bursts as in RCKM; the abstract says that throughput is guaranteed"}),
       declare_number("inflation_recover", 1.2, 0, 1000,
                      {"", "A burst below this inflation lets the quota recover.", rckm}),
       declare_number("inflation_cut", 1.6, 0, 1000,
@@ -150,6 +159,14 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
           "aggressive_resets", false,
           {"", "The aggressive phase restores the whole quota.",
            ours + "RCKM does so after 0.6 s; within short bubbles it would undo each cut"}),
+      declare_number("slowdown_recover", 0.02, 0, 1000,
+                     {"", "reaction iterations: one longer by at most this recovers the quota.",
+                      "reconstructed"}),
+      declare_number("slowdown_cut", 0.05, 0, 1000,
+                     {"", "reaction iterations: one longer by more than this cuts it.",
+                      "reconstructed"}),
+      declare_number("slowdown_divisor", 2, 1, 1000,
+                     {"", "reaction iterations: by this divisor.", "reconstructed"}),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policies/burst_history.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::policies {
@@ -20,15 +21,14 @@ struct SpecInfConstants {
   double filler_limit;              ///< a filler's share of upper_blocks when aggressive
   bool offline_while_busy;          ///< conservative tokens in busy windows
   bool online_while_busy;
-  double inflation_recover;  ///< below: the quota may recover
-  double inflation_cut;      ///< from here on it is cut
-  double inflation_ignore;   ///< from here on the burst is of another kind
+  bool reacts_to_bursts;  ///< else to iterations
+  BurstRule burst;
   double recover_factor;
-  std::int64_t recover_bursts;  ///< one recovery in so many bursts
-  std::int64_t shortest_burst;  ///< windows: no shorter burst is a reference
-  bool recent_reference;        ///< reference: among the last bursts; else of all time
-  std::int64_t burst_history;   ///< how many are the last bursts
-  bool aggressive_resets;       ///< the aggressive phase restores the whole quota
+  bool recent_reference;    ///< reference: among the last bursts; else of all time
+  bool aggressive_resets;   ///< the aggressive phase restores the whole quota
+  double slowdown_recover;  ///< an iteration longer by less lets the quota recover
+  double slowdown_cut;      ///< one longer by more cuts it
+  double slowdown_divisor;  ///< by this
 };
 
 [[nodiscard]] SpecInfConstants specinf_constants(const policy::ParameterSet& given);
@@ -40,10 +40,15 @@ class SpecInfTokens {
   enum class Phase : std::uint8_t { kBusy, kConservative, kAggressive };
 
   explicit SpecInfTokens(const SpecInfConstants& constants)
-      : constants_(constants), quota_(constants.upper_blocks * constants.initial_share) {}
+      : constants_(constants),
+        quota_(constants.upper_blocks * constants.initial_share),
+        history_(constants.burst) {}
 
   /// A window of training ended. A burst's first empty window moves the conservative quota.
   void end_window(Window window);
+  /// An iteration of training ended; `reference` is its length without fillers. Moves the quota
+  /// instead, with `reaction: iterations`.
+  void end_iteration(Duration length, Duration reference);
 
   [[nodiscard]] Phase phase() const;
   /// A filler's blocks in the next window, were all fillers of this kind.
@@ -53,15 +58,14 @@ class SpecInfTokens {
 
  private:
   void end_burst();
-  [[nodiscard]] std::int64_t reference() const;
+  void cut(double divisor);
+  void recover();
 
   SpecInfConstants constants_;
   double quota_;
   std::int64_t empty_ = 0;  ///< consecutive empty windows
   std::int64_t busy_ = 0;   ///< windows of the present burst
-  std::int64_t bursts_ = 0;
-  std::int64_t shortest_ = 0;         ///< of all time, longer than shortest_burst; 0: none yet
-  std::vector<std::int64_t> recent_;  ///< the last bursts, a ring
+  BurstHistory history_;
 };
 
 }  // namespace bubblesim::policies

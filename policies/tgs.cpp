@@ -5,8 +5,13 @@
 // start and additive increase, multiplicative decrease. The test comes before the kernel is
 // counted, so one kernel a window passes even at limit zero.
 //
-// Sharing: contexts take turns (TGS starts no MPS), memory is unified. Only kernels are gated.
-// Parameters: see the declarations; every constant of the code is one.
+// Sharing: contexts take turns (TGS starts no MPS). Only kernels are gated. Memory is unified:
+// training's is all on the device (its preferred location), fillers have what it and the reserve
+// leave, and reach the rest through the host link (resident_memory.hpp); when a filler ends, the
+// others' memory takes its room.
+// Parameters: see the declarations; every constant of the code is one. tgs_fast is the same with
+// windows of 1 ms and reports of 100 ms, and all counts of blocks a window or a report in
+// proportion: a 50th. It is no variant of the authors'; it shows what the slow clock costs.
 // Ties: at one instant the window turns over first, then the report arrives, then held threads
 // look, in the order in which they were held.
 // Source: pkusys/TGS at e1c6a31 (hijack/src), Apache-2.0, behaviour re-implemented.
@@ -14,12 +19,14 @@
 // process; both sides start and connect at instant 0, so the best rate starts unknown and the
 // ring of reports starts with zeros (uninitialised in the code); a report holds the period that
 // just ended (the code's two timers race); a profile has a longest length. The end of training is
-// seen as idle reports, not as a closed socket.
+// seen as idle reports, not as a closed socket, and brings no pages of a filler back. Which pages
+// are on the device does not follow their use: fillers' rooms are fixed, in client order.
 #include <algorithm>
 #include <memory>
 
 #include "policies/builtin.hpp"
 #include "policies/launch_polls.hpp"
+#include "policies/resident_memory.hpp"
 #include "policies/tgs_limit.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/declare.hpp"
@@ -29,6 +36,9 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
+
+/// How much faster tgs_fast's clock is.
+constexpr std::int64_t kFaster = 50;
 
 class Tgs final : public Policy {
  public:
@@ -40,8 +50,15 @@ class Tgs final : public Policy {
         polls_(given.duration("poll")),
         next_report_(report_period_) {}
 
-  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
+    memory_.start(gpu, clients, reserve_);
+    resident_.assign(clients.size(), std::nullopt);
     return {Sharing::Mode::kTimeSliced, std::nullopt, std::nullopt, true};
+  }
+
+  ClientSharing share(const ClientInfo& client) override {
+    resident_[client.id.index()] = memory_.of(client.id);
+    return {.resident = memory_.of(client.id)};
   }
 
   /// The filler believes that the GPU is empty but for the reserve.
@@ -60,6 +77,17 @@ class Tgs final : public Policy {
     if (passes(launch)) return Verdict::kAdmit;
     polls_.hold(launch.client, now);
     return Verdict::kHold;
+  }
+
+  void on_gone(ClientId gone, Instant, Actions& actions) override {
+    memory_.remove(gone);
+    resident_[gone.index()].reset();
+    for (std::uint32_t id = 1; id < resident_.size(); ++id) {
+      const auto resident = memory_.of(ClientId{id});
+      if (!resident_[id] || resident_[id] == resident) continue;
+      resident_[id] = resident;
+      actions.set_resident_memory(ClientId{id}, *resident);
+    }
   }
 
   std::optional<Instant> next_tick() const override {
@@ -100,6 +128,8 @@ class Tgs final : public Policy {
   Duration window_;
   Duration report_period_;
   Bytes reserve_;
+  ResidentMemory memory_;
+  std::vector<std::optional<Bytes>> resident_;  ///< by client, while it lives
   TgsLimit limit_;
   LaunchPolls polls_;
   Instant next_report_;
@@ -133,6 +163,26 @@ PolicySpec tgs_spec() {
     spec.parameters.push_back(std::move(parameter));
   }
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
+  return spec;
+}
+
+PolicySpec tgs_fast_spec() {
+  PolicySpec spec = tgs_spec();
+  spec.name = "tgs_fast";
+  spec.summary = "tgs with its clock 50 times faster (reconstructed)";
+  const std::vector<std::pair<std::string, Value>> faster = {
+      {"window", Duration{1ms}},
+      {"poll", Duration{200us}},
+      {"report_period", Duration{100ms}},
+      {"initial_limit", std::int64_t{20000 / kFaster}},
+      {"idle_blocks", std::int64_t{1000 / kFaster}},
+      {"least_step", std::int64_t{1000 / kFaster}},
+  };
+  for (const auto& [name, value] : faster) {
+    ParameterSpec& parameter = *std::ranges::find(spec.parameters, name, &ParameterSpec::name);
+    parameter.fallback = value;
+    parameter.source = "reconstructed: a 50th of " + parameter.source;
+  }
   return spec;
 }
 

@@ -1,0 +1,43 @@
+// Kernel launch cycles: how much longer a burst of launches was than it is undisturbed, and what
+// follows from it. The rule of Dilu's RCKM.c (github.com/sigserverless/Dilu at 1134655a), which
+// the SpecInF reconstruction shares. Lengths are in periods.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace bubblesim::policies {
+
+struct BurstRule {
+  std::int64_t shortest_burst = 6;  ///< no burst as short as this is the reference of all time
+  std::int64_t history = 20;        ///< how many are the last bursts
+  double recover = 1.2;             ///< below this inflation the quota may recover
+  double cut = 1.6;                 ///< from here on it is cut
+  double ignore = 4.0;              ///< from here on the burst is of another kind
+  std::int64_t recover_bursts = 5;  ///< one recovery in so many bursts
+};
+
+class BurstHistory {
+ public:
+  enum class Reaction : std::uint8_t { kKeep, kCut, kRecover };
+
+  explicit BurstHistory(const BurstRule& rule) : rule_(rule) {}
+
+  /// A burst of this length has ended.
+  void add(std::int64_t length);
+  /// The shortest burst longer than shortest_burst; 0: none yet.
+  [[nodiscard]] std::int64_t shortest() const { return shortest_; }
+  /// The shortest of the last bursts, 2 at least. Precondition: there was one.
+  [[nodiscard]] std::int64_t shortest_recent() const;
+  /// What follows from this inflation of the latest burst; the code's states emergency, recovery
+  /// and contention.
+  [[nodiscard]] Reaction react(double inflation) const;
+
+ private:
+  BurstRule rule_;
+  std::int64_t bursts_ = 0;
+  std::int64_t shortest_ = 0;
+  std::vector<std::int64_t> recent_;  ///< a ring
+};
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,43 @@
+// How long an iteration of the protected client is while nothing disturbs it: given, or measured
+// over its first iterations, during which the policy keeps the fillers out. The median of them, so
+// that a slow first one does not count.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policies {
+
+struct ReferenceConstants {
+  Duration given{};             ///< 0: to be measured
+  std::int64_t iterations = 3;  ///< so many are measured
+  Duration longest{};           ///< but none after this
+};
+
+class IterationReference {
+ public:
+  explicit IterationReference(const ReferenceConstants& constants);
+
+  /// An iteration has ended. Counts while measuring, is ignored after that.
+  void add(Duration length, policy::Instant now);
+  /// Fillers must be kept out.
+  [[nodiscard]] bool is_measuring(policy::Instant now) const;
+  /// When measuring ends even if no iteration does.
+  [[nodiscard]] policy::Instant deadline() const { return constants_.longest; }
+  /// The median of what was measured so far; nothing: no iteration yet.
+  [[nodiscard]] std::optional<Duration> value() const { return value_; }
+
+ private:
+  ReferenceConstants constants_;
+  std::vector<Duration> lengths_;
+  std::optional<Duration> value_;
+};
+
+[[nodiscard]] ReferenceConstants reference_constants(const policy::ParameterSet& given);
+[[nodiscard]] std::vector<policy::ParameterSpec> reference_parameters();
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,304 @@
+// orion: operators of fillers beside the protected client's, if they do not get in its way (Orion,
+// EuroSys'24). The protected client's launches always pass, on a stream of the highest priority.
+// The oldest launch of a filler goes if
+//   - it is a copy or memset; or the protected client has nothing launched of its current
+//     iteration or request, or has stopped; or the filler is in its warm-up;
+//   - or the protected client, training, is past its operation number `update_start` and that one
+//     has completed, and the launch needs at most the SM threshold;
+//   - or it needs, with the other fillers' that go at this instant, at most the SM threshold, and
+//     it is not bound by the same thing (compute, memory) as the protected client's latest kernel,
+//     as far as both are known.
+// And then only while the fillers' launched durations do not exceed max_duration; beyond it, all
+// of them must complete first. The SM threshold is the number of SMs beside a service; beside
+// training it is searched for (orion_rules.hpp). SMs needed may exceed those that exist.
+//
+// The code polls without pause; here the same rules are asked when a launch arrives (any client's)
+// and when an operation completes, which are the instants at which an answer can change. Needs:
+// profiled durations, classes, marks of iterations. Ties: fillers in turn, after the last one that
+// launched. Sharing: one process, so spatial.
+// Source: scheduler_eval.cpp (busy_wait_profile) of eth-easl/orion at aded65d.
+// Differs, reconstructed: an iteration's length, for max_duration and the search's limit, is the
+// shortest one so far, unless given (the code is told all); nothing is known before the first one
+// has ended, and then max_duration is 1 ns, the code's default; the warm-up of 10 iterations is
+// off; operations of the protected client that run beyond its iteration's mark keep it busy (the
+// code makes it wait); a client that is silent for idle_after has stopped. Launches are held, not
+// queued: a host thread waits.
+#include <algorithm>
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "policies/launch_polls.hpp"
+#include "policies/orion_rules.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+constexpr ClientId kProtected{0};
+
+constexpr CounterSpec kUnprofiled{
+    "orion_unprofiled_launches", Severity::kNotice,
+    "kernels of fillers without a profiled duration; they counted as taking no time"};
+constexpr CounterSpec kUnknownOccupancy{
+    "orion_unknown_occupancy", Severity::kNotice,
+    "kernels of fillers whose occupancy is not known; a block counted as needing an SM"};
+
+class Orion final : public Policy {
+ public:
+  explicit Orion(const ParameterSet& given)
+      : max_duration_(given.duration("max_duration")),
+        duration_share_(given.number("duration_share")),
+        latency_(given.duration("latency")),
+        slowdown_limit_(given.number("slowdown_limit")),
+        update_start_(static_cast<std::uint64_t>(given.integer("update_start"))),
+        warmup_(static_cast<std::uint64_t>(given.integer("warmup_iterations"))),
+        idle_after_(given.duration("idle_after")),
+        measures_latency_(latency_ == Duration{}),
+        threshold_(given.integer("search_iterations")) {}
+
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
+    sm_count_ = gpu.sm_count;
+    is_training_ = clients[0].role == Role::kTraining;
+    fillers_.assign(clients.size(), {});
+    set_most();
+    return {};
+  }
+
+  ClientSharing share(const ClientInfo& client) override {
+    return {.priority = client.id == kProtected ? 1 : 0};
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
+    if (launch.client == kProtected) {
+      see_protected(launch, now);
+      poll(actions);
+      return Verdict::kAdmit;
+    }
+    const std::uint64_t sms = see_filler(launch);
+    Filler& filler = fillers_[launch.client.index()];
+    size_ = 0;
+    if (filler.held == 0 && may_go(launch, sms)) {
+      go(launch, sms);
+      return Verdict::kAdmit;
+    }
+    ++filler.held;
+    ++held_;
+    return Verdict::kHold;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
+    if (completion.client == kProtected) {
+      last_protected_ = now;
+      if (outstanding_ > 0) --outstanding_;
+      if (completion.launch == update_launch_) update_done_ = true;
+    } else {
+      Filler& filler = fillers_[completion.client.index()];
+      if (filler.outstanding > 0) --filler.outstanding;
+      drain_.complete(1);
+    }
+    poll(actions);
+  }
+
+  void on_iteration(const IterationInfo& iteration, Instant, Actions& actions) override {
+    if (iteration.client != kProtected) {
+      fillers_[iteration.client.index()].iterations = iteration.number;
+      return;
+    }
+    seen_ = 0;
+    update_launch_ = 0;
+    update_done_ = false;
+    if (measures_latency_ && (latency_ == Duration{} || iteration.length < latency_)) {
+      latency_ = iteration.length;
+      set_most();
+    }
+    if (is_training_) threshold_.end_iteration(iteration.length, scale(latency_, slowdown_limit_));
+    poll(actions);
+  }
+
+  void on_gone(ClientId client, Instant, Actions& actions) override {
+    Filler& gone = fillers_[client.index()];
+    drain_.complete(gone.outstanding);
+    held_ -= gone.held;
+    gone = {};
+    poll(actions);
+  }
+
+  std::optional<Instant> next_tick() const override {
+    if (held_ == 0 || has_stopped_ || outstanding_ > 0) return std::nullopt;
+    return last_protected_ + idle_after_;
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    if (outstanding_ > 0 || now < last_protected_ + idle_after_) return;
+    has_stopped_ = true;
+    poll(actions);
+  }
+
+  void add_counts(CounterSet& counters) const override {
+    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (unknown_occupancy_ > 0) counters.add(kUnknownOccupancy, unknown_occupancy_);
+  }
+
+ private:
+  struct Filler {
+    std::size_t held = 0;
+    std::uint64_t outstanding = 0;  ///< operations
+    std::uint64_t iterations = 0;
+  };
+
+  void see_protected(const LaunchInfo& launch, Instant now) {
+    last_protected_ = now;
+    has_stopped_ = false;
+    outstanding_ += launch.operations;
+    if (is_kernel(launch.kind)) bound_ = launch.bound;
+    if (++seen_ == update_start_ && is_training_) update_launch_ = launch.launch;
+  }
+
+  std::uint64_t see_filler(const LaunchInfo& launch) {
+    if (!is_kernel(launch.kind)) return 0;
+    if (launch.profiled == Duration{}) ++unprofiled_;
+    if (launch.sm_blocks == 0 && launch.blocks > 0) ++unknown_occupancy_;
+    const std::uint64_t sms = sms_needed(launch, sm_count_);
+    threshold_.see(sms);
+    return sms;
+  }
+
+  bool may_go(const LaunchInfo& launch, std::uint64_t sms) {
+    return beside_protected(launch, sms) && drain_.lets_go();
+  }
+
+  [[nodiscard]] bool beside_protected(const LaunchInfo& launch, std::uint64_t sms) const {
+    if (!is_kernel(launch.kind) || has_stopped_ || (seen_ == 0 && outstanding_ == 0)) return true;
+    if (fillers_[launch.client.index()].iterations < warmup_) return true;
+    const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
+    if (update_done_ && sms <= most) return true;
+    return size_ + sms <= most && (launch.bound == KernelBound::kUnknown ||
+                                   bound_ == KernelBound::kUnknown || launch.bound != bound_);
+  }
+
+  void go(const LaunchInfo& launch, std::uint64_t sms) {
+    size_ += sms;
+    fillers_[launch.client.index()].outstanding += launch.operations;
+    drain_.launch(is_kernel(launch.kind) ? launch.profiled : Duration{}, launch.operations, most_);
+    last_filler_ = launch.client.index();
+  }
+
+  /// Rounds over the fillers until none of them may launch.
+  void poll(Actions& actions) {
+    bool again = held_ > 0;
+    while (again) {
+      again = false;
+      size_ = 0;
+      const std::size_t count = fillers_.size() - 1;
+      const std::size_t first = last_filler_ % count;  // the filler after the last one, from 0
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t index = 1 + (first + i) % count;
+        again = release_oldest(ClientId{static_cast<std::uint32_t>(index)}, actions) || again;
+      }
+    }
+  }
+
+  bool release_oldest(ClientId client, Actions& actions) {
+    Filler& filler = fillers_[client.index()];
+    if (filler.held == 0) return false;
+    const LaunchInfo& launch = actions.oldest_held(client);
+    const std::uint64_t sms = is_kernel(launch.kind) ? sms_needed(launch, sm_count_) : 0;
+    if (!may_go(launch, sms)) return false;
+    go(launch, sms);
+    --filler.held;
+    --held_;
+    actions.release(client);
+    return true;
+  }
+
+  void set_most() {
+    most_ = max_duration_ > Duration{} ? max_duration_ : scale(latency_, duration_share_);
+    most_ = std::max(most_, Duration{1});
+  }
+
+  Duration max_duration_;
+  double duration_share_;
+  Duration latency_;  ///< of an iteration or a request; 0: not known yet
+  double slowdown_limit_;
+  std::uint64_t update_start_;
+  std::uint64_t warmup_;
+  Duration idle_after_;
+  bool measures_latency_;
+  bool is_training_ = true;
+  std::uint32_t sm_count_ = 0;
+  SmThreshold threshold_;
+  DrainRule drain_;
+  Duration most_{};             ///< of the fillers' outstanding durations
+  std::uint64_t size_ = 0;      ///< SMs of what was launched at this instant
+  std::vector<Filler> fillers_;
+  std::size_t held_ = 0;        ///< of all fillers
+  std::size_t last_filler_ = 0;
+  // The protected client:
+  std::uint64_t seen_ = 0;         ///< launches of this iteration or request
+  std::uint64_t outstanding_ = 0;  ///< operations
+  KernelBound bound_ = KernelBound::kUnknown;  ///< of its latest kernel
+  std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
+  bool update_done_ = false;
+  Instant last_protected_{};
+  bool has_stopped_ = false;
+  std::uint64_t unprofiled_ = 0;
+  std::uint64_t unknown_occupancy_ = 0;
+};
+
+std::vector<ParameterSpec> orion_parameters() {
+  const std::string code = "Orion scheduler_eval.cpp";
+  return {
+      declare_number("duration_share", 0.025, 0, 100,
+                     {"",
+                      "Fillers' outstanding durations, as a share of the protected client's "
+                      "iteration or request.",
+                      "Orion, EuroSys'24: 2.5 %; its artifact's 160 us beside ResNet50's 6.5 ms"}),
+      declare_duration("max_duration", 0ns, 0ns, 1000s,
+                       {"", "The same as a span; 0: by the share.",
+                        code + ": orion_max_be_duration"}),
+      declare_duration("latency", 0ns, 0ns, 1000s,
+                       {"",
+                        "An iteration or a request of the protected client alone; 0: the shortest "
+                        "so far.",
+                        "reconstructed: the code's thresholds are given as spans"}),
+      declare_number("slowdown_limit", 1.1, 1, 1000,
+                     {"",
+                      "Beside training, the SM threshold is the largest that keeps the mean "
+                      "iteration within this factor.",
+                      "reconstructed: the code's hp_limit is a span without default"}),
+      declare_integer("search_iterations", 10, 1, 100000,
+                      {"iterations", "The SM threshold's search makes a step so often.", code}),
+      declare_integer("update_start", 0, 0, 1'000'000'000,
+                      {"launches",
+                       "The launch of an iteration after which training updates its weights; 0: "
+                       "not told.",
+                       code + ": update_start"}),
+      declare_integer("warmup_iterations", 0, 0, 1'000'000,
+                      {"iterations", "Of a filler, during which it is not gated.",
+                       "reconstructed: 10 in the code, which leaves them out of its figures"}),
+      declare_duration("idle_after", 1s, 1us, 1000s,
+                       {"", "A protected client that is silent so long has stopped.",
+                        "reconstructed: the code knows how many iterations there will be"}),
+  };
+}
+
+}  // namespace
+
+PolicySpec orion_spec() {
+  PolicySpec spec;
+  spec.name = "orion";
+  spec.summary = "Small kernels of fillers beside kernels that are bound by something else";
+  spec.source = "Orion, EuroSys'24; github.com/eth-easl/orion at aded65d";
+  spec.needs = {.kernel_durations = true,
+                .completions = true,
+                .kernel_classes = true,
+                .iterations = true};
+  spec.parameters = orion_parameters();
+  spec.make = [](const ParameterSet& given) { return std::make_unique<Orion>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

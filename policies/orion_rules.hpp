@@ -1,0 +1,75 @@
+// The parts of Orion's scheduler that keep state of their own: how many SMs an operation needs,
+// how large an operation may be beside a training job, and how much best-effort work may be
+// outstanding. Source: scheduler_eval.cpp and profiling/postprocessing of eth-easl/orion at
+// aded65d (MIT), described in our own words.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+/// Blocks over the blocks that an SM holds, rounded up; more than the GPU has for several waves.
+/// With the occupancy not known, a block is taken to need an SM.
+[[nodiscard]] constexpr std::uint64_t sms_needed(const policy::LaunchInfo& launch,
+                                                 std::uint32_t sm_count) {
+  if (sm_count == 0) return launch.blocks;
+  const std::uint64_t per_sm = std::max<std::uint64_t>(1, launch.sm_blocks / sm_count);
+  return (launch.blocks + per_sm - 1) / per_sm;
+}
+
+/// The largest operation beside a protected training job, by binary search: every `iterations`
+/// iterations their mean length is compared with the limit; above it the upper bound falls to the
+/// threshold, else the lower bound rises to it. Begins half way to the largest need of any filler.
+class SmThreshold {
+ public:
+  explicit SmThreshold(std::int64_t iterations) : iterations_(iterations) {}
+
+  /// A filler's operation; before the search's first step the largest one bounds it.
+  void see(std::uint64_t sms) {
+    if (is_bounded_ || sms <= high_) return;
+    high_ = sms;
+    threshold_ = high_ / 2;
+  }
+  /// An iteration of the protected job has ended; `limit` is for the mean.
+  void end_iteration(Duration length, Duration limit);
+  [[nodiscard]] std::uint64_t value() const { return threshold_; }
+
+ private:
+  std::int64_t iterations_;
+  std::uint64_t low_ = 0;
+  std::uint64_t high_ = 0;
+  std::uint64_t threshold_ = 0;
+  bool is_bounded_ = false;  ///< the search has begun
+  std::int64_t ended_ = 0;
+  Duration sum_{};
+};
+
+/// Best-effort work since the last drain. When the durations of all that was launched exceed the
+/// most, nothing more goes until all of it has completed; then the sum begins anew.
+class DrainRule {
+ public:
+  /// Asked for an operation that may go by all other rules.
+  [[nodiscard]] bool lets_go() {
+    if (!is_full_) return true;
+    if (outstanding_ > 0) return false;
+    is_full_ = false;
+    sum_ = {};
+    return true;
+  }
+  void launch(Duration duration, std::uint32_t operations, Duration most) {
+    outstanding_ += operations;
+    sum_ += duration;
+    if (sum_ > most) is_full_ = true;
+  }
+  void complete(std::uint64_t operations) { outstanding_ -= std::min(outstanding_, operations); }
+
+ private:
+  Duration sum_{};
+  std::uint64_t outstanding_ = 0;
+  bool is_full_ = false;
+};
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,34 @@
+// What of each client's memory is on the device, where fillers may have more than there is room
+// for (TGS: unified memory; AntMan: host memory behind its allocator). The protected client's is
+// all resident; fillers, in client order, have what it and a reserve leave; the rest is behind the
+// host link. Nothing is said of memory that is not known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+class ResidentMemory {
+ public:
+  void start(const policy::GpuInfo& gpu, std::span<const policy::ClientInfo> clients,
+             Bytes reserve);
+  /// Nothing: not known.
+  [[nodiscard]] std::optional<Bytes> of(ClientId client) const;
+  /// A filler has ended: those after it may have its room.
+  void remove(ClientId client);
+
+ private:
+  void distribute();
+
+  Bytes room_;  ///< for all fillers
+  bool known_ = false;
+  std::vector<std::optional<Bytes>> needed_;
+  std::vector<std::optional<Bytes>> resident_;
+};
+
+}  // namespace bubblesim::policies
