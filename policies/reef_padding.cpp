@@ -1,0 +1,51 @@
+#include "policies/reef_padding.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::policies {
+namespace {
+
+/// Collectives are few and early in a queue, if they are outstanding at all; a queue is searched
+/// no deeper than this for them.
+constexpr std::size_t kDepth = 16;
+
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+/// SMs that a launch covers when its blocks lie evenly; a collective's blocks have an SM each.
+std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
+  if (launch.kind == policy::LaunchKind::kCollective) return launch.blocks;
+  if (launch.sm_blocks == 0 || launch.blocks >= launch.sm_blocks) return gpu_sms;
+  return ceil_divide(launch.blocks * gpu_sms, launch.sm_blocks);
+}
+
+}  // namespace
+
+PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
+                         std::uint32_t gpu_sms) {
+  const QueuedLaunch& front = training.front();
+  const bool kernel = front.kind == policy::LaunchKind::kKernel ||
+                      front.kind == policy::LaunchKind::kCollective;
+  if (!kernel || front.profiled <= Duration{}) return {};
+  std::uint64_t covered = covered_sms(front, gpu_sms);
+  bool compute = front.kind == policy::LaunchKind::kKernel;
+  for (std::size_t i = 1; i < std::min(training.size(), kDepth); ++i) {
+    const QueuedLaunch& launch = training[i];
+    if (launch.operations == 0) continue;
+    const bool collective = launch.kind == policy::LaunchKind::kCollective;
+    // Behind a collective, the first kernel may run in another stream.
+    if (collective || (!compute && launch.kind == policy::LaunchKind::kKernel)) {
+      covered += covered_sms(launch, gpu_sms);
+      compute = compute || !collective;
+    }
+  }
+  if (covered >= gpu_sms) return {};
+  return {static_cast<std::uint32_t>(gpu_sms - covered), since + front.profiled};
+}
+
+std::optional<Duration> wave_length(std::uint64_t blocks, std::uint64_t sm_blocks,
+                                    Duration profiled) {
+  if (profiled <= Duration{} || sm_blocks == 0 || blocks == 0) return std::nullopt;
+  return profiled / static_cast<std::int64_t>(ceil_divide(blocks, sm_blocks));
+}
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,28 @@
+// Where and how long a filler may run beside the kernel of training that runs now: the arithmetic
+// of REEF's dynamic kernel padding, without merged kernels. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policies/client_queues.hpp"
+
+namespace bubblesim::policies {
+
+/// SMs that training leaves, until its present kernel's expected end.
+struct PaddingRoom {
+  std::uint32_t sms = 0;
+  policy::Instant end{};
+};
+
+/// Besides the oldest outstanding launch of training, the present one since `since`, and besides
+/// its outstanding collectives, wherever they are in the queue. Nothing if its duration or
+/// occupancy is not known, or if it is no kernel. Precondition: the queue is not empty.
+[[nodiscard]] PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
+                                       std::uint32_t gpu_sms);
+
+/// The duration of one wave of a kernel that has the GPU; nothing if something is not known.
+[[nodiscard]] std::optional<Duration> wave_length(std::uint64_t blocks, std::uint64_t sm_blocks,
+                                                  Duration profiled);
+
+}  // namespace bubblesim::policies

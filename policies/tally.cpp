@@ -1,0 +1,261 @@
+// tally: one kernel of a filler at a time, in a form that can retreat, and only when training has
+// been idle for a while (Tally, ASPLOS'25).
+//
+// Rule. Training's launches pass at once, in their own form. A filler's kernel is launched when
+// training has had nothing outstanding for `min_wait` and no kernel of any filler is in flight.
+// Its form is chosen by its profiled duration and grid (tally_config.hpp): original, slices, or
+// persistent workers. When training launches while it is in flight it retreats: resident blocks
+// end, the rest of the grid waits (Preemption::kAfterBlocks) and goes on, nothing lost, when
+// training has again been idle for `min_wait`. A kernel in its original form runs to its end.
+//
+// Held are fillers' kernels; their copies, memsets and collectives pass (a collective that waits
+// for its peers would keep every other filler out). A CUDA graph is one launch in its original
+// form, of which kernels that have not begun wait on retreat. Parameters: see the declarations.
+// Ties: fillers take turns, the one after the last that launched first. Source: the paper and
+// tally-project/tally (priority.cpp, cuda_launch.cpp, env.cpp). Changed: the forms' durations are
+// estimated, where Tally measures each during its first runs, which disturbs training; a server
+// and its clients' messages take no time. Reconstructed: the forms' slowdowns, taking turns.
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "policies/builtin.hpp"
+#include "policies/client_queues.hpp"
+#include "policies/tally_config.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+constexpr CounterSpec kUnprofiled{
+    "tally_unprofiled_launches", Severity::kNotice,
+    "kernels of fillers without a profiled duration; they ran in their original form"};
+constexpr CounterSpec kRetreats{"tally_retreats", Severity::kInfo,
+                                "times that a filler's kernel retreated from training"};
+constexpr CounterSpec kOriginals{
+    "tally_original_launches", Severity::kInfo,
+    "kernels of fillers that were launched in their original form and could not retreat"};
+constexpr ClientId kTraining{0};
+
+/// What a form is chosen and remembered by: a function and its grid.
+struct FormKey {
+  std::uint32_t client = 0;
+  std::uint32_t threads = 0;
+  std::uint64_t kernel = 0;
+  std::uint64_t blocks = 0;
+  friend bool operator==(const FormKey&, const FormKey&) = default;
+};
+
+struct FormHash {
+  std::size_t operator()(const FormKey& key) const {
+    std::size_t hash = key.kernel;
+    for (const std::uint64_t part : {key.blocks, std::uint64_t{key.threads},
+                                     std::uint64_t{key.client}}) {
+      hash = hash * 0x9e3779b97f4a7c15u + part;
+    }
+    return hash;
+  }
+};
+
+/// The filler's launch that the GPU has.
+struct Flight {
+  ClientId client;
+  std::uint64_t launch = 0;
+  std::uint32_t operations = 0;
+  bool preemptible = false;
+  Preemption retreat = Preemption::kAfterBlocks;
+  bool retreated = false;
+};
+
+class Tally final : public Policy {
+ public:
+  explicit Tally(const ParameterSet& given) : min_wait_(given.duration("min_wait")) {
+    limits_.turnaround = given.duration("turnaround");
+    limits_.persistent_slowdown = given.number("persistent_slowdown");
+    limits_.slice_overhead = given.duration("slice_overhead");
+    limits_.threads_per_sm = static_cast<std::uint32_t>(given.integer("threads_per_sm"));
+    limits_.least_blocks = static_cast<std::uint32_t>(given.integer("least_blocks"));
+    limits_.lowest_speed = given.number("lowest_speed");
+  }
+
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
+    limits_.sms = gpu.sm_count;
+    waiting_.assign(clients.size(), 0);
+    outstanding_ = OutstandingOperations(1);
+    return {};
+  }
+  ClientSharing share(const ClientInfo& client) override {
+    ClientSharing sharing;
+    sharing.priority = client.id == kTraining ? 1 : 0;
+    return sharing;
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
+    if (launch.client == kTraining) {
+      if (outstanding_.idle(kTraining)) retreat(actions);
+      outstanding_.passed(launch);
+      return Verdict::kAdmit;
+    }
+    if (launch.kind != LaunchKind::kKernel) return Verdict::kAdmit;
+    if (launch.profiled == Duration{}) ++unprofiled_;
+    if (!flight_ && all_waiting_ == 0 && quiet(now)) {
+      take_off(launch, actions);
+      return Verdict::kAdmit;
+    }
+    ++waiting_[launch.client.index()];
+    ++all_waiting_;
+    return Verdict::kHold;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
+    if (completion.client == kTraining) {
+      outstanding_.ended(kTraining);
+      idle_since_ = now;  // counts only while nothing is outstanding
+      return;
+    }
+    if (!flight_ || flight_->client != completion.client ||
+        flight_->launch != completion.launch || --flight_->operations > 0) {
+      return;
+    }
+    land(actions);
+    if (quiet(now)) launch_next(actions);
+  }
+
+  void on_gone(ClientId client, Instant now, Actions& actions) override {
+    all_waiting_ -= waiting_[client.index()];
+    waiting_[client.index()] = 0;
+    if (flight_ && flight_->client == client) flight_.reset();
+    if (quiet(now)) launch_next(actions);
+  }
+
+  std::optional<Instant> next_tick() const override {
+    const bool wants = flight_ ? flight_->retreated : all_waiting_ > 0;
+    if (!wants || !outstanding_.idle(kTraining)) return std::nullopt;
+    return idle_since_ + min_wait_;
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    if (!quiet(now)) return;
+    if (flight_ && flight_->retreated) {
+      flight_->retreated = false;
+      actions.proceed(flight_->client);
+    }
+    launch_next(actions);
+  }
+
+  void add_counts(CounterSet& counters) const override {
+    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (retreats_ > 0) counters.add(kRetreats, retreats_);
+    if (originals_ > 0) counters.add(kOriginals, originals_);
+  }
+
+ private:
+  [[nodiscard]] bool quiet(Instant now) const {
+    return outstanding_.idle(kTraining) && now >= idle_since_ + min_wait_;
+  }
+
+  void retreat(Actions& actions) {
+    if (!flight_ || !flight_->preemptible || flight_->retreated) return;
+    flight_->retreated = true;
+    ++retreats_;
+    actions.preempt(flight_->client, flight_->retreat);
+  }
+
+  /// The flight has ended; one that ended while it retreated leaves its client free to run.
+  void land(Actions& actions) {
+    if (flight_->retreated) actions.proceed(flight_->client);
+    flight_.reset();
+  }
+
+  void launch_next(Actions& actions) {
+    if (flight_ || all_waiting_ == 0) return;
+    const auto clients = static_cast<std::uint32_t>(waiting_.size());
+    for (std::uint32_t step = 1; step <= clients; ++step) {
+      const ClientId id{(last_ + step) % clients};
+      if (waiting_[id.index()] == 0 || actions.held(id) == 0) continue;
+      --waiting_[id.index()];
+      --all_waiting_;
+      take_off(actions.oldest_held(id), actions);
+      actions.release(id);
+      return;
+    }
+  }
+
+  void take_off(const LaunchInfo& launch, Actions& actions) {
+    last_ = launch.client.value;
+    if (launch.operations == 0) return;
+    const bool graph = launch.operations > 1;
+    const TallyForm form = graph ? TallyForm{} : form_of(launch);
+    const bool original = form.kind == TallyForm::Kind::kOriginal;
+    flight_ = Flight{launch.client, launch.launch, launch.operations, graph || !original,
+                     graph ? Preemption::kAfterKernel : Preemption::kAfterBlocks, false};
+    if (original) {
+      ++originals_;
+    } else {
+      actions.reshape(launch.client, {form.most_blocks, form.slowdown});
+    }
+  }
+
+  const TallyForm& form_of(const LaunchInfo& launch) {
+    const FormKey key{launch.client.value, launch.threads_per_block, launch.kernel, launch.blocks};
+    const auto [place, is_new] = forms_.try_emplace(key);
+    if (is_new) {
+      place->second = choose_form(
+          {launch.profiled, launch.blocks, launch.threads_per_block, launch.sm_blocks}, limits_);
+    }
+    return place->second;
+  }
+
+  Duration min_wait_;
+  TallyLimits limits_;
+  OutstandingOperations outstanding_;  ///< of training
+  Instant idle_since_{};               ///< while nothing of training is outstanding
+  std::optional<Flight> flight_;
+  std::vector<std::uint64_t> waiting_;  ///< held launches, by client
+  std::uint64_t all_waiting_ = 0;
+  std::uint32_t last_ = 0;  ///< the client that launched last
+  std::unordered_map<FormKey, TallyForm, FormHash> forms_;  ///< looked up only
+  std::uint64_t unprofiled_ = 0;
+  std::uint64_t retreats_ = 0;
+  std::uint64_t originals_ = 0;
+};
+
+}  // namespace
+
+PolicySpec tally_spec() {
+  const std::string code = "Tally code, env.cpp";
+  PolicySpec spec;
+  spec.name = "tally";
+  spec.summary = "One filler kernel at a time, cut so that it can retreat from training";
+  spec.source = "Tally, ASPLOS'25; code at tally-project/tally";
+  spec.needs = {.kernel_durations = true, .completions = true};
+  spec.parameters = {
+      declare_duration("turnaround", 31600ns, 1us, 1s,
+                       {"", "A filler's kernel should be off the GPU in so long.",
+                        "Tally's benchmarks, tally_config.py: 0.0316 ms; " + code + ": 0.1 ms"}),
+      declare_duration("min_wait", 100us, 0ns, 10s,
+                       {"", "Training must have been idle so long.", code + ": MIN_WAIT_TIME"}),
+      declare_number("persistent_slowdown", 1.2, 1, 100,
+                     {"", "Duration of a kernel as persistent workers, over its own.",
+                      "reconstructed: forms run at 0.7 to 0.95 of the kernel's speed"}),
+      declare_duration("slice_overhead", 5us, 0ns, 1ms,
+                       {"", "Each further slice of a grid takes so much longer.",
+                        "reconstructed: a kernel launch"}),
+      declare_integer("threads_per_sm", 1024, 32, 2048,
+                      {"threads", "Workers are packed no denser.",
+                       code + ": PTB_MAX_NUM_THREADS_PER_SM"}),
+      declare_integer("least_blocks", 24, 1, 100000,
+                      {"blocks", "No fewer workers, and no smaller slices.",
+                       code + ": MIN_WORKER_BLOCKS"}),
+      declare_number("lowest_speed", 0.1, 0.01, 1,
+                     {"", "Forms slower than this part of the kernel's speed are not taken.",
+                      code + ": the threshold falls to 0.1, then the original is taken"}),
+  };
+  spec.make = [](const ParameterSet& given) { return std::make_unique<Tally>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

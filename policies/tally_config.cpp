@@ -1,0 +1,108 @@
+#include "policies/tally_config.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::policies {
+namespace {
+
+using Kind = TallyForm::Kind;
+
+/// Tally's code takes half of a wave for the wait till a worker's block ends.
+constexpr int kWaveFraction = 2;
+/// A grid that must be sliced finer is cut 1.3 times as fine as its length asks for (Tally's code).
+constexpr double kSliceMargin = 1.3;
+constexpr std::uint32_t kThreadsOfAnSm = 2048;
+
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+/// Blocks that the GPU holds at once; guessed from the threads alone if not known.
+std::uint64_t resident(const TallyKernel& kernel, const TallyLimits& limits) {
+  if (kernel.sm_blocks > 0) return kernel.sm_blocks;
+  const std::uint32_t threads = std::max(1u, kernel.threads);
+  return std::uint64_t{limits.sms} * std::max(1u, kThreadsOfAnSm / threads);
+}
+
+double relative_waves(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t most) {
+  const std::uint64_t whole = resident(kernel, limits);
+  const auto waves = [&](std::uint64_t at_once) {
+    return static_cast<double>(ceil_divide(kernel.blocks, at_once));
+  };
+  return waves(std::min(most, whole)) / waves(whole);
+}
+
+TallyForm persistent(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t workers) {
+  TallyForm form{Kind::kPersistent, workers, limits.persistent_slowdown};
+  const double length = form.slowdown * relative_waves(kernel, limits, workers);
+  form.speed = 1 / length;
+  const auto waves = static_cast<std::int64_t>(ceil_divide(kernel.blocks, workers));
+  form.turnaround = scale(kernel.length, length) / (waves * kWaveFraction);
+  return form;
+}
+
+TallyForm sliced(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
+  const auto slices = static_cast<std::int64_t>(ceil_divide(kernel.blocks, blocks));
+  const double overhead = static_cast<double>((limits.slice_overhead * (slices - 1)).count()) /
+                          static_cast<double>(kernel.length.count());
+  TallyForm form{Kind::kSliced, blocks, 1 + overhead};
+  const double length = relative_waves(kernel, limits, blocks) + overhead;
+  form.speed = 1 / length;
+  form.turnaround = scale(kernel.length, length) / slices;
+  return form;
+}
+
+/// The first form of at least this speed within the limit, denser ones first. Whether there is.
+bool find(const TallyKernel& kernel, const TallyLimits& limits, double speed, TallyForm& found) {
+  const std::uint64_t per_unit = std::min<std::uint64_t>(limits.sms, kernel.blocks);
+  const std::uint32_t densest =
+      std::max(1u, limits.threads_per_sm / std::max(1u, kernel.threads));
+  for (std::uint64_t dense = densest; dense > 0; --dense) {
+    const std::uint64_t most = dense * per_unit;
+    if (dense > 1 && most > resident(kernel, limits)) continue;
+    for (const TallyForm& form :
+         {persistent(kernel, limits, most), sliced(kernel, limits, most)}) {
+      if (form.speed < speed || form.turnaround > limits.turnaround) continue;
+      found = form;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Fewer workers than SMs, or finer slices, whatever the estimate of their turnaround.
+TallyForm shrunk(const TallyKernel& kernel, const TallyLimits& limits, const TallyForm& original) {
+  const std::uint64_t units = std::min<std::uint64_t>(limits.sms, kernel.blocks);
+  const Duration estimate = persistent(kernel, limits, units).turnaround;
+  const double part = static_cast<double>(limits.turnaround.count()) /
+                      std::max(1.0, static_cast<double>(estimate.count()));
+  const auto fewer = static_cast<std::uint64_t>(part * static_cast<double>(units));
+  const TallyForm workers =
+      persistent(kernel, limits, std::clamp<std::uint64_t>(fewer, limits.least_blocks, units));
+  if (workers.speed >= limits.lowest_speed) return workers;
+  const double wanted = kSliceMargin * static_cast<double>(kernel.length.count()) /
+                        static_cast<double>(limits.turnaround.count());
+  const auto slices = static_cast<std::uint64_t>(wanted) + 1;
+  const TallyForm slice =
+      sliced(kernel, limits,
+             std::max<std::uint64_t>(limits.least_blocks, ceil_divide(kernel.blocks, slices)));
+  return slice.speed >= limits.lowest_speed ? slice : original;
+}
+
+}  // namespace
+
+TallyForm choose_form(const TallyKernel& kernel, const TallyLimits& limits) {
+  TallyForm original;
+  original.turnaround = kernel.length;
+  if (kernel.length <= Duration{} || kernel.blocks <= limits.sms || limits.sms == 0) {
+    return original;
+  }
+  if (kernel.length <= limits.turnaround) return original;
+  TallyForm found;
+  for (int tenths = 10; tenths >= 1; --tenths) {
+    const double speed = std::max(0.1 * tenths, limits.lowest_speed);
+    if (find(kernel, limits, speed, found)) return found;
+  }
+  if (std::min<std::uint64_t>(limits.sms, kernel.blocks) <= limits.least_blocks) return original;
+  return shrunk(kernel, limits, original);
+}
+
+}  // namespace bubblesim::policies

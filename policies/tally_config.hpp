@@ -1,0 +1,43 @@
+// Which form a filler's kernel is launched in under Tally: as it is, as slices of its grid that are
+// launched one after the other, or as persistent workers that stop between blocks when told. The
+// search of Tally's scheduler, on estimates in place of measured forms. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::policies {
+
+/// A kernel as profiled.
+struct TallyKernel {
+  Duration length{};            ///< alone, in its own form
+  std::uint64_t blocks = 0;
+  std::uint32_t threads = 0;    ///< a block; 0: not known
+  std::uint64_t sm_blocks = 0;  ///< that all SMs hold at once; 0: not known
+};
+
+/// What the search is held to.
+struct TallyLimits {
+  std::uint32_t sms = 0;
+  Duration turnaround{};           ///< a form must be off the GPU in so long
+  double persistent_slowdown = 1;  ///< of persistent workers, for the work between blocks
+  Duration slice_overhead{};       ///< of each further slice's launch
+  std::uint32_t threads_per_sm = 1024;  ///< workers are not packed denser
+  std::uint32_t least_blocks = 24;      ///< no fewer workers, no smaller slices
+  double lowest_speed = 0.1;            ///< slower forms are not taken
+};
+
+struct TallyForm {
+  enum class Kind : std::uint8_t { kOriginal, kPersistent, kSliced };
+  Kind kind = Kind::kOriginal;
+  std::uint64_t most_blocks = 0;  ///< workers, or blocks of a slice; 0: all
+  double slowdown = 1;            ///< besides having no more blocks resident
+  double speed = 1;               ///< estimated, over the original's
+  Duration turnaround{};          ///< estimated
+};
+
+/// The fastest form within the limit; else a smaller one; else the original.
+[[nodiscard]] TallyForm choose_form(const TallyKernel& kernel, const TallyLimits& limits);
+
+}  // namespace bubblesim::policies

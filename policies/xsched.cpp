@@ -1,0 +1,180 @@
+// xsched: preemptive scheduling of command queues at three levels (XSched, OSDI'25), under its
+// policy of the highest priority first. A filler may run only while training has nothing
+// outstanding; all fillers have the same, lower priority and run together.
+//
+// Level 1, any device: at most `threshold` operations of each filler are in flight; when training
+// launches, fillers launch no more, and what is in flight runs to its end. Level 2: besides, what
+// is in flight but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's
+// context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). All of it is
+// undone when the last outstanding operation of training is seen to end.
+//
+// Wake rule: XSched synchronises with every `batch`-th command. A filler that has `threshold` in
+// flight goes on when a whole batch has ended (`wake: batch`), or when one operation has
+// (`wake: each`). The rule is kept by counts: in flight <= threshold - batch.
+//
+// Everything of a filler is a command: kernels, copies, memsets, collectives; a CUDA graph counts
+// as its operations. Parameters: see the declarations. Ties: fillers in client order; training's
+// launches come before fillers' at one instant if the driver reports them so. Source: the paper,
+// and XpuOS/xsched (launch_worker.cpp, async_xqueue.cpp, the policy hpf). Changed: the host thread
+// waits inside the launch (the code buffers commands and a worker thread launches them), training's
+// queue is not bounded (its own XQueue has a threshold too), and the scheduler daemon's latency is
+// none. Reconstructed: level 2 as "the kernel that runs ends".
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "policies/builtin.hpp"
+#include "policies/client_queues.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+constexpr CounterSpec kSuspensions{"xsched_suspensions", Severity::kInfo,
+                                   "times that training's launch found a filler in flight"};
+constexpr ClientId kTraining{0};
+
+class XSched final : public Policy {
+ public:
+  explicit XSched(const ParameterSet& given)
+      : level_(given.integer("level")),
+        threshold_(static_cast<std::uint64_t>(given.integer("threshold"))),
+        switch_cost_(given.duration_unless_word("switch_cost")),
+        spatial_(level_ < 3 && given.text("sharing") == "spatial") {
+    const auto batch = static_cast<std::uint64_t>(given.integer("batch"));
+    const std::uint64_t freed = given.text("wake") == "each" ? 1 : std::min(batch, threshold_);
+    wake_at_ = threshold_ - freed;
+  }
+
+  Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
+    outstanding_ = OutstandingOperations(clients.size());
+    full_.assign(clients.size(), false);
+    off_.assign(clients.size(), false);
+    if (spatial_) return {};
+    return {Sharing::Mode::kTimeSliced, std::nullopt, switch_cost_, false};
+  }
+
+  ClientSharing share(const ClientInfo& client) override {
+    ClientSharing sharing;
+    sharing.priority = spatial_ && client.id == kTraining ? 1 : 0;
+    return sharing;
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {
+    if (launch.client == kTraining) {
+      if (outstanding_.idle(kTraining)) suspend(actions);
+    } else if (actions.held(launch.client) > 0 || !may_pass(launch.client)) {
+      return Verdict::kHold;
+    }
+    pass(launch);
+    return Verdict::kAdmit;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
+    const bool was_idle = outstanding_.idle(completion.client);
+    outstanding_.ended(completion.client);
+    if (completion.client != kTraining) {
+      if (outstanding_.of(completion.client) <= wake_at_) full_[completion.client.index()] = false;
+      release_passing(completion.client, actions);
+    } else if (!was_idle && outstanding_.idle(kTraining)) {
+      resume(actions);
+    }
+  }
+
+  void on_gone(ClientId client, Instant, Actions&) override {
+    outstanding_.gone(client);
+    full_[client.index()] = off_[client.index()] = false;
+  }
+
+  void add_counts(CounterSet& counters) const override {
+    if (suspensions_ > 0) counters.add(kSuspensions, suspensions_);
+  }
+
+ private:
+  [[nodiscard]] bool may_pass(ClientId filler) const {
+    return outstanding_.idle(kTraining) && !full_[filler.index()];
+  }
+
+  void pass(const LaunchInfo& launch) {
+    outstanding_.passed(launch);
+    if (launch.client != kTraining && outstanding_.of(launch.client) >= threshold_) {
+      full_[launch.client.index()] = true;
+    }
+  }
+
+  void suspend(Actions& actions) {
+    for (std::uint32_t id = 1; id < off_.size(); ++id) {
+      if (outstanding_.idle(ClientId{id})) continue;
+      ++suspensions_;
+      if (level_ == 1) continue;
+      off_[id] = true;
+      actions.preempt(ClientId{id},
+                      level_ == 2 ? Preemption::kAfterKernel : Preemption::kContextSwitch);
+    }
+  }
+
+  void resume(Actions& actions) {
+    for (std::uint32_t id = 1; id < off_.size(); ++id) {
+      if (off_[id]) actions.proceed(ClientId{id});
+      off_[id] = false;
+      release_passing(ClientId{id}, actions);
+    }
+  }
+
+  void release_passing(ClientId filler, Actions& actions) {
+    while (actions.held(filler) > 0 && may_pass(filler)) {
+      pass(actions.oldest_held(filler));
+      actions.release(filler);
+    }
+  }
+
+  std::int64_t level_;
+  std::uint64_t threshold_;
+  std::optional<Duration> switch_cost_;
+  bool spatial_;
+  std::uint64_t wake_at_ = 0;  ///< a full filler launches again at so many in flight
+  OutstandingOperations outstanding_;
+  std::vector<std::uint8_t> full_;  ///< by client: reached the threshold and has not woken
+  std::vector<std::uint8_t> off_;   ///< by client: driven off the GPU
+  std::uint64_t suspensions_ = 0;
+};
+
+}  // namespace
+
+PolicySpec xsched_spec() {
+  const std::string code = "XSched code, launch_worker.cpp and its defaults";
+  PolicySpec spec;
+  spec.name = "xsched";
+  spec.summary = "Bounded in-flight launches, withdrawn at three levels when training launches";
+  spec.source = "XSched, OSDI'25; code at XpuOS/xsched";
+  spec.needs = {.completions = true};
+  spec.parameters = {
+      declare_integer("level", 1, 1, 3,
+                      {"", "1: launch no more; 2: and withdraw what has not begun; 3: and take "
+                           "the context off.",
+                       "XSched, OSDI'25, preemption levels"}),
+      declare_integer("threshold", 16, 1, 100000,
+                      {"operations", "Each filler's operations in flight.",
+                       code + "; the paper's measurements use 8"}),
+      declare_integer("batch", 8, 1, 100000,
+                      {"operations", "A full filler goes on when so many have ended; at most the "
+                                     "threshold.",
+                       code}),
+      declare_choice("wake", {"batch", "each"},
+                     {"", "A full filler goes on when a batch has ended, or one operation.",
+                      code + ": batch"}),
+      declare_choice("sharing", {"time_sliced", "spatial"},
+                     {"", "Contexts take turns, or MPS; level 3 is always time-sliced.",
+                      "XSched, OSDI'25: processes without MPS"}),
+      declare_device_duration("switch_cost", 0us, 100ms,
+                              {"", "The GPU is idle so long between two contexts' turns.",
+                               "XSched, OSDI'25, 7.3: level 3 preempts within 32 us (P99)"}),
+  };
+  spec.make = [](const ParameterSet& given) { return std::make_unique<XSched>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies
