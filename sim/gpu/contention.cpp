@@ -34,10 +34,10 @@ void Contention::total() {
 double Contention::rate(ClientId client, KernelClass kernel_class) const {
   const double others = std::max(0.0, total_.dram - clients_[client.index()].dram);
   const double l2 = spec_.l2_slowdown * others;
-  if (total_.dram <= 1 && total_.issue <= 1 && l2 <= 0) return 1;
+  if (total_.dram <= bandwidth_ && total_.issue <= 1 && l2 <= 0) return 1;
   const double memory = boundness(kernel_class);
   const double stretch =
-      memory * std::max(1.0, total_.dram) + (1 - memory) * std::max(1.0, total_.issue);
+      memory * std::max(1.0, total_.dram / bandwidth_) + (1 - memory) * std::max(1.0, total_.issue);
   return 1 / (std::max(1.0, stretch) * (1 + l2));
 }
 

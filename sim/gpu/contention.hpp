@@ -9,7 +9,8 @@
 // for DRAM bandwidth, which stands in for their pressure on L2; a: ContentionSpec::l2_slowdown.
 // The form is fluid sharing of each resource in proportion to demand; the L2 factor is that of
 // iGniter (TPDS 2023). Kernels of one client never slow each other: where they ran together, their
-// recorded durations say so already; so one client's demand is at most 1.
+// recorded durations say so already; so one client's demand is at most 1. Clients that share a
+// MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@ class Contention {
   Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count);
 
   void set_clients(std::size_t count) { clients_.resize(count); }
+  /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
+  void set_bandwidth(double share) { bandwidth_ = share; }
   void clear();
   /// A kernel that has `resident` of the `full_wave` blocks that it has alone.
   void add(ClientId client, const KernelProfile& profile, std::uint64_t resident,
@@ -46,6 +49,7 @@ class Contention {
 
   hardware::ContentionSpec spec_;
   double sm_count_;
+  double bandwidth_ = 1;
   std::vector<Demand> clients_;
   Demand total_;
 };

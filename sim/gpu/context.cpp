@@ -45,6 +45,49 @@ void Context::limit_collectives(ClientId client) {
   drop_placed();
 }
 
+void Context::set_bandwidth(double share) {
+  bandwidth_ = share;
+  contention_.set_bandwidth(share);
+}
+
+double Context::free_sms() const {
+  double covered = 0;
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    covered += static_cast<double>(state.waves.resident()) /
+               state.work.profile->residency.blocks_per_sm;
+  }
+  return std::max(0.0, shared_.spec.sm_count - covered);
+}
+
+bool Context::has_kernels() const {
+  return std::any_of(resident_.begin(), resident_.end(), [this](WorkId id) {
+    return shared_.works[id].work.kind == WorkKind::kKernel;
+  });
+}
+
+void Context::set_leftover(double sms) {
+  if (sms == leftover_) return;
+  leftover_ = sms;
+  set_rates();
+}
+
+void Context::reset(ClientId client, SimTime now) {
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    if (state.work.client != client || state.work.kind != WorkKind::kKernel) continue;
+    const KernelProfile& profile = *state.work.profile;
+    pool_.give(client, profile.residency, state.waves.resident());
+    const bool waits = state.waves.unplaced() > 0;
+    state.waves.start(state.work.solo, profile.blocks,
+                      std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
+    shared_.usage.count_reset(client);
+    if (!waits) add(id);
+  }
+  changed_ = true;
+  tidy(now);
+}
+
 void Context::drop_placed() {
   if (waiting_.empty()) return;
   const std::size_t dropped = std::erase_if(
@@ -157,13 +200,17 @@ void Context::tidy(SimTime now) {
     set_running(state, state.listed, now);
     if (!state.listed) {
       state.waves.pause();
+      if (kept_off(state)) {
+        state.stalled = true;
+        shared_.notes.push_back({Note::Kind::kPaused, id});
+      }
       continue;
     }
     resident_[kept++] = id;
     mixed_ = mixed_ || state.work.client != shared_.works[resident_[0]].work.client;
   }
   resident_.resize(kept);
-  if (mixed_ || was_mixed) set_rates();
+  if (mixed_ || was_mixed || bandwidth_ < 1 || leftover_ > 0) set_rates();
 }
 
 // A collective draws on no shared resource until its peers are there and its end is known.
@@ -179,7 +226,13 @@ void Context::set_rates() {
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
     if (state.work.kind == WorkKind::kCollective) continue;
-    state.waves.set_rate(contention_.rate(state.work.client, state.work.profile->kernel_class));
+    double rate = contention_.rate(state.work.client, state.work.profile->kernel_class);
+    if (leftover_ > 0) {
+      const double sms = static_cast<double>(state.waves.full_wave()) /
+                         state.work.profile->residency.blocks_per_sm;
+      rate *= std::min(1.0, leftover_ / sms);
+    }
+    state.waves.set_rate(rate);
   }
 }
 
@@ -189,7 +242,7 @@ SimTime Context::next_event(SimTime now) const {
   return next < SimTime::max() - now ? now + next : SimTime::max();
 }
 
-// While one client is alone, rates cannot change; then a kernel whose ending blocks nobody waits
+// While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks nobody waits
 // for, or only it does, needs no event before its end.
 Duration Context::until_event(WorkId id, SimTime now) const {
   const WorkState& state = shared_.works[id];
@@ -199,7 +252,7 @@ Duration Context::until_event(WorkId id, SimTime now) const {
   const Waves& waves = state.waves;
   const bool nobody_waits = waiting_.empty();
   const bool only_it_waits = waiting_.size() == 1 && waiting_.front() == id && state.refills;
-  if (!mixed_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
+  if (!mixed_ && !watched_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
   if (state.refills) return waves.until_last_placed();
   return waves.until_first_end();
 }

@@ -1,6 +1,6 @@
 // One GPU context: the kernels whose blocks share the SMs in space. Under MPS all clients are in
 // one; in time slices each client has its own, with the whole GPU's resources to itself while it
-// has the turn.
+// has the turn; in partitions each has its own part all the time.
 //
 // Between events nothing is touched. `settle` lets the time since the last event pass, `place`
 // hands out what is free, and `next_event` says when something changes that others notice. Waves
@@ -25,6 +25,18 @@ class Context {
     contention_.set_clients(count);
     pool_.set_clients(count);
   }
+  /// The share of the DRAM bandwidth that its clients have.
+  void set_bandwidth(double share);
+  /// Each change of free_sms() is an event from now on.
+  void watch() { watched_ = true; }
+  /// SMs of the whole GPU that its resident blocks leave, 0 to all.
+  [[nodiscard]] double free_sms() const;
+  /// Resident work other than collectives.
+  [[nodiscard]] bool has_kernels() const;
+  /// From now on kernels go on as fast as so many SMs let them, however many they sit on.
+  /// Precondition: settled to now, not frozen, sms > 0.
+  void set_leftover(double sms);
+
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
   /// Restores the order of placement after a client's priority changed.
@@ -32,6 +44,8 @@ class Context {
   /// Adapts collectives that are not yet placed to a new cap of their client.
   void limit_collectives(ClientId client);
 
+  /// Kills the client's resident kernels; they wait to begin anew. Precondition: settled.
+  void reset(ClientId client, SimTime now);
   /// Kernels or collectives, waiting or resident.
   [[nodiscard]] bool has_work() const { return !waiting_.empty() || !resident_.empty(); }
 
@@ -73,6 +87,7 @@ class Context {
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
+  [[nodiscard]] bool kept_off(const WorkState& state) const;
   Held place_one(WorkId id);
   void tell_started(WorkId id);
   void set_running(WorkState& work, bool running, SimTime now);
@@ -89,6 +104,9 @@ class Context {
   bool frozen_ = false;
   bool changed_ = false;          ///< something that place() goes by, since it was last called
   bool mixed_ = false;            ///< kernels of several clients are resident
+  bool watched_ = false;
+  double bandwidth_ = 1;
+  double leftover_ = 0;           ///< SMs; 0: no limit
 };
 
 }  // namespace bubblesim::gpu

@@ -99,6 +99,10 @@ void Context::place(SimTime now) {
   bool behind_held = false;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     WorkState& state = shared_.works[waiting_[i]];
+    if (kept_off(state)) {
+      state.refills = state.behind_held = false;
+      continue;
+    }
     const bool blocked = ahead.blocks(state.work.client, as_recorded(state.work.client));
     state.refills = !blocked && refills_itself(i);
     state.behind_held = behind_held;
@@ -110,6 +114,14 @@ void Context::place(SimTime now) {
   drop_placed();
   changed_ = false;
   tidy(now);
+}
+
+// Driven off the GPU. A kernel that has begun may end if no more was asked.
+bool Context::kept_off(const WorkState& state) const {
+  const Preemption off = shared_.clients[state.work.client.index()].off;
+  if (off == Preemption::kNone || off == Preemption::kContextSwitch) return false;
+  if (state.work.kind == WorkKind::kCollective && state.started) return false;
+  return off != Preemption::kAfterKernel || !state.started;
 }
 
 // What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
@@ -126,6 +138,12 @@ Context::Held Context::place_one(WorkId id) {
     held_by_cap = allowed <= room;
     room = std::min(room, allowed);
   }
+  if (state.work.most_blocks > 0) {
+    const std::uint64_t most = state.work.most_blocks;
+    const std::uint64_t allowed = most > resident ? most - resident : 0;
+    held_by_cap = held_by_cap || allowed <= room;
+    room = std::min(room, allowed);
+  }
   const std::uint64_t blocks = std::min(room, state.waves.unplaced());
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
@@ -133,6 +151,10 @@ Context::Held Context::place_one(WorkId id) {
     state.waves.place(blocks);
     if (!state.listed) resident_.push_back(id);
     state.listed = true;
+    if (state.stalled) {
+      state.stalled = false;
+      shared_.notes.push_back({Note::Kind::kResumed, id});
+    }
     tell_started(id);
   }
   if (state.waves.unplaced() == 0) return Held::kNot;

@@ -23,6 +23,12 @@ void Gpu::set_priority(ClientId client, std::int32_t priority) {
   model_->set_priority(client, priority);
 }
 
+void Gpu::set_slice(ClientId client, Duration slice) { model_->set_slice(client, slice); }
+
+void Gpu::preempt(ClientId client, Preemption how) { model_->preempt(client, how); }
+
+void Gpu::proceed(ClientId client) { model_->preempt(client, Preemption::kNone); }
+
 ClientUsage Gpu::usage(ClientId client) const { return model_->usage(client); }
 
 Duration Gpu::busy() const { return model_->books().busy(model_->now()); }
@@ -30,6 +36,8 @@ Duration Gpu::busy() const { return model_->books().busy(model_->now()); }
 Duration Gpu::busy_without_collectives() const {
   return model_->books().busy_without_collectives(model_->now());
 }
+
+SharingMode Gpu::mode() const { return model_->mode(); }
 
 const hardware::GpuSpec& Gpu::spec() const { return model_->spec(); }
 

@@ -6,7 +6,9 @@
 // all of its blocks before the next in line places any. Resident blocks are never evicted: a
 // newcomer waits until a wave drains. Resident kernels slow each other through DRAM bandwidth,
 // L2 and issue slots. Clients of one context share spatially (as under MPS); contexts take turns
-// in time slices, during which the others' blocks stand still.
+// in time slices, during which the others' blocks stand still, or have partitions of their own
+// (MIG). Two further modes exist for bounds that no GPU reaches. A client can be driven off the GPU
+// in four ways (Preemption).
 //
 // Stream order, launch latency and dependencies are the caller's: work is submitted when it may
 // start. Not thread-safe; all calls happen inside events of one Engine.
@@ -26,8 +28,23 @@
 
 namespace bubblesim::gpu {
 
-/// Contexts share the GPU in space (one MPS server) or take turns.
-enum class SharingMode : std::uint8_t { kSpatial, kTimeSliced };
+enum class SharingMode : std::uint8_t {
+  kSpatial,      ///< one context, as under one MPS server
+  kTimeSliced,   ///< a context a client; they take turns
+  kPartitioned,  ///< a context a client, all at once; `sm_cap` and `bandwidth` are its partition
+  kIdleOnly,     ///< a bound: the clients after the first cost it nothing, and run on the SMs that
+                 ///< its collectives leave while it has no kernel on the GPU
+  kLeftover,     ///< a bound: as kIdleOnly, but beside its kernels too, on the SMs that they leave
+};
+
+/// How a client's kernels are driven off the GPU.
+enum class Preemption : std::uint8_t {
+  kNone,
+  kAfterKernel,    ///< kernels with resident blocks end, others are not begun
+  kAfterBlocks,    ///< resident blocks end, no other is placed
+  kReset,          ///< kernels begin anew, all that they did is lost
+  kContextSwitch,  ///< kTimeSliced: the context has no turn, and loses the one that it has
+};
 
 struct SharingSetup {
   SharingMode mode = SharingMode::kSpatial;
@@ -51,6 +68,8 @@ struct ClientSetup {
   std::int32_t priority = 0;          ///< larger is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
   OwnKernels own_kernels = OwnKernels::kCompete;
+  Duration slice{};                   ///< kTimeSliced: its own turn; 0: SharingSetup's
+  double bandwidth = 1;               ///< kPartitioned: share of the DRAM bandwidth, (0, 1]
 };
 
 enum class WorkKind : std::uint8_t {
@@ -67,6 +86,7 @@ struct Work {
   Duration solo{};                         ///< alone on the GPU; kCollective: ignored
   const KernelProfile* profile = nullptr;  ///< kKernel, kCollective; outlives the work
   std::uint64_t cookie = 0;                ///< handed back to the listener
+  std::uint64_t most_blocks = 0;           ///< kKernel: resident at once; 0: as many as fit
 };
 
 /// Names work between its submission and its end.
@@ -80,7 +100,8 @@ class WorkListener {
   /// The first blocks are resident (kernels), or the operation runs. A collective has started
   /// when all of its blocks are resident; from then on it holds them.
   virtual void on_work_started(std::uint64_t cookie, WorkId work, SimTime now) = 0;
-  /// Started work stands still from now on: another context has its turn.
+  /// Started work stands still from now on: another context has its turn, or its client was
+  /// driven off the GPU and its last resident block has ended.
   virtual void on_work_paused(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_work_resumed(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   /// Finished; `work` may be reused after the call.
@@ -93,6 +114,7 @@ struct ClientUsage {
   Duration busy{};          ///< time with at least one of its operations running
   std::uint64_t kernels = 0;
   std::uint64_t copies = 0;
+  std::uint64_t resets = 0;  ///< kernels that began anew
 };
 
 class Gpu final : public engine::EventHandler {
@@ -115,6 +137,14 @@ class Gpu final : public engine::EventHandler {
   /// Changes what future placements see; resident blocks stay.
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
+  /// kTimeSliced: from the client's next turn on; > 0.
+  void set_slice(ClientId client, Duration slice);
+
+  /// Drives the client's kernels off the GPU; collectives that have started are left alone. It
+  /// stays off until proceed(), after which its kernels are placed by priority and arrival.
+  /// Precondition: kContextSwitch only if kTimeSliced.
+  void preempt(ClientId client, Preemption how);
+  void proceed(ClientId client);
 
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   /// Time with any operation of any client running (what NVML calls utilisation).
@@ -122,6 +152,7 @@ class Gpu final : public engine::EventHandler {
   /// Time with any operation of any client other than collectives running.
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
+  [[nodiscard]] SharingMode mode() const;
 
   void on_event(SimTime now) override;
 

@@ -9,6 +9,7 @@ namespace bubblesim::gpu {
 Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec& spec,
                   const SharingSetup& sharing)
     : engine_(engine),
+      mode_(sharing.mode),
       transfers_(std::max(spec.copy_engines, 1U)),
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
@@ -17,10 +18,32 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
     slicer_.emplace(sharing.slice, sharing.switch_cost, spec.stream_gap);
-  } else {
-    contexts_.emplace_back(shared_, engine.now());
-    live_ = 0;
   }
+}
+
+bool Gpu::Model::bound() const {
+  return mode_ == SharingMode::kIdleOnly || mode_ == SharingMode::kLeftover;
+}
+
+bool Gpu::Model::lives(std::size_t context) const {
+  return std::find(live_.begin(), live_.end(), context) != live_.end();
+}
+
+// Of a client that was just added, if it gets one of its own.
+void Gpu::Model::add_context(const ClientSetup& setup) {
+  const std::size_t most = mode_ == SharingMode::kSpatial ? 1 : bound() ? 2 : kAllSms;
+  if (contexts_.size() >= most) return;
+  const SimTime now = engine_.now();
+  contexts_.emplace_back(shared_, now);
+  if (slicer_) {
+    contexts_.back().freeze(now);
+    slicer_->add_context();
+    if (setup.slice > Duration::zero()) slicer_->set_slice(contexts_.size() - 1, setup.slice);
+    return;
+  }
+  live_.push_back(contexts_.size() - 1);
+  if (mode_ == SharingMode::kPartitioned) contexts_.back().set_bandwidth(setup.bandwidth);
+  if (bound() && contexts_.size() == 1) contexts_.back().watch();
 }
 
 ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener) {
@@ -29,17 +52,13 @@ ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener
   const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
   shared_.clients.push_back({setup, &listener});
   shared_.usage.add_client();
-  if (slicer_) {
-    contexts_.emplace_back(shared_, engine_.now());
-    contexts_.back().freeze(engine_.now());
-    slicer_->add_context();
-  }
+  add_context(setup);
   for (Context& context : contexts_) context.set_clients(shared_.clients.size());
   return id;
 }
 
 Context& Gpu::Model::context_of(ClientId client) {
-  return contexts_[slicer_ ? client.index() : 0];
+  return contexts_[std::min<std::size_t>(client.index(), contexts_.size() - 1)];
 }
 
 WorkId Gpu::Model::submit(const Work& work) {
@@ -51,7 +70,7 @@ WorkId Gpu::Model::submit(const Work& work) {
   state.arrival = arrivals_++;
   state.end = SimTime::max();
   state.started = state.running = state.listed = false;
-  state.refills = state.behind_held = false;
+  state.refills = state.behind_held = state.stalled = false;
   queue(id, engine_.now());
   update(engine_.now());
   return id;
@@ -108,10 +127,30 @@ void Gpu::Model::set_priority(ClientId client, std::int32_t priority) {
   update(engine_.now());
 }
 
+void Gpu::Model::set_slice(ClientId client, Duration slice) {
+  BUBBLESIM_CHECK(slicer_ && slice > Duration::zero(), "only time slices have a length");
+  slicer_->set_slice(client.index(), slice);
+}
+
+void Gpu::Model::preempt(ClientId client, Preemption how) {
+  BUBBLESIM_CHECK(how != Preemption::kContextSwitch || slicer_, "only time slices switch contexts");
+  const SimTime now = engine_.now();
+  Context& context = context_of(client);
+  context.catch_up(now);
+  shared_.clients[client.index()].off = how;
+  if (how == Preemption::kReset) context.reset(client, now);
+  context.touch();
+  update(now);
+}
+
+bool Gpu::Model::suspended(std::size_t context) const {
+  return shared_.clients[context].off == Preemption::kContextSwitch;
+}
+
 ClientUsage Gpu::Model::usage(ClientId client) const {
   ClientUsage usage = shared_.usage.of(client, engine_.now());
-  if (live_) {
-    usage.sm_seconds += contexts_[*live_].unsettled_sm_ns(client, engine_.now()) * 1e-9;
+  for (const std::size_t live : live_) {
+    usage.sm_seconds += contexts_[live].unsettled_sm_ns(client, engine_.now()) * 1e-9;
   }
   return usage;
 }
@@ -137,16 +176,40 @@ void Gpu::Model::update(SimTime now) {
 
 void Gpu::Model::step(SimTime now) {
   if (!transfers_.idle()) run_transfers(now);
-  if (live_) settle_live(now);
+  settle_live(now);
   if (slicer_) take_turns(now);
-  if (live_) contexts_[*live_].place(now);
+  for (const std::size_t live : live_) contexts_[live].place(now);
+  if (bound() && contexts_.size() > 1) hand_leftover(now);
+}
+
+// The clients after the first get what it does not use. They are frozen while that is nothing.
+void Gpu::Model::hand_leftover(SimTime now) {
+  Context& first = contexts_.front();
+  Context& others = contexts_.back();
+  const bool idle_only = mode_ == SharingMode::kIdleOnly;
+  const double sms = idle_only && first.has_kernels() ? 0 : first.free_sms();
+  const bool run = sms > 0;
+  if (run != lives(1)) {
+    if (run) {
+      live_.push_back(1);
+      others.thaw(now);
+    } else {
+      others.freeze(now);
+      live_.pop_back();
+    }
+  }
+  if (!run) return;
+  others.set_leftover(sms);
+  others.place(now);
 }
 
 // What ends in the instant in which it was placed or told to end has an event of its own: rounds of
 // one update after the first find nothing that is due.
 void Gpu::Model::settle_live(SimTime now) {
-  Context& context = contexts_[*live_];
-  if (event_ || context.settled() < now) context.settle(now);
+  for (const std::size_t live : live_) {
+    Context& context = contexts_[live];
+    if (event_ || context.settled() < now) context.settle(now);
+  }
   event_ = false;
 }
 
@@ -170,22 +233,27 @@ void Gpu::Model::take_turns(SimTime now) {
   while (true) {
     note_work(now);
     slicer_->advance(now);
-    const std::optional<std::size_t> next = slicer_->live();
-    if (next == live_) return;
-    if (live_) contexts_[*live_].freeze(now);
-    live_ = next;
-    if (!live_) return;
-    contexts_[*live_].thaw(now);
-    contexts_[*live_].settle(now);
+    std::optional<std::size_t> next = slicer_->live();
+    if (next && suspended(*next)) next.reset();
+    if (next ? lives(*next) : live_.empty()) return;
+    for (const std::size_t live : live_) contexts_[live].freeze(now);
+    live_.clear();
+    if (!next) return;
+    live_.push_back(*next);
+    contexts_[*next].thaw(now);
+    contexts_[*next].settle(now);
   }
 }
 
 // Tells the slicer which contexts have got or lost work since it last asked.
 void Gpu::Model::note_work(SimTime now) {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
-    if (contexts_[i].has_work() == slicer_->has_work(i)) continue;
-    if (contexts_[i].has_work()) {
+    const bool runnable = contexts_[i].has_work() && !suspended(i);
+    if (runnable == slicer_->has_work(i)) continue;
+    if (runnable) {
       slicer_->gets_work(i, now);
+    } else if (suspended(i)) {
+      slicer_->driven_off(i, now);
     } else {
       slicer_->runs_dry(now);
     }
@@ -214,7 +282,7 @@ void Gpu::Model::tell(SimTime now) {
 
 void Gpu::Model::reschedule(SimTime now) {
   SimTime next = transfers_.next_end();
-  if (live_) next = std::min(next, contexts_[*live_].next_event(now));
+  for (const std::size_t live : live_) next = std::min(next, contexts_[live].next_event(now));
   if (slicer_) next = std::min(next, slicer_->next());
   if (next == scheduled_) return;
   scheduled_ = next;

@@ -27,10 +27,13 @@ class Gpu::Model {
   void finish_collective(WorkId work, SimTime end);
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
+  void set_slice(ClientId client, Duration slice);
+  void preempt(ClientId client, Preemption how);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   [[nodiscard]] const Usage& books() const { return shared_.usage; }
   [[nodiscard]] SimTime now() const { return engine_.now(); }
   [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
+  [[nodiscard]] SharingMode mode() const { return mode_; }
   void on_event(SimTime now);
 
  private:
@@ -39,6 +42,11 @@ class Gpu::Model {
   void queue(WorkId id, SimTime now);
   void step(SimTime now);
   void settle_live(SimTime now);
+  void add_context(const ClientSetup& setup);
+  [[nodiscard]] bool lives(std::size_t context) const;
+  [[nodiscard]] bool bound() const;
+  [[nodiscard]] bool suspended(std::size_t context) const;
+  void hand_leftover(SimTime now);
   void run_transfers(SimTime now);
   void take_turns(SimTime now);
   void note_work(SimTime now);
@@ -47,9 +55,11 @@ class Gpu::Model {
 
   engine::Engine& engine_;
   Shared shared_;
-  std::vector<Context> contexts_;  ///< one, or one a client
+  SharingMode mode_;
+  std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,
+                                   ///< one for the others
   std::optional<TimeSlicer> slicer_;
-  std::optional<std::size_t> live_;  ///< the context that has the GPU
+  std::vector<std::size_t> live_;  ///< the contexts that have the GPU
   Transfers transfers_;
   engine::EntityId entity_;
   std::uint64_t arrivals_ = 0;

@@ -17,7 +17,8 @@ std::optional<std::size_t> TimeSlicer::contender() const {
 
 // Slices follow each other from the start of the turn; the first one that ends after `instant`.
 SimTime TimeSlicer::slice_end_after(SimTime turn_start, SimTime instant) const {
-  return turn_start + slice_ * ((instant - turn_start) / slice_ + 1);
+  const Duration slice = slices_[*owner_];
+  return turn_start + slice * ((instant - turn_start) / slice + 1);
 }
 
 // Precondition: another context has work, so turn_end_ is set.
@@ -29,7 +30,7 @@ void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   owner_ = context;
   switching_ = false;
   turn_start_ = now;
-  turn_end_ = contender() ? now + slice_ : SimTime::max();
+  turn_end_ = contender() ? now + slices_[context] : SimTime::max();
 }
 
 void TimeSlicer::take_back() {
@@ -57,6 +58,12 @@ void TimeSlicer::gets_work(std::size_t context, SimTime now) {
 void TimeSlicer::runs_dry(SimTime now) {
   has_work_[*owner_] = false;
   dry_since_ = now;
+}
+
+// As if it had run dry so long ago that nobody waits for more from it.
+void TimeSlicer::driven_off(std::size_t context, SimTime now) {
+  has_work_[context] = false;
+  if (context == *owner_) dry_since_ = now - linger_;
 }
 
 void TimeSlicer::pass_on(std::size_t to, SimTime now) {

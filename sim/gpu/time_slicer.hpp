@@ -1,7 +1,7 @@
 // Whose turn it is when contexts share the GPU in time.
 //
-// Round robin over the contexts that have work. A turn lasts one slice, counted from the moment
-// the context gets the GPU; a context that is the only one with work keeps the GPU, its slices
+// Round robin over the contexts that have work. A turn lasts one slice (each context may have a
+// length of its own), counted from the moment the context gets the GPU; a context that is the only one with work keeps the GPU, its slices
 // following each other without a switch, and one that comes waits for the end of the current
 // slice. A context without work gives the GPU up at once when another has work, after `linger`
 // (the gap between two kernels of one stream, during which the next one already waits in the
@@ -26,13 +26,20 @@ class TimeSlicer {
   TimeSlicer(Duration slice, Duration switch_cost, Duration linger)
       : slice_(slice), switch_cost_(switch_cost), linger_(linger) {}
 
-  void add_context() { has_work_.push_back(false); }
+  void add_context() {
+    has_work_.push_back(false);
+    slices_.push_back(slice_);
+  }
+  /// Of the context's turns that begin from now on; > 0.
+  void set_slice(std::size_t context, Duration slice) { slices_[context] = slice; }
   [[nodiscard]] bool has_work(std::size_t context) const { return has_work_[context]; }
 
   /// The context had no work, and has some.
   void gets_work(std::size_t context, SimTime now);
   /// The context, which has the GPU, has no work left.
   void runs_dry(SimTime now);
+  /// The context may not run its work any more; if it has the GPU, it gives it up now.
+  void driven_off(std::size_t context, SimTime now);
   /// Ends turns and switches that are due.
   void advance(SimTime now);
 
@@ -64,6 +71,7 @@ class TimeSlicer {
   Duration switch_cost_;
   Duration linger_;
   std::vector<bool> has_work_;
+  std::vector<Duration> slices_;
   std::optional<std::size_t> owner_;  ///< has the GPU, or gets it when the switch is over
   bool switching_ = false;
   SimTime switch_end_{};

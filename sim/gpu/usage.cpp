@@ -29,7 +29,8 @@ ClientUsage Usage::of(ClientId client, SimTime now) const {
   return {.sm_seconds = of.sm_ns * 1e-9,
           .busy = of.busy.total(now),
           .kernels = of.kernels,
-          .copies = of.copies};
+          .copies = of.copies,
+          .resets = of.resets};
 }
 
 }  // namespace bubblesim::gpu

@@ -44,6 +44,8 @@ class Usage {
   void end(ClientId client, WorkKind kind, SimTime now);
   /// It is finished for good.
   void count(ClientId client, WorkKind kind);
+  /// A kernel of the client begins anew.
+  void count_reset(ClientId client) { ++clients_[client.index()].resets; }
   /// SMs covered, times nanoseconds.
   void add_sm_ns(ClientId client, double sm_ns) { clients_[client.index()].sm_ns += sm_ns; }
 
@@ -59,6 +61,7 @@ class Usage {
     double sm_ns = 0;
     std::uint64_t kernels = 0;
     std::uint64_t copies = 0;
+    std::uint64_t resets = 0;
   };
 
   std::vector<Client> clients_;

@@ -15,6 +15,7 @@ namespace bubblesim::gpu {
 struct ClientState {
   ClientSetup setup;
   WorkListener* listener = nullptr;
+  Preemption off = Preemption::kNone;
 };
 
 /// One submitted operation. Copies and memsets use only `work`.
@@ -28,6 +29,7 @@ struct WorkState {
   bool listed = false;            ///< in its context's list of resident work
   bool refills = false;           ///< its blocks take the place of its own that end
   bool behind_held = false;       ///< waits behind work that is held by an SM cap
+  bool stalled = false;           ///< driven off the GPU: the listener has been told
 };
 
 /// What a listener is to be told.

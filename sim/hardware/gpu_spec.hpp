@@ -39,6 +39,13 @@ struct ContentionSpec {
   double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
 };
 
+/// How MIG cuts the GPU into instances; 0 slices: it does not.
+struct MigSpec {
+  std::uint32_t compute_slices = 0;
+  std::uint32_t memory_slices = 0;
+  std::uint32_t slice_sms = 0;  ///< SMs of a compute slice
+};
+
 struct GpuSpec {
   std::string name;            ///< as the driver reports it, e.g. "NVIDIA H100 80GB HBM3"
   std::uint32_t compute_major = 0;
@@ -48,6 +55,7 @@ struct GpuSpec {
   SmSpec sm;
   Bytes memory;
   BytesPerSecond dram_bandwidth;
+  BytesPerSecond host_bandwidth;    ///< of the link to host memory, one direction; 0: not known
   std::uint32_t copy_engines = 2;
   Duration launch_latency{};        ///< from the end of a launch call to an idle stream's start
   Duration stream_gap{};            ///< between kernels that wait in one stream
@@ -56,6 +64,7 @@ struct GpuSpec {
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
   Duration context_switch{};        ///< device idle between two contexts' turns
   ContentionSpec contention;
+  MigSpec mig;
 };
 
 }  // namespace bubblesim::hardware

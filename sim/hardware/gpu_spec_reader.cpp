@@ -89,6 +89,13 @@ ContentionSpec read_contention(ObjectReader& root) {
   return out;
 }
 
+MigSpec read_mig(ObjectReader& root) {
+  ObjectReader it = root.child("mig", Presence::kOptional);
+  if (!it.present()) return {};
+  return {count(it, "compute_slices", "slices"), count(it, "memory_slices", "slices"),
+          count(it, "slice_sms", "SMs")};
+}
+
 void read_latencies(ObjectReader& root, GpuSpec& spec) {
   constexpr Duration kNone{0};
   spec.launch_latency = duration(root, "launch_latency", kNone);
@@ -116,9 +123,12 @@ DeviceFile read_constants(ObjectReader& root) {
   spec.memory = Bytes{bytes(root, "memory", 1)};
   spec.dram_bandwidth =
       constant(root, "dram_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
+  spec.host_bandwidth =
+      constant(root, "host_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
   spec.copy_engines = count(root, "copy_engines", "engines");
   read_latencies(root, spec);
   spec.contention = read_contention(root);
+  spec.mig = read_mig(root);
   root.finish();
   return out;
 }

@@ -21,14 +21,16 @@ observe::Activity ClientMonitor::activity_of(const workload::Op& op) const {
                                                : observe::Activity::kTrainingWork;
 }
 
-void ClientMonitor::on_iteration(workload::ProgramRun&, std::uint32_t index, SimTime now) {
+void ClientMonitor::on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) {
   if (filler_ != nullptr || index == 0) return;
-  iterations.push_back(now - last_iteration_end_);
+  const Duration length = now - last_iteration_end_;
+  iterations.push_back(length);
   if (node_.timeline != nullptr) {
     node_.timeline->add({node_.id, policy_client_, node_.timeline->intern("iteration"),
                          observe::SliceKind::kPhase, last_iteration_end_, now});
   }
   last_iteration_end_ = now;
+  if (node_.driver) node_.driver->iteration_ended(run, length, now);
   if (node_.iterations != nullptr) node_.iterations->on_iteration_ended(node_.rank_index);
 }
 
@@ -67,8 +69,10 @@ void ClientMonitor::record(const workload::OpRecord& finished, const workload::O
   node_.timeline->add(slice);
 }
 
-void ClientMonitor::on_pass_finished(workload::ProgramRun&, SimTime now) {
-  if (filler_ != nullptr) filler_->service->pass_finished(now);
+void ClientMonitor::on_pass_finished(workload::ProgramRun& run, SimTime now) {
+  if (filler_ == nullptr) return;
+  if (node_.driver) node_.driver->iteration_ended(run, now - run.pass_start(), now);
+  filler_->service->pass_finished(now);
 }
 
 double GpuNode::training_sm_seconds() const {

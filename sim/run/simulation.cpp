@@ -6,15 +6,6 @@
 #include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
-namespace {
-
-bool runs_on(const FillerConfig& filler, std::uint32_t gpu) {
-  return !filler.gpus ||
-         std::find(filler.gpus->begin(), filler.gpus->end(), gpu) != filler.gpus->end();
-}
-
-}  // namespace
-
 /// Notes what had been used when the warm-up ended.
 class Simulation::WarmupSnapshot final : public engine::EventHandler {
  public:
@@ -48,11 +39,12 @@ Result<observe::PolicyResult> Simulation::run() {
 }
 
 Result<void> Simulation::build() {
+  BUBBLESIM_RETURN_IF_ERROR(place_fillers());
   const auto gpus = static_cast<std::uint32_t>(loaded_.training.ranks.size());
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
     BUBBLESIM_RETURN_IF_ERROR(build_node(gpu));
   }
-  return {};
+  return build_queue();
 }
 
 Result<void> Simulation::build_node(std::uint32_t gpu_index) {
@@ -62,12 +54,11 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
   node->timeline = scenario_.timeline;
   node->iterations = this;
   node->meter = std::make_unique<observe::ActivityMeter>(warmup_);
-  for (const std::uint32_t filler : scenario_.fillers) {
-    if (!runs_on(loaded_.config.fillers[filler], gpu_index)) continue;
+  for (const PlacedFiller& placed : placed_[gpu_index]) {
     auto instance = std::make_unique<FillerInstance>(warmup_, scenario_.timeline);
     instance->gpu = node->id;
-    instance->filler = filler;
-    instance->mode = loaded_.config.fillers[filler].mode;
+    instance->filler = placed.filler;
+    instance->mode = mode_of(placed.filler);
     node->fillers.push_back(std::move(instance));
   }
   const std::vector<policy::ClientInfo> clients = client_infos(*node);
@@ -77,9 +68,13 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     BUBBLESIM_ASSIGN_OR_RETURN(
         plan, schedule::plan_gpu(*scenario_.policy, *node->policy, loaded_.device, clients));
   } else {
-    for (const auto& client : clients) plan.clients.push_back({client.name, 0, gpu::kAllSms});
+    for (const auto& client : clients) {
+      plan.clients.push_back({.name = client.name});
+      plan.resident.push_back(client.memory);
+    }
     plan.admissions.resize(clients.size());
   }
+  unified_memory_ = unified_memory_ || plan.unified_memory;
   node->gpu = std::make_unique<gpu::Gpu>(engine_, loaded_.device, plan.sharing);
   if (scenario_.policy != nullptr) {
     if (scenario_.timeline != nullptr) {
@@ -91,7 +86,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
         engine_, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
   }
   if (scenario_.training) {
-    add_training(*node, plan.clients.front());
+    add_training(*node, {plan.clients.front(), clients.front().memory, plan.resident.front()});
   } else if (node->driver) {
     node->driver->attach(nullptr);
   }
@@ -99,10 +94,11 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     node->fillers[i]->client = ClientId{static_cast<std::uint32_t>(i + 1)};
     node->fillers[i]->admitted = plan.admissions[i + 1].admitted;
     node->fillers[i]->reason = plan.admissions[i + 1].reason;
-    add_filler(*node, i, plan.clients[i + 1]);
+    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, plan.resident[i + 1]});
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (plan.admissions[i].admitted) node->memory = node->memory + clients[i].memory;
+    if (!plan.admissions[i].admitted || clients[i].queued) continue;
+    node->memory = node->memory + plan.resident[i];
   }
   if (scenario_.timeline != nullptr) {
     scenario_.timeline->name_gpu(node->id, "GPU " + std::to_string(gpu_index));
@@ -120,9 +116,7 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
   policy::ClientInfo training;
   training.role = policy::Role::kTraining;
   training.name = "training rank " + std::to_string(loaded_.training.ranks[node.id.index()].rank);
-  const std::optional<Bytes> memory = loaded_.rank_memory.empty()
-                                          ? config.training.memory
-                                          : loaded_.rank_memory[node.id.index()];
+  const std::optional<Bytes> memory = training_memory(node.id.index());
   training.memory = scenario_.training ? memory.value_or(Bytes{}) : Bytes{};
   training.memory_known = memory.has_value();
   clients.push_back(training);
@@ -130,8 +124,12 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
     const FillerConfig& filler = config.fillers[instance->filler];
     policy::ClientInfo info;
     info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
-    info.role = filler.mode == observe::FillerMode::kOnline ? policy::Role::kOnline
-                                                            : policy::Role::kOffline;
+    info.role = role_of(filler);
+    info.queued = instance->mode == observe::FillerMode::kJobs;
+    if (scenario_.profiles != nullptr && scenario_.policy != nullptr &&
+        scenario_.policy->needs.kernel_durations) {
+      info.pass = (*scenario_.profiles)[instance->filler].pass;
+    }
     info.name = filler.name;
     info.memory = filler.memory.value_or(Bytes{});
     info.memory_known = filler.memory.has_value();
@@ -140,11 +138,11 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
   return clients;
 }
 
-void Simulation::add_training(GpuNode& node, const gpu::ClientSetup& client) {
+void Simulation::add_training(GpuNode& node, const ClientPlace& client) {
   const workload::Program& program = loaded_.training.ranks[node.rank_index];
   node.monitors.push_back(std::make_unique<ClientMonitor>(node, ClientId{0}, nullptr));
   workload::RunSetup setup;
-  setup.client = client;
+  setup.client = client.setup;
   setup.repeat = workload::Repeat::kLoop;
   setup.perturbation.jitter_cv = loaded_.config.training.jitter_cv;
   setup.perturbation.seed = loaded_.config.seed;
@@ -156,10 +154,12 @@ void Simulation::add_training(GpuNode& node, const gpu::ClientSetup& client) {
   setup.observer = node.monitors.back().get();
   node.runs.push_back(std::make_unique<workload::ProgramRun>(engine_, *node.gpu, program, setup));
   node.training = true;
-  if (node.driver) node.driver->attach(node.runs.back().get());
+  if (node.driver) {
+    node.driver->attach(node.runs.back().get(), client.memory, client.resident);
+  }
 }
 
-void Simulation::add_filler(GpuNode& node, std::size_t index, const gpu::ClientSetup& client) {
+void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace& client) {
   FillerInstance& instance = *node.fillers[index];
   if (!instance.admitted) {
     if (node.driver) node.driver->attach(nullptr);
@@ -168,14 +168,16 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const gpu::ClientS
   const FillerConfig& config = loaded_.config.fillers[instance.filler];
   node.monitors.push_back(std::make_unique<ClientMonitor>(node, instance.client, &instance));
   workload::RunSetup setup;
-  setup.client = client;
+  setup.client = client.setup;
   setup.repeat = workload::Repeat::kOnePass;
   setup.gate = node.driver.get();
   setup.observer = node.monitors.back().get();
   node.runs.push_back(std::make_unique<workload::ProgramRun>(
       engine_, *node.gpu, loaded_.fillers[instance.filler], setup));
   node.filler_clients.push_back(node.runs.back()->client());
-  if (node.driver) node.driver->attach(node.runs.back().get());
+  if (node.driver) {
+    node.driver->attach(node.runs.back().get(), client.memory, client.resident);
+  }
   if (instance.filler < loaded_.tables.size() && loaded_.tables[instance.filler]) {
     instance.service = std::make_unique<workload::ContinuousService>(
         *node.runs.back(), *loaded_.tables[instance.filler], instance);
@@ -190,7 +192,7 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const gpu::ClientS
 Result<void> Simulation::build_arrivals() {
   for (const std::uint32_t filler : scenario_.fillers) {
     const FillerConfig& config = loaded_.config.fillers[filler];
-    if (config.mode == observe::FillerMode::kOffline) continue;
+    if (config.mode != observe::FillerMode::kOnline) continue;
     std::vector<FillerInstance*> instances;
     for (const auto& node : nodes_) {
       for (const auto& instance : node->fillers) {
@@ -223,6 +225,7 @@ Result<void> Simulation::advance() {
     }
   }
   for (const auto& router : routers_) router->start();
+  if (queue_) queue_->start();
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
   const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
   engine_.run_until(last);
@@ -231,6 +234,7 @@ Result<void> Simulation::advance() {
       return tl::unexpected<Error>(*node->driver->fault());
     }
   }
+  if (queue_ && queue_->fault()) return tl::unexpected<Error>(*queue_->fault());
   if (engine_.stopped()) {
     end_ = engine_.now();
     return {};

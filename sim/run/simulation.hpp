@@ -11,6 +11,8 @@
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/timeline.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/run/cluster_placement.hpp"
+#include "sim/run/fill_queue.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/schedule/bubble_table.hpp"
@@ -23,6 +25,9 @@ struct Scenario {
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them
   std::vector<std::uint32_t> fillers;   ///< into RunConfig::fillers
+  /// On GPUs of their own, by RunConfig::fillers; null: not measured.
+  const std::vector<FillerProfile>* profiles = nullptr;
+  Duration iteration{};                 ///< of training alone; 0: not measured
   bool training = true;
   Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
   observe::TimelineRecorder* timeline = nullptr;
@@ -36,6 +41,13 @@ inline constexpr CounterSpec kUnfinishedRequests{
     "online requests that waited or ran when the run ended; percentiles count their age"};
 inline constexpr CounterSpec kHeldAtEnd{
     "run_launches_held_at_end", Severity::kInfo, "filler launches that the policy held at the end"};
+inline constexpr CounterSpec kUnfinishedJobs{
+    "run_fill_jobs_unfinished", Severity::kNotice,
+    "fill jobs that waited or ran when the run ended; they are in no mean, and in no makespan"};
+inline constexpr CounterSpec kUnplacedInstances{
+    "run_instances_unplaced", Severity::kNotice,
+    "instances of fillers that the policy found no GPU for at the start"};
+
 /// Set up, run once, read. `loaded` outlives it.
 class Simulation final : private IterationListener {
  public:
@@ -47,13 +59,31 @@ class Simulation final : private IterationListener {
   [[nodiscard]] Result<observe::PolicyResult> run();
 
  private:
+  /// How a client is set up on its GPU.
+  struct ClientPlace {
+    gpu::ClientSetup setup;
+    Bytes memory;    ///< 0: not known
+    Bytes resident;  ///< of it, on the device
+  };
+  /// A filler's process on a GPU, and what the placement books for it.
+  struct PlacedFiller {
+    std::uint32_t filler = 0;
+    policy::JobInfo job;
+  };
   class WarmupSnapshot;
 
   Result<void> build();
+  Result<void> place_fillers();
+  Result<void> place_instances(const std::vector<PlacedFiller>& waiting);
+  [[nodiscard]] std::vector<policy::GpuState> gpu_states() const;
+  [[nodiscard]] std::vector<std::uint32_t> gpus_of(std::uint32_t filler) const;
+  [[nodiscard]] observe::FillerMode mode_of(std::uint32_t filler) const;
+  [[nodiscard]] std::optional<Bytes> training_memory(std::size_t rank) const;
+  Result<void> build_queue();
   Result<void> build_node(std::uint32_t gpu_index);
   std::vector<policy::ClientInfo> client_infos(const GpuNode& node) const;
-  void add_training(GpuNode& node, const gpu::ClientSetup& client);
-  void add_filler(GpuNode& node, std::size_t index, const gpu::ClientSetup& client);
+  void add_training(GpuNode& node, const ClientPlace& client);
+  void add_filler(GpuNode& node, std::size_t index, const ClientPlace& client);
   Result<void> build_arrivals();
   Result<void> advance();
   void on_iteration_ended(std::uint32_t rank_index) override;
@@ -71,6 +101,12 @@ class Simulation final : private IterationListener {
   network::Rendezvous rendezvous_;
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
+  std::unique_ptr<ClusterPlacement> placement_;
+  std::vector<std::vector<PlacedFiller>> placed_;  ///< by GPU
+  std::vector<std::uint64_t> unplaced_;            ///< instances, by RunConfig::fillers
+  std::uint32_t next_job_ = 0;                     ///< id of the placement's
+  bool unified_memory_ = false;
+  std::unique_ptr<FillQueue> queue_;               ///< if there are fill jobs
   std::unique_ptr<WarmupSnapshot> snapshot_;
   std::uint64_t ranks_at_goal_ = 0;
   CounterSet counters_;

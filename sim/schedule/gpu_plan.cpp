@@ -159,7 +159,7 @@ Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
       admission.admitted = admission.reason.empty();
     }
     plan.resident.push_back(resident_of(clients[i], shares[i], used, gpu));
-    if (admission.admitted) used = add(used, clients[i].memory);
+    if (admission.admitted && !clients[i].queued) used = add(used, clients[i].memory);
     plan.admissions.push_back(std::move(admission));
   }
   Left left{gpu.sm_count, 1};

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
+#include "sim/schedule/driver_timer.hpp"
 
 namespace bubblesim::schedule {
 namespace {
@@ -22,21 +24,16 @@ policy::LaunchKind launch_kind(gpu::WorkKind kind) {
   return policy::LaunchKind::kKernel;
 }
 
+policy::KernelBound bound_of(gpu::KernelClass kernel_class) {
+  switch (kernel_class) {
+    case gpu::KernelClass::kCompute: return policy::KernelBound::kCompute;
+    case gpu::KernelClass::kMemory: return policy::KernelBound::kMemory;
+    case gpu::KernelClass::kUnknown: break;
+  }
+  return policy::KernelBound::kUnknown;
+}
+
 }  // namespace
-
-/// An entity that calls one of the driver's methods.
-class PolicyDriver::Timer final : public engine::EventHandler {
- public:
-  using Method = void (PolicyDriver::*)(SimTime);
-  Timer(PolicyDriver& driver, Method method, engine::Phase phase)
-      : entity(driver.engine_.add_entity(*this, phase)), driver_(driver), method_(method) {}
-  void on_event(SimTime now) override { (driver_.*method_)(now); }
-  engine::EntityId entity;
-
- private:
-  PolicyDriver& driver_;
-  Method method_;
-};
 
 PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::PolicySpec& spec,
                            policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds)
@@ -44,13 +41,18 @@ PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::
   ticks_ = std::make_unique<Timer>(*this, &PolicyDriver::tick, engine::Phase::kPolicy);
   notice_timer_ =
       std::make_unique<Timer>(*this, &PolicyDriver::deliver_notices, engine::Phase::kPolicy);
+  migration_timer_ =
+      std::make_unique<Timer>(*this, &PolicyDriver::end_migrations, engine::Phase::kPolicy);
 }
 
 PolicyDriver::~PolicyDriver() = default;
 
-void PolicyDriver::attach(workload::ProgramRun* run) {
+void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident) {
   Client client;
   client.run = run;
+  client.memory = memory;
+  client.resident = resident;
+  place_memory(client, resident);
   if (run != nullptr) client.launch_of_op.resize(run->program().ops.size());
   clients_.push_back(std::move(client));
 }
@@ -78,6 +80,11 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
     client.launch_of_op[i] = info.launch;
     if (op.profile != workload::kNoIndex) {
       const gpu::KernelProfile& profile = program.profiles[op.profile];
+      if (info.blocks == 0) {
+        info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
+        info.sm_blocks = std::uint64_t{profile.residency.blocks_per_sm} * gpu_.spec().sm_count;
+        if (spec_.needs.kernel_classes) info.bound = bound_of(profile.kernel_class);
+      }
       info.blocks += profile.blocks;
       info.threads_per_block = std::max(info.threads_per_block, profile.residency.warps * 32);
     }
@@ -94,6 +101,8 @@ bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
   if (verdict == policy::Verdict::kHold) {
     clients_[index].held.push_back({info, call.thread, now});
     ++counts_.holds;
+  } else {
+    apply_form(index);
   }
   after_call(now);
   return verdict == policy::Verdict::kAdmit;
@@ -154,6 +163,25 @@ void PolicyDriver::deliver_notices(SimTime now) {
   if (!notices_.empty()) engine_.schedule(notice_timer_->entity, notices_.front().due);
 }
 
+void PolicyDriver::iteration_ended(const workload::ProgramRun& run, Duration length,
+                                   SimTime now) {
+  if (!spec_.needs.iterations) return;
+  const std::size_t index = client_of(run);
+  begin_call();
+  policy_.on_iteration(
+      {ClientId{static_cast<std::uint32_t>(index)}, ++clients_[index].iterations, length},
+      instant(now), *this);
+  after_call(now);
+}
+
+void PolicyDriver::client_gone(const workload::ProgramRun& run, SimTime now) {
+  const std::size_t index = client_of(run);
+  clients_[index].held.clear();
+  begin_call();
+  policy_.on_gone(ClientId{static_cast<std::uint32_t>(index)}, instant(now), *this);
+  after_call(now);
+}
+
 void PolicyDriver::tick(SimTime now) {
   ticks_in_instant_ = now == last_tick_ ? ticks_in_instant_ + 1 : 1;
   last_tick_ = now;
@@ -176,10 +204,11 @@ void PolicyDriver::begin_call() {
 void PolicyDriver::after_call(SimTime now) {
   in_call_ = false;
   for (std::size_t i = 0; i < released_.size(); ++i) {
-    const auto [index, launch] = released_[i];
+    const auto [index, launch, form] = released_[i];
     ++counts_.released;
     counts_.held_time += now - launch.since;
     if (holds_ != nullptr) holds_->on_hold_ended(launch.info.client, launch.since, now);
+    if (form) clients_[index].run->reshape(*form);
     clients_[index].run->resume(launch.thread, now);
   }
   released_.clear();
@@ -207,8 +236,9 @@ void PolicyDriver::release(ClientId client) {
     refuse("released client " + std::to_string(client.value) + ", which holds no launch");
     return;
   }
-  released_.emplace_back(client.index(), clients_[client.index()].held.front());
-  clients_[client.index()].held.pop_front();
+  Client& of = clients_[client.index()];
+  released_.push_back({client.index(), of.held.front(), std::exchange(of.form, std::nullopt)});
+  of.held.pop_front();
 }
 
 std::size_t PolicyDriver::held(ClientId client) const {
@@ -219,36 +249,6 @@ const policy::LaunchInfo& PolicyDriver::oldest_held(ClientId client) const {
   BUBBLESIM_CHECK(held(client) > 0, "oldest_held of a client that holds no launch");
   return clients_[client.index()].held.front().info;
 }
-
-void PolicyDriver::set_sm_percentage(ClientId client, std::uint32_t percentage) {
-  if (percentage < 1 || percentage > 100) {
-    refuse("set " + std::to_string(percentage) + " % of SMs, allowed are 1 to 100");
-    return;
-  }
-  if (client.index() >= clients_.size()) {
-    refuse("set the SMs of client " + std::to_string(client.value) + " of " +
-           std::to_string(clients_.size()));
-    return;
-  }
-  workload::ProgramRun* run = clients_[client.index()].run;
-  if (run != nullptr) gpu_.set_sm_cap(run->client(), sm_cap(percentage, gpu_.spec()));
-}
-
-void PolicyDriver::set_priority(ClientId client, std::int32_t priority) {
-  if (client.index() >= clients_.size()) {
-    refuse("set the priority of client " + std::to_string(client.value) + " of " +
-           std::to_string(clients_.size()));
-    return;
-  }
-  workload::ProgramRun* run = clients_[client.index()].run;
-  if (run != nullptr) gpu_.set_priority(run->client(), priority);
-}
-
-void PolicyDriver::set_time_slice(ClientId, Duration) { refuse("not built yet: time slice"); }
-void PolicyDriver::preempt(ClientId, policy::Preemption) { refuse("not built yet: preempt"); }
-void PolicyDriver::proceed(ClientId) { refuse("not built yet: proceed"); }
-void PolicyDriver::reshape(ClientId, const policy::LaunchForm&) { refuse("not built yet"); }
-void PolicyDriver::set_resident_memory(ClientId, Bytes) { refuse("not built yet"); }
 
 void PolicyDriver::refuse(const std::string& reason) {
   if (fault_) return;

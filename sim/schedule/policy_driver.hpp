@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/result.hpp"
@@ -30,6 +30,7 @@ struct GpuPlan {
   std::vector<gpu::ClientSetup> clients;      ///< by policy client
   std::vector<policy::Admission> admissions;  ///< by policy client; the training client's: true
   bool unified_memory = false;
+  std::vector<Bytes> resident;                ///< of each client's memory, on the device
 };
 
 /// Asks the policy for its decisions before the start; checks them.
@@ -47,6 +48,9 @@ struct DriverCounts {
   std::uint64_t holds = 0;
   std::uint64_t released = 0;
   Duration held_time{};  ///< of released launches
+  std::uint64_t preemptions = 0;
+  std::uint64_t reshaped = 0;  ///< launches in another form
+  Bytes migrated;              ///< to or from the device
 };
 
 /// Told when a held launch goes on, for timelines.
@@ -63,14 +67,19 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
                policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds);
   ~PolicyDriver() override;
 
-  /// In order of policy clients; a refused filler has no run. Before the start.
-  void attach(workload::ProgramRun* run);
+  /// In order of policy clients; a refused filler has no run. Before the start. Of the client's
+  /// `memory`, `resident` is on the device; 0: not known.
+  void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {});
   /// Asks for the first tick.
   void start();
 
   /// From the runs' observers.
   void op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now);
   void op_finished(const workload::OpRecord& record);
+  /// An iteration of training, or a pass of a filler, has ended.
+  void iteration_ended(const workload::ProgramRun& run, Duration length, SimTime now);
+  /// The client's process has ended: its held launches are forgotten.
+  void client_gone(const workload::ProgramRun& run, SimTime now);
 
   [[nodiscard]] const DriverCounts& counts() const { return counts_; }
   /// Launches that are held now.
@@ -102,6 +111,15 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
     std::uint64_t launches = 0;
     std::deque<HeldLaunch> held;
     std::vector<std::uint64_t> launch_of_op;  ///< number of the launch that last put it on a stream
+    std::uint64_t iterations = 0;
+    std::optional<workload::LaunchForm> form;  ///< of its next launch that goes on
+    Bytes memory;
+    Bytes resident;
+  };
+  struct Migration {
+    SimTime due{};
+    std::size_t client = 0;
+    Bytes resident;
   };
   struct Notice {
     SimTime due{};
@@ -117,6 +135,10 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   void end_bubble(SimTime now);
   void tick(SimTime now);
   void deliver_notices(SimTime now);
+  void end_migrations(SimTime now);
+  [[nodiscard]] workload::ProgramRun* run_of(ClientId client, std::string_view what);
+  void apply_form(std::size_t client);
+  static void place_memory(const Client& client, Bytes resident);
   void begin_bubble(std::uint32_t op, SimTime now);
   void refuse(const std::string& reason);
 
@@ -127,10 +149,17 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   const BubbleTable* bubbles_;
   HoldListener* holds_;
   std::vector<Client> clients_;
-  std::vector<std::pair<std::size_t, HeldLaunch>> released_;
+  struct Released {
+    std::size_t client = 0;
+    HeldLaunch launch;
+    std::optional<workload::LaunchForm> form;
+  };
+  std::vector<Released> released_;
   std::deque<Notice> notices_;
   std::unique_ptr<Timer> ticks_;
   std::unique_ptr<Timer> notice_timer_;
+  std::deque<Migration> migrations_;  ///< by due
+  std::unique_ptr<Timer> migration_timer_;
   std::uint32_t training_running_ = 0;  ///< operations other than collectives
   bool bubble_open_ = false;
   bool bubble_end_due_ = false;  ///< the policy has not been told yet

@@ -1,6 +1,7 @@
 #include "sim/workload/program_run.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/check.hpp"
 #include "sim/workload/program_run_parts.hpp"
@@ -38,6 +39,7 @@ void ProgramRun::start_pass(SimTime at, double factor) {
   BUBBLESIM_CHECK(running_threads_ == 0, "a pass is still running");
   pass_factor_ = factor;
   pass_open_ = true;
+  pass_start_ = at;
   for (const auto& thread : threads_) {
     if (!thread->program.steps.empty()) ++running_threads_;
   }
@@ -54,6 +56,7 @@ void ProgramRun::start_thread(std::uint32_t thread_index, SimTime at) {
   BUBBLESIM_CHECK(!thread.program.steps.empty(), "started a thread without steps");
   pass_factor_ = 1.0;
   pass_open_ = true;
+  pass_start_ = at;
   running_threads_ = 1;
   thread.last_end = thread.pass_begin = at;
   begin_step(thread);
@@ -135,12 +138,15 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
     wait_for_queue(thread, first);
     return false;
   }
+  const LaunchForm form = std::exchange(form_, {});
+  const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, kNoIndex));
   for (std::uint32_t i = 0; i < step.count; ++i) {
     const std::uint32_t index = step.target + i;
     const Op& op = program_.ops[index];
     Stream& stream = *streams_[op.stream];
     const bool takes_place = counts && i == 0;
-    stream.pending.push({index, thread.pass, now + op.launch_lag.duration(), takes_place});
+    stream.pending.push({index, most, thread.pass, now + op.launch_lag.duration(),
+                         static_cast<float>(form.slowdown), takes_place});
     if (takes_place) ++stream.queued_calls;
     ++stream.launched;
     ++outstanding_;

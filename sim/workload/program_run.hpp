@@ -67,9 +67,18 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// Lets a held launch of the thread go on now. Precondition: the gate held it.
   void resume(std::uint32_t thread, SimTime now);
 
+  /// The kernels of the next call that goes on, by the gate's verdict or a resume, have this form.
+  void reshape(const LaunchForm& form) { form_ = form; }
+
+  /// Kernels that start from now on find so much of their memory behind the host link, 0 to 1:
+  /// they last at least as long as it takes to move that part of their DRAM traffic over it.
+  void set_remote_share(double share) { remote_share_ = share; }
+
   [[nodiscard]] ClientId client() const { return client_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] std::uint64_t passes() const { return passes_finished_; }
+  /// When the last pass began.
+  [[nodiscard]] SimTime pass_start() const { return pass_start_; }
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
@@ -100,7 +109,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void wake_threads(SimTime now);
   void advance(Stream& stream, SimTime now);
   void submit(Stream& stream, SimTime now);
-  [[nodiscard]] Duration duration_of(const Op& op) const;
+  [[nodiscard]] Duration duration_of(const Op& op, double slowdown) const;
+  [[nodiscard]] double remote_stretch(const Op& op) const;
   void begin_iteration(const Step& step, const Thread& thread, SimTime now);
 
   engine::Engine& engine_;
@@ -114,6 +124,9 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::vector<OpResult> results_;
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
+  LaunchForm form_;
+  double remote_share_ = 0;
+  SimTime pass_start_{};
   bool pass_open_ = false;             ///< kOnePass: started and not yet finished
   std::uint64_t passes_finished_ = 0;
   std::uint64_t outstanding_ = 0;      ///< launched and not yet ended

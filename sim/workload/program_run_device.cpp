@@ -33,18 +33,29 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
 }
 
 void ProgramRun::submit(Stream& stream, SimTime now) {
-  const Op& op = program_.ops[stream.pending.front().op];
+  const PendingOp& pending = stream.pending.front();
+  const Op& op = program_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
   const gpu::KernelProfile* profile =
       op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
-  gpu_.submit({client_, op.kind, duration_of(op), profile, stream.index});
+  gpu_.submit({client_, op.kind, duration_of(op, pending.slowdown), profile, stream.index,
+               pending.most_blocks});
 }
 
-Duration ProgramRun::duration_of(const Op& op) const {
-  const double factor = op.kind == gpu::WorkKind::kCollective
-                            ? 1.0
-                            : pass_factor_ * iteration_factor_ * setup_.perturbation.slowdown;
+// At least the time of its remote traffic over the host link: a roofline of the two memories.
+double ProgramRun::remote_stretch(const Op& op) const {
+  const double host = gpu_.spec().host_bandwidth.value;
+  if (remote_share_ <= 0 || host <= 0 || op.profile == kNoIndex) return 1;
+  const double traffic = program_.profiles[op.profile].dram_share *
+                         gpu_.spec().dram_bandwidth.value * remote_share_;
+  return std::max(1.0, traffic / host);
+}
+
+Duration ProgramRun::duration_of(const Op& op, double slowdown) const {
+  if (op.kind == gpu::WorkKind::kCollective) return op.duration;
+  const double factor = pass_factor_ * iteration_factor_ * setup_.perturbation.slowdown *
+                        slowdown * remote_stretch(op);
   return factor == 1.0 ? op.duration : scale(op.duration, factor);
 }
 

@@ -50,8 +50,10 @@ class ProgramRun::Thread final : public engine::EventHandler {
 /// An operation launched and not yet ended.
 struct PendingOp {
   std::uint32_t op = 0;
+  std::uint32_t most_blocks = 0;  ///< 0: as many as fit
   std::uint64_t pass = 0;
   SimTime ready{};  ///< launch time plus launch lag
+  float slowdown = 1;
   bool counts = false;  ///< the first of its call: takes a place in the launch queue
 };
 

@@ -35,7 +35,9 @@ class RequestService {
   /// Always has a next request, from now on.
   virtual void start_offline(SimTime now) = 0;
   /// A request arrives.
-  virtual void arrive(std::uint64_t number, SimTime now) = 0;
+  void arrive(std::uint64_t number, SimTime now) { arrive_together(number, 1, now); }
+  /// `count` requests arrive at once, numbered from `first` on.
+  virtual void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) = 0;
   /// From the run's observer.
   virtual void pass_finished(SimTime now) = 0;
   /// Online: the first request of those that run; nothing if none does.

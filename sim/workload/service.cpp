@@ -14,8 +14,8 @@ void Service::start_offline(SimTime now) {
   start_batch(setup_.max_batch, now);
 }
 
-void Service::arrive(std::uint64_t number, SimTime now) {
-  queue_.push_back({number, now});
+void Service::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
+  for (std::uint64_t i = 0; i < count; ++i) queue_.push_back({first + i, now});
   start_if_ready(now);
 }
 

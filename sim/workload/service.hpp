@@ -33,8 +33,7 @@ class Service final : public RequestService, public engine::EventHandler {
 
   /// Always has a next batch, from now on.
   void start_offline(SimTime now) override;
-  /// A request arrives.
-  void arrive(std::uint64_t number, SimTime now) override;
+  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
   /// From the run's observer.
   void pass_finished(SimTime now) override;
 

@@ -1,0 +1,153 @@
+// Driving a client off the GPU, in each of the four ways. The GPU holds 8 blocks of 4 warps.
+#include "tests/unit/sim/gpu/gpu_fixture.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+using Preemptions = GpuTest;
+
+// 16 blocks, 8 at once: two waves of 50 ns.
+KernelProfile two_waves() { return blocks_of_warps(16, 4); }
+
+TEST_F(Preemptions, after_blocks_the_wave_ends_and_the_rest_waits) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 100, two_waves());
+  script_.at(20, [&] { gpu_->preempt(c, Preemption::kAfterBlocks); });
+  script_.at(200, [&] { gpu_->proceed(c); });
+  run();
+  EXPECT_EQ(end(1), 250);  // 50 till the wave ended, then the second from 200 on
+}
+
+TEST_F(Preemptions, after_kernel_what_has_begun_ends_and_the_next_waits) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 100, two_waves());
+  kernel_at(10, 2, c, 100, two_waves());
+  script_.at(20, [&] { gpu_->preempt(c, Preemption::kAfterKernel); });
+  script_.at(200, [&] { gpu_->proceed(c); });
+  run();
+  EXPECT_EQ(end(1), 100);
+  EXPECT_EQ(start(2), 200);
+  EXPECT_EQ(end(2), 300);
+}
+
+TEST_F(Preemptions, a_reset_kernel_loses_all_that_it_did) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 100, two_waves());
+  script_.at(70, [&] { gpu_->preempt(c, Preemption::kReset); });
+  script_.at(200, [&] { gpu_->proceed(c); });
+  run();
+  EXPECT_EQ(end(1), 300);
+  EXPECT_EQ(gpu_->usage(c).resets, 1u);
+  EXPECT_EQ(gpu_->usage(c).kernels, 1u);
+  EXPECT_EQ(gpu_->usage(c).busy, Duration{170});  // 70 lost, 100 again
+}
+
+TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
+  const ClientId low = client();
+  const ClientId high = client();
+  kernel_at(0, 1, low, 100, two_waves());
+  script_.at(20, [&] { gpu_->preempt(low, Preemption::kReset); });
+  kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
+  script_.at(50, [&] { gpu_->proceed(low); });
+  run();
+  EXPECT_EQ(end(2), 50);
+  EXPECT_EQ(end(1), 150);
+}
+
+TEST_F(Preemptions, another_client_goes_past_blocks_that_are_kept_off) {
+  const ClientId low = client();
+  const ClientId high = client();
+  kernel_at(0, 1, low, 100, two_waves());
+  script_.at(10, [&] { gpu_->preempt(low, Preemption::kAfterBlocks); });
+  kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
+  script_.at(60, [&] { gpu_->proceed(low); });
+  run();
+  EXPECT_EQ(start(2), 50);  // when low's wave has drained
+  EXPECT_EQ(end(2), 80);
+  EXPECT_EQ(end(1), 130);   // low's second wave from 80 on
+}
+
+TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
+  make(small_gpu(), {SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
+  const ClientId low = client();
+  const ClientId high = client();
+  kernel_at(0, 1, low, 100, two_waves());
+  script_.at(20, [&] { gpu_->preempt(low, Preemption::kContextSwitch); });
+  kernel_at(40, 2, high, 30, blocks_of_warps(8, 4));
+  script_.at(100, [&] { gpu_->proceed(low); });
+  run();
+  EXPECT_EQ(start(2), 45);  // the switch to another context
+  EXPECT_EQ(end(2), 75);
+  EXPECT_EQ(end(1), 180);   // 20 done; the GPU is idle at 100: 80 more
+}
+
+TEST_F(Preemptions, a_context_alone_stands_still_while_it_is_switched_away) {
+  make(small_gpu(), {SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
+  const ClientId c = client();
+  kernel_at(0, 1, c, 100, two_waves());
+  script_.at(20, [&] { gpu_->preempt(c, Preemption::kContextSwitch); });
+  script_.at(100, [&] { gpu_->proceed(c); });
+  run();
+  EXPECT_EQ(end(1), 180);  // nobody else had the GPU: no switch
+}
+
+TEST_F(Preemptions, a_form_bounds_resident_blocks) {
+  const ClientId c = client();
+  Work work{.client = c, .kind = WorkKind::kKernel, .solo = Duration{100},
+            .profile = keep(two_waves()), .cookie = 1, .most_blocks = 4};
+  work_at(0, work);
+  kernel_at(0, 2, client(), 50, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 200);  // 16 blocks of 50 ns, 4 at once
+  EXPECT_EQ(end(2), 50);   // beside it, in the room that it leaves
+}
+
+TEST_F(Preemptions, slices_may_differ_between_contexts) {
+  make(small_gpu(), {SharingMode::kTimeSliced, Duration{100}, Duration{0}});
+  const ClientId a = client();
+  const ClientId b = gpu_->add_client({.name = "b", .slice = Duration{10}}, *this);
+  kernel_at(0, 1, a, 200, blocks_of_warps(8, 4));
+  kernel_at(0, 2, b, 200, blocks_of_warps(8, 4));
+  run();
+  EXPECT_EQ(end(1), 210);  // 100, then 10 of the other, then 100
+}
+
+TEST_F(Preemptions, partitions_have_their_own_sms_and_bandwidth) {
+  make(small_gpu(), {.mode = SharingMode::kPartitioned});
+  const ClientId a = gpu_->add_client({.name = "a", .sm_cap = 2, .bandwidth = 0.5}, *this);
+  const ClientId b = gpu_->add_client({.name = "b", .sm_cap = 2, .bandwidth = 0.5}, *this);
+  KernelProfile streams = blocks_of_warps(8, 4);
+  streams.kernel_class = KernelClass::kMemory;
+  streams.dram_share = 1;
+  kernel_at(0, 1, a, 100, streams);
+  kernel_at(0, 2, b, 100, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(end(1), 200);  // 4 of its 8 blocks at once, each with its whole demand served
+  EXPECT_EQ(end(2), 100);
+}
+
+TEST_F(Preemptions, idle_only_fillers_stand_still_beside_kernels_and_cost_nothing) {
+  make(small_gpu(), {.mode = SharingMode::kIdleOnly});
+  const ClientId training = client();
+  const ClientId filler = client();
+  kernel_at(0, 2, filler, 100, two_waves());
+  kernel_at(10, 1, training, 60, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(start(1), 10);
+  EXPECT_EQ(end(1), 70);
+  EXPECT_EQ(end(2), 160);  // 10 before, 90 after
+}
+
+TEST_F(Preemptions, leftover_fillers_go_on_as_fast_as_the_free_sms_let_them) {
+  make(small_gpu(), {.mode = SharingMode::kLeftover});
+  const ClientId training = client();
+  const ClientId filler = client();
+  kernel_at(0, 2, filler, 100, blocks_of_warps(8, 4));   // 4 SMs
+  kernel_at(10, 1, training, 60, blocks_of_warps(4, 4));  // 2 SMs
+  run();
+  EXPECT_EQ(end(1), 70);
+  EXPECT_EQ(end(2), 130);  // 10 whole, 60 at half speed, 60 more
+}
+
+}  // namespace
+}  // namespace bubblesim::gpu
