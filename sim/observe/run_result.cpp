@@ -5,7 +5,12 @@
 namespace bubblesim::observe {
 
 const char* filler_mode_name(FillerMode mode) {
-  return mode == FillerMode::kOffline ? "offline" : "online";
+  switch (mode) {
+    case FillerMode::kOffline: break;
+    case FillerMode::kOnline: return "online";
+    case FillerMode::kJobs: return "jobs";
+  }
+  return "offline";
 }
 
 std::size_t FillerResult::admitted_gpus() const {

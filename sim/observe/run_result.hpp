@@ -22,9 +22,10 @@ namespace bubblesim::observe {
 enum class FillerMode : std::uint8_t {
   kOffline,  ///< always has a next request
   kOnline,   ///< requests arrive; latency counts
+  kJobs,     ///< fill jobs of so many requests wait for a GPU
 };
 
-/// "offline", "online".
+/// "offline", "online", "jobs".
 [[nodiscard]] const char* filler_mode_name(FillerMode mode);
 
 /// The iterations of one rank, in order. An iteration's time runs from the end of the rank's
@@ -56,6 +57,33 @@ struct FillerInstance {
   Bytes memory;
 };
 
+/// A fill job. Instants since the start of the run.
+struct FillJob {
+  std::uint64_t requests = 0;
+  std::uint64_t requests_completed = 0;
+  Duration submitted{};
+  std::optional<Duration> deadline;  ///< an instant
+  std::optional<GpuId> gpu;          ///< nothing: not placed
+  Duration placed{};                 ///< if it was
+  std::optional<Duration> started;   ///< its worker was free
+  std::optional<Duration> ended;
+};
+
+/// The fill jobs of one filler over the whole run, warm-up included. A run may end before a job's
+/// submission.
+struct FillJobs {
+  std::vector<FillJob> list;    ///< in order of submission
+  std::uint64_t submitted = 0;  ///< = finished + running + waiting
+  std::uint64_t finished = 0;
+  std::uint64_t running = 0;    ///< placed and not ended when the run ended
+  std::uint64_t waiting = 0;    ///< not placed then
+  std::optional<Duration> makespan;  ///< first submission to last end; nothing: not all have ended
+  std::optional<Duration> mean_completion;  ///< of the finished, submission to end
+  std::uint64_t deadlines_met = 0;
+  std::uint64_t deadlines_missed = 0;  ///< ended later, or not when the run was beyond it
+  std::uint64_t deadlines_open = 0;    ///< not ended, and the run ended before it
+};
+
 /// One filler over all of its GPUs. Requests counted are those that arrived in the measured
 /// window (offline: those that completed in it): arrived = completed + unfinished + refused.
 struct FillerResult {
@@ -71,6 +99,8 @@ struct FillerResult {
   double requests_per_s = 0;
   std::optional<double> normalised_to_own_gpu;
   LatencyDistribution latency;            ///< online
+  std::optional<FillJobs> jobs;           ///< kJobs
+  std::uint64_t instances_unplaced = 0;   ///< that no GPU was found for
   Bytes memory;                           ///< over all instances
 
   [[nodiscard]] std::size_t admitted_gpus() const;

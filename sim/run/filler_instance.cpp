@@ -5,7 +5,7 @@
 namespace bubblesim::run {
 
 void FillerInstance::on_served(const workload::ServedRequest& request) {
-  if (mode == observe::FillerMode::kOffline) {
+  if (mode != observe::FillerMode::kOnline) {
     if (request.end >= warmup_) ++completed;
     return;
   }
@@ -18,9 +18,10 @@ void FillerInstance::on_served(const workload::ServedRequest& request) {
   latency.add(request.end - request.arrival);
 }
 
-void FillerInstance::on_batch(std::uint64_t, SimTime now) {
+void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
   if (now >= warmup_) ++passes;
   note_queue(now);
+  if (work != nullptr) work->on_work_done(*this, requests, now);
 }
 
 void FillerInstance::note_queue(SimTime now) {

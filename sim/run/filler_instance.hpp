@@ -16,6 +16,15 @@
 
 namespace bubblesim::run {
 
+class FillerInstance;
+
+/// Told of what a worker of fill jobs has done.
+class WorkListener {
+ public:
+  virtual ~WorkListener() = default;
+  virtual void on_work_done(FillerInstance& worker, std::uint64_t requests, SimTime now) = 0;
+};
+
 /// Counts what a service does from the end of the warm-up on.
 class FillerInstance final : public workload::ServiceListener {
  public:
@@ -34,6 +43,8 @@ class FillerInstance final : public workload::ServiceListener {
   std::uint32_t filler = 0;   ///< into RunConfig::fillers
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::RequestService> service;  ///< null if not admitted
+
+  WorkListener* work = nullptr;                       ///< kJobs
 
   std::uint64_t passes = 0;
   std::uint64_t completed = 0;

@@ -56,6 +56,9 @@ CheckedResult<ModelFiller> load_filler(FillerConfig& filler, const hardware::Gpu
   if (std::holds_alternative<synth::InferenceNames>(filler.program)) {
     return load_model_filler(filler, device, device_folder);
   }
+  if (std::holds_alternative<TrainProgram>(filler.program)) {
+    return load_train_filler(filler, device, device_folder);
+  }
   auto program = load_program(filler.program, device, device_folder, progress);
   if (!program) return one(program.error());
   return ModelFiller{*std::move(program), {}};

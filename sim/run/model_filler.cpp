@@ -6,9 +6,12 @@
 #include <utility>
 #include <variant>
 
+#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/synth/find_inference.hpp"
+#include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/iteration_program.hpp"
+#include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -51,6 +54,28 @@ CheckedResult<ModelFiller> load_model_filler(FillerConfig& config, const hardwar
   }
   if (!config.memory) config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(made->memory))};
   return std::move(made->filler);
+}
+
+CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardware::GpuSpec& device,
+                                             const std::string& device_folder) {
+  synth::JobNames names = std::get<TrainProgram>(config.program).names;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, hardware::read_device_folder(device_folder));
+  for (const auto& known : devices) {
+    if (known.spec.name == device.name) names.device = known.id;
+  }
+  const std::string configs = std::filesystem::path(device_folder).parent_path().string();
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request, synth::find_job(names, configs));
+  BUBBLESIM_ASSIGN_OR_RETURN(const synth::JobPlan plan, synth::plan_job(std::move(request)));
+  synth::SynthesisedJob job = synth::synthesise(plan);
+  if (job.world_size != 1) {
+    return tl::make_unexpected(
+        Errors{{{}, {}, "filler \"" + config.name + "\": its training job has " +
+                            std::to_string(job.world_size) + " ranks; expected a plan of one"}});
+  }
+  if (!config.memory) {
+    config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(job.memory.front().total()))};
+  }
+  return ModelFiller{std::move(job.program.ranks.front()), {}};
 }
 
 }  // namespace bubblesim::run

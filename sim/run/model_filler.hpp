@@ -1,4 +1,4 @@
-// Inside of loading a run: fillers that are made from a model.
+// Inside of loading a run: fillers that are made from a model, to serve it or to train it.
 #pragma once
 
 #include <optional>
@@ -22,6 +22,11 @@ struct ModelFiller {
 /// config says it. `device_folder` is devices/ of a folder of configs: models, efficiency and
 /// software are beside it. Precondition: its program is a model's.
 [[nodiscard]] CheckedResult<ModelFiller> load_model_filler(FillerConfig& config,
+                                                           const hardware::GpuSpec& device,
+                                                           const std::string& device_folder);
+
+/// The same for a training job of one rank. Precondition: its program is one.
+[[nodiscard]] CheckedResult<ModelFiller> load_train_filler(FillerConfig& config,
                                                            const hardware::GpuSpec& device,
                                                            const std::string& device_folder);
 

@@ -207,9 +207,17 @@ Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ra
     report(stragglers[i].rank, "/training/stragglers/" + std::to_string(i) + "/rank", "rank");
   }
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
-    if (!config.fillers[i].gpus) continue;
+    const std::string filler = "/fillers/" + std::to_string(i);
+    const FillerConfig& found = config.fillers[i];
+    const std::size_t gpus = found.gpus ? found.gpus->size() : ranks.size();
+    if (found.instances && *found.instances > gpus) {
+      errors.push_back({config.file, filler + "/instances",
+                        "found " + std::to_string(*found.instances) + " instances for " +
+                            std::to_string(gpus) + " GPUs; expected that many or fewer"});
+    }
+    if (!found.gpus) continue;
     for (const std::uint32_t gpu : *config.fillers[i].gpus) {
-      if (gpu >= ranks.size()) report(gpu, "/fillers/" + std::to_string(i) + "/gpus", "GPU");
+      if (gpu >= ranks.size()) report(gpu, filler + "/gpus", "GPU");
     }
   }
   return errors;

@@ -49,14 +49,32 @@ struct KernelTableProgram {
   Duration launch_gap{};  ///< host time between two launches, >= 0
 };
 
+/// A filler's program: one pass of a training job of one rank that nobody captured.
+struct TrainProgram {
+  synth::JobNames names;
+};
+
 /// Or a model and the shape of its requests, from configs.
-using FillerProgram = std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames>;
+using FillerProgram =
+    std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames, TrainProgram>;
+
+/// So many requests of a filler, to be done once.
+struct FillJobConfig {
+  std::uint64_t requests = 1;        ///< >= 1
+  Duration submitted{};              ///< since the start
+  std::optional<Duration> deadline;  ///< since its submission
+};
 
 struct FillerConfig {
   std::string name;  ///< unique in the run
   observe::FillerMode mode = observe::FillerMode::kOffline;
   FillerProgram program;
   std::optional<std::vector<std::uint32_t>> gpus;  ///< ascending; nothing: every GPU of the job
+  /// So many of them, that the policy chooses; nothing: one on each. Never with jobs.
+  std::optional<std::uint32_t> instances;
+  double sm_request = 0;                ///< share of a GPU's SMs that it asks for; 0: not said
+  double sm_limit = 0;                  ///< and that it can use
+  std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
   std::uint64_t requests_per_pass = 1;  ///< requests that one pass of the program serves, >= 1
   std::uint32_t max_batch = 1;          ///< requests that may share a pass, >= 1
   Duration max_wait{};                  ///< for a batch to fill, from its oldest arrival
@@ -67,6 +85,9 @@ struct FillerConfig {
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online
 };
+
+/// Of a filler, as policies see it.
+[[nodiscard]] policy::Role role_of(const FillerConfig& filler);
 
 /// A policy with a value for each of its parameters.
 struct PolicyChoice {

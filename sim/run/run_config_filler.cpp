@@ -15,8 +15,11 @@ constexpr std::uint32_t kMostGpus = 1U << 20;
 constexpr std::uint32_t kMostRequests = 1U << 20;
 constexpr Range<double> kRates{1e-6, 1e9};
 
-constexpr std::array<Choice<FillerMode>, 2> kModes{
-    {{"offline", FillerMode::kOffline}, {"online", FillerMode::kOnline}}};
+constexpr std::uint32_t kMostJobs = 100'000;
+
+constexpr std::array<Choice<FillerMode>, 3> kModes{{{"offline", FillerMode::kOffline},
+                                                    {"online", FillerMode::kOnline},
+                                                    {"jobs", FillerMode::kJobs}}};
 
 enum class Process : std::uint8_t { kPoisson, kGamma, kFile };
 constexpr std::array<Choice<Process>, 3> kProcesses{
@@ -31,18 +34,19 @@ constexpr std::array<Choice<ArrivalFormat>, 5> kFormats{{{"azure", ArrivalFormat
 FillerProgram read_program(const Context& context, ObjectReader program) {
   std::string found;
   int sources = 0;
-  for (const char* key : {"trace", "kernel_table", "model"}) {
+  for (const char* key : {"trace", "kernel_table", "model", "train"}) {
     if (!program.has(key)) continue;
     found += (sources++ == 0 ? "\"" : " and \"") + std::string(key) + "\"";
   }
   if (program.present() && sources != 1) {
     program.fault("", sources == 0
-                          ? "expected \"trace\", \"kernel_table\" or \"model\"; found neither"
+                          ? "expected \"trace\", \"kernel_table\", \"model\" or \"train\"; found neither"
                           : (sources == 2 ? "found both " : "found all of ") + found +
                                 "; expected one of them");
   }
   if (program.has("trace")) return TraceProgram{read_path(context, program, "trace")};
   if (program.has("model")) return read_model_program(context, program);
+  if (program.has("train")) return TrainProgram{read_synth(context, program.child("train"))};
   if (!program.has("kernel_table")) return TraceProgram{};
   KernelTableProgram kernels;
   kernels.path = read_path(context, program, "kernel_table");
@@ -91,15 +95,66 @@ std::optional<std::vector<std::uint32_t>> read_gpus(ObjectReader& reader) {
 
 void read_online(const Context& context, ObjectReader& reader, FillerConfig& filler) {
   for (const char* key : {"arrivals", "deadline", "max_wait"}) {
-    if (reader.has(key) && filler.mode == FillerMode::kOffline) {
-      reader.fault(key, "an offline filler always has a next request; only online fillers have \"" +
-                            std::string(key) + "\"");
-    }
+    if (!reader.has(key) || filler.mode == FillerMode::kOnline) continue;
+    const std::string why = filler.mode == FillerMode::kJobs
+                                ? "requests of fill jobs do not arrive"
+                                : "an offline filler always has a next request";
+    reader.fault(key, why + "; only online fillers have \"" + std::string(key) + "\"");
   }
   filler.max_wait = reader.duration("max_wait", kSpan, Duration::zero());
   if (reader.has("deadline")) filler.deadline = reader.duration("deadline", kPositiveSpan);
   if (filler.mode == FillerMode::kOnline || reader.has("arrivals")) {
     filler.arrivals = read_arrivals(context, reader.child("arrivals"));
+  }
+}
+
+FillJobConfig read_job(ObjectReader& reader) {
+  FillJobConfig job;
+  job.requests = reader.integer<std::uint32_t>("requests", {1, kMostRequests});
+  job.submitted = reader.duration("submitted", kSpan, Duration::zero());
+  if (reader.has("deadline")) job.deadline = reader.duration("deadline", kPositiveSpan);
+  return job;
+}
+
+/// A list of jobs, or one that is submitted again and again.
+std::vector<FillJobConfig> read_jobs(ObjectReader& reader) {
+  std::vector<FillJobConfig> jobs;
+  if (reader.kind("jobs") != JsonKind::kObject) {
+    for (ObjectReader& each : reader.children("jobs")) jobs.push_back(read_job(each));
+    if (reader.raw("jobs") == "[]") {
+      reader.fault("jobs", "found an empty list; expected at least one job");
+    }
+    return jobs;
+  }
+  ObjectReader repeated = reader.child("jobs");
+  FillJobConfig job = read_job(repeated);
+  const auto count = repeated.integer<std::uint32_t>("count", {1, kMostJobs});
+  const Duration every = repeated.duration("every", kSpan, Duration::zero());
+  if (every > kLongestSpan / count) {
+    repeated.fault("every", "the last job is submitted beyond a year; expected less");
+    return {job};
+  }
+  for (std::uint32_t i = 0; i < count; ++i, job.submitted += every) jobs.push_back(job);
+  return jobs;
+}
+
+/// What says where and when it runs.
+void read_placement(ObjectReader& reader, FillerConfig& filler) {
+  const bool queue = filler.mode == FillerMode::kJobs;
+  filler.gpus = read_gpus(reader);
+  if (reader.has("instances")) {
+    filler.instances = reader.integer<std::uint32_t>("instances", {1, kMostGpus});
+    if (queue) reader.fault("instances", "fill jobs are placed one by one; expected no such key");
+  }
+  filler.sm_request = reader.number("sm_request", {0, 1}, 0);
+  filler.sm_limit = reader.number("sm_limit", {0, 1}, 0);
+  if (filler.sm_limit > 0 && filler.sm_limit < filler.sm_request) {
+    reader.fault("sm_limit", "found less than \"sm_request\"; expected that or more");
+  }
+  if (queue) {
+    filler.jobs = read_jobs(reader);
+  } else if (reader.has("jobs")) {
+    reader.fault("jobs", "only fillers of mode \"jobs\" have fill jobs; expected no such key");
   }
 }
 
@@ -110,7 +165,7 @@ FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   filler.name = read_name(reader, "name");
   filler.mode = reader.choice("mode", kModes);
   filler.program = read_program(context, reader.child("program"));
-  filler.gpus = read_gpus(reader);
+  read_placement(reader, filler);
   const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
   const std::uint32_t batch = made != nullptr ? made->batch : 1;
   filler.requests_per_pass =
@@ -123,3 +178,13 @@ FillerConfig read_filler(const Context& context, ObjectReader& reader) {
 }
 
 }  // namespace bubblesim::run::config_detail
+
+namespace bubblesim::run {
+
+policy::Role role_of(const FillerConfig& filler) {
+  if (filler.mode == observe::FillerMode::kOnline) return policy::Role::kOnline;
+  return std::holds_alternative<TrainProgram>(filler.program) ? policy::Role::kTraining
+                                                              : policy::Role::kOffline;
+}
+
+}  // namespace bubblesim::run

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/observe/summary.hpp"
+#include "sim/run/measure_pass.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/simulation.hpp"
 
@@ -62,6 +63,7 @@ class PolicyRuns {
 
   Result<observe::RunReport> run() {
     BUBBLESIM_RETURN_IF_ERROR(run_alone());
+    profile_fillers();
     BUBBLESIM_RETURN_IF_ERROR(measure_bubbles());
     BUBBLESIM_RETURN_IF_ERROR(run_each_policy());
     return report();
@@ -92,6 +94,16 @@ class PolicyRuns {
       alone_.fillers.push_back(std::move(*result));
     }
     return {};
+  }
+
+  void profile_fillers() {
+    for (std::size_t i = 0; i < loaded_.fillers.size(); ++i) {
+      FillerProfile profile;
+      const bool table = i < loaded_.tables.size() && loaded_.tables[i].has_value();
+      if (!table) profile.pass = measure_pass(loaded_.fillers[i], loaded_.device);
+      profile.requests_per_s = own_gpu_rate(i);
+      profiles_.push_back(profile);
+    }
   }
 
   Result<void> measure_bubbles() {
@@ -125,6 +137,8 @@ class PolicyRuns {
     scenario.policy = specs_[index];
     scenario.parameters = &loaded_.config.policies[index].parameters;
     if (specs_[index]->needs.bubbles) scenario.bubbles = &bubbles_;
+    scenario.profiles = &profiles_;
+    scenario.iteration = alone_.training.training.mean_iteration;
     for (std::uint32_t i = 0; i < loaded_.config.fillers.size(); ++i) {
       scenario.fillers.push_back(i);
     }
@@ -187,6 +201,7 @@ class PolicyRuns {
   const RunOptions& options_;
   std::mutex progress_;
   Alone alone_;
+  std::vector<FillerProfile> profiles_;
   std::vector<const policy::PolicySpec*> specs_;
   std::vector<schedule::BubbleTable> bubbles_;
   std::vector<observe::PolicyResult> policies_;

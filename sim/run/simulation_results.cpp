@@ -46,6 +46,7 @@ observe::PolicyResult Simulation::collect() {
   result.activity.total_hold = held;
   if (released > 0) result.activity.mean_hold = held / static_cast<std::int64_t>(released);
   for (const auto& router : routers_) counters_.merge(router->counters());
+  placement_->add_counts(counters_);
   result.counters = counters_;
   return result;
 }
@@ -77,7 +78,7 @@ observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
                                   config.memory.value_or(Bytes{})});
       result.requests_arrived += instance->arrived;
       result.requests_refused += instance->refused;
-      if (instance->service) {
+      if (instance->service && instance->mode == observe::FillerMode::kOnline) {
         for (const SimTime arrival : instance->service->unfinished()) {
           if (arrival < warmup_) continue;
           ++result.requests_unfinished;
@@ -88,8 +89,14 @@ observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
     }
   }
   counters_.add(kUnfinishedRequests, result.requests_unfinished);
+  result.instances_unplaced = unplaced_[filler];
+  counters_.add(kUnplacedInstances, result.instances_unplaced);
+  if (queue_ && config.mode == observe::FillerMode::kJobs) {
+    result.jobs = queue_->results(filler, end_);
+    counters_.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
+  }
   observe::summarise_filler(result, end_ - warmup_, std::nullopt);
-  if (config.mode == observe::FillerMode::kOffline) {
+  if (config.mode != observe::FillerMode::kOnline) {
     result.requests_arrived = result.requests_completed;
   }
   if (config.deadline && config.mode == observe::FillerMode::kOnline) {
@@ -115,7 +122,7 @@ observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {
     use.filler_sm_fraction =
         (node.filler_sm_seconds() - node.filler_sm_seconds_at_warmup) / sm_seconds;
   }
-  use.memory_high_water = node.memory;
+  use.memory_high_water = node.memory + placement_->workers_most(node.id);
   return use;
 }
 

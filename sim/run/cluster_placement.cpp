@@ -1,0 +1,130 @@
+#include "sim/run/cluster_placement.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/units.hpp"
+
+namespace bubblesim::run {
+ClusterPlacement::ClusterPlacement(std::string policy, std::unique_ptr<policy::Placer> placer,
+                                   std::vector<policy::GpuState> gpus)
+    : policy_(std::move(policy)), placer_(std::move(placer)), gpus_(std::move(gpus)),
+      booked_(gpus_.size()), workers_most_(gpus_.size()) {
+  for (const policy::GpuState& gpu : gpus_) training_.push_back(gpu.used);
+}
+
+void ClusterPlacement::add_fixed(const policy::JobInfo& job, GpuId gpu) { book(job, gpu, false); }
+
+void ClusterPlacement::book(const policy::JobInfo& job, GpuId gpu, bool placed) {
+  booked_[gpu.index()].push_back({job, placed});
+  update(gpu);
+}
+
+void ClusterPlacement::remove(const policy::JobInfo& job, GpuId gpu) {
+  auto& booked = booked_[gpu.index()];
+  booked.erase(std::ranges::find_if(
+      booked, [&job](const Booked& each) { return each.job.id == job.id; }));
+  update(gpu);
+}
+
+// From nothing each time: sums of shares do not depend on what came and went.
+void ClusterPlacement::update(GpuId gpu) {
+  policy::GpuState& state = gpus_[gpu.index()];
+  state.used = training_[gpu.index()];
+  state.request = state.limit = 0;
+  state.jobs = 0;
+  Bytes workers;
+  std::set<std::uint32_t> counted;
+  for (const Booked& each : booked_[gpu.index()]) {
+    state.jobs += each.placed ? 1U : 0U;
+    const bool worker = worker_kinds_.contains(each.job.kind);
+    if (worker && !counted.insert(each.job.kind).second) continue;
+    state.used = state.used + each.job.memory;
+    state.request += each.job.request;
+    state.limit += each.job.limit;
+    if (worker) workers = workers + each.job.memory;
+  }
+  workers_most_[gpu.index()] = std::max(workers_most_[gpu.index()], workers);
+}
+
+bool ClusterPlacement::fits(const policy::JobInfo& job, GpuId gpu) const {
+  const policy::GpuState& state = gpus_[gpu.index()];
+  return unified_ || state.memory == Bytes{} || job.memory == Bytes{} ||
+         state.used + job.memory <= state.memory;
+}
+
+std::vector<policy::Placement> ClusterPlacement::first_come(
+    std::span<const policy::JobInfo> waiting, std::span<const std::uint32_t> allowed) const {
+  std::vector<policy::Placement> placements;
+  std::set<std::uint32_t> free;
+  for (const std::uint32_t gpu : allowed) {
+    if (gpus_[gpu].jobs == 0) free.insert(gpu);
+  }
+  for (const policy::JobInfo& job : waiting) {
+    const auto gpu =
+        std::ranges::find_if(free, [&](std::uint32_t each) { return fits(job, GpuId{each}); });
+    if (gpu == free.end()) continue;
+    placements.push_back({job.id, GpuId{*gpu}});
+    free.erase(gpu);
+  }
+  return placements;
+}
+
+Result<std::vector<policy::Placement>> ClusterPlacement::place(
+    std::span<const policy::JobInfo> waiting, std::span<const std::uint32_t> allowed,
+    policy::Instant now) {
+  std::vector<policy::Placement> placements;
+  if (placer_ != nullptr) {
+    std::vector<policy::GpuState> seen;
+    for (const std::uint32_t gpu : allowed) seen.push_back(gpus_[gpu]);
+    placements = placer_->place(waiting, seen, now);
+  } else {
+    placements = first_come(waiting, allowed);
+  }
+  BUBBLESIM_RETURN_IF_ERROR(check(placements, waiting, allowed, now));
+  for (const policy::Placement& each : placements) {
+    book(*std::ranges::find(waiting, each.job, &policy::JobInfo::id), each.gpu, true);
+  }
+  return placements;
+}
+
+Result<void> ClusterPlacement::check(std::span<const policy::Placement> placements,
+                                     std::span<const policy::JobInfo> waiting,
+                                     std::span<const std::uint32_t> allowed,
+                                     policy::Instant now) const {
+  std::set<std::uint32_t> placed;
+  for (const policy::Placement& each : placements) {
+    const std::string name = "job " + std::to_string(each.job);
+    if (std::ranges::find(waiting, each.job, &policy::JobInfo::id) == waiting.end()) {
+      return illegal(now, name + " is placed, which does not wait");
+    }
+    if (std::ranges::find(allowed, each.gpu.value) == allowed.end()) {
+      return illegal(now, name + " is placed on GPU " + std::to_string(each.gpu.value) +
+                              ", which is none of those it may use");
+    }
+    if (!placed.insert(each.job).second) return illegal(now, name + " is placed twice");
+  }
+  return {};
+}
+
+Result<void> ClusterPlacement::check_memory(policy::Instant now) const {
+  if (unified_ || placer_ == nullptr) return {};
+  for (const policy::GpuState& gpu : gpus_) {
+    if (gpu.jobs == 0 || gpu.memory == Bytes{} || gpu.used <= gpu.memory) continue;
+    return illegal(now, format_bytes(gpu.used) + " on GPU " + std::to_string(gpu.id.value) +
+                            ", which has " + format_bytes(gpu.memory));
+  }
+  return {};
+}
+
+void ClusterPlacement::add_counts(CounterSet& counters) const {
+  if (placer_ != nullptr) placer_->add_counts(counters);
+}
+
+tl::unexpected<Error> ClusterPlacement::illegal(policy::Instant now,
+                                                const std::string& reason) const {
+  return fail({}, "policy " + policy_,
+              "illegal placement at " + format_duration(now) + ": " + reason);
+}
+
+}  // namespace bubblesim::run

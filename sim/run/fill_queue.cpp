@@ -1,0 +1,198 @@
+#include "sim/run/fill_queue.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+/// Whether the job had missed its deadline, had met it, or neither, when the run ended.
+void count_deadline(const observe::FillJob& job, Duration end, observe::FillJobs& jobs) {
+  if (!job.deadline) return;
+  if (job.ended) {
+    ++(*job.ended <= *job.deadline ? jobs.deadlines_met : jobs.deadlines_missed);
+  } else {
+    ++(end > *job.deadline ? jobs.deadlines_missed : jobs.deadlines_open);
+  }
+}
+
+}  // namespace
+
+Duration work_of(std::uint64_t requests, const FillerConfig& filler,
+                 const FillerProfile& profile) {
+  if (profile.pass <= Duration{}) {
+    if (profile.requests_per_s <= 0) return {};
+    return Duration{std::llround(static_cast<double>(requests) / profile.requests_per_s * 1e9)};
+  }
+  const auto pass_for = [&](std::uint64_t served) {
+    if (served == 0) return 0.0;
+    const std::uint64_t parts = (served + filler.requests_per_pass - 1) / filler.requests_per_pass;
+    return static_cast<double>(profile.pass.count()) *
+           (1 + static_cast<double>(parts - 1) * filler.batch_cost);
+  };
+  const double full = static_cast<double>(requests / filler.max_batch) * pass_for(filler.max_batch);
+  return Duration{std::llround(full + pass_for(requests % filler.max_batch))};
+}
+
+policy::JobInfo job_of(std::uint32_t kind, const FillerConfig& filler) {
+  policy::JobInfo job;
+  job.kind = kind;
+  job.name = filler.name;
+  job.role = role_of(filler);
+  job.memory = filler.memory.value_or(Bytes{});
+  job.memory_known = filler.memory.has_value();
+  job.request = filler.sm_request;
+  job.limit = filler.sm_limit;
+  return job;
+}
+
+FillQueue::FillQueue(engine::Engine& engine, const RunConfig& config,
+                     const std::vector<FillerProfile>& profiles, ClusterPlacement& placement,
+                     std::uint32_t first_id, observe::TimelineRecorder* timeline)
+    : engine_(engine), placement_(placement), first_id_(first_id), timeline_(timeline),
+      entity_(engine.add_entity(*this, engine::Phase::kArrival)) {
+  for (std::uint32_t filler = 0; filler < config.fillers.size(); ++filler) {
+    const FillerConfig& of = config.fillers[filler];
+    for (const FillJobConfig& each : of.jobs) {
+      Job job{job_of(filler, of), {}};
+      job.info.submitted = job.state.submitted = each.submitted;
+      if (each.deadline) job.info.deadline = each.submitted + *each.deadline;
+      job.state.deadline = job.info.deadline;
+      job.state.requests = each.requests;
+      if (filler < profiles.size()) {
+        job.info.work = work_of(each.requests, of, profiles[filler]);
+      }
+      jobs_.push_back(std::move(job));
+    }
+  }
+  std::ranges::stable_sort(jobs_, {}, [](const Job& job) { return job.state.submitted; });
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    jobs_[i].info.id = first_id_ + static_cast<std::uint32_t>(i);
+  }
+}
+
+void FillQueue::add_worker(FillerInstance& worker) {
+  gpus_[worker.filler].push_back(worker.gpu.value);
+  workers_.push_back({&worker, {}, 0});
+  worker.work = this;
+}
+
+void FillQueue::start() {
+  if (!jobs_.empty()) engine_.schedule(entity_, kSimStart + jobs_.front().state.submitted);
+}
+
+void FillQueue::on_event(SimTime now) {
+  submit(now);
+  for (Worker& worker : workers_) start_next(worker, now);
+  place(now);
+  if (next_ < jobs_.size() && !fault_) {
+    engine_.schedule(entity_, kSimStart + jobs_[next_].state.submitted);
+  }
+}
+
+void FillQueue::submit(SimTime now) {
+  for (; next_ < jobs_.size() && kSimStart + jobs_[next_].state.submitted <= now; ++next_) {
+    waiting_.push_back(next_);
+  }
+}
+
+void FillQueue::place(SimTime now) {
+  std::set<std::vector<std::uint32_t>> asked;
+  for (const std::size_t index : std::vector<std::size_t>(waiting_)) {
+    const auto gpus = gpus_.find(jobs_[index].info.kind);
+    if (gpus == gpus_.end() || !asked.insert(gpus->second).second) continue;
+    if (!place_group(gpus->second, now)) return;
+  }
+}
+
+bool FillQueue::place_group(const std::vector<std::uint32_t>& gpus, SimTime now) {
+  std::vector<policy::JobInfo> infos;
+  for (const std::size_t index : waiting_) {
+    const auto of = gpus_.find(jobs_[index].info.kind);
+    if (of != gpus_.end() && of->second == gpus) infos.push_back(jobs_[index].info);
+  }
+  const auto placements = placement_.place(infos, gpus, now - kSimStart);
+  auto checked = placements ? placement_.check_memory(now - kSimStart)
+                            : Result<void>(tl::unexpected<Error>(placements.error()));
+  if (!checked) {
+    fault_ = checked.error();
+    engine_.stop();
+    return false;
+  }
+  for (const policy::Placement& each : *placements) {
+    Job& placed = job(each.job);
+    placed.state.gpu = each.gpu;
+    placed.state.placed = now - kSimStart;
+    std::erase(waiting_, each.job - first_id_);
+    Worker& worker = worker_of(placed.info.kind, each.gpu);
+    worker.queue.push_back(each.job - first_id_);
+    start_next(worker, now);
+  }
+  return true;
+}
+
+void FillQueue::start_next(Worker& worker, SimTime now) {
+  if (worker.queue.empty()) return;
+  Job& next = jobs_[worker.queue.front()];
+  if (next.state.started) return;
+  next.state.started = now - kSimStart;
+  worker.instance->service->arrive_together(worker.next_request, next.state.requests, now);
+  worker.next_request += next.state.requests;
+}
+
+void FillQueue::on_work_done(FillerInstance& instance, std::uint64_t requests, SimTime now) {
+  Worker& worker = worker_of(instance.filler, instance.gpu);
+  BUBBLESIM_CHECK(requests == 0 || !worker.queue.empty(), "a fill job's request without a job");
+  if (requests == 0) return;
+  observe::FillJob& state = jobs_[worker.queue.front()].state;
+  state.requests_completed += requests;
+  if (state.requests_completed == state.requests) end_job(worker, now);
+}
+
+// What follows waits for the event of this instant: all that end now have ended then.
+void FillQueue::end_job(Worker& worker, SimTime now) {
+  Job& ended = jobs_[worker.queue.front()];
+  ended.state.ended = now - kSimStart;
+  worker.queue.pop_front();
+  placement_.remove(ended.info, *ended.state.gpu);
+  if (timeline_ != nullptr) {
+    timeline_->add({*ended.state.gpu, worker.instance->client, timeline_->intern("fill job"),
+                    observe::SliceKind::kPhase, kSimStart + *ended.state.started, now});
+  }
+  engine_.schedule(entity_, now);
+}
+
+FillQueue::Worker& FillQueue::worker_of(std::uint32_t filler, GpuId gpu) {
+  const auto found = std::ranges::find_if(workers_, [&](const Worker& worker) {
+    return worker.instance->filler == filler && worker.instance->gpu == gpu;
+  });
+  return *found;
+}
+
+observe::FillJobs FillQueue::results(std::uint32_t filler, SimTime end) const {
+  observe::FillJobs jobs;
+  Duration last{};
+  Duration total{};
+  for (const Job& job : jobs_) {
+    if (job.info.kind != filler) continue;
+    const observe::FillJob& state = job.state;
+    jobs.list.push_back(state);
+    if (kSimStart + state.submitted >= end) continue;
+    ++jobs.submitted;
+    ++(state.ended ? jobs.finished : state.gpu ? jobs.running : jobs.waiting);
+    count_deadline(state, end - kSimStart, jobs);
+    if (!state.ended) continue;
+    last = std::max(last, *state.ended);
+    total += *state.ended - state.submitted;
+  }
+  if (jobs.finished > 0) {
+    jobs.mean_completion = total / static_cast<std::int64_t>(jobs.finished);
+    if (jobs.finished == jobs.list.size()) jobs.makespan = last - jobs.list.front().submitted;
+  }
+  return jobs;
+}
+
+}  // namespace bubblesim::run
