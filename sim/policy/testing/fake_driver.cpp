@@ -32,6 +32,7 @@ struct Client {
   std::optional<Preemption> off;  ///< the device, since `off_since`
   std::uint64_t running = 0;      ///< the launch that was on the device then
   Instant off_since{};
+  Instant pass_began{};
 };
 
 std::string_view name(Preemption how) {
@@ -148,7 +149,7 @@ class Driver final : public Actions {
   }
 
   void start() {
-    std::vector<ClientInfo> infos{{ClientId{0}, Role::kTraining, "training",
+    std::vector<ClientInfo> infos{{ClientId{0}, scenario_.training_role, "training",
                                    scenario_.training_memory,
                                    scenario_.training_memory != Bytes{}}};
     for (const Filler& filler : scenario_.fillers) {
@@ -247,9 +248,18 @@ class Driver final : public Actions {
       if (needs_.completions) {
         policy_.on_completion({launch.client, launch.kind, launch.launch}, now_, *this);
       }
+      end_pass(launch);
       return true;
     }
     return false;
+  }
+
+  void end_pass(const LaunchInfo& last) {
+    const std::uint32_t id = last.client.value;
+    const std::uint64_t length = id == 0 ? 0 : scenario_.fillers[id - 1].pass;
+    if (length == 0 || last.launch % length != 0 || !needs_.iterations) return;
+    const IterationInfo info{last.client, last.launch / length, now_ - clients_[id].pass_began};
+    policy_.on_iteration(info, now_, *this);
   }
 
   bool launch() {
@@ -269,6 +279,8 @@ class Driver final : public Actions {
     Client& client = clients_[id];
     if (id > 0 && client.launches == scenario_.fillers[id - 1].launches) return;
     const LaunchInfo info = next_call(id, client.launches++);
+    const std::uint64_t length = id == 0 ? 0 : scenario_.fillers[id - 1].pass;
+    if (length > 0 && info.launch % length == 1 % length) client.pass_began = now_;
     if (policy_.on_launch(info, now_, *this) == Verdict::kAdmit) return pass(info, thread);
     client.held.push_back({info, thread});
     if (id == 0) ++outcome_.training_held;

@@ -45,6 +45,7 @@ struct Filler {
   bool memory_known = false;
   std::size_t threads = 1;
   std::optional<policy::Instant> dies_at = std::nullopt;  ///< its process ends then
+  std::uint64_t pass = 0;  ///< a pass has so many launches; it ends with its last one; 0: no marks
 };
 
 struct Scenario {
@@ -55,6 +56,7 @@ struct Scenario {
   std::vector<Bubble> bubbles;  ///< by `begin`
   std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
   Duration horizon{};           ///< nothing at or after it happens
+  policy::Role training_role = policy::Role::kTraining;  ///< of the protected client
 };
 
 struct Passed {
