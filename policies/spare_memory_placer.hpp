@@ -13,7 +13,7 @@ namespace bubblesim::policies {
 
 struct SpareMemoryConstants {
   enum class Order : std::uint8_t { kMostSpare, kLeastSpare };
-  Bytes reserve;  ///< must stay free on each GPU
+  Bytes reserve{};  ///< must stay free on each GPU
   Order order = Order::kMostSpare;
 };
 

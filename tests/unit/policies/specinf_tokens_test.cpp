@@ -95,13 +95,35 @@ TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
 TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
   SpecInfConstants recent = constants();
   recent.recent_reference = true;
-  recent.burst_history = 2;
+  recent.burst.history = 2;
   SpecInfTokens tokens(recent);
   bursts(tokens, 1, 4);
   bursts(tokens, 1, 8);  // 8 / 4
   EXPECT_DOUBLE_EQ(tokens.quota(), 50);
   bursts(tokens, 1, 8);  // the 4 is forgotten
   EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+}
+
+/// The reference is 100 ms. Above 105 ms the quota halves, up to 102 ms it grows by 1.3.
+TEST(specinf_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
+  using namespace std::chrono_literals;
+  SpecInfConstants by_iterations = constants();
+  by_iterations.reacts_to_bursts = false;
+  SpecInfTokens tokens(by_iterations);
+  bursts(tokens, 1, 10);
+  bursts(tokens, 1, 20);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 100);
+  tokens.end_iteration(106ms, 100ms);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+  tokens.end_iteration(104ms, 100ms);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 50);
+  tokens.end_iteration(102ms, 100ms);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 65);
+  for (int i = 0; i < 9; ++i) tokens.end_iteration(200ms, 100ms);
+  EXPECT_DOUBLE_EQ(tokens.quota(), 10);  // the floor
+  SpecInfTokens by_bursts(constants());
+  by_bursts.end_iteration(200ms, 100ms);
+  EXPECT_DOUBLE_EQ(by_bursts.quota(), 100);
 }
 
 TEST(specinf_tokens, restores_the_quota_in_the_aggressive_phase_only_if_told) {

@@ -1,0 +1,158 @@
+// Dilu's token server. A whole GPU is 1000 blocks a period, the conservative quota starts at 100.
+// A service has request 0.3 and limit 0.6, training 0.4 and 0.9.
+#include "policies/dilu_rckm.hpp"
+
+#include <gtest/gtest.h>
+
+#include "policies/builtin.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using Kind = RckmTask::Kind;
+
+RckmConstants constants() {
+  RckmConstants result = rckm_constants(policy::defaults(dilu_spec()));
+  result.upper_blocks = 1000;
+  result.initial_blocks = 100;
+  return result;
+}
+
+constexpr RckmTask kService{Kind::kSensitive, 0.3, 0.6};
+constexpr RckmTask kTraining{Kind::kThrottled, 0.4, 0.9};
+
+/// A service, task 0, beside training, task 1.
+DiluRckm server(Kind kind = Kind::kSensitive) {
+  DiluRckm result(constants());
+  result.connect({kind, 0.3, 0.6});
+  result.connect(kTraining);
+  return result;
+}
+
+std::int64_t periods(DiluRckm& server, int count, std::int64_t blocks) {
+  std::int64_t grant = 0;
+  for (int i = 0; i < count; ++i) grant = server.report(0, blocks);
+  return grant;
+}
+
+void burst(DiluRckm& server, int length) {
+  periods(server, length, 50);
+  periods(server, 1, 0);
+}
+
+TEST(dilu_rckm, grants_training_the_whole_gpu_before_a_service_reports) {
+  DiluRckm alone(constants());
+  alone.connect(kTraining);
+  EXPECT_EQ(alone.grant(0), 1000);
+  alone.connect(kTraining);
+  EXPECT_EQ(alone.grant(1), 500);  // by requests
+}
+
+TEST(dilu_rckm, shares_the_conservative_quota_by_request) {
+  DiluRckm two = server();
+  two.connect({Kind::kThrottled, 0.1, 0.2});
+  periods(two, 1, 50);  // the pool: 100 (0.4 + 0.1) = 50
+  EXPECT_EQ(two.report(1, 0), 40);
+  EXPECT_EQ(two.report(2, 0), 10);
+}
+
+/// Busy until 10 idle periods; the request then, or if a throttled process has blocks left over.
+TEST(dilu_rckm, grants_a_service_its_limit_only_where_nobody_is_in_its_way) {
+  DiluRckm one = server();
+  EXPECT_EQ(periods(one, 10, 0), 300);
+  EXPECT_EQ(periods(one, 1, 0), 600);  // the eleventh
+  one.report(1, 5);
+  EXPECT_EQ(periods(one, 1, 0), 300);
+  one.report(1, 0);
+  EXPECT_EQ(periods(one, 1, 0), 600);
+}
+
+/// 100 idle periods: conservative; up to 120: as it was; then the limits, and the whole quota.
+TEST(dilu_rckm, scales_training_up_after_long_idleness) {
+  DiluRckm one = server();
+  periods(one, 120, 0);
+  EXPECT_EQ(one.report(1, 0), 40);  // 100 * 0.4
+  periods(one, 1, 0);
+  EXPECT_EQ(one.report(1, 0), 900);
+  EXPECT_EQ(one.quota(), 1000);
+}
+
+/// As coded: a service that was idle for 10 periods at most does not keep another one's 121 from
+/// lifting the limit; one that was idle for 11 does.
+TEST(dilu_rckm, lets_a_busy_service_not_veto_the_scaling_up) {
+  DiluRckm two(constants());
+  two.connect(kService);
+  two.connect(kTraining);
+  two.connect(kService);
+  two.report(2, 50);
+  periods(two, 121, 0);
+  EXPECT_EQ(two.report(1, 0), 900);
+  DiluRckm vetoed(constants());
+  vetoed.connect(kService);
+  vetoed.connect(kTraining);
+  vetoed.connect(kService);
+  for (int i = 0; i < 11; ++i) vetoed.report(2, 0);
+  periods(vetoed, 121, 0);
+  EXPECT_EQ(vetoed.report(1, 0), 40);
+}
+
+/// A burst of 10, then one of 20: inflated by 2, 100 / 2. Then of 45: 4.5 is another kind.
+TEST(dilu_rckm, divides_the_quota_by_the_inflation_in_an_emergency) {
+  DiluRckm one = server();
+  burst(one, 10);
+  burst(one, 20);
+  EXPECT_EQ(one.quota(), 50);
+  burst(one, 45);
+  EXPECT_EQ(one.quota(), 50);
+  burst(one, 14);  // 1.4: contention
+  EXPECT_EQ(one.quota(), 50);
+}
+
+/// The floor: 1000 * 0.4 * 0.01 = 4. 100, 33, 11, then 11 / 3 = 3 is below it.
+TEST(dilu_rckm, leaves_training_a_floor) {
+  DiluRckm one = server();
+  burst(one, 10);
+  for (const double quota : {33.0, 11.0, 4.0}) {
+    burst(one, 30);
+    EXPECT_EQ(one.quota(), quota);
+  }
+  EXPECT_GT(one.report(1, 0), 0);
+}
+
+/// Every fifth burst of its own length: 130, then whole numbers: 169.
+TEST(dilu_rckm, recovers_every_five_bursts) {
+  DiluRckm one = server();
+  for (int i = 0; i < 5; ++i) burst(one, 10);
+  EXPECT_EQ(one.quota(), 130);
+  for (int i = 0; i < 5; ++i) burst(one, 10);
+  EXPECT_EQ(one.quota(), 169);
+}
+
+/// 13 over 10 is 1.3: a language model's emergency, but no other service's. Its floor is compared
+/// at 0.4, so 1 is still above it.
+TEST(dilu_rckm, is_stricter_with_language_models) {
+  DiluRckm other = server();
+  burst(other, 10);
+  burst(other, 13);
+  EXPECT_EQ(other.quota(), 100);
+  DiluRckm llm = server(Kind::kLanguageModel);
+  burst(llm, 10);
+  burst(llm, 13);
+  EXPECT_EQ(llm.quota(), 76);  // 100 / 1.3
+  for (const double quota : {25.0, 8.0, 2.0, 4.0}) {  // 2/3 = 0 is below 0.4: the floor of 4
+    burst(llm, 30);
+    EXPECT_EQ(llm.quota(), quota);
+  }
+}
+
+TEST(dilu_rckm, gives_the_rest_when_a_service_leaves) {
+  DiluRckm two = server();
+  two.connect(kService);
+  periods(two, 1, 50);
+  two.disconnect(0);
+  EXPECT_EQ(two.quota(), 700);        // 1 - 0.3 of the other one
+  EXPECT_EQ(two.report(1, 0), 630);  // of it the limit
+}
+
+}  // namespace
+}  // namespace bubblesim::policies
