@@ -53,7 +53,7 @@ inline constexpr const char* kLibrarySymbol = "bubblesim_policy_library";
 
 #define BUBBLESIM_POLICY_LIBRARY(...)                                                             \
   extern "C" {                                                                                    \
-  __attribute__((visibility("default"), used)) extern const ::bubblesim::plugin::PolicyLibrary    \
+  __attribute__((visibility("default"))) extern const ::bubblesim::plugin::PolicyLibrary          \
       bubblesim_policy_library;                                                                   \
   const ::bubblesim::plugin::PolicyLibrary bubblesim_policy_library = {                           \
       ::bubblesim::plugin::kLibraryMark, ::bubblesim::policy::kContractVersion,                   \

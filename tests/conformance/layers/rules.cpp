@@ -47,6 +47,7 @@ const std::vector<Room>& rooms() {
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
                       model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies", plugin = "sim/plugin",
+                      python = "sim/plugin/python",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       validate = "sim/validate", app = "sim/app", capture = "capture";
     return std::vector<Room>{
@@ -63,6 +64,7 @@ const std::vector<Room>& rooms() {
                  traces}},
         {policy, {base}},
         {policies, {base, policy}},
+        {python, {base, policy, policies, plugin, run, observe}},
         {plugin, {base, policy}},
         {schedule, {base, hardware, engine, gpu, network, workload, policy}},
         {observe, {base, engine}},

@@ -1,0 +1,183 @@
+// Enumerations, what a policy is told, and what it returns. sim/policy/policy.hpp says what each
+// member means; times are whole nanoseconds, memory is bytes, clients are their numbers.
+#include <pybind11/stl.h>
+
+#include "sim/plugin/python/bindings.hpp"
+#include "sim/policy/contract_version.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::plugin::python {
+namespace {
+
+namespace py = pybind11;
+using namespace policy;
+
+template <class Class, class Type>
+auto nanoseconds(Type Class::*member) {
+  return [member](const Class& self) { return to_ns(self.*member); };
+}
+
+template <class Class>
+auto bytes(Bytes Class::*member) {
+  return [member](const Class& self) { return (self.*member).value; };
+}
+
+template <class Class>
+auto client_of() {
+  return [](const Class& self) { return self.client.value; };
+}
+
+void bind_enumerations(py::module_& module) {
+  py::enum_<Role>(module, "Role", "What a client is.")
+      .value("TRAINING", Role::kTraining)
+      .value("OFFLINE", Role::kOffline)
+      .value("ONLINE", Role::kOnline);
+  py::enum_<LaunchKind>(module, "LaunchKind", "What a launch puts on the GPU.")
+      .value("KERNEL", LaunchKind::kKernel)
+      .value("COLLECTIVE", LaunchKind::kCollective)
+      .value("COPY", LaunchKind::kCopy)
+      .value("MEMSET", LaunchKind::kMemset);
+  py::enum_<KernelBound>(module, "KernelBound", "What bounds a kernel.")
+      .value("UNKNOWN", KernelBound::kUnknown)
+      .value("COMPUTE", KernelBound::kCompute)
+      .value("MEMORY", KernelBound::kMemory);
+  py::enum_<Verdict>(module, "Verdict", "On a launch: it goes on now, or its thread waits.")
+      .value("ADMIT", Verdict::kAdmit)
+      .value("HOLD", Verdict::kHold)
+      .export_values();
+  py::enum_<Sharing::Mode>(module, "SharingMode", "How clients share the GPU.")
+      .value("SPATIAL", Sharing::Mode::kSpatial)
+      .value("TIME_SLICED", Sharing::Mode::kTimeSliced)
+      .value("PARTITIONED", Sharing::Mode::kPartitioned)
+      .value("IDLE_ONLY", Sharing::Mode::kIdleOnly)
+      .value("LEFTOVER", Sharing::Mode::kLeftover);
+  py::enum_<Preemption>(module, "Preemption", "How running work is driven off the GPU.")
+      .value("AFTER_KERNEL", Preemption::kAfterKernel)
+      .value("AFTER_BLOCKS", Preemption::kAfterBlocks)
+      .value("RESET", Preemption::kReset)
+      .value("CONTEXT_SWITCH", Preemption::kContextSwitch);
+  py::enum_<Severity>(module, "Severity", "What a count means to the reader of a result.")
+      .value("INFO", Severity::kInfo)
+      .value("NOTICE", Severity::kNotice)
+      .value("LOSS", Severity::kLoss)
+      .value("ERROR", Severity::kError);
+}
+
+void bind_machine(py::module_& module) {
+  py::class_<ClientInfo>(module, "ClientInfo", "One process on the policy's GPU.")
+      .def_property_readonly("id", [](const ClientInfo& self) { return self.id.value; },
+                             "0 is the protected client.")
+      .def_readonly("role", &ClientInfo::role)
+      .def_readonly("name", &ClientInfo::name)
+      .def_property_readonly("memory", bytes(&ClientInfo::memory), "Bytes; 0: not known.")
+      .def_readonly("memory_known", &ClientInfo::memory_known)
+      .def_property_readonly("pass_ns", nanoseconds(&ClientInfo::pass),
+                             "A filler's pass alone; 0: not known.")
+      .def_readonly("queued", &ClientInfo::queued);
+  py::class_<MigGeometry>(module, "MigGeometry", "How MIG cuts the GPU; 0 slices: it does not.")
+      .def_readonly("compute_slices", &MigGeometry::compute_slices)
+      .def_readonly("memory_slices", &MigGeometry::memory_slices)
+      .def_readonly("slice_sms", &MigGeometry::slice_sms);
+  py::class_<GpuInfo>(module, "GpuInfo", "The GPU as nvidia-smi and the device query show it.")
+      .def_readonly("name", &GpuInfo::name)
+      .def_readonly("sm_count", &GpuInfo::sm_count)
+      .def_readonly("tpc_sms", &GpuInfo::tpc_sms)
+      .def_property_readonly("memory", bytes(&GpuInfo::memory))
+      .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice))
+      .def_property_readonly("context_switch_ns", nanoseconds(&GpuInfo::context_switch))
+      .def_property_readonly(
+          "dram_bandwidth", [](const GpuInfo& self) { return self.dram_bandwidth.value; },
+          "Bytes a second.")
+      .def_property_readonly(
+          "host_bandwidth", [](const GpuInfo& self) { return self.host_bandwidth.value; },
+          "Bytes a second; 0: not known.")
+      .def_readonly("mig", &GpuInfo::mig);
+}
+
+void bind_infos(py::module_& module) {
+  py::class_<LaunchInfo>(module, "LaunchInfo", "A launch call that a host thread makes.")
+      .def_property_readonly("client", client_of<LaunchInfo>())
+      .def_readonly("kind", &LaunchInfo::kind)
+      .def_readonly("blocks", &LaunchInfo::blocks)
+      .def_readonly("threads_per_block", &LaunchInfo::threads_per_block)
+      .def_readonly("launch", &LaunchInfo::launch)
+      .def_property_readonly("profiled_ns", nanoseconds(&LaunchInfo::profiled))
+      .def_readonly("operations", &LaunchInfo::operations)
+      .def_readonly("sm_blocks", &LaunchInfo::sm_blocks)
+      .def_readonly("kernel", &LaunchInfo::kernel)
+      .def_readonly("bound", &LaunchInfo::bound);
+  py::class_<CompletionInfo>(module, "CompletionInfo", "A device operation that ended.")
+      .def_property_readonly("client", client_of<CompletionInfo>())
+      .def_readonly("kind", &CompletionInfo::kind)
+      .def_readonly("launch", &CompletionInfo::launch);
+  py::class_<BubbleInfo>(module, "BubbleInfo", "A bubble of training that begins.")
+      .def_property_readonly("expected_ns", nanoseconds(&BubbleInfo::expected))
+      .def_property_readonly("free_memory", bytes(&BubbleInfo::free_memory))
+      .def_readonly("pipeline", &BubbleInfo::pipeline);
+  py::class_<IterationInfo>(module, "IterationInfo", "An iteration, or a pass, that ended.")
+      .def_property_readonly("client", client_of<IterationInfo>())
+      .def_readonly("number", &IterationInfo::number)
+      .def_property_readonly("length_ns", nanoseconds(&IterationInfo::length));
+}
+
+std::optional<Duration> span(std::optional<std::int64_t> ns) {
+  return ns ? std::optional(Duration{*ns}) : std::nullopt;
+}
+
+std::optional<Bytes> size(std::optional<std::uint64_t> count) {
+  return count ? std::optional(Bytes{*count}) : std::nullopt;
+}
+
+void bind_decisions(py::module_& module) {
+  py::class_<Sharing>(module, "Sharing", "How clients share the GPU, decided before the start.")
+      .def(py::init([](Sharing::Mode mode, std::optional<std::int64_t> slice_ns,
+                       std::optional<std::int64_t> switch_cost_ns, bool unified_memory) {
+             return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory};
+           }),
+           py::arg("mode") = Sharing::Mode::kSpatial, py::kw_only(),
+           py::arg("slice_ns") = py::none(), py::arg("switch_cost_ns") = py::none(),
+           py::arg("unified_memory") = false);
+  py::class_<ClientSharing>(module, "ClientSharing", "How one client is set up.")
+      .def(py::init([](std::uint32_t sm_percentage, std::int32_t priority, std::uint32_t sms,
+                       double memory_share, std::optional<std::int64_t> slice_ns,
+                       std::optional<std::uint64_t> memory_limit,
+                       std::optional<std::uint64_t> resident) {
+             return ClientSharing{.sm_percentage = sm_percentage,
+                                  .priority = priority,
+                                  .sms = sms,
+                                  .memory_share = memory_share,
+                                  .slice = span(slice_ns),
+                                  .memory_limit = size(memory_limit),
+                                  .resident = size(resident)};
+           }),
+           py::kw_only(), py::arg("sm_percentage") = 100, py::arg("priority") = 0,
+           py::arg("sms") = 0, py::arg("memory_share") = 1.0, py::arg("slice_ns") = py::none(),
+           py::arg("memory_limit") = py::none(), py::arg("resident") = py::none());
+  py::class_<Admission>(module, "Admission", "Whether a filler may run on the GPU at all.")
+      .def(py::init([](bool admitted, std::string reason) {
+             return Admission{admitted, std::move(reason)};
+           }),
+           py::arg("admitted") = true, py::arg("reason") = "")
+      .def_readonly("admitted", &Admission::admitted)
+      .def_readonly("reason", &Admission::reason);
+  py::class_<Needs>(module, "Needs", "Knowledge that a policy asks for.")
+      .def(py::init([](bool kernel_durations, bool bubbles, bool completions, bool kernel_classes,
+                       bool iterations) {
+             return Needs{kernel_durations, bubbles, completions, kernel_classes, iterations};
+           }),
+           py::kw_only(), py::arg("kernel_durations") = false, py::arg("bubbles") = false,
+           py::arg("completions") = false, py::arg("kernel_classes") = false,
+           py::arg("iterations") = false);
+}
+
+}  // namespace
+
+void bind_contract(py::module_& module) {
+  module.attr("CONTRACT_VERSION") = kContractVersion;
+  bind_enumerations(module);
+  bind_machine(module);
+  bind_infos(module);
+  bind_decisions(module);
+}
+
+}  // namespace bubblesim::plugin::python
