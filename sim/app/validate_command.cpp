@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "sim/app/app.hpp"
+#include "sim/app/validate_commands.hpp"
 #include "sim/validate/report_text.hpp"
 #include "sim/validate/validate.hpp"
 
@@ -68,7 +68,8 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "Simulates what others measured or published, and prints measured, simulated and error of "
       "every row, with a summary by table.\n\nExamples:\n"
       "  bubblesim validate parallel --only schedules\n"
-      "  bubblesim validate parallel --only graphpipe --summary");
+      "  bubblesim validate parallel --only graphpipe --summary\n"
+      "  bubblesim validate sharing --summary");
   command->require_subcommand(1);
   auto arguments = std::make_shared<ValidateArguments>();
   arguments->request.tables = "../shared/validation";
@@ -93,6 +94,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
   it->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
       ->capture_default_str();
   it->callback([arguments, &context] { context.exit_code = validate_all(*arguments, context); });
+  add_validate_sharing(*command, context);
 }
 
 }  // namespace bubblesim::app

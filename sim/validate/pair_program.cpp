@@ -1,0 +1,262 @@
+#include "sim/validate/pair_program.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <variant>
+
+#include "sim/model/inference_work.hpp"
+#include "sim/model/model_file.hpp"
+#include "sim/model/training_work.hpp"
+#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/program_writer.hpp"
+#include "sim/synth/timed_model.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+constexpr std::size_t kMostKernels = std::size_t{1} << 22U;
+
+gpu::LaunchNeeds needs_of(const model::Launch& launch) {
+  gpu::LaunchNeeds needs;
+  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
+  needs.registers_per_thread = launch.registers_per_thread;
+  needs.shared_memory_per_block = launch.shared_memory_bytes;
+  return needs;
+}
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const PairWorkload& workload, const PairMachine& machine)
+      : workload_(workload), machine_(machine),
+        timer_(machine.gpu, machine.efficiency, synth::KernelSlowdown{}), writer_(0, machine.gpu) {}
+
+  CheckedResult<workload::Program> build() {
+    writer_.begin_iteration();
+    BUBBLESIM_RETURN_IF_ERROR(write(workload_.steps));
+    return writer_.finish();
+  }
+
+ private:
+  using Drafts = std::vector<synth::OpDraft>;
+  using Status = CheckedResult<void>;
+
+  tl::unexpected<Errors> fault(std::string message) const {
+    return tl::make_unexpected(Errors{{workload_.id, {}, std::move(message)}});
+  }
+
+  Status write(const std::vector<WorkloadStep>& steps) {
+    for (const WorkloadStep& step : steps) {
+      BUBBLESIM_RETURN_IF_ERROR(std::visit([this](const auto& it) { return one(it); }, step));
+      if (kernels_ > kMostKernels) return fault("more than 4 million kernels");
+    }
+    return {};
+  }
+
+  Status one(const HostStep& step) {
+    writer_.pause(step.span);
+    return {};
+  }
+
+  Status one(const CopyStep& step) {
+    synth::OpDraft draft;
+    draft.kind = gpu::WorkKind::kCopy;
+    draft.name = writer_.name("copy");
+    draft.duration = synth::copy_time(step.bytes);
+    launch(draft);
+    return {};
+  }
+
+  Status one(const SyncStep&) {
+    writer_.wait_for_device();
+    return {};
+  }
+
+  Status one(const RepeatStep& step) {
+    for (std::uint32_t i = 0; i < step.times; ++i) BUBBLESIM_RETURN_IF_ERROR(write(step.steps));
+    return {};
+  }
+
+  Status one(const KernelStep& step) {
+    auto [at, fresh] = drafts_.try_emplace(&step);
+    if (fresh) {
+      for (const KernelLine& line : step.kernels) {
+        const synth::OpDraft draft = line.given ? given(line) : timed(line.work);
+        at->second.insert(at->second.end(), line.count, draft);
+      }
+    }
+    launch(at->second);
+    return {};
+  }
+
+  Status one(const OptimizerStep& step) {
+    auto [at, fresh] = drafts_.try_emplace(&step);
+    if (fresh) {
+      model::KernelWork work;
+      work.name = "optimizer";
+      work.kind = model::KernelKind::kOptimizer;
+      work.precision = model::Precision::kFp32;
+      work.bytes = step.parameters * step.bytes_each / step.kernels;
+      work.elements = std::max(1.0, work.bytes / 8);
+      work.flops = work.elements;
+      at->second.insert(at->second.end(), step.kernels, timed(work));
+    }
+    launch(at->second);
+    return {};
+  }
+
+  Status one(const ModelStep& step) {
+    auto [at, fresh] = drafts_.try_emplace(&step);
+    if (fresh) {
+      auto made = drafts_of(step);
+      if (!made) return tl::make_unexpected(std::move(made).error());
+      at->second = std::move(*made);
+    }
+    launch(at->second);
+    return {};
+  }
+
+  CheckedResult<Drafts> drafts_of(const ModelStep& step) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                               model::find_model(step.model, machine_.models));
+    auto work = work_of(step, spec);
+    if (!work) return fault(work.error().message);
+    std::vector<std::pair<Drafts, Drafts>> kinds;
+    for (const model::LayerWork& layer : work->kinds) {
+      std::pair<Drafts, Drafts> both;
+      add(layer.forward, step, both.first);
+      if (step.pass == ModelPass::kTraining) {
+        add(layer.recompute, step, both.second);
+        add(model::backward_items(layer, model::BackwardExchanges::kSerial), step, both.second);
+      }
+      kinds.push_back(std::move(both));
+    }
+    Drafts out;
+    for (const std::uint32_t layer : work->layers) {
+      out.insert(out.end(), kinds[layer].first.begin(), kinds[layer].first.end());
+    }
+    for (auto layer = work->layers.rbegin(); layer != work->layers.rend(); ++layer) {
+      out.insert(out.end(), kinds[*layer].second.begin(), kinds[*layer].second.end());
+    }
+    return out;
+  }
+
+  Result<model::ModelWork> work_of(const ModelStep& step, const model::ModelSpec& spec) const {
+    if (step.pass == ModelPass::kDecode) {
+      return model::decode_work(spec, {}, step.precision, step.batch, step.sequence);
+    }
+    if (step.pass == ModelPass::kForward) {
+      return model::forward_work(spec, {}, step.precision, step.batch, step.sequence,
+                                 model::AttentionKernels::kUnfused);
+    }
+    model::TrainingShape shape;
+    shape.micro_batch = step.batch;
+    shape.sequence = step.sequence;
+    shape.precision = step.precision;
+    shape.recompute = step.recompute;
+    return model::training_work(spec, {}, shape);
+  }
+
+  void add(const std::vector<model::WorkItem>& items, const ModelStep& step, Drafts& out) {
+    for (const model::WorkItem& item : items) {
+      const auto* kernel = std::get_if<model::KernelWork>(&item);
+      if (kernel == nullptr) continue;
+      if (kernel->kind == model::KernelKind::kConvolution &&
+          step.convolutions == Convolutions::kEachSample) {
+        add_each_sample(*kernel, step.batch, out);
+      } else {
+        out.push_back(timed(*kernel));
+      }
+    }
+  }
+
+  // A product for each sample. A window of more than one pixel is unfolded first: the matrix of
+  // k values for each of m pixels is written, and read by the product.
+  void add_each_sample(const model::KernelWork& batch, std::uint32_t samples, Drafts& out) {
+    model::KernelWork product = batch;
+    product.kind = model::KernelKind::kGemm;
+    product.flops /= samples;
+    product.bytes /= samples;
+    std::uint64_t& divided = batch.gemm.k % samples == 0 && batch.gemm.k > batch.gemm.m
+                                 ? product.gemm.k
+                                 : product.gemm.m;
+    divided = std::max<std::uint64_t>(1, divided / samples);
+    const synth::OpDraft draft = timed(product);
+    const bool window = batch.name.find("1x1") == std::string::npos;
+    if (!window) {
+      out.insert(out.end(), samples, draft);
+      return;
+    }
+    model::KernelWork unfold;
+    unfold.name = "unfold";
+    unfold.kind = model::KernelKind::kElementwise;
+    unfold.precision = batch.precision;
+    unfold.elements = static_cast<double>(product.gemm.m) * static_cast<double>(product.gemm.k);
+    unfold.bytes = 2 * model::bytes_of(batch.precision) * unfold.elements;
+    unfold.flops = unfold.elements;
+    const synth::OpDraft before = timed(unfold);
+    for (std::uint32_t i = 0; i < samples; ++i) {
+      out.push_back(before);
+      out.push_back(draft);
+    }
+  }
+
+  synth::OpDraft timed(const model::KernelWork& work) {
+    const synth::TimedKernel kernel = timer_.time(work);
+    synth::OpDraft draft;
+    draft.name = writer_.name(kernel.name);
+    draft.duration = kernel.duration;
+    draft.profile = writer_.add_profile(kernel.profile, kernel.launch);
+    return draft;
+  }
+
+  synth::OpDraft given(const KernelLine& line) {
+    synth::OpDraft draft;
+    draft.name = writer_.name(line.work.name);
+    draft.duration = line.given->time;
+    gpu::KernelProfile profile = gpu::profile_kernel(
+        needs_of(line.given->launch),
+        line.given->memory_bound ? gpu::KernelClass::kMemory : gpu::KernelClass::kCompute,
+        machine_.gpu);
+    const double moved = to_seconds(draft.duration) * machine_.gpu.dram_bandwidth.value;
+    profile.dram_share = std::clamp(line.work.bytes / moved, 0.0, 1.0);
+    draft.profile = writer_.add_profile(profile, line.given->launch);
+    return draft;
+  }
+
+  void launch(const synth::OpDraft& draft) {
+    ++kernels_;
+    writer_.launch(draft, {}, {workload_.launch_gap, workload_.launch_call});
+  }
+  void launch(const Drafts& drafts) {
+    for (const synth::OpDraft& draft : drafts) launch(draft);
+  }
+
+  const PairWorkload& workload_;
+  const PairMachine& machine_;
+  synth::KernelTimer timer_;
+  synth::ProgramWriter writer_;
+  std::map<const void*, Drafts> drafts_;  ///< of steps that repeat
+  std::size_t kernels_ = 0;
+};
+
+}  // namespace
+
+CheckedResult<workload::Program> pair_program(const PairWorkload& workload,
+                                              const PairMachine& machine) {
+  return ProgramBuilder(workload, machine).build();
+}
+
+workload::Program stretched(workload::Program program, double factor) {
+  for (workload::Op& op : program.ops) op.duration = scale(op.duration, factor);
+  for (workload::ThreadProgram& thread : program.threads) {
+    for (workload::Step& step : thread.steps) {
+      step.think = workload::short_span(scale(step.think.duration(), factor));
+      step.cost = workload::short_span(scale(step.cost.duration(), factor));
+    }
+  }
+  return program;
+}
+
+}  // namespace bubblesim::validate

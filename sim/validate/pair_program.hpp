@@ -1,0 +1,29 @@
+// A pair's workload as a program on one GPU: every kernel timed by the roofline of sim/model (or
+// as the workload gives it), launched by one host thread on one stream.
+#pragma once
+
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/model/efficiency.hpp"
+#include "sim/validate/pair_workload.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::validate {
+
+struct PairMachine {
+  hardware::GpuSpec gpu;
+  model::Efficiency efficiency;
+  std::string models;  ///< folder of model files
+};
+
+/// One pass: an iteration, or a request. Fault: an unknown model, a shape that it does not have,
+/// more kernels than fit.
+[[nodiscard]] CheckedResult<workload::Program> pair_program(const PairWorkload& workload,
+                                                            const PairMachine& machine);
+
+/// The same program with all of its durations, of kernels, copies and host, times `factor` (> 0).
+[[nodiscard]] workload::Program stretched(workload::Program program, double factor);
+
+}  // namespace bubblesim::validate

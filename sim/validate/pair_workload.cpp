@@ -1,0 +1,206 @@
+#include "sim/validate/pair_workload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "sim/base/data_file.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+constexpr std::uint32_t kMostCount = 1u << 20;
+constexpr int kMostNested = 4;
+
+constexpr std::array<Choice<model::Precision>, 4> kPrecisions{
+    {{"fp32", model::Precision::kFp32},
+     {"tf32", model::Precision::kTf32},
+     {"fp16", model::Precision::kFp16},
+     {"bf16", model::Precision::kBf16}}};
+constexpr std::array<Choice<ModelPass>, 3> kPasses{{{"training", ModelPass::kTraining},
+                                                    {"forward", ModelPass::kForward},
+                                                    {"decode", ModelPass::kDecode}}};
+constexpr std::array<Choice<model::Recompute>, 2> kRecomputes{
+    {{"none", model::Recompute::kNone}, {"full", model::Recompute::kFull}}};
+constexpr std::array<Choice<Convolutions>, 2> kConvolutions{
+    {{"batched", Convolutions::kBatched}, {"each_sample", Convolutions::kEachSample}}};
+constexpr std::array<Choice<model::KernelKind>, 6> kKinds{
+    {{"gemm", model::KernelKind::kGemm},
+     {"elementwise", model::KernelKind::kElementwise},
+     {"normalisation", model::KernelKind::kNormalisation},
+     {"softmax", model::KernelKind::kSoftmax},
+     {"embedding", model::KernelKind::kEmbedding},
+     {"optimizer", model::KernelKind::kOptimizer}}};
+constexpr std::array<Choice<WorkloadRole>, 2> kRoles{
+    {{"training", WorkloadRole::kTraining}, {"inference", WorkloadRole::kInference}}};
+
+struct Defaults {
+  model::Precision precision = model::Precision::kFp16;
+};
+
+KernelLine::Given read_given(ObjectReader& object) {
+  KernelLine::Given out;
+  out.time = object.duration("time", {Duration{1}});
+  out.launch.grid[0] = object.integer<std::uint32_t>("blocks", {1, 1u << 31});
+  out.launch.block[0] = object.integer<std::uint32_t>("threads", {1, 1024}, 256);
+  out.launch.registers_per_thread = object.integer<std::uint16_t>("registers", {0, 255}, 32);
+  out.launch.shared_memory_bytes =
+      static_cast<std::uint32_t>(object.bytes("shared_memory", {Bytes{0}, Bytes{1u << 20}}, Bytes{0}).value);
+  out.memory_bound = object.choice("bound", std::array<Choice<bool>, 2>{
+                                                {{"compute", false}, {"memory", true}}},
+                                   false);
+  return out;
+}
+
+KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
+  KernelLine out;
+  out.work.name = object.text("name");
+  out.work.kind = object.choice("kind", kKinds, model::KernelKind::kElementwise);
+  out.work.precision = object.choice("precision", kPrecisions, defaults.precision);
+  out.count = object.integer<std::uint32_t>("count", {1, kMostCount}, 1);
+  const double element = model::bytes_of(out.work.precision);
+  if (out.work.kind == model::KernelKind::kGemm) {
+    const Range<std::uint64_t> sizes{1, 1ULL << 32U};
+    out.work.gemm = {object.integer<std::uint64_t>("m", sizes),
+                     object.integer<std::uint64_t>("n", sizes),
+                     object.integer<std::uint64_t>("k", sizes),
+                     object.integer<std::uint64_t>("batch", sizes, 1)};
+    const auto m = static_cast<double>(out.work.gemm.m);
+    const auto n = static_cast<double>(out.work.gemm.n);
+    const auto k = static_cast<double>(out.work.gemm.k);
+    const auto batch = static_cast<double>(out.work.gemm.batch);
+    out.work.flops = 2 * m * n * k * batch;
+    out.work.bytes = element * batch * (m * k + k * n + m * n);
+    out.work.elements = m * n * batch;
+  } else {
+    out.work.bytes = object.number("bytes", {0, 1e13}, 0.0);
+    out.work.elements = std::max(1.0, object.number("elements", {0, 1e13}, out.work.bytes / (2 * element)));
+    out.work.flops = out.work.elements;
+  }
+  if (object.has("time")) out.given = read_given(object);
+  return out;
+}
+
+ModelStep read_model_step(ObjectReader& object, const Defaults& defaults) {
+  ModelStep out;
+  out.model = object.text("model");
+  out.pass = object.choice("pass", kPasses, ModelPass::kTraining);
+  out.batch = object.integer<std::uint32_t>("batch", {1, kMostCount}, 1);
+  out.sequence = object.integer<std::uint64_t>("sequence", {0, 1ULL << 24U}, 0);
+  out.precision = object.choice("precision", kPrecisions, defaults.precision);
+  out.recompute = object.choice("recompute", kRecomputes, model::Recompute::kNone);
+  out.convolutions = object.choice("convolutions", kConvolutions, Convolutions::kBatched);
+  return out;
+}
+
+OptimizerStep read_optimizer(ObjectReader object) {
+  OptimizerStep out;
+  out.parameters = object.number("parameters", {1, 1e13});
+  out.bytes_each = object.number("bytes_each", {0, 1e6});
+  out.kernels = object.integer<std::uint32_t>("kernels", {1, kMostCount});
+  return out;
+}
+
+std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defaults, int depth) {
+  std::vector<WorkloadStep> out;
+  for (ObjectReader& object : parent.children("steps")) {
+    if (object.has("host")) {
+      out.emplace_back(HostStep{object.duration("host")});
+    } else if (object.has("copy")) {
+      out.emplace_back(CopyStep{object.number("copy", {0, 1e13})});
+    } else if (object.has("sync")) {
+      if (object.flag("sync")) out.emplace_back(SyncStep{});
+    } else if (object.has("model")) {
+      out.emplace_back(read_model_step(object, defaults));
+    } else if (object.has("kernels")) {
+      KernelStep step;
+      for (ObjectReader& it : object.children("kernels")) {
+        step.kernels.push_back(read_kernel(it, defaults));
+      }
+      out.emplace_back(std::move(step));
+    } else if (object.has("optimizer")) {
+      out.emplace_back(read_optimizer(object.child("optimizer")));
+    } else if (object.has("repeat")) {
+      RepeatStep step;
+      step.times = object.integer<std::uint32_t>("repeat", {1, kMostCount});
+      if (depth >= kMostNested) {
+        object.fault("repeat", "repeated steps inside each other more than 4 deep");
+      } else {
+        step.steps = read_steps(object, defaults, depth + 1);
+      }
+      out.emplace_back(std::move(step));
+    } else {
+      object.fault("", "a step without what it does; expected one of host, copy, sync, model, "
+                       "kernels, optimizer, repeat");
+    }
+  }
+  return out;
+}
+
+CheckedResult<PairWorkload> read(const JsonDocument& document, std::string id) {
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  PairWorkload out;
+  out.id = std::move(id);
+  out.names = root.texts("names");
+  out.role = root.choice("role", kRoles);
+  out.source = root.text("source");
+  out.launch_gap = root.duration("launch_gap", {Duration{0}, Duration{1000000000}});
+  out.launch_call = root.duration("launch_call", {Duration{0}, Duration{1000000000}});
+  Defaults defaults;
+  defaults.precision = root.choice("precision", kPrecisions);
+  out.steps = read_steps(root, defaults, 0);
+  if (out.steps.empty()) root.fault("steps", "no step; expected at least one");
+  root.finish();
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+}  // namespace
+
+CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
+  return read(document, std::move(label));
+}
+
+CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "workload"));
+  std::vector<PairWorkload> out;
+  Errors errors;
+  std::set<std::pair<WorkloadRole, std::string>> known;
+  for (const std::string& file : files) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(file));
+    auto workload = read(document, data_file_id(file));
+    if (!workload) {
+      errors.insert(errors.end(), workload.error().begin(), workload.error().end());
+      continue;
+    }
+    for (const std::string& name : workload->names) {
+      if (known.insert({workload->role, name}).second) continue;
+      errors.push_back({file, "/names", "\"" + name + "\" is the name of another file's workload"});
+    }
+    out.push_back(std::move(*workload));
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return out;
+}
+
+Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all, WorkloadRole role,
+                                          std::string_view name) {
+  std::vector<std::string> names;
+  for (const PairWorkload& it : all) {
+    if (it.role != role) continue;
+    if (std::find(it.names.begin(), it.names.end(), name) != it.names.end()) return &it;
+    names.insert(names.end(), it.names.begin(), it.names.end());
+  }
+  const std::string kind =
+      std::string(role == WorkloadRole::kTraining ? "training" : "inference") + " workload";
+  return fail(unknown_name_message(kind, name, std::span<const std::string>(names)));
+}
+
+}  // namespace bubblesim::validate

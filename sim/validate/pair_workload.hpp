@@ -1,0 +1,108 @@
+// One job of a measured co-location pair: what a training iteration or an inference request does,
+// step by step, read from configs/workloads/*.json (configs/workloads/README.md explains each
+// key). No GPU here, and no time but the host's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/model/kernel_time.hpp"
+#include "sim/model/kernel_work.hpp"
+#include "sim/model/layer_work.hpp"
+
+namespace bubblesim::validate {
+
+/// The host computes; the device may run dry meanwhile.
+struct HostStep {
+  Duration span{};
+};
+
+/// A copy between host and device.
+struct CopyStep {
+  double bytes = 0;
+};
+
+/// The host waits for everything that it launched.
+struct SyncStep {};
+
+/// How a model's convolutions are launched.
+enum class Convolutions : std::uint8_t {
+  kBatched,     ///< one kernel for the batch
+  kEachSample,  ///< a product for each sample, as PyTorch without cuDNN does; windows are
+                ///< unfolded by a kernel of their own
+};
+
+/// What of a model is launched.
+enum class ModelPass : std::uint8_t { kTraining, kForward, kDecode };
+
+/// A pass over a model of configs/models.
+struct ModelStep {
+  std::string model;
+  ModelPass pass = ModelPass::kTraining;
+  std::uint32_t batch = 1;
+  std::uint64_t sequence = 0;  ///< tokens; kDecode: tokens in the cache
+  model::Precision precision = model::Precision::kFp16;
+  model::Recompute recompute = model::Recompute::kNone;
+  Convolutions convolutions = Convolutions::kBatched;
+};
+
+/// Kernels that are launched one after another, `count` times each in a row.
+struct KernelLine {
+  model::KernelWork work;
+  std::uint32_t count = 1;
+  /// Given instead of computed from `work`: its time alone and its launch.
+  struct Given {
+    Duration time{};
+    model::Launch launch;
+    bool memory_bound = false;
+  };
+  std::optional<Given> given;
+};
+struct KernelStep {
+  std::vector<KernelLine> kernels;
+};
+
+/// The optimizer's passes over parameters and states: so many kernels of so many bytes each.
+struct OptimizerStep {
+  double parameters = 0;
+  double bytes_each = 0;        ///< read and written for a parameter, all kernels together
+  std::uint32_t kernels = 1;
+};
+
+struct RepeatStep;
+using WorkloadStep =
+    std::variant<HostStep, CopyStep, SyncStep, ModelStep, KernelStep, OptimizerStep, RepeatStep>;
+
+struct RepeatStep {
+  std::uint32_t times = 1;
+  std::vector<WorkloadStep> steps;
+};
+
+enum class WorkloadRole : std::uint8_t { kInference, kTraining };
+
+struct PairWorkload {
+  std::string id;                  ///< file name without ".json"
+  std::vector<std::string> names;  ///< as measured tables call it
+  WorkloadRole role = WorkloadRole::kTraining;
+  std::string source;
+  Duration launch_gap{};           ///< host time before each launch call
+  Duration launch_call{};          ///< of the call itself
+  std::vector<WorkloadStep> steps; ///< of an iteration or a request
+};
+
+[[nodiscard]] CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label);
+
+/// All files of a folder, in the order of their names. Fault: two workloads of one name and role.
+[[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
+
+/// The workload of a role that a table calls `name`. Fault: none; with all names and the nearest.
+[[nodiscard]] Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all,
+                                                        WorkloadRole role,
+                                                        std::string_view name);
+
+}  // namespace bubblesim::validate
