@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 Scenario training_that_stops(Duration horizon) {
   Scenario scenario;
   scenario.gpu = {"GPU", 100, 2, Bytes{80ull << 30}, 1ms, 50us};
+  scenario.gpu.mig = {7, 8, 14};
   scenario.training_memory = Bytes{40ull << 30};
   for (int ms = 0; ms < 500; ++ms) {
     if (ms % 100 < 80) scenario.training.push_back({1ms * ms, LaunchKind::kKernel, 100, 200us});
@@ -74,8 +75,8 @@ TEST_P(EveryPolicy, sets_legal_percentages) {
   }
 }
 
-/// exclusive holds none, as it admits none. pipefill runs out of profiled bubbles, and may then
-/// hold one launch of each host thread for ever.
+/// A filler that is not admitted has no launch. pipefill and freeride run out of profiled bubbles,
+/// and may then hold one launch of each host thread for ever.
 TEST_P(EveryPolicy, releases_every_held_launch_after_training_stops) {
   // TGS lifts its limit after at most 10 + 15 reports of 5 s; before it one kernel passes in
   // 50 ms, and after it all do.
@@ -83,14 +84,34 @@ TEST_P(EveryPolicy, releases_every_held_launch_after_training_stops) {
   scenario.fillers = {filler(20000), filler(20000, Role::kOnline)};
   scenario.fillers[1].threads = 2;
   const Outcome outcome = run(scenario);
-  if (GetParam() == "pipefill") {
+  if (GetParam() == "pipefill" || GetParam() == "freeride") {
     EXPECT_THAT(outcome.held_at_end, ::testing::Each(::testing::Le(2u)));
     return;
   }
   EXPECT_THAT(outcome.held_at_end, ::testing::Each(0u));
-  const std::size_t expected = GetParam() == "exclusive" ? 0 : 20000;
-  EXPECT_EQ(outcome.count(1, 0s, 200s), expected);
-  EXPECT_EQ(outcome.count(2, 0s, 200s), expected);
+  for (std::uint32_t id = 1; id <= 2; ++id) {
+    const bool admitted = outcome.admissions[id - 1].admitted;
+    EXPECT_EQ(outcome.count(id, 0s, 200s), admitted ? 20000u : 0u);
+  }
+}
+
+/// The clients that are off the GPU at the end: driven off, and never let go on.
+std::vector<std::string> off_at_end(const Outcome& outcome) {
+  std::vector<std::string> off;
+  for (const Done& done : outcome.done) {
+    const std::string client = done.what.substr(8, done.what.find(' ', 8) - 8);
+    if (done.what.starts_with("preempt ")) off.push_back(client);
+    if (done.what.starts_with("proceed ")) std::erase(off, client);
+  }
+  return off;
+}
+
+/// time_slicing drives fillers off only in fixed rounds, which are not its default.
+TEST_P(EveryPolicy, leaves_no_client_off_the_gpu_after_training_stops) {
+  Scenario scenario = training_that_stops(30s);
+  scenario.fillers = {filler(200000), filler(200000, Role::kOnline)};
+  scenario.fillers[0].kernels[0].sm_blocks = 200;
+  EXPECT_THAT(off_at_end(run(scenario)), ::testing::IsEmpty());
 }
 
 TEST_P(EveryPolicy, survives_no_filler_and_one_that_never_launches) {
@@ -116,6 +137,83 @@ TEST_P(EveryPolicy, survives_a_filler_that_dies_and_serves_the_other) {
   EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
   EXPECT_EQ(outcome.count(1, 301ms, 1s), 0u);
   EXPECT_EQ(outcome.count(0, 0s, 1s), 400u);
+}
+
+/// It has work in flight and may be driven off when it dies; no action may name it afterwards.
+TEST_P(EveryPolicy, leaves_a_filler_alone_that_has_died) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(100000), filler(100000)};
+  scenario.fillers[0].kernels = {{{}, LaunchKind::kKernel, 500, 5ms, 200}};
+  for (const Duration dies : {Duration{100us}, Duration{240ms + 20us}, Duration{285ms}}) {
+    scenario.fillers[0].dies_at = dies;
+    const Outcome outcome = run(scenario);
+    EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
+    for (const Done& done : outcome.done) {
+      const std::string client = (done.what + " ").substr(done.what.find(' '), 3);
+      EXPECT_FALSE(client == " 1 " && done.at > dies) << done.what;
+    }
+  }
+}
+
+/// Its first kernel runs for longer than the run. The other filler may wait for it for ever, as
+/// kernels are not evicted in general; training may not.
+TEST_P(EveryPolicy, survives_a_filler_that_never_stops) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(100000), filler(100000, Role::kOnline)};
+  scenario.fillers[0].kernels[0].length = 1000s;
+  const Outcome outcome = run(scenario);
+  EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
+  EXPECT_EQ(outcome.count(0, 0s, 1s), 400u);
+}
+
+/// Each launch of training reaches the driver in the instant in which it is called.
+TEST_P(EveryPolicy, does_not_delay_training) {
+  Scenario scenario = training_that_stops(1s);
+  scenario.fillers = {filler(100000), filler(100000, Role::kOnline),
+                      filler(1000, Role::kTraining)};
+  scenario.fillers[0].threads = 4;
+  std::vector<Instant> called;
+  for (const Call& call : scenario.training) called.push_back(call.at);
+  EXPECT_EQ(run(scenario).times(0), called);
+}
+
+TEST_P(EveryPolicy, shares_out_no_more_than_there_is) {
+  Scenario scenario = training_that_stops(1ms);
+  for (int i = 0; i < 9; ++i) scenario.fillers.push_back(filler(1));
+  for (Filler& each : scenario.fillers) {
+    each.memory = Bytes{7ull << 30};
+    each.memory_known = true;
+  }
+  const Outcome outcome = run(scenario);
+  Bytes used = scenario.training_memory;
+  std::uint32_t sms = outcome.clients[0].sms;
+  double memory_share = outcome.clients[0].memory_share;
+  for (std::size_t i = 0; i < scenario.fillers.size(); ++i) {
+    const ClientSharing& client = outcome.clients[i + 1];
+    if (!outcome.admissions[i].admitted) continue;
+    used = used + scenario.fillers[i].memory;
+    sms += client.sms;
+    memory_share += client.memory_share;
+    EXPECT_LE(scenario.fillers[i].memory, client.memory_limit.value_or(scenario.gpu.memory));
+  }
+  if (!outcome.sharing.unified_memory) {
+    EXPECT_LE(used, scenario.gpu.memory);
+  }
+  EXPECT_LE(sms, scenario.gpu.sm_count);
+  if (outcome.sharing.mode == Sharing::Mode::kPartitioned) {
+    EXPECT_LE(memory_share, 1.0);
+  }
+}
+
+TEST_P(EveryPolicy, sets_turns_only_where_contexts_take_turns) {
+  Scenario scenario = training_that_stops(1ms);
+  scenario.fillers = {filler(1)};
+  const Outcome outcome = run(scenario);
+  for (const ClientSharing& client : outcome.clients) {
+    if (!client.slice) continue;
+    EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+    EXPECT_GT(*client.slice, Duration{});
+  }
 }
 
 TEST_P(EveryPolicy, survives_a_hundred_thousand_launches_in_one_instant) {
