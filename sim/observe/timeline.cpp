@@ -12,6 +12,7 @@ const char* slice_kind_name(SliceKind kind) {
     case SliceKind::kCollective: return "collective";
     case SliceKind::kCopy: return "copy";
     case SliceKind::kMemset: return "memset";
+    case SliceKind::kPaused: return "paused";
     case SliceKind::kHold: return "hold";
     case SliceKind::kRequest: return "request";
     case SliceKind::kBubble: return "bubble";

@@ -1,5 +1,7 @@
 #include "sim/run/gpu_node.hpp"
 
+#include <utility>
+
 namespace bubblesim::run {
 namespace {
 
@@ -36,16 +38,21 @@ void ClientMonitor::on_iteration(workload::ProgramRun& run, std::uint32_t index,
 
 void ClientMonitor::on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
   node_.meter->started(activity_of(run.program().ops[op]), now);
+  if (node_.timeline != nullptr) since_[op] = now;
   if (node_.driver) node_.driver->op_started(run, op, now);
 }
 
 // A training job that waits for its turn has work to do: that is no bubble.
 void ClientMonitor::on_op_paused(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  if (node_.timeline != nullptr && since_[op] < now) {
+    record(run, op, slice_kind(run.program().ops[op].kind), now);
+  }
   if (filler_ == nullptr) return;
   node_.meter->ended(activity_of(run.program().ops[op]), now);
 }
 
 void ClientMonitor::on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
+  record(run, op, observe::SliceKind::kPaused, now);
   if (filler_ == nullptr) return;
   node_.meter->started(activity_of(run.program().ops[op]), now);
 }
@@ -54,17 +61,22 @@ void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
   const workload::Op& op = finished.run->program().ops[finished.op];
   node_.meter->ended(activity_of(op), finished.end);
   if (node_.driver) node_.driver->op_finished(finished);
-  if (node_.timeline != nullptr) record(finished, op);
+  record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
 }
 
-void ClientMonitor::record(const workload::OpRecord& finished, const workload::Op& op) {
+// What the operation did since it last began, stood still or went on.
+void ClientMonitor::record(const workload::ProgramRun& run, std::uint32_t index,
+                           observe::SliceKind kind, SimTime until) {
+  if (node_.timeline == nullptr) return;
+  const workload::Op& op = run.program().ops[index];
+  const SimTime since = std::exchange(since_[index], until);
+  if (since == until && kind == observe::SliceKind::kPaused) return;
   auto found = timeline_names_.find(op.name.value);
   if (found == timeline_names_.end()) {
-    const NameId name = node_.timeline->intern(finished.run->program().names[op.name]);
+    const NameId name = node_.timeline->intern(run.program().names[op.name]);
     found = timeline_names_.emplace(op.name.value, name).first;
   }
-  observe::Slice slice{node_.id, policy_client_, found->second, slice_kind(op.kind),
-                       finished.start, finished.end};
+  observe::Slice slice{node_.id, policy_client_, found->second, kind, since, until};
   if (filler_ != nullptr) slice.request = filler_->service->serving().value_or(slice.request);
   node_.timeline->add(slice);
 }

@@ -43,13 +43,15 @@ class ClientMonitor final : public workload::RunObserver {
 
  private:
   [[nodiscard]] observe::Activity activity_of(const workload::Op& op) const;
-  void record(const workload::OpRecord& record, const workload::Op& op);
+  void record(const workload::ProgramRun& run, std::uint32_t op, observe::SliceKind kind,
+              SimTime until);
 
   GpuNode& node_;
   ClientId policy_client_;
   FillerInstance* filler_;  ///< null: the training client
   SimTime last_iteration_end_ = kSimStart;
   std::unordered_map<std::uint32_t, NameId> timeline_names_;  ///< by the program's NameId
+  std::unordered_map<std::uint32_t, SimTime> since_;  ///< what each operation does now; timelines
 };
 
 /// Puts held launches into the timeline.
