@@ -17,6 +17,7 @@ void register_builtin(policy::Registry& registry) {
   registry.add(dilu_spec());
   registry.add(orion_spec());
   registry.add(pipefill_spec());
+  registry.add(freeride_spec());
   registry.add(reef_spec());
   registry.add(tally_spec());
   registry.add(xsched_spec());

@@ -19,6 +19,7 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec dilu_spec();
 [[nodiscard]] policy::PolicySpec orion_spec();
 [[nodiscard]] policy::PolicySpec pipefill_spec();
+[[nodiscard]] policy::PolicySpec freeride_spec();
 [[nodiscard]] policy::PolicySpec reef_spec();
 [[nodiscard]] policy::PolicySpec tally_spec();
 [[nodiscard]] policy::PolicySpec xsched_spec();

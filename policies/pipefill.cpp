@@ -1,27 +1,30 @@
 // pipefill: fills measured bubbles with fill-job kernels that are known to fit (PipeFill,
-// MLSys'25). The training engine announces each bubble with its measured length L and its free
-// memory. A filler's launch is admitted only inside a bubble, and only if the time that all
-// admitted launches are planned to take, this one included, and the switch back to training end
-// within the fill fraction f of the bubble:
-//     max(now, end of the plan) + duration + switch_cost <= begin + f * L.
-// Started at the bubble's begin that is the paper's rule, sum(t) + switch <= f * L. Everything of
-// a filler is held outside bubbles, copies too. The order within a filler is kept, so a launch
-// that does not fit ends the filling of its bubble for this filler.
+// MLSys'25). The training engine announces each bubble with its measured length and its free
+// memory: the bubble instruction. A filler's launch is admitted only inside a bubble, and only if
+// the execution plan has a place for it (fill_plan.hpp: fill fraction, context switch, memory of
+// the bubble, moves over the host link with `offload`). Everything of a filler is held outside
+// bubbles, copies too. The order within a filler is kept, so a launch that does not fit ends the
+// filling of its bubble for this filler. Where fill jobs go is pipefill_scheduler.hpp's, by the
+// rule `schedule`.
 //
-// A launch that is longer than f * L of every bubble is never admitted: its filler stops there for
-// good, and the run says so (pipefill_stuck_fillers). The paper partitions the fill job so that
-// this cannot happen; here the job's kernels are what they are.
+// A launch that is too long even for the whole of the longest bubble is never admitted: its filler
+// stops there for good, and the run says so (pipefill_stuck_fillers). The paper partitions the fill
+// job's graph so that this cannot happen; here the job's kernels are what they are.
 //
-// Sharing: time slices by default, as a context switch is part of the rule. Memory: a filler gets
-// no bubble whose free memory is known to be less than the fillers up to it need together.
-// Parameters: see the declarations. Ties: fillers in client order; the first one fills first.
+// Sharing: time slices by default, as a context switch is part of the rule. With `offload` any
+// filler is admitted that the device could hold alone, as its memory is there in bubbles only; else
+// it must fit beside training's peak. Ties: fillers in client order; the first one fills first.
 // Source: PipeFill, arXiv 2410.07192 (mechanism from its abstract and summaries; no public code).
 // Reconstructed: 0.68 as the fill fraction (recalled, not checked in the paper), min_bubble,
-// kernels in place of layers, and time slices. Online fillers are treated like offline ones.
+// kernels in place of layers, what is moved when, and time slices. Online fillers are treated like
+// offline ones, and training jobs as fillers too.
 #include <algorithm>
 #include <memory>
 
 #include "policies/builtin.hpp"
+#include "policies/fill_plan.hpp"
+#include "policies/pipefill_scheduler.hpp"
+#include "sim/base/units.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -32,34 +35,55 @@ using namespace std::chrono_literals;
 
 constexpr CounterSpec kStuckFillers{
     "pipefill_stuck_fillers", Severity::kNotice,
-    "fillers held at the end by a launch that is longer than every bubble's usable part so far"};
+    "fillers held at the end by a launch that is longer than every bubble so far"};
+constexpr CounterSpec kStarvedFillers{
+    "pipefill_starved_fillers", Severity::kNotice,
+    "fillers held at the end that no bubble had memory for, or time to move it"};
+constexpr CounterSpec kAlone{
+    "pipefill_launches_alone", Severity::kInfo,
+    "launches beyond the fill fraction that had a longest bubble to themselves"};
 constexpr CounterSpec kUnprofiled{
     "pipefill_unprofiled_launches", Severity::kNotice,
     "launches of fillers without a profiled duration; they were planned as taking no time"};
 
+Offload offload_of(const ParameterSet& given) {
+  return given.flag("offload") ? Offload::kWhatDoesNotFit : Offload::kNever;
+}
+
 class PipeFill final : public Policy {
  public:
   explicit PipeFill(const ParameterSet& given)
-      : fraction_(given.number("fill_fraction")),
-        min_bubble_(given.duration("min_bubble")),
+      : min_bubble_(given.duration("min_bubble")),
         all_bubbles_(given.text("bubbles") == "all"),
         mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kSpatial
                                                  : Sharing::Mode::kTimeSliced),
-        given_switch_cost_(given.duration_unless_word("switch_cost")) {}
+        given_switch_cost_(given.duration_unless_word("switch_cost")),
+        constants_{.fraction = given.number("fill_fraction"), .offload = offload_of(given)},
+        plan_(constants_, {}) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
-    switch_cost_ = given_switch_cost_.value_or(gpu.context_switch);
-    needed_memory_.assign(clients.size(), Bytes{});
+    constants_.switch_cost = given_switch_cost_.value_or(gpu.context_switch);
+    constants_.host_link = gpu.host_bandwidth;
+    const Bytes training = clients.front().memory;
+    if (clients.front().memory_known && gpu.memory > training) {
+      constants_.beside_training = Bytes{gpu.memory.value - training.value};
+    }
+    std::vector<Bytes> memory;
+    for (const ClientInfo& client : clients) memory.push_back(client.memory);
+    plan_ = FillPlan(constants_, std::move(memory));
     held_.assign(clients.size(), {});
-    return {mode_, std::nullopt, given_switch_cost_, false};
+    return {mode_, std::nullopt, given_switch_cost_, offloads()};
+  }
+
+  /// What is moved is moved as a whole: what runs has its memory on the device.
+  ClientSharing share(const ClientInfo& client) override {
+    ClientSharing share;
+    if (offloads()) share.resident = client.memory;
+    return share;
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
-    Admission admission = Policy::admit(filler, used, gpu);
-    if (admission.admitted && filler.memory_known)
-      fillers_memory_ = fillers_memory_ + filler.memory;
-    needed_memory_[filler.id.index()] = fillers_memory_;
-    return admission;
+    return Policy::admit(filler, offloads() ? Bytes{} : used, gpu);
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
@@ -67,30 +91,48 @@ class PipeFill final : public Policy {
     if (launch.profiled == Duration{}) ++unprofiled_;
     Held& held = held_[launch.client.index()];
     if (actions.held(launch.client) == 0) {
-      if (admit_launch(launch, now)) return Verdict::kAdmit;
+      if (plan_.take(launch.client, launch.profiled, now)) return Verdict::kAdmit;
       held.oldest = launch.profiled;
+      wait_for_memory(launch.client, now);
     }
     ++held.count;
     return Verdict::kHold;
   }
 
   void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions& actions) override {
-    fill_end_.reset();
+    end_bubble();
     if (bubble.expected < min_bubble_ || (!bubble.pipeline && !all_bubbles_)) return;
-    free_memory_ = bubble.free_memory;
-    const Duration usable = scale(bubble.expected, fraction_) - switch_cost_;
-    longest_usable_ = std::max(longest_usable_, usable);
-    fill_end_ = now + usable;
-    for (std::uint32_t id = 1; id < held_.size(); ++id) release_fitting(ClientId{id}, now, actions);
+    plan_.begin_bubble(bubble.expected, bubble.free_memory, now);
+    release_all(now, actions);
   }
 
-  void on_bubble_end(Instant, Actions&) override { fill_end_.reset(); }
+  void on_bubble_end(Instant, Actions&) override { end_bubble(); }
+
+  void on_iteration(const IterationInfo& iteration, Instant, Actions&) override {
+    if (iteration.client == ClientId{0}) plan_.end_iteration();
+  }
+
+  void on_gone(ClientId client, Instant, Actions&) override { held_[client.index()].count = 0; }
+
+  std::optional<Instant> next_tick() const override { return memory_there_; }
+
+  void on_tick(Instant now, Actions& actions) override {
+    if (!memory_there_ || now < *memory_there_) return;
+    memory_there_.reset();
+    release_all(now, actions);
+  }
 
   void add_counts(CounterSet& counters) const override {
-    const auto stuck = std::ranges::count_if(held_, [this](const Held& held) {
-      return held.count > 0 && held.oldest > longest_usable_;
-    });
-    if (stuck > 0) counters.add(kStuckFillers, static_cast<std::uint64_t>(stuck));
+    std::uint64_t stuck = 0;
+    std::uint64_t starved = 0;
+    for (std::uint32_t id = 1; id < held_.size(); ++id) {
+      if (held_[id].count == 0) continue;
+      stuck += plan_.has_place(held_[id].oldest) ? 0U : 1U;
+      starved += plan_.lacks_memory(ClientId{id}) ? 1U : 0U;
+    }
+    if (stuck > 0) counters.add(kStuckFillers, stuck);
+    if (starved > 0) counters.add(kStarvedFillers, starved);
+    if (plan_.alone() > 0) counters.add(kAlone, plan_.alone());
     if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
   }
 
@@ -100,43 +142,57 @@ class PipeFill final : public Policy {
     Duration oldest{};  ///< profiled duration of the oldest held launch
   };
 
-  /// If the launch fits into the present bubble, plans it.
-  bool admit_launch(const LaunchInfo& launch, Instant now) {
-    if (!fill_end_) return false;
-    const Bytes needed = needed_memory_[launch.client.index()];
-    if (free_memory_ != Bytes{} && needed > free_memory_) return false;
-    const Instant end = std::max(now, plan_end_) + launch.profiled;
-    if (end > *fill_end_) return false;
-    plan_end_ = end;
-    return true;
+  [[nodiscard]] bool offloads() const { return constants_.offload != Offload::kNever; }
+
+  void end_bubble() {
+    plan_.end_bubble();
+    memory_there_.reset();
+  }
+
+  /// A launch that waits only for its filler's memory to be moved goes when that is there.
+  void wait_for_memory(ClientId client, Instant now) {
+    const auto ready = plan_.ready(client);
+    if (!ready || *ready <= now) return;
+    memory_there_ = std::min(memory_there_.value_or(*ready), *ready);
+  }
+
+  void release_all(Instant now, Actions& actions) {
+    for (std::uint32_t id = 1; id < held_.size(); ++id) release_fitting(ClientId{id}, now, actions);
   }
 
   void release_fitting(ClientId client, Instant now, Actions& actions) {
     Held& held = held_[client.index()];
     while (actions.held(client) > 0) {
-      const LaunchInfo& oldest = actions.oldest_held(client);
-      held.oldest = oldest.profiled;
-      if (!admit_launch(oldest, now)) return;
+      held.oldest = actions.oldest_held(client).profiled;
+      if (!plan_.take(client, held.oldest, now)) return wait_for_memory(client, now);
       actions.release(client);
       --held.count;
     }
   }
 
-  double fraction_;
   Duration min_bubble_;
   bool all_bubbles_;
   Sharing::Mode mode_;
   std::optional<Duration> given_switch_cost_;
-  Duration switch_cost_{};
-  std::vector<Bytes> needed_memory_;  ///< of each filler and the admitted ones before it
-  Bytes fillers_memory_;
-  Bytes free_memory_;
+  FillConstants constants_;
+  FillPlan plan_;
   std::vector<Held> held_;
-  std::optional<Instant> fill_end_;  ///< in a bubble: no admitted launch is planned beyond it
-  Instant plan_end_{};               ///< all admitted launches one after the other
-  Duration longest_usable_{};
+  std::optional<Instant> memory_there_;  ///< of the filler whose memory is there next
   std::uint64_t unprofiled_ = 0;
 };
+
+std::unique_ptr<Placer> make_scheduler(const ParameterSet& given) {
+  const std::string& rule = given.text("schedule");
+  FillScheduling scheduling;
+  scheduling.rule = rule == "shortest_job" ? FillRule::kShortestJob
+                    : rule == "makespan"   ? FillRule::kMakespan
+                    : rule == "deadline"   ? FillRule::kDeadline
+                                           : FillRule::kFirstCome;
+  scheduling.fraction = given.number("fill_fraction");
+  scheduling.offload = offload_of(given);
+  scheduling.pipeline_only = given.text("bubbles") != "all";
+  return std::make_unique<FillScheduler>(scheduling);
+}
 
 }  // namespace
 
@@ -146,7 +202,7 @@ PolicySpec pipefill_spec() {
   spec.name = "pipefill";
   spec.summary = "Launches of known duration that fit into the measured bubble";
   spec.source = paper;
-  spec.needs = {.kernel_durations = true, .bubbles = true};
+  spec.needs = {.kernel_durations = true, .bubbles = true, .iterations = true};
   spec.parameters = {
       declare_number("fill_fraction", 0.68, 0.01, 1,
                      {"", "The part of a bubble's measured length that may be filled.",
@@ -161,8 +217,15 @@ PolicySpec pipefill_spec() {
                                paper + ": part of the packing rule"}),
       declare_choice("sharing", {"time_sliced", "spatial"},
                      {"", "Contexts take turns, or MPS.", "reconstructed"}),
+      declare_flag("offload", false,
+                   {"", "What does not fit a bubble's memory is moved over the host link.",
+                    paper + ": offloading named in summaries; what is moved is reconstructed"}),
+      declare_choice("schedule", {"first_come", "shortest_job", "makespan", "deadline"},
+                     {"", "Which fill job begins next.",
+                      paper + ": policies named in summaries; rules as in pipefill_scheduler.hpp"}),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<PipeFill>(given); };
+  spec.make_placer = make_scheduler;
   return spec;
 }
 

@@ -155,6 +155,9 @@ class Driver final : public Actions {
     for (const Filler& filler : scenario_.fillers) {
       const auto id = static_cast<std::uint32_t>(infos.size());
       infos.push_back({ClientId{id}, filler.role, "filler", filler.memory, filler.memory_known});
+      for (std::uint64_t i = 0; needs_.kernel_durations && i < filler.pass; ++i) {
+        infos.back().pass += filler.kernels[i % filler.kernels.size()].length;
+      }
     }
     clients_.resize(infos.size());
     outcome_.sharing = policy_.start(scenario_.gpu, infos);

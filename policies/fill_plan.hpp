@@ -1,0 +1,88 @@
+// PipeFill's execution plan: cuts what fillers launch, in order, to the durations and the free
+// memory of measured bubbles. Times are planned, from profiles: one launch after the other.
+//
+// In a bubble of length L that begins at b, a launch fits if
+//     max(now, end of the plan) + its duration + switch_cost <= b + f * L.
+// A launch that no bubble of an iteration can take so, but the longest one can take as a whole
+// (duration + switch_cost <= L), runs there alone: first, and nothing after it. Which bubble is the
+// longest is known once an iteration of training has ended.
+//
+// Memory: fillers come into a bubble one after the other, with their first launch in it. Those in
+// it must fit into its free memory together. With offloading what does not fit is moved: the part
+// of fillers beyond what training's peak leaves of the device, in at the beginning and out at the
+// end, and as much of training's memory as the bubble has too little free, out and in. Both moves
+// take bytes / bandwidth of the host link, are planned, and count against f * L.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+enum class Offload : std::uint8_t { kNever, kWhatDoesNotFit };
+
+struct FillConstants {
+  double fraction = 1;          ///< f
+  Duration switch_cost{};
+  Offload offload = Offload::kNever;
+  BytesPerSecond host_link{};  ///< 0: not known, so nothing is moved
+  std::optional<Bytes> beside_training = std::nullopt;  ///< that training's peak leaves of the device
+};
+
+class FillPlan {
+ public:
+  /// `memory` by client; 0: not known, or none.
+  FillPlan(const FillConstants& constants, std::vector<Bytes> memory);
+
+  void begin_bubble(Duration length, Bytes free_memory, policy::Instant now);
+  void end_bubble() { open_ = false; }
+  /// All bubbles of an iteration have been seen.
+  void end_iteration();
+
+  /// Plans the launch if it may go now; O(1).
+  [[nodiscard]] bool take(ClientId client, Duration length, policy::Instant now);
+  /// When the client's memory, which is being moved, is there; only after a take() that failed.
+  [[nodiscard]] std::optional<policy::Instant> ready(ClientId client) const;
+
+  /// Whether a launch of this length has a place in any bubble seen so far.
+  [[nodiscard]] bool has_place(Duration length) const;
+  /// Whether the client came into no bubble although it wanted to, for lack of memory.
+  [[nodiscard]] bool lacks_memory(ClientId client) const;
+  /// Launches that ran alone in a longest bubble, beyond the fill fraction.
+  [[nodiscard]] std::uint64_t alone() const { return alone_; }
+  [[nodiscard]] Duration moved() const { return moved_; }
+
+ private:
+  struct Client {
+    Bytes memory;
+    bool inside = false;    ///< of this bubble
+    bool entered = false;   ///< any bubble
+    bool refused = false;   ///< ever, for memory
+    policy::Instant ready{};
+  };
+
+  [[nodiscard]] bool enter(Client& client, Duration length, policy::Instant now);
+  [[nodiscard]] std::optional<Duration> move_time(Bytes inside) const;
+  [[nodiscard]] bool take_alone(Duration length, policy::Instant now);
+
+  FillConstants constants_;
+  std::vector<Client> clients_;
+  bool open_ = false;
+  bool untouched_ = true;         ///< nothing of it is planned
+  policy::Instant bubble_end_{};  ///< measured
+  policy::Instant fill_end_{};    ///< no launch is planned beyond it
+  policy::Instant plan_end_{};
+  Duration length_{};
+  Bytes free_;
+  Bytes inside_;                  ///< memory of the fillers in the bubble
+  Duration seen_{};               ///< longest bubble of this iteration so far
+  std::optional<Duration> longest_;  ///< of an iteration that has ended
+  Duration longest_usable_{};
+  std::uint64_t alone_ = 0;
+  Duration moved_{};
+};
+
+}  // namespace bubblesim::policies

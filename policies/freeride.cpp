@@ -1,0 +1,220 @@
+// freeride: side tasks run in steps that are known to end within the bubble (FreeRide,
+// Middleware'26). The instrumented training engine reports each bubble with its expected end; the
+// manager, which polls every manager_poll, sees it at its next poll and lets the GPU's side tasks
+// run. A task's interface loop looks every interface_poll, and at once when a step has ended: it
+// starts a step only if
+//     bubble's expected end - now > step duration;
+// all launches of a begun step pass, whatever happens to the bubble.
+//
+// A step is a pass of the filler (a batch of inference, an iteration of training). Its duration is
+// profiled (ClientInfo::pass). A filler whose pass nobody profiled has steps of one launch, with
+// that launch's profiled duration or else step_duration. A step that still runs `grace` after the
+// bubble has ended is counted (freeride_overrun_steps); the real system kills the task then.
+//
+// Sharing: MPS; training has the higher client priority, and a filler may allocate no more than
+// training's memory leaves. Placement: freeride_placer.hpp. Parameters: see the declarations.
+// Ties: fillers in client order; a held thread looks before the manager's bubble is a poll old.
+// Source: FreeRide, arXiv 2409.06941 and its code. Reconstructed: the grace period's length; that an
+// end of the bubble is known at once; all bubbles in place of the 4 to 6 largest of an iteration.
+// The imperative interface (SIGTSTP and SIGCONT) is not here.
+#include <algorithm>
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "policies/freeride_placer.hpp"
+#include "policies/launch_polls.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+constexpr CounterSpec kOverruns{
+    "freeride_overrun_steps", Severity::kNotice,
+    "steps that still ran a grace period after their bubble; the real system kills such a task"};
+constexpr CounterSpec kUnprofiled{
+    "freeride_unprofiled_steps", Severity::kNotice,
+    "steps without a profiled duration, taken to last step_duration"};
+
+class FreeRide final : public Policy {
+ public:
+  explicit FreeRide(const ParameterSet& given)
+      : step_duration_(given.duration("step_duration")),
+        manager_poll_(given.duration("manager_poll")),
+        grace_(given.duration("grace")),
+        pipeline_only_(given.text("bubbles") == "pipeline"),
+        polls_(given.duration("interface_poll")) {}
+
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
+    for (const ClientInfo& client : clients) tasks_.push_back({.pass = client.pass});
+    const ClientInfo& training = clients.front();
+    if (training.memory_known && gpu.memory > training.memory) {
+      limit_ = Bytes{gpu.memory.value - training.memory.value};
+    }
+    return {};
+  }
+
+  ClientSharing share(const ClientInfo& client) override {
+    ClientSharing share;
+    if (client.id == ClientId{0}) {
+      share.priority = 1;
+    } else {
+      share.memory_limit = limit_;
+    }
+    return share;
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
+    if (launch.client == ClientId{0}) return Verdict::kAdmit;
+    const Task& task = tasks_[launch.client.index()];
+    const bool first = actions.held(launch.client) == 0 || inside_pass(task);
+    if (first && passes(launch, now)) return Verdict::kAdmit;
+    polls_.hold(launch.client, now);
+    return Verdict::kHold;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
+    Task& task = tasks_[completion.client.index()];
+    if (task.pass > Duration{} || !task.running || completion.launch != task.launch) return;
+    end_step(completion.client, now, actions);
+  }
+
+  void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions) override {
+    Task& task = tasks_[iteration.client.index()];
+    if (iteration.client != ClientId{0} && task.pass > Duration{}) {
+      end_step(iteration.client, now, actions);
+    }
+  }
+
+  void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions&) override {
+    expected_end_.reset();
+    if (pipeline_only_ && !bubble.pipeline) return;
+    seen_ = (now % manager_poll_).count() == 0 ? now : next_multiple(now, manager_poll_);
+    expected_end_ = now + bubble.expected;
+  }
+
+  void on_bubble_end(Instant now, Actions&) override {
+    if (expected_end_ && mark_running()) overrun_look_ = now + grace_;
+    expected_end_.reset();
+  }
+
+  void on_gone(ClientId client, Instant, Actions&) override {
+    tasks_[client.index()].running = false;
+  }
+
+  std::optional<Instant> next_tick() const override {
+    const auto poll = polls_.next();
+    if (!overrun_look_ || !poll) return overrun_look_ ? overrun_look_ : poll;
+    return std::min(*overrun_look_, *poll);
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    if (overrun_look_ && now >= *overrun_look_) count_overruns();
+    polls_.wake(now, actions, [&](const LaunchInfo& launch) { return passes(launch, now); });
+  }
+
+  void add_counts(CounterSet& counters) const override {
+    if (overruns_ > 0) counters.add(kOverruns, overruns_);
+    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+  }
+
+ private:
+  struct Task {
+    Duration pass{};            ///< profiled; 0: its steps are launches
+    bool running = false;       ///< a step
+    bool after_bubble = false;  ///< since before the last bubble's end
+    bool counted = false;       ///< as an over-run
+    std::uint64_t launch = 0;   ///< that is the step, if steps are launches
+  };
+
+  static bool inside_pass(const Task& task) { return task.running && task.pass > Duration{}; }
+
+  /// Whether the launch belongs to a step that runs, or begins one now.
+  bool passes(const LaunchInfo& launch, Instant now) {
+    Task& task = tasks_[launch.client.index()];
+    if (task.running) return task.pass > Duration{};
+    Duration step = task.pass > Duration{} ? task.pass : launch.profiled;
+    if (step == Duration{}) step = step_duration_;
+    if (!expected_end_ || now < seen_ || *expected_end_ - now <= step) return false;
+    if (task.pass == Duration{} && launch.profiled == Duration{}) ++unprofiled_;
+    task.running = true;
+    task.after_bubble = task.counted = false;
+    task.launch = launch.launch;
+    return true;
+  }
+
+  /// The loop goes on at once.
+  void end_step(ClientId client, Instant now, Actions& actions) {
+    tasks_[client.index()].running = false;
+    if (actions.held(client) > 0 && passes(actions.oldest_held(client), now)) {
+      actions.release(client);
+    }
+  }
+
+  /// Marks what runs as having been there when the bubble ended.
+  bool mark_running() {
+    bool any = false;
+    for (Task& task : tasks_) {
+      task.after_bubble = task.running && !task.counted;
+      any = any || task.after_bubble;
+    }
+    return any;
+  }
+
+  void count_overruns() {
+    overrun_look_.reset();
+    for (Task& task : tasks_) {
+      if (task.running && task.after_bubble) {
+        ++overruns_;
+        task.counted = true;
+      }
+      task.after_bubble = false;
+    }
+  }
+
+  Duration step_duration_;
+  Duration manager_poll_;
+  Duration grace_;
+  bool pipeline_only_;
+  LaunchPolls polls_;
+  std::optional<Bytes> limit_;
+  std::vector<Task> tasks_;
+  std::optional<Instant> expected_end_;  ///< of the bubble that the engine has reported
+  Instant seen_{};                       ///< by the manager
+  std::optional<Instant> overrun_look_;
+  std::uint64_t overruns_ = 0;
+  std::uint64_t unprofiled_ = 0;
+};
+
+}  // namespace
+
+PolicySpec freeride_spec() {
+  const std::string code = "FreeRide, arXiv 2409.06941, and its code";
+  PolicySpec spec;
+  spec.name = "freeride";
+  spec.summary = "Side tasks in steps that end before the bubble's expected end";
+  spec.source = code;
+  spec.needs = {
+      .kernel_durations = true, .bubbles = true, .completions = true, .iterations = true};
+  spec.parameters = {
+      declare_duration("step_duration", 200ms, 1us, 1000s,
+                       {"", "A step's duration where no profile knows it.", code}),
+      declare_duration("interface_poll", 5ms, 1us, 10s,
+                       {"", "A task's interface loop looks so often.", code}),
+      declare_duration("manager_poll", 10ms, 1us, 10s,
+                       {"", "The manager sees a bubble at its next poll.", code}),
+      declare_duration("grace", 500ms, 0ns, 1000s,
+                       {"", "A step may run so long beyond its bubble until it is counted.",
+                        "reconstructed: the length is not published"}),
+      declare_choice("bubbles", {"all", "pipeline"},
+                     {"", "Any idle time of training, or waits for pipeline peers only.",
+                      code + ": gaps of the compute stream"}),
+  };
+  spec.make = [](const ParameterSet& given) { return std::make_unique<FreeRide>(given); };
+  spec.make_placer = [](const ParameterSet&) { return std::make_unique<FreeRidePlacer>(); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,119 @@
+// Policies that fill announced bubbles: small scenarios with numbers to check by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/conformance/policies/fake_driver.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
+
+/// A GPU of 80 GiB with training in 40 GiB, and a filler of 10 GiB.
+Scenario scenario(Duration horizon, Duration kernel) {
+  Scenario result;
+  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
+  result.training_memory = gib(40);
+  Filler filler;
+  filler.kernels = {{{}, LaunchKind::kKernel, 1, kernel}};
+  filler.launches = 100;
+  filler.memory = gib(10);
+  filler.memory_known = true;
+  result.fillers = {filler};
+  result.horizon = horizon;
+  return result;
+}
+
+/// A kernel of 8 ms is beyond 0.68 of 10 ms. That 10 ms is the longest bubble is known when the
+/// iteration has ended, at 20 ms: in the next one it runs alone, as 8 + 0.05 <= 10.
+TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
+  Scenario one = scenario(60ms, 8ms);
+  one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
+  one.iteration_ends = {20ms, 50ms};
+  const Outcome outcome = drive("pipefill", {}, one);
+  EXPECT_THAT(outcome.times(1), ElementsAre(32ms));
+  EXPECT_EQ(outcome.counts.count("pipefill_launches_alone"), 1u);
+  EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 0u);
+}
+
+/// Training holds 70 of 80 GiB: of the filler's 12, 2 are moved in and out at 1 GiB a millisecond.
+/// Of the bubble of 20 ms from 2 ms on, 13.6 ms may be filled, less 0.05 for the switch and 2 for
+/// moving out: to 13.55 ms. From 4 ms on two kernels of 4 ms fit.
+TEST(pipefill, moves_what_does_not_fit) {
+  Scenario large = scenario(60ms, 4ms);
+  large.gpu.host_bandwidth = BytesPerSecond{1000.0 * static_cast<double>(gib(1).value)};
+  large.training_memory = gib(70);
+  large.fillers[0].memory = gib(12);
+  large.bubbles = {{2ms, 22ms, {20ms, gib(15), true}}};
+  EXPECT_FALSE(drive("pipefill", {}, large).admissions[0].admitted);
+  const Outcome moved = drive("pipefill", {"offload=true"}, large);
+  EXPECT_TRUE(moved.admissions[0].admitted);
+  EXPECT_THAT(moved.times(1), ElementsAre(4ms, 4ms));
+  large.gpu.host_bandwidth = {};
+  const Outcome blind = drive("pipefill", {"offload=true"}, large);
+  EXPECT_THAT(blind.times(1), IsEmpty());
+  EXPECT_EQ(blind.counts.count("pipefill_starved_fillers"), 1u);
+}
+
+/// Passes of three launches of 10 ms. The bubble from 12 ms on is expected to end at 120 ms; the
+/// manager sees it at 20 ms, which is when the task, held since 0, looks for the fourth time.
+/// Steps of 30 ms begin at 20, 50 and 80 ms (40 ms are left), none at 110.
+Scenario steps() {
+  Scenario result = scenario(300ms, 10ms);
+  result.fillers[0].pass = 3;
+  result.fillers[0].gap = 10ms;
+  result.bubbles = {{12ms, 120ms, {108ms, Bytes{}, true}}};
+  return result;
+}
+
+TEST(freeride, begins_only_steps_that_end_in_the_bubble) {
+  const Outcome outcome = drive("freeride", {}, steps());
+  EXPECT_THAT(outcome.times(1),
+              ElementsAre(20ms, 30ms, 40ms, 50ms, 60ms, 70ms, 80ms, 90ms, 100ms));
+  EXPECT_EQ(outcome.held_at_end[1], 1u);
+  EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 0u);
+}
+
+TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
+  const Outcome outcome = drive("freeride", {}, steps());
+  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_GT(outcome.clients[0].priority, outcome.clients[1].priority);
+  EXPECT_EQ(outcome.clients[1].memory_limit, gib(40));
+}
+
+/// The bubble ends at 85 ms already; the step that began at 80 ms goes on to 110.
+TEST(freeride, counts_steps_that_outlast_the_grace_period) {
+  Scenario early = steps();
+  early.bubbles[0].end = 85ms;
+  const Outcome outcome = drive("freeride", {"grace=20ms"}, early);
+  EXPECT_EQ(outcome.times(1).size(), 9u);
+  EXPECT_EQ(outcome.counts.count("freeride_overrun_steps"), 1u);  // at 105 ms
+  EXPECT_EQ(drive("freeride", {"grace=30ms"}, early).counts.count("freeride_overrun_steps"), 0u);
+}
+
+/// Without marks of passes each launch is a step: 10 ms each, while more than 10 are left.
+TEST(freeride, takes_launches_for_steps_where_passes_are_not_known) {
+  Scenario launches = steps();
+  launches.fillers[0].pass = 0;
+  EXPECT_EQ(drive("freeride", {}, launches).times(1).back(), Duration{100ms});
+  launches.fillers[0].kernels[0].length = 0ms;  // nor profiled: 200 ms, longer than the bubble
+  EXPECT_THAT(drive("freeride", {}, launches).times(1), IsEmpty());
+  const Outcome told = drive("freeride", {"step_duration=50ms"}, launches);
+  EXPECT_THAT(told.times(1), ElementsAre(20ms, 30ms, 40ms, 50ms, 60ms));
+  EXPECT_EQ(told.counts.count("freeride_unprofiled_steps"), 5u);
+}
+
+TEST(freeride, leaves_communication_alone_if_told) {
+  Scenario stall = steps();
+  stall.bubbles[0].info.pipeline = false;
+  EXPECT_THAT(drive("freeride", {"bubbles=pipeline"}, stall).times(1), IsEmpty());
+  EXPECT_EQ(drive("freeride", {}, stall).times(1).size(), 9u);
+}
+
+}  // namespace
+}  // namespace bubblesim::testing
