@@ -95,6 +95,12 @@ void Context::drop_placed() {
   if (dropped > 0) changed_ = true;  // those behind may go now
 }
 
+bool Context::has_work() const {
+  return !resident_.empty() || std::any_of(waiting_.begin(), waiting_.end(), [this](WorkId id) {
+    return !kept_off(shared_.works[id]);
+  });
+}
+
 void Context::thaw(SimTime now) {
   frozen_ = false;
   changed_ = true;

@@ -46,8 +46,8 @@ class Context {
 
   /// Kills the client's resident kernels; they wait to begin anew. Precondition: settled.
   void reset(ClientId client, SimTime now);
-  /// Kernels or collectives, waiting or resident.
-  [[nodiscard]] bool has_work() const { return !waiting_.empty() || !resident_.empty(); }
+  /// Kernels or collectives, resident, or waiting and not kept off the GPU.
+  [[nodiscard]] bool has_work() const;
 
   /// The context has the GPU from now on, or has it no more.
   void thaw(SimTime now);

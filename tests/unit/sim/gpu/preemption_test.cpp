@@ -73,11 +73,11 @@ TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
   const ClientId high = client();
   kernel_at(0, 1, low, 100, two_waves());
   script_.at(20, [&] { gpu_->preempt(low, Preemption::kContextSwitch); });
-  kernel_at(40, 2, high, 30, blocks_of_warps(8, 4));
+  kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(100, [&] { gpu_->proceed(low); });
   run();
-  EXPECT_EQ(start(2), 45);  // the switch to another context
-  EXPECT_EQ(end(2), 75);
+  EXPECT_EQ(start(2), 25);  // the switch to another context
+  EXPECT_EQ(end(2), 55);
   EXPECT_EQ(end(1), 180);   // 20 done; the GPU is idle at 100: 80 more
 }
 
@@ -89,6 +89,19 @@ TEST_F(Preemptions, a_context_alone_stands_still_while_it_is_switched_away) {
   script_.at(100, [&] { gpu_->proceed(c); });
   run();
   EXPECT_EQ(end(1), 180);  // nobody else had the GPU: no switch
+}
+
+TEST_F(Preemptions, a_context_whose_kernels_are_kept_off_takes_no_turn) {
+  make(small_gpu(), {SharingMode::kTimeSliced, Duration{10}, Duration{0}});
+  const ClientId low = client();
+  const ClientId high = client();
+  script_.at(0, [&] { gpu_->preempt(low, Preemption::kAfterKernel); });
+  kernel_at(1, 1, low, 100, two_waves());
+  kernel_at(5, 2, high, 30, blocks_of_warps(8, 4));
+  script_.at(50, [&] { gpu_->proceed(low); });
+  run();
+  EXPECT_EQ(end(2), 35);
+  EXPECT_EQ(end(1), 150);
 }
 
 TEST_F(Preemptions, a_form_bounds_resident_blocks) {
