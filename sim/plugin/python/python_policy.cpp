@@ -61,7 +61,7 @@ template <class T>
 T take(const py::object& result, const char* method, const char* expected) {
   try {
     return result.cast<T>();
-  } catch (const py::cast_error&) {
+  } catch (const py::builtin_exception&) {  // cast_error, or of None: reference_cast_error
     throw std::runtime_error(std::string(method) + " returned " +
                              py::repr(result).cast<std::string>() + ", expected " + expected);
   }
