@@ -153,7 +153,7 @@ std::string default_configs(const py::module_& module) {
 void bind_run(py::module_& module) {
   module.attr("Error") = py::reinterpret_steal<py::object>(PyErr_NewExceptionWithDoc(
       "bubblesim.Error",
-      "A fault of the input, or a policy that ended its run; an exception of a policy is its cause.",
+      "A fault of the input, or a policy that ended its run; its exception is the cause.",
       PyExc_Exception, nullptr));
   module.def(
       "run",
