@@ -39,6 +39,7 @@ std::vector<Placement> DiluPlacer::place(std::span<const JobInfo> waiting,
     best->request += request(job);
     best->limit += limit(job);
     ++best->jobs;
+    slots_.place(job, best->id);
     placed_.emplace_back(job.kind, best->id);
     placements.push_back({job.id, best->id});
   }
@@ -48,8 +49,8 @@ std::vector<Placement> DiluPlacer::place(std::span<const JobInfo> waiting,
 bool DiluPlacer::can_take(const GpuState& gpu, const JobInfo& job) const {
   const double requests = constants_.training_request + gpu.request + request(job);
   const double limits = constants_.training_limit + gpu.limit + limit(job);
-  return requests <= constants_.requests + kRounding && limits <= constants_.limits + kRounding &&
-         fits(gpu, job, constants_.reserve);
+  return slots_.can_take(gpu, job) && requests <= constants_.requests + kRounding &&
+         limits <= constants_.limits + kRounding && fits(gpu, job, constants_.reserve);
 }
 
 double DiluPlacer::score(const GpuState& gpu, const JobInfo& job) const {
@@ -89,10 +90,10 @@ std::unique_ptr<Placer> make_dilu_placer(const ParameterSet& given) {
 std::vector<ParameterSpec> dilu_placer_parameters() {
   const std::string code = "Dilu scheduling/scheduler.py";
   return {
-      declare_choice("placement", {"as_configured", "dilu"},
+      declare_choice("placement", {"dilu", "as_configured"},
                      {"",
-                      "Which GPU an instance or a fill job goes to: where it is configured, or "
-                      "where Dilu's scheduler packs it.",
+                      "Which GPU a fill job, or one of a filler's instances, goes to: where "
+                      "Dilu's scheduler packs it, or the first that has room.",
                       code}),
       declare_number("oversubscribed_requests", 1.0, 0.01, 100,
                      {"", "Requests on a GPU sum up to this at most.", code + ": Omega"}),

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/job_slots.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::policies {
@@ -44,6 +45,7 @@ class DiluPlacer final : public policy::Placer {
   [[nodiscard]] bool has_instance(std::uint32_t kind, GpuId gpu) const;
 
   DiluPlacerConstants constants_;
+  JobSlots slots_;
   /// Kinds of jobs and where they were placed; forgotten when the GPU has no jobs any more.
   std::vector<std::pair<std::uint32_t, GpuId>> placed_;
 };

@@ -27,13 +27,13 @@ std::vector<Placement> SpareMemoryPlacer::place(std::span<const JobInfo> waiting
   for (const JobInfo& job : waiting) {
     GpuState* best = nullptr;
     for (GpuState& gpu : state) {
-      if (fits(gpu, job, constants_.reserve) && (best == nullptr || rank(gpu) < rank(*best))) {
-        best = &gpu;
-      }
+      if (!slots_.can_take(gpu, job) || !fits(gpu, job, constants_.reserve)) continue;
+      if (best == nullptr || rank(gpu) < rank(*best)) best = &gpu;
     }
     if (best == nullptr) continue;
     best->used = best->used + job.memory;
     ++best->jobs;
+    slots_.place(job, best->id);
     placements.push_back({job.id, best->id});
   }
   return placements;
@@ -49,10 +49,11 @@ std::unique_ptr<Placer> make_spare_memory_placer(const ParameterSet& given) {
 }
 
 ParameterSpec spare_memory_parameter() {
-  return declare_choice("placement", {"as_configured", "most_spare_memory", "least_spare_memory"},
+  return declare_choice("placement",
+                        {"most_spare_memory", "least_spare_memory", "as_configured"},
                         {"",
-                         "Which GPU an instance or a fill job goes to: where it is configured, or "
-                         "by the memory that training and others leave.",
+                         "Which GPU a fill job, or one of a filler's instances, goes to: by the "
+                         "memory that training and others leave, or the first that has room.",
                          "reconstructed: SpecInF's abstract says spare memory, no order"});
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/job_slots.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::policies {
@@ -27,6 +28,7 @@ class SpareMemoryPlacer final : public policy::Placer {
 
  private:
   SpareMemoryConstants constants_;
+  JobSlots slots_;
 };
 
 /// Nothing where `placement` is as_configured.

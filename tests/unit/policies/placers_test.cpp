@@ -5,6 +5,7 @@
 #include "policies/builtin.hpp"
 #include "policies/dilu_placer.hpp"
 #include "policies/spare_memory_placer.hpp"
+#include "sim/policy/parameter_check.hpp"
 
 namespace bubblesim::policies {
 namespace {
@@ -129,9 +130,34 @@ TEST(dilu_placer, takes_a_job_at_its_word) {
   EXPECT_THAT(place(placer, {large}, gpus({10})), ElementsAre(Pair{0, 0}));
 }
 
-TEST(placers, are_made_only_if_asked_for) {
-  EXPECT_EQ(specinf_spec().make_placer(policy::defaults(specinf_spec())), nullptr);
-  EXPECT_EQ(dilu_spec().make_placer(policy::defaults(dilu_spec())), nullptr);
+/// A GPU works off one fill job at a time; the instance beside it serves for ever.
+TEST(placers, give_a_gpu_one_fill_job_at_a_time) {
+  SpareMemoryPlacer spare({});
+  DiluPlacerConstants constants;
+  constants.limits = constants.requests = 10;
+  DiluPlacer dilu(constants);
+  for (policy::Placer* placer : {static_cast<policy::Placer*>(&spare),
+                                 static_cast<policy::Placer*>(&dilu)}) {
+    EXPECT_THAT(place(*placer, {job(0, 1)}, gpus({10})), ElementsAre(Pair{0, 0}));
+    std::vector<JobInfo> finite{job(1, 1, 1), job(2, 1, 1)};
+    finite[0].work = finite[1].work = std::chrono::seconds(1);
+    std::vector<GpuState> state = gpus({11});
+    state[0].jobs = 1;
+    EXPECT_THAT(place(*placer, finite, state), ElementsAre(Pair{1, 0}));
+    state[0].jobs = 2;
+    EXPECT_THAT(place(*placer, {finite[1]}, state), IsEmpty());
+    state[0].jobs = 1;
+    EXPECT_THAT(place(*placer, {finite[1]}, state), ElementsAre(Pair{2, 0}));
+  }
+}
+
+TEST(placers, are_the_systems_own_unless_told) {
+  for (const policy::PolicySpec& spec : {specinf_spec(), dilu_spec()}) {
+    EXPECT_NE(spec.make_placer(policy::defaults(spec)), nullptr);
+    const policy::GivenParameter given{"placement", "as_configured"};
+    const auto values = policy::check_parameters(spec, {&given, 1}, "", "");
+    EXPECT_EQ(spec.make_placer(*values), nullptr);
+  }
 }
 
 }  // namespace
