@@ -11,6 +11,7 @@
 
 #include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/schedule/bubble_table.hpp"
 
 namespace bubblesim {
 namespace {
@@ -145,20 +146,24 @@ void job_alone(benchmark::State& state) {
 }
 BENCHMARK(job_alone)->Arg(1)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond);
 
-/// The whole simulation as `bubblesim run` has it, with an offline filler on each GPU that
-/// contends under MPS: also gate, observers, meters. 100 ms are simulated each time.
-void job_and_filler_under_mps(benchmark::State& state) {
+/// The whole simulation as `bubblesim run` has it, with an offline filler on each GPU under a
+/// policy: also gate, observers, meters. 400 ms are simulated each time; kernels of iterations and
+/// passes that ended count.
+void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
   run::LoadedRun loaded;
   loaded.device = h100();
   loaded.training = job_program(loaded.device, static_cast<std::uint32_t>(state.range(0)));
   loaded.fillers = {filler_program(loaded.device)};
-  loaded.config.duration = Duration{100'000'000};
+  loaded.config.duration = Duration{400'000'000};
   loaded.config.fillers.resize(1);
-  const policy::PolicySpec mps = policies::mps_spec();
-  const policy::ParameterSet parameters = policy::defaults(mps);
+  const policy::ParameterSet parameters = policy::defaults(policy);
+  const auto bubbles = schedule::measure_bubbles(loaded.training, loaded.device);
+  if (!bubbles) return state.SkipWithError(bubbles.error().text().c_str());
   std::uint64_t kernels = 0;
   for (auto _ : state) {
-    run::Simulation simulation(loaded, {.policy = &mps, .parameters = &parameters, .fillers = {0}});
+    run::Scenario scenario{.policy = &policy, .parameters = &parameters, .fillers = {0}};
+    if (policy.needs.bubbles) scenario.bubbles = &*bubbles;
+    run::Simulation simulation(loaded, scenario);
     const auto result = simulation.run();
     if (!result) return state.SkipWithError(result.error().text().c_str());
     kernels += result->training.iterations * loaded.training.ranks.size() * kOps;
@@ -166,7 +171,21 @@ void job_and_filler_under_mps(benchmark::State& state) {
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(kernels));
 }
-BENCHMARK(job_and_filler_under_mps)->Arg(1)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond);
+
+int register_all() {
+  static policy::Registry registry;
+  policies::register_builtin(registry);
+  for (const policy::PolicySpec& spec : registry.all()) {
+    auto* bench = benchmark::RegisterBenchmark(
+        ("job_and_filler/" + spec.name).c_str(),
+        [&spec](benchmark::State& state) { job_and_filler(state, spec); });
+    bench->Arg(1)->Unit(benchmark::kMillisecond);
+    if (spec.name == "mps") bench->Arg(8)->Arg(64);
+  }
+  return 0;
+}
+
+[[maybe_unused]] const int registered = register_all();
 
 }  // namespace
 }  // namespace bubblesim

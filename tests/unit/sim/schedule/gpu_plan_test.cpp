@@ -1,4 +1,5 @@
 // Decisions before the start.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -189,6 +190,51 @@ TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
   policy_.sharing.slice = Duration{1};
   policy_.sharing.switch_cost = Duration{-1};
   EXPECT_EQ(fault(), "policy fake: illegal decision at the start: a negative switch cost");
+}
+
+TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
+  policy_.sharing.mode = Sharing::Mode::kIdleOnly;
+  EXPECT_THAT(fault(), testing::HasSubstr("only an oracle"));
+  policy::PolicySpec oracle = spec_named("oracle");
+  oracle.oracle = true;
+  EXPECT_TRUE(plan_gpu(oracle, policy_, gpu_, clients({})));
+}
+
+TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
+  policy_.sharing.mode = Sharing::Mode::kPartitioned;
+  policy_.shares = {{.sms = 56, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.5}};
+  EXPECT_THAT(fault({100}), testing::HasSubstr("28 SMs"));  // 82 - 56 are left
+  policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.6}};
+  EXPECT_THAT(fault({100}), testing::HasSubstr("left are 40 and 0.5"));
+  policy_.shares = {{.sms = 42, .memory_share = 0.625}, {.sms = 28, .memory_share = 0.375}};
+  const auto accepted = plan({100});
+  ASSERT_TRUE(accepted) << accepted.error().text();
+  EXPECT_EQ(accepted->clients[1].sm_cap, 28u);
+  EXPECT_EQ(accepted->clients[1].bandwidth, 0.375);
+}
+
+TEST_F(GpuPlanTest, AFillerLargerThanItsPartitionIsRefused) {
+  policy_.sharing.mode = Sharing::Mode::kPartitioned;
+  policy_.shares = {{.sms = 42, .memory_share = 0.75}, {.sms = 28, .memory_share = 0.25}};
+  const auto result = plan({251});  // a quarter of 1,000
+  ASSERT_TRUE(result);
+  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
+}
+
+TEST_F(GpuPlanTest, AMemoryLimitRefusesWhoNeedsMore) {
+  policy_.shares = {{}, {.memory_limit = Bytes{99}}};
+  const auto result = plan({100});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
+  EXPECT_THAT(result->admissions[1].reason, testing::HasSubstr("may allocate 99"));
+}
+
+TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
+  policy_.sharing.unified_memory = true;
+  policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
+  const auto result = plan({300, 300});  // 600 of 1,000 are the job's
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->resident, (std::vector<Bytes>{Bytes{600}, Bytes{300}, Bytes{100}}));
 }
 
 }  // namespace

@@ -1,97 +1,10 @@
 // A policy that does what the test says, driven by the simulator. Times in us.
 #include "sim/schedule/policy_driver.hpp"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-
-#include "tests/unit/sim/schedule/scripted_policy.hpp"
-#include "tests/unit/sim/workload/program_maker.hpp"
+#include "tests/unit/sim/schedule/driver_fixture.hpp"
 
 namespace bubblesim::schedule {
 namespace {
-
-using policy::Verdict;
-using workload::ProgramMaker;
-using workload::RunRecorder;
-using workload::Spans;
-using workload::us;
-
-using Calls = std::vector<std::pair<std::string, std::int64_t>>;
-
-/// Hands what a run does to the driver, and writes it down.
-class Observer final : public workload::RunObserver {
- public:
-  explicit Observer(PolicyDriver& driver) : driver_(driver) {}
-  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override {
-    recorder.on_op_started(run, op, now);
-    driver_.op_started(run, op, now);
-  }
-  void on_op_finished(const workload::OpRecord& record) override {
-    recorder.on_op_finished(record);
-    driver_.op_finished(record);
-  }
-  RunRecorder recorder;
-
- private:
-  PolicyDriver& driver_;
-};
-
-class PolicyDriverTest : public testing::Test, public HoldListener {
- protected:
-  PolicyDriverTest() {
-    spec_.name = "fake";
-    gpu_spec_.completion_notice = us(4);
-  }
-
-  /// Runs client 0 and the fillers until all is quiet.
-  void run(const std::vector<workload::Program>& programs) {
-    programs_ = programs;
-    gpu_ = std::make_unique<gpu::Gpu>(engine_, gpu_spec_, gpu::SharingSetup{});
-    driver_ = std::make_unique<PolicyDriver>(engine_, *gpu_, spec_, policy_, bubbles_, this);
-    for (const workload::Program& program : programs_) {
-      observers_.push_back(std::make_unique<Observer>(*driver_));
-      workload::RunSetup setup;
-      setup.repeat = workload::Repeat::kOnePass;
-      setup.gate = driver_.get();
-      setup.observer = observers_.back().get();
-      runs_.push_back(std::make_unique<workload::ProgramRun>(engine_, *gpu_, program, setup));
-      driver_->attach(runs_.back().get());
-    }
-    driver_->attach(nullptr);  // a filler that was refused
-    driver_->start();
-    for (const auto& run : runs_) run->start_pass(kSimStart);
-    engine_.run_until();
-  }
-  [[nodiscard]] Spans spans(std::size_t client) const {
-    return observers_[client]->recorder.spans();
-  }
-  [[nodiscard]] std::string fault() const {
-    return driver_->fault() ? driver_->fault()->text() : "none";
-  }
-  void on_hold_ended(ClientId client, SimTime since, SimTime now) override {
-    held_.push_back({client.value, workload::microseconds(since), workload::microseconds(now)});
-  }
-
-  engine::Engine engine_;
-  hardware::GpuSpec gpu_spec_ = workload::plain_gpu();
-  policy::PolicySpec spec_;
-  ScriptedPolicy policy_;
-  const BubbleTable* bubbles_ = nullptr;
-  std::vector<workload::Program> programs_;
-  std::unique_ptr<gpu::Gpu> gpu_;
-  std::unique_ptr<PolicyDriver> driver_;
-  std::vector<std::unique_ptr<Observer>> observers_;
-  std::vector<std::unique_ptr<workload::ProgramRun>> runs_;
-  std::vector<std::array<std::int64_t, 3>> held_;
-};
-
-workload::Program one_kernel(std::int64_t called, std::int64_t duration) {
-  return ProgramMaker().kernel(called, duration).end().program();
-}
-
-const ClientId kJob{0};
-const ClientId kFiller{1};
 
 TEST_F(PolicyDriverTest, ThePolicySeesEachLaunch) {
   spec_.needs.kernel_durations = true;
