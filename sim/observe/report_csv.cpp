@@ -97,6 +97,19 @@ std::string filler_count(const Row& row) {
   return row.filler ? std::to_string((*row.filler).*Count) : std::string();
 }
 
+/// A cell that is empty but for fillers with fill jobs.
+template <auto Count>
+std::string jobs_count(const Row& row) {
+  const bool there = row.filler && row.filler->jobs;
+  return there ? std::to_string((*row.filler->jobs).*Count) : std::string();
+}
+
+template <auto Span>
+std::string jobs_seconds(const Row& row) {
+  const bool there = row.filler && row.filler->jobs && (*row.filler->jobs).*Span;
+  return there ? seconds(*((*row.filler->jobs).*Span)) : std::string();
+}
+
 template <auto Fraction>
 std::string gpu_mean(const Row& row) {
   return number(mean_over_gpus(row.policy.gpus, Fraction));
@@ -160,6 +173,16 @@ const Column kColumns[] = {
     {"latency_lower_bound_from", [](const Row& r) { return lower_bound_from(r.latency); }},
     {"filler_memory_bytes",
      of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
+    {"filler_instances_unplaced", filler_count<&FillerResult::instances_unplaced>},
+    {"jobs_submitted", jobs_count<&FillJobs::submitted>},
+    {"jobs_finished", jobs_count<&FillJobs::finished>},
+    {"jobs_running", jobs_count<&FillJobs::running>},
+    {"jobs_waiting", jobs_count<&FillJobs::waiting>},
+    {"jobs_makespan_s", jobs_seconds<&FillJobs::makespan>},
+    {"jobs_mean_completion_s", jobs_seconds<&FillJobs::mean_completion>},
+    {"jobs_deadlines_met", jobs_count<&FillJobs::deadlines_met>},
+    {"jobs_deadlines_missed", jobs_count<&FillJobs::deadlines_missed>},
+    {"jobs_deadlines_open", jobs_count<&FillJobs::deadlines_open>},
     {"gpu_busy_fraction", gpu_mean<&GpuUse::busy_fraction>},
     {"gpu_busy_without_collectives_fraction", gpu_mean<&GpuUse::busy_without_collectives_fraction>},
     {"training_sm_fraction", gpu_mean<&GpuUse::training_sm_fraction>},

@@ -66,6 +66,37 @@ Json instance_json(const FillerInstance& instance) {
           {"memory_bytes", instance.memory.value}};
 }
 
+Json span_json(const std::optional<Duration>& span) {
+  return span ? Json(to_ns(*span)) : Json(nullptr);
+}
+
+Json job_json(const FillJob& job) {
+  return {{"requests", job.requests},
+          {"requests_completed", job.requests_completed},
+          {"submitted_ns", to_ns(job.submitted)},
+          {"deadline_ns", span_json(job.deadline)},
+          {"gpu", job.gpu ? Json(job.gpu->value) : Json(nullptr)},
+          {"placed_ns", job.gpu ? Json(to_ns(job.placed)) : Json(nullptr)},
+          {"started_ns", span_json(job.started)},
+          {"ended_ns", span_json(job.ended)}};
+}
+
+Json jobs_json(const std::optional<FillJobs>& jobs) {
+  if (!jobs) return nullptr;
+  Json list = Json::array();
+  for (const FillJob& job : jobs->list) list.push_back(job_json(job));
+  return {{"submitted", jobs->submitted},
+          {"finished", jobs->finished},
+          {"running", jobs->running},
+          {"waiting", jobs->waiting},
+          {"makespan_ns", span_json(jobs->makespan)},
+          {"mean_completion_ns", span_json(jobs->mean_completion)},
+          {"deadlines_met", jobs->deadlines_met},
+          {"deadlines_missed", jobs->deadlines_missed},
+          {"deadlines_open", jobs->deadlines_open},
+          {"list", std::move(list)}};
+}
+
 Json filler_json(const FillerResult& filler) {
   Json instances = Json::array();
   for (const FillerInstance& instance : filler.instances) {
@@ -83,6 +114,8 @@ Json filler_json(const FillerResult& filler) {
           {"normalised_fraction", optional_json(filler.normalised_to_own_gpu)},
           {"latency", latency_json(filler.latency)},
           {"memory_bytes", filler.memory.value},
+          {"jobs", jobs_json(filler.jobs)},
+          {"instances_unplaced", filler.instances_unplaced},
           {"instances", std::move(instances)}};
 }
 

@@ -108,6 +108,26 @@ void append_refusals(std::string& text, const PolicyResult& policy) {
   }
 }
 
+std::string span_text(const std::optional<Duration>& span) {
+  return span ? fmt::format("{:.3f} s", to_seconds(*span)) : "-";
+}
+
+void append_jobs(std::string& text, const PolicyResult& policy) {
+  for (const FillerResult& filler : policy.fillers) {
+    if (!filler.jobs) continue;
+    const FillJobs& jobs = *filler.jobs;
+    text += fmt::format("fill jobs: {}: {}: {} of {} finished, {} running, {} waiting; mean "
+                        "completion {}, makespan {}",
+                        policy.policy, filler.name, jobs.finished, jobs.submitted, jobs.running,
+                        jobs.waiting, span_text(jobs.mean_completion), span_text(jobs.makespan));
+    if (jobs.deadlines_met + jobs.deadlines_missed + jobs.deadlines_open > 0) {
+      text += fmt::format("; deadlines: {} met, {} missed, {} open", jobs.deadlines_met,
+                          jobs.deadlines_missed, jobs.deadlines_open);
+    }
+    text += '\n';
+  }
+}
+
 /// What fillers may use in the bubbles, least to most over GPUs.
 std::string free_memory_text(const std::vector<BubbleBaseline>& bubbles) {
   std::optional<Bytes> least;
@@ -148,15 +168,18 @@ std::string heading(const RunReport& report) {
 std::string report_table(const RunReport& report) {
   std::vector<Cells> rows{Cells(kTitles.begin(), kTitles.end())};
   std::string notes;
+  std::string jobs;
   append_counters(notes, "all policies", report.counters);
   for (const PolicyResult& policy : report.policies) {
     if (policy.fillers.empty()) rows.push_back(row_cells(policy, nullptr));
     for (const FillerResult& filler : policy.fillers) rows.push_back(row_cells(policy, &filler));
+    append_jobs(jobs, policy);
     append_refusals(notes, policy);
     append_counters(notes, policy.policy, policy.counters);
   }
   std::string text = heading(report);
   append_rows(text, rows);
+  if (!jobs.empty()) text += '\n' + jobs;
   if (!notes.empty()) text += '\n' + notes;
   return text;
 }

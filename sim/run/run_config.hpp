@@ -62,7 +62,7 @@ using FillerProgram =
 struct FillJobConfig {
   std::uint64_t requests = 1;        ///< >= 1
   Duration submitted{};              ///< since the start
-  std::optional<Duration> deadline;  ///< since its submission
+  std::optional<Duration> deadline = std::nullopt;  ///< since its submission
 };
 
 struct FillerConfig {

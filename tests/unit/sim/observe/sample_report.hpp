@@ -26,6 +26,20 @@ inline FillerResult sample_filler() {
   for (const int latency : {10, 20, 30}) filler.latency.add(milliseconds{latency});
   filler.latency.add_unfinished(milliseconds{25});
   filler.memory = Bytes{5'000'000'000};
+  filler.instances_unplaced = 1;
+  FillJobs jobs;
+  jobs.submitted = jobs.finished = 1;
+  jobs.makespan = jobs.mean_completion = milliseconds{1500};
+  jobs.deadlines_met = 1;
+  jobs.list = {{.requests = 3,
+                .requests_completed = 3,
+                .submitted = milliseconds{500},
+                .deadline = milliseconds{2500},
+                .gpu = GpuId{0},
+                .placed = milliseconds{500},
+                .started = milliseconds{500},
+                .ended = milliseconds{2000}}};
+  filler.jobs = jobs;
   return filler;
 }
 

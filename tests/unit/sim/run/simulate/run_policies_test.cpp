@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/observe/report.hpp"
+#include "sim/policy/parameter_check.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -64,9 +65,10 @@ TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration.reset();
   loaded.config.iterations = 2;
+  const std::vector<policy::GivenParameter> given{{"slice", "1us"}, {"switch_cost", "100ms"}};
   loaded.config.policies = {
-      {"time_slicing", policy::ParameterSet({{"slice", Duration{1us}},
-                                             {"switch_cost", Duration{100ms}}})}};
+      {"time_slicing",
+       *policy::check_parameters(**registry.find("time_slicing"), given, "", "")}};
   const observe::RunReport report = report_of(loaded, registry, 1);
   const observe::PolicyResult& result = report.policies.front();
   EXPECT_EQ(result.simulated, 100 * 14ms);
