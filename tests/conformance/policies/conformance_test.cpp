@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "policies/builtin.hpp"
+#include "sim/policy/parameter_check.hpp"
 #include "tests/conformance/policies/fake_driver.hpp"
 #include "tests/conformance/policies/no_actions.hpp"
 
@@ -35,10 +38,17 @@ Filler filler(std::uint64_t launches, Role role = Role::kOffline) {
   return {role, {{{}, LaunchKind::kKernel, 500, 100us}}, launches, 10us, {}, false, 1, {}};
 }
 
+/// The parameter is a policy's name, or "name parameter=value" for another of its modes.
 class EveryPolicy : public ::testing::TestWithParam<std::string> {
  protected:
+  [[nodiscard]] static std::string name() { return GetParam().substr(0, GetParam().find(' ')); }
+  [[nodiscard]] static std::vector<std::string> given() {
+    const std::size_t space = GetParam().find(' ');
+    if (space == std::string::npos) return {};
+    return {GetParam().substr(space + 1)};
+  }
   [[nodiscard]] static Outcome run(const Scenario& scenario) {
-    return drive(GetParam(), {}, scenario);
+    return drive(name(), given(), scenario);
   }
 };
 
@@ -84,7 +94,7 @@ TEST_P(EveryPolicy, releases_every_held_launch_after_training_stops) {
   scenario.fillers = {filler(20000), filler(20000, Role::kOnline)};
   scenario.fillers[1].threads = 2;
   const Outcome outcome = run(scenario);
-  if (GetParam() == "pipefill" || GetParam() == "freeride") {
+  if (name() == "pipefill" || name() == "freeride") {
     EXPECT_THAT(outcome.held_at_end, ::testing::Each(::testing::Le(2u)));
     return;
   }
@@ -106,10 +116,11 @@ std::vector<std::string> off_at_end(const Outcome& outcome) {
   return off;
 }
 
-/// time_slicing drives fillers off only in fixed rounds, which are not its default.
+/// A fixed round goes on after training has stopped: one filler's slot at a time.
 TEST_P(EveryPolicy, leaves_no_client_off_the_gpu_after_training_stops) {
-  Scenario scenario = training_that_stops(30s);
-  scenario.fillers = {filler(200000), filler(200000, Role::kOnline)};
+  if (GetParam() == "time_slicing work_conserving=false") return;
+  Scenario scenario = training_that_stops(10s);
+  scenario.fillers = {filler(20000), filler(20000, Role::kOnline)};
   scenario.fillers[0].kernels[0].sm_blocks = 200;
   EXPECT_THAT(off_at_end(run(scenario)), ::testing::IsEmpty());
 }
@@ -142,7 +153,7 @@ TEST_P(EveryPolicy, survives_a_filler_that_dies_and_serves_the_other) {
 /// It has work in flight and may be driven off when it dies; no action may name it afterwards.
 TEST_P(EveryPolicy, leaves_a_filler_alone_that_has_died) {
   Scenario scenario = training_that_stops(1s);
-  scenario.fillers = {filler(100000), filler(100000)};
+  scenario.fillers = {filler(5000), filler(5000)};
   scenario.fillers[0].kernels = {{{}, LaunchKind::kKernel, 500, 5ms, 200}};
   for (const Duration dies : {Duration{100us}, Duration{240ms + 20us}, Duration{285ms}}) {
     scenario.fillers[0].dies_at = dies;
@@ -159,7 +170,7 @@ TEST_P(EveryPolicy, leaves_a_filler_alone_that_has_died) {
 /// kernels are not evicted in general; training may not.
 TEST_P(EveryPolicy, survives_a_filler_that_never_stops) {
   Scenario scenario = training_that_stops(1s);
-  scenario.fillers = {filler(100000), filler(100000, Role::kOnline)};
+  scenario.fillers = {filler(5000), filler(5000, Role::kOnline)};
   scenario.fillers[0].kernels[0].length = 1000s;
   const Outcome outcome = run(scenario);
   EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
@@ -169,7 +180,7 @@ TEST_P(EveryPolicy, survives_a_filler_that_never_stops) {
 /// Each launch of training reaches the driver in the instant in which it is called.
 TEST_P(EveryPolicy, does_not_delay_training) {
   Scenario scenario = training_that_stops(1s);
-  scenario.fillers = {filler(100000), filler(100000, Role::kOnline),
+  scenario.fillers = {filler(5000), filler(5000, Role::kOnline),
                       filler(1000, Role::kTraining)};
   scenario.fillers[0].threads = 4;
   std::vector<Instant> called;
@@ -245,8 +256,13 @@ TEST_P(EveryPolicy, survives_kernels_without_blocks_copies_and_collectives) {
 TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
   Registry registry;
   policies::register_builtin(registry);
-  const PolicySpec& spec = **registry.find(GetParam());
-  const auto policy = spec.make(defaults(spec));
+  const PolicySpec& spec = **registry.find(name());
+  std::vector<GivenParameter> parameters;
+  const std::vector<std::string> texts = given();
+  for (const std::string_view text : texts) {
+    parameters.push_back({text.substr(0, text.find('=')), text.substr(text.find('=') + 1)});
+  }
+  const auto policy = spec.make(*check_parameters(spec, parameters, "", ""));
   Scenario scenario = training_that_stops(1ms);
   scenario.fillers = {filler(0)};
   (void)drive(*policy, spec.needs, scenario);
@@ -268,8 +284,20 @@ std::vector<std::string> names() {
   return names;
 }
 
+std::string test_name(std::string policy) {
+  std::ranges::replace_if(policy, [](char c) { return c == ' ' || c == '='; }, '_');
+  return policy;
+}
+
 INSTANTIATE_TEST_SUITE_P(builtin, EveryPolicy, ::testing::ValuesIn(names()),
-                         [](const auto& each) { return each.param; });
+                         [](const auto& each) { return test_name(each.param); });
+INSTANTIATE_TEST_SUITE_P(other_modes, EveryPolicy,
+                         ::testing::Values("time_slicing work_conserving=false",
+                                           "mig filler_profile=1g", "green_context training=all",
+                                           "reef mode=reset", "reef mode=wait",
+                                           "tally turnaround=1us", "xsched level=2",
+                                           "xsched level=3", "xsched wake=each"),
+                         [](const auto& each) { return test_name(each.param); });
 
 }  // namespace
 }  // namespace bubblesim::testing
