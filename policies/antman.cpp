@@ -258,12 +258,12 @@ std::vector<ParameterSpec> antman_parameters() {
                        {"", "Taken off the sleep after a mini-batch.", code}),
       declare_duration("suspend_poll", 100us, 1ns, 10s,
                        {"", "A suspended job looks again so often.", code}),
-      declare_duration("idle_after", 1s, 1us, 1000s,
-                       {"", "A protected client that is silent so long has stopped.",
-                        "reconstructed"}),
-      declare_choice("sharing", {"spatial", "time_sliced"},
-                     {"", "How kernels of the jobs share the GPU.",
-                      "reconstructed: one GPU, no partition"}),
+      declare_duration(
+          "idle_after", 1s, 1us, 1000s,
+          {"", "A protected client that is silent so long has stopped.", "reconstructed"}),
+      declare_choice(
+          "sharing", {"spatial", "time_sliced"},
+          {"", "How kernels of the jobs share the GPU.", "reconstructed: one GPU, no partition"}),
       declare_integer("reserve_mib", 1024, 0, 1 << 20,
                       {"MiB", "Device memory that is kept free.", "reconstructed: as TGS's"}),
   };

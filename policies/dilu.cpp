@@ -159,9 +159,9 @@ std::vector<ParameterSpec> own_parameters() {
                      {"", "The share of training, and of any other throttled process.", train}),
       declare_number("training_limit", 0.9, 0.001, 1,
                      {"", "And while every service is idle.", train}),
-      declare_integer("reserve_mib", 1024, 0, 1 << 20,
-                      {"MiB", "Memory that must stay free beside a filler.",
-                       hook + ": spare memory of 1 GiB"}),
+      declare_integer(
+          "reserve_mib", 1024, 0, 1 << 20,
+          {"MiB", "Memory that must stay free beside a filler.", hook + ": spare memory of 1 GiB"}),
   };
 }
 

@@ -24,8 +24,8 @@ std::vector<Placement> DiluPlacer::place(std::span<const JobInfo> waiting,
   });
   std::vector<Placement> placements;
   for (const JobInfo& job : waiting) {
-    const bool spread = std::ranges::any_of(
-        placed_, [&](const auto& placed) { return placed.first == job.kind; });
+    const bool spread =
+        std::ranges::any_of(placed_, [&](const auto& placed) { return placed.first == job.kind; });
     GpuState* best = nullptr;
     for (const bool without_instance : {true, false}) {
       if (best != nullptr || (without_instance && !spread)) continue;
@@ -55,10 +55,9 @@ bool DiluPlacer::can_take(const GpuState& gpu, const JobInfo& job) const {
 
 double DiluPlacer::score(const GpuState& gpu, const JobInfo& job) const {
   const double requests = constants_.training_request + gpu.request + request(job);
-  const double memory = gpu.memory == Bytes{}
-                            ? 0
-                            : static_cast<double>((gpu.used + job.memory).value) /
-                                  static_cast<double>(gpu.memory.value);
+  const double memory = gpu.memory == Bytes{} ? 0
+                                              : static_cast<double>((gpu.used + job.memory).value) /
+                                                    static_cast<double>(gpu.memory.value);
   return constants_.sm_weight * (1 - requests) + (1 - constants_.sm_weight) * (1 - memory);
 }
 

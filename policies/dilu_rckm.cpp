@@ -87,8 +87,7 @@ void DiluRckm::end_burst(Task& task) {
       return;
     }
     case BurstHistory::Reaction::kRecover:
-      quota_ = std::min(constants_.upper_blocks,
-                        std::trunc(quota_ * constants_.recover_factor));
+      quota_ = std::min(constants_.upper_blocks, std::trunc(quota_ * constants_.recover_factor));
   }
 }
 
@@ -161,12 +160,12 @@ std::vector<policy::ParameterSpec> rckm_parameters() {
       declare_integer("burst_history", 20, 1, 10000,
                       {"bursts", "The last bursts, a language model's reference.",
                        rckm + ": PERIOD_HISTORY_SIZE"}),
-      declare_number("inflation_recover", 1.2, 0, 1000,
-                     {"", "A burst below this inflation lets the quota recover.",
-                      rckm + ": OVERFLOW_RATE_A"}),
-      declare_number("inflation_cut", 1.6, 0, 1000,
-                     {"", "From this inflation on the quota is divided by it.",
-                      rckm + ": OVERFLOW_RATE_D"}),
+      declare_number(
+          "inflation_recover", 1.2, 0, 1000,
+          {"", "A burst below this inflation lets the quota recover.", rckm + ": OVERFLOW_RATE_A"}),
+      declare_number(
+          "inflation_cut", 1.6, 0, 1000,
+          {"", "From this inflation on the quota is divided by it.", rckm + ": OVERFLOW_RATE_D"}),
       declare_number("llm_inflation_cut", 1.3, 0, 1000,
                      {"", "The same for a language model.", rckm + ": OVERFLOW_RATE_DLLM"}),
       declare_number("inflation_ignore", 4.0, 0, 1000,

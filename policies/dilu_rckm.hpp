@@ -36,9 +36,7 @@ struct RckmTask {
 class DiluRckm {
  public:
   explicit DiluRckm(const RckmConstants& constants)
-      : constants_(constants),
-        quota_(constants.initial_blocks),
-        pool_(constants.upper_blocks) {}
+      : constants_(constants), quota_(constants.initial_blocks), pool_(constants.upper_blocks) {}
 
   /// Its number, ascending from 0.
   std::size_t connect(const RckmTask& task);

@@ -35,9 +35,9 @@ ReferenceConstants reference_constants(const ParameterSet& given) {
 std::vector<ParameterSpec> reference_parameters() {
   const std::string ours = "reconstructed: the sources take a run of training alone";
   return {
-      declare_duration("reference", 0ns, 0ns, 100000s,
-                       {"", "An iteration's length without fillers; 0: measured at the start.",
-                        ours}),
+      declare_duration(
+          "reference", 0ns, 0ns, 100000s,
+          {"", "An iteration's length without fillers; 0: measured at the start.", ours}),
       declare_integer("reference_iterations", 3, 1, 100000,
                       {"iterations",
                        "So many first iterations are measured, fillers kept out; their median "

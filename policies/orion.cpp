@@ -231,14 +231,14 @@ class Orion final : public Policy {
   std::uint32_t sm_count_ = 0;
   SmThreshold threshold_;
   DrainRule drain_;
-  Duration most_{};             ///< of the fillers' outstanding durations
-  std::uint64_t size_ = 0;      ///< SMs of what was launched at this instant
+  Duration most_{};         ///< of the fillers' outstanding durations
+  std::uint64_t size_ = 0;  ///< SMs of what was launched at this instant
   std::vector<Filler> fillers_;
-  std::size_t held_ = 0;        ///< of all fillers
+  std::size_t held_ = 0;  ///< of all fillers
   std::size_t last_filler_ = 0;
   // The protected client:
-  std::uint64_t seen_ = 0;         ///< launches of this iteration or request
-  std::uint64_t outstanding_ = 0;  ///< operations
+  std::uint64_t seen_ = 0;                     ///< launches of this iteration or request
+  std::uint64_t outstanding_ = 0;              ///< operations
   KernelBound bound_ = KernelBound::kUnknown;  ///< of its latest kernel
   std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
   bool update_done_ = false;
@@ -256,9 +256,9 @@ std::vector<ParameterSpec> orion_parameters() {
                       "Fillers' outstanding durations, as a share of the protected client's "
                       "iteration or request.",
                       "Orion, EuroSys'24: 2.5 %; its artifact's 160 us beside ResNet50's 6.5 ms"}),
-      declare_duration("max_duration", 0ns, 0ns, 1000s,
-                       {"", "The same as a span; 0: by the share.",
-                        code + ": orion_max_be_duration"}),
+      declare_duration(
+          "max_duration", 0ns, 0ns, 1000s,
+          {"", "The same as a span; 0: by the share.", code + ": orion_max_be_duration"}),
       declare_duration("latency", 0ns, 0ns, 1000s,
                        {"",
                         "An iteration or a request of the protected client alone; 0: the shortest "
@@ -292,10 +292,8 @@ PolicySpec orion_spec() {
   spec.name = "orion";
   spec.summary = "Small kernels of fillers beside kernels that are bound by something else";
   spec.source = "Orion, EuroSys'24; github.com/eth-easl/orion at aded65d";
-  spec.needs = {.kernel_durations = true,
-                .completions = true,
-                .kernel_classes = true,
-                .iterations = true};
+  spec.needs = {
+      .kernel_durations = true, .completions = true, .kernel_classes = true, .iterations = true};
   spec.parameters = orion_parameters();
   spec.make = [](const ParameterSet& given) { return std::make_unique<Orion>(given); };
   return spec;

@@ -9,8 +9,8 @@ Bytes left_of(Bytes all, Bytes part) { return {all.value - std::min(all.value, p
 
 }  // namespace
 
-void ResidentMemory::start(const policy::GpuInfo& gpu,
-                           std::span<const policy::ClientInfo> clients, Bytes reserve) {
+void ResidentMemory::start(const policy::GpuInfo& gpu, std::span<const policy::ClientInfo> clients,
+                           Bytes reserve) {
   needed_.assign(clients.size(), std::nullopt);
   resident_.assign(clients.size(), std::nullopt);
   for (const policy::ClientInfo& client : clients) {
@@ -27,9 +27,7 @@ void ResidentMemory::start(const policy::GpuInfo& gpu,
   distribute();
 }
 
-std::optional<Bytes> ResidentMemory::of(ClientId client) const {
-  return resident_[client.index()];
-}
+std::optional<Bytes> ResidentMemory::of(ClientId client) const { return resident_[client.index()]; }
 
 void ResidentMemory::remove(ClientId client) {
   if (!known_) return;

@@ -49,8 +49,7 @@ std::unique_ptr<Placer> make_spare_memory_placer(const ParameterSet& given) {
 }
 
 ParameterSpec spare_memory_parameter() {
-  return declare_choice("placement",
-                        {"most_spare_memory", "least_spare_memory", "as_configured"},
+  return declare_choice("placement", {"most_spare_memory", "least_spare_memory", "as_configured"},
                         {"",
                          "Which GPU a fill job, or one of a filler's instances, goes to: by the "
                          "memory that training and others leave, or the first that has room.",

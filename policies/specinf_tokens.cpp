@@ -162,9 +162,9 @@ std::vector<policy::ParameterSpec> specinf_token_parameters() {
       declare_number("slowdown_recover", 0.02, 0, 1000,
                      {"", "reaction iterations: one longer by at most this recovers the quota.",
                       "reconstructed"}),
-      declare_number("slowdown_cut", 0.05, 0, 1000,
-                     {"", "reaction iterations: one longer by more than this cuts it.",
-                      "reconstructed"}),
+      declare_number(
+          "slowdown_cut", 0.05, 0, 1000,
+          {"", "reaction iterations: one longer by more than this cuts it.", "reconstructed"}),
       declare_number("slowdown_divisor", 2, 1, 1000,
                      {"", "reaction iterations: by this divisor.", "reconstructed"}),
   };

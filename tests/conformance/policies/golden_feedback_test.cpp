@@ -196,12 +196,11 @@ TEST(antman, sleeps_after_one_mini_batch_and_within_the_next) {
   batches.fillers[0].gap = 1ms;
   batches.training = {at(0ms, kernel(1, 1us)), at(101ms, kernel(1, 1us))};
   batches.iteration_ends = {100ms};
-  const Outcome outcome = drive(
-      "antman", {"reference_iterations=1", "first_percentage=50", "reserve_mib=0"}, batches);
+  const Outcome outcome =
+      drive("antman", {"reference_iterations=1", "first_percentage=50", "reserve_mib=0"}, batches);
   EXPECT_TRUE(outcome.sharing.unified_memory);
-  EXPECT_THAT(outcome.times(1),
-              ElementsAre(100ms, 101ms, 102ms, 103ms, Duration{108937500}, 110925us,
-                          Duration{112912500}, 114900us, 115900us));
+  EXPECT_THAT(outcome.times(1), ElementsAre(100ms, 101ms, 102ms, 103ms, Duration{108937500},
+                                            110925us, Duration{112912500}, 114900us, 115900us));
 }
 
 /// p is 0 in the first iteration, then 10, 20, 30: so many kernels of 1 ms in 100 ms. At 10: at
@@ -237,8 +236,7 @@ TEST(antman, overflows_memory_to_the_host) {
   large.fillers.push_back({Role::kOffline, {kernel(1, 3ms)}, 100, 1s, gib(20), true});
   large.fillers[1].pass = 1;
   large.fillers[1].gap = 5ms;
-  const Outcome outcome =
-      drive("antman", {"control=fixed", "percentage=100"}, large);
+  const Outcome outcome = drive("antman", {"control=fixed", "percentage=100"}, large);
   EXPECT_EQ(outcome.clients[0].resident, gib(40));
   EXPECT_EQ(outcome.clients[1].resident, gib(30));
   EXPECT_EQ(outcome.clients[2].resident, gib(9));
@@ -277,13 +275,13 @@ TEST(specinf, measures_its_reference_without_fillers) {
   measured.fillers[0].role = Role::kOnline;
   for (int ms = 0; ms < 250; ++ms) measured.training.push_back(at(1ms * ms, kernel(100, 1us)));
   measured.iteration_ends = {100ms, 220ms};
-  const Outcome outcome =
-      drive("specinf", {"upper_blocks=1000", "filler_request=1", "poll=1ms",
-                        "reaction=iterations", "reference_iterations=1"},
-            measured);
+  const Outcome outcome = drive("specinf",
+                                {"upper_blocks=1000", "filler_request=1", "poll=1ms",
+                                 "reaction=iterations", "reference_iterations=1"},
+                                measured);
   EXPECT_EQ(outcome.count(1, 0ms, 100ms), 0u);
-  EXPECT_EQ(outcome.count(1, 105ms, 110ms), 4u);   // 0, 30, 60, 90 of 100
-  EXPECT_EQ(outcome.count(1, 110ms, 115ms), 3u);   // 20, 50, 80
+  EXPECT_EQ(outcome.count(1, 105ms, 110ms), 4u);  // 0, 30, 60, 90 of 100
+  EXPECT_EQ(outcome.count(1, 110ms, 115ms), 3u);  // 20, 50, 80
   EXPECT_EQ(outcome.count(1, 225ms, 250ms), 6u);
 }
 

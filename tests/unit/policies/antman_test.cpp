@@ -53,9 +53,9 @@ TEST(antman_throttle, inserts_nothing_at_a_hundred) {
 /// One iteration of 100 ms without fillers; then 10 %; 20, 30, 40; one of 110 halves it, to 20;
 /// another to 10, 5, 2, 1, 0; then it comes back.
 TEST(antman_coordinator, adds_and_halves) {
-  AntManCoordinator coordinator({.tolerance = 0.05, .first = 10, .increase = 10, .decrease = 0.5,
-                                 .least = 0},
-                                {.iterations = 1, .longest = 60s});
+  AntManCoordinator coordinator(
+      {.tolerance = 0.05, .first = 10, .increase = 10, .decrease = 0.5, .least = 0},
+      {.iterations = 1, .longest = 60s});
   EXPECT_EQ(coordinator.percentage(), 0);
   const auto after = [&coordinator](Duration length) {
     coordinator.end_iteration(length, 1s);

@@ -138,7 +138,7 @@ TEST(dilu_rckm, is_stricter_with_language_models) {
   DiluRckm llm = server(Kind::kLanguageModel);
   burst(llm, 10);
   burst(llm, 13);
-  EXPECT_EQ(llm.quota(), 76);  // 100 / 1.3
+  EXPECT_EQ(llm.quota(), 76);                         // 100 / 1.3
   for (const double quota : {25.0, 8.0, 2.0, 4.0}) {  // 2/3 = 0 is below 0.4: the floor of 4
     burst(llm, 30);
     EXPECT_EQ(llm.quota(), quota);
@@ -150,7 +150,7 @@ TEST(dilu_rckm, gives_the_rest_when_a_service_leaves) {
   two.connect(kService);
   periods(two, 1, 50);
   two.disconnect(0);
-  EXPECT_EQ(two.quota(), 700);        // 1 - 0.3 of the other one
+  EXPECT_EQ(two.quota(), 700);       // 1 - 0.3 of the other one
   EXPECT_EQ(two.report(1, 0), 630);  // of it the limit
 }
 

@@ -136,8 +136,8 @@ TEST(placers, give_a_gpu_one_fill_job_at_a_time) {
   DiluPlacerConstants constants;
   constants.limits = constants.requests = 10;
   DiluPlacer dilu(constants);
-  for (policy::Placer* placer : {static_cast<policy::Placer*>(&spare),
-                                 static_cast<policy::Placer*>(&dilu)}) {
+  for (policy::Placer* placer :
+       {static_cast<policy::Placer*>(&spare), static_cast<policy::Placer*>(&dilu)}) {
     EXPECT_THAT(place(*placer, {job(0, 1)}, gpus({10})), ElementsAre(Pair{0, 0}));
     std::vector<JobInfo> finite{job(1, 1, 1), job(2, 1, 1)};
     finite[0].work = finite[1].work = std::chrono::seconds(1);

@@ -1,4 +1,5 @@
-// Which client's memory is on the device. A GPU of 80, training of 50, 5 kept free: fillers have 25.
+// What of each client's memory is on the device. A GPU of 80, training of 50, 5 kept free: 25 are
+// left for fillers.
 #include "policies/resident_memory.hpp"
 
 #include <gtest/gtest.h>
