@@ -22,8 +22,7 @@ void add_policy_library_option(CLI::App& command, std::vector<std::string>& want
       .add_option("--policy-library", wanted,
                   "Shared library with policies of your own: a path, or a name in a folder of "
                   "$BUBBLESIM_POLICY_PATH; may be given several times")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);  // a word after its value is the command's own
 }
 
 CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
