@@ -70,8 +70,8 @@ int main(int argc, char** argv) {
   parser.name("bubblesim");
   parser.set_version_flag("--version", "bubblesim " BUBBLESIM_VERSION);
   parser.add_option("--configs", context.config_folder,
-                    "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, else "
-                    "the source tree's)");
+                    "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, "
+                    "else the source tree's)");
   parser.require_subcommand(1);
   bubblesim::app::add_import_command(parser, context);
   bubblesim::app::add_inspect_command(parser, context);
