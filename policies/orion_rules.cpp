@@ -8,7 +8,7 @@ void SmThreshold::end_iteration(Duration length, Duration limit) {
   if (++ended_ % iterations_ != 0) return;
   const Duration mean = sum_ / iterations_;
   sum_ = {};
-  is_bounded_ = true;
+  if (mean > limit) is_bounded_ = true;
   (mean > limit ? high_ : low_) = threshold_;
   threshold_ = (low_ + high_) / 2;
 }

@@ -27,11 +27,12 @@ class SmThreshold {
  public:
   explicit SmThreshold(std::int64_t iterations) : iterations_(iterations) {}
 
-  /// A filler's operation; before the search's first step the largest one bounds it.
+  /// A filler's operation; until a mean has been above the limit, the largest one bounds the
+  /// search.
   void see(std::uint64_t sms) {
     if (is_bounded_ || sms <= high_) return;
     high_ = sms;
-    threshold_ = high_ / 2;
+    threshold_ = (low_ + high_) / 2;
   }
   /// An iteration of the protected job has ended; `limit` is for the mean.
   void end_iteration(Duration length, Duration limit);
@@ -42,7 +43,7 @@ class SmThreshold {
   std::uint64_t low_ = 0;
   std::uint64_t high_ = 0;
   std::uint64_t threshold_ = 0;
-  bool is_bounded_ = false;  ///< the search has begun
+  bool is_bounded_ = false;  ///< a mean has been above the limit
   std::int64_t ended_ = 0;
   Duration sum_{};
 };
