@@ -84,7 +84,8 @@ TEST(ModelProgram, AProgramHasOneSource) {
   EXPECT_THAT(faults(R"({"model": "bert-base", "trace": "bert.json"})").front().text(),
               HasSubstr("found both \"trace\" and \"model\"; expected one of them"));
   EXPECT_THAT(faults("{}").front().text(),
-              HasSubstr("expected \"trace\", \"kernel_table\" or \"model\"; found neither"));
+              HasSubstr("expected \"trace\", \"kernel_table\", \"model\" or \"train\"; found "
+                        "neither"));
 }
 
 }  // namespace
