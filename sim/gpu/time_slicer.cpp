@@ -78,8 +78,8 @@ void TimeSlicer::pass_on(std::size_t to, SimTime now) {
 void TimeSlicer::advance(SimTime now) {
   if (!owner_) return;
   if (switching_) {
-    if (now >= switch_end_) begin_turn(*owner_, now);
-    return;
+    if (now < switch_end_) return;
+    begin_turn(*owner_, now);  // and passes it on at once if the context was driven off meanwhile
   }
   const std::optional<std::size_t> other = contender();
   if (other && now >= yield_at()) pass_on(*other, now);

@@ -39,6 +39,14 @@ inline constexpr CounterSpec kIterationsNotReached{
 inline constexpr CounterSpec kUnfinishedRequests{
     "run_requests_unfinished", Severity::kNotice,
     "online requests that waited or ran when the run ended; percentiles count their age"};
+inline constexpr CounterSpec kPreemptions{
+    "policy_preemptions", Severity::kInfo, "times that the policy drove a client off a GPU"};
+inline constexpr CounterSpec kKernelResets{
+    "kernels_reset", Severity::kInfo, "kernels of fillers that were killed and began anew"};
+inline constexpr CounterSpec kReshapedLaunches{
+    "launches_reshaped", Severity::kInfo, "launches that the policy gave another form"};
+inline constexpr CounterSpec kMemoryMigrated{
+    "memory_migrated_bytes", Severity::kInfo, "bytes that the policy moved to or from a device"};
 inline constexpr CounterSpec kHeldAtEnd{
     "run_launches_held_at_end", Severity::kInfo, "filler launches that the policy held at the end"};
 inline constexpr CounterSpec kUnfinishedJobs{

@@ -41,6 +41,12 @@ observe::PolicyResult Simulation::collect() {
     held += counts.held_time;
     released += counts.released;
     counters_.add(kHeldAtEnd, node->driver->still_held());
+    counters_.add(kPreemptions, counts.preemptions);
+    counters_.add(kReshapedLaunches, counts.reshaped);
+    counters_.add(kMemoryMigrated, counts.migrated.value);
+    for (const ClientId client : node->filler_clients) {
+      counters_.add(kKernelResets, node->gpu->usage(client).resets);
+    }
     node->policy->add_counts(counters_);
   }
   result.activity.total_hold = held;

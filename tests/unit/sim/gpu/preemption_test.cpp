@@ -81,6 +81,19 @@ TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
   EXPECT_EQ(end(1), 180);   // 20 done; the GPU is idle at 100: 80 more
 }
 
+TEST_F(Preemptions, a_context_driven_off_while_the_gpu_switches_to_it_passes_it_on) {
+  make(small_gpu(), {SharingMode::kTimeSliced, Duration{50}, Duration{5}});
+  const ClientId low = client();
+  const ClientId high = client();
+  kernel_at(0, 1, high, 100, two_waves());
+  kernel_at(0, 2, low, 100, two_waves());
+  script_.at(52, [&] { gpu_->preempt(low, Preemption::kContextSwitch); });
+  script_.at(300, [&] { gpu_->proceed(low); });
+  run();
+  EXPECT_EQ(end(1), 110);  // 50 done; at 55 the switch turns back, from 60 on 50 more
+  EXPECT_EQ(end(2), 400);
+}
+
 TEST_F(Preemptions, a_context_alone_stands_still_while_it_is_switched_away) {
   make(small_gpu(), {SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
   const ClientId c = client();
