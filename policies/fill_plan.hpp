@@ -29,7 +29,8 @@ struct FillConstants {
   Duration switch_cost{};
   Offload offload = Offload::kNever;
   BytesPerSecond host_link{};  ///< 0: not known, so nothing is moved
-  std::optional<Bytes> beside_training = std::nullopt;  ///< that training's peak leaves of the device
+  /// That training's peak leaves of the device.
+  std::optional<Bytes> beside_training = std::nullopt;
 };
 
 class FillPlan {

@@ -13,9 +13,9 @@
 //
 // Sharing: MPS; training has the higher client priority, and a filler may allocate no more than
 // training's memory leaves. Placement: freeride_placer.hpp. Parameters: see the declarations.
-// Ties: fillers in client order; a held thread looks before the manager's bubble is a poll old.
-// Source: FreeRide, arXiv 2409.06941 and its code. Reconstructed: the grace period's length; that an
-// end of the bubble is known at once; all bubbles in place of the 4 to 6 largest of an iteration.
+// Ties: threads that look at one instant do so in the order of being held.
+// Source: FreeRide, arXiv 2409.06941 and its code. Reconstructed: the grace period's length; that
+// an end of the bubble is known at once; all bubbles, not the 4 to 6 largest of an iteration.
 // The imperative interface (SIGTSTP and SIGCONT) is not here.
 #include <algorithm>
 #include <memory>

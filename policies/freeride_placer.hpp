@@ -1,7 +1,8 @@
-// FreeRide's manager: side tasks queue at the GPU (pipeline stage) whose headroom is more than their
-// memory, where the queue is shortest; then the one with more headroom, then the lowest number. A
-// task of unknown memory goes where headroom is largest. A GPU works off its queue, one task after
-// another. Headroom: what training's peak leaves of the device. Endless tasks (instances of services) are placed by the same rule, and block no queue.
+// FreeRide's manager: side tasks queue at the GPU (pipeline stage) whose headroom is more than
+// their memory, where the queue is shortest; then the one with more headroom, then the lowest
+// number. A task of unknown memory goes where headroom is largest. A GPU works off its queue, one
+// task after another. Headroom: what training's peak leaves of the device. Endless tasks
+// (instances of services) are placed by the same rule, and block no queue.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 //   shortest_job  least work first; unknown work last
 //   makespan      most work first (longest processing time, Graham 1969)
 //   deadline      earliest deadline first, then jobs without one. A job that could not meet it even
-//                 if it began now on the GPU with the most bubble time is refused: it waits for ever
+//                 if it began now on the GPU with the most bubble time is refused: it waits for
+//                 ever
 // A job's time on a GPU is estimated as work / (share of bubbles * fill fraction); where the share
 // is not known, no job is refused. Jobs that cannot be placed are passed over. Endless jobs
 // (instances of services) go to the GPUs with fewest of them, and take no job's place.

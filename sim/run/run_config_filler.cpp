@@ -40,7 +40,8 @@ FillerProgram read_program(const Context& context, ObjectReader program) {
   }
   if (program.present() && sources != 1) {
     program.fault("", sources == 0
-                          ? "expected \"trace\", \"kernel_table\", \"model\" or \"train\"; found neither"
+                          ? "expected \"trace\", \"kernel_table\", \"model\" or \"train\"; "
+                            "found neither"
                           : (sources == 2 ? "found both " : "found all of ") + found +
                                 "; expected one of them");
   }

@@ -25,7 +25,8 @@ FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
 }
 
 /// Beside training; without a policy nobody holds anything.
-observe::PolicyResult simulate(const LoadedRun& loaded, const policy::PolicySpec* policy = nullptr) {
+observe::PolicyResult simulate(const LoadedRun& loaded,
+                               const policy::PolicySpec* policy = nullptr) {
   static const policy::ParameterSet kNone;
   Scenario scenario;
   scenario.policy = policy;
