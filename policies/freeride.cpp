@@ -13,7 +13,7 @@
 //
 // Sharing: MPS; training has the higher client priority, and a filler may allocate no more than
 // training's memory leaves. Placement: freeride_placer.hpp. Parameters: see the declarations.
-// Ties: threads that look at one instant do so in the order of being held.
+// Ties: fillers in client order; a filler's threads in the order of being held.
 // Source: FreeRide, arXiv 2409.06941 and its code. Reconstructed: the grace period's length; that
 // an end of the bubble is known at once; all bubbles, not the 4 to 6 largest of an iteration.
 // The imperative interface (SIGTSTP and SIGCONT) is not here.
@@ -45,7 +45,7 @@ class FreeRide final : public Policy {
         manager_poll_(given.duration("manager_poll")),
         grace_(given.duration("grace")),
         pipeline_only_(given.text("bubbles") == "pipeline"),
-        polls_(given.duration("interface_poll")) {}
+        interface_poll_(given.duration("interface_poll")) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) tasks_.push_back({.pass = client.pass});
@@ -68,10 +68,10 @@ class FreeRide final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == ClientId{0}) return Verdict::kAdmit;
-    const Task& task = tasks_[launch.client.index()];
+    Task& task = tasks_[launch.client.index()];
     const bool first = actions.held(launch.client) == 0 || inside_pass(task);
     if (first && passes(launch, now)) return Verdict::kAdmit;
-    polls_.hold(launch.client, now);
+    if (!task.look) task.look = now + interface_poll_;
     return Verdict::kHold;
   }
 
@@ -102,17 +102,25 @@ class FreeRide final : public Policy {
 
   void on_gone(ClientId client, Instant, Actions&) override {
     tasks_[client.index()].running = false;
+    tasks_[client.index()].look.reset();
   }
 
   std::optional<Instant> next_tick() const override {
-    const auto poll = polls_.next();
-    if (!overrun_look_ || !poll) return overrun_look_ ? overrun_look_ : poll;
-    return std::min(*overrun_look_, *poll);
+    std::optional<Instant> next = overrun_look_;
+    for (const Task& task : tasks_) {
+      if (task.look && (!next || *task.look < *next)) next = task.look;
+    }
+    return next;
   }
 
   void on_tick(Instant now, Actions& actions) override {
     if (overrun_look_ && now >= *overrun_look_) count_overruns();
-    polls_.wake(now, actions, [&](const LaunchInfo& launch) { return passes(launch, now); });
+    for (std::uint32_t id = 1; id < tasks_.size(); ++id) {
+      Task& task = tasks_[id];
+      if (!task.look || now < *task.look) continue;
+      task.look = now + interface_poll_;
+      release_passing(ClientId{id}, now, actions);
+    }
   }
 
   void add_counts(CounterSet& counters) const override {
@@ -127,6 +135,7 @@ class FreeRide final : public Policy {
     bool after_bubble = false;  ///< since before the last bubble's end
     bool counted = false;       ///< as an over-run
     std::uint64_t launch = 0;   ///< that is the step, if steps are launches
+    std::optional<Instant> look = std::nullopt;  ///< its loop's next one, while it is held
   };
 
   static bool inside_pass(const Task& task) { return task.running && task.pass > Duration{}; }
@@ -148,9 +157,14 @@ class FreeRide final : public Policy {
   /// The loop goes on at once.
   void end_step(ClientId client, Instant now, Actions& actions) {
     tasks_[client.index()].running = false;
-    if (actions.held(client) > 0 && passes(actions.oldest_held(client), now)) {
+    release_passing(client, now, actions);
+  }
+
+  void release_passing(ClientId client, Instant now, Actions& actions) {
+    while (actions.held(client) > 0 && passes(actions.oldest_held(client), now)) {
       actions.release(client);
     }
+    if (actions.held(client) == 0) tasks_[client.index()].look.reset();
   }
 
   /// Marks what runs as having been there when the bubble ended.
@@ -178,7 +192,7 @@ class FreeRide final : public Policy {
   Duration manager_poll_;
   Duration grace_;
   bool pipeline_only_;
-  LaunchPolls polls_;
+  Duration interface_poll_;
   std::optional<Bytes> limit_;
   std::vector<Task> tasks_;
   std::optional<Instant> expected_end_;  ///< of the bubble that the engine has reported
