@@ -2,10 +2,11 @@
 //
 // One policy object decides for one GPU: the client that it protects, which is a rank of the
 // training job (or, where tables of measured pairs are judged, an inference service), and the
-// filler clients beside it, inference or training. It sees what a real system sees (launches with grid and block, completions with the delay of
-// noticing them, the clock, memory, the profiles that it declared), never the simulator's inside
-// and never the future. It knows no simulated time: instants are spans since the policy was
-// started, so the same object can be driven by a wall clock on a real GPU.
+// filler clients beside it, inference or training. It sees what a real system sees (launches with
+// grid and block, completions with the delay of noticing them, the clock, memory, the profiles that
+// it declared), never the simulator's inside and never the future. It knows no simulated time:
+// instants are spans since the policy was started, so the same object can be driven by a wall clock
+// on a real GPU.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What a policy's decision costs: one launch of training at 100 us steps with the question for the
-// next tick, as the engine room asks it. One benchmark a policy, defaults throughout.
+// What a policy's decision costs: one launch of training at 100 us steps, its completion if the
+// policy asks for completions, and the question for the next tick after each, as the engine room
+// asks it. One benchmark a policy, defaults throughout.
 #include <benchmark/benchmark.h>
 
 #include "policies/builtin.hpp"
@@ -19,10 +20,15 @@ void decide(benchmark::State& state, const PolicySpec& spec) {
   policy->admit(clients[1], {}, {});
   testing::NoActions actions;
   Instant now{};
-  const LaunchInfo launch{ClientId{0}, LaunchKind::kKernel, 100, 256, 1, {}};
+  LaunchInfo launch{ClientId{0}, LaunchKind::kKernel, 100, 256, 0, {}};
   for (auto _ : state) {
     now += 100us;
+    ++launch.launch;
     benchmark::DoNotOptimize(policy->on_launch(launch, now, actions));
+    if (spec.needs.completions) {
+      benchmark::DoNotOptimize(policy->next_tick());
+      policy->on_completion({ClientId{0}, LaunchKind::kKernel, launch.launch}, now, actions);
+    }
     if (policy->next_tick().value_or(Instant::max()) <= now) policy->on_tick(now, actions);
   }
 }

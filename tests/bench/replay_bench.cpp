@@ -36,6 +36,9 @@ hardware::GpuSpec h100() {
   hardware::GpuSpec spec;
   spec.sm_count = 132;
   spec.sm.shared_memory_bytes = 233472;
+  spec.time_slice = Duration{1'024'000};
+  spec.context_switch = Duration{50'000};
+  spec.completion_notice = Duration{5'000};
   spec.contention = {.compute_kernel_dram_share = 0.2, .memory_kernel_dram_share = 0.9,
                      .unknown_kernel_dram_share = 0.5, .compute_kernel_issue_share = 0.7,
                      .memory_kernel_issue_share = 0.2, .unknown_kernel_issue_share = 0.4};

@@ -46,8 +46,8 @@ const std::vector<Room>& rooms() {
     const std::string base = "sim/base", hardware = "sim/hardware", traces = "traces",
                       engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
                       model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
-                      workload = "sim/workload", policy = "sim/policy", policies = "policies", plugin = "sim/plugin",
-                      python = "sim/plugin/python",
+                      workload = "sim/workload", policy = "sim/policy", policies = "policies",
+                      plugin = "sim/plugin", python = "sim/plugin/python",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
                       validate = "sim/validate", app = "sim/app", capture = "capture";
     return std::vector<Room>{

@@ -115,9 +115,10 @@ TEST_P(SimulatedCap, is_respected) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(builtin, SimulatedCap,
-                         ::testing::Values(std::pair("mig", 42.0), std::pair("green_context", 64.0)),
-                         [](const auto& each) { return each.param.first; });
+INSTANTIATE_TEST_SUITE_P(
+    builtin, SimulatedCap,
+    ::testing::Values(std::pair("mig", 42.0), std::pair("green_context", 64.0)),
+    [](const auto& each) { return each.param.first; });
 
 class SimulatedOracle : public SimulatedPolicy,
                         public ::testing::WithParamInterface<std::string> {};

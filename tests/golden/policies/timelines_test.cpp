@@ -28,13 +28,15 @@ const std::string kDocument = kRoot + "policies/TIMELINES.md";
 
 constexpr std::string_view kHead = R"(# One iteration under every policy
 
-Written by `golden_policies --write`, held by the test of that name; read it line by line when it changes. GPU 0 of two,
-one column is 0.25 ms. Training's iteration alone takes 7 ms: A and B on all 100 SMs, the collective (a) on 20 of them for
-2 ms, C, and 2 ms in which the host thinks. The filler repeats F (one wave of 0.5 ms on 50 SMs) and G (20 waves of 50 us
-on all SMs), 50 us between the end of one and the next launch. Letters are kernels, `=` a kernel that stands still, `h` a launch that is
-held while nothing runs, `.` nothing. Where a policy's own constants are made for longer times, the ones given are shorter.
-The two lines begin at the fourth iteration that would be (21 ms); figures are those of 49 ms, GPU 0: iterations and filler
-passes that ended, launches held, and the share of bubble time that the filler used.
+Written by `golden_policies --write`, held by the test of that name; read it line by line when it
+changes. GPU 0 of two, one column is 0.25 ms. Training's iteration alone takes 7 ms: A and B on all
+100 SMs, the collective (a) on 20 of them for 2 ms, C, and 2 ms in which the host thinks. The filler
+repeats F (one wave of 0.5 ms on 50 SMs) and G (20 waves of 50 us on all SMs), 50 us between the end
+of one and the next launch. Letters are kernels, `=` a kernel that stands still, `h` a launch that
+is held while nothing runs, `.` nothing. Where a policy's own constants are made for longer times,
+the ones given are shorter. The two lines begin at the fourth iteration that would be (21 ms);
+figures are those of 49 ms, GPU 0: iterations and filler passes that ended, launches held, and the
+share of bubble time that the filler used.
 
 )";
 
