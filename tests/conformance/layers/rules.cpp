@@ -71,7 +71,7 @@ const std::vector<Room>& rooms() {
         {run, {base, hardware, traces, engine, gpu, network, workload, policy, schedule, observe,
                synth, pipeline}},
         {validate, {base, hardware, traces, engine, gpu, network, model, pipeline, workload, synth,
-                    run}},
+                    policy, schedule, run}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
                observe, run, capture, model, synth, pipeline, validate, plugin}},
         {capture, {base, hardware, traces, policy, policies}},
