@@ -34,8 +34,18 @@ std::string milliseconds(const std::optional<LatencySummary>& latency,
                      to_seconds(value.value) * 1e3);
 }
 
-std::string policy_text(const PolicyResult& policy) {
-  return policy.oracle ? policy.policy + " (oracle)" : policy.policy;
+/// The policy's name; where several results have it, with the parameters in which they differ.
+std::string label_of(const PolicyResult& policy, const std::vector<PolicyResult>& all) {
+  std::string text = policy.policy;
+  for (std::size_t i = 0; i < policy.parameters.size(); ++i) {
+    const bool differs = std::any_of(all.begin(), all.end(), [&](const PolicyResult& other) {
+      return other.policy == policy.policy && other.parameters.size() > i &&
+             other.parameters[i] != policy.parameters[i];
+    });
+    const auto& [name, value] = policy.parameters[i];
+    if (differs) text += fmt::format(" {}={}", name, value);
+  }
+  return text;
 }
 
 Cells filler_cells(const FillerResult* filler) {
@@ -51,8 +61,9 @@ Cells filler_cells(const FillerResult* filler) {
           std::to_string(filler->requests_unfinished)};
 }
 
-Cells row_cells(const PolicyResult& policy, const FillerResult* filler) {
-  Cells cells{policy_text(policy), filler ? filler->name : "-",
+Cells row_cells(const PolicyResult& policy, const std::string& label,
+                const FillerResult* filler) {
+  Cells cells{policy.oracle ? label + " (oracle)" : label, filler ? filler->name : "-",
               rate(policy.training.iterations_per_s), ratio(policy.training.normalised_to_alone)};
   const Cells of_filler = filler_cells(filler);
   cells.insert(cells.end(), of_filler.begin(), of_filler.end());
@@ -98,11 +109,11 @@ void append_counters(std::string& text, std::string_view of, const CounterSet& c
   }
 }
 
-void append_refusals(std::string& text, const PolicyResult& policy) {
+void append_refusals(std::string& text, const PolicyResult& policy, const std::string& label) {
   for (const FillerResult& filler : policy.fillers) {
     for (const FillerInstance& instance : filler.instances) {
       if (instance.admitted) continue;
-      text += fmt::format("not admitted: {}: {} on GPU {}: {}\n", policy.policy, filler.name,
+      text += fmt::format("not admitted: {}: {} on GPU {}: {}\n", label, filler.name,
                           instance.gpu.value, instance.reason);
     }
   }
@@ -112,13 +123,13 @@ std::string span_text(const std::optional<Duration>& span) {
   return span ? fmt::format("{:.3f} s", to_seconds(*span)) : "-";
 }
 
-void append_jobs(std::string& text, const PolicyResult& policy) {
+void append_jobs(std::string& text, const PolicyResult& policy, const std::string& label) {
   for (const FillerResult& filler : policy.fillers) {
     if (!filler.jobs) continue;
     const FillJobs& jobs = *filler.jobs;
     text += fmt::format("fill jobs: {}: {}: {} of {} finished, {} running, {} waiting; mean "
                         "completion {}, makespan {}",
-                        policy.policy, filler.name, jobs.finished, jobs.submitted, jobs.running,
+                        label, filler.name, jobs.finished, jobs.submitted, jobs.running,
                         jobs.waiting, span_text(jobs.mean_completion), span_text(jobs.makespan));
     if (jobs.deadlines_met + jobs.deadlines_missed + jobs.deadlines_open > 0) {
       text += fmt::format("; deadlines: {} met, {} missed, {} open", jobs.deadlines_met,
@@ -171,11 +182,14 @@ std::string report_table(const RunReport& report) {
   std::string jobs;
   append_counters(notes, "all policies", report.counters);
   for (const PolicyResult& policy : report.policies) {
-    if (policy.fillers.empty()) rows.push_back(row_cells(policy, nullptr));
-    for (const FillerResult& filler : policy.fillers) rows.push_back(row_cells(policy, &filler));
-    append_jobs(jobs, policy);
-    append_refusals(notes, policy);
-    append_counters(notes, policy.policy, policy.counters);
+    const std::string label = label_of(policy, report.policies);
+    if (policy.fillers.empty()) rows.push_back(row_cells(policy, label, nullptr));
+    for (const FillerResult& filler : policy.fillers) {
+      rows.push_back(row_cells(policy, label, &filler));
+    }
+    append_jobs(jobs, policy, label);
+    append_refusals(notes, policy, label);
+    append_counters(notes, label, policy.counters);
   }
   std::string text = heading(report);
   append_rows(text, rows);

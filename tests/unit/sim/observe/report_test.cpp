@@ -130,5 +130,18 @@ TEST(Report, SameReportGivesSameBytes) {
   EXPECT_EQ(csv_rows(sample_report()), csv_rows(sample_report()));
 }
 
+TEST(ReportTable, NamesakesShowTheParametersInWhichTheyDiffer) {
+  RunReport report = sample_report();
+  report.policies.resize(1);
+  report.policies[0].policy = "xsched";
+  report.policies[0].parameters = {{"batch", "8"}, {"level", "1"}};
+  report.policies.push_back(report.policies[0]);
+  EXPECT_THAT(report_table(report), testing::Not(testing::HasSubstr("level=")));  // equal twice
+  report.policies[1].parameters[1].second = "3";
+  EXPECT_THAT(report_table(report), testing::HasSubstr("\nxsched level=1 (oracle)"));
+  EXPECT_THAT(report_table(report), testing::HasSubstr("\nxsched level=3 (oracle)"));
+  EXPECT_THAT(report_table(report), testing::Not(testing::HasSubstr("batch=")));
+}
+
 }  // namespace
 }  // namespace bubblesim::observe
