@@ -1,7 +1,7 @@
 // The GPU model against the plainest program that obeys the same rules: one block at a time, one
-// nanosecond at a time, no waves skipped, no events. Random kernels, priorities and caps; durations
-// are multiples of their waves, so that every block takes whole nanoseconds and the two must agree
-// exactly.
+// nanosecond at a time, no waves skipped, no events. Random kernels, priorities, caps and forms,
+// and clients that are driven off the GPU and let on again; durations are multiples of their waves,
+// so that every block takes whole nanoseconds and the two must agree exactly.
 #include <algorithm>
 #include <deque>
 
@@ -20,6 +20,7 @@ struct Job {
   std::uint32_t warps;  ///< a block
   std::uint64_t blocks;
   std::int64_t block_ns;
+  std::uint64_t most = 0;  ///< resident at once; 0: as many as fit
 
   [[nodiscard]] std::uint32_t per_sm() const { return 8 / warps; }
   [[nodiscard]] std::int64_t solo() const {
@@ -28,29 +29,41 @@ struct Job {
   }
 };
 
+/// From `at` on.
+struct Command {
+  std::int64_t at;
+  std::uint32_t client;
+  Preemption how;  ///< kNone: the client is let on
+};
+
 struct Case {
   std::vector<std::int32_t> priorities;
   std::vector<std::uint32_t> caps;
-  std::vector<Job> jobs;  ///< by arrival
+  std::vector<Job> jobs;          ///< by arrival
+  std::vector<Command> commands;  ///< by time; of one instant: after arrivals
 };
 
 /// One block at a time, one nanosecond at a time.
 class PlainGpu {
  public:
-  explicit PlainGpu(const Case& given) : given_(given), states_(given.jobs.size()) {
+  explicit PlainGpu(const Case& given)
+      : given_(given), states_(given.jobs.size()), off_(given.priorities.size()) {
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i].unplaced = given.jobs[i].blocks;
   }
 
   std::vector<std::int64_t> run() {
     std::size_t next = 0;
+    std::size_t command = 0;
     for (std::int64_t now = 0; done_ < states_.size(); ++now) {
       end_blocks(now);
       place(now);
       while (next < states_.size() && given_.jobs[next].arrival == now) {
         waiting_.push_back(next++);
-        std::stable_sort(waiting_.begin(), waiting_.end(), [this](std::size_t a, std::size_t b) {
-          return priority(a) > priority(b);
-        });
+        sort();
+        place(now);
+      }
+      while (command < given_.commands.size() && given_.commands[command].at == now) {
+        obey(given_.commands[command++]);
         place(now);
       }
     }
@@ -64,10 +77,34 @@ class PlainGpu {
     std::uint64_t unplaced = 0;
     std::deque<std::int64_t> ends;  ///< of resident blocks
     std::int64_t end = -1;
+    bool started = false;
   };
 
   std::int32_t priority(std::size_t job) const {
     return given_.priorities[given_.jobs[job].client];
+  }
+  void sort() {
+    std::sort(waiting_.begin(), waiting_.end(), [this](std::size_t a, std::size_t b) {
+      return priority(a) != priority(b) ? priority(a) > priority(b) : a < b;
+    });
+  }
+  void obey(const Command& command) {
+    off_[command.client] = command.how;
+    if (command.how != Preemption::kReset) return;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      State& state = states_[i];
+      if (given_.jobs[i].client != command.client || state.ends.empty()) continue;
+      used_ -= given_.jobs[i].warps * state.ends.size();
+      state.ends.clear();
+      if (state.unplaced == 0) waiting_.push_back(i);
+      state.unplaced = given_.jobs[i].blocks;
+    }
+    sort();
+  }
+  bool kept_off(std::size_t job) const {
+    const Preemption off = off_[given_.jobs[job].client];
+    if (off == Preemption::kAfterKernel) return !states_[job].started;
+    return off != Preemption::kNone;
   }
   void end_blocks(std::int64_t now) {
     for (std::size_t i = 0; i < states_.size(); ++i) {
@@ -93,6 +130,7 @@ class PlainGpu {
   }
   void place(std::int64_t now) {
     for (const std::size_t i : waiting_) {
+      if (kept_off(i)) continue;
       const Job& job = given_.jobs[i];
       State& state = states_[i];
       const double cap = std::min(given_.caps[job.client], kSms);
@@ -100,9 +138,11 @@ class PlainGpu {
       while (state.unplaced > 0) {
         held_by_cap = given_.caps[job.client] < kSms &&
                       covered(job.client) + 1.0 / job.per_sm() > cap + 1e-9;
+        held_by_cap = held_by_cap || (job.most > 0 && state.ends.size() >= job.most);
         const bool fits = used_ + job.warps <= kWarps && state.ends.size() < job.per_sm() * kSms;
         if (held_by_cap || !fits) break;
         --state.unplaced;
+        state.started = true;
         used_ += job.warps;
         state.ends.push_back(now + job.block_ns);
       }
@@ -113,13 +153,16 @@ class PlainGpu {
 
   const Case& given_;
   std::vector<State> states_;
+  std::vector<Preemption> off_;  ///< by client
   std::vector<std::size_t> waiting_;
   std::uint64_t used_ = 0;
   std::size_t done_ = 0;
 };
 
-Case random_case(std::uint64_t seed) {
-  RandomStream random(seed, "gpu reference");
+enum class Kind : std::uint8_t { kLeftAlone, kDrivenOff };
+
+Case random_case(std::uint64_t seed, Kind kind) {
+  RandomStream random(seed, kind == Kind::kDrivenOff ? "gpu preempted" : "gpu reference");
   const auto pick = [&random](std::int64_t from, std::int64_t to) {
     return from + static_cast<std::int64_t>(random.uniform() * static_cast<double>(to - from + 1));
   };
@@ -139,27 +182,58 @@ Case random_case(std::uint64_t seed) {
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
+  if (kind == Kind::kLeftAlone) return made;
+  for (Job& job : made.jobs) {
+    if (pick(0, 3) == 0) job.most = static_cast<std::uint64_t>(pick(1, 12));
+  }
+  // Each is let on again in the end, so that all kernels end.
+  for (std::uint32_t i = 0; i < clients; ++i) {
+    std::int64_t at = pick(0, 200);
+    for (std::int64_t times = pick(0, 4); times > 0; --times) {
+      made.commands.push_back({at, i, static_cast<Preemption>(pick(1, 3))});
+      made.commands.push_back({at += pick(0, 60), i, Preemption::kNone});
+      at += pick(0, 60);
+    }
+  }
+  std::stable_sort(made.commands.begin(), made.commands.end(),
+                   [](const Command& a, const Command& b) { return a.at < b.at; });
   return made;
 }
 
-class GpuReference : public GpuTest, public testing::WithParamInterface<int> {};
+class GpuReference : public GpuTest, public testing::WithParamInterface<int> {
+ protected:
+  void expect_agreement(const Case& given) {
+    make(small_gpu());
+    for (std::size_t i = 0; i < given.priorities.size(); ++i) {
+      client(given.priorities[i], given.caps[i]);
+    }
+    for (std::size_t i = 0; i < given.jobs.size(); ++i) {
+      const Job& job = given.jobs[i];
+      work_at(job.arrival, {.client = ClientId{job.client}, .kind = WorkKind::kKernel,
+                            .solo = Duration{job.solo()},
+                            .profile = keep(blocks_of_warps(job.blocks, job.warps)),
+                            .cookie = i, .most_blocks = job.most});
+    }
+    for (const Command& command : given.commands) {
+      script_.at(command.at, [this, command] {
+        if (command.how == Preemption::kNone) return gpu_->proceed(ClientId{command.client});
+        gpu_->preempt(ClientId{command.client}, command.how);
+      });
+    }
+    run();
+    const std::vector<std::int64_t> expected = PlainGpu(given).run();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(end(i), expected[i]) << "kernel " << i << " of case " << GetParam();
+    }
+  }
+};
 
 TEST_P(GpuReference, AgreesToTheNanosecond) {
-  const Case given = random_case(static_cast<std::uint64_t>(GetParam()));
-  make(small_gpu());
-  for (std::size_t i = 0; i < given.priorities.size(); ++i) {
-    client(given.priorities[i], given.caps[i]);
-  }
-  for (std::size_t i = 0; i < given.jobs.size(); ++i) {
-    const Job& job = given.jobs[i];
-    kernel_at(job.arrival, i, ClientId{job.client}, job.solo(),
-              blocks_of_warps(job.blocks, job.warps));
-  }
-  run();
-  const std::vector<std::int64_t> expected = PlainGpu(given).run();
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(end(i), expected[i]) << "kernel " << i << " of case " << GetParam();
-  }
+  expect_agreement(random_case(static_cast<std::uint64_t>(GetParam()), Kind::kLeftAlone));
+}
+
+TEST_P(GpuReference, AgreesWhenClientsAreDrivenOff) {
+  expect_agreement(random_case(static_cast<std::uint64_t>(GetParam()), Kind::kDrivenOff));
 }
 
 INSTANTIATE_TEST_SUITE_P(RandomCases, GpuReference, testing::Range(0, 500));
