@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -90,6 +91,7 @@ class Context {
   [[nodiscard]] bool kept_off(const WorkState& state) const;
   Held place_one(WorkId id);
   void tell_started(WorkId id);
+  void follow(WorkState& state);
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
   void set_rates();
@@ -103,6 +105,7 @@ class Context {
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
   bool changed_ = false;          ///< something that place() goes by, since it was last called
+  std::optional<ClientId> last_placed_;  ///< whose kernel began last
   bool mixed_ = false;            ///< kernels of several clients are resident
   bool watched_ = false;
   double bandwidth_ = 1;

@@ -148,6 +148,7 @@ Context::Held Context::place_one(WorkId id) {
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
     pool_.take(state.work.client, needs, blocks);
+    if (!state.started && state.work.kind == WorkKind::kKernel) follow(state);
     state.waves.place(blocks);
     if (!state.listed) resident_.push_back(id);
     state.listed = true;
@@ -159,6 +160,13 @@ Context::Held Context::place_one(WorkId id) {
   }
   if (state.waves.unplaced() == 0) return Held::kNot;
   return held_by_cap ? Held::kByCap : Held::kByGpu;
+}
+
+// The front end passes from one process's channel to another's.
+void Context::follow(WorkState& state) {
+  const ClientId client = state.work.client;
+  if (last_placed_ && *last_placed_ != client) state.waves.postpone(shared_.spec.client_switch);
+  last_placed_ = client;
 }
 
 void Context::tell_started(WorkId id) {

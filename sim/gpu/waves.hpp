@@ -46,6 +46,10 @@ class Waves {
 
   /// No block is resident: those placed next begin when they are placed.
   void pause() { place_from_ = progress_; }
+  /// Before the first block is placed: the first ones begin `span` later, alone.
+  void postpone(Duration span) {
+    place_from_ = progress_ + static_cast<double>(span.count()) * waves_;
+  }
 
   struct Passed {
     std::uint64_t freed = 0;  ///< blocks that ended and were not replaced

@@ -63,6 +63,8 @@ struct GpuSpec {
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
   Duration context_switch{};        ///< device idle between two contexts' turns
+  Duration client_switch{};         ///< of one context: a kernel begins so much later if the one
+                                    ///< before it was another process's
   ContentionSpec contention;
   MigSpec mig;
 };

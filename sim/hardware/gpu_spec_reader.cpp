@@ -104,6 +104,7 @@ void read_latencies(ObjectReader& root, GpuSpec& spec) {
   spec.completion_notice = duration(root, "completion_notice", kNone);
   spec.time_slice = duration(root, "time_slice", Duration{1});
   spec.context_switch = duration(root, "context_switch", kNone);
+  spec.client_switch = duration(root, "client_switch", kNone);
 }
 
 }  // namespace
