@@ -23,21 +23,23 @@ Duration to_duration(double seconds) {
 
 // Launches as profilers show them for cuBLAS kernels. From compute capability 9.0 on: 384
 // threads (a loading and two multiplying warp groups), and blocks that stay and take tile after
-// tile, so that the grid never exceeds the SMs.
+// tile, so that the grid never exceeds the SMs. Products on CUDA cores (sgemm, and CUTLASS's SIMT
+// kernels) take 8 elements of k a stage, in two stages, with half of an SM's registers a block.
 Launch launch_of(const GemmPlan& plan, const GemmShape& shape, Precision precision,
                  const hardware::GpuSpec& gpu) {
-  constexpr std::uint32_t kDepth = 32;  // elements of k a stage
+  const bool cuda_cores = precision == Precision::kFp32;
+  const std::uint32_t depth = cuda_cores ? 8 : 32;  // elements of k a stage
   const bool large = plan.tile.m * plan.tile.n >= 128 * 128;
-  const bool hopper = gpu.compute_major >= 9;
-  const bool staged = gpu.compute_major >= 8;  // asynchronous copies: four stages, before: two
+  const bool hopper = gpu.compute_major >= 9 && !cuda_cores;
+  const bool staged = gpu.compute_major >= 8 && !cuda_cores;  // asynchronous copies: four stages, before: two
   Launch out;
   const double tiles = std::ceil(static_cast<double>(shape.m) / plan.tile.m) *
                        std::ceil(static_cast<double>(shape.n) / plan.tile.n);
   out.grid = {count(tiles), 1, count(static_cast<double>(shape.batch) * plan.split)};
   if (hopper) out.grid = {count(std::min<double>(plan.blocks, gpu.sm_count)), 1, 1};
   out.block = {hopper ? 384U : large ? 256U : 128U, 1, 1};
-  out.registers_per_thread = hopper ? 168 : large ? 234 : 122;
-  const double stage = (plan.tile.m + plan.tile.n) * kDepth * bytes_of(precision);
+  out.registers_per_thread = hopper ? 168 : large && !cuda_cores ? 234 : 122;
+  const double stage = (plan.tile.m + plan.tile.n) * depth * bytes_of(precision);
   const double wanted = stage * (hopper ? 8 : staged ? 4 : 2);
   const double most = static_cast<double>(gpu.sm.shared_memory_bytes) -
                       static_cast<double>(gpu.sm.shared_memory_reserved_bytes);
