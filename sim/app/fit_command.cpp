@@ -150,6 +150,7 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
     context.exit_code = fit_kernel_times(*arguments, context);
   });
   add_fit_network(*fit, context);
+  add_fit_sharing(*fit, context);
   add_fit_training(*fit, context);
 }
 

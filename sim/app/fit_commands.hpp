@@ -6,6 +6,7 @@
 namespace bubblesim::app {
 
 void add_fit_network(CLI::App& fit, AppContext& context);
+void add_fit_sharing(CLI::App& fit, AppContext& context);
 void add_fit_training(CLI::App& fit, AppContext& context);
 
 }  // namespace bubblesim::app

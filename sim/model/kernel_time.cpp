@@ -31,7 +31,8 @@ Launch launch_of(const GemmPlan& plan, const GemmShape& shape, Precision precisi
   const std::uint32_t depth = cuda_cores ? 8 : 32;  // elements of k a stage
   const bool large = plan.tile.m * plan.tile.n >= 128 * 128;
   const bool hopper = gpu.compute_major >= 9 && !cuda_cores;
-  const bool staged = gpu.compute_major >= 8 && !cuda_cores;  // asynchronous copies: four stages, before: two
+  // Asynchronous copies: four stages, before: two.
+  const bool staged = gpu.compute_major >= 8 && !cuda_cores;
   Launch out;
   const double tiles = std::ceil(static_cast<double>(shape.m) / plan.tile.m) *
                        std::ceil(static_cast<double>(shape.n) / plan.tile.n);

@@ -318,6 +318,7 @@ std::vector<SharingOrder> order_sharing(const std::vector<JudgedPair>& rows) {
   }
   std::vector<SharingOrder> out;
   for (const auto& key : keys) {
+    if (pairs[key].size() < 2) continue;
     for (const SharingMetric metric : {SharingMetric::kP95, SharingMetric::kTrainingThroughput}) {
       out.push_back(order_of(pairs[key], metric));
     }

@@ -98,7 +98,7 @@ class ProgramBuilder {
       work.kind = model::KernelKind::kOptimizer;
       work.precision = model::Precision::kFp32;
       work.bytes = step.parameters * step.bytes_each / step.kernels;
-      work.elements = std::max(1.0, work.bytes / 8);
+      work.elements = std::max(1.0, step.parameters * step.passes / step.kernels);
       work.flops = work.elements;
       at->second.insert(at->second.end(), step.kernels, timed(work));
     }

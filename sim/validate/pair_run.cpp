@@ -199,16 +199,18 @@ class PairRun {
 
 }  // namespace
 
-// In unit mean rate over [0, 1], the expected arrivals until x are (1 - r) x + r x^2; the instants
-// are those at which this reaches the points of a Poisson process.
+// In unit mean rate over [0, 1], the expected arrivals until x are (1 - r) x + r x^2; arrivals are
+// where this reaches a random point of each n-th.
 std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo, Duration length) {
   RandomStream random(setting.seed, "arrivals of a pair");
   const double expected = setting.load * to_seconds(length) / to_seconds(solo);
+  const auto count = static_cast<std::uint64_t>(std::llround(expected));
+  const double r = setting.ramp;
+  const double slow = 1 - r;
   std::vector<SimTime> out;
-  for (double sum = random.exponential(1 / expected); sum < 1;
-       sum += random.exponential(1 / expected)) {
-    const double r = setting.ramp;
-    const double slow = 1 - r;
+  out.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double sum = (static_cast<double>(i) + random.uniform()) / static_cast<double>(count);
     const double x = r <= 0 ? sum : (std::sqrt(slow * slow + 4 * r * sum) - slow) / (2 * r);
     out.push_back(kSimStart + scale(length, x));
   }

@@ -19,8 +19,9 @@
 
 namespace bubblesim::validate {
 
-/// When requests come: a Poisson process whose rate moves linearly from (1 - ramp) to (1 + ramp)
-/// times the mean over the run.
+/// When requests come: one at random within each of equally many expected arrivals (jittered
+/// sampling: random between neighbours, even over the run), at a rate that moves linearly from
+/// (1 - ramp) to (1 + ramp) times the mean over the run.
 struct ArrivalSetting {
   double load = 0.5;  ///< requests' solo time over all time, in (0, 1]
   double ramp = 0;    ///< [0, 1)

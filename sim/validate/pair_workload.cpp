@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -49,8 +50,8 @@ KernelLine::Given read_given(ObjectReader& object) {
   out.launch.grid[0] = object.integer<std::uint32_t>("blocks", {1, 1u << 31});
   out.launch.block[0] = object.integer<std::uint32_t>("threads", {1, 1024}, 256);
   out.launch.registers_per_thread = object.integer<std::uint16_t>("registers", {0, 255}, 32);
-  out.launch.shared_memory_bytes =
-      static_cast<std::uint32_t>(object.bytes("shared_memory", {Bytes{0}, Bytes{1u << 20}}, Bytes{0}).value);
+  const Bytes shared = object.bytes("shared_memory", {Bytes{0}, Bytes{1u << 20}}, Bytes{0});
+  out.launch.shared_memory_bytes = static_cast<std::uint32_t>(shared.value);
   out.memory_bound = object.choice("bound", std::array<Choice<bool>, 2>{
                                                 {{"compute", false}, {"memory", true}}},
                                    false);
@@ -79,7 +80,8 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
     out.work.elements = m * n * batch;
   } else {
     out.work.bytes = object.number("bytes", {0, 1e13}, 0.0);
-    out.work.elements = std::max(1.0, object.number("elements", {0, 1e13}, out.work.bytes / (2 * element)));
+    const double passed = out.work.bytes / (2 * element);  // read and written
+    out.work.elements = std::max(1.0, object.number("elements", {0, 1e13}, passed));
     out.work.flops = out.work.elements;
   }
   if (object.has("time")) out.given = read_given(object);
@@ -103,6 +105,7 @@ OptimizerStep read_optimizer(ObjectReader object) {
   out.parameters = object.number("parameters", {1, 1e13});
   out.bytes_each = object.number("bytes_each", {0, 1e6});
   out.kernels = object.integer<std::uint32_t>("kernels", {1, kMostCount});
+  out.passes = object.integer<std::uint32_t>("passes", {1, kMostCount});
   return out;
 }
 
@@ -161,6 +164,16 @@ CheckedResult<PairWorkload> read(const JsonDocument& document, std::string id) {
   return out;
 }
 
+// "ResNet-50, batch 64" and "resnet50 batch 64" are one name.
+std::string letters_of(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) out += static_cast<char>(std::tolower(byte));
+  }
+  return out;
+}
+
 }  // namespace
 
 CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label) {
@@ -181,7 +194,7 @@ CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folde
       continue;
     }
     for (const std::string& name : workload->names) {
-      if (known.insert({workload->role, name}).second) continue;
+      if (known.insert({workload->role, letters_of(name)}).second) continue;
       errors.push_back({file, "/names", "\"" + name + "\" is the name of another file's workload"});
     }
     out.push_back(std::move(*workload));
@@ -195,7 +208,9 @@ Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all, 
   std::vector<std::string> names;
   for (const PairWorkload& it : all) {
     if (it.role != role) continue;
-    if (std::find(it.names.begin(), it.names.end(), name) != it.names.end()) return &it;
+    for (const std::string& known : it.names) {
+      if (letters_of(known) == letters_of(name)) return &it;
+    }
     names.insert(names.end(), it.names.begin(), it.names.end());
   }
   const std::string kind =

@@ -67,11 +67,12 @@ struct KernelStep {
   std::vector<KernelLine> kernels;
 };
 
-/// The optimizer's passes over parameters and states: so many kernels of so many bytes each.
+/// The optimizer's passes over parameters and states.
 struct OptimizerStep {
   double parameters = 0;
   double bytes_each = 0;        ///< read and written for a parameter, all kernels together
-  std::uint32_t kernels = 1;
+  std::uint32_t kernels = 1;    ///< of all passes
+  std::uint32_t passes = 1;     ///< how often each parameter is met
 };
 
 struct RepeatStep;
@@ -100,7 +101,8 @@ struct PairWorkload {
 /// All files of a folder, in the order of their names. Fault: two workloads of one name and role.
 [[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
 
-/// The workload of a role that a table calls `name`. Fault: none; with all names and the nearest.
+/// The workload of a role that a table calls `name`; case, spaces and punctuation do not count.
+/// Fault: none; with all names and the nearest.
 [[nodiscard]] Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all,
                                                         WorkloadRole role,
                                                         std::string_view name);

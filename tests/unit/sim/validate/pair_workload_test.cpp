@@ -1,0 +1,92 @@
+// Workloads of co-location pairs: reading them, and the programs that they become.
+#include "sim/validate/pair_workload.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/validate/pair_program.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
+
+constexpr const char* kJob = R"({
+  "names": ["job"], "role": "training", "source": "a test", "precision": "fp32",
+  "launch_gap": "3us", "launch_call": "2us",
+  "steps": [
+    {"host": "1ms"},
+    {"repeat": 2, "steps": [{"kernels": [
+      {"name": "a", "count": 3, "time": "10us", "blocks": 8},
+      {"name": "b", "kind": "gemm", "m": 4, "n": 5, "k": 6}]}]},
+    {"sync": true}]})";
+
+PairMachine machine() {
+  PairMachine out;
+  out.gpu = *hardware::find_gpu_spec("a100-40gb", kConfigs + "/devices");
+  out.efficiency = *model::find_efficiency("a100-40gb", kConfigs + "/efficiency");
+  out.models = kConfigs + "/models";
+  return out;
+}
+
+TEST(PairWorkload, ProductsCountTheirWork) {
+  const auto job = parse_workload(kJob, "job.json");
+  ASSERT_TRUE(job) << job.error().front().text();
+  const auto& again = std::get<RepeatStep>(job->steps[1]);
+  const auto& kernels = std::get<KernelStep>(again.steps[0]).kernels;
+  EXPECT_EQ(kernels[1].work.flops, 2.0 * 4 * 5 * 6);
+  EXPECT_EQ(kernels[1].work.bytes, 4.0 * (4 * 6 + 6 * 5 + 4 * 5));
+}
+
+TEST(PairWorkload, RepeatsAndCountsBecomeLaunches) {
+  const auto job = parse_workload(kJob, "job.json");
+  ASSERT_TRUE(job);
+  const auto program = pair_program(*job, machine());
+  ASSERT_TRUE(program) << program.error().front().text();
+  EXPECT_EQ(program->ops.size(), 2u * (3 + 1));
+  EXPECT_EQ(program->ops[0].duration, Duration{10'000});
+}
+
+TEST(PairWorkload, StretchingScalesDeviceAndHost) {
+  const auto job = parse_workload(kJob, "job.json");
+  const auto program = pair_program(*job, machine());
+  ASSERT_TRUE(program);
+  const auto longer = stretched(*program, 1.5);
+  EXPECT_EQ(longer.ops[0].duration, Duration{15'000});
+  EXPECT_EQ(longer.threads[0].steps[1].think.duration(), Duration{1'500'000});
+}
+
+TEST(PairWorkload, FaultsNameTheStep) {
+  std::string text = kJob;
+  text.replace(text.find("\"host\""), 6, "\"hots\"");
+  const auto job = parse_workload(text, "job.json");
+  ASSERT_FALSE(job);
+  EXPECT_NE(job.error().front().text().find("/steps/0"), std::string::npos);
+}
+
+TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
+  const auto all = read_workloads(kConfigs + "/workloads");
+  ASSERT_TRUE(all) << all.error().front().text();
+  const PairMachine on = machine();
+  for (const PairWorkload& it : *all) {
+    const auto program = pair_program(it, on);
+    ASSERT_TRUE(program) << program.error().front().text();
+    EXPECT_GT(program->ops.size(), 100u) << it.id;
+  }
+}
+
+TEST(PairWorkload, AnUnknownNameIsAFaultThatNamesTheKnown) {
+  const auto all = read_workloads(kConfigs + "/workloads");
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "BERT, batch 32"));
+  EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "resnet-50 (batch 64)"));
+  const auto unknown = find_workload(*all, WorkloadRole::kTraining, "BERT, batch 33");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("did you mean \"BERT, batch 32\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bubblesim::validate

@@ -1,0 +1,77 @@
+// Simulated co-location pairs against measured ones: mean errors must not grow.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "policies/builtin.hpp"
+#include "sim/validate/judge_sharing.hpp"
+#include "sim/validate/sharing_text.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+// Mean |error| over all rows of a system. Above what is reached by little, so that growth shows;
+// the aims are the report's. Under tgs, what the simulator runs is not what was measured (README).
+struct Bound {
+  const char* system;
+  SharingMetric metric;
+  double mean_absolute;
+};
+
+constexpr std::array<Bound, 10> kBounds{{
+    {"mps", SharingMetric::kInferenceThroughput, 0.12},
+    {"mps", SharingMetric::kTrainingThroughput, 0.035},
+    {"mps", SharingMetric::kP95, 0.37},
+    {"mps_priority", SharingMetric::kInferenceThroughput, 0.05},
+    {"mps_priority", SharingMetric::kTrainingThroughput, 0.06},
+    {"mps_priority", SharingMetric::kP95, 0.21},
+    {"time_slicing", SharingMetric::kInferenceThroughput, 0.07},
+    {"time_slicing", SharingMetric::kTrainingThroughput, 0.09},
+    {"time_slicing", SharingMetric::kP95, 0.11},
+    {"tally", SharingMetric::kP95, 0.05},
+}};
+
+constexpr std::size_t kThreads = 2;
+
+std::vector<JudgedPair> judge(const std::string& path) {
+  const auto table = CsvTable::read(path);
+  if (!table) return {};
+  auto rows = read_sharing_rows(*table);
+  if (!rows) return {};
+  std::erase_if(*rows, [](const SharingRow& row) {
+    return std::none_of(kBounds.begin(), kBounds.end(),
+                        [&](const Bound& it) { return row.system == it.system; });
+  });
+  policy::Registry policies;
+  policies::register_builtin(policies);
+  const auto stage = find_sharing_stage("colocation_a100",
+                                        std::string(BUBBLESIM_SOURCE_DIR) + "/configs", policies);
+  if (!stage) return {};
+  const auto judged = judge_sharing(*rows, *stage, kThreads, nullptr);
+  return judged ? *judged : std::vector<JudgedPair>{};
+}
+
+TEST(Sharing, MeanErrorsStayUnderTheirBounds) {
+  const std::string path = std::string(BUBBLESIM_VALIDATION_DIR) + "/colocation_a100.csv";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no table at " << path;
+  const std::vector<JudgedPair> judged = judge(path);
+  ASSERT_FALSE(judged.empty());
+  const auto summaries = summarise_sharing(judged);
+  std::fputs(sharing_summary_text(summaries).c_str(), stdout);
+  for (const Bound& bound : kBounds) {
+    const auto found = std::find_if(summaries.begin(), summaries.end(), [&](const auto& it) {
+      return it.role == "all" && it.system == bound.system && it.metric == bound.metric;
+    });
+    ASSERT_NE(found, summaries.end()) << bound.system;
+    EXPECT_LE(found->mean_absolute, bound.mean_absolute)
+        << bound.system << ", " << metric_name(bound.metric);
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::validate
