@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -49,9 +50,11 @@ std::vector<JudgedPair> judge(const std::string& path) {
   });
   policy::Registry policies;
   policies::register_builtin(policies);
-  const auto stage = find_sharing_stage("colocation_a100",
-                                        std::string(BUBBLESIM_SOURCE_DIR) + "/configs", policies);
+  auto stage = find_sharing_stage("colocation_a100",
+                                  std::string(BUBBLESIM_SOURCE_DIR) + "/configs", policies);
   if (!stage) return {};
+  stage->setting.requests = 30;  // half of the report's, for time
+  stage->setting.least_length = std::chrono::seconds(30);
   const auto judged = judge_sharing(*rows, *stage, kThreads, nullptr);
   return judged ? *judged : std::vector<JudgedPair>{};
 }
