@@ -121,7 +121,7 @@ TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
     const bool fitted = device.id == "a100-40gb";  // to co-location pairs
     EXPECT_EQ(device.spec.time_slice, Duration{fitted ? 1900000 : 1024000}) << device.id;
     EXPECT_EQ(device.spec.context_switch, Duration{fitted ? 200000 : 50000}) << device.id;
-    EXPECT_EQ(device.spec.client_switch, Duration{fitted ? 16000 : 0}) << device.id;
+    EXPECT_EQ(device.spec.client_switch, Duration{fitted ? 20500 : 0}) << device.id;
     EXPECT_GT(device.spec.launch_latency, Duration{0}) << device.id;
     EXPECT_LE(device.spec.completion_notice, device.spec.sync_latency) << device.id;
     EXPECT_EQ(device.spec.contention.memory_kernel_memory_boundness, 1.0) << device.id;
