@@ -58,7 +58,7 @@ class AntMan final : public Policy {
         idle_after_(given.duration("idle_after")),
         poll_(given.duration("suspend_poll")),
         fixed_cost_(given.duration("fixed_cost")),
-        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kSpatial
+        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kMps
                                                  : Sharing::Mode::kTimeSliced),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         coordinator_(coordinator_constants(given), reference_constants(given)) {}

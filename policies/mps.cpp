@@ -30,7 +30,9 @@ class Mps final : public Policy {
     if (limit > 0) filler_.memory_limit = Bytes{limit << 20};
   }
 
-  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { return {}; }
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+    return {Sharing::Mode::kMps};
+  }
   ClientSharing share(const ClientInfo& client) override {
     return client.id == ClientId{0} ? training_ : filler_;
   }

@@ -55,7 +55,7 @@ class PipeFill final : public Policy {
   explicit PipeFill(const ParameterSet& given)
       : min_bubble_(given.duration("min_bubble")),
         all_bubbles_(given.text("bubbles") == "all"),
-        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kSpatial
+        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kMps
                                                  : Sharing::Mode::kTimeSliced),
         given_switch_cost_(given.duration_unless_word("switch_cost")),
         constants_{.fraction = given.number("fill_fraction"), .offload = offload_of(given)},

@@ -70,7 +70,7 @@ class SpecInf final : public Policy {
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) clients_.push_back({.role = client.role});
     clients_[0].tokens.grant = training_grant();
-    return {};
+    return {Sharing::Mode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {

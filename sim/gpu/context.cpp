@@ -248,8 +248,8 @@ SimTime Context::next_event(SimTime now) const {
   return next < SimTime::max() - now ? now + next : SimTime::max();
 }
 
-// While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks nobody waits
-// for, or only it does, needs no event before its end.
+// While one client is alone and unwatched, rates cannot change; then a kernel whose ending blocks
+// nobody waits for, or only it does, needs no event before its end.
 Duration Context::until_event(WorkId id, SimTime now) const {
   const WorkState& state = shared_.works[id];
   if (state.work.kind == WorkKind::kCollective) {

@@ -69,6 +69,7 @@ struct Shared {
   WorkTable works;
   std::vector<ClientState> clients;
   Usage usage;
+  Line line = Line::kByArrival;
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 };
 

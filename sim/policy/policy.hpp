@@ -114,7 +114,8 @@ enum class Verdict : std::uint8_t {
 /// How clients share the GPU, decided once before the start.
 struct Sharing {
   enum class Mode : std::uint8_t {
-    kSpatial,      ///< one context: MPS, or streams of one process
+    kSpatial,      ///< streams of one process: blocks of equal priority in order of arrival
+    kMps,          ///< processes of an MPS server: those of equal priority share what gets free
     kTimeSliced,   ///< contexts take turns
     kPartitioned,  ///< MIG: each client has SMs and memory bandwidth of its own
     kIdleOnly,     ///< oracles only: fillers cost training nothing, and run while none of its
@@ -122,8 +123,8 @@ struct Sharing {
     kLeftover,     ///< oracles only: fillers cost training nothing, and have what it leaves
   };
   Mode mode = Mode::kSpatial;
-  std::optional<Duration> slice;        ///< kTimeSliced; nothing: the device's
-  std::optional<Duration> switch_cost;  ///< kTimeSliced; nothing: the device's
+  std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
+  std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
   bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
 };
 

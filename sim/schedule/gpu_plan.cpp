@@ -26,7 +26,8 @@ policy::GpuInfo describe(const hardware::GpuSpec& gpu) {
 
 gpu::SharingMode mode_of(policy::Sharing::Mode mode) {
   switch (mode) {
-    case policy::Sharing::Mode::kSpatial: break;
+    case policy::Sharing::Mode::kSpatial:
+    case policy::Sharing::Mode::kMps: break;
     case policy::Sharing::Mode::kTimeSliced: return gpu::SharingMode::kTimeSliced;
     case policy::Sharing::Mode::kPartitioned: return gpu::SharingMode::kPartitioned;
     case policy::Sharing::Mode::kIdleOnly: return gpu::SharingMode::kIdleOnly;
@@ -40,6 +41,7 @@ Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
                                      const hardware::GpuSpec& gpu) {
   gpu::SharingSetup setup;
   setup.mode = mode_of(sharing.mode);
+  if (sharing.mode == policy::Sharing::Mode::kMps) setup.line = gpu::Line::kClientsInTurn;
   const bool bound = setup.mode == gpu::SharingMode::kIdleOnly ||
                      setup.mode == gpu::SharingMode::kLeftover;
   if (bound && !spec.oracle) {

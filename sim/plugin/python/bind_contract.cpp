@@ -47,6 +47,7 @@ void bind_enumerations(py::module_& module) {
       .export_values();
   py::enum_<Sharing::Mode>(module, "SharingMode", "How clients share the GPU.")
       .value("SPATIAL", Sharing::Mode::kSpatial)
+      .value("MPS", Sharing::Mode::kMps)
       .value("TIME_SLICED", Sharing::Mode::kTimeSliced)
       .value("PARTITIONED", Sharing::Mode::kPartitioned)
       .value("IDLE_ONLY", Sharing::Mode::kIdleOnly)

@@ -56,7 +56,7 @@ TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
 TEST(mps, caps_clients_and_lifts_training_if_told) {
   const Scenario any = scenario(1ms, {kernel(1, 1us)}, 1);
   const Outcome plain = drive("mps", {}, any);
-  EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kMps);
   EXPECT_EQ(plain.clients[0].sm_percentage, 100u);
   EXPECT_EQ(plain.clients[0].priority, plain.clients[1].priority);
   const Outcome capped = drive("mps", {"filler_percentage=30", "priority=training"}, any);
@@ -167,7 +167,7 @@ TEST(specinf, grants_by_phase_with_debt_carried_over) {
   EXPECT_EQ(outcome.count(1, 25ms, 30ms), 33u);
   EXPECT_EQ(outcome.count(1, 30ms, 35ms), 34u);
   EXPECT_EQ(outcome.count(1, 35ms, 45ms), 0u);
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kMps);
 }
 
 /// Held at 1 us, the thread looks every 2 ms from then on: at 14.001 ms in vain, at 16.001 ms with

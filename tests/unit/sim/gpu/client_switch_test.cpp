@@ -8,11 +8,21 @@ namespace {
 class ClientSwitch : public GpuTest {
  protected:
   ClientSwitch() {
-    hardware::GpuSpec spec = small_gpu();
-    spec.client_switch = Duration{10};
-    make(spec);
+    spec_.client_switch = Duration{10};
+    make(spec_, {.line = Line::kClientsInTurn});
   }
+  hardware::GpuSpec spec_ = small_gpu();
 };
+
+TEST_F(ClientSwitch, StreamsOfOneProcessPayNothing) {
+  make(spec_);
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 100, blocks_of_warps(2, 4));
+  kernel_at(20, 2, b, 100, blocks_of_warps(2, 4));
+  run();
+  EXPECT_EQ(end(2), 120);
+}
 
 TEST_F(ClientSwitch, OneClientAlonePaysNothing) {
   const ClientId a = client();
