@@ -3,10 +3,10 @@
 // Round robin over the contexts that have work. A turn lasts one slice (each context may have a
 // length of its own), counted from the moment the context gets the GPU; a context that is the only
 // one with work keeps the GPU, its slices following each other without a switch, and one that comes
-// waits for the end of the current slice. A context without work gives the GPU up at once when another has work, after `linger`
-// (the gap between two kernels of one stream, during which the next one already waits in the
-// channel). Passing the GPU on costs `switch_cost`, during which nobody has it; taking it when
-// nobody had work costs nothing.
+// waits for the end of the current slice. A context without work gives the GPU up at once when
+// another has work, after `linger` (the gap between two kernels of one stream, during which the
+// next one already waits in the channel). Passing the GPU on costs `switch_cost`, during which
+// nobody has it; taking it when nobody had work costs nothing.
 //
 // A context that gave the GPU up for lack of work, and gets work in the same instant, has it back:
 // completions of an instant come before the dispatches of the same instant.

@@ -161,8 +161,8 @@ TEST_F(Placement, ATimelessKernelEndsInItsInstant) {
 }
 
 // Processes of an MPS server: 8 blocks fit at once. A has 24 blocks of 10 ns from 0 on, B 8 from 5
-// on. By arrival B would wait for all of A's. In turn, the room that gets free at 10 is shared: 4 of
-// each; at 20 the 4 + 4 that end make room for B's last 4 and 4 of A's; at 30 A's last 8 begin.
+// on. By arrival B would wait for all of A's. In turn, the room that gets free at 10 is shared: 4
+// of each; at 20 the 4 + 4 that end make room for B's last 4 and 4 of A's; at 30 A's last 8 begin.
 TEST_F(Placement, ClientsInTurnShareTheRoomThatGetsFree) {
   make(small_gpu(), {.line = Line::kClientsInTurn});
   const ClientId a = client();
