@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -209,22 +208,6 @@ CheckedResult<std::map<std::string, System>> find_systems(const SharingStage& st
   return out;
 }
 
-Errors unknown_workloads(const std::vector<SharingRow>& rows, const SharingStage& stage) {
-  Errors errors;
-  std::set<std::pair<WorkloadRole, std::string>> told;
-  for (const SharingRow& row : rows) {
-    for (const auto& [role, name] : {std::pair{WorkloadRole::kInference, row.inference},
-                                     std::pair{WorkloadRole::kTraining, row.training}}) {
-      auto found = find_workload(stage.workloads, role, name);
-      if (found || !told.insert({role, name}).second) continue;
-      Error error = std::move(found).error();
-      error.place = row.place;
-      errors.push_back(std::move(error));
-    }
-  }
-  return errors;
-}
-
 }  // namespace
 
 CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
@@ -246,9 +229,6 @@ CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
 CheckedResult<std::vector<JudgedPair>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress) {
-  if (Errors errors = unknown_workloads(rows, stage); !errors.empty()) {
-    return tl::make_unexpected(std::move(errors));
-  }
   BUBBLESIM_ASSIGN_OR_RETURN(const auto systems, find_systems(stage));
   std::mutex mutex;
   const auto tell = [&](const std::string& text) {
@@ -268,11 +248,6 @@ CheckedResult<std::vector<JudgedPair>> judge_sharing(
     tell(firsts[i]->training + " alone");
     bases[i] = make_base(*firsts[i], stage);
   });
-  Errors errors;
-  for (auto& base : bases) {
-    if (!base) errors.insert(errors.end(), base.error().begin(), base.error().end());
-  }
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   std::vector<JudgedPair> out(rows.size());
   run::for_each_parallel(rows.size(), threads, [&](std::size_t i) {
     out[i].row = rows[i];
@@ -283,10 +258,15 @@ CheckedResult<std::vector<JudgedPair>> judge_sharing(
                                            : found->second.missing;
       return;
     }
-    tell(rows[i].inference + " and " + rows[i].training + ", " + rows[i].system);
     const auto key = std::find(keys.begin(), keys.end(), key_of(rows[i]));
-    simulate(out[i], *bases[static_cast<std::size_t>(key - keys.begin())],
-             *found->second.spec, found->second.parameters, stage);
+    const auto& base = bases[static_cast<std::size_t>(key - keys.begin())];
+    if (!base) {
+      out[i].outcome = Outcome::kFailed;
+      out[i].note = base.error().front().message;
+      return;
+    }
+    tell(rows[i].inference + " and " + rows[i].training + ", " + rows[i].system);
+    simulate(out[i], *base, *found->second.spec, found->second.parameters, stage);
   });
   return out;
 }

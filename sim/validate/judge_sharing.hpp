@@ -66,8 +66,9 @@ struct SharingStage {
                                                              const std::string& configs,
                                                              const policy::Registry& policies);
 
-/// In the order of the rows; the same on any number of threads. Faults: unknown workloads, each
-/// once; parameters that a policy does not have. A system whose policy does not exist is stated.
+/// In the order of the rows; the same on any number of threads. Faults: parameters that a policy
+/// does not have. A system whose policy does not exist is stated; a row whose workload is not known
+/// or cannot run has failed, and the others are judged all the same.
 [[nodiscard]] CheckedResult<std::vector<JudgedPair>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);
