@@ -89,10 +89,7 @@ class Context {
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
   [[nodiscard]] bool kept_off(const WorkState& state) const;
-  Held place_one(WorkId id, std::uint64_t shares = 1);
-  [[nodiscard]] bool in_line(std::size_t place, std::size_t from) const;
-  [[nodiscard]] bool contended(std::size_t place) const;
-  void place_in_turn();
+  Held place_one(WorkId id);
   void tell_started(WorkId id);
   void follow(WorkState& state);
   void set_running(WorkState& work, bool running, SimTime now);

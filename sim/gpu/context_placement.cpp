@@ -93,53 +93,8 @@ void Context::catch_up(SimTime now) {
   place(now);
 }
 
-// The first waiting work of its client at its priority, from place `from` on.
-bool Context::in_line(std::size_t place, std::size_t from) const {
-  const WorkState& state = shared_.works[waiting_[place]];
-  if (kept_off(state) || state.waves.unplaced() == 0) return false;
-  for (std::size_t i = from; i < place; ++i) {
-    if (shared_.works[waiting_[i]].work.client == state.work.client) return false;
-  }
-  return true;
-}
-
-// Whether another client of its priority waits beside it, so that room is theirs in turn.
-bool Context::contended(std::size_t place) const {
-  if (shared_.line == Line::kByArrival || waiting_.size() < 2) return false;
-  const ClientId client = shared_.works[waiting_[place]].work.client;
-  const std::int32_t priority = shared_.clients[client.index()].setup.priority;
-  return std::any_of(waiting_.begin(), waiting_.end(), [&](WorkId id) {
-    const WorkState& other = shared_.works[id];
-    return other.work.client != client && !kept_off(other) &&
-           shared_.clients[other.work.client.index()].setup.priority == priority;
-  });
-}
-
-// The first work of each client of a priority has an even part of the room that there is, the
-// first to come the larger one. What is left over goes by arrival, as without turns.
-void Context::place_in_turn() {
-  std::size_t end = 0;
-  for (std::size_t begin = 0; begin < waiting_.size(); begin = end) {
-    const auto priority = [this](std::size_t i) {
-      return shared_.clients[shared_.works[waiting_[i]].work.client.index()].setup.priority;
-    };
-    std::uint64_t clients = 0;
-    for (end = begin; end < waiting_.size() && priority(end) == priority(begin); ++end) {
-      if (in_line(end, begin)) ++clients;
-    }
-    for (std::size_t i = clients > 1 ? begin : end; i < end; ++i) {
-      if (in_line(i, begin)) place_one(waiting_[i], clients--);
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      const WorkState& state = shared_.works[waiting_[i]];
-      if (!kept_off(state) && state.waves.unplaced() > 0) return;  // lower priorities wait
-    }
-  }
-}
-
 void Context::place(SimTime now) {
   if (!changed_) return;
-  if (shared_.line == Line::kClientsInTurn) place_in_turn();
   Queue ahead;
   bool behind_held = false;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -149,7 +104,7 @@ void Context::place(SimTime now) {
       continue;
     }
     const bool blocked = ahead.blocks(state.work.client, as_recorded(state.work.client));
-    state.refills = !blocked && refills_itself(i) && !contended(i);
+    state.refills = !blocked && refills_itself(i);
     state.behind_held = behind_held;
     if (blocked) continue;
     const Held held = place_one(waiting_[i]);
@@ -171,14 +126,12 @@ bool Context::kept_off(const WorkState& state) const {
 
 // What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
 // would not help.
-// Of the room that the GPU has, it may take the first of so many even shares.
-Context::Held Context::place_one(WorkId id, std::uint64_t shares) {
+Context::Held Context::place_one(WorkId id) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
   const std::uint64_t resident = state.waves.resident();
-  const std::uint64_t part = (room_for(state) + shares - 1) / shares;
-  std::uint64_t room = std::min(part, alone > resident ? alone - resident : 0);
+  std::uint64_t room = std::min(room_for(state), alone > resident ? alone - resident : 0);
   bool held_by_cap = false;
   if (capped(state.work.client)) {
     const std::uint64_t allowed = cap_room(id);
@@ -211,7 +164,7 @@ Context::Held Context::place_one(WorkId id, std::uint64_t shares) {
 
 // The front end passes from one process's channel to another's; streams of one process are alike.
 void Context::follow(WorkState& state) {
-  if (shared_.line == Line::kByArrival) return;
+  if (shared_.kind == Clients::kStreams) return;
   const ClientId client = state.work.client;
   if (last_placed_ && *last_placed_ != client) state.waves.postpone(shared_.spec.client_switch);
   last_placed_ = client;

@@ -46,17 +46,17 @@ enum class Preemption : std::uint8_t {
   kContextSwitch,  ///< kTimeSliced: the context has no turn, and loses the one that it has
 };
 
-/// Which of two clients of equal priority in one context has its blocks placed first.
-enum class Line : std::uint8_t {
-  kByArrival,       ///< whose work came first, all of it
-  kClientsInTurn,   ///< they share what room there is: see sim/gpu/README.md, "Placement"
+/// What the clients of one context are.
+enum class Clients : std::uint8_t {
+  kStreams,    ///< streams of one process
+  kProcesses,  ///< processes of an MPS server: GpuSpec::client_switch applies
 };
 
 struct SharingSetup {
   SharingMode mode = SharingMode::kSpatial;
   Duration slice{};        ///< kTimeSliced: a context's turn, > 0
   Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
-  Line line = Line::kByArrival;
+  Clients clients = Clients::kStreams;
 };
 
 /// No cap: every SM of the device.

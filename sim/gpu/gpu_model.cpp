@@ -14,7 +14,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
   shared_.spec = spec;
-  shared_.line = sharing.line;
+  shared_.kind = sharing.clients;
   if (sharing.mode == SharingMode::kTimeSliced) {
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");

@@ -69,7 +69,7 @@ struct Shared {
   WorkTable works;
   std::vector<ClientState> clients;
   Usage usage;
-  Line line = Line::kByArrival;
+  Clients kind = Clients::kStreams;
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 };
 

@@ -114,8 +114,8 @@ enum class Verdict : std::uint8_t {
 /// How clients share the GPU, decided once before the start.
 struct Sharing {
   enum class Mode : std::uint8_t {
-    kSpatial,      ///< streams of one process: blocks of equal priority in order of arrival
-    kMps,          ///< processes of an MPS server: those of equal priority share what gets free
+    kSpatial,      ///< streams of one process
+    kMps,          ///< processes of an MPS server: passing from one's kernel to another's costs
     kTimeSliced,   ///< contexts take turns
     kPartitioned,  ///< MIG: each client has SMs and memory bandwidth of its own
     kIdleOnly,     ///< oracles only: fillers cost training nothing, and run while none of its

@@ -41,7 +41,7 @@ Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
                                      const hardware::GpuSpec& gpu) {
   gpu::SharingSetup setup;
   setup.mode = mode_of(sharing.mode);
-  if (sharing.mode == policy::Sharing::Mode::kMps) setup.line = gpu::Line::kClientsInTurn;
+  if (sharing.mode == policy::Sharing::Mode::kMps) setup.clients = gpu::Clients::kProcesses;
   const bool bound = setup.mode == gpu::SharingMode::kIdleOnly ||
                      setup.mode == gpu::SharingMode::kLeftover;
   if (bound && !spec.oracle) {

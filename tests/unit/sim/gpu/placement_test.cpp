@@ -160,43 +160,5 @@ TEST_F(Placement, ATimelessKernelEndsInItsInstant) {
   EXPECT_EQ(end(1), 10);
 }
 
-// Processes of an MPS server: 8 blocks fit at once. A has 24 blocks of 10 ns from 0 on, B 8 from 5
-// on. By arrival B would wait for all of A's. In turn, the room that gets free at 10 is shared: 4
-// of each; at 20 the 4 + 4 that end make room for B's last 4 and 4 of A's; at 30 A's last 8 begin.
-TEST_F(Placement, ClientsInTurnShareTheRoomThatGetsFree) {
-  make(small_gpu(), {.line = Line::kClientsInTurn});
-  const ClientId a = client();
-  const ClientId b = client();
-  kernel_at(0, 1, a, 30, blocks_of_warps(24, 4));
-  kernel_at(5, 2, b, 10, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(start(2), 10);
-  EXPECT_EQ(end(2), 30);
-  EXPECT_EQ(end(1), 40);
-}
-
-TEST_F(Placement, APriorityComesBeforeTurns) {
-  make(small_gpu(), {.line = Line::kClientsInTurn});
-  const ClientId low = client();
-  const ClientId high = client(1);
-  kernel_at(0, 1, low, 30, blocks_of_warps(24, 4));
-  kernel_at(5, 2, high, 10, blocks_of_warps(8, 4));
-  run();
-  EXPECT_EQ(end(2), 20);
-  EXPECT_EQ(end(1), 40);
-}
-
-// B needs half of what its turn would give; the rest of the room is A's.
-TEST_F(Placement, WhatATurnLeavesGoesByArrival) {
-  make(small_gpu(), {.line = Line::kClientsInTurn});
-  const ClientId a = client();
-  const ClientId b = client();
-  kernel_at(0, 1, a, 30, blocks_of_warps(24, 4));
-  kernel_at(5, 2, b, 10, blocks_of_warps(2, 4));
-  run();
-  EXPECT_EQ(end(2), 20);  // 2 of B's and 6 of A's from 10 on
-  EXPECT_EQ(end(1), 40);  // 8, 6, 8, 2
-}
-
 }  // namespace
 }  // namespace bubblesim::gpu
