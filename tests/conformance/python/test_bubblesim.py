@@ -49,6 +49,9 @@ def test_the_cpp_and_the_python_version_of_a_policy_give_identical_reports(quiet
 
 def test_mps_in_python_is_mps_but_for_its_name_and_parameters():
     class Capped(bubblesim.Policy):
+        def start(self, gpu, clients):
+            return bubblesim.Sharing(bubblesim.SharingMode.MPS)
+
         def share(self, client):
             return bubblesim.ClientSharing(sm_percentage=100 if client.id == 0 else 30)
 

@@ -11,7 +11,9 @@ using namespace bubblesim::policy;
 class Capped final : public Policy {
  public:
   explicit Capped(const ParameterSet& given) : percentage_(given.integer("percentage")) {}
-  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override { return {}; }
+  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+    return {Sharing::Mode::kMps};
+  }
   ClientSharing share(const ClientInfo& client) override {
     if (client.id == bubblesim::ClientId{0}) return {};
     return {.sm_percentage = static_cast<std::uint32_t>(percentage_)};
