@@ -56,6 +56,8 @@ TEST(Help, ExamplesOfEveryCommandWork) {
     for (const std::string& example : examples(place.bubblesim(name + " --help").out)) {
       // The sample job under every policy takes a minute; run_test.cpp has it in short.
       if (example.find("run --training") != std::string::npos) continue;
+      // All pairs of a measured table take minutes; tests/validation has them in short.
+      if (example.find("validate sharing") != std::string::npos) continue;
       // Data that is not of this tree.
       if (example.find("../shared/") != std::string::npos) continue;
       const Outcome outcome = place.shell(example);

@@ -86,7 +86,8 @@ TEST(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
   const std::string policy_text = succeed(place, "policies").out;
   ASSERT_GE(policies.size(), 6U);
   for (const Json& policy : policies) {
-    EXPECT_THAT(policy_text, HasSubstr(policy.value("name", "?") + ": "));
+    const std::string mark = policy.value("oracle", false) ? " (oracle): " : ": ";
+    EXPECT_THAT(policy_text, HasSubstr(policy.value("name", "?") + mark));
     for (const Json& parameter : policy["parameters"]) {
       EXPECT_THAT(parameter.value("source", ""), testing::Not(IsEmpty())) << parameter;
     }
