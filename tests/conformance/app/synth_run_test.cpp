@@ -41,7 +41,8 @@ TEST_P(SynthesisedRun, RunsUnderEveryPolicyOfItsConfig) {
   const Outcome outcome = place.bubblesim("run run.json --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json report = parse_json(outcome.out);
-  for (const Json& policy : parse_json(place.read("run.json"))["policies"]) {
+  const Json config = parse_json(place.read("run.json"));
+  for (const Json& policy : config["policies"]) {
     const Json& result = policy_of(report, policy);
     ASSERT_TRUE(result.is_object()) << policy;
     EXPECT_GT(result["training"]["iterations"], 0) << policy;

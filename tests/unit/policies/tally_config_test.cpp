@@ -71,7 +71,8 @@ TEST(choose_form, shrinks_to_fewer_workers_than_sms) {
 TEST(choose_form, guesses_residency_from_threads) {
   const TallyForm form = choose_form({1ms, 8000, 256, 0}, limits(100us));
   EXPECT_EQ(form.most_blocks, 400u);  // 2048 / 256 = 8 blocks an SM, as above
-  EXPECT_EQ(choose_form({1ms, 8000, 0, 0}, limits(100us)).kind, Kind::kPersistent);
+  // Blocks of one thread: all 8,000 are resident at once, and no fewer are fast enough.
+  EXPECT_EQ(choose_form({1ms, 8000, 0, 0}, limits(100us)).kind, Kind::kOriginal);
 }
 
 }  // namespace
