@@ -31,7 +31,10 @@ std::string with_line(std::string text, const std::string& key, const std::strin
 
 // "place: message" of every fault.
 std::vector<std::string> faults_of(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "gpu_spec_file_test.json";
+  // One file a test: they run side by side.
+  const std::string path = ::testing::TempDir() + "gpu_spec_file_test_" +
+                           ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+                           ".json";
   std::ofstream(path) << text;
   const auto device = read_device_file(path);
   std::vector<std::string> out;
