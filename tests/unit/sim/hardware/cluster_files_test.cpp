@@ -34,7 +34,10 @@ std::string faults_after(const std::string& from, const std::string& to) {
   const auto at = text.find(from);
   if (at == std::string::npos) return "not found: " + from;
   text.replace(at, from.size(), to);
-  const std::string path = testing::TempDir() + "/cluster.json";
+  // One file a test: they run side by side.
+  const std::string path = testing::TempDir() + "/cluster_" +
+                           testing::UnitTest::GetInstance()->current_test_info()->name() +
+                           ".json";
   std::ofstream(path) << text;
   const auto spec = read_cluster_spec(path);
   std::string out;
