@@ -30,6 +30,7 @@ class Contention {
   void set_clients(std::size_t count) { clients_.resize(count); }
   /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
+  [[nodiscard]] double bandwidth() const { return bandwidth_; }
   void clear();
   /// A kernel that has `resident` of the `full_wave` blocks that it has alone.
   void add(ClientId client, const KernelProfile& profile, std::uint64_t resident,

@@ -45,18 +45,9 @@ void Context::limit_collectives(ClientId client) {
   drop_placed();
 }
 
-void Context::set_bandwidth(double share) {
-  bandwidth_ = share;
-  contention_.set_bandwidth(share);
-}
-
 double Context::free_sms() const {
   double covered = 0;
-  for (const WorkId id : resident_) {
-    const WorkState& state = shared_.works[id];
-    covered += static_cast<double>(state.waves.resident()) /
-               state.work.profile->residency.blocks_per_sm;
-  }
+  for (const WorkId id : resident_) covered += covered_sms(shared_.works[id]);
   return std::max(0.0, shared_.spec.sm_count - covered);
 }
 
@@ -216,7 +207,7 @@ void Context::tidy(SimTime now) {
     mixed_ = mixed_ || state.work.client != shared_.works[resident_[0]].work.client;
   }
   resident_.resize(kept);
-  if (mixed_ || was_mixed || bandwidth_ < 1 || leftover_ > 0) set_rates();
+  if (mixed_ || was_mixed || contention_.bandwidth() < 1 || leftover_ > 0) set_rates();
 }
 
 // A collective draws on no shared resource until its peers are there and its end is known.

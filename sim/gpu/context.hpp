@@ -27,7 +27,7 @@ class Context {
     pool_.set_clients(count);
   }
   /// The share of the DRAM bandwidth that its clients have.
-  void set_bandwidth(double share);
+  void set_bandwidth(double share) { contention_.set_bandwidth(share); }
   /// Each change of free_sms() is an event from now on.
   void watch() { watched_ = true; }
   /// SMs of the whole GPU that its resident blocks leave, 0 to all.
@@ -108,7 +108,6 @@ class Context {
   std::optional<ClientId> last_placed_;  ///< whose kernel began last
   bool mixed_ = false;            ///< kernels of several clients are resident
   bool watched_ = false;
-  double bandwidth_ = 1;
   double leftover_ = 0;           ///< SMs; 0: no limit
 };
 

@@ -10,11 +10,6 @@ namespace {
 // SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
 constexpr double kCoverSlack = 1e-9;
 
-double cover(const WorkState& state) {
-  return static_cast<double>(state.waves.resident()) /
-         state.work.profile->residency.blocks_per_sm;
-}
-
 // Who in the line waits for room, and so keeps those behind it waiting. Kernels of one client that
 // shared space when they were recorded do not keep each other waiting.
 class Queue {
@@ -58,7 +53,7 @@ double Context::covered_by_others(WorkId id) const {
   double sms = 0;
   for (const WorkId other : resident_) {
     const WorkState& state = shared_.works[other];
-    if (other != id && state.work.client == client) sms += cover(state);
+    if (other != id && state.work.client == client) sms += covered_sms(state);
   }
   return sms;
 }
@@ -84,7 +79,7 @@ bool Context::refills_itself(std::size_t place) const {
     if (shared_.works[waiting_[i]].work.client == client) return false;
   }
   const double cap = shared_.clients[client.index()].setup.sm_cap;
-  return covered_by_others(waiting_[place]) + cover(state) <= cap + kCoverSlack;
+  return covered_by_others(waiting_[place]) + covered_sms(state) <= cap + kCoverSlack;
 }
 
 void Context::catch_up(SimTime now) {

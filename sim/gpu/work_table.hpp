@@ -32,6 +32,12 @@ struct WorkState {
   bool stalled = false;           ///< driven off the GPU: the listener has been told
 };
 
+/// SMs that its resident blocks cover: a block covers one part of as many as an SM holds.
+[[nodiscard]] inline double covered_sms(const WorkState& state) {
+  return static_cast<double>(state.waves.resident()) /
+         state.work.profile->residency.blocks_per_sm;
+}
+
 /// What a listener is to be told.
 struct Note {
   enum class Kind : std::uint8_t { kStarted, kPaused, kResumed, kFinished };
