@@ -24,6 +24,7 @@
 #include "policies/antman_coordinator.hpp"
 #include "policies/antman_throttle.hpp"
 #include "policies/builtin.hpp"
+#include "policies/protected_client.hpp"
 #include "policies/resident_memory.hpp"
 #include "sim/policy/declare.hpp"
 
@@ -33,7 +34,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr ClientId kProtected{0};
 
 constexpr CounterSpec kNoReference{
     "antman_no_reference", Severity::kNotice,

@@ -28,6 +28,7 @@
 #include "policies/dilu_placer.hpp"
 #include "policies/dilu_rckm.hpp"
 #include "policies/launch_polls.hpp"
+#include "policies/protected_client.hpp"
 #include "policies/token_counter.hpp"
 #include "sim/policy/declare.hpp"
 
@@ -37,7 +38,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr ClientId kProtected{0};
 
 class Dilu final : public Policy {
  public:

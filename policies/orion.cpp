@@ -29,6 +29,7 @@
 #include "policies/builtin.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/orion_rules.hpp"
+#include "policies/protected_client.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -37,7 +38,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr ClientId kProtected{0};
 
 constexpr CounterSpec kUnprofiled{
     "orion_unprofiled_launches", Severity::kNotice,

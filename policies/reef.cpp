@@ -28,6 +28,7 @@
 
 #include "policies/builtin.hpp"
 #include "policies/client_queues.hpp"
+#include "policies/protected_client.hpp"
 #include "policies/reef_padding.hpp"
 #include "sim/policy/declare.hpp"
 
@@ -44,7 +45,6 @@ constexpr CounterSpec kResets{"reef_resets", Severity::kInfo,
                               "times that a filler's running kernels were killed"};
 constexpr CounterSpec kPaddings{"reef_paddings", Severity::kInfo,
                                 "times that a filler went on beside a kernel of training"};
-constexpr ClientId kTraining{0};
 
 enum class Mode : std::uint8_t { kWait, kReset, kReef };
 
@@ -69,12 +69,12 @@ class Reef final : public Policy {
   }
   ClientSharing share(const ClientInfo& client) override {
     ClientSharing sharing;
-    sharing.priority = client.id == kTraining ? 1 : 0;
+    sharing.priority = client.id == kProtected ? 1 : 0;
     return sharing;
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
-    if (launch.client == kTraining) {
+    if (launch.client == kProtected) {
       if (queues_[0].empty()) arrive(now, actions);
       queues_[0].push(launch);
       return Verdict::kAdmit;
@@ -88,7 +88,7 @@ class Reef final : public Policy {
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
     const bool other = queues_[completion.client.index()].complete(completion.launch);
-    if (completion.client != kTraining) {
+    if (completion.client != kProtected) {
       if (padded_ == completion.client) pad(now, actions);
       release_passing(completion.client, now, actions);
     } else if (queues_[0].empty()) {

@@ -33,6 +33,7 @@
 #include "policies/builtin.hpp"
 #include "policies/iteration_reference.hpp"
 #include "policies/launch_polls.hpp"
+#include "policies/protected_client.hpp"
 #include "policies/spare_memory_placer.hpp"
 #include "policies/specinf_tokens.hpp"
 #include "policies/token_counter.hpp"
@@ -44,7 +45,6 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr ClientId kTrainingClient{0};
 /// Not even the one kernel passes that a grant of 0 lets slip.
 constexpr std::int64_t kNoGrant = -1;
 
@@ -74,7 +74,7 @@ class SpecInf final : public Policy {
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    return {.sm_percentage = client.id == kTrainingClient ? 100 : filler_percentage_};
+    return {.sm_percentage = client.id == kProtected ? 100 : filler_percentage_};
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
@@ -96,7 +96,7 @@ class SpecInf final : public Policy {
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions&) override {
     turn_window(now);
-    if (!drain_check_ || completion.client != kTrainingClient) return;
+    if (!drain_check_ || completion.client != kProtected) return;
     const auto launch = std::ranges::find(outstanding_, completion.launch, &Outstanding::launch);
     if (launch == outstanding_.end() || --launch->operations > 0) return;
     outstanding_.erase(launch);
@@ -104,7 +104,7 @@ class SpecInf final : public Policy {
 
   void on_iteration(const IterationInfo& iteration, Instant now, Actions&) override {
     turn_window(now);
-    if (!uses_reference_ || iteration.client != kTrainingClient) return;
+    if (!uses_reference_ || iteration.client != kProtected) return;
     const bool measuring = reference_.is_measuring(now);
     reference_.add(iteration.length, now);
     if (!measuring && reference_.value()) {
@@ -143,7 +143,7 @@ class SpecInf final : public Policy {
   /// Kernels only. Test before add.
   bool passes(const LaunchInfo& launch) {
     TokenCounter& tokens = clients_[launch.client.index()].tokens;
-    const bool training = launch.client == kTrainingClient;
+    const bool training = launch.client == kProtected;
     if ((!training || gates_training_) && !tokens.is_open()) return false;
     tokens.launch(launch.blocks);
     if (drain_check_ && training && launch.kind == LaunchKind::kKernel) {

@@ -21,6 +21,7 @@
 
 #include "policies/builtin.hpp"
 #include "policies/client_queues.hpp"
+#include "policies/protected_client.hpp"
 #include "policies/tally_config.hpp"
 #include "sim/policy/declare.hpp"
 
@@ -38,7 +39,6 @@ constexpr CounterSpec kRetreats{"tally_retreats", Severity::kInfo,
 constexpr CounterSpec kOriginals{
     "tally_original_launches", Severity::kInfo,
     "kernels of fillers that were launched in their original form and could not retreat"};
-constexpr ClientId kTraining{0};
 
 /// What a form is chosen and remembered by: a function and its grid.
 struct FormKey {
@@ -89,13 +89,13 @@ class Tally final : public Policy {
   }
   ClientSharing share(const ClientInfo& client) override {
     ClientSharing sharing;
-    sharing.priority = client.id == kTraining ? 1 : 0;
+    sharing.priority = client.id == kProtected ? 1 : 0;
     return sharing;
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
-    if (launch.client == kTraining) {
-      if (outstanding_.idle(kTraining)) retreat(actions);
+    if (launch.client == kProtected) {
+      if (outstanding_.idle(kProtected)) retreat(actions);
       outstanding_.passed(launch);
       return Verdict::kAdmit;
     }
@@ -111,8 +111,8 @@ class Tally final : public Policy {
   }
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
-    if (completion.client == kTraining) {
-      outstanding_.ended(kTraining);
+    if (completion.client == kProtected) {
+      outstanding_.ended(kProtected);
       idle_since_ = now;  // counts only while nothing is outstanding
       return;
     }
@@ -133,7 +133,7 @@ class Tally final : public Policy {
 
   std::optional<Instant> next_tick() const override {
     const bool wants = flight_ ? flight_->retreated : all_waiting_ > 0;
-    if (!wants || !outstanding_.idle(kTraining)) return std::nullopt;
+    if (!wants || !outstanding_.idle(kProtected)) return std::nullopt;
     return idle_since_ + min_wait_;
   }
 
@@ -154,7 +154,7 @@ class Tally final : public Policy {
 
  private:
   [[nodiscard]] bool quiet(Instant now) const {
-    return outstanding_.idle(kTraining) && now >= idle_since_ + min_wait_;
+    return outstanding_.idle(kProtected) && now >= idle_since_ + min_wait_;
   }
 
   void retreat(Actions& actions) {

@@ -25,6 +25,7 @@
 
 #include "policies/builtin.hpp"
 #include "policies/client_queues.hpp"
+#include "policies/protected_client.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -35,7 +36,6 @@ using namespace std::chrono_literals;
 
 constexpr CounterSpec kSuspensions{"xsched_suspensions", Severity::kInfo,
                                    "times that training's launch found a filler in flight"};
-constexpr ClientId kTraining{0};
 
 class XSched final : public Policy {
  public:
@@ -59,13 +59,13 @@ class XSched final : public Policy {
 
   ClientSharing share(const ClientInfo& client) override {
     ClientSharing sharing;
-    sharing.priority = spatial_ && client.id == kTraining ? 1 : 0;
+    sharing.priority = spatial_ && client.id == kProtected ? 1 : 0;
     return sharing;
   }
 
   Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {
-    if (launch.client == kTraining) {
-      if (outstanding_.idle(kTraining)) suspend(actions);
+    if (launch.client == kProtected) {
+      if (outstanding_.idle(kProtected)) suspend(actions);
     } else if (actions.held(launch.client) > 0 || !may_pass(launch.client)) {
       return Verdict::kHold;
     }
@@ -76,10 +76,10 @@ class XSched final : public Policy {
   void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
     const bool was_idle = outstanding_.idle(completion.client);
     outstanding_.ended(completion.client);
-    if (completion.client != kTraining) {
+    if (completion.client != kProtected) {
       if (outstanding_.of(completion.client) <= wake_at_) full_[completion.client.index()] = false;
       release_passing(completion.client, actions);
-    } else if (!was_idle && outstanding_.idle(kTraining)) {
+    } else if (!was_idle && outstanding_.idle(kProtected)) {
       resume(actions);
     }
   }
@@ -95,12 +95,12 @@ class XSched final : public Policy {
 
  private:
   [[nodiscard]] bool may_pass(ClientId filler) const {
-    return outstanding_.idle(kTraining) && !full_[filler.index()];
+    return outstanding_.idle(kProtected) && !full_[filler.index()];
   }
 
   void pass(const LaunchInfo& launch) {
     outstanding_.passed(launch);
-    if (launch.client != kTraining && outstanding_.of(launch.client) >= threshold_) {
+    if (launch.client != kProtected && outstanding_.of(launch.client) >= threshold_) {
       full_[launch.client.index()] = true;
     }
   }
