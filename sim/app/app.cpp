@@ -58,6 +58,12 @@ Result<void> make_folder_of(const std::string& path) {
   return {};
 }
 
+Result<void> write_output(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
+  return write_file(path, text);
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);

@@ -64,6 +64,9 @@ int report_fault(const Error& fault);
 /// Makes the folder that `path` lies in, if it is not there.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
+/// Both: an output that was asked for by an option. No path: it was not, nothing is written.
+[[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
+
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);
 

@@ -112,12 +112,6 @@ CheckedResult<LoadedSchedule> load(const ScheduleArguments& arguments,
   return std::move(*made);
 }
 
-Result<void> write_output(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
-  return write_file(path, text);
-}
-
 Result<void> write_outputs(const ScheduleArguments& arguments, const LoadedSchedule& loaded,
                            const pipeline::UnitTimes& times,
                            const pipeline::Execution& execution) {

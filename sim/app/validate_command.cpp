@@ -20,12 +20,6 @@ struct ValidateArguments {
   bool summary = false;
 };
 
-Result<void> write_to(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
-  return write_file(path, text);
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
@@ -50,8 +44,8 @@ int validate_all(ValidateArguments arguments, const AppContext& context) {
   const auto summaries = validate::summarise(*rows);
   if (!arguments.summary) fmt::print("{}\n", validate::rows_text(*rows));
   fmt::print("{}", validate::summary_text(summaries));
-  for (const auto& put : {write_to(arguments.csv, validate::rows_csv(*rows)),
-                          write_to(arguments.json, validate::report_json(*rows, summaries))}) {
+  for (const auto& put : {write_output(arguments.csv, validate::rows_csv(*rows)),
+                          write_output(arguments.json, validate::report_json(*rows, summaries))}) {
     if (!put) return report_fault(put.error());
   }
   const bool failed = std::any_of(rows->begin(), rows->end(), [](const validate::ReportRow& row) {

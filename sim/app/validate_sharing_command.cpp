@@ -21,12 +21,6 @@ struct SharingArguments {
   bool summary = false;
 };
 
-Result<void> write_to(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
-  return write_file(path, text);
-}
-
 CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments& arguments) {
   const std::string path =
       arguments.table.empty() ? arguments.dir + "/colocation_a100.csv" : arguments.table;
@@ -63,8 +57,8 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
   fmt::print("{}\n{}", validate::sharing_summary_text(summaries),
              validate::sharing_order_text(orders));
   for (const auto& put :
-       {write_to(arguments.csv, validate::sharing_csv(*judged)),
-        write_to(arguments.json, validate::sharing_json(*judged, summaries, orders))}) {
+       {write_output(arguments.csv, validate::sharing_csv(*judged)),
+        write_output(arguments.json, validate::sharing_json(*judged, summaries, orders))}) {
     if (!put) return report_fault(put.error());
   }
   const bool failed = std::any_of(judged->begin(), judged->end(), [](const auto& it) {

@@ -68,11 +68,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     BUBBLESIM_ASSIGN_OR_RETURN(
         plan, schedule::plan_gpu(*scenario_.policy, *node->policy, loaded_.device, clients));
   } else {
-    for (const auto& client : clients) {
-      plan.clients.push_back({.name = client.name});
-      plan.resident.push_back(client.memory);
-    }
-    plan.admissions.resize(clients.size());
+    plan = schedule::plan_without_policy(clients);
   }
   unified_memory_ = unified_memory_ || plan.unified_memory;
   node->gpu = std::make_unique<gpu::Gpu>(engine_, loaded_.device, plan.sharing);

@@ -142,6 +142,16 @@ std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu) {
   return std::max<std::uint32_t>(unit, static_cast<std::uint32_t>(units) * unit);
 }
 
+GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients) {
+  GpuPlan plan;
+  for (const policy::ClientInfo& client : clients) {
+    plan.clients.push_back({.name = client.name});
+    plan.resident.push_back(client.memory);
+  }
+  plan.admissions.resize(clients.size());
+  return plan;
+}
+
 Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                          const hardware::GpuSpec& gpu,
                          const std::vector<policy::ClientInfo>& clients) {

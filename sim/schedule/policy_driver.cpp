@@ -174,14 +174,6 @@ void PolicyDriver::iteration_ended(const workload::ProgramRun& run, Duration len
   after_call(now);
 }
 
-void PolicyDriver::client_gone(const workload::ProgramRun& run, SimTime now) {
-  const std::size_t index = client_of(run);
-  clients_[index].held.clear();
-  begin_call();
-  policy_.on_gone(ClientId{static_cast<std::uint32_t>(index)}, instant(now), *this);
-  after_call(now);
-}
-
 void PolicyDriver::tick(SimTime now) {
   ticks_in_instant_ = now == last_tick_ ? ticks_in_instant_ + 1 : 1;
   last_tick_ = now;

@@ -38,6 +38,9 @@ struct GpuPlan {
                                        const hardware::GpuSpec& gpu,
                                        const std::vector<policy::ClientInfo>& clients);
 
+/// Without a policy: one context, everybody admitted, all memory on the device.
+[[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);
+
 /// SMs that an MPS active-thread percentage leaves a client: whole TPCs, at least one
 /// (research: an 82-SM RTX 3090 at 50 % gives 40 SMs, not 41).
 [[nodiscard]] std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu);
@@ -78,8 +81,6 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   void op_finished(const workload::OpRecord& record);
   /// An iteration of training, or a pass of a filler, has ended.
   void iteration_ended(const workload::ProgramRun& run, Duration length, SimTime now);
-  /// The client's process has ended: its held launches are forgotten.
-  void client_gone(const workload::ProgramRun& run, SimTime now);
 
   [[nodiscard]] const DriverCounts& counts() const { return counts_; }
   /// Launches that are held now.

@@ -104,4 +104,13 @@ Result<std::uint64_t> CsvTable::count(std::size_t row, std::string_view column) 
 
 std::string CsvTable::place(std::size_t row) const { return "line " + std::to_string(row + 2); }
 
+std::string csv_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
 }  // namespace bubblesim::validate

@@ -40,4 +40,7 @@ class CsvTable {
   std::vector<std::vector<std::string>> cells_;
 };
 
+/// A cell in double quotes, its own doubled.
+[[nodiscard]] std::string csv_quoted(std::string_view text);
+
 }  // namespace bubblesim::validate

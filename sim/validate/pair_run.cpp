@@ -153,8 +153,7 @@ class PairRun {
       BUBBLESIM_ASSIGN_OR_RETURN(
           plan, schedule::plan_gpu(*setup_.policy, *policy_, *setup_.gpu, infos));
     } else {
-      for (const auto& info : infos) plan.clients.push_back({.name = info.name});
-      plan.admissions.resize(infos.size());
+      plan = schedule::plan_without_policy(infos);
     }
     if (!plan.admissions[1].admitted) {
       return fail("the training job is not admitted: " + plan.admissions[1].reason);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
+#include "sim/validate/csv_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -24,15 +25,6 @@ std::string aim_text(const Summary& it) {
   if (it.aim->bound == 0) return fmt::format("exact: {}", verdict);
   return fmt::format("{} <= {:.0f} %: {}", it.aim->measure == AimMeasure::kMean ? "mean" : "each",
                      100 * it.aim->bound, verdict);
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 Json row_json(const ReportRow& row) {
@@ -111,11 +103,11 @@ std::string rows_csv(const std::vector<ReportRow>& rows) {
   std::string out = "table,role,row,unit,outcome,measured,simulated,error,note\n";
   for (const ReportRow& row : rows) {
     const bool predicted = row.outcome == Outcome::kPredicted;
-    out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role), quoted(row.label),
+    out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role), csv_quoted(row.label),
                        row.unit, outcome_name(row.outcome),
                        predicted ? fmt::format("{},{},{}", row.measured, row.simulated, row.error())
                                  : std::string(",,"),
-                       quoted(row.note));
+                       csv_quoted(row.note));
   }
   return out;
 }

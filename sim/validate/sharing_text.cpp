@@ -3,18 +3,10 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
+#include "sim/validate/csv_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
 
 std::string pair_line(const JudgedPair& it) {
   std::string line = fmt::format("{:<5} {:<13}", role_name(it.row.role), it.row.system);
@@ -103,16 +95,16 @@ std::string sharing_csv(const std::vector<JudgedPair>& rows) {
       "role,inference,training,system,outcome,metric,measured,simulated,error,note\n";
   for (const JudgedPair& it : rows) {
     const std::string head =
-        fmt::format("{},{},{},{},{}", role_name(it.row.role), quoted(it.row.inference),
-                    quoted(it.row.training), it.row.system, outcome_name(it.outcome));
+        fmt::format("{},{},{},{},{}", role_name(it.row.role), csv_quoted(it.row.inference),
+                    csv_quoted(it.row.training), it.row.system, outcome_name(it.outcome));
     if (it.outcome != Outcome::kPredicted) {
-      out += fmt::format("{},,,,,{}\n", head, quoted(it.note));
+      out += fmt::format("{},,,,,{}\n", head, csv_quoted(it.note));
       continue;
     }
     for (const SharingMetric metric : kAllSharingMetrics) {
       const auto i = static_cast<std::size_t>(metric);
       out += fmt::format("{},{},{},{},{},{}\n", head, metric_name(metric), it.row.measured[i],
-                         it.simulated[i], it.error(metric), quoted(it.note));
+                         it.simulated[i], it.error(metric), csv_quoted(it.note));
     }
   }
   return out;
