@@ -130,6 +130,56 @@ struct MemorySample {
   std::uint64_t reserved_bytes = 0;
 };
 
+/// What kept a host thread that is neither its program nor the device's work.
+enum class StallKind : std::uint8_t {
+  kQueueFull,   ///< the launch queue was full: the driver held the thread
+  kProfiler,    ///< the profiler's own work on the thread: buffers, instrumentation
+  kModuleLoad,  ///< code was loaded at a first launch
+  kOther,
+};
+
+/// A span of a host thread that a launch call was held for.
+struct HostStall {
+  TraceTime start{};
+  Duration duration{};
+  ThreadId thread{};
+  StallKind kind = StallKind::kOther;
+};
+
+/// The trace's clock beside the host's, at one instant.
+struct ClockPair {
+  TraceTime at{};
+  std::int64_t realtime_ns = 0;   ///< CLOCK_REALTIME
+  std::int64_t monotonic_ns = 0;  ///< CLOCK_MONOTONIC
+};
+
+/// What the driver says of an event record, a wait or a synchronisation, apart from the call.
+/// Only in recordings that were not joined yet (traces/join), which puts it where it belongs.
+struct SyncRecord {
+  TraceTime at{};
+  std::uint64_t correlation = 0;              ///< of the call
+  HostCallKind kind = HostCallKind::kOther;   ///< kEventRecord, kStreamWaitEvent, k...Sync
+  std::uint32_t stream = kNone;               ///< of the call, index into streams
+  std::uint64_t event = 0;  ///< the recording of an event that is meant; 0: not recorded
+};
+
+/// Who said what a collective is.
+enum class CollectiveSource : std::uint8_t {
+  kNcclProfiler,  ///< NCCL's profiler plug-in
+  kNvtx,          ///< the payload of NCCL's own NVTX ranges
+  kStandIn,       ///< the stand-in of a process group (capture/torch)
+};
+
+/// A collective as its library announced it on a host thread, before the launch of its kernel.
+/// Only in recordings that were not joined yet.
+struct CollectiveNote {
+  TraceTime start{};
+  Duration duration{};           ///< of the announcing call; 0: an instant
+  ThreadId thread{};
+  CollectiveSource source = CollectiveSource::kNcclProfiler;
+  std::uint32_t collective = kNone;  ///< index into collectives
+};
+
 struct HostThread {
   std::uint64_t system_id = 0;  ///< what the profiler calls it
   std::string name;
@@ -138,6 +188,7 @@ struct HostThread {
 struct Stream {
   std::uint64_t system_id = 0;
   std::int32_t priority = 0;  ///< CUDA's: lower is more urgent
+  std::uint32_t device = 0;   ///< CUDA's number of the GPU in its process
 };
 
 /// The GPU that the rank ran on, as far as the profiler recorded it; 0: not recorded.
@@ -172,6 +223,10 @@ struct RankTrace {
   std::vector<Collective> collectives;
   std::vector<Marker> markers;
   std::vector<MemorySample> memory;
+  std::vector<HostStall> stalls;
+  std::vector<ClockPair> clocks;
+  std::vector<SyncRecord> syncs;            ///< empty once joined
+  std::vector<CollectiveNote> notes;        ///< empty once joined
   Provenance provenance;
   CounterSet counters;
 };

@@ -62,6 +62,7 @@ class ColumnEncoder {
   void plain(auto get) {
     put([&](const Record& record) { return to_number(get(record)); });
   }
+  void added(auto get) { plain(get); }
   void delta(auto get) {
     put_deltas([&](const Record& record) { return to_number(get(record)); });
   }
@@ -123,6 +124,9 @@ class ColumnChecker {
       : columns_(columns), count_(count) {}
 
   void plain(auto) { need(count_); }
+  void added(auto) {
+    if (next_ < columns_.size()) need(count_);
+  }
   void delta(auto) { need(count_); }
   void index(auto) { need(count_); }
   void index_delta(auto) { need(count_); }
@@ -154,6 +158,9 @@ class ColumnDecoder {
     each([&](Record& record, std::uint64_t number, FieldFaults& faults) {
       from_number(number, get(record), faults);
     });
+  }
+  void added(auto get) {
+    if (next_ < columns_.size()) plain(get);
   }
   void delta(auto get) {
     std::uint64_t value = 0;

@@ -45,6 +45,16 @@ struct EnumRange<MarkerKind> {
   static constexpr auto kFallback = MarkerKind::kUser;
 };
 template <>
+struct EnumRange<StallKind> {
+  static constexpr auto kLast = StallKind::kOther;
+  static constexpr auto kFallback = StallKind::kOther;
+};
+template <>
+struct EnumRange<CollectiveSource> {
+  static constexpr auto kLast = CollectiveSource::kStandIn;
+  static constexpr auto kFallback = CollectiveSource::kNvtx;
+};
+template <>
 struct EnumRange<Severity> {
   static constexpr auto kLast = Severity::kError;
   static constexpr auto kFallback = Severity::kLoss;

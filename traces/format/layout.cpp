@@ -48,6 +48,10 @@ std::string_view chunk_kind_name(std::uint16_t kind) {
     case ChunkKind::kMarkers: return "markers";
     case ChunkKind::kMemory: return "memory";
     case ChunkKind::kCounters: return "counters";
+    case ChunkKind::kStalls: return "stalls";
+    case ChunkKind::kClocks: return "clocks";
+    case ChunkKind::kSyncs: return "syncs";
+    case ChunkKind::kNotes: return "notes";
   }
   return {};
 }

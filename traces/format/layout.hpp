@@ -15,7 +15,7 @@ namespace bubblesim::traces::format {
 
 /// A reader refuses another major version; a higher minor version only adds what may be skipped.
 inline constexpr std::uint16_t kMajorVersion = 1;
-inline constexpr std::uint16_t kMinorVersion = 0;
+inline constexpr std::uint16_t kMinorVersion = 1;
 
 /// As PNG's: a high bit, a name, and line ends that a text-mode transfer would spoil.
 inline constexpr std::array<std::uint8_t, 8> kFileMagic{0x89, 'B',  'T',  'R',
@@ -47,6 +47,10 @@ enum class ChunkKind : std::uint16_t {
   kMarkers = 11,
   kMemory = 12,
   kCounters = 13,
+  kStalls = 14,      ///< since 1.1, as all below
+  kClocks = 15,
+  kSyncs = 16,
+  kNotes = 17,
 };
 
 /// snake_case name of a kind; empty for a kind that this version does not know.

@@ -133,6 +133,10 @@ bool RecordStore::load_kind(const ChunkHeader& header, std::span<const ByteView>
     case ChunkKind::kEdges: return append(header, columns, &RankTrace::edges);
     case ChunkKind::kMarkers: return append(header, columns, &RankTrace::markers);
     case ChunkKind::kMemory: return append(header, columns, &RankTrace::memory);
+    case ChunkKind::kStalls: return append(header, columns, &RankTrace::stalls);
+    case ChunkKind::kClocks: return append(header, columns, &RankTrace::clocks);
+    case ChunkKind::kSyncs: return append(header, columns, &RankTrace::syncs);
+    case ChunkKind::kNotes: return append(header, columns, &RankTrace::notes);
   }
   return false;
 }

@@ -28,7 +28,7 @@ class RecordStore {
   void count(const CounterSpec& spec) { counters_.add(spec); }
 
  private:
-  static constexpr std::size_t kKinds = 14;
+  static constexpr std::size_t kKinds = 18;
   struct RankState {
     RankTrace trace;
     RankTables tables;

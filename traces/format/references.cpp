@@ -108,6 +108,16 @@ Used used_by(const RankTrace& trace) {
     used.names = greater(used.names, marker.name.value);
     used.threads = greater(used.threads, marker.thread.value);
   }
+  for (const HostStall& stall : trace.stalls) {
+    used.threads = greater(used.threads, stall.thread.value);
+  }
+  for (const SyncRecord& sync : trace.syncs) {
+    used.streams = greater_index(used.streams, sync.stream);
+  }
+  for (const CollectiveNote& note : trace.notes) {
+    used.threads = greater(used.threads, note.thread.value);
+    used.collectives = greater_index(used.collectives, note.collective);
+  }
   for (const Edge& edge : trace.edges) {
     used.device_ops = greater(greater(used.device_ops, edge.before.value), edge.after.value);
   }
@@ -144,6 +154,8 @@ void fix_threads(RankTrace& trace, const TableExtents& table, std::uint64_t used
   const HostThread stand_in{0, std::string(kLostName)};
   for (HostCall& call : trace.host_calls) fixer.fix(call.thread.value, trace.threads, stand_in);
   for (Marker& marker : trace.markers) fixer.fix(marker.thread.value, trace.threads, stand_in);
+  for (HostStall& stall : trace.stalls) fixer.fix(stall.thread.value, trace.threads, stand_in);
+  for (CollectiveNote& note : trace.notes) fixer.fix(note.thread.value, trace.threads, stand_in);
   counters.add(kThreadsLost, fixer.lost());
 }
 
@@ -155,6 +167,9 @@ void fix_streams(RankTrace& trace, const TableExtents& table, std::uint64_t used
     if (call.stream != kNone) fixer.fix(call.stream, trace.streams, Stream{});
   }
   for (DeviceOp& op : trace.device_ops) fixer.fix(op.stream.value, trace.streams, Stream{});
+  for (SyncRecord& sync : trace.syncs) {
+    if (sync.stream != kNone) fixer.fix(sync.stream, trace.streams, Stream{});
+  }
   counters.add(kStreamsLost, fixer.lost());
 }
 
@@ -177,6 +192,7 @@ void fix_collectives(RankTrace& trace, const TableExtents& table, std::uint64_t 
   if (table.covers(used)) return;
   std::uint64_t lost = 0;
   for (DeviceOp& op : trace.device_ops) lost += fix_index(table, op.collective);
+  for (CollectiveNote& note : trace.notes) lost += fix_index(table, note.collective);
   counters.add(kCollectivesLost, lost);
 }
 

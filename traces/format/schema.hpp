@@ -1,6 +1,7 @@
 // The columns of every chunk kind, in file order. One list serves writing, checking and reading,
 // so the three cannot drift apart. A coder (traces/format/columns.hpp) offers:
 //   plain(f)        the field's number
+//   added(f)        as plain, in a column that files of earlier minor versions lack: then 0
 //   delta(f)        zigzagged difference from the record before, mod 2^64; 0 before the first
 //   index(f)        number + 1 mod 2^32, so that kNone is 0
 //   index_delta(f)  as index, then as delta
@@ -117,6 +118,7 @@ struct Schema<Stream> {
   static void columns(auto& coder) {
     coder.plain(field<&Stream::system_id>);
     coder.plain(field<&Stream::priority>);
+    coder.added(field<&Stream::device>);  // 1.1
   }
 };
 
@@ -197,6 +199,51 @@ struct Schema<MemorySample> {
     coder.delta(field<&MemorySample::at>);
     coder.delta(field<&MemorySample::allocated_bytes>);
     coder.delta(field<&MemorySample::reserved_bytes>);
+  }
+};
+
+template <>
+struct Schema<HostStall> {
+  static constexpr ChunkKind kKind = ChunkKind::kStalls;
+  static void columns(auto& coder) {
+    coder.delta(field<&HostStall::start>);
+    coder.plain(field<&HostStall::duration>);
+    coder.plain(field<&HostStall::thread>);
+    coder.plain(field<&HostStall::kind>);
+  }
+};
+
+template <>
+struct Schema<ClockPair> {
+  static constexpr ChunkKind kKind = ChunkKind::kClocks;
+  static void columns(auto& coder) {
+    coder.delta(field<&ClockPair::at>);
+    coder.plain(field<&ClockPair::realtime_ns>);
+    coder.plain(field<&ClockPair::monotonic_ns>);
+  }
+};
+
+template <>
+struct Schema<SyncRecord> {
+  static constexpr ChunkKind kKind = ChunkKind::kSyncs;
+  static void columns(auto& coder) {
+    coder.delta(field<&SyncRecord::at>);
+    coder.delta(field<&SyncRecord::correlation>);
+    coder.plain(field<&SyncRecord::kind>);
+    coder.index(field<&SyncRecord::stream>);
+    coder.delta(field<&SyncRecord::event>);
+  }
+};
+
+template <>
+struct Schema<CollectiveNote> {
+  static constexpr ChunkKind kKind = ChunkKind::kNotes;
+  static void columns(auto& coder) {
+    coder.delta(field<&CollectiveNote::start>);
+    coder.plain(field<&CollectiveNote::duration>);
+    coder.plain(field<&CollectiveNote::thread>);
+    coder.plain(field<&CollectiveNote::source>);
+    coder.index_delta(field<&CollectiveNote::collective>);
   }
 };
 

@@ -43,7 +43,8 @@ inline constexpr bool kIsTable =
 struct RankPending {
   std::tuple<Pending<NameRecord>, Pending<LaunchShape>, Pending<HostThread>, Pending<Stream>,
              Pending<HostCall>, Pending<DeviceOp>, Pending<Edge>, Pending<Collective>,
-             Pending<Marker>, Pending<MemorySample>>
+             Pending<Marker>, Pending<MemorySample>, Pending<HostStall>, Pending<ClockPair>,
+             Pending<SyncRecord>, Pending<CollectiveNote>>
       kinds;
   std::uint64_t descriptions = 0;  ///< written; both kinds are never pending
   std::uint64_t counters = 0;
@@ -304,6 +305,18 @@ Result<void> TraceWriter::append(RankId rank, std::span<const Marker> records) {
 Result<void> TraceWriter::append(RankId rank, std::span<const MemorySample> records) {
   return state_->append(rank, records);
 }
+Result<void> TraceWriter::append(RankId rank, std::span<const HostStall> records) {
+  return state_->append(rank, records);
+}
+Result<void> TraceWriter::append(RankId rank, std::span<const ClockPair> records) {
+  return state_->append(rank, records);
+}
+Result<void> TraceWriter::append(RankId rank, std::span<const SyncRecord> records) {
+  return state_->append(rank, records);
+}
+Result<void> TraceWriter::append(RankId rank, std::span<const CollectiveNote> records) {
+  return state_->append(rank, records);
+}
 Result<void> TraceWriter::flush() { return state_->flush(); }
 Result<void> TraceWriter::finish() { return state_->finish(); }
 
@@ -323,6 +336,10 @@ Result<void> write_rank(TraceWriter& writer, const RankTrace& trace) {
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.collectives)));
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.markers)));
   BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.memory)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.stalls)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.clocks)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.syncs)));
+  BUBBLESIM_RETURN_IF_ERROR(writer.append(rank, std::span(trace.notes)));
   BUBBLESIM_RETURN_IF_ERROR(writer.flush());
   return writer.set_counters(rank, trace.counters);
 }

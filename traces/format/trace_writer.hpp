@@ -50,6 +50,10 @@ class TraceWriter {
   [[nodiscard]] Result<void> append(RankId rank, std::span<const Collective> records);
   [[nodiscard]] Result<void> append(RankId rank, std::span<const Marker> records);
   [[nodiscard]] Result<void> append(RankId rank, std::span<const MemorySample> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const HostStall> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const ClockPair> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const SyncRecord> records);
+  [[nodiscard]] Result<void> append(RankId rank, std::span<const CollectiveNote> records);
 
   /// Writes everything pending, in chunks however small. Bounds what a kill can lose.
   [[nodiscard]] Result<void> flush();

@@ -138,6 +138,18 @@ TEST(BtrLayout, columns_beyond_the_known_ones_are_passed_over) {
   EXPECT_EQ(outcome->job.ranks.at(0).memory.size(), 1U);
 }
 
+TEST(BtrLayout, a_column_that_an_earlier_minor_version_lacks_reads_as_zero) {
+  // Streams of version 1.0 have two columns: system id 7, priority 0; the device is new in 1.1.
+  const Bytes stream = chunk_of({.kind = number(ChunkKind::kStreams), .rank = 0, .records = 1},
+                                {2, 1, 1, 7, 0});
+  const auto outcome = read_job_bytes(file_of_chunks({stream, end_chunk(1)}), "t.btr");
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(text_of(outcome->counters), "");
+  ASSERT_EQ(outcome->job.ranks.at(0).streams.size(), 1U);
+  EXPECT_EQ(outcome->job.ranks[0].streams[0].system_id, 7U);
+  EXPECT_EQ(outcome->job.ranks[0].streams[0].device, 0U);
+}
+
 TEST(BtrLayout, an_unknown_enumerator_reads_as_other_and_is_counted) {
   // One host call: 8 columns of one byte; kind 77 is none of this version.
   const Bytes call = chunk_of({.kind = number(ChunkKind::kHostCalls), .rank = 0, .records = 1},

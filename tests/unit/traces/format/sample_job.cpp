@@ -64,7 +64,7 @@ RankTrace first_rank() {
   trace.shapes.intern({{128, 2, 3}, {256, 1, 4}, 90, 49'152});
   trace.shapes.intern({{4'294'967'295, 65'535, 1}, {1024, 1, 1}, 65'535, 232'448});
   trace.threads = {{0x7F0011223344, "main"}, {17, "autograd"}};
-  trace.streams = {{7, 0}, {20, -5}};
+  trace.streams = {{7, 0, 0}, {20, -5, 1}};
   add_calls(trace, 10);
   add_ops(trace, 10);
   add_extremes(trace);
@@ -74,6 +74,13 @@ RankTrace first_rank() {
       {CollectiveKind::kSend, 0, {2}, 0, {}, 0, false}};
   trace.markers = {{at(100), Duration{900}, {3}, {1}, MarkerKind::kIteration, 17},
                    {at(50), Duration{10}, {2}, {0}, MarkerKind::kUser, -1}};
+  trace.stalls = {{at(70), Duration{30}, {1}, StallKind::kQueueFull},
+                  {at(60), Duration{0}, {0}, StallKind::kOther}};
+  trace.clocks = {{at(100), 1'700'000'000'000'000'007, 42}, {at(90), -1, -2}};
+  trace.syncs = {{at(40), 501, HostCallKind::kStreamWaitEvent, 1, 99},
+                 {at(30), 500, HostCallKind::kStreamSync, kNone, 0}};
+  trace.notes = {{at(20), Duration{5}, {1}, CollectiveSource::kNvtx, 1},
+                 {at(10), Duration{0}, {0}, CollectiveSource::kStandIn, kNone}};
   trace.provenance = {"rank0.json", "kineto", "torch 2.5", "two iterations"};
   trace.counters.add("orphan_kernels", {Severity::kNotice, "kernels without a launch", 7});
   trace.counters.add("records_dropped", {Severity::kLoss, "dropped by CUPTI", 1'000'000'000'000});
@@ -91,7 +98,7 @@ JobTrace sample_job() {
   other.names.intern("gemm");
   other.shapes.intern({});
   other.threads = {{1, ""}};
-  other.streams = {{7, 0}};
+  other.streams = {{7, 0, 0}};
   other.host_calls = {{.start = at(5)}, {.start = at(4)}};
   other.device_ops = {{.start = at(6)}};
   job.ranks.push_back(std::move(other));
@@ -121,7 +128,9 @@ std::string text_of(const RankTrace& t) {
                         s.shared_memory_bytes);
   }
   for (const HostThread& r : t.threads) text += fmt::format("thread {} {}\n", r.system_id, r.name);
-  for (const Stream& r : t.streams) text += fmt::format("stream {} {}\n", r.system_id, r.priority);
+  for (const Stream& r : t.streams) {
+    text += fmt::format("stream {} {} {}\n", r.system_id, r.priority, r.device);
+  }
   for (const HostCall& r : t.host_calls) {
     text += fmt::format("call {} {} {} {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),
                         r.correlation, r.name.value, r.thread.value, static_cast<int>(r.kind),
@@ -147,6 +156,21 @@ std::string text_of(const RankTrace& t) {
   }
   for (const MemorySample& r : t.memory) {
     text += fmt::format("memory {} {} {}\n", to_ns(r.at), r.allocated_bytes, r.reserved_bytes);
+  }
+  for (const HostStall& r : t.stalls) {
+    text += fmt::format("stall {} {} {} {}\n", to_ns(r.start), to_ns(r.duration), r.thread.value,
+                        static_cast<int>(r.kind));
+  }
+  for (const ClockPair& r : t.clocks) {
+    text += fmt::format("clock {} {} {}\n", to_ns(r.at), r.realtime_ns, r.monotonic_ns);
+  }
+  for (const SyncRecord& r : t.syncs) {
+    text += fmt::format("sync {} {} {} {} {}\n", to_ns(r.at), r.correlation,
+                        static_cast<int>(r.kind), r.stream, r.event);
+  }
+  for (const CollectiveNote& r : t.notes) {
+    text += fmt::format("note {} {} {} {} {}\n", to_ns(r.start), to_ns(r.duration),
+                        r.thread.value, static_cast<int>(r.source), r.collective);
   }
   return text + text_of(t.counters);
 }

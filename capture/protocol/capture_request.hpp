@@ -1,0 +1,96 @@
+// What a recording is asked to do, and how the asking travels: over the control socket as one
+// JSON object, or in the environment of the job. Shared by the injected library and the command.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture {
+
+enum class GraphRecords : std::uint8_t { kNode, kGraph };
+
+struct StartRequest {
+  std::string output;  ///< path of the .btr file, or of a folder: then rank<N>.btr in it
+  std::optional<Duration> duration;            ///< recording stops after it; > 0
+  std::optional<std::uint64_t> max_bytes;      ///< stops when the file is this long; >= 1 MiB
+  std::optional<std::uint32_t> iterations;     ///< stops after so many whole iterations
+  std::optional<std::int64_t> start_at_unix_s; ///< waits for this second, on all ranks alike
+  Duration delay{};                            ///< from the request to the start
+  GraphRecords graphs = GraphRecords::kNode;
+  bool memory = true;
+};
+
+/// The variables of the environment (documented in capture/README.md). All begin with
+/// BUBBLESIM_CAPTURE_. START: "now", or seconds of delay; unset: idle until the socket says start.
+inline constexpr const char* kEnvStart = "BUBBLESIM_CAPTURE_START";
+inline constexpr const char* kEnvOutput = "BUBBLESIM_CAPTURE_OUTPUT";
+inline constexpr const char* kEnvDuration = "BUBBLESIM_CAPTURE_DURATION";
+inline constexpr const char* kEnvMaxBytes = "BUBBLESIM_CAPTURE_MAX_BYTES";
+inline constexpr const char* kEnvIterations = "BUBBLESIM_CAPTURE_ITERATIONS";
+inline constexpr const char* kEnvStartAt = "BUBBLESIM_CAPTURE_START_AT";
+inline constexpr const char* kEnvGraphs = "BUBBLESIM_CAPTURE_GRAPHS";
+inline constexpr const char* kEnvMemory = "BUBBLESIM_CAPTURE_MEMORY";
+/// A folder for path sockets, where abstract ones do not reach (containers).
+inline constexpr const char* kEnvSocketFolder = "BUBBLESIM_CAPTURE_SOCKETS";
+/// Only processes whose executable's file name is this one open a control socket.
+inline constexpr const char* kEnvOnly = "BUBBLESIM_CAPTURE_ONLY";
+/// The libcupti to load, instead of the one found.
+inline constexpr const char* kEnvCupti = "BUBBLESIM_CAPTURE_CUPTI";
+
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+
+/// Nothing if START is unset. A fault names the variable, what it holds and what is allowed.
+[[nodiscard]] Result<std::optional<StartRequest>> request_from_environment(const Environment& env);
+/// The variables that make request_from_environment give `request` back.
+[[nodiscard]] std::map<std::string, std::string> environment_of(const StartRequest& request);
+
+enum class RecorderState : std::uint8_t {
+  kIdle,       ///< nothing asked
+  kScheduled,  ///< waits for its time
+  kStarting,   ///< CUPTI is being set up; may take seconds
+  kRecording,
+  kStopping,
+  kFailed,     ///< the last start or the recording failed; `message` says why; may be started again
+};
+[[nodiscard]] std::string_view state_name(RecorderState state);
+
+/// What a recorder says of itself.
+struct RecorderStatus {
+  RecorderState state = RecorderState::kIdle;
+  std::int64_t pid = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  std::string executable;
+  std::string output;          ///< of the present or last recording
+  std::string message;         ///< why it failed, what was reduced; empty: nothing to say
+  std::string cupti;           ///< path and version of the CUPTI in use; empty: not looked for yet
+  Duration recorded{};         ///< length of the present or last recording
+  std::uint64_t records = 0;   ///< written
+  std::uint64_t bytes = 0;     ///< in the file
+  std::uint64_t lost = 0;      ///< dropped by CUPTI, by full queues or a full disk
+  std::uint32_t iterations = 0;  ///< seen whole
+};
+
+/// One datagram of the control socket, and its answer. A command is never answered by silence:
+/// what cannot be read is answered with `message` and the state.
+struct ControlCommand {
+  enum class Kind : std::uint8_t { kStart, kStop, kStatus, kMark };
+  Kind kind = Kind::kStatus;
+  StartRequest start;   ///< of kStart
+  std::string mark;     ///< of kMark: its name
+};
+
+inline constexpr std::size_t kMaxMessageBytes = 64U << 10U;
+
+[[nodiscard]] std::string encode(const ControlCommand& command);
+[[nodiscard]] Result<ControlCommand> decode_command(std::string_view text);
+[[nodiscard]] std::string encode(const RecorderStatus& status);
+[[nodiscard]] Result<RecorderStatus> decode_status(std::string_view text);
+
+}  // namespace bubblesim::capture

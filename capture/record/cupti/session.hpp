@@ -1,0 +1,69 @@
+// One recording session with CUPTI: subscribes, enables what is recorded, and undoes all of it.
+//
+// Any error on the way undoes what was done, in reverse order, and is the result; the job goes on
+// as if nothing had been asked (research: XLA's error manager). Order of calls: capture/README.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "capture/record/cupti/api.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+enum class GraphDetail : std::uint8_t { kNode, kGraph };
+
+struct SessionSettings {
+  GraphDetail graphs = GraphDetail::kNode;
+  bool memory = true;  ///< record allocations
+};
+
+/// Called from CUPTI's and the job's threads. They must not throw, block or call CUPTI, save for
+/// what their comment allows.
+class BufferOwner {
+ public:
+  virtual ~BufferOwner() = default;
+  /// A buffer of `size` bytes, 8-byte aligned. Never nullptr: old CUPTIs crash on it, so an
+  /// exhausted owner gives a buffer whose content it will discard and count.
+  virtual std::uint8_t* buffer_wanted(std::size_t& size) noexcept = 0;
+  virtual void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept = 0;
+  /// CUPTI dropped `count` records.
+  virtual void records_dropped(std::uint64_t count) noexcept = 0;
+  /// CUPTI reported an error from within; the session is of no more use and must be stopped.
+  virtual void session_broken(const char* what) noexcept = 0;
+  /// The job is about to destroy a context or reset its device: flush now or lose records.
+  /// flush() of the session may be called here.
+  virtual void context_ending() noexcept = 0;
+};
+
+class Session {
+ public:
+  /// `owner` outlives the session. One session a process at a time. An error names the failing
+  /// call, CUPTI's word for it, and, where CUPTI knows, which other profiler holds it.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> start(const CuptiApi& api,
+                                                              const SessionSettings& settings,
+                                                              BufferOwner& owner);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  /// Stops if stop() was not called.
+  ~Session();
+
+  /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
+  bool flush() noexcept;
+  /// Flushes, disables everything, flushes again, unsubscribes. `exiting`: also takes incomplete
+  /// records, which will never be complete. Idempotent. False: some step failed; the rest was
+  /// done nevertheless.
+  bool stop(bool exiting) noexcept;
+  /// What the settings asked for that this CUPTI or driver refused, one sentence each.
+  [[nodiscard]] const std::vector<std::string>& reduced() const;
+
+ private:
+  class State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,58 @@
+// What host libraries tell the recorder from any thread of the job: NVTX ranges, collectives.
+//
+// Times are on CUPTI's clock (nanoseconds, the base of CLOCK_REALTIME), from host_now().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "sim/base/time.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::capture {
+
+/// A named span that ended, or an instant (duration 0).
+struct RangeEvent {
+  TraceTime start{};
+  Duration duration{};
+  std::uint64_t thread = 0;  ///< gettid()
+  std::string domain;        ///< empty: NVTX's default domain
+  std::string name;
+};
+
+/// A collective as its library announced it.
+struct CollectiveEvent {
+  TraceTime start{};
+  Duration duration{};
+  std::uint64_t thread = 0;
+  traces::CollectiveSource source = traces::CollectiveSource::kNcclProfiler;
+  traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;
+  std::uint64_t bytes = 0;  ///< of this rank's input; 0: not recorded
+  std::string group;        ///< a name that all of its ranks share; empty: not recorded
+  std::uint32_t group_size = 0;
+  std::vector<std::uint32_t> peers;  ///< global ranks; empty: not recorded
+  std::uint64_t sequence = 0;
+  bool sequence_recorded = false;
+};
+
+/// The user's mark, through the control socket or an NVTX mark.
+struct MarkEvent {
+  TraceTime at{};
+  std::uint64_t thread = 0;
+  std::string name;
+};
+
+using HostEvent = std::variant<RangeEvent, CollectiveEvent, MarkEvent>;
+
+/// Is a session recording? Cheap: one relaxed load. Callers do nothing else while it is false.
+[[nodiscard]] bool host_recording() noexcept;
+/// The present on CUPTI's clock. Only meaningful while recording.
+[[nodiscard]] TraceTime host_now() noexcept;
+/// Hands an event to the session's writer. Never blocks for long, never throws; when the queue is
+/// full or memory is short the event is dropped and counted. Ignored while nothing records.
+void emit_host_event(HostEvent&& event) noexcept;
+/// gettid(), cached by thread.
+[[nodiscard]] std::uint64_t host_thread_id() noexcept;
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,40 @@
+// The file of one session: batches of records in, a .btr that holds every whole chunk at any
+// moment. One thread at a time: the writer's. What it writes is not joined (traces/join).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/record/store/record_tables.hpp"
+#include "capture/record/store/recorded_batch.hpp"
+#include "sim/base/result.hpp"
+#include "traces/format/trace_writer.hpp"
+
+namespace bubblesim::capture {
+
+class TraceStore {
+ public:
+  /// Creates the file. Chunks are small (4096 records), since a kill loses the open one.
+  [[nodiscard]] static Result<TraceStore> create(const std::string& path, RankId rank);
+
+  [[nodiscard]] RecordTables& tables() { return tables_; }
+  [[nodiscard]] Result<void> describe(const traces::format::RankDescription& description);
+  /// Writes the batch, what its ids need first, and clears it.
+  [[nodiscard]] Result<void> append(RecordedBatch& batch);
+  /// Writes what is pending, however little.
+  [[nodiscard]] Result<void> flush();
+  [[nodiscard]] Result<void> finish(const CounterSet& counters);
+  [[nodiscard]] std::uint64_t records() const { return records_; }
+  [[nodiscard]] std::uint64_t bytes_written() const;
+
+ private:
+  TraceStore(traces::format::TraceWriter writer, std::string path, RankId rank);
+  traces::format::TraceWriter writer_;
+  RecordTables tables_;
+  std::string path_;
+  RankId rank_;
+  std::uint64_t records_ = 0;
+  std::uint32_t collectives_ = 0;
+};
+
+}  // namespace bubblesim::capture
