@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
@@ -24,10 +25,13 @@ struct StartRequest {
   Duration delay{};                            ///< from the request to the start
   GraphRecords graphs = GraphRecords::kNode;
   bool memory = true;
+
+  friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 
 /// The variables of the environment (documented in capture/README.md). All begin with
-/// BUBBLESIM_CAPTURE_. START: "now", or seconds of delay; unset: idle until the socket says start.
+/// BUBBLESIM_CAPTURE_; empty is the same as unset. START: "now", or the delay: seconds ("5") or a
+/// time ("500ms"); unset: idle until the socket says start. Limits: request_limits.hpp.
 inline constexpr const char* kEnvStart = "BUBBLESIM_CAPTURE_START";
 inline constexpr const char* kEnvOutput = "BUBBLESIM_CAPTURE_OUTPUT";
 inline constexpr const char* kEnvDuration = "BUBBLESIM_CAPTURE_DURATION";
@@ -75,6 +79,8 @@ struct RecorderStatus {
   std::uint64_t bytes = 0;     ///< in the file
   std::uint64_t lost = 0;      ///< dropped by CUPTI, by full queues or a full disk
   std::uint32_t iterations = 0;  ///< seen whole
+
+  friend bool operator==(const RecorderStatus&, const RecorderStatus&) = default;
 };
 
 /// One datagram of the control socket, and its answer. A command is never answered by silence:
@@ -84,11 +90,16 @@ struct ControlCommand {
   Kind kind = Kind::kStatus;
   StartRequest start;   ///< of kStart
   std::string mark;     ///< of kMark: its name
+
+  friend bool operator==(const ControlCommand&, const ControlCommand&) = default;
 };
 
 inline constexpr std::size_t kMaxMessageBytes = 64U << 10U;
 
+/// One JSON object (keys: control_message.cpp). Bytes that are no UTF-8 become U+FFFD; the texts of
+/// a status too long for a message are cut.
 [[nodiscard]] std::string encode(const ControlCommand& command);
+/// Faults: no JSON, unknown or missing keys, wrong types, values out of range, too long.
 [[nodiscard]] Result<ControlCommand> decode_command(std::string_view text);
 [[nodiscard]] std::string encode(const RecorderStatus& status);
 [[nodiscard]] Result<RecorderStatus> decode_status(std::string_view text);

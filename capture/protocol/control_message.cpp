@@ -1,0 +1,201 @@
+// Messages of the control socket: one JSON object each. Times are whole nanoseconds.
+#include <algorithm>
+#include <array>
+
+#include "capture/protocol/capture_request.hpp"
+#include "capture/protocol/request_limits.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using Kind = ControlCommand::Kind;
+
+constexpr std::array<Choice<Kind>, 4> kKinds{{{"start", Kind::kStart},
+                                              {"stop", Kind::kStop},
+                                              {"status", Kind::kStatus},
+                                              {"mark", Kind::kMark}}};
+
+constexpr std::array<Choice<RecorderState>, 6> kStates{
+    {{"idle", RecorderState::kIdle},
+     {"scheduled", RecorderState::kScheduled},
+     {"starting", RecorderState::kStarting},
+     {"recording", RecorderState::kRecording},
+     {"stopping", RecorderState::kStopping},
+     {"failed", RecorderState::kFailed}}};
+
+constexpr std::array<Choice<GraphRecords>, 2> kGraphs{
+    {{"node", GraphRecords::kNode}, {"graph", GraphRecords::kGraph}}};
+
+template <class E, std::size_t N>
+std::string_view name_of(E value, const std::array<Choice<E>, N>& choices) {
+  for (const Choice<E>& choice : choices) {
+    if (choice.value == value) return choice.name;
+  }
+  return choices.front().name;
+}
+
+// Bytes that are no UTF-8 become U+FFFD: a message is JSON whatever a path holds.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<JsonDocument> parse(std::string_view text) {
+  if (text.size() > kMaxMessageBytes) {
+    return fail("message", {},
+                "found " + std::to_string(text.size()) + " bytes; expected at most " +
+                    std::to_string(kMaxMessageBytes));
+  }
+  auto document = JsonDocument::parse(text, "message");
+  if (!document) return tl::make_unexpected(document.error().front());
+  return std::move(*document);
+}
+
+bool is_utf8(std::string_view text) {
+  const Json json = std::string(text);
+  return Json::parse(text_of(json), nullptr, false) == json;
+}
+
+Result<void> check_text(std::string_view what, std::string_view text, std::size_t limit) {
+  const std::string expected = "; expected " + std::string(what) + " of 1 to " +
+                               std::to_string(limit) +
+                               " bytes, UTF-8 without control characters";
+  if (text.empty()) return fail("found no text" + expected);
+  if (text.size() > limit) {
+    return fail("found " + std::to_string(text.size()) + " bytes" + expected);
+  }
+  const bool control = std::any_of(text.begin(), text.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x20U || letter == 0x7f;
+  });
+  if (control || !is_utf8(text)) return fail("found " + quote_found(text) + expected);
+  return {};
+}
+
+template <class T>
+void put(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+
+void put_start(Json& json, const StartRequest& start) {
+  json["output"] = start.output;
+  if (start.duration) json["duration_ns"] = to_ns(*start.duration);
+  put(json, "max_bytes", start.max_bytes);
+  put(json, "iterations", start.iterations);
+  put(json, "start_at_unix_s", start.start_at_unix_s);
+  json["delay_ns"] = to_ns(start.delay);
+  json["graphs"] = name_of(start.graphs, kGraphs);
+  json["memory"] = start.memory;
+}
+
+StartRequest read_start(ObjectReader& root) {
+  const std::int64_t longest = to_ns(kLongestSpan);
+  StartRequest start;
+  start.output = root.text("output");
+  if (root.has("output") && root.kind("output") == JsonKind::kText) {
+    if (auto good = check_output(start.output); !good) root.fault("output", good.error().message);
+  }
+  if (root.has("duration_ns")) {
+    start.duration = Duration{root.integer<std::int64_t>("duration_ns", {1, longest})};
+  }
+  if (root.has("max_bytes")) {
+    start.max_bytes = root.integer<std::uint64_t>("max_bytes", {kLeastMaxBytes.value});
+  }
+  if (root.has("iterations")) start.iterations = root.integer<std::uint32_t>("iterations", {1});
+  if (root.has("start_at_unix_s")) {
+    start.start_at_unix_s =
+        root.integer<std::int64_t>("start_at_unix_s", {0, kLastStartUnixSeconds});
+  }
+  start.delay = Duration{root.integer<std::int64_t>("delay_ns", {0, longest}, 0)};
+  start.graphs = root.choice("graphs", kGraphs, GraphRecords::kNode);
+  start.memory = root.flag("memory", true);
+  return start;
+}
+
+Json json_of(const RecorderStatus& status, std::size_t limit) {
+  Json json;
+  json["state"] = state_name(status.state);
+  json["pid"] = status.pid;
+  json["rank"] = status.rank;
+  json["world_size"] = status.world_size;
+  json["executable"] = status.executable.substr(0, limit);
+  json["output"] = status.output.substr(0, limit);
+  json["message"] = status.message.substr(0, limit);
+  json["cupti"] = status.cupti.substr(0, limit);
+  json["recorded_ns"] = to_ns(status.recorded);
+  json["records"] = status.records;
+  json["bytes"] = status.bytes;
+  json["lost"] = status.lost;
+  json["iterations"] = status.iterations;
+  return json;
+}
+
+}  // namespace
+
+Result<void> check_output(std::string_view path) {
+  return check_text("a path", path, kMaxOutputBytes);
+}
+
+Result<void> check_mark(std::string_view name) { return check_text("a name", name, kMaxMarkBytes); }
+
+std::string_view state_name(RecorderState state) { return name_of(state, kStates); }
+
+std::string encode(const ControlCommand& command) {
+  Json json;
+  json["command"] = name_of(command.kind, kKinds);
+  if (command.kind == Kind::kStart) put_start(json, command.start);
+  if (command.kind == Kind::kMark) json["name"] = command.mark;
+  return text_of(json);
+}
+
+Result<ControlCommand> decode_command(std::string_view text) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, parse(text));
+  Errors faults;
+  ObjectReader root = document.root(faults);
+  ControlCommand command;
+  command.kind = root.choice("command", kKinds);
+  // Of an unknown command no other key can be judged.
+  if (!faults.empty()) return tl::make_unexpected(faults.front());
+  if (command.kind == Kind::kStart) command.start = read_start(root);
+  if (command.kind == Kind::kMark) {
+    command.mark = root.text("name");
+    if (faults.empty()) {
+      if (auto good = check_mark(command.mark); !good) root.fault("name", good.error().message);
+    }
+  }
+  root.finish();
+  if (!faults.empty()) return tl::make_unexpected(faults.front());
+  return command;
+}
+
+std::string encode(const RecorderStatus& status) {
+  std::string text = text_of(json_of(status, kMaxMessageBytes));
+  // A text grows six times where every byte is escaped: 4 * 6 * 2000 bytes fit.
+  return text.size() <= kMaxMessageBytes ? text : text_of(json_of(status, 2000));
+}
+
+Result<RecorderStatus> decode_status(std::string_view text) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, parse(text));
+  Errors faults;
+  ObjectReader root = document.root(faults);
+  RecorderStatus status;
+  status.state = root.choice("state", kStates);
+  status.pid = root.integer<std::int64_t>("pid", {0});
+  status.rank = root.integer<std::uint32_t>("rank");
+  status.world_size = root.integer<std::uint32_t>("world_size", {1});
+  status.executable = root.text("executable");
+  status.output = root.text("output");
+  status.message = root.text("message");
+  status.cupti = root.text("cupti");
+  status.recorded = Duration{root.integer<std::int64_t>("recorded_ns", {0})};
+  status.records = root.integer<std::uint64_t>("records");
+  status.bytes = root.integer<std::uint64_t>("bytes");
+  status.lost = root.integer<std::uint64_t>("lost");
+  status.iterations = root.integer<std::uint32_t>("iterations");
+  root.finish();
+  if (!faults.empty()) return tl::make_unexpected(faults.front());
+  return status;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,175 @@
+// Messages of the control socket: what is written is read back, what is hostile is named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "capture/protocol/capture_request.hpp"
+#include "capture/protocol/request_limits.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+using Kind = ControlCommand::Kind;
+
+ControlCommand full_start() {
+  ControlCommand command;
+  command.kind = Kind::kStart;
+  command.start.output = "/data/run \"1\"\\\xE2\x82\xAC";
+  command.start.duration = 1ns;
+  command.start.max_bytes = kLeastMaxBytes.value;
+  command.start.iterations = 4'294'967'295U;
+  command.start.start_at_unix_s = 1'800'000'000;
+  command.start.delay = 366 * 24h;
+  command.start.graphs = GraphRecords::kGraph;
+  command.start.memory = false;
+  return command;
+}
+
+RecorderStatus full_status() {
+  RecorderStatus status;
+  status.state = RecorderState::kRecording;
+  status.pid = 4321;
+  status.rank = 3;
+  status.world_size = 8;
+  status.executable = "python3.11";
+  status.output = "/data/run/rank3.btr";
+  status.message = "graphs are recorded whole";
+  status.cupti = "/opt/cuda/libcupti.so.13 (130001)";
+  status.recorded = 12'345'678'901ns;
+  status.records = 18'446'744'073'709'551'615U;
+  status.bytes = 1U << 30U;
+  status.lost = 7;
+  status.iterations = 12;
+  return status;
+}
+
+TEST(Message, EveryCommandIsReadBack) {
+  ControlCommand command;
+  for (const Kind kind : {Kind::kStop, Kind::kStatus}) {
+    command.kind = kind;
+    EXPECT_EQ(decode_command(encode(command)), command);
+  }
+  command.kind = Kind::kMark;
+  command.mark = "eval starts";
+  EXPECT_EQ(decode_command(encode(command)), command);
+  ControlCommand start;
+  start.kind = Kind::kStart;
+  start.start.output = "/data/run";
+  EXPECT_EQ(decode_command(encode(start)), start);
+  EXPECT_EQ(decode_command(encode(full_start())), full_start());
+}
+
+TEST(Message, AStatusIsReadBackInEveryState) {
+  RecorderStatus status = full_status();
+  for (const RecorderState state :
+       {RecorderState::kIdle, RecorderState::kScheduled, RecorderState::kStarting,
+        RecorderState::kRecording, RecorderState::kStopping, RecorderState::kFailed}) {
+    status.state = state;
+    EXPECT_EQ(decode_status(encode(status)), status) << state_name(state);
+  }
+  EXPECT_EQ(decode_status(encode(RecorderStatus{})), RecorderStatus{});
+}
+
+TEST(Message, ACommandIsOneLineOfJson) {
+  ControlCommand command;
+  command.kind = Kind::kStart;
+  command.start.output = "/o";
+  command.start.duration = 10s;
+  EXPECT_EQ(encode(command), R"({"command":"start","output":"/o","duration_ns":10000000000,)"
+                             R"("delay_ns":0,"graphs":"node","memory":true})");
+}
+
+TEST(Message, AStatusFitsIntoAMessageWhateverItsTextsHold) {
+  RecorderStatus status = full_status();
+  status.message = std::string(100'000, '\x01');
+  status.executable = std::string(5'000, '\xff');
+  status.output = std::string(5'000, '"');
+  const std::string text = encode(status);
+  EXPECT_LE(text.size(), kMaxMessageBytes);
+  const auto read = decode_status(text);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->records, status.records);
+  EXPECT_EQ(read->message, std::string(2000, '\x01'));
+}
+
+TEST(Message, ACommandThatCannotBeReadIsNamed) {
+  const struct {
+    const char* text;
+    const char* expected;
+  } cases[] = {
+      {"", "message"},
+      {"[]", "a list"},
+      {"{\"command\":", "line 1"},
+      {"{}", "command"},
+      {R"({"command":"strat"})", "did you mean \"start\"?"},
+      {R"({"command":3})", "the number 3"},
+      {R"({"command":"stop","force":true})", "unknown key \"force\""},
+      {R"({"command":"stop","output":"/o"})", "unknown key \"output\""},
+      {R"({"command":"status","command":"stop"})", "command"},
+      {R"({"command":"start"})", "\"output\" is missing"},
+      {R"({"command":"start","output":""})", "found no text"},
+      {R"({"command":"start","output":"a\u0000b"})", "\\x00"},
+      {R"({"command":"start","output":7})", "the number 7"},
+      {R"({"command":"start","output":"o","duration_ns":0})", "/duration_ns"},
+      {R"({"command":"start","output":"o","duration_ns":"10s"})", "/duration_ns"},
+      {R"({"command":"start","output":"o","duration_ns":1e9})", "/duration_ns"},
+      {R"({"command":"start","output":"o","duration_ns":null})", "/duration_ns"},
+      {R"({"command":"start","output":"o","max_bytes":1048575})", "1048576"},
+      {R"({"command":"start","output":"o","iterations":-1})", "/iterations"},
+      {R"({"command":"start","output":"o","iterations":4294967296})", "4294967295"},
+      {R"({"command":"start","output":"o","start_at_unix_s":99999999999})", "/start_at_unix_s"},
+      {R"({"command":"start","output":"o","delay_ns":-1})", "/delay_ns"},
+      {R"({"command":"start","output":"o","graphs":"nodes"})", "did you mean \"node\"?"},
+      {R"({"command":"start","output":"o","memory":1})", "/memory"},
+      {R"({"command":"start","output":"o","durations_ns":1})", "did you mean \"duration_ns\"?"},
+      {R"({"command":"mark"})", "\"name\" is missing"},
+      {R"({"command":"mark","name":""})", "/name"},
+      {R"({"command":"mark","name":"a\nb"})", "/name"},
+  };
+  for (const auto& one : cases) {
+    const auto refused = decode_command(one.text);
+    ASSERT_FALSE(refused) << one.text;
+    EXPECT_THAT(refused.error().text(), HasSubstr(one.expected)) << one.text;
+  }
+}
+
+TEST(Message, AStatusThatCannotBeReadIsNamed) {
+  const std::string good = encode(full_status());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return decode_status(text);
+  };
+  EXPECT_THAT(changed("\"recording\"", "\"recordng\"").error().text(),
+              HasSubstr("did you mean \"recording\"?"));
+  EXPECT_THAT(changed("\"pid\":4321", "\"pid\":-1").error().text(), HasSubstr("/pid"));
+  EXPECT_THAT(changed("\"world_size\":8", "\"world_size\":0").error().text(),
+              HasSubstr("/world_size"));
+  EXPECT_THAT(changed("\"lost\":7", "\"lost\":7.5").error().text(), HasSubstr("/lost"));
+  EXPECT_THAT(changed("\"lost\":7,", "").error().text(), HasSubstr("lost"));
+  EXPECT_THAT(changed("\"lost\"", "\"host\"").error().text(), HasSubstr("lost"));
+}
+
+TEST(Message, WhatIsTooLongIsNotParsed) {
+  const std::string text(kMaxMessageBytes + 1, '[');
+  EXPECT_THAT(decode_command(text).error().text(), HasSubstr("found 65537 bytes"));
+  EXPECT_THAT(decode_status(text).error().text(), HasSubstr("at most 65536"));
+}
+
+TEST(Message, DeepNestingIsRefused) {
+  EXPECT_FALSE(decode_command(R"({"command":)" + std::string(60'000, '[')));
+}
+
+TEST(Message, TheLongestRequestFits) {
+  ControlCommand command = full_start();
+  command.start.output = std::string(kMaxOutputBytes, '"');
+  EXPECT_LE(encode(command).size(), kMaxMessageBytes);
+  EXPECT_EQ(decode_command(encode(command)), command);
+}
+
+}  // namespace
+}  // namespace bubblesim::capture
