@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/import/collective_names.hpp"
+#include "traces/names/collective_names.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_join.hpp"
 

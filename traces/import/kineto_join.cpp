@@ -8,20 +8,6 @@
 namespace bubblesim::traces {
 namespace {
 
-/// Calls of one correlation that are looked at on either side of an operation: a handful in real
-/// files; the bound keeps hostile ones linear.
-constexpr std::ptrdiff_t kNearest = 64;
-
-bool launches(HostCallKind kind) {
-  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
-         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
-}
-
-bool fits(HostCallKind kind, LaunchIndex::Want want) {
-  if (want == LaunchIndex::Want::kAny) return true;
-  return want == LaunchIndex::Want::kLaunch ? launches(kind) : kind == HostCallKind::kEventRecord;
-}
-
 void shift_all(KinetoRecords& records, Duration by) {
   for (PendingCall& entry : records.calls) entry.call.start += by;
   for (PendingOp& entry : records.ops) entry.op.start += by;
@@ -86,10 +72,10 @@ std::uint64_t remove_duplicates(std::vector<Record>& records, Start start, Same 
 
 /// Equal operations are duplicates, except where two of one graph launch may truly be equal:
 /// when times are whole microseconds.
-std::uint64_t remove_duplicate_ops(KinetoRecords& records, const LaunchIndex& index) {
+std::uint64_t remove_duplicate_ops(KinetoRecords& records, const CallIndex& index) {
   const auto may_repeat = [&](const DeviceOp& op) {
     if (records.any_fraction) return false;
-    const std::uint32_t call = index.find(op.correlation, op.start, LaunchIndex::Want::kLaunch);
+    const std::uint32_t call = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
     return call == kNone || records.calls[call].call.kind == HostCallKind::kLaunchGraph;
   };
   return remove_duplicates(
@@ -105,12 +91,12 @@ struct LaunchCounts {
 };
 
 /// Sets `launch` of every operation.
-LaunchCounts link_launches(KinetoRecords& records, const LaunchIndex& index) {
+LaunchCounts link_launches(KinetoRecords& records, const CallIndex& index) {
   LaunchCounts counts;
   std::vector<std::uint32_t> uses(records.calls.size(), 0);
   for (PendingOp& entry : records.ops) {
     DeviceOp& op = entry.op;
-    op.launch = index.find(op.correlation, op.start, LaunchIndex::Want::kLaunch);
+    op.launch = index.find(op.correlation, op.start, CallIndex::Want::kLaunch);
     if (op.launch == kNone) {
       ++counts.orphans;
       continue;
@@ -215,48 +201,6 @@ std::vector<PendingCollective> copy_ops(KinetoRecords& records, RankTrace& trace
 
 }  // namespace
 
-LaunchIndex::LaunchIndex(const std::vector<PendingCall>& calls) : calls_(calls) {
-  for (std::uint32_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].call.correlation != 0) entries_.push_back({calls[i].call.correlation, i});
-  }
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.correlation < b.correlation;
-  });
-}
-
-std::uint32_t LaunchIndex::find(std::uint64_t correlation, TraceTime at, Want want) const {
-  const auto first = std::lower_bound(
-      entries_.begin(), entries_.end(), correlation,
-      [](const Entry& a, std::uint64_t wanted) { return a.correlation < wanted; });
-  const auto last = std::upper_bound(
-      first, entries_.end(), correlation,
-      [](std::uint64_t wanted, const Entry& a) { return wanted < a.correlation; });
-  if (first == last) return kNone;
-  // Calls of one correlation are in order of start, for calls are.
-  const auto later = std::upper_bound(
-      first, last, at,
-      [this](TraceTime t, const Entry& a) { return t < calls_[a.call].call.start; });
-  const auto wanted = [&](const Entry& entry) { return fits(calls_[entry.call].call.kind, want); };
-  const auto back_limit = later - std::min(later - first, kNearest);
-  for (auto entry = later; entry != back_limit;) {
-    if (wanted(*--entry)) return entry->call;
-  }
-  const auto ahead = std::find_if(later, later + std::min(last - later, kNearest), wanted);
-  if (ahead != last && wanted(*ahead)) return ahead->call;
-  return later == first ? first->call : std::prev(later)->call;
-}
-
-std::uint64_t LaunchIndex::renumber(std::vector<HostCall>& calls) const {
-  std::uint64_t next = entries_.empty() ? 1 : entries_.back().correlation;
-  std::uint64_t renumbered = 0;
-  for (std::size_t i = 1; i < entries_.size(); ++i) {
-    if (entries_[i].correlation != entries_[i - 1].correlation) continue;
-    calls[entries_[i].call].correlation = ++next;
-    ++renumbered;
-  }
-  return renumbered;
-}
-
 RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   CounterSet& counters = records.trace.counters;
   shift_all(records, Duration{metadata.base_ns});
@@ -265,7 +209,8 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   add_if_any(counters, kineto::kMicroseconds, records.any_fraction ? 0 : 1);
   std::uint64_t duplicates = remove_duplicates(
       records.calls, [](const PendingCall& a) { return a.call.start; }, same_call);
-  const LaunchIndex index(records.calls);
+  const CallIndex index(records.calls,
+                        [](const PendingCall& a) -> const HostCall& { return a.call; });
   duplicates += remove_duplicate_ops(records, index);
   add_if_any(counters, kineto::kDuplicates, duplicates);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "traces/import/collective_names.hpp"
-#include "traces/import/host_call_names.hpp"
+#include "traces/names/collective_names.hpp"
+#include "traces/names/host_call_names.hpp"
 #include "traces/import/kernel_args.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_metadata.hpp"

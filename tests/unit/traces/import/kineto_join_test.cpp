@@ -3,8 +3,8 @@
 
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
-#include "traces/import/collective_names.hpp"
-#include "traces/import/host_call_names.hpp"
+#include "traces/names/collective_names.hpp"
+#include "traces/names/host_call_names.hpp"
 #include "traces/import/kineto_import.hpp"
 
 namespace bubblesim::traces {

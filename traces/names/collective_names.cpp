@@ -1,4 +1,4 @@
-#include "traces/import/collective_names.hpp"
+#include "traces/names/collective_names.hpp"
 
 #include <array>
 #include <cctype>
@@ -55,7 +55,7 @@ bool is_communication_kernel(std::string_view kernel_name) {
   for (const std::string_view part :
        {"deep_ep::", "nvshmem", "cross_device_reduce", "multimem_all_reduce",
         "multimem_one_shot_all_reduce", "one_shot_all_reduce", "two_shot_all_reduce",
-        "mscclpp::", "allreduce_fusion_kernel"}) {
+        "mscclpp::", "allreduce_fusion_kernel", "bubblesim_standin_"}) {
     if (kernel_name.find(part) != std::string_view::npos) return true;
   }
   return false;

@@ -1,4 +1,4 @@
-#include "traces/import/host_call_names.hpp"
+#include "traces/names/host_call_names.hpp"
 
 #include <array>
 

@@ -1,0 +1,194 @@
+// Recordings of a few records, written out of order, whose timeline can be told by hand.
+#include "traces/join/join_recording.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace bubblesim::traces {
+namespace {
+
+TraceTime at(std::int64_t ns) { return TraceTime{Duration{ns}}; }
+
+/// A rank with two threads and two streams.
+class JoinRecording : public ::testing::Test {
+ protected:
+  JoinRecording() {
+    trace.threads = {{100, "main"}, {101, "autograd"}};
+    trace.streams = {{7, 0, 0}, {20, 0, 0}};
+    trace.provenance.format = kRecordingFormat;
+  }
+
+  void call(std::int64_t start, std::int64_t end, std::uint64_t correlation, HostCallKind kind,
+            std::uint32_t thread = 0) {
+    trace.host_calls.push_back({.start = at(start), .duration = Duration{end - start},
+                                .correlation = correlation, .name = trace.names.intern("call"),
+                                .thread = ThreadId{thread}, .kind = kind});
+  }
+  void op(std::int64_t start, std::int64_t end, std::uint64_t correlation, std::uint32_t stream,
+          const std::string& name = "gemm") {
+    trace.device_ops.push_back({.start = at(start), .duration = Duration{end - start},
+                                .correlation = correlation, .name = trace.names.intern(name),
+                                .stream = StreamId{stream}});
+  }
+  void note(std::int64_t start, CollectiveKind kind, std::uint64_t bytes, std::uint64_t sequence,
+            CollectiveSource source = CollectiveSource::kNcclProfiler, std::uint32_t thread = 0) {
+    trace.notes.push_back({at(start), Duration{}, ThreadId{thread}, source,
+                           static_cast<std::uint32_t>(trace.collectives.size())});
+    trace.collectives.push_back({kind, bytes, trace.names.intern("dp"), 8, {}, sequence, true});
+  }
+  [[nodiscard]] std::uint64_t count(std::string_view name) const {
+    return trace.counters.count(name);
+  }
+
+  RankTrace trace;
+};
+
+TEST_F(JoinRecording, records_are_sorted_and_operations_find_their_launches) {
+  op(500, 600, 2, 0);
+  op(200, 300, 1, 0);
+  call(150, 160, 2, HostCallKind::kLaunchKernel);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  join_recording(trace);
+  EXPECT_EQ(trace.host_calls[0].correlation, 1U);
+  EXPECT_EQ(trace.device_ops[0].correlation, 1U);
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.device_ops[1].launch, 1U);
+  EXPECT_FALSE(is_recording(trace));
+  EXPECT_TRUE(trace.counters.empty());
+}
+
+TEST_F(JoinRecording, operations_and_launches_without_partner_are_counted) {
+  op(200, 300, 1, 0);
+  call(400, 410, 2, HostCallKind::kLaunchKernel);
+  join_recording(trace);
+  EXPECT_EQ(trace.device_ops[0].launch, kNone);
+  EXPECT_EQ(count("join_device_ops_without_launch"), 1U);
+  EXPECT_EQ(count("join_launches_without_device_op"), 1U);
+}
+
+TEST_F(JoinRecording, the_operations_of_a_graph_share_its_launch) {
+  call(100, 110, 5, HostCallKind::kLaunchGraph);
+  op(200, 210, 5, 0), op(210, 220, 5, 1), op(220, 230, 5, 0);
+  join_recording(trace);
+  for (const DeviceOp& each : trace.device_ops) EXPECT_EQ(each.launch, 0U);
+  EXPECT_EQ(count("join_device_ops_of_graphs"), 3U);
+}
+
+TEST_F(JoinRecording, the_drivers_call_within_the_runtimes_is_one_call) {
+  call(102, 108, 5, HostCallKind::kLaunchKernel);  // cuLaunchKernel
+  call(100, 110, 5, HostCallKind::kLaunchKernel);  // cudaLaunchKernel around it
+  call(102, 108, 6, HostCallKind::kLaunchKernel, 1);
+  op(200, 210, 5, 0);
+  join_recording(trace);
+  ASSERT_EQ(trace.host_calls.size(), 2U);
+  EXPECT_EQ(trace.host_calls[0].duration, Duration{10});
+  EXPECT_EQ(count("join_nested_calls_merged"), 1U);
+}
+
+TEST_F(JoinRecording, a_streams_wait_becomes_an_edge_between_the_operations_around_it) {
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  call(120, 125, 2, HostCallKind::kEventRecord);
+  call(130, 135, 3, HostCallKind::kLaunchKernel);   // on stream 0 after the record: not waited for
+  call(140, 145, 4, HostCallKind::kStreamWaitEvent);
+  call(150, 160, 5, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0), op(300, 400, 3, 0), op(310, 320, 5, 1);
+  trace.syncs = {{at(145), 4, HostCallKind::kStreamWaitEvent, 1, 77},
+                 {at(125), 2, HostCallKind::kEventRecord, 0, 77}};
+  join_recording(trace);
+  ASSERT_EQ(trace.edges.size(), 1U);
+  EXPECT_EQ(trace.edges[0].before, DeviceOpId{0});
+  EXPECT_EQ(trace.edges[0].after, DeviceOpId{2});
+  EXPECT_EQ(trace.host_calls[3].stream, 1U);
+  EXPECT_EQ(trace.host_calls[3].event, 77U);
+  EXPECT_TRUE(trace.syncs.empty());
+}
+
+TEST_F(JoinRecording, an_event_that_is_recorded_again_means_its_last_record_before_the_wait) {
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  call(120, 125, 2, HostCallKind::kEventRecord);
+  call(130, 135, 3, HostCallKind::kLaunchKernel);
+  call(136, 137, 4, HostCallKind::kEventRecord);
+  call(140, 145, 5, HostCallKind::kStreamWaitEvent);
+  call(150, 160, 6, HostCallKind::kLaunchKernel);
+  call(170, 175, 7, HostCallKind::kEventRecord);
+  op(200, 300, 1, 0), op(300, 400, 3, 0), op(410, 420, 6, 1);
+  trace.syncs = {{at(120), 2, HostCallKind::kEventRecord, 0, 9},
+                 {at(136), 4, HostCallKind::kEventRecord, 0, 9},
+                 {at(170), 7, HostCallKind::kEventRecord, 0, 9},
+                 {at(140), 5, HostCallKind::kStreamWaitEvent, 1, 9}};
+  join_recording(trace);
+  ASSERT_EQ(trace.edges.size(), 1U);
+  EXPECT_EQ(trace.edges[0].before, DeviceOpId{1});
+}
+
+TEST_F(JoinRecording, waits_and_syncs_whose_partner_is_outside_are_counted) {
+  call(140, 145, 4, HostCallKind::kStreamWaitEvent);
+  trace.syncs = {{at(145), 4, HostCallKind::kStreamWaitEvent, 1, 77},
+                 {at(145), 99, HostCallKind::kStreamSync, 1, 0}};
+  join_recording(trace);
+  EXPECT_EQ(count("join_stream_waits_without_record"), 1U);
+  EXPECT_EQ(count("join_syncs_without_call"), 1U);
+}
+
+TEST_F(JoinRecording, an_announced_collective_is_that_of_the_next_launch_of_its_thread) {
+  note(90, CollectiveKind::kAllReduce, 4096, 11);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(95, CollectiveKind::kAllGather, 512, 3, CollectiveSource::kNcclProfiler, 1);
+  call(105, 115, 2, HostCallKind::kLaunchKernel, 1);
+  op(200, 300, 2, 0, "ncclDevKernel_AllGather_RING_LL(x)");
+  op(210, 310, 1, 1, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)");
+  join_recording(trace);
+  ASSERT_EQ(trace.collectives.size(), 2U);
+  const Collective& gather = trace.collectives[trace.device_ops[0].collective];
+  EXPECT_EQ(gather.kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(gather.bytes, 512U);
+  EXPECT_EQ(gather.sequence, 3U);
+  const Collective& reduce = trace.collectives[trace.device_ops[1].collective];
+  EXPECT_EQ(reduce.bytes, 4096U);
+  EXPECT_TRUE(reduce.sequence_recorded);
+  EXPECT_TRUE(trace.notes.empty());
+  EXPECT_TRUE(trace.counters.empty());
+}
+
+TEST_F(JoinRecording, grouped_collectives_add_their_bytes) {
+  note(90, CollectiveKind::kAllReduce, 100, 0);
+  note(91, CollectiveKind::kAllReduce, 20, 1);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).bytes, 120U);
+  EXPECT_EQ(count("join_collective_notes_grouped"), 1U);
+}
+
+TEST_F(JoinRecording, a_note_of_another_kind_than_the_kernel_is_not_put_on_it) {
+  note(90, CollectiveKind::kAllGather, 100, 0);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(trace.collectives.at(0).bytes, 0U);
+  EXPECT_EQ(count("join_collective_notes_unmatched"), 1U);
+  EXPECT_EQ(count("join_collectives_without_note"), 1U);
+}
+
+TEST_F(JoinRecording, nvtx_is_not_heard_where_the_profiler_of_nccl_spoke) {
+  note(89, CollectiveKind::kAllReduce, 55, 0, CollectiveSource::kNvtx);
+  note(90, CollectiveKind::kAllReduce, 100, 4);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).bytes, 100U);
+  EXPECT_EQ(trace.collectives.at(0).sequence, 4U);
+  EXPECT_EQ(count("join_collective_notes_grouped"), 0U);
+}
+
+TEST_F(JoinRecording, kernels_on_a_second_device_are_counted) {
+  trace.streams.push_back({7, 0, 1});
+  op(1, 2, 0, 0), op(2, 3, 0, 0), op(3, 4, 0, 2);
+  join_recording(trace);
+  EXPECT_EQ(count("join_ops_on_further_devices"), 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

@@ -1,0 +1,63 @@
+#include "traces/join/call_index.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::traces {
+namespace {
+
+/// Calls of one correlation that are looked at on either side of an operation: a handful in real
+/// files; the bound keeps hostile ones linear.
+constexpr std::ptrdiff_t kNearest = 64;
+
+bool fits(HostCallKind kind, CallIndex::Want want) {
+  if (want == CallIndex::Want::kAny) return true;
+  return want == CallIndex::Want::kLaunch ? launches(kind) : kind == HostCallKind::kEventRecord;
+}
+
+}  // namespace
+
+bool launches(HostCallKind kind) {
+  return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
+         kind == HostCallKind::kCopy || kind == HostCallKind::kMemset;
+}
+
+void CallIndex::order() {
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.correlation < b.correlation;
+  });
+}
+
+std::uint32_t CallIndex::find(std::uint64_t correlation, TraceTime at, Want want) const {
+  const auto first = std::lower_bound(
+      entries_.begin(), entries_.end(), correlation,
+      [](const Entry& a, std::uint64_t wanted) { return a.correlation < wanted; });
+  const auto last = std::upper_bound(
+      first, entries_.end(), correlation,
+      [](std::uint64_t wanted, const Entry& a) { return wanted < a.correlation; });
+  if (first == last) return kNone;
+  // Calls of one correlation are in order of start, for calls are.
+  const auto later = std::upper_bound(first, last, at,
+                                      [](TraceTime t, const Entry& a) { return t < a.start; });
+  const auto wanted = [&](const Entry& entry) { return fits(entry.kind, want); };
+  const auto back_limit = later - std::min(later - first, kNearest);
+  for (auto entry = later; entry != back_limit;) {
+    if (wanted(*--entry)) return entry->call;
+  }
+  const auto ahead_limit = later + std::min(last - later, kNearest);
+  const auto ahead = std::find_if(later, ahead_limit, wanted);
+  if (ahead != ahead_limit) return ahead->call;
+  return later == first ? first->call : std::prev(later)->call;
+}
+
+std::uint64_t CallIndex::renumber(std::span<HostCall> calls) const {
+  std::uint64_t next = entries_.empty() ? 1 : entries_.back().correlation;
+  std::uint64_t renumbered = 0;
+  for (std::size_t i = 1; i < entries_.size(); ++i) {
+    if (entries_[i].correlation != entries_[i - 1].correlation) continue;
+    calls[entries_[i].call].correlation = ++next;
+    ++renumbered;
+  }
+  return renumbered;
+}
+
+}  // namespace bubblesim::traces

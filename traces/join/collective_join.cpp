@@ -1,0 +1,191 @@
+// Communication kernels to collectives, by what announced them and by their names.
+//
+// Rule: a library announces a collective on the thread that launches its kernel, before it. So of
+// each thread, an announcement belongs to the first launch of a communication kernel that starts
+// at or after it; several for one launch were grouped into its kernel.
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "traces/join/join_counters.hpp"
+#include "traces/join/join_parts.hpp"
+#include "traces/names/collective_names.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+struct CommLaunch {
+  std::uint32_t call;
+  std::uint32_t op;
+};
+
+/// Kinds by kernel name, looked up once a name.
+class KernelNames {
+ public:
+  explicit KernelNames(const StringTable& names) : names_(names), known_(names.size(), kUnasked) {}
+
+  [[nodiscard]] bool communicates(NameId name) {
+    std::uint8_t& known = known_[name.index()];
+    if (known == kUnasked) known = is_communication_kernel(names_[name]) ? 1 : 0;
+    return known == 1;
+  }
+
+ private:
+  static constexpr std::uint8_t kUnasked = 2;
+  const StringTable& names_;
+  std::vector<std::uint8_t> known_;
+};
+
+/// Gives every communication kernel a collective of its own, of the kind that its name says.
+void make_collectives(RankTrace& trace, std::vector<Collective>& made) {
+  KernelNames names(trace.names);
+  const NameId no_group = trace.names.intern("");
+  for (DeviceOp& op : trace.device_ops) {
+    if (op.kind == DeviceOpKind::kKernel && names.communicates(op.name)) {
+      op.kind = DeviceOpKind::kCollective;
+    }
+    if (op.kind != DeviceOpKind::kCollective) continue;
+    Collective record;
+    if (op.collective != kNone) {
+      record = trace.collectives[op.collective];
+    } else {
+      record.kind = kind_of_kernel(trace.names[op.name]);
+      record.group = no_group;
+    }
+    op.collective = static_cast<std::uint32_t>(made.size());
+    made.push_back(std::move(record));
+  }
+}
+
+/// Launches of communication kernels, a list a thread, in order of call.
+std::vector<std::vector<CommLaunch>> comm_launches(const RankTrace& trace) {
+  std::vector<std::vector<CommLaunch>> threads(trace.threads.size());
+  for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {
+    const DeviceOp& op = trace.device_ops[i];
+    if (op.kind != DeviceOpKind::kCollective || op.launch == kNone) continue;
+    const HostCall& call = trace.host_calls[op.launch];
+    if (call.kind != HostCallKind::kLaunchGraph) threads[call.thread.index()].push_back({op.launch, i});
+  }
+  for (auto& launches : threads) {
+    std::stable_sort(launches.begin(), launches.end(),
+                     [](const CommLaunch& a, const CommLaunch& b) { return a.call < b.call; });
+  }
+  return threads;
+}
+
+bool point_to_point(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv ||
+         kind == CollectiveKind::kSendRecv || kind == CollectiveKind::kAllToAll ||
+         kind == CollectiveKind::kUnknown;
+}
+
+/// May a kernel of kind `kernel` carry what was announced as `announced`?
+bool agree(CollectiveKind kernel, CollectiveKind announced) {
+  return kernel == announced || point_to_point(kernel) || announced == CollectiveKind::kUnknown ||
+         kernel == CollectiveKind::kBarrier || announced == CollectiveKind::kBarrier;
+}
+
+class NoteJoin {
+ public:
+  NoteJoin(RankTrace& trace, std::vector<Collective>& made)
+      : trace_(trace), made_(made), launches_(comm_launches(trace)), noted_(made.size(), false),
+        next_(trace.threads.size(), 0) {}
+
+  void join(const CollectiveNote& note) {
+    const auto& launches = launches_[note.thread.index()];
+    std::size_t& next = next_[note.thread.index()];
+    while (next < launches.size() && starts_before(launches[next], note.start)) ++next;
+    if (note.collective == kNone || next == launches.size()) return unmatched();
+    const Collective& announced = trace_.collectives[note.collective];
+    const std::uint32_t place = trace_.device_ops[launches[next].op].collective;
+    if (!agree(made_[place].kind, announced.kind)) return unmatched();
+    put(announced, note.source, place);
+  }
+
+  void count() {
+    CounterSet& counters = trace_.counters;
+    const auto add = [&counters](const CounterSpec& spec, std::uint64_t n) {
+      if (n > 0) counters.add(spec, n);
+    };
+    add(join::kNotesUnmatched, unmatched_);
+    add(join::kNotesGrouped, grouped_);
+    add(join::kNotesByNvtx, by_nvtx_);
+    add(join::kStandIns, stood_in_);
+    add(join::kCollectivesWithoutNote,
+        static_cast<std::uint64_t>(std::count(noted_.begin(), noted_.end(), false)));
+  }
+
+ private:
+  [[nodiscard]] bool starts_before(const CommLaunch& launch, TraceTime at) const {
+    return trace_.host_calls[launch.call].start < at;
+  }
+  void unmatched() { ++unmatched_; }
+
+  void put(const Collective& announced, CollectiveSource source, std::uint32_t place) {
+    if (noted_[place]) {
+      made_[place].bytes += announced.bytes;
+      ++grouped_;
+      return;
+    }
+    noted_[place] = true;
+    made_[place] = announced;
+    by_nvtx_ += source == CollectiveSource::kNvtx ? 1 : 0;
+    stood_in_ += source == CollectiveSource::kStandIn ? 1 : 0;
+  }
+
+  RankTrace& trace_;
+  std::vector<Collective>& made_;
+  std::vector<std::vector<CommLaunch>> launches_;
+  std::vector<bool> noted_;
+  std::vector<std::size_t> next_;
+  std::uint64_t unmatched_ = 0, grouped_ = 0, by_nvtx_ = 0, stood_in_ = 0;
+};
+
+/// One source speaks for a collective: where NCCL's profiler announced any, NVTX is not heard.
+void drop_second_sources(std::vector<CollectiveNote>& notes) {
+  const bool profiled = std::any_of(notes.begin(), notes.end(), [](const CollectiveNote& note) {
+    return note.source == CollectiveSource::kNcclProfiler;
+  });
+  if (!profiled) return;
+  std::erase_if(notes, [](const CollectiveNote& note) {
+    return note.source == CollectiveSource::kNvtx;
+  });
+}
+
+/// A group in which every collective has its number keeps them; the others count by order.
+void number_groups(RankTrace& trace) {
+  std::map<NameId, bool> all_recorded;
+  for (const Collective& record : trace.collectives) {
+    const auto place = all_recorded.try_emplace(record.group, true).first;
+    place->second = place->second && record.sequence_recorded;
+  }
+  std::map<NameId, std::uint64_t> next;
+  std::uint64_t by_order = 0;
+  for (Collective& record : trace.collectives) {
+    if (all_recorded[record.group]) continue;
+    record.sequence = next[record.group]++;
+    record.sequence_recorded = false;
+    ++by_order;
+  }
+  if (by_order > 0) trace.counters.add(join::kSequenceByOrder, by_order);
+}
+
+}  // namespace
+
+void join_collectives(RankTrace& trace) {
+  std::vector<Collective> made;
+  make_collectives(trace, made);
+  drop_second_sources(trace.notes);
+  NoteJoin notes(trace, made);
+  for (const CollectiveNote& note : trace.notes) notes.join(note);
+  notes.count();
+  trace.collectives = std::move(made);
+  const auto unknown = std::count_if(
+      trace.collectives.begin(), trace.collectives.end(),
+      [](const Collective& record) { return record.kind == CollectiveKind::kUnknown; });
+  if (unknown > 0) trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
+  number_groups(trace);
+}
+
+}  // namespace bubblesim::traces
