@@ -8,6 +8,7 @@
 #include "traces/format/trace_reader.hpp"
 #include "traces/align.hpp"
 #include "traces/import/kineto_import.hpp"
+#include "traces/join/join_recording.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -56,7 +57,10 @@ Result<void> check_ranks_differ(const traces::JobTrace& job) {
 Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto outcome, traces::format::read_job(path.string()));
   loaded.counters.merge(outcome.counters);
-  for (auto& rank : outcome.job.ranks) loaded.job.ranks.push_back(std::move(rank));
+  for (auto& rank : outcome.job.ranks) {
+    if (traces::is_recording(rank)) traces::join_recording(rank);
+    loaded.job.ranks.push_back(std::move(rank));
+  }
   return {};
 }
 

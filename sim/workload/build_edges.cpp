@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/event_records.hpp"
 #include "sim/workload/program_draft.hpp"
 
 namespace bubblesim::workload {
@@ -82,11 +83,18 @@ class LastLaunched {
   std::size_t next_ = 0;
 };
 
+// A wait whose stream and event are known has its edge, or needs none.
+bool is_known(const traces::HostCall& wait, const EventRecords& events) {
+  return wait.stream != traces::kNone && events.knows(wait.event, wait.start);
+}
+
 void add_inferred(Draft& draft) {
   LastLaunched last(draft);
+  const EventRecords events(draft);
   for (const traces::HostCall& wait : draft.trace->host_calls) {
     if (wait.kind != HostCallKind::kStreamWaitEvent) continue;
     if (wait.start < draft.begin || wait.start >= draft.end) continue;
+    if (is_known(wait, events)) continue;
     last.advance_to(wait.start);
     const DraftCall* launch = next_launch(draft, wait.thread.value, wait.start);
     if (launch == nullptr) continue;

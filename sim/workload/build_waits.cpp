@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/event_records.hpp"
 #include "sim/workload/program_draft.hpp"
 
 namespace bubblesim::workload {
@@ -79,6 +80,16 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
   set_wait(call, StepKind::kWaitDevice, 0, latest);
 }
 
+// The operation that the event stands for, where both calls name it.
+bool resolve_named_event(const Draft& draft, const EventRecords& events, DraftCall& call) {
+  if (!events.knows(call.event, call.start)) return false;
+  const std::uint32_t op = events.awaited(call.event, call.start);
+  if (op != kNoIndex && draft.ops[op].end <= call.end) {
+    set_wait(call, StepKind::kWaitOp, op, draft.ops[op].end);
+  }
+  return true;
+}
+
 // The operation, of any stream, that ended last within the call.
 void resolve_event_sync(Draft& draft, std::size_t calls_before, DraftCall& call) {
   std::uint32_t best = kNoIndex;
@@ -97,7 +108,7 @@ void resolve_event_sync(Draft& draft, std::size_t calls_before, DraftCall& call)
 
 // A copy call that returns after its copy has ended, and not at once, was a blocking one.
 void resolve_launch(Draft& draft, DraftCall& call) {
-  call.cost = call.end - call.start;
+  call.cost = call.end - call.start - call.held;
   const DraftOp& last = draft.ops[call.first_op + call.op_count - 1];
   if (call.recorded_kind != HostCallKind::kCopy || !ended_within(draft, call.first_op, call)) {
     return;
@@ -110,6 +121,7 @@ void resolve_launch(Draft& draft, DraftCall& call) {
 }  // namespace
 
 void find_waits(Draft& draft) {
+  const EventRecords events(draft);
   Progress progress{std::vector<std::uint32_t>(draft.trace->streams.size(), kNoIndex)};
   for (std::size_t i = 0; i < draft.calls.size(); ++i) {
     DraftCall& call = draft.calls[i];
@@ -118,7 +130,9 @@ void find_waits(Draft& draft) {
       case HostCallKind::kStreamSync: resolve_stream_sync(draft, progress, call); break;
       case HostCallKind::kDeviceSync:
       case HostCallKind::kFree: resolve_device_sync(draft, progress, call); break;
-      case HostCallKind::kEventSync: resolve_event_sync(draft, i, call); break;
+      case HostCallKind::kEventSync:
+        if (!resolve_named_event(draft, events, call)) resolve_event_sync(draft, i, call);
+        break;
       default: break;
     }
     if (call.op_count == 0) continue;

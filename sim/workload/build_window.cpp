@@ -133,9 +133,38 @@ void add_ops(Draft& draft, DraftCall& call, const std::vector<std::uint32_t>& op
   }
 }
 
+// Spans in which the driver held a launching thread because its queue was full.
+class FullQueues {
+ public:
+  explicit FullQueues(const traces::RankTrace& trace) : by_thread_(trace.threads.size()) {
+    for (const traces::HostStall& stall : trace.stalls) {
+      if (stall.kind == traces::StallKind::kQueueFull) {
+        by_thread_[stall.thread.index()].push_back(stall);
+      }
+    }
+  }
+  /// How long `call` was held.
+  [[nodiscard]] Duration held(const traces::HostCall& call) const {
+    Duration sum{};
+    const auto& stalls = by_thread_[call.thread.index()];
+    auto stall = std::lower_bound(
+        stalls.begin(), stalls.end(), call.start,
+        [](const traces::HostStall& s, TraceTime at) { return s.start + s.duration <= at; });
+    for (; stall != stalls.end() && stall->start < call.end(); ++stall) {
+      sum += std::min(call.end(), stall->start + stall->duration) -
+             std::max(call.start, stall->start);
+    }
+    return std::min(sum, call.duration);
+  }
+
+ private:
+  std::vector<std::vector<traces::HostStall>> by_thread_;  ///< each by start
+};
+
 void collect_calls(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   const auto ops = ops_by_call(trace);
+  const FullQueues queues(trace);
   for (std::size_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
     if (recorded.start < draft.begin || recorded.start >= draft.end) continue;
@@ -145,6 +174,8 @@ void collect_calls(Draft& draft) {
     call.thread = recorded.thread.value;
     call.recorded_kind = recorded.kind;
     call.stream = recorded.stream;
+    call.event = recorded.event;
+    call.held = queues.held(recorded);
     if (!ops[i].empty()) {
       add_ops(draft, call, ops[i]);
     } else if (is_launch(recorded.kind)) {

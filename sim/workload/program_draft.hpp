@@ -35,6 +35,8 @@ struct DraftCall {
   StepKind kind = StepKind::kPause;
   traces::HostCallKind recorded_kind = traces::HostCallKind::kOther;
   std::uint32_t stream = traces::kNone;  ///< recorded stream of a synchronisation
+  std::uint64_t event = 0;               ///< recorded event of a synchronisation; 0: none
+  Duration held{};                       ///< of the call: the launch queue was full
   std::uint32_t first_op = kNoIndex;     ///< launches: into Draft::ops
   std::uint32_t op_count = 0;
   std::uint32_t target = 0;              ///< as Step::target

@@ -65,7 +65,8 @@ std::vector<std::vector<CommLaunch>> comm_launches(const RankTrace& trace) {
     const DeviceOp& op = trace.device_ops[i];
     if (op.kind != DeviceOpKind::kCollective || op.launch == kNone) continue;
     const HostCall& call = trace.host_calls[op.launch];
-    if (call.kind != HostCallKind::kLaunchGraph) threads[call.thread.index()].push_back({op.launch, i});
+    if (call.kind == HostCallKind::kLaunchGraph) continue;
+    threads[call.thread.index()].push_back({op.launch, i});
   }
   for (auto& launches : threads) {
     std::stable_sort(launches.begin(), launches.end(),
@@ -184,7 +185,9 @@ void join_collectives(RankTrace& trace) {
   const auto unknown = std::count_if(
       trace.collectives.begin(), trace.collectives.end(),
       [](const Collective& record) { return record.kind == CollectiveKind::kUnknown; });
-  if (unknown > 0) trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
+  if (unknown > 0) {
+    trace.counters.add(join::kCollectivesUnknown, static_cast<std::uint64_t>(unknown));
+  }
   number_groups(trace);
 }
 

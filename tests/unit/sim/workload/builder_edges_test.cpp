@@ -46,6 +46,19 @@ TEST(BuilderEdges, AnEdgeStatedTwiceIsKeptOnce) {
   EXPECT_EQ(must_build(job.trace()).edges.size(), 1U);
 }
 
+// As the next test, but the event's record is on stream 1, before which nothing was launched
+// there: the wait waited for nothing, and no guess is made.
+TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 1, .event = 7})
+      .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
+      .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 2});
+  const Program program = must_build(job.trace());
+  EXPECT_TRUE(program.edges.empty());
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
+}
+
 TEST(BuilderEdges, AWaitForAnEventHoldsTheThreadsNextLaunch) {
   TraceBuilder job(0, 1, 2);
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})

@@ -135,6 +135,30 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithin
   EXPECT_EQ(replayed_with_longer(program, 1, 99), (Spans{{10, 60}, {12, 199}, {80, 85}}));
 }
 
+// B on stream 1 ends last within the call, but the event was recorded on stream 0 after A alone:
+// A ends at 40, the call returns at 63, a lag of 23. With A 10 longer all moves; with B longer not.
+TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
+  TraceBuilder job(0, 1, 3);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 40})
+      .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 0, .event = 7})
+      .kernel({.called = 4, .returned = 5, .start = 12, .end = 60, .stream = 1})
+      .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 7})
+      .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
+  EXPECT_EQ(replayed(program), (Spans{{10, 40}, {12, 60}, {80, 85}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {12, 60}, {90, 95}}));
+  EXPECT_EQ(replayed_with_longer(program, 1, 20), (Spans{{10, 40}, {12, 80}, {80, 85}}));
+}
+
+// The launch call took 100, of which the driver held it 90: its own cost is 10.
+TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 100, .start = 110, .end = 120}).queue_full(5, 95);
+  const Program program = must_build(job.trace());
+  EXPECT_EQ(microseconds(program.threads[0].steps[1].cost), 10);
+}
+
 TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})

@@ -40,6 +40,7 @@ struct Called {
   std::int64_t end = 0;
   std::uint32_t thread = 0;
   std::uint32_t stream = traces::kNone;  ///< nothing: not recorded
+  std::uint64_t event = 0;               ///< 0: not recorded
 };
 
 class TraceBuilder {
@@ -81,7 +82,15 @@ class TraceBuilder {
     return *this;
   }
   TraceBuilder& call(traces::HostCallKind kind, const Called& at) {
-    add_call(kind, at.start, at.end, at.thread).stream = at.stream;
+    traces::HostCall& call = add_call(kind, at.start, at.end, at.thread);
+    call.stream = at.stream;
+    call.event = at.event;
+    return *this;
+  }
+  /// A thread held by a full launch queue.
+  TraceBuilder& queue_full(std::int64_t start, std::int64_t end, std::uint32_t thread = 0) {
+    trace_.stalls.push_back({instant(start), instant(end) - instant(start), ThreadId{thread},
+                             traces::StallKind::kQueueFull});
     return *this;
   }
   /// Between operations, numbered in the order in which they were added.
