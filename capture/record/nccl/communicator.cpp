@@ -1,0 +1,164 @@
+#include "capture/record/nccl/communicator.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "capture/record/host/host_event.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using traces::CollectiveKind;
+
+constexpr std::int64_t kNoTime = 0;
+
+// A report older than this says nothing of when the next launch began: the thread was elsewhere.
+constexpr std::int64_t kOldestReportNs = 10'000'000'000;
+
+std::int64_t now_ns() noexcept { return to_ns(host_now()); }
+
+TraceTime instant(std::int64_t ns) noexcept { return TraceTime{Duration{ns}}; }
+
+std::uint64_t message_bytes(const NcclMessage& message) noexcept {
+  const std::uint64_t size = nccl_type_bytes(message.datatype);
+  if (size != 0 && message.count > std::numeric_limits<std::uint64_t>::max() / size) return 0;
+  return size * message.count;
+}
+
+/// Emits unless the operation is not one; memory that is short loses the event, nothing else.
+void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32_t ranks,
+                     std::uint64_t sequence, std::int64_t start_ns) noexcept {
+  const std::optional<NcclCall> call = nccl_call(message.function);
+  if (!call) return;
+  try {
+    CollectiveEvent event;
+    event.start = instant(start_ns);
+    event.thread = host_thread_id();
+    event.kind = call->kind;
+    event.bytes = nccl_input_bytes(*call, message_bytes(message), ranks);
+    event.group = nccl_group_name(hash);
+    event.group_size = ranks;
+    event.sequence = sequence;
+    event.sequence_recorded = true;
+    emit_host_event(std::move(event));
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
+/// The launch that a thread is hearing of, and when it last heard of one. Plain data: it outlives
+/// whatever else of the thread goes.
+struct Communicator::LaunchReport {
+  bool open;
+  Communicator* communicator;  ///< of its sends and receives; null: none
+  std::uint32_t sends;
+  std::uint32_t receives;
+  std::uint64_t sent_bytes;
+  std::uint64_t received_bytes;
+  std::int64_t start_ns;
+  std::int64_t previous_end_ns;  ///< of the report before; kNoTime: not recorded
+};
+
+Communicator::LaunchReport& Communicator::report() noexcept {
+  static thread_local LaunchReport current{};
+  return current;
+}
+
+Communicator::Communicator(std::uint64_t hash, int ranks) noexcept
+    : hash_(hash), ranks_(ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0) {}
+
+void Communicator::collective_called(const NcclMessage& message, GraphCapture captured) noexcept {
+  // Counted while nothing records too: ranks agree on the number whenever each begins to record.
+  const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
+  if (!host_recording() || captured == GraphCapture::kYes) return;
+  emit_collective(message, hash_, ranks_, sequence, now_ns());
+}
+
+CallHandle Communicator::exchange_called(GraphCapture captured) noexcept {
+  if (!host_recording() || captured == GraphCapture::kYes) return nullptr;
+  return reinterpret_cast<CallHandle>(static_cast<std::intptr_t>(now_ns()));
+}
+
+void Communicator::collective_launched(const NcclMessage& message,
+                                       std::uint64_t sequence) noexcept {
+  if (!host_recording()) return;
+  const std::int64_t previous = report().previous_end_ns;
+  if (previous == kNoTime) return;
+  emit_collective(message, hash_, ranks_, sequence,
+                  std::max(previous, now_ns() - kOldestReportNs));
+}
+
+void Communicator::exchange_launched(const NcclMessage& message, CallHandle call) noexcept {
+  add_exchange(message, static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(call)));
+}
+
+void Communicator::exchange_launched_v4(const NcclMessage& message) noexcept {
+  std::int64_t start = kNoTime;
+  if (host_recording() && report().previous_end_ns != kNoTime) {
+    start = std::max(report().previous_end_ns, now_ns() - kOldestReportNs);
+  }
+  add_exchange(message, start);
+}
+
+void Communicator::add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept {
+  const std::optional<NcclCall> call = nccl_call(message.function);
+  LaunchReport& current = report();
+  if (!call || !current.open) return;
+  if (call->kind != CollectiveKind::kSend && call->kind != CollectiveKind::kRecv) return;
+  current.communicator = this;
+  const bool sends = call->kind == CollectiveKind::kSend;
+  (sends ? current.sends : current.receives) += 1;
+  (sends ? current.sent_bytes : current.received_bytes) += message_bytes(message);
+  if (start_ns == kNoTime) return;
+  current.start_ns =
+      current.start_ns == kNoTime ? start_ns : std::min(current.start_ns, start_ns);
+}
+
+void Communicator::emit_exchange(const LaunchReport& done) noexcept {
+  const std::uint64_t sequence = exchanges_.fetch_add(1, std::memory_order_relaxed);
+  if (done.start_ns == kNoTime || !host_recording()) return;
+  try {
+    CollectiveEvent event;
+    event.start = instant(done.start_ns);
+    event.thread = host_thread_id();
+    event.bytes = done.sends > 0 ? done.sent_bytes : done.received_bytes;
+    event.group = nccl_group_name(hash_);
+    event.group_size = ranks_;
+    // Two ranks meet in every launch, so both count alike; of more, any two may leave others out.
+    event.sequence_recorded = ranks_ == 2;
+    event.sequence = event.sequence_recorded ? sequence : 0;
+    event.kind = CollectiveKind::kSendRecv;
+    if (ranks_ > 2 && done.sends + done.receives == 1) {
+      event.kind = done.sends == 1 ? CollectiveKind::kSend : CollectiveKind::kRecv;
+    } else if (ranks_ > 2 && std::min(done.sends, done.receives) >= ranks_ - 1) {
+      event.kind = CollectiveKind::kAllToAll;
+    }
+    emit_host_event(std::move(event));
+  } catch (...) {
+  }
+}
+
+void Communicator::launch_report_begins() noexcept {
+  LaunchReport& current = report();
+  current = LaunchReport{.open = true,
+                         .communicator = nullptr,
+                         .sends = 0,
+                         .receives = 0,
+                         .sent_bytes = 0,
+                         .received_bytes = 0,
+                         .start_ns = kNoTime,
+                         .previous_end_ns = current.previous_end_ns};
+}
+
+void Communicator::launch_report_ends() noexcept {
+  LaunchReport& current = report();
+  if (!current.open) return;
+  current.open = false;
+  if (current.communicator != nullptr) current.communicator->emit_exchange(current);
+  current.communicator = nullptr;
+  current.previous_end_ns = host_recording() ? now_ns() : kNoTime;
+}
+
+}  // namespace bubblesim::capture

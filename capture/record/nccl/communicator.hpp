@@ -1,0 +1,63 @@
+// What NCCL's profiler interface says of one communicator, made into CollectiveEvents.
+//
+// Every event's time lies before the launch of the kernel that does the work and after the launch
+// before it on the thread, whatever the version of the interface: traces/join relies on it.
+//  - v5 and v6 report the program's calls before anything is launched: their time is taken.
+//  - v4 reports what a launch consisted of right after it: the event takes the end of the report
+//    before it on the thread. The first launch of a thread in a recording has none and is left out.
+// Sends and receives of one launch are one event. Nothing here locks; all of it is noexcept.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "capture/record/nccl/nccl_calls.hpp"
+
+namespace bubblesim::capture {
+
+/// A message as NCCL describes it; null names are allowed.
+struct NcclMessage {
+  const char* function = nullptr;
+  const char* datatype = nullptr;
+  std::size_t count = 0;
+};
+
+enum class GraphCapture : std::uint8_t { kNo, kYes };
+
+/// An instant of a thread as an opaque handle, null for none: NCCL carries it from a call to the
+/// launch that the call ends up in, which may be never, or more than once.
+using CallHandle = void*;
+
+class Communicator {
+ public:
+  Communicator(std::uint64_t hash, int ranks) noexcept;
+
+  /// v5: the program calls a collective. What is captured into a graph counts and is not recorded:
+  /// it runs when the graph does, if ever.
+  void collective_called(const NcclMessage& message, GraphCapture captured) noexcept;
+  /// v5: the program calls ncclSend or ncclRecv. Null: nothing to record.
+  [[nodiscard]] static CallHandle exchange_called(GraphCapture captured) noexcept;
+  /// v4: a collective was part of the thread's latest launch.
+  void collective_launched(const NcclMessage& message, std::uint64_t sequence) noexcept;
+  /// A send or receive was part of the thread's latest launch. `call` is v5's, null in v4.
+  void exchange_launched(const NcclMessage& message, CallHandle call) noexcept;
+  void exchange_launched_v4(const NcclMessage& message) noexcept;
+
+  /// Around the reports of one launch, on its thread.
+  static void launch_report_begins() noexcept;
+  static void launch_report_ends() noexcept;
+
+ private:
+  struct LaunchReport;
+  static LaunchReport& report() noexcept;
+  void add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept;
+  void emit_exchange(const LaunchReport& report) noexcept;
+
+  const std::uint64_t hash_;
+  const std::uint32_t ranks_;  ///< 0: not known
+  std::atomic<std::uint64_t> collectives_{0};  ///< called since the communicator was made
+  std::atomic<std::uint64_t> exchanges_{0};    ///< launches with sends or receives since then
+};
+
+}  // namespace bubblesim::capture
