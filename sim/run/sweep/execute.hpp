@@ -1,0 +1,35 @@
+// Runs what a plan has left, on threads of this process; where runs come from and where records
+// go is the caller's, so that the same loop serves one machine and many.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "sim/policy/declaration.hpp"
+#include "sim/run/store/run_record.hpp"
+#include "sim/run/sweep/planned_run.hpp"
+
+namespace bubblesim::run {
+
+/// Called from several threads; both must be thread-safe.
+struct SweepPorts {
+  std::function<std::optional<PlannedRun>()> next;    ///< nothing: no more
+  std::function<void(RunRecord&&)> done;              ///< once a run, finished or failed
+  std::function<bool()> stopped;                      ///< true: take no further run
+};
+
+struct ExecuteOptions {
+  std::size_t threads = 1;
+  std::string sweep;
+  std::string device_folder;
+  std::string version;
+};
+
+/// Returns when `next` is empty or `stopped`, and the runs in flight are done. A run that fails is
+/// a record with its reason. Inputs that runs share are loaded once (input_cache.hpp).
+void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
+                  const SweepPorts& ports);
+
+}  // namespace bubblesim::run
