@@ -151,11 +151,14 @@ class TraceWriter::State {
         fault_ = Error{path_, {}, std::string("cannot write: ") + std::strerror(errno)};
       } else {
         bytes = bytes.subspan(static_cast<std::size_t>(done));
+        bytes_written_ += static_cast<std::uint64_t>(done);
       }
     }
     if (fault_) return tl::unexpected<Error>(*fault_);
     return {};
   }
+
+  [[nodiscard]] std::uint64_t bytes_written() const { return bytes_written_; }
 
  private:
   /// How many of `records` the pending chunk still takes (`bytes`: their weight); an empty chunk
@@ -250,6 +253,7 @@ class TraceWriter::State {
   std::vector<std::uint8_t> chunk_;
   std::map<std::uint32_t, RankPending> ranks_;
   std::uint32_t next_index_ = 0;
+  std::uint64_t bytes_written_ = 0;
   std::optional<Error> fault_;
 };
 
@@ -319,6 +323,7 @@ Result<void> TraceWriter::append(RankId rank, std::span<const CollectiveNote> re
 }
 Result<void> TraceWriter::flush() { return state_->flush(); }
 Result<void> TraceWriter::finish() { return state_->finish(); }
+std::uint64_t TraceWriter::bytes_written() const { return state_->bytes_written(); }
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capture/record/cupti/api.hpp"
 #include "sim/base/result.hpp"
@@ -19,6 +20,9 @@ enum class GraphDetail : std::uint8_t { kNode, kGraph };
 struct SessionSettings {
   GraphDetail graphs = GraphDetail::kNode;
   bool memory = true;  ///< record allocations
+  /// The owner's buffers hold zeros when they are handed out: CUPTI need not clear them on the
+  /// job's thread.
+  bool zeroed_buffers = false;
 };
 
 /// Called from CUPTI's and the job's threads. They must not throw, block or call CUPTI, save for
@@ -29,13 +33,15 @@ class BufferOwner {
   /// A buffer of `size` bytes, 8-byte aligned. Never nullptr: old CUPTIs crash on it, so an
   /// exhausted owner gives a buffer whose content it will discard and count.
   virtual std::uint8_t* buffer_wanted(std::size_t& size) noexcept = 0;
+  /// Each buffer once, but not every buffer: what CUPTI has not returned when stop() is done, it
+  /// may write into for the rest of the process's life, and the owner must leave it.
   virtual void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept = 0;
   /// CUPTI dropped `count` records.
   virtual void records_dropped(std::uint64_t count) noexcept = 0;
   /// CUPTI reported an error from within; the session is of no more use and must be stopped.
   virtual void session_broken(const char* what) noexcept = 0;
   /// The job is about to destroy a context or reset its device: flush now or lose records.
-  /// flush() of the session may be called here.
+  /// flush() of the session may be called here; stop() may not.
   virtual void context_ending() noexcept = 0;
 };
 
@@ -53,9 +59,11 @@ class Session {
 
   /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
   bool flush() noexcept;
-  /// Flushes, disables everything, flushes again, unsubscribes. `exiting`: also takes incomplete
-  /// records, which will never be complete. Idempotent. False: some step failed; the rest was
-  /// done nevertheless.
+  /// Flushes, disables everything, flushes again until CUPTI holds no buffer (at most 0.2 s),
+  /// unsubscribes. `exiting`: also takes incomplete records, which will never be complete.
+  /// Idempotent; not from a callback. False: some step failed; the rest was done nevertheless.
+  /// The count of buffers stands in for the fence that other tools put into the job's streams: it
+  /// costs the job nothing, and what runs at the moment of stop is half recorded either way.
   bool stop(bool exiting) noexcept;
   /// What the settings asked for that this CUPTI or driver refused, one sentence each.
   [[nodiscard]] const std::vector<std::string>& reduced() const;

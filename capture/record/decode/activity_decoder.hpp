@@ -1,14 +1,19 @@
 // Turns a buffer of CUPTI activity records into trace records.
 //
-// Records are read as prefixes whose layout no CUPTI from 10 to 13 has changed
-// (capture/record/cupti/abi.hpp); the stride comes from CUPTI. Unknown kinds are passed over and
-// counted. One thread at a time: the writer's.
+// Records are read as prefixes whose layout no CUPTI from 11 to 13 has changed
+// (capture/record/cupti/abi.hpp); the stride comes from CUPTI. What each kind becomes is in
+// capture/README.md; what is dropped, guessed or unknown is counted (decode/counters.hpp).
+// One thread at a time: the writer's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "capture/record/cupti/api.hpp"
+#include "capture/record/decode/call_names.hpp"
+#include "capture/record/decode/copy_names.hpp"
+#include "capture/record/decode/known_devices.hpp"
+#include "capture/record/decode/live_memory.hpp"
 #include "capture/record/store/record_tables.hpp"
 #include "capture/record/store/recorded_batch.hpp"
 #include "sim/base/counters.hpp"
@@ -16,21 +21,56 @@
 
 namespace bubblesim::capture {
 
+/// Set in SyncRecord::event where only the event is known, not which of its recordings: the two
+/// kinds of number must not meet.
+inline constexpr std::uint64_t kEventOnly = std::uint64_t{1} << 63U;
+
 class ActivityDecoder {
  public:
+  /// Both outlive the decoder and stay where they are.
   ActivityDecoder(const CuptiApi& api, RecordTables& tables);
 
   /// Appends what the first `valid` bytes hold to `batch`.
   void decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch);
 
   /// The device that records described: the one of most kernels so far.
-  [[nodiscard]] const traces::DeviceInfo& device() const { return device_; }
+  [[nodiscard]] const traces::DeviceInfo& device() const { return devices_.busiest(); }
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
 
  private:
+  struct Span {
+    TraceTime start{};
+    Duration duration{};
+    bool known = false;
+  };
+  [[nodiscard]] Span span_of(std::uint64_t start, std::uint64_t end);
+  [[nodiscard]] StreamId stream_of(std::uint32_t context, std::uint32_t stream);
+  /// The number of an event for SyncRecord; 0: none.
+  [[nodiscard]] std::uint64_t event_of(const std::uint64_t* event_sync, std::uint32_t event) const;
+
+  void take(const cupti::Record* record, RecordedBatch& batch);
+  void take_rare(const cupti::Record* record, RecordedBatch& batch);
+  void take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch);
+  void take_copy(const cupti::CopyRecord& record, RecordedBatch& batch);
+  void take_peer_copy(const cupti::PeerCopyRecord& record, RecordedBatch& batch);
+  void take_memset(const cupti::MemsetRecord& record, RecordedBatch& batch);
+  void take_graph(const cupti::GraphRecord& record, RecordedBatch& batch);
+  void take_call(const cupti::ApiRecord& record, CallNames& names, RecordedBatch& batch);
+  void take_synchronization(const cupti::SynchronizationRecord& record, RecordedBatch& batch);
+  void take_event(const cupti::CudaEventRecord& record);
+  void take_overhead(const cupti::OverheadRecord& record, RecordedBatch& batch);
+  void take_memory(const cupti::MemoryRecord& record, RecordedBatch& batch);
+  void take_stream(const cupti::StreamRecord& record);
+
   const CuptiApi& api_;
   RecordTables& tables_;
-  traces::DeviceInfo device_;
+  CallNames runtime_calls_;
+  CallNames driver_calls_;
+  CopyNames copies_;
+  KnownDevices devices_;
+  LiveMemory memory_;
+  std::vector<traces::SyncRecord> events_;  ///< of this buffer: most have no time, so they go last
+  bool has_event_sync_;
   CounterSet counters_;
 };
 

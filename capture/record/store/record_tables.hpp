@@ -17,17 +17,27 @@ namespace bubblesim::capture {
 
 class RecordTables {
  public:
+  RecordTables();
   [[nodiscard]] NameId name(std::string_view text);
   /// By the pointer that CUPTI hands out for a kernel's name: it is one string for the process's
-  /// life, or nullptr, which reads "(unnamed)". Faster than by text.
+  /// life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. Faster than by
+  /// text.
   [[nodiscard]] NameId name_at(const char* pointer);
   [[nodiscard]] ShapeId shape(const traces::LaunchShape& shape);
   /// `system_id`: gettid() of the thread.
   [[nodiscard]] ThreadId thread(std::uint64_t system_id);
-  /// Contexts of one device share no stream: `context` and `stream` are CUPTI's ids.
+  /// `context` and `stream` are CUPTI's ids, which say which stream it is; `device` is noted at its
+  /// first use.
   [[nodiscard]] StreamId stream(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
-  void set_priority(StreamId stream, std::int32_t priority);
-  void name_thread(ThreadId thread, std::string_view name);
+  /// Both: only until take_new() has handed the stream or thread out. False: too late.
+  bool set_priority(StreamId stream, std::int32_t priority);
+  bool name_thread(ThreadId thread, std::string_view name);
+  /// Names threads that are new and have no name; `name_of` gets a system id, may answer "".
+  template <class NameOf>
+  void name_new_threads(NameOf name_of) {
+    for (traces::HostThread& thread : fresh_.threads)
+      if (thread.name.empty()) thread.name = name_of(thread.system_id);
+  }
 
   struct NewEntries {
     std::vector<traces::format::NameRecord> names;
@@ -39,28 +49,43 @@ class RecordTables {
   [[nodiscard]] NewEntries take_new();
 
  private:
-  struct StreamKey {
-    std::uint32_t device, context, stream;
-    friend bool operator==(const StreamKey&, const StreamKey&) = default;
-  };
-  struct StreamKeyHash {
-    std::size_t operator()(const StreamKey& key) const noexcept {
-      return (std::size_t{key.device} << 56U) ^ (std::size_t{key.context} << 32U) ^ key.stream;
+  /// CUPTI numbers contexts by process, so a stream is known without its device.
+  static std::uint64_t stream_key(std::uint32_t context, std::uint32_t stream) {
+    return std::uint64_t{context} << 32U | stream;
+  }
+  static std::size_t shape_hash(const traces::LaunchShape& shape);
+  struct ShapeHash {
+    std::size_t operator()(const traces::LaunchShape& shape) const noexcept {
+      return shape_hash(shape);
     }
   };
-  struct ShapeHash {
-    std::size_t operator()(const traces::LaunchShape& shape) const noexcept;
+  struct NameAt {
+    const char* pointer;
+    NameId name;
   };
+  struct KnownShape {
+    traces::LaunchShape shape;
+    ShapeId id;
+  };
+  NameId add_name_at(const char* pointer);
+  ShapeId add_shape(const traces::LaunchShape& shape);
+
+  static constexpr std::size_t kNearNames = 1024;   ///< a power of two
+  static constexpr std::size_t kNearShapes = 1024;  ///< a power of two
 
   traces::StringTable names_;
   std::unordered_map<const char*, NameId> names_at_;
   std::unordered_map<traces::LaunchShape, ShapeId, ShapeHash> shapes_;
   std::unordered_map<std::uint64_t, ThreadId> threads_;
-  std::unordered_map<StreamKey, StreamId, StreamKeyHash> streams_;
+  std::unordered_map<std::uint64_t, StreamId> streams_;
+  /// By hash, before the maps: the last one of each place (tests/bench/capture_decode_bench.cpp).
+  std::vector<NameAt> near_names_;
+  std::vector<KnownShape> near_shapes_;
+  std::uint64_t last_thread_ = 0;
+  ThreadId last_thread_id_{};
+  std::uint64_t last_stream_ = 0;
+  StreamId last_stream_id_{};
   NewEntries fresh_;
-  std::uint32_t names_taken_ = 0;
-  std::uint32_t threads_taken_ = 0;
-  std::uint32_t streams_taken_ = 0;
 };
 
 }  // namespace bubblesim::capture

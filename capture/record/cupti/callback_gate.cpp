@@ -1,0 +1,136 @@
+#include "capture/record/cupti/callback_gate.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr std::size_t kWasteBytes = std::size_t{64} * 1024;
+constexpr std::chrono::milliseconds kShutLimit{2000};
+
+std::atomic<CallbackTarget*> gate{nullptr};
+std::atomic<std::int64_t> inside{0};
+
+/// Counts its holder as inside, then looks whether the gate is open. shut_gate() does the same two
+/// things the other way round; both need the total order of seq_cst.
+class Passage {
+ public:
+  Passage() noexcept {
+    inside.fetch_add(1);
+    target_ = gate.load();
+  }
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+  ~Passage() { inside.fetch_sub(1); }
+  [[nodiscard]] CallbackTarget* target() const { return target_; }
+
+ private:
+  CallbackTarget* target_;
+};
+
+/// A buffer whose records nobody reads. A few are kept and given again; CUPTI asks for one when it
+/// is late after a session, so there is hardly ever a first.
+struct WasteBuffer {
+  std::atomic<bool> taken{false};
+  std::atomic<std::uint8_t*> memory{nullptr};
+};
+std::array<WasteBuffer, 8> waste;
+
+std::uint8_t* take_waste() noexcept {
+  for (WasteBuffer& buffer : waste) {
+    if (buffer.taken.exchange(true)) continue;
+    if (buffer.memory.load() == nullptr)
+      buffer.memory.store(static_cast<std::uint8_t*>(std::calloc(1, kWasteBytes)));
+    return buffer.memory.load();
+  }
+  return static_cast<std::uint8_t*>(std::calloc(1, kWasteBytes));  // lost: see give_back_waste
+}
+
+/// True: it was one. A buffer beyond the kept ones cannot be told from an owner's whose session
+/// is over, so it is never freed.
+bool give_back_waste(const std::uint8_t* memory) noexcept {
+  for (WasteBuffer& buffer : waste) {
+    if (memory == nullptr || buffer.memory.load() != memory) continue;
+    buffer.taken.store(false);
+    return true;
+  }
+  return false;
+}
+
+void report_dropped(CallbackTarget& target, void* context, std::uint32_t stream) noexcept {
+  if (target.api.get_dropped_records == nullptr) return;
+  std::size_t dropped = 0;
+  const auto result = target.api.get_dropped_records(context, stream, &dropped);
+  if (result == cupti::Result::kSuccess && dropped > 0) target.owner.records_dropped(dropped);
+}
+
+bool ends_context(std::uint32_t domain, std::uint32_t id, const void* data) noexcept {
+  if (domain == cupti::kDomainResource) return id == cupti::kResourceContextDestroyStarting;
+  const bool reset = (domain == cupti::kDomainRuntime && id == cupti::kRuntimeDeviceReset) ||
+                     (domain == cupti::kDomainDriver &&
+                      (id == cupti::kDriverPrimaryContextReset ||
+                       id == cupti::kDriverPrimaryContextResetV2));
+  return reset && data != nullptr &&
+         static_cast<const cupti::CallbackData*>(data)->site == cupti::kSiteEnter;
+}
+
+}  // namespace
+
+bool open_gate(CallbackTarget& target) noexcept {
+  CallbackTarget* shut = nullptr;
+  return gate.compare_exchange_strong(shut, &target);
+}
+
+bool shut_gate(CallbackTarget& target) noexcept {
+  CallbackTarget* open = &target;
+  if (!gate.compare_exchange_strong(open, nullptr)) return true;
+  const auto limit = std::chrono::steady_clock::now() + kShutLimit;
+  while (inside.load() != 0) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  return true;
+}
+
+void on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
+                         std::size_t* max_records) noexcept {
+  const Passage passage;
+  *max_records = 0;  // as many as there is room for
+  if (CallbackTarget* const target = passage.target()) {
+    target->buffers_out.fetch_add(1);
+    *buffer = target->owner.buffer_wanted(*size);
+    return;
+  }
+  *buffer = take_waste();
+  *size = *buffer == nullptr ? 0 : kWasteBytes;
+}
+
+void on_buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer,
+                         std::size_t /*size*/, std::size_t valid) noexcept {
+  const Passage passage;
+  CallbackTarget* const target = passage.target();
+  if (give_back_waste(buffer) || target == nullptr) return;
+  target->buffers_out.fetch_sub(1);
+  target->owner.buffer_done(buffer, valid);
+  // After the buffer has left our hands, and under no lock of ours: CUPTI takes its own.
+  report_dropped(*target, context, stream);
+}
+
+void on_callback(void* /*user*/, std::uint32_t domain, std::uint32_t id,
+                 const void* data) noexcept {
+  const Passage passage;
+  CallbackTarget* const target = passage.target();
+  if (target == nullptr) return;
+  if (domain == cupti::kDomainState && id == cupti::kStateFatalError) {
+    const auto* const state = static_cast<const cupti::StateData*>(data);
+    const bool says = state != nullptr && state->message != nullptr;
+    target->owner.session_broken(says ? state->message : "CUPTI reports a fatal error");
+  } else if (ends_context(domain, id, data)) {
+    target->owner.context_ending();
+  }
+}
+
+}  // namespace bubblesim::capture

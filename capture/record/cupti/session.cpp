@@ -1,0 +1,295 @@
+#include "capture/record/cupti/session.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "capture/record/cupti/callback_gate.hpp"
+#include "capture/record/cupti/enabled_set.hpp"
+#include "capture/record/cupti/failure_text.hpp"
+#include "capture/record/cupti/traced_calls.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr std::chrono::milliseconds kBuffersLimit{200};
+constexpr const char* kSubscriberName = "bubblesim";
+
+/// A kind that is enabled, and what a recording lacks without it; nullptr: it is nothing then.
+struct WantedKind {
+  std::uint32_t kind;
+  const char* name;
+  const char* lacks;
+};
+
+/// What CUPTI writes down at once about the present, for recordings that begin late.
+constexpr std::array kDumped{
+    WantedKind{cupti::kKindDevice, "DEVICE", "the GPU is not described"},
+    WantedKind{cupti::kKindContext, "CONTEXT", "streams may be said to be of the wrong GPU"},
+    WantedKind{cupti::kKindStream, "STREAM", "priorities of streams are not known"},
+};
+
+constexpr std::array kKinds{
+    WantedKind{cupti::kKindMemcpy, "MEMCPY", nullptr},
+    WantedKind{cupti::kKindMemcpyPeer, "MEMCPY2", "copies between GPUs are not recorded"},
+    WantedKind{cupti::kKindMemset, "MEMSET", nullptr},
+    WantedKind{cupti::kKindSynchronization, "SYNCHRONIZATION",
+               "waits of streams for one another are not known"},
+    WantedKind{cupti::kKindCudaEvent, "CUDA_EVENT",
+               "waits of streams for one another are not known"},
+    WantedKind{cupti::kKindOverhead, "OVERHEAD",
+               "neither a full launch queue nor the profiler's own time is recorded"},
+};
+constexpr WantedKind kMemory{cupti::kKindMemory2, "MEMORY2", "allocations are not recorded"};
+constexpr WantedKind kGraphs{cupti::kKindGraphTrace, "GRAPH_TRACE",
+                             "CUDA graphs are recorded node by node"};
+/// Last: from here on the job's kernels are instrumented.
+constexpr WantedKind kKernels{cupti::kKindConcurrentKernel, "CONCURRENT_KERNEL", nullptr};
+
+}  // namespace
+
+class Session::State {
+ public:
+  State(const CuptiApi& api, const SessionSettings& settings, BufferOwner& owner)
+      : api_(api), settings_(settings), target_{api, owner}, enabled_(api) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Result<void> start();
+  bool flush(std::uint32_t flag) noexcept {
+    return !stopped_.load() && api_.flush_all(flag) == cupti::Result::kSuccess;
+  }
+  bool stop(bool exiting) noexcept;
+  /// May memory that callbacks use go away?
+  [[nodiscard]] bool gate_is_shut() const { return gate_shut_; }
+  [[nodiscard]] const std::vector<std::string>& reduced() const { return reduced_; }
+
+ private:
+  Result<void> subscribe();
+  Result<void> enable_all();
+  Result<void> set_up();
+  Result<void> listen();
+  Result<void> enable_calls();
+  template <class EnableOne>
+  Result<void> enable_calls(std::span<const TracedCall> calls, const WantedKind& whole,
+                            EnableOne enable_one);
+  Result<void> enable(const WantedKind& wanted, cupti::Result result);
+  Result<void> optional(const char* call, cupti::Result result, const char* lacks);
+  tl::unexpected<Error> failed(const std::string& call, cupti::Result result,
+                               std::string_view holder = {}) const {
+    return fail(api_.path, call, failure_text(api_, result, holder));
+  }
+  void undo() noexcept;
+  bool await_buffers() noexcept;
+
+  const CuptiApi& api_;
+  const SessionSettings settings_;
+  CallbackTarget target_;
+  EnabledSet enabled_;
+  cupti::Subscriber subscriber_ = nullptr;
+  std::vector<std::string> reduced_;
+  std::atomic<bool> stopped_{false};
+  bool gate_shut_ = true;
+};
+
+Result<void> Session::State::start() {
+  if (!open_gate(target_)) return fail("a recording of this process is under way already");
+  gate_shut_ = false;
+  Result<void> result = subscribe();
+  if (result) result = enable_all();
+  if (!result) undo();
+  return result;
+}
+
+Result<void> Session::State::subscribe() {
+  if (api_.subscribe_v2 == nullptr) {
+    const auto result = api_.subscribe(&subscriber_, on_callback, nullptr);
+    if (result == cupti::Result::kSuccess) return {};
+    subscriber_ = nullptr;
+    return failed("cuptiSubscribe", result);
+  }
+  std::array<char, cupti::kHolderBytes + 1> holder{};
+  cupti::SubscriberParams params{sizeof(cupti::SubscriberParams), kSubscriberName, holder.data(),
+                                 cupti::kHolderBytes};
+  const auto result = api_.subscribe_v2(&subscriber_, on_callback, nullptr, &params);
+  if (result == cupti::Result::kSuccess) return {};
+  subscriber_ = nullptr;
+  return failed("cuptiSubscribe_v2", result, holder.data());
+}
+
+/// An option of the session: what CUPTI has not, the recording does without; other errors end it.
+Result<void> Session::State::optional(const char* call, cupti::Result result, const char* lacks) {
+  if (result == cupti::Result::kSuccess) return {};
+  if (!is_refusal(result)) return failed(call, result);
+  if (lacks != nullptr) {
+    const std::string word = result == cupti::Result::kNotImplemented
+                                 ? "this CUPTI cannot do it"
+                                 : failure_text(api_, result);
+    reduced_.push_back(fmt::format("{}: {}; {}", call, word, lacks));
+  }
+  return {};
+}
+
+Result<void> Session::State::enable(const WantedKind& wanted, cupti::Result result) {
+  const std::string call = fmt::format("cuptiActivityEnable({})", wanted.name);
+  if (wanted.lacks != nullptr) return optional(call.c_str(), result, wanted.lacks);
+  if (result != cupti::Result::kSuccess) return failed(call, result);
+  return {};
+}
+
+Result<void> Session::State::enable_all() {
+  BUBBLESIM_RETURN_IF_ERROR(listen());
+  BUBBLESIM_RETURN_IF_ERROR(set_up());
+  for (const WantedKind& wanted : kDumped)
+    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind_and_dump(wanted.kind)));
+  BUBBLESIM_RETURN_IF_ERROR(enable_calls());
+  for (const WantedKind& wanted : kKinds)
+    BUBBLESIM_RETURN_IF_ERROR(enable(wanted, enabled_.kind(wanted.kind)));
+  if (settings_.memory) BUBBLESIM_RETURN_IF_ERROR(enable(kMemory, enabled_.kind(kMemory.kind)));
+  if (settings_.graphs == GraphDetail::kGraph)
+    BUBBLESIM_RETURN_IF_ERROR(enable(kGraphs, enabled_.kind(kGraphs.kind)));
+  return enable(kKernels, enabled_.kind(kKernels.kind));
+}
+
+/// Callbacks for what ends contexts and for CUPTI's own failures.
+Result<void> Session::State::listen() {
+  struct Heard {
+    std::uint32_t domain, id;
+    const char* call;
+    const char* lacks;
+  };
+  constexpr const char* kAtReset = "what is pending at cudaDeviceReset may be lost";
+  static constexpr std::array kHeard{
+      Heard{cupti::kDomainState, cupti::kStateFatalError, "cuptiEnableCallback(STATE)",
+            "failures of CUPTI itself go unnoticed"},
+      Heard{cupti::kDomainResource, cupti::kResourceContextDestroyStarting,
+            "cuptiEnableCallback(RESOURCE)", "what is pending when a context ends may be lost"},
+      Heard{cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, "cuptiEnableCallback(RUNTIME_API)",
+            kAtReset},
+      Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextReset,
+            "cuptiEnableCallback(DRIVER_API)", nullptr},
+      Heard{cupti::kDomainDriver, cupti::kDriverPrimaryContextResetV2,
+            "cuptiEnableCallback(DRIVER_API)", nullptr},
+  };
+  for (const Heard& heard : kHeard) {
+    const auto result = enabled_.callback(subscriber_, heard.domain, heard.id);
+    BUBBLESIM_RETURN_IF_ERROR(optional(heard.call, result, heard.lacks));
+  }
+  return {};
+}
+
+/// What must come before any kind.
+Result<void> Session::State::set_up() {
+  const auto threads = api_.set_thread_id_type != nullptr
+                           ? api_.set_thread_id_type(cupti::kThreadIdSystem)
+                           : cupti::Result::kNotImplemented;
+  BUBBLESIM_RETURN_IF_ERROR(optional("cuptiSetThreadIdType", threads,
+                                     "threads of calls and of ranges have different numbers"));
+  const auto callbacks = api_.register_callbacks(on_buffer_requested, on_buffer_completed);
+  if (callbacks != cupti::Result::kSuccess)
+    return failed("cuptiActivityRegisterCallbacks", callbacks);
+  if (settings_.zeroed_buffers && api_.set_attribute != nullptr) {
+    std::uint8_t on = 1;
+    std::size_t size = sizeof(on);
+    const auto result = api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &on);
+    BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", result, nullptr));
+  }
+  if (api_.enable_all_sync_records == nullptr) return {};
+  // PyTorch asks again and again whether an event is reached: those records say nothing.
+  return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
+}
+
+/// Records single calls where CUPTI can (from CUDA 12.5), else every call of the kind.
+template <class EnableOne>
+Result<void> Session::State::enable_calls(std::span<const TracedCall> calls,
+                                          const WantedKind& whole, EnableOne enable_one) {
+  bool any = false;
+  for (const TracedCall& call : calls) {
+    const auto result = enable_one(call.id);
+    any |= result == cupti::Result::kSuccess;
+    if (result == cupti::Result::kNotImplemented) break;
+    if (result == cupti::Result::kSuccess || is_refusal(result)) continue;
+    return failed(fmt::format("cuptiActivityEnable of {} {}", whole.name, call.name), result);
+  }
+  if (any) return {};
+  reduced_.push_back(fmt::format(
+      "{}: this CUPTI cannot record single calls; all of them are recorded, which costs more",
+      whole.name));
+  return enable(whole, enabled_.kind(whole.kind));
+}
+
+Result<void> Session::State::enable_calls() {
+  BUBBLESIM_RETURN_IF_ERROR(
+      enable_calls(traced_runtime_calls(), {cupti::kKindRuntime, "RUNTIME", nullptr},
+                   [this](std::uint32_t id) { return enabled_.runtime_call(id); }));
+  return enable_calls(traced_driver_calls(), {cupti::kKindDriver, "DRIVER", nullptr},
+                      [this](std::uint32_t id) { return enabled_.driver_call(id); });
+}
+
+/// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never
+/// began can hang.
+void Session::State::undo() noexcept {
+  stopped_.store(true);
+  const bool recorded = enabled_.records_anything();
+  enabled_.switch_off();
+  if (recorded) await_buffers();
+  if (subscriber_ != nullptr) api_.unsubscribe(subscriber_);
+  gate_shut_ = shut_gate(target_);
+}
+
+/// Until CUPTI has returned every buffer, so that none is written to after the session.
+bool Session::State::await_buffers() noexcept {
+  const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
+  bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+  while (flushed && target_.buffers_out.load() > 0) {
+    if (std::chrono::steady_clock::now() > limit) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+  }
+  return flushed;
+}
+
+bool Session::State::stop(bool exiting) noexcept {
+  if (stopped_.exchange(true)) return true;
+  if (!enabled_.records_anything()) {
+    undo();
+    return gate_shut_;
+  }
+  // Before anything is disabled: what a disabled kind has pending is lost.
+  bool good = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+  good &= enabled_.switch_off();
+  good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
+                  : await_buffers();
+  good &= api_.unsubscribe(subscriber_) == cupti::Result::kSuccess;
+  gate_shut_ = shut_gate(target_);
+  return good && gate_shut_;
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Session::~Session() {
+  stop(false);
+  // A callback that never came back still works on it: better lost than freed under its feet.
+  if (!state_->gate_is_shut()) static_cast<void>(state_.release());
+}
+
+Result<std::unique_ptr<Session>> Session::start(const CuptiApi& api,
+                                                const SessionSettings& settings,
+                                                BufferOwner& owner) {
+  std::unique_ptr<Session> session(
+      new Session(std::make_unique<State>(api, settings, owner)));
+  BUBBLESIM_RETURN_IF_ERROR(session->state_->start());
+  return session;
+}
+
+bool Session::flush() noexcept { return state_->flush(cupti::kFlushComplete); }
+bool Session::stop(bool exiting) noexcept { return state_->stop(exiting); }
+const std::vector<std::string>& Session::reduced() const { return state_->reduced(); }
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,25 @@
+// The calls of the CUDA runtime and driver that are recorded, by CUPTI's number (cbid).
+//
+// What puts work on the device, waits for it, or takes memory: all that replay needs. Queries and
+// the many small calls between are left out, since each record costs the job's thread time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "traces/trace.hpp"
+
+namespace bubblesim::capture {
+
+struct TracedCall {
+  std::uint32_t id;
+  const char* name;  ///< without version and stream variant (_v7000, _ptsz), like Kineto's
+  traces::HostCallKind kind;
+};
+
+/// In rising order of id. Later CUDA releases number new calls behind those of earlier ones, so
+/// an older CUPTI does not know the last of them.
+[[nodiscard]] std::span<const TracedCall> traced_runtime_calls();
+[[nodiscard]] std::span<const TracedCall> traced_driver_calls();
+
+}  // namespace bubblesim::capture

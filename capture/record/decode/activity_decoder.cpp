@@ -1,0 +1,314 @@
+#include "capture/record/decode/activity_decoder.hpp"
+
+#include <fmt/format.h>
+
+#include "capture/record/cupti/abi.hpp"
+#include "capture/record/decode/counters.hpp"
+
+namespace bubblesim::capture {
+
+using traces::HostCallKind;
+
+namespace {
+
+/// The last instant that a recorded time can be; anything later is not a time.
+constexpr std::uint64_t kLastTime = std::uint64_t{1} << 62U;
+
+template <class Wanted>
+const Wanted& as(const cupti::Record* record) {
+  return *reinterpret_cast<const Wanted*>(record);
+}
+
+TraceTime time_of(std::uint64_t ns) { return TraceTime{Duration{static_cast<std::int64_t>(ns)}}; }
+
+traces::LaunchShape shape_of(const cupti::KernelRecord& record) {
+  return {{record.grid[0], record.grid[1], record.grid[2]},
+          {record.block[0], record.block[1], record.block[2]},
+          record.registers_per_thread,
+          record.static_shared_memory + record.dynamic_shared_memory};
+}
+
+HostCallKind sync_kind(std::uint32_t type) {
+  switch (type) {
+    case cupti::kSyncEvent:
+      return HostCallKind::kEventSync;
+    case cupti::kSyncStreamWaitEvent:
+      return HostCallKind::kStreamWaitEvent;
+    case cupti::kSyncStream:
+      return HostCallKind::kStreamSync;
+    case cupti::kSyncContext:
+      return HostCallKind::kDeviceSync;
+    default:
+      return HostCallKind::kOther;
+  }
+}
+
+traces::StallKind stall_kind(std::uint32_t overhead) {
+  switch (overhead) {
+    case cupti::kOverheadCommandBufferFull:
+      return traces::StallKind::kQueueFull;
+    case cupti::kOverheadDriverCompiler:
+    case cupti::kOverheadModuleLoading:
+    case cupti::kOverheadFunctionLoading:
+      return traces::StallKind::kModuleLoad;
+    case cupti::kOverheadUnknown:
+      return traces::StallKind::kOther;
+    default:
+      return traces::StallKind::kProfiler;
+  }
+}
+
+bool on_device(std::uint32_t memory_kind) {
+  return memory_kind >= cupti::kMemoryDevice && memory_kind <= cupti::kMemoryManagedStatic;
+}
+
+}  // namespace
+
+ActivityDecoder::ActivityDecoder(const CuptiApi& api, RecordTables& tables)
+    : api_(api),
+      tables_(tables),
+      runtime_calls_(traced_runtime_calls(), "runtime"),
+      driver_calls_(traced_driver_calls(), "driver"),
+      has_event_sync_(api.version >= cupti::kFirstWithEventSync) {}
+
+void ActivityDecoder::decode(std::uint8_t* buffer, std::size_t valid, RecordedBatch& batch) {
+  if (buffer == nullptr || valid == 0) return;
+  void* next = nullptr;
+  const void* before = nullptr;
+  cupti::Result result = api_.get_next_record(buffer, valid, &next);
+  while (result == cupti::Result::kSuccess && next > before) {
+    take(static_cast<const cupti::Record*>(next), batch);
+    before = next;
+    result = api_.get_next_record(buffer, valid, &next);
+  }
+  if (result != cupti::Result::kMaxLimitReached) counters_.add(decode::kDamaged);
+  batch.syncs.insert(batch.syncs.end(), events_.begin(), events_.end());
+  events_.clear();
+}
+
+void ActivityDecoder::take(const cupti::Record* record, RecordedBatch& batch) {
+  switch (record->kind) {
+    case cupti::kKindConcurrentKernel:
+    case cupti::kKindKernel:
+      return take_kernel(as<cupti::KernelRecord>(record), batch);
+    case cupti::kKindRuntime:
+      return take_call(as<cupti::ApiRecord>(record), runtime_calls_, batch);
+    case cupti::kKindDriver:
+      return take_call(as<cupti::ApiRecord>(record), driver_calls_, batch);
+    case cupti::kKindMemcpy:
+      return take_copy(as<cupti::CopyRecord>(record), batch);
+    case cupti::kKindMemset:
+      return take_memset(as<cupti::MemsetRecord>(record), batch);
+    case cupti::kKindSynchronization:
+      return take_synchronization(as<cupti::SynchronizationRecord>(record), batch);
+    case cupti::kKindCudaEvent:
+      return take_event(as<cupti::CudaEventRecord>(record));
+    default:
+      return take_rare(record, batch);
+  }
+}
+
+void ActivityDecoder::take_rare(const cupti::Record* record, RecordedBatch& batch) {
+  switch (record->kind) {
+    case cupti::kKindMemcpyPeer:
+      return take_peer_copy(as<cupti::PeerCopyRecord>(record), batch);
+    case cupti::kKindGraphTrace:
+      return take_graph(as<cupti::GraphRecord>(record), batch);
+    case cupti::kKindOverhead:
+      return take_overhead(as<cupti::OverheadRecord>(record), batch);
+    case cupti::kKindMemory2:
+      return take_memory(as<cupti::MemoryRecord>(record), batch);
+    case cupti::kKindDevice:
+      return devices_.describe(as<cupti::DeviceRecord>(record));
+    case cupti::kKindContext:
+      return devices_.note_context(as<cupti::ContextRecord>(record).context,
+                                   as<cupti::ContextRecord>(record).device);
+    case cupti::kKindStream:
+      return take_stream(as<cupti::StreamRecord>(record));
+    default:
+      return counters_.add(decode::kUnknownKind);
+  }
+}
+
+ActivityDecoder::Span ActivityDecoder::span_of(std::uint64_t start, std::uint64_t end) {
+  if (start == 0 || end == 0 || start > kLastTime || end > kLastTime) {
+    counters_.add(decode::kNoTime);
+    return {};
+  }
+  if (end < start) {
+    counters_.add(decode::kNegative);
+    end = start;
+  }
+  return {time_of(start), Duration{static_cast<std::int64_t>(end - start)}, true};
+}
+
+StreamId ActivityDecoder::stream_of(std::uint32_t context, std::uint32_t stream) {
+  const auto device = devices_.device_of(context);
+  if (!device) counters_.add(decode::kNoContext);
+  return tables_.stream(device.value_or(0), context, stream);
+}
+
+void ActivityDecoder::take_kernel(const cupti::KernelRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  devices_.note_context(record.context, record.device);
+  devices_.count_kernel(record.device);
+  if (record.name == nullptr) counters_.add(decode::kUnnamed);
+  batch.ops.push_back(
+      {.start = span.start,
+       .duration = span.duration,
+       .correlation = record.correlation,
+       .name = tables_.name_at(record.name),
+       .stream = tables_.stream(record.device, record.context, record.stream),
+       .kind = traces::DeviceOpKind::kKernel,
+       .shape = tables_.shape(shape_of(record))});
+}
+
+void ActivityDecoder::take_copy(const cupti::CopyRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  devices_.note_context(record.context, record.device);
+  const traces::CopyDirection direction = direction_of(record.copy_kind);
+  if (direction == traces::CopyDirection::kNone) counters_.add(decode::kDirection);
+  batch.ops.push_back(
+      {.start = span.start,
+       .duration = span.duration,
+       .correlation = record.correlation,
+       .name = copies_.copy(record.copy_kind, record.source_kind, record.target_kind, tables_),
+       .stream = tables_.stream(record.device, record.context, record.stream),
+       .kind = traces::DeviceOpKind::kCopy,
+       .direction = direction,
+       .bytes = record.bytes});
+}
+
+void ActivityDecoder::take_peer_copy(const cupti::PeerCopyRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  batch.ops.push_back(
+      {.start = span.start,
+       .duration = span.duration,
+       .correlation = record.correlation,
+       .name = copies_.copy(cupti::kCopyPeerToPeer, record.source_kind, record.target_kind,
+                            tables_),
+       .stream = tables_.stream(record.device, record.context, record.stream),
+       .kind = traces::DeviceOpKind::kCopy,
+       .direction = traces::CopyDirection::kPeerToPeer,
+       .bytes = record.bytes});
+}
+
+void ActivityDecoder::take_memset(const cupti::MemsetRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  devices_.note_context(record.context, record.device);
+  batch.ops.push_back({.start = span.start,
+                       .duration = span.duration,
+                       .correlation = record.correlation,
+                       .name = copies_.memset(record.memory_kind, tables_),
+                       .stream = tables_.stream(record.device, record.context, record.stream),
+                       .kind = traces::DeviceOpKind::kMemset,
+                       .bytes = record.bytes});
+}
+
+void ActivityDecoder::take_graph(const cupti::GraphRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  devices_.note_context(record.context, record.device);
+  devices_.count_kernel(record.device);
+  batch.ops.push_back({.start = span.start,
+                       .duration = span.duration,
+                       .correlation = record.correlation,
+                       .name = tables_.name(fmt::format("(graph {})", record.graph)),
+                       .stream = tables_.stream(record.device, record.context, record.stream),
+                       .kind = traces::DeviceOpKind::kKernel,
+                       .shape = tables_.shape({})});
+}
+
+void ActivityDecoder::take_call(const cupti::ApiRecord& record, CallNames& names,
+                                RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  const CallNames::Call& call = names.call(record.id, tables_);
+  if (!call.listed) counters_.add(decode::kUnlisted);
+  if (record.return_value != 0) counters_.add(decode::kFailedCall);
+  batch.calls.push_back({.start = span.start,
+                         .duration = span.duration,
+                         .correlation = record.correlation,
+                         .name = call.name,
+                         .thread = tables_.thread(record.thread),
+                         .kind = call.kind});
+}
+
+/// `event_sync` is read only where it is part of the record.
+std::uint64_t ActivityDecoder::event_of(const std::uint64_t* event_sync,
+                                        std::uint32_t event) const {
+  if (has_event_sync_) {
+    const std::uint64_t recording = *event_sync;
+    const bool none = recording == 0 || recording == cupti::kNotApplicable ||
+                      recording >= kEventOnly;
+    if (!none) return recording;
+  }
+  return event == cupti::kNotApplicable ? 0 : kEventOnly | event;
+}
+
+void ActivityDecoder::take_synchronization(const cupti::SynchronizationRecord& record,
+                                           RecordedBatch& batch) {
+  const HostCallKind kind = sync_kind(record.type);
+  if (kind == HostCallKind::kOther) return counters_.add(decode::kSyncType);
+  traces::SyncRecord sync{.at = time_of(record.start > kLastTime ? 0 : record.start),
+                          .correlation = record.correlation,
+                          .kind = kind};
+  if (record.stream != cupti::kNotApplicable && kind != HostCallKind::kDeviceSync &&
+      kind != HostCallKind::kEventSync) {
+    sync.stream = stream_of(record.context, record.stream).value;
+  }
+  if (kind == HostCallKind::kEventSync || kind == HostCallKind::kStreamWaitEvent)
+    sync.event = event_of(&record.event_sync, record.event);
+  batch.syncs.push_back(sync);
+}
+
+void ActivityDecoder::take_event(const cupti::CudaEventRecord& record) {
+  const std::uint64_t at = has_event_sync_ ? record.device_timestamp : 0;
+  if (has_event_sync_) devices_.note_context(record.context, record.device);
+  events_.push_back({.at = time_of(at > kLastTime ? 0 : at),
+                     .correlation = record.correlation,
+                     .kind = HostCallKind::kEventRecord,
+                     .stream = stream_of(record.context, record.stream).value,
+                     .event = event_of(&record.event_sync, record.event)});
+}
+
+void ActivityDecoder::take_overhead(const cupti::OverheadRecord& record, RecordedBatch& batch) {
+  const Span span = span_of(record.start, record.end);
+  if (!span.known) return;
+  if (record.object_kind != cupti::kObjectThread) {
+    counters_.add(decode::kNoThread);
+    counters_.add(decode::kNoThreadTime, static_cast<std::uint64_t>(to_ns(span.duration)));
+    return;
+  }
+  batch.stalls.push_back({.start = span.start,
+                          .duration = span.duration,
+                          .thread = tables_.thread(record.thread),
+                          .kind = stall_kind(record.overhead_kind)});
+}
+
+void ActivityDecoder::take_memory(const cupti::MemoryRecord& record, RecordedBatch& batch) {
+  if (!on_device(record.memory_kind)) return;
+  if (record.timestamp == 0 || record.timestamp > kLastTime)
+    return counters_.add(decode::kNoTime);
+  const LiveMemory::Outcome outcome = record.operation == cupti::kMemoryRelease
+                                          ? memory_.release(record.address)
+                                          : memory_.allocate(record.address, record.bytes);
+  if (outcome == LiveMemory::Outcome::kUnknown) return counters_.add(decode::kUnknownRelease);
+  if (outcome == LiveMemory::Outcome::kFull) return counters_.add(decode::kMemoryFull);
+  if (outcome == LiveMemory::Outcome::kReplaced) counters_.add(decode::kReplaced);
+  batch.memory.push_back({.at = time_of(record.timestamp),
+                          .allocated_bytes = memory_.bytes(),
+                          .reserved_bytes = memory_.bytes()});
+}
+
+void ActivityDecoder::take_stream(const cupti::StreamRecord& record) {
+  const StreamId stream = stream_of(record.context, record.stream);
+  if (!tables_.set_priority(stream, static_cast<std::int32_t>(record.priority)))
+    counters_.add(decode::kLatePriority);
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,30 @@
+#include "capture/record/decode/call_names.hpp"
+
+#include <fmt/format.h>
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr std::size_t kPlaces = 1024;  ///< CUDA 13.0 has 521 runtime and 804 driver calls
+
+}  // namespace
+
+CallNames::CallNames(std::span<const TracedCall> calls, std::string_view library)
+    : places_(kPlaces), library_(library) {
+  for (const TracedCall& call : calls) {
+    places_[call.id].call = {{}, call.kind, true};
+    places_[call.id].text = call.name;
+  }
+}
+
+void CallNames::name(std::uint32_t id, Place& place, RecordTables& tables) {
+  place.call.name = place.text != nullptr ? tables.name(place.text) : unlisted(id, tables).name;
+  place.named = true;
+}
+
+const CallNames::Call& CallNames::unlisted(std::uint32_t id, RecordTables& tables) {
+  last_unlisted_.name = tables.name(fmt::format("(cuda {} call {})", library_, id));
+  return last_unlisted_;
+}
+
+}  // namespace bubblesim::capture

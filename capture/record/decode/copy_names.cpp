@@ -1,0 +1,66 @@
+#include "capture/record/decode/copy_names.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "capture/record/cupti/abi.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using traces::CopyDirection;
+
+struct CopyWord {
+  std::string_view word;
+  CopyDirection direction;
+};
+
+/// By cupti::CopyKind. An array lies on the device.
+constexpr std::array kCopies{
+    CopyWord{"Unknown", CopyDirection::kNone},
+    CopyWord{"HtoD", CopyDirection::kHostToDevice},
+    CopyWord{"DtoH", CopyDirection::kDeviceToHost},
+    CopyWord{"HtoA", CopyDirection::kHostToDevice},
+    CopyWord{"AtoH", CopyDirection::kDeviceToHost},
+    CopyWord{"AtoA", CopyDirection::kDeviceToDevice},
+    CopyWord{"AtoD", CopyDirection::kDeviceToDevice},
+    CopyWord{"DtoA", CopyDirection::kDeviceToDevice},
+    CopyWord{"DtoD", CopyDirection::kDeviceToDevice},
+    CopyWord{"HtoH", CopyDirection::kHostToHost},
+    CopyWord{"PtoP", CopyDirection::kPeerToPeer},
+};
+
+/// By cupti::MemoryKind.
+constexpr std::array<std::string_view, 8> kMemoryWords{
+    "Unknown", "Pageable", "Pinned",        "Device",
+    "Array",   "Managed",  "Device Static", "Managed Static"};
+
+std::size_t known_copy(std::uint8_t kind) { return kind < kCopies.size() ? kind : 0; }
+std::size_t known_memory(std::size_t kind) { return kind < kMemoryWords.size() ? kind : 0; }
+
+}  // namespace
+
+CopyDirection direction_of(std::uint8_t copy_kind) {
+  return kCopies[known_copy(copy_kind)].direction;
+}
+
+NameId CopyNames::copy(std::uint8_t kind, std::uint8_t source, std::uint8_t target,
+                       RecordTables& tables) {
+  const std::size_t from = known_memory(source);
+  const std::size_t to = known_memory(target);
+  auto& name = copies_[(known_copy(kind) * kMemories + from) * kMemories + to];
+  if (!name) {
+    name = tables.name(fmt::format("Memcpy {} ({} -> {})", kCopies[known_copy(kind)].word,
+                                   kMemoryWords[from], kMemoryWords[to]));
+  }
+  return *name;
+}
+
+NameId CopyNames::memset(std::uint16_t memory, RecordTables& tables) {
+  auto& name = memsets_[known_memory(memory)];
+  if (!name) name = tables.name(fmt::format("Memset ({})", kMemoryWords[known_memory(memory)]));
+  return *name;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,49 @@
+// What records said of devices, and which device each context is of: synchronisations name only
+// their context.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/record/cupti/abi.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::capture {
+
+class KnownDevices {
+ public:
+  void describe(const cupti::DeviceRecord& record);
+  void note_context(std::uint32_t context, std::uint32_t device) {
+    if (context == last_context_ && device == last_device_ && any_context_) return;
+    remember(context, device);
+  }
+  void count_kernel(std::uint32_t device) {
+    if (device != counted_device_ || counted_ == nullptr) count_on(device);
+    ++*counted_;
+  }
+  /// Nothing: no record named the context yet.
+  [[nodiscard]] std::optional<std::uint32_t> device_of(std::uint32_t context) const;
+  /// The description of the device of most kernels; of the lowest number if there is none.
+  [[nodiscard]] const traces::DeviceInfo& busiest() const;
+
+ private:
+  struct Device {
+    std::uint32_t id;
+    traces::DeviceInfo info;
+  };
+  void remember(std::uint32_t context, std::uint32_t device);
+  void count_on(std::uint32_t device);
+
+  std::vector<Device> devices_;  ///< by rising id
+  std::unordered_map<std::uint32_t, std::uint64_t> kernels_;
+  std::unordered_map<std::uint32_t, std::uint32_t> contexts_;
+  std::uint64_t* counted_ = nullptr;  ///< of counted_device_, in kernels_, whose entries stay
+  std::uint32_t counted_device_ = 0;
+  std::uint32_t last_context_ = 0;
+  std::uint32_t last_device_ = 0;
+  bool any_context_ = false;
+};
+
+}  // namespace bubblesim::capture

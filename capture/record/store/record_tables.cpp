@@ -1,0 +1,121 @@
+#include "capture/record/store/record_tables.hpp"
+
+#include <cxxabi.h>
+
+#include <bit>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;  ///< 2^64 / golden ratio
+
+std::size_t place_of(std::uint64_t hash, std::size_t places) {
+  return static_cast<std::size_t>(hash >> 32U) & (places - 1);
+}
+
+struct Free {
+  void operator()(char* text) const { std::free(text); }
+};
+
+/// As written in the source for what is a C++ name, else as it is.
+std::string demangled(const char* name) {
+  int status = -1;
+  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &status));
+  // It also takes names of types: a C function "f" would be "float".
+  const bool function = std::string_view(name).starts_with("_Z");
+  return function && status == 0 && text ? text.get() : name;
+}
+
+}  // namespace
+
+RecordTables::RecordTables()
+    : near_names_(kNearNames, NameAt{nullptr, NameId{}}), near_shapes_(kNearShapes) {
+  // No launch has an empty grid, so what these places begin with is never found.
+  for (KnownShape& known : near_shapes_) known.shape.grid = {0, 0, 0};
+}
+
+NameId RecordTables::name(std::string_view text) {
+  const std::size_t before = names_.size();
+  const NameId id = names_.intern(text);
+  if (names_.size() > before) fresh_.names.push_back({std::string(text)});
+  return id;
+}
+
+NameId RecordTables::name_at(const char* pointer) {
+  const auto hash = std::bit_cast<std::uintptr_t>(pointer) * kMix;
+  NameAt& near = near_names_[place_of(hash, kNearNames)];
+  if (near.pointer != pointer || pointer == nullptr) near = {pointer, add_name_at(pointer)};
+  return near.name;
+}
+
+NameId RecordTables::add_name_at(const char* pointer) {
+  if (const auto found = names_at_.find(pointer); found != names_at_.end()) return found->second;
+  const NameId id = name(pointer == nullptr ? "(unnamed)" : demangled(pointer));
+  names_at_.emplace(pointer, id);
+  return id;
+}
+
+std::size_t RecordTables::shape_hash(const traces::LaunchShape& shape) {
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](std::uint64_t a, std::uint64_t b) {
+    hash = (std::rotl(hash, 23) ^ (a << 32U | b)) * kMix;
+  };
+  mix(shape.grid[0], shape.grid[1]);
+  mix(shape.grid[2], shape.block[0]);
+  mix(shape.block[1], shape.block[2]);
+  mix(shape.registers_per_thread, shape.shared_memory_bytes);
+  return hash;
+}
+
+ShapeId RecordTables::shape(const traces::LaunchShape& shape) {
+  KnownShape& near = near_shapes_[place_of(shape_hash(shape), kNearShapes)];
+  if (near.shape != shape) near = {shape, add_shape(shape)};
+  return near.id;
+}
+
+ShapeId RecordTables::add_shape(const traces::LaunchShape& shape) {
+  const ShapeId next{static_cast<std::uint32_t>(shapes_.size())};
+  const auto [place, fresh] = shapes_.try_emplace(shape, next);
+  if (fresh) fresh_.shapes.push_back(shape);
+  return place->second;
+}
+
+ThreadId RecordTables::thread(std::uint64_t system_id) {
+  if (system_id == last_thread_ && !threads_.empty()) return last_thread_id_;
+  const ThreadId next{static_cast<std::uint32_t>(threads_.size())};
+  const auto [place, fresh] = threads_.try_emplace(system_id, next);
+  if (fresh) fresh_.threads.push_back({system_id, {}});
+  last_thread_ = system_id;
+  return last_thread_id_ = place->second;
+}
+
+StreamId RecordTables::stream(std::uint32_t device, std::uint32_t context, std::uint32_t stream) {
+  const std::uint64_t key = stream_key(context, stream);
+  if (key == last_stream_ && !streams_.empty()) return last_stream_id_;
+  const StreamId next{static_cast<std::uint32_t>(streams_.size())};
+  const auto [place, fresh] = streams_.try_emplace(key, next);
+  if (fresh) fresh_.streams.push_back({.system_id = stream, .device = device});
+  last_stream_ = key;
+  return last_stream_id_ = place->second;
+}
+
+bool RecordTables::set_priority(StreamId stream, std::int32_t priority) {
+  const std::size_t taken = streams_.size() - fresh_.streams.size();
+  if (stream.index() < taken) return false;
+  fresh_.streams[stream.index() - taken].priority = priority;
+  return true;
+}
+
+bool RecordTables::name_thread(ThreadId thread, std::string_view name) {
+  const std::size_t taken = threads_.size() - fresh_.threads.size();
+  if (thread.index() < taken) return false;
+  fresh_.threads[thread.index() - taken].name = name;
+  return true;
+}
+
+RecordTables::NewEntries RecordTables::take_new() { return std::exchange(fresh_, {}); }
+
+}  // namespace bubblesim::capture
