@@ -1,0 +1,221 @@
+#include "traces/import/chakra_import.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "traces/import/byte_source.hpp"
+#include "traces/import/chakra_counters.hpp"
+#include "traces/import/chakra_graph.hpp"
+#include "traces/import/chakra_reader.hpp"
+#include "traces/import/chakra_records.hpp"
+#include "traces/import/text_window.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kHeadBytes = std::size_t{64} << 10U;
+
+constexpr std::string_view kExpected =
+    "; expected a Chakra execution trace: protobuf (GlobalMetadata, then Nodes, each behind its "
+    "length), or JSON with 'workload_graph' or of the jsonizer";
+
+bool is_json(std::string_view head) {
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && head[first] == '{';
+}
+
+/// What is wrong with a file from which no timeline can be made; empty if nothing is.
+std::string refusal(const chakra::File& file) {
+  std::uint64_t device = 0;
+  std::uint64_t timed = 0;
+  for (const chakra::Node& node : file.nodes) {
+    if (!node.on_device()) continue;
+    ++device;
+    if (node.duration_ns > 0) ++timed;
+  }
+  const std::string nodes = std::to_string(file.nodes.size()) + " nodes";
+  if (file.nodes.empty()) return "has no readable node" + std::string(kExpected);
+  if (device == 0) {
+    return "has " + nodes + ", none of them on a device (computation, communication or memory "
+           "with is_cpu_op false): nothing to replay";
+  }
+  if (timed > 0) return {};
+  return "has " + nodes + ", " + std::to_string(device) + " on a device, none with a duration: "
+         "a workload for a simulator that computes durations itself; expected recorded ones "
+         "(duration_micros)";
+}
+
+/// Own fields where the file is ours; counts what is left out or coarse.
+void apply_own_times(chakra::File& file) {
+  bool exact = false;
+  for (chakra::Node& node : file.nodes) {
+    if (node.type == chakra::kMetadataNode && !(file.ours && node.own)) {
+      file.trace.counters.add(chakra::kMetadataNodes);
+    } else if (node.type != chakra::kMetadataNode && !node.is_known()) {
+      file.trace.counters.add(chakra::kUnknownNodes);
+    }
+    if (!node.own) continue;
+    if (node.own->start_ns) node.start_ns = node.own->start_ns;
+    if (node.own->duration_ns) {
+      node.duration_ns = std::max<std::int64_t>(0, *node.own->duration_ns);
+      exact = true;
+    }
+  }
+  if (!exact) file.trace.counters.add(chakra::kMicroseconds);
+}
+
+struct ReadRank {
+  RankTrace trace;
+  bool has_rank = false;
+  bool ours = false;
+};
+
+Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
+                           const ImportOptions& options, std::function<void()> on_block) {
+  TextWindow window(source, options.max_event_bytes, std::move(on_block));
+  while (window.text().size() < kHeadBytes && window.more()) {
+  }
+  chakra::File file;
+  static_cast<void>(file.trace.names.intern(""));
+  const std::string_view head = window.text().substr(0, kHeadBytes);
+  if (is_json(head) ? !chakra::is_chakra_json(head) : !chakra::is_chakra_stream(head)) {
+    const std::string found = head.empty() ? "is empty" : "does not begin as a Chakra trace does";
+    return fail(name, {}, found + std::string(kExpected));
+  }
+  if (is_json(head)) {
+    chakra::read_json(window, file);
+  } else {
+    chakra::read_stream(window, options.max_event_bytes, file);
+  }
+  if (source.damaged()) file.trace.counters.add(chakra::kGzipDamaged);
+  apply_own_times(file);
+  if (const std::string reason = refusal(file); !reason.empty()) return fail(name, {}, reason);
+  chakra::resolve_ids(file);
+  chakra::assign_lanes(file);
+  const auto order = chakra::lay_out(file);
+  if (!order) return fail(name, {}, order.error().message);
+  ReadRank out;
+  out.has_rank = options.rank.has_value() || file.rank.has_value();
+  out.ours = file.ours;
+  const std::uint32_t rank = options.rank.value_or(file.rank.value_or(0));
+  const std::uint32_t world = std::max(file.world_size.value_or(1), rank + 1);
+  const std::string version = file.version;
+  out.trace = chakra::make_records(std::move(file), *order);
+  out.trace.rank = rank;
+  out.trace.world_size = world;
+  out.trace.provenance = {fs::path(name).filename().string(), "chakra", version, {}};
+  return out;
+}
+
+/// "job.3.et", "job.3.json.gz": the last part of the name that is a number.
+std::optional<std::uint32_t> rank_in_name(const fs::path& path) {
+  std::string name = path.filename().string();
+  for (const std::string_view ending : {".gz", ".et", ".json"}) {
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  }
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return std::nullopt;
+  const std::string digits = name.substr(dot + 1);
+  if (digits.empty() || digits.size() > 7) return std::nullopt;
+  if (digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return static_cast<std::uint32_t>(std::stoul(digits));
+}
+
+/// Ranks for files that do not say theirs: all from their names, or all from their order.
+void assign_ranks(std::span<const fs::path> paths, std::vector<ReadRank>& files) {
+  bool by_name = true;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    by_name = by_name && (files[i].has_rank || rank_in_name(paths[i]));
+  }
+  for (std::uint32_t i = 0; i < files.size(); ++i) {
+    if (files[i].has_rank) continue;
+    files[i].trace.rank = by_name ? *rank_in_name(paths[i]) : i;
+    files[i].trace.counters.add(by_name ? chakra::kRankFromName : chakra::kRankFromOrder);
+  }
+}
+
+Result<void> check_distinct(const std::vector<ReadRank>& files) {
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    const RankTrace& here = files[i].trace;
+    const RankTrace& before = files[i - 1].trace;
+    if (here.rank != before.rank) continue;
+    return fail(here.provenance.source, {},
+                "is rank " + std::to_string(here.rank) + ", and so is " +
+                    before.provenance.source + "; expected one file a rank of one job");
+  }
+  return {};
+}
+
+/// What could not be known before the job was: its size, and both ends of sends and receives.
+void finish_collectives(const ReadRank& file, std::uint32_t world, RankTrace& trace) {
+  if (file.ours) return;
+  for (Collective& collective : trace.collectives) {
+    const bool pair = collective.kind == CollectiveKind::kSend ||
+                      collective.kind == CollectiveKind::kRecv;
+    if (pair && collective.peers.size() == 1 && collective.peers.front() != trace.rank) {
+      collective.peers.push_back(trace.rank);
+      std::sort(collective.peers.begin(), collective.peers.end());
+    }
+    if (!pair && trace.names[collective.group] == chakra::kWorldGroup) {
+      collective.group_size = world;
+    }
+  }
+}
+
+}  // namespace
+
+Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOptions& options,
+                               const ProgressCallback& progress) {
+  if (paths.empty()) return fail("no trace file given; expected one a rank");
+  ImportOptions own = options;
+  if (paths.size() > 1) own.rank.reset();
+  std::vector<ReadRank> files;
+  for (const fs::path& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(ByteSource source, ByteSource::open(path));
+    const std::string name = path.string();
+    std::function<void()> on_block;
+    if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
+    BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(source, name, own, on_block));
+    files.push_back(std::move(file));
+  }
+  assign_ranks(paths, files);
+  std::stable_sort(files.begin(), files.end(), [](const ReadRank& a, const ReadRank& b) {
+    return a.trace.rank < b.trace.rank;
+  });
+  BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
+  std::uint32_t world = files.back().trace.rank + 1;
+  for (const ReadRank& file : files) world = std::max(world, file.trace.world_size);
+  JobTrace job;
+  for (ReadRank& file : files) {
+    file.trace.world_size = world;
+    finish_collectives(file, world, file.trace);
+    job.ranks.push_back(std::move(file.trace));
+  }
+  const auto missing = world - static_cast<std::uint32_t>(job.ranks.size());
+  if (missing > 0) job.ranks.front().counters.add(chakra::kRanksMissing, missing);
+  return job;
+}
+
+Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view source,
+                                      const ImportOptions& options) {
+  ByteSource memory = ByteSource::from_memory(bytes);
+  BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(memory, std::string(source), options, {}));
+  return std::move(file.trace);
+}
+
+bool looks_like_chakra_bytes(std::string_view head) {
+  return is_json(head) ? chakra::is_chakra_json(head) : chakra::is_chakra_stream(head);
+}
+
+bool looks_like_chakra(const fs::path& path) {
+  auto source = ByteSource::open(path);
+  if (!source) return false;
+  std::string head(kHeadBytes, '\0');
+  head.resize(source->read(head.data(), head.size()));
+  return looks_like_chakra_bytes(head);
+}
+
+}  // namespace bubblesim::traces

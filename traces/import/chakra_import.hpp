@@ -1,0 +1,37 @@
+// Import of Chakra execution traces (MLCommons): one file a rank, protobuf (.et) or JSON, plain or
+// gzip. A Chakra trace is a graph of nodes with durations; when their starts are not recorded,
+// nodes are laid out by dependencies, each stream and thread one node at a time.
+//
+// What each node becomes, and every counter, is in traces/import/README.md.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "traces/import/kineto_import.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+/// Reads one file a rank. Ranks come from the file where bubblesim wrote it, else from its name
+/// ("job.3.et"), else from the order of `paths`. The result is sorted by rank; its ranks agree on
+/// the world size. Faults: unreadable file, not a Chakra trace, no device node, no device node
+/// with a duration, durations that add up to more than 73 years, two files of one rank.
+/// `options.max_event_bytes` bounds a node.
+[[nodiscard]] Result<JobTrace> import_chakra(std::span<const std::filesystem::path> paths,
+                                             const ImportOptions& options = {},
+                                             const ProgressCallback& progress = {});
+
+/// One rank's file as it lies in memory; `source` stands for its name.
+[[nodiscard]] Result<RankTrace> import_chakra_bytes(std::string_view bytes,
+                                                    std::string_view source,
+                                                    const ImportOptions& options = {});
+
+/// Does the file begin as a Chakra trace of either form does? Reads at most 64 KiB of it; false
+/// for what cannot be read. PyTorch's own execution traces ("nodes", "schema") are not Chakra's.
+[[nodiscard]] bool looks_like_chakra(const std::filesystem::path& path);
+[[nodiscard]] bool looks_like_chakra_bytes(std::string_view head);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,323 @@
+// The JSON forms: the feeder's (one object, "workload_graph" an array of nodes with "Id", "Name",
+// "NodeType", "runtime") and the jsonizer's (the protobuf messages as JSON objects, one after the
+// other: "id", "type", "durationMicros", "attr" with "int64Val"; 64-bit numbers as strings).
+#include <algorithm>
+#include <vector>
+
+#include "traces/import/chakra_counters.hpp"
+#include "traces/import/chakra_reader.hpp"
+#include "traces/import/json_fields.hpp"
+#include "traces/import/json_scan.hpp"
+
+namespace bubblesim::traces::chakra {
+namespace {
+
+constexpr std::string_view kGraphKey = "\"workload_graph\"";
+
+std::optional<std::uint64_t> number_of(const JsonValue& value) {
+  if (value.text == "true") return 1;
+  if (value.text == "false") return 0;
+  if (const auto number = to_unsigned(value)) return number;
+  const auto number = to_signed(value);
+  if (!number) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+/// Scalars and strings of a flat array; nested values are passed over as text.
+std::vector<JsonValue> elements_of(std::string_view array) {
+  std::vector<JsonValue> out;
+  std::size_t at = array.empty() ? 0 : 1;
+  while (at < array.size()) {
+    const char c = array[at];
+    if (c == '"') {
+      const std::size_t from = ++at;
+      while (at < array.size() && array[at] != '"') at += array[at] == '\\' ? 2 : 1;
+      at = std::min(at, array.size());
+      out.push_back({JsonKind::kString, array.substr(from, at - from)});
+      ++at;
+    } else if (is_space(c) || c == ',' || c == '[' || c == ']') {
+      ++at;
+    } else {
+      const std::size_t end = std::min(array.find_first_of(",] \n\r\t", at), array.size());
+      out.push_back({JsonKind::kScalar, array.substr(at, end - at)});
+      at = end;
+    }
+  }
+  return out;
+}
+
+/// Nothing: an element is no number.
+std::optional<std::vector<std::uint64_t>> numbers_of(std::string_view array) {
+  std::vector<std::uint64_t> out;
+  for (const JsonValue& element : elements_of(array)) {
+    const auto number = number_of(element);
+    if (!number) return std::nullopt;
+    out.push_back(*number);
+  }
+  return out;
+}
+
+/// A value with the text that it borrows.
+struct HeldValue {
+  AttributeValue value;
+  std::string text;
+};
+
+void hold(const JsonValue& json, HeldValue& out) {
+  if (json.kind == JsonKind::kArray) {
+    out.value.numbers = numbers_of(json.text);
+    for (const JsonValue& element : elements_of(json.text)) {
+      if (element.kind == JsonKind::kString) out.value.texts.push_back(unescape(element.text));
+    }
+    return;
+  }
+  out.value.number = number_of(json);
+  if (json.kind != JsonKind::kString) return;
+  out.text = unescape(json.text);
+  out.value.text = out.text;
+}
+
+/// `{"name": "comm_size", "int64Val": "4096"}`, `{"name": ..., "boolList": {"values": [...]}}`.
+template <class Apply>
+void read_attribute(std::string_view object, Apply apply) {
+  FieldReader fields(object, StringRule::kStrict);
+  std::string_view key;
+  JsonValue json;
+  std::string name;
+  HeldValue held;
+  while (fields.next(key, json)) {
+    if (key == "name") {
+      name = unescape(json.text);
+    } else if (json.kind == JsonKind::kObject) {
+      FieldReader inner(json.text, StringRule::kStrict);
+      while (inner.next(key, json)) {
+        if (key == "values") hold(json, held);
+      }
+    } else if (key.ends_with("Val") || key.ends_with("_val")) {
+      hold(json, held);
+    }
+  }
+  apply(name, held.value);
+}
+
+template <class Apply>
+void read_attributes(std::string_view array, Apply apply) {
+  std::size_t at = array.find('{');
+  while (at != std::string_view::npos) {
+    FieldReader measure(array.substr(at), StringRule::kStrict);
+    std::string_view key;
+    JsonValue ignored;
+    while (measure.next(key, ignored)) {
+    }
+    if (!measure.complete()) return;
+    read_attribute(array.substr(at, measure.consumed()), apply);
+    at = array.find('{', at + measure.consumed());
+  }
+}
+
+std::int32_t type_of(const JsonValue& value) {
+  if (const auto type = value_of<std::int32_t>(kNodeTypeNames, value.text)) return *type;
+  const auto number = to_unsigned(value);
+  return number && *number <= kCommCollNode ? static_cast<std::int32_t>(*number) : kInvalidNode;
+}
+
+bool is_any(std::string_view key, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), key) != names.end();
+}
+
+/// Makes a node of a JSON object.
+class NodeReader {
+ public:
+  explicit NodeReader(File& file) : file_(file) {}
+
+  void read(std::string_view object) {
+    FieldReader fields(object, StringRule::kStrict);
+    std::string_view key;
+    JsonValue value;
+    bool has_id = false;
+    while (fields.next(key, value)) {
+      if (is_any(key, {"id", "Id"})) {
+        has_id = to_unsigned(value).has_value();
+        node_.id = to_unsigned(value).value_or(0);
+      } else if (!take(key, value)) {
+        HeldValue held;
+        hold(value, held);
+        apply_attribute(key, held.value, node_, file_);
+      }
+    }
+    // Protobuf's JSON leaves out what is zero: a node without an id is node 0 where it has a type.
+    if (!fields.complete() || (!has_id && node_.type == kInvalidNode)) {
+      file_.trace.counters.add(kDamagedNodes);
+    } else if (!times_fit_) {
+      file_.trace.counters.add(kBadTimes);
+    } else {
+      file_.nodes.push_back(std::move(node_));
+    }
+  }
+
+ private:
+  bool take(std::string_view key, const JsonValue& value) {
+    if (is_any(key, {"name", "Name"})) {
+      node_.name = intern_name(unescape(value.text), file_);
+    } else if (is_any(key, {"type", "NodeType"})) {
+      node_.type = type_of(value);
+    } else if (is_any(key, {"ctrlDeps", "ctrl_deps"})) {
+      node_.control = ids(value);
+    } else if (is_any(key, {"dataDeps", "data_deps"})) {
+      node_.data = ids(value);
+    } else if (is_any(key, {"runtime", "durationMicros", "duration_micros"})) {
+      node_.duration_ns = time(value).value_or(0);
+    } else if (is_any(key, {"startTimeMicros", "start_time_micros"})) {
+      const auto start = time(value);
+      if (start && *start != 0) node_.start_ns = start;
+    } else if (key == "attr") {
+      read_attributes(value.text, [this](std::string_view name, const AttributeValue& held) {
+        apply_attribute(name, held, node_, file_);
+      });
+    } else if (key == "inputs") {
+      read_inputs(value.text);
+    } else {
+      return key == "outputs";
+    }
+    return true;
+  }
+
+  void read_inputs(std::string_view object) {
+    FieldReader fields(object, StringRule::kStrict);
+    std::string_view key;
+    JsonValue value;
+    while (fields.next(key, value)) {
+      if (key == "values" && node_.type == kMetadataNode) {
+        read_groups(unescape(value.text), file_);
+      }
+    }
+  }
+
+  std::vector<std::uint64_t> ids(const JsonValue& value) {
+    if (value.kind == JsonKind::kArray) {
+      if (auto numbers = numbers_of(value.text)) return std::move(*numbers);
+    } else if (const auto one = to_unsigned(value)) {
+      return {*one};
+    }
+    file_.trace.counters.add(kBadAttributes);
+    return {};
+  }
+
+  std::optional<std::int64_t> time(const JsonValue& value) {
+    const auto ns = microseconds_to_ns(value.text);
+    if (!ns || ns->value < 0 || ns->value >= kTimeLimit) {
+      times_fit_ = false;
+      return std::nullopt;
+    }
+    return ns->value;
+  }
+
+  File& file_;
+  Node node_;
+  bool times_fit_ = true;
+};
+
+void read_metadata(std::string_view object, File& file) {
+  FieldReader fields(object, StringRule::kStrict);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) {
+    if (key == "version") file.version = unescape(value.text);
+    if (key != "attr") continue;
+    read_attributes(value.text, [&file](std::string_view name, const AttributeValue& held) {
+      apply_metadata(name, held, file);
+    });
+  }
+}
+
+/// Keys of the first object of a text, also of one that is cut.
+std::vector<std::string_view> first_keys(std::string_view head) {
+  std::vector<std::string_view> keys;
+  const std::size_t start = head.find('{');
+  if (start == std::string_view::npos) return keys;
+  FieldReader fields(head.substr(start), StringRule::kStrict);
+  std::string_view key;
+  JsonValue value;
+  while (fields.next(key, value)) keys.push_back(key);
+  if (!fields.complete() && !key.empty()) keys.push_back(key);
+  return keys;
+}
+
+bool has(const std::vector<std::string_view>& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+bool is_metadata(const std::vector<std::string_view>& keys) {
+  return std::all_of(keys.begin(), keys.end(), [](std::string_view key) {
+    return key == "version" || key == "attr";
+  });
+}
+
+bool is_node(const std::vector<std::string_view>& keys) {
+  return has(keys, "type") && has(keys, "name") && (has(keys, "id") || has(keys, "attr"));
+}
+
+/// Moves the window behind `"workload_graph": [`. False: there is none.
+bool enter_graph(TextWindow& window) {
+  std::size_t found = window.text().find(kGraphKey);
+  while (found == std::string_view::npos) {
+    if (!window.more()) return false;
+    found = window.text().find(kGraphKey);
+  }
+  window.advance(found + kGraphKey.size());
+  for (const char want : {':', '['}) {
+    if (!skip_space(window) || window.text().front() != want) return false;
+    window.advance(1);
+  }
+  return true;
+}
+
+/// Reads objects up to `close` (0: the end of the text), commas between them or not.
+template <class Read>
+void read_objects(TextWindow& window, char close, CounterSet& counters, Read read) {
+  while (skip_space(window)) {
+    const char c = window.text().front();
+    if (c == close && close != '\0') return;
+    if (c == ',') {
+      window.advance(1);
+      continue;
+    }
+    const Scan scan = c == '{' ? scan_value(window) : Scan{ScanStatus::kDamaged, 0};
+    if (scan.status != ScanStatus::kComplete) {
+      counters.add(scan.status == ScanStatus::kTruncated ? kTruncated : kStreamBroken);
+      return;
+    }
+    read(window.text().substr(0, scan.length));
+    window.advance(scan.length);
+  }
+  if (close != '\0') counters.add(kTruncated);
+}
+
+}  // namespace
+
+bool is_chakra_json(std::string_view head) {
+  const auto keys = first_keys(head);
+  if (keys.empty()) return false;
+  return has(keys, "workload_graph") || is_metadata(keys) || is_node(keys);
+}
+
+void read_json(TextWindow& window, File& file) {
+  static_cast<void>(skip_space(window));
+  CounterSet& counters = file.trace.counters;
+  const auto read_node = [&file](std::string_view object) { NodeReader(file).read(object); };
+  if (has(first_keys(window.text()), "workload_graph")) {
+    if (!enter_graph(window)) return counters.add(kStreamBroken);
+    return read_objects(window, ']', counters, read_node);
+  }
+  bool first = true;
+  read_objects(window, '\0', counters, [&](std::string_view object) {
+    if (first && is_metadata(first_keys(object))) {
+      read_metadata(object, file);
+    } else {
+      read_node(object);
+    }
+    first = false;
+  });
+}
+
+}  // namespace bubblesim::traces::chakra

@@ -1,0 +1,18 @@
+// The nodes of a Chakra file, laid out, as the records of a rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/import/chakra_node.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces::chakra {
+
+/// The group of collectives that name none, until the job's world is known.
+inline constexpr std::string_view kWorldGroup = "world";
+
+/// Expects resolved ids, lanes and starts; `order` breaks ties of start.
+[[nodiscard]] RankTrace make_records(File file, const std::vector<std::uint32_t>& order);
+
+}  // namespace bubblesim::traces::chakra
