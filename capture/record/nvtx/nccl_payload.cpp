@@ -1,0 +1,160 @@
+#include "capture/record/nvtx/nccl_payload.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string_view>
+
+namespace bubblesim::capture {
+namespace {
+
+using namespace nvtx_abi;
+
+constexpr std::uint32_t kAbsent = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMostEntries = 32;
+constexpr std::size_t kMostSchemas = 128;        // NCCL 2.30 has 25
+constexpr std::size_t kMostCommunicators = 4096;
+constexpr std::uint64_t kLargestOffset = 4096;
+
+/// Offsets in a payload. The communicator and the bytes have 8 bytes, numbers of ranks 4.
+struct Layout {
+  std::uint32_t communicator = kAbsent;
+  std::uint32_t bytes = kAbsent;
+  std::uint32_t ranks = kAbsent;
+  std::size_t size = 0;  ///< of the payload; 0: not said
+};
+
+/// Of NVTX's predefined types, 0 for those that NCCL's fields do not have.
+std::uint64_t type_bytes(std::uint64_t type) {
+  switch (type) {
+    case 1: case 2: case 11: case 12: return 1;          // char, int8
+    case 3: case 4: case 13: case 14: return 2;          // short, int16
+    case 5: case 6: case 15: case 16: case 19: return 4; // int, int32, float
+    case 7: case 8: case 9: case 10: case 17: case 18: case 20: case 22: case 23: return 8;
+    default: return type >= kFirstStaticSchema ? 4 : 0;  // an enumeration that NCCL registered
+  }
+}
+
+void place(std::string_view name, std::uint64_t bytes, std::uint64_t offset, Layout& layout) {
+  const auto at = static_cast<std::uint32_t>(offset);
+  if (bytes == 8 && name == "NCCL communicator ID") layout.communicator = at;
+  if (bytes == 8 && name == "Message size [bytes]") layout.bytes = at;
+  if (bytes == 4 && (name == "No. of ranks" || name == "No. of devices")) layout.ranks = at;
+}
+
+Layout layout_of(const SchemaAttributes& schema) {
+  Layout layout;
+  if ((schema.fields & kSchemaSize) != 0) layout.size = schema.size;
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < schema.entry_count && i < kMostEntries; ++i) {
+    const SchemaEntry& entry = schema.entries[i];
+    const std::uint64_t bytes = type_bytes(entry.type);
+    if (bytes == 0 || entry.flags != 0) break;  // what follows cannot be placed
+    const std::uint64_t aligned = (end + bytes - 1) / bytes * bytes;
+    const std::uint64_t offset = entry.offset != 0 ? entry.offset : aligned;
+    if (offset > kLargestOffset) break;
+    end = offset + bytes;
+    if (entry.name != nullptr) place(entry.name, bytes, offset, layout);
+  }
+  return layout;
+}
+
+using Layouts = std::array<std::atomic<const Layout*>, kMostSchemas>;
+Layouts registered_layouts{};
+
+/// Payloads of NCCL's operations whose registration was not seen.
+Layout layout_by_size(std::uint64_t number, std::size_t size) {
+  constexpr std::uint64_t kFirstOperation = 4, kLastOperation = 10;  // AllGather ... Recv
+  constexpr std::uint64_t kAllGather = 4, kAlltoAll = 16, kScatter = 18;
+  const bool operates = (number >= kFirstOperation && number <= kLastOperation) ||
+                        (number >= kAlltoAll && number <= kScatter);
+  if (!operates) return {};
+  const bool lone_size = number == kAllGather || number == kAlltoAll;  // nothing follows the bytes
+  if (size == (lone_size ? 8U : 16U)) return {kAbsent, 0, kAbsent, size};
+  if (size == (lone_size ? 16U : 24U)) return {0, 8, kAbsent, size};
+  return {};
+}
+
+template <class Number>
+Number read(const PayloadData& part, std::uint32_t offset, std::size_t size) {
+  Number value = 0;
+  if (offset != kAbsent && std::size_t{offset} + sizeof value <= size) {
+    std::memcpy(&value, static_cast<const char*>(part.payload) + offset, sizeof value);
+  }
+  return value;
+}
+
+NcclPayload read_part(const PayloadData& part) {
+  NcclPayload out;
+  if (part.payload == nullptr || part.schema < kFirstStaticSchema) return out;
+  const std::uint64_t number = part.schema - kFirstStaticSchema;
+  if (number >= kMostSchemas) return out;
+  const Layout* known = registered_layouts[number].load(std::memory_order_acquire);
+  const Layout layout = known != nullptr ? *known : layout_by_size(number, part.size);
+  const bool unsaid = part.size == std::numeric_limits<std::size_t>::max();
+  const std::size_t size = unsaid ? layout.size : part.size;
+  out.communicator = read<std::uint64_t>(part, layout.communicator, size);
+  out.bytes = read<std::uint64_t>(part, layout.bytes, size);
+  const auto ranks = read<std::int32_t>(part, layout.ranks, size);
+  out.ranks = ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0;
+  return out;
+}
+
+/// Hashes to numbers of ranks, open addressing; a hash of 0 is a free place.
+struct Communicators {
+  struct Place {
+    std::atomic<std::uint64_t> hash;
+    std::atomic<std::uint32_t> ranks;
+  };
+  std::array<Place, kMostCommunicators> places;
+};
+Communicators communicators{};
+
+}  // namespace
+
+void register_nccl_schema(const SchemaAttributes& schema) noexcept {
+  constexpr std::uint64_t kNeeded = kSchemaEntries | kSchemaEntryCount | kSchemaId;
+  if ((schema.fields & kNeeded) != kNeeded || schema.entries == nullptr) return;
+  if (schema.schema < kFirstStaticSchema) return;
+  const std::uint64_t number = schema.schema - kFirstStaticSchema;
+  if (number >= kMostSchemas) return;
+  if (registered_layouts[number].load(std::memory_order_acquire) != nullptr) return;
+  const auto* fresh = new (std::nothrow) Layout(layout_of(schema));
+  const Layout* none = nullptr;
+  if (!registered_layouts[number].compare_exchange_strong(none, fresh)) delete fresh;
+}
+
+NcclPayload read_nccl_payload(std::span<const PayloadData> parts) noexcept {
+  for (const PayloadData& part : parts) {
+    const NcclPayload payload = read_part(part);
+    if (payload.communicator != 0 || payload.bytes != 0 || payload.ranks != 0) return payload;
+  }
+  return {};
+}
+
+void remember_communicator(const NcclPayload& made) noexcept {
+  if (made.communicator == 0 || made.ranks == 0) return;
+  for (std::size_t i = 0; i < kMostCommunicators; ++i) {
+    auto& place = communicators.places[(made.communicator + i) % kMostCommunicators];
+    std::uint64_t found = 0;
+    const bool taken = place.hash.compare_exchange_strong(found, made.communicator);
+    if (!taken && found != made.communicator) continue;
+    place.ranks.store(made.ranks, std::memory_order_release);
+    return;
+  }
+}
+
+std::uint32_t ranks_of_communicator(std::uint64_t communicator) noexcept {
+  if (communicator == 0) return 0;
+  for (std::size_t i = 0; i < kMostCommunicators; ++i) {
+    const auto& place = communicators.places[(communicator + i) % kMostCommunicators];
+    const std::uint64_t hash = place.hash.load(std::memory_order_acquire);
+    if (hash == communicator) return place.ranks.load(std::memory_order_acquire);
+    if (hash == 0) return 0;
+  }
+  return 0;
+}
+
+}  // namespace bubblesim::capture

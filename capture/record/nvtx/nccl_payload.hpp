@@ -1,0 +1,31 @@
+// What NCCL's NVTX ranges carry: the communicator's hash, bytes, numbers of ranks.
+//
+// NCCL registers the layout of its payloads; fields are found by the names that it gives them.
+// Payloads whose registration was not seen are read by NCCL's identifiers and sizes (2.23 to 2.30;
+// before 2.26 they have no communicator). NCCL's bytes are those of its count argument.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "capture/record/nvtx/nvtx_abi.hpp"
+
+namespace bubblesim::capture {
+
+struct NcclPayload {
+  std::uint64_t communicator = 0;  ///< 0: not recorded
+  std::uint64_t bytes = 0;         ///< 0: not recorded
+  std::uint32_t ranks = 0;         ///< 0: not recorded
+};
+
+/// Keeps the layout of a payload of NCCL's domain; bounded, later registrations of an id are as
+/// the first. Null pointers and odd contents are ignored.
+void register_nccl_schema(const nvtx_abi::SchemaAttributes& schema) noexcept;
+
+[[nodiscard]] NcclPayload read_nccl_payload(std::span<const nvtx_abi::PayloadData> parts) noexcept;
+
+/// Ranks of communicators, from the ranges of their making; kept while nothing records too.
+void remember_communicator(const NcclPayload& made) noexcept;
+[[nodiscard]] std::uint32_t ranks_of_communicator(std::uint64_t communicator) noexcept;
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,144 @@
+#include "capture/record/nvtx/nvtx_events.hpp"
+
+#include <array>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "capture/record/nccl/nccl_calls.hpp"
+#include "capture/record/nvtx/name_table.hpp"
+#include "capture/record/nvtx/nccl_payload.hpp"
+#include "capture/record/nvtx/nvtx_text.hpp"
+#include "capture/record/nvtx/stand_in_text.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using namespace nvtx_abi;
+
+constexpr std::size_t kMostDomains = 1'024;
+constexpr std::size_t kMostStrings = 16'384;
+constexpr std::int32_t kMostPayloads = 16;
+
+// Never destroyed: libraries call NVTX while the process ends.
+NameTable<kMostDomains>& domains() {
+  static auto& table = *new NameTable<kMostDomains>;
+  return table;
+}
+NameTable<kMostStrings>& strings() {
+  static auto& table = *new NameTable<kMostStrings>;
+  return table;
+}
+
+std::string message_of(const EventAttributes& given) {
+  switch (given.message_type) {
+    case kMessageAscii:
+      return name_of(static_cast<const char*>(given.message), kLongestAnnouncement);
+    case kMessageUnicode:
+      return name_of(static_cast<const wchar_t*>(given.message), kLongestAnnouncement);
+    case kMessageRegistered: {
+      const std::string* name = strings().find(given.message);
+      return name == nullptr ? std::string() : *name;
+    }
+    default:
+      return {};
+  }
+}
+
+std::span<const PayloadData> payloads_of(const EventAttributes& given) {
+  if (given.payload_type != kPayloadExtended || given.payload == 0) return {};
+  if (given.reserved <= 0 || given.reserved > kMostPayloads) return {};
+  const auto* first = reinterpret_cast<const PayloadData*>(given.payload);
+  return {first, static_cast<std::size_t>(given.reserved)};
+}
+
+std::optional<HostEvent> nccl_range_begins(const NvtxCall& call, RangeEvent&& range) {
+  const std::optional<NcclCall> operation = nccl_call(range.name.c_str());
+  if (!operation) {
+    if (std::string_view(range.name).substr(0, 8) == "ncclComm") return std::move(range);
+    return std::nullopt;
+  }
+  const NcclPayload payload = read_nccl_payload(call.payloads);
+  CollectiveEvent event;
+  event.source = traces::CollectiveSource::kNvtx;
+  event.kind = operation->kind;
+  event.group_size = ranks_of_communicator(payload.communicator);
+  event.bytes = nccl_input_bytes(*operation, payload.bytes, event.group_size);
+  if (payload.communicator != 0) event.group = nccl_group_name(payload.communicator);
+  return event;
+}
+
+std::optional<HostEvent> event_of(NvtxCall&& call) {
+  if (call.name.empty()) return std::nullopt;
+  if (announces_collective(call.name)) return read_announcement(call.name);
+  cut(call.name, kLongestName);
+  const bool nccl = is_nccl(call.domain);
+  RangeEvent range;
+  if (const std::string* domain = domains().find(call.domain)) range.domain = *domain;
+  range.name = std::move(call.name);
+  if (nccl) return nccl_range_begins(call, std::move(range));
+  return range;
+}
+
+}  // namespace
+
+NvtxCall call_of(Domain domain, const EventAttributes* given) {
+  if (given == nullptr || given->size < sizeof(EventAttributes)) return {domain, {}, {}};
+  return {domain, message_of(*given), payloads_of(*given)};
+}
+
+NvtxCall call_of(Domain domain, const char* name) {
+  return {domain, name_of(name, kLongestAnnouncement), {}};
+}
+
+NvtxCall call_of(Domain domain, const wchar_t* name) {
+  return {domain, name_of(name, kLongestAnnouncement), {}};
+}
+
+std::optional<HostEvent> range_begins(NvtxCall&& call) {
+  std::optional<HostEvent> event = event_of(std::move(call));
+  if (!event) return event;
+  std::visit(
+      [](auto& opened) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+          opened.thread = host_thread_id();
+          opened.start = host_now();  // last: what came before is not the program's
+        }
+      },
+      *event);
+  return event;
+}
+
+void range_ends(HostEvent&& event) noexcept {
+  if (!host_recording()) return;
+  const TraceTime end = host_now();
+  std::visit(
+      [end](auto& opened) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(opened)>, MarkEvent>) {
+          opened.duration = end > opened.start ? end - opened.start : Duration{};
+        }
+      },
+      event);
+  emit_host_event(std::move(event));
+}
+
+void mark(NvtxCall&& call) {
+  if (call.name.empty() || is_nccl(call.domain)) return;
+  MarkEvent event;
+  event.at = host_now();
+  event.thread = host_thread_id();
+  cut(call.name, kLongestName);
+  event.name = std::move(call.name);
+  emit_host_event(std::move(event));
+}
+
+Domain create_domain(std::string name) { return domains().add(std::move(name)); }
+
+StringHandle register_string(std::string name) { return strings().add(std::move(name)); }
+
+bool is_nccl(Domain domain) noexcept {
+  const std::string* name = domains().find(domain);
+  return name != nullptr && *name == "NCCL";
+}
+
+}  // namespace bubblesim::capture

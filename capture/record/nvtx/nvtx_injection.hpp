@@ -1,0 +1,20 @@
+// The symbols that NVTX looks for in the library that NVTX_INJECTION64_PATH names.
+//
+// Both fill NVTX's tables with functions that are noexcept, do nothing but one look while nothing
+// records, and take what they are given as it may be: null, too small, of unknown kinds. They
+// return 1, or 0 where the tables are not to be had: NVTX then goes on without a tool.
+#pragma once
+
+#include "capture/record/nvtx/nvtx_abi.hpp"
+
+#define BUBBLESIM_NVTX_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+BUBBLESIM_NVTX_EXPORT int InitializeInjectionNvtx2(
+    bubblesim::capture::nvtx_abi::GetExportTable get_table) noexcept;
+/// Only the extension for payloads is filled: without its pops NCCL's ranges would stay open.
+BUBBLESIM_NVTX_EXPORT int InitializeInjectionNvtxExtension(
+    bubblesim::capture::nvtx_abi::ExtensionModule* module) noexcept;
+}
+
+#undef BUBBLESIM_NVTX_EXPORT

@@ -1,0 +1,22 @@
+// Names as NVTX hands them over, to valid UTF-8 of bounded length. Bad input gives U+FFFD, never
+// a fault; null gives an empty text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace bubblesim::capture {
+
+inline constexpr std::size_t kLongestName = 256;          ///< bytes of a range's or mark's name
+inline constexpr std::size_t kLongestAnnouncement = 1024; ///< of the text of a stand-in
+
+/// At most `limit` bytes of `text` are looked at; cut between characters.
+[[nodiscard]] std::string name_of(const char* text, std::size_t limit = kLongestName);
+/// wchar_t is UTF-32 on Linux.
+[[nodiscard]] std::string name_of(const wchar_t* text, std::size_t limit = kLongestName);
+
+/// `text` with at most `limit` bytes, cut between characters.
+void cut(std::string& text, std::size_t limit);
+
+}  // namespace bubblesim::capture

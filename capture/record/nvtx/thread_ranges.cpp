@@ -1,0 +1,187 @@
+#include "capture/record/nvtx/thread_ranges.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capture/record/nvtx/bounded_lock.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using namespace nvtx_abi;
+
+constexpr std::size_t kDeepest = 256;
+constexpr std::size_t kMostStacks = 64;     // domains in which one thread has open ranges
+constexpr std::size_t kMostStarted = 4'096;
+
+struct Counters {
+  std::atomic<std::uint64_t> pops_without_push{0};
+  std::atomic<std::uint64_t> too_deep{0};
+  std::atomic<std::uint64_t> left_open{0};
+  std::atomic<std::uint64_t> lost{0};
+};
+Counters counters;
+
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+/// A domain's open ranges. Those above `kept` are only counted: pushed while nothing recorded,
+/// or too deep.
+struct Stack {
+  Domain domain = nullptr;
+  std::vector<std::optional<HostEvent>> kept;
+  std::uint64_t not_kept = 0;
+};
+
+struct ThreadStacks {
+  std::vector<Stack> stacks;
+  std::size_t kept = 0;  ///< in all of them
+
+  Stack* find(Domain domain) noexcept {
+    for (Stack& stack : stacks) {
+      if (stack.domain == domain) return &stack;
+    }
+    return nullptr;
+  }
+};
+
+// A plain pointer is free to look at and outlives the thread's other data: libraries call NVTX
+// from destructors of theirs. Once the owner is gone the thread tracks nothing.
+thread_local ThreadStacks* thread_stacks = nullptr;
+thread_local bool thread_ends = false;
+
+struct Owner {
+  Owner() = default;
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() {
+    thread_ends = true;
+    thread_stacks = nullptr;
+    count(counters.left_open, stacks.kept);
+  }
+  ThreadStacks stacks;
+};
+
+ThreadStacks* stacks_of_thread() {
+  if (thread_stacks != nullptr || thread_ends) return thread_stacks;
+  static thread_local Owner owner;
+  thread_stacks = &owner.stacks;
+  return thread_stacks;
+}
+
+/// The place for a domain's ranges: its own, or one that is empty.
+Stack* stack_for(ThreadStacks& thread, Domain domain) {
+  if (Stack* own = thread.find(domain)) return own;
+  for (Stack& stack : thread.stacks) {
+    if (!stack.kept.empty()) continue;
+    stack.domain = domain;
+    return &stack;
+  }
+  if (thread.stacks.size() == kMostStacks) return nullptr;
+  thread.stacks.push_back(Stack{domain, {}, 0});
+  return &thread.stacks.back();
+}
+
+struct Started {
+  BoundedLock lock;
+  std::unordered_map<RangeId, HostEvent> open;
+  RangeId next = 0;
+};
+Started& started() {
+  static auto& table = *new Started;
+  return table;
+}
+
+}  // namespace
+
+NvtxCounts nvtx_counts() noexcept {
+  return {counters.pops_without_push.load(), counters.too_deep.load(), counters.left_open.load(),
+          counters.lost.load()};
+}
+
+void count_lost() noexcept { count(counters.lost); }
+
+bool tracks_ranges() noexcept {
+  return host_recording() || (thread_stacks != nullptr && thread_stacks->kept > 0);
+}
+
+int push_range(NvtxCall&& call) {
+  if (!host_recording()) {
+    Stack* open = thread_stacks == nullptr ? nullptr : thread_stacks->find(call.domain);
+    if (open != nullptr && !open->kept.empty()) ++open->not_kept;
+    return kNotTracked;
+  }
+  ThreadStacks* thread = stacks_of_thread();
+  Stack* stack = thread == nullptr ? nullptr : stack_for(*thread, call.domain);
+  if (stack == nullptr) {
+    count(counters.too_deep);
+    return kNotTracked;
+  }
+  if (stack->not_kept > 0 || stack->kept.size() == kDeepest) {
+    ++stack->not_kept;
+    count(counters.too_deep);
+    return kNotTracked;
+  }
+  // The place first: if the event's memory is short, the stack is still in balance.
+  stack->kept.emplace_back();
+  ++thread->kept;
+  stack->kept.back() = range_begins(std::move(call));
+  return static_cast<int>(stack->kept.size()) - 1;
+}
+
+int pop_range(Domain domain) noexcept {
+  Stack* stack = thread_stacks == nullptr ? nullptr : thread_stacks->find(domain);
+  if (stack == nullptr || stack->kept.empty()) {
+    if (host_recording()) count(counters.pops_without_push);
+    return kNotTracked;
+  }
+  if (stack->not_kept > 0) {
+    --stack->not_kept;
+    return kNotTracked;
+  }
+  std::optional<HostEvent> event = std::move(stack->kept.back());
+  stack->kept.pop_back();
+  --thread_stacks->kept;
+  if (event) range_ends(std::move(*event));
+  return static_cast<int>(stack->kept.size());
+}
+
+RangeId start_range(NvtxCall&& call) {
+  std::optional<HostEvent> event = range_begins(std::move(call));
+  if (!event) return 0;
+  Started& table = started();
+  const BoundedLock::Held held(table.lock);
+  if (!held) {
+    count_lost();
+    return 0;
+  }
+  if (table.open.size() == kMostStarted) {
+    count(counters.too_deep);
+    return 0;
+  }
+  table.open.emplace(table.next + 1, std::move(*event));
+  return ++table.next;
+}
+
+void end_range(RangeId id) noexcept {
+  if (id == 0) return;
+  std::optional<HostEvent> event;
+  {
+    Started& table = started();
+    const BoundedLock::Held held(table.lock);
+    if (!held) return count_lost();
+    const auto place = table.open.find(id);
+    if (place == table.open.end()) return;
+    event = std::move(place->second);
+    table.open.erase(place);
+  }
+  range_ends(std::move(*event));
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,39 @@
+// A session's end of capture/record/host for tests: a clock to set, the events that came.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "capture/record/host/host_event.hpp"
+
+namespace bubblesim::capture {
+
+/// Of the whole test program: the functions that it answers are.
+struct HostDouble {
+  std::atomic<bool> recording{true};
+  std::atomic<std::int64_t> now_ns{1'000};
+  std::atomic<std::int64_t> step_ns{1};  ///< the clock moves on by this at every look
+
+  [[nodiscard]] std::vector<HostEvent> take();
+  /// The events of one sort, in order; others are forgotten.
+  template <class Event>
+  [[nodiscard]] std::vector<Event> take_all() {
+    std::vector<Event> out;
+    for (HostEvent& event : take()) {
+      if (auto* wanted = std::get_if<Event>(&event)) out.push_back(std::move(*wanted));
+    }
+    return out;
+  }
+  void put(HostEvent&& event);
+  void reset();
+
+ private:
+  std::mutex mutex_;
+  std::vector<HostEvent> events_;
+};
+
+[[nodiscard]] HostDouble& host_double();
+
+}  // namespace bubblesim::capture
