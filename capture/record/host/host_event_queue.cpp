@@ -1,0 +1,38 @@
+#include "capture/record/host/host_event_queue.hpp"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace bubblesim::capture {
+namespace {
+
+// Cuts before a byte that continues a character of UTF-8, so that what is kept stays text.
+bool cut(std::string& text) noexcept {
+  if (text.size() <= kMaxEventText) return false;
+  std::size_t end = kMaxEventText;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) >> 6U) == 2U) --end;
+  text.resize(end);
+  return true;
+}
+
+bool cut(std::vector<std::uint32_t>& peers) noexcept {
+  if (peers.size() <= kMaxEventPeers) return false;
+  peers.clear();  // part of a group would be taken for a group
+  return true;
+}
+
+bool bound(RangeEvent& event) noexcept { return cut(event.name) | cut(event.domain); }
+bool bound(CollectiveEvent& event) noexcept { return cut(event.group) | cut(event.peers); }
+bool bound(MarkEvent& event) noexcept { return cut(event.name); }
+
+}  // namespace
+
+void HostEventQueue::push(HostEvent&& event) noexcept {
+  const bool was_cut = std::visit([](auto& held) noexcept { return bound(held); }, event);
+  if (was_cut) cut_.fetch_add(1, std::memory_order_relaxed);
+  if (!events_.push(std::move(event))) dropped_.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,85 @@
+// Between CUPTI's callbacks, on threads of the job, and the writer: buffers out, buffers in.
+//
+// Lives as long as the process: CUPTI may come with a buffer at any time, even after a session was
+// stopped, even in a forked child. Callbacks take no lock, throw nothing and only enqueue.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "capture/record/cupti/session.hpp"
+#include "capture/record/host/bounded_queue.hpp"
+#include "capture/record/process/buffer_pool.hpp"
+#include "capture/record/process/wake.hpp"
+
+namespace bubblesim::capture {
+
+class BufferExchange final : public BufferOwner {
+ public:
+  explicit BufferExchange(const PoolLimits& limits = {});
+
+  struct Done {
+    std::uint8_t* buffer = nullptr;
+    std::size_t valid = 0;
+  };
+  /// What was lost on the way since the last call.
+  struct Losses {
+    std::uint64_t dropped = 0;    ///< records, by CUPTI
+    std::uint64_t discarded = 0;  ///< records that found no buffer to keep
+    std::uint64_t late = 0;       ///< buffers that came back after their session
+  };
+
+  // The writer's side; one thread.
+  /// Buffers are taken in from now on. Of buffers that must be discarded, `next_record` (CUPTI's)
+  /// counts the records; nullptr: each counts as one.
+  using NextRecord = decltype(CuptiApi::get_next_record);
+  void open(NextRecord next_record) noexcept;
+  /// `session` is there for context_ending().
+  void lend(Session& session) noexcept;
+  /// The session is no longer lent; returns when nobody uses it.
+  void recall() noexcept;
+  /// No more buffers are taken in. Memory that is not out is freed.
+  void close() noexcept;
+  [[nodiscard]] bool next(Done& done) noexcept { return done_.pop(done); }
+  [[nodiscard]] std::size_t waiting() const { return done_.size(); }
+  void recycle(std::uint8_t* buffer) noexcept { pool_.give_back(buffer); }
+  /// Has spare buffers ready.
+  void prepare() noexcept;
+  [[nodiscard]] Losses take_losses() noexcept;
+  /// What CUPTI said when it broke; empty: it did not.
+  [[nodiscard]] std::string broken() const;
+  [[nodiscard]] Wake& wake() { return wake_; }
+  [[nodiscard]] const BufferPool& pool() const { return pool_; }
+
+  /// In a forked child: nothing is taken in any more, ever. Async-signal-safe.
+  void abandon() noexcept;
+
+  // CUPTI's side; any thread.
+  std::uint8_t* buffer_wanted(std::size_t& size) noexcept override;
+  void buffer_done(std::uint8_t* buffer, std::size_t valid) noexcept override;
+  void records_dropped(std::uint64_t count) noexcept override;
+  void session_broken(const char* what) noexcept override;
+  void context_ending() noexcept override;
+
+ private:
+  [[nodiscard]] std::uint64_t count_records(std::uint8_t* buffer, std::size_t valid) const noexcept;
+
+  enum class Phase : std::uint8_t { kClosed, kOpen, kAbandoned };
+
+  BufferPool pool_;
+  BoundedQueue<Done> done_;
+  Wake wake_;
+  std::atomic<Phase> phase_{Phase::kClosed};
+  std::atomic<Session*> lent_{nullptr};
+  std::atomic<std::uint32_t> users_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<NextRecord> next_record_{nullptr};
+  std::atomic<std::uint64_t> discarded_{0};
+  std::atomic<std::uint64_t> late_{0};
+  enum class Word : std::uint8_t { kNone, kWriting, kThere };
+  std::atomic<Word> word_{Word::kNone};
+  char broken_[256] = {};
+};
+
+}  // namespace bubblesim::capture

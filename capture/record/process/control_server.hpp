@@ -1,0 +1,59 @@
+// The recorder's end of the control socket: takes commands, answers each with a status.
+//
+// Only the process's own user and root are heard (SO_PEERCRED). A peer that does not read its
+// answers, or says nothing sensible, is cut off; none can hold the server up.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "capture/protocol/capture_request.hpp"
+#include "capture/protocol/control_address.hpp"
+#include "capture/record/process/recorder.hpp"
+
+namespace bubblesim::capture {
+
+class ControlServer {
+ public:
+  /// `folder`: for a path socket beside the abstract one; empty: none. `recorder` outlives it.
+  ControlServer(Recorder& recorder, std::string folder);
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+  ~ControlServer();
+
+  /// Listens; true if at least one address is open. Where another process has the abstract one
+  /// (two containers that share a network but not their process ids) only the path is left.
+  [[nodiscard]] bool listen();
+  /// Serves until close_descriptors() or a fault of the system.
+  void serve();
+  /// Removes the path socket's file. Async-signal-safe.
+  void remove_path() noexcept;
+  /// In a forked child: closes its copies. Async-signal-safe.
+  void close_descriptors() noexcept;
+
+ private:
+  /// Slots of descriptors: the epoll, listeners, peers. Atomic, for a fork may come at any time.
+  static constexpr std::size_t kPeers = 16;
+  static constexpr std::size_t kListeners = 2;
+  static constexpr std::size_t kSlots = 1 + kListeners + kPeers;
+
+  [[nodiscard]] bool open_listener(std::size_t slot, const ControlAddress& address);
+  [[nodiscard]] bool watch(int descriptor, std::size_t slot) const;
+  void accept_from(std::size_t listener);
+  void hear(std::size_t slot);
+  void drop(std::size_t slot) noexcept;
+  [[nodiscard]] RecorderStatus answer(std::string_view message);
+  [[nodiscard]] RecorderStatus obey(const ControlCommand& command);
+
+  Recorder& recorder_;
+  std::string folder_;
+  ControlAddress path_;  ///< of length 0: no file to remove
+  std::array<std::atomic<int>, kSlots> descriptors_;
+  std::string buffer_;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,26 @@
+// Who the recorded process is: its rank, its program. Read once, when the library is loaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/protocol/capture_request.hpp"
+
+namespace bubblesim::capture {
+
+struct JobIdentity {
+  std::int64_t pid = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  std::string executable;  ///< file name of the program, without folders
+};
+
+/// Rank: RANK (torchrun), OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, the first that holds a
+/// number; world size likewise. Neither is believed where it is no number below 2^24.
+[[nodiscard]] JobIdentity identify_job(const Environment& env);
+
+/// getenv. To be called by threads of the job only, since a setenv in another thread moves what
+/// getenv reads: the recorder's own threads never look at the environment.
+[[nodiscard]] Environment process_environment();
+
+}  // namespace bubblesim::capture

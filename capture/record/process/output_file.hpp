@@ -1,0 +1,38 @@
+// The name of a recording: rank<N>.recording.btr while it grows, rank<N>.btr once it is whole.
+//
+// No file that is there already is ever written to or replaced: processes that share a rank (a
+// launcher and its worker, a job run twice) get ".pid<P>" into their names instead.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+class OutputFile {
+ public:
+  /// `output`: a path that ends with ".btr", or a folder, which is made if it is not there.
+  /// Creates an empty file. Faults: the folder or the file cannot be made.
+  [[nodiscard]] static Result<OutputFile> claim(const std::string& output, std::uint32_t rank,
+                                                std::int64_t pid);
+
+  /// Where the recording is now.
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Gives the file its final name. Fails where the folder has gone or is read-only; then the
+  /// recording keeps the name it has.
+  [[nodiscard]] Result<void> complete();
+  /// Removes the file: nothing was recorded.
+  void discard() noexcept;
+
+ private:
+  OutputFile(std::string stem, std::int64_t pid) : stem_(std::move(stem)), pid_(pid) {}
+  [[nodiscard]] std::string name(int attempt, const char* ending) const;
+
+  std::string stem_;  ///< path without ".btr"
+  std::int64_t pid_ = 0;
+  std::string path_;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,137 @@
+#include "capture/record/process/recorder.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "capture/record/host/host_thread.hpp"
+#include "capture/record/process/host_link.hpp"
+#include "capture/record/process/recording.hpp"
+#include "capture/record/process/say.hpp"
+
+namespace bubblesim::capture {
+
+struct Recorder::State {
+  explicit State(RecorderSettings settings) : share(std::move(settings)) {}
+
+  RecordingShare share;
+  std::atomic<bool> active{false};
+  std::atomic<bool> exiting{false};  ///< nothing starts any more
+
+  void run(const StartRequest& request, StartOrigin origin) noexcept;
+  void fail(const char* what) noexcept;
+};
+
+void Recorder::State::fail(const char* what) noexcept {
+  share.board.edit([&](RecorderStatus& status) {
+    status.state = RecorderState::kFailed;
+    status.message = what;
+  });
+}
+
+void Recorder::State::run(const StartRequest& request, StartOrigin origin) noexcept {
+  try {
+    Recording(request, origin, share).run();
+  } catch (const std::exception& fault) {
+    fail(fault.what());
+    say(std::string("the recording ended: ") + fault.what());
+  } catch (...) {
+    fail("an exception of unknown type");
+  }
+  active.store(false);
+}
+
+Recorder::Recorder(RecorderSettings settings) : state_(new State(std::move(settings))) {
+  state_->share.board.edit([&](RecorderStatus& status) {
+    const JobIdentity& job = state_->share.settings.job;
+    status.pid = job.pid;
+    status.rank = job.rank;
+    status.world_size = job.world_size;
+    status.executable = job.executable;
+  });
+}
+
+Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
+  if (state_->exiting.load()) return fail("the process is exiting");
+  bool idle = false;
+  if (!state_->active.compare_exchange_strong(idle, true)) {
+    const RecorderStatus now = status();
+    return fail("a recording is under way (" + std::string(state_name(now.state)) +
+                (now.output.empty() ? "" : ", to " + now.output) + "); stop it first");
+  }
+  StartRequest absolute = request;
+  std::error_code fault;
+  if (auto path = std::filesystem::absolute(request.output, fault); !fault) {
+    absolute.output = path.string();
+  }
+  state_->share.stop.store(RecordingShare::Stop::kNo);
+  const bool later = request.start_at_unix_s.has_value() || request.delay > Duration{};
+  state_->share.board.edit([&](RecorderStatus& status) {
+    status.state = later ? RecorderState::kScheduled : RecorderState::kStarting;
+    status.output = absolute.output;
+    status.message.clear();
+    status.recorded = {};
+    status.records = status.bytes = status.lost = 0;
+    status.iterations = 0;
+  });
+  try {
+    std::thread([state = state_, absolute, origin] {
+      ::pthread_setname_np(::pthread_self(), "bubblesim-write");
+      state->run(absolute, origin);
+    }).detach();
+  } catch (const std::system_error& no_thread) {
+    state_->fail(no_thread.what());
+    state_->active.store(false);
+    return fail(std::string("the system gives no thread: ") + no_thread.what());
+  }
+  return {};
+}
+
+void Recorder::stop(StopReason reason) noexcept {
+  using Stop = RecordingShare::Stop;
+  if (reason == StopReason::kExiting) state_->exiting.store(true);
+  if (!state_->active.load()) return;
+  if (reason == StopReason::kExiting) {
+    state_->share.stop.store(Stop::kExiting);
+  } else {
+    Stop none = Stop::kNo;
+    state_->share.stop.compare_exchange_strong(none, Stop::kAsked);
+  }
+  state_->share.buffers.wake().notify();
+}
+
+bool Recorder::wait_idle(Duration longest) const noexcept {
+  const timespec pause{0, 500'000};
+  const std::int64_t until = monotonic_ns() + to_ns(longest);
+  while (state_->active.load()) {
+    if (monotonic_ns() > until) return false;
+    ::nanosleep(&pause, nullptr);
+  }
+  return true;
+}
+
+RecorderStatus Recorder::status() const { return state_->share.board.copy(); }
+
+bool Recorder::mark(const std::string& name) {
+  if (!host_recording()) return false;
+  emit_host_event(MarkEvent{host_now(), host_thread_id(), name});
+  return true;
+}
+
+void Recorder::abandon() noexcept {
+  close_host_link();
+  state_->share.buffers.abandon();
+  const int file = state_->share.file_descriptor.load();
+  if (file >= 0) ::close(file);
+  const int wake = state_->share.buffers.wake().descriptor();
+  if (wake >= 0) ::close(wake);
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,60 @@
+// Recordings of this process, one after the other: started, stopped and asked about from any
+// thread; each runs on a thread of its own, which sets CUPTI up, decodes and writes.
+//
+// Nothing here waits for CUPTI but that thread, so that a CUPTI that takes seconds to start, or
+// never comes back, keeps nobody else: a status is always answered, a stop always accepted.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "capture/protocol/capture_request.hpp"
+#include "capture/record/process/job_identity.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture {
+
+enum class StopReason : std::uint8_t { kAsked, kExiting };
+
+/// Who asked: faults of a start from the environment go to stderr, for nobody else would learn.
+enum class StartOrigin : std::uint8_t { kSocket, kEnvironment };
+
+struct RecorderSettings {
+  JobIdentity job;
+  std::string cupti;  ///< the libcupti to load; empty: search
+  /// Called on the recording's thread when CUPTI is set up.
+  std::function<void()> session_began = [] {};
+};
+
+/// Lives as long as the process: CUPTI may call back after a recording has ended. Its destructor
+/// is never run.
+class Recorder {
+ public:
+  /// Throws std::bad_alloc.
+  explicit Recorder(RecorderSettings settings);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() = delete;
+
+  /// Returns at once; what becomes of it is in status(). Faults: a recording is under way, or the
+  /// system gives no thread. All signals must be blocked in the calling thread: the recording's
+  /// inherits that.
+  [[nodiscard]] Result<void> start(const StartRequest& request, StartOrigin origin);
+  /// Returns at once. Nothing under way: nothing happens.
+  void stop(StopReason reason) noexcept;
+  /// Waits until nothing is under way. False: after `longest` something still was.
+  [[nodiscard]] bool wait_idle(Duration longest) const noexcept;
+  [[nodiscard]] RecorderStatus status() const;
+  /// Puts a mark into the trace. False: nothing records.
+  [[nodiscard]] bool mark(const std::string& name);
+
+  /// In a forked child: everything off, the file closed, no lock touched. Async-signal-safe.
+  void abandon() noexcept;
+
+ private:
+  struct State;
+  State* state_;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,361 @@
+#include "capture/record/process/recording.hpp"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "capture/record/process/counters.hpp"
+#include "capture/record/process/host_link.hpp"
+#include "capture/record/process/say.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr Duration kNap = std::chrono::milliseconds(50);
+constexpr Duration kTick = std::chrono::milliseconds(500);
+constexpr Duration kBetweenClocks = std::chrono::seconds(1);
+/// The last stretch before an appointed time is waited for in small steps.
+constexpr Duration kStep = std::chrono::microseconds(200);
+
+std::uint64_t count(const RecordedBatch& batch) {
+  return batch.calls.size() + batch.ops.size() + batch.syncs.size() + batch.markers.size() +
+         batch.memory.size() + batch.stalls.size() + batch.notes.size();
+}
+
+/// The descriptor by which this process has a file open; -1: none.
+int descriptor_of(const std::string& path) {
+  struct stat wanted {};
+  if (::stat(path.c_str(), &wanted) != 0) return -1;
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return -1;
+  int found = -1;
+  while (const dirent* entry = ::readdir(folder)) {
+    int number = -1;
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, number).ptr != end) continue;
+    struct stat held {};
+    if (::fstat(number, &held) != 0) continue;
+    if (held.st_ino == wanted.st_ino && held.st_dev == wanted.st_dev) found = number;
+  }
+  ::closedir(folder);
+  return found;
+}
+
+std::uint64_t writer_microseconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(spent.tv_nsec) / 1'000;
+}
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  return text;
+}
+
+}  // namespace
+
+Recording::~Recording() {
+  share_.file_descriptor.store(-1);
+  if (session_ == nullptr) return;
+  // Something threw on the way.
+  close_host_link();
+  share_.buffers.recall();
+  session_.reset();
+  share_.buffers.close();
+}
+
+void Recording::run() {
+  if (!wait_for_start()) {
+    share_.board.edit([](RecorderStatus& status) {
+      status.state = RecorderState::kIdle;
+      status.message = "stopped before its time had come";
+    });
+    return;
+  }
+  share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStarting; });
+  if (auto opened = open(); !opened) return fail_with(opened.error().text());
+  share_.settings.session_began();
+  record();
+  close();
+}
+
+bool Recording::wait_for_start() {
+  const std::int64_t earliest = monotonic_ns() + to_ns(request_.delay);
+  for (;;) {
+    if (stop_wanted()) return false;
+    // By the host's clock each time: it may be set while we wait.
+    const std::int64_t appointed =
+        request_.start_at_unix_s ? *request_.start_at_unix_s * 1'000'000'000 - realtime_ns() : 0;
+    const Duration left{std::max(earliest - monotonic_ns(), appointed)};
+    if (left <= Duration{}) return true;
+    share_.buffers.wake().wait(left > 2 * kNap ? kNap : std::min(left, kStep));
+  }
+}
+
+void Recording::fail_with(const std::string& message) {
+  if (file_) file_->discard();
+  if (origin_ == StartOrigin::kEnvironment) say("cannot start: " + message);
+  share_.board.edit([&](RecorderStatus& status) {
+    status.state = RecorderState::kFailed;
+    status.message = message;
+    status.output.clear();
+  });
+}
+
+Result<void> Recording::open() {
+  BUBBLESIM_ASSIGN_OR_RETURN(api_, find_cupti(share_.settings.cupti));
+  share_.board.edit([&](RecorderStatus& status) {
+    status.cupti = api_->path + " (version " + std::to_string(api_->version) + ")";
+  });
+  BUBBLESIM_RETURN_IF_ERROR(open_file());
+  HostEventQueue& events = host_queue();
+  for (HostEvent stale; events.pop(stale);) continue;
+  (void)events.take_dropped();
+  (void)events.take_cut();
+  share_.buffers.open(api_->get_next_record);
+  SessionSettings settings;
+  settings.graphs =
+      request_.graphs == GraphRecords::kGraph ? GraphDetail::kGraph : GraphDetail::kNode;
+  settings.memory = request_.memory;
+  auto session = Session::start(*api_, settings, share_.buffers);
+  if (!session) {
+    share_.buffers.close();
+    return tl::make_unexpected(std::move(session).error());
+  }
+  session_ = std::move(*session);
+  reduced_ = joined(session_->reduced());
+  share_.buffers.lend(*session_);
+  return {};
+}
+
+Result<void> Recording::open_file() {
+  const JobIdentity& job = share_.settings.job;
+  BUBBLESIM_ASSIGN_OR_RETURN(file_, OutputFile::claim(request_.output, job.rank, job.pid));
+  BUBBLESIM_ASSIGN_OR_RETURN(store_, TraceStore::create(file_->path(), RankId{job.rank}));
+  share_.file_descriptor.store(descriptor_of(file_->path()));
+  decoder_.emplace(*api_, store_->tables());
+  BUBBLESIM_RETURN_IF_ERROR(describe());
+  return store_->flush();
+}
+
+Result<void> Recording::describe() {
+  traces::format::RankDescription description;
+  description.world_size = share_.settings.job.world_size;
+  description.device = decoder_->device();
+  description.provenance.source = share_.settings.job.executable;
+  description.provenance.format = "bubblesim-recording";
+  description.provenance.tool =
+      "bubblesim " BUBBLESIM_VERSION ", CUPTI " + std::to_string(api_->version);
+  description.provenance.note = reduced_;
+  described_ = description.device.name;
+  return store_->describe(description);
+}
+
+void Recording::record() {
+  began_ns_ = monotonic_ns();
+  const ClockReading clocks = read_clocks(*api_);
+  batch_.clocks.push_back(clocks.pair);
+  host_.emplace(store_->tables(), clocks.pair.at);
+  open_host_link(clocks.offset);
+  next_clock_ns_ = began_ns_ + to_ns(kBetweenClocks);
+  share_.board.edit([&](RecorderStatus& status) {
+    status.state = RecorderState::kRecording;
+    status.output = file_->path();
+    status.message = reduced_;
+  });
+  std::int64_t next_tick = began_ns_ + to_ns(kTick);
+  while (!stop_wanted() && reason_to_end().empty()) {
+    const std::int64_t now = monotonic_ns();
+    Duration nap = std::min(kNap, Duration{next_tick - now});
+    if (request_.duration) nap = std::min(nap, *request_.duration - Duration{now - began_ns_});
+    share_.buffers.wake().wait(nap);
+    drain();
+    if (monotonic_ns() < next_tick) continue;
+    tick();
+    next_tick = std::max(next_tick + to_ns(kTick), monotonic_ns());
+  }
+}
+
+std::string Recording::reason_to_end() const {
+  if (!fault_.empty()) return fault_;
+  if (request_.duration && monotonic_ns() - began_ns_ >= to_ns(*request_.duration)) {
+    return "duration";
+  }
+  if (request_.iterations && host_->iterations() >= *request_.iterations) return "iterations";
+  if (request_.max_bytes && store_->bytes_written() >= *request_.max_bytes) return "bytes";
+  return {};
+}
+
+void Recording::tick() {
+  session_->flush();
+  if (monotonic_ns() >= next_clock_ns_) {
+    read_clock();
+    next_clock_ns_ = monotonic_ns() + to_ns(kBetweenClocks);
+  }
+  drain();
+  if (fault_.empty() && described_ != decoder_->device().name) {
+    if (auto done = describe(); !done) fault_ = done.error().text();
+  }
+  if (fault_.empty()) settle(store_->flush());
+  publish();
+}
+
+void Recording::read_clock() {
+  const ClockReading clocks = read_clocks(*api_);
+  batch_.clocks.push_back(clocks.pair);
+  adjust_host_link(clocks.offset);
+}
+
+void Recording::drain() {
+  drain_buffers();
+  drain_host_events();
+  append();
+  share_.buffers.prepare();
+  if (std::string broken = share_.buffers.broken(); !broken.empty() && fault_.empty()) {
+    fault_ = "CUPTI: " + broken;
+  }
+}
+
+void Recording::drain_buffers() {
+  for (BufferExchange::Done done; share_.buffers.next(done);) {
+    decoder_->decode(done.buffer, done.valid, batch_);
+    share_.buffers.recycle(done.buffer);
+    append();
+  }
+}
+
+void Recording::drain_host_events() {
+  HostEventQueue& events = host_queue();
+  // As many as there were: producers that never rest must not keep the writer from buffers.
+  std::size_t left = events.size();
+  for (HostEvent event; left > 0 && events.pop(event); --left) host_->add(event, batch_);
+}
+
+void Recording::append() {
+  const std::uint64_t records = count(batch_);
+  if (fault_.empty()) {
+    if (auto done = store_->append(batch_); !done) fault_ = done.error().text();
+  }
+  pending_ += records;
+  batch_.clear();
+  if (!fault_.empty()) settle({});
+}
+
+void Recording::settle(Result<void> written) {
+  if (!written && fault_.empty()) fault_ = written.error().text();
+  if (fault_.empty()) {
+    kept_ += pending_;
+  } else if (pending_ > 0) {
+    lost_ += pending_;
+    counters_.add(kRecordsUnwritten, pending_);
+  }
+  pending_ = 0;
+}
+
+void Recording::publish() {
+  take_losses();
+  share_.board.edit([&](RecorderStatus& status) {
+    status.recorded = Duration{(ended_ns_ == 0 ? monotonic_ns() : ended_ns_) - began_ns_};
+    status.records = kept_;
+    status.bytes = store_->bytes_written();
+    status.lost = lost_;
+    status.iterations = host_->iterations();
+  });
+}
+
+void Recording::take_losses() {
+  const BufferExchange::Losses losses = share_.buffers.take_losses();
+  HostEventQueue& events = host_queue();
+  const std::uint64_t host_dropped = events.take_dropped();
+  if (losses.dropped > 0) counters_.add(kCuptiDropped, losses.dropped);
+  if (losses.discarded > 0) counters_.add(kRecordsDiscarded, losses.discarded);
+  if (losses.late > 0) counters_.add(kBuffersLate, losses.late);
+  if (host_dropped > 0) counters_.add(kHostEventsDropped, host_dropped);
+  if (const std::uint64_t cut = events.take_cut(); cut > 0) counters_.add(kHostEventsCut, cut);
+  lost_ += losses.dropped + losses.discarded + host_dropped;
+}
+
+void Recording::close() {
+  share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStopping; });
+  end_session();
+  end_file();
+}
+
+void Recording::end_session() {
+  ended_ns_ = monotonic_ns();
+  close_host_link();
+  share_.buffers.recall();
+  const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
+  // A callback may have claimed its place in the queue and not filled it yet.
+  for (int i = 0; i < 100; ++i) {
+    drain();
+    if (share_.buffers.waiting() == 0) break;
+    share_.buffers.wake().wait(kStep);
+  }
+  session_.reset();
+  share_.buffers.close();
+  read_clock();
+  append();
+  if (!whole) counters_.add(kStopIncomplete);
+  counters_.add(kWriterMicroseconds, writer_microseconds());
+}
+
+CounterSet Recording::all_counters() const {
+  CounterSet all = counters_;
+  all.merge(decoder_->counters());
+  all.merge(host_->counters());
+  return all;
+}
+
+void Recording::end_file() {
+  publish();
+  if (kept_ + pending_ == 0 && fault_.empty()) return end_without_file();
+  if (fault_.empty()) {
+    if (auto done = describe(); !done) fault_ = done.error().text();
+  }
+  const bool failed = !fault_.empty() && counters_.count(kRecordsUnwritten.name) > 0;
+  // From here on the descriptor's number may become another file's.
+  share_.file_descriptor.store(-1);
+  // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
+  const Result<void> finished = failed ? fail(fault_) : store_->finish(all_counters());
+  settle(finished);
+  if (finished) {
+    if (auto done = file_->complete(); !done && fault_.empty()) fault_ = done.error().text();
+  }
+  publish();
+  share_.board.edit([&](RecorderStatus& status) {
+    status.state = fault_.empty() ? RecorderState::kIdle : RecorderState::kFailed;
+    status.message = fault_.empty() ? reduced_ : fault_;
+    status.output = file_->path();
+  });
+  summarise();
+}
+
+void Recording::end_without_file() {
+  file_->discard();
+  share_.board.edit([](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = "nothing was recorded: no CUDA call, no range; no file was left";
+    status.output.clear();
+  });
+}
+
+void Recording::summarise() const {
+  const RecorderStatus status = share_.board.copy();
+  std::string text = "rank " + std::to_string(status.rank) + ": " +
+                     std::to_string(status.records) + " records of " +
+                     std::to_string(to_ns(status.recorded) / 1'000'000) + " ms in " + file_->path() + " (" +
+                     std::to_string(status.bytes) + " bytes)";
+  if (status.lost > 0) text += "; lost: " + std::to_string(status.lost) + " records";
+  if (!fault_.empty()) text += "; ended by a fault: " + fault_;
+  say(text);
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,119 @@
+// One recording, from its request to the last chunk, on a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "capture/record/cupti/session.hpp"
+#include "capture/record/decode/activity_decoder.hpp"
+#include "capture/record/process/buffer_exchange.hpp"
+#include "capture/record/process/host_records.hpp"
+#include "capture/record/process/output_file.hpp"
+#include "capture/record/process/recorder.hpp"
+#include "capture/record/process/session_clock.hpp"
+#include "capture/record/store/trace_store.hpp"
+
+namespace bubblesim::capture {
+
+/// A status that one thread writes and others read.
+class StatusBoard {
+ public:
+  template <class Change>
+  void edit(Change change) {
+    const std::lock_guard lock(mutex_);
+    change(status_);
+  }
+  [[nodiscard]] RecorderStatus copy() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  RecorderStatus status_;
+};
+
+/// What a recording shares with the rest of the process; it outlives every recording.
+struct RecordingShare {
+  explicit RecordingShare(RecorderSettings with) : settings(std::move(with)) {}
+
+  enum class Stop : std::uint8_t { kNo, kAsked, kExiting };
+
+  const RecorderSettings settings;
+  BufferExchange buffers;
+  StatusBoard board;
+  std::atomic<Stop> stop{Stop::kNo};
+  std::atomic<int> file_descriptor{-1};  ///< of the open trace, for a forked child to close
+};
+
+class Recording {
+ public:
+  Recording(StartRequest request, StartOrigin origin, RecordingShare& share)
+      : request_(std::move(request)), origin_(origin), share_(share) {}
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording();
+
+  /// All of it. The board's last state is kIdle or kFailed.
+  void run();
+
+ private:
+  using Stop = RecordingShare::Stop;
+
+  [[nodiscard]] bool stop_wanted() const { return share_.stop.load() != Stop::kNo; }
+  /// False: a stop came before the time did.
+  [[nodiscard]] bool wait_for_start();
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] Result<void> open_file();
+  void record();
+  /// What happens twice a second.
+  void tick();
+  /// Writes what CUPTI and the job's threads have handed over.
+  void drain();
+  void drain_buffers();
+  void drain_host_events();
+  void append();
+  /// What was appended since the last call is in the file, or is lost.
+  void settle(Result<void> written);
+  void read_clock();
+  /// Why the recording is over; empty: it is not.
+  [[nodiscard]] std::string reason_to_end() const;
+  void close();
+  void end_session();
+  void end_file();
+  void end_without_file();
+  [[nodiscard]] Result<void> describe();
+  void take_losses();
+  [[nodiscard]] CounterSet all_counters() const;
+  void publish();
+  void fail_with(const std::string& message);
+  void summarise() const;
+
+  StartRequest request_;
+  StartOrigin origin_;
+  RecordingShare& share_;
+  std::optional<CuptiApi> api_;
+  std::optional<OutputFile> file_;
+  std::optional<TraceStore> store_;
+  std::optional<ActivityDecoder> decoder_;
+  std::optional<HostRecords> host_;
+  std::unique_ptr<Session> session_;
+  RecordedBatch batch_;
+  CounterSet counters_;
+  std::string fault_;           ///< of the recording, once it runs
+  std::string described_;       ///< the device's name in the file
+  std::string reduced_;
+  std::int64_t began_ns_ = 0;   ///< CLOCK_MONOTONIC
+  std::int64_t ended_ns_ = 0;
+  std::int64_t next_clock_ns_ = 0;
+  // Records that say something of the job:
+  std::uint64_t pending_ = 0;   ///< appended; the store may still hold them
+  std::uint64_t kept_ = 0;      ///< in the file
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace bubblesim::capture
