@@ -124,6 +124,7 @@ Result<void> Recording::open() {
   settings.graphs =
       request_.graphs == GraphRecords::kGraph ? GraphDetail::kGraph : GraphDetail::kNode;
   settings.memory = request_.memory;
+  settings.zeroed_buffers = true;
   auto session = Session::start(*api_, settings, share_.buffers);
   if (!session) {
     share_.buffers.close();
