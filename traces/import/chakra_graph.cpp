@@ -133,12 +133,15 @@ class Scheduler {
     });
   }
 
+  // Callers count only where no data dependency says when a node runs: converters turn the order of
+  // calls into data dependencies, and their callers and data together have cycles.
   template <class Visit>
   void for_each_dependency(Visit visit) const {
     for (std::uint32_t i = 0; i < file_.nodes.size(); ++i) {
       for (const std::uint64_t id : file_.nodes[i].data) {
         visit(static_cast<std::uint32_t>(id), Follower{i, true});
       }
+      if (!file_.nodes[i].data.empty()) continue;
       for (const std::uint64_t id : file_.nodes[i].control) {
         visit(static_cast<std::uint32_t>(id), Follower{i, false});
       }

@@ -16,8 +16,8 @@ void resolve_ids(File& file);
 /// Gives every node of a device or host its lane; adds streams and threads as they appear.
 void assign_lanes(File& file);
 
-/// Starts every node that has no recorded one when all that it depends on has ended, its callers
-/// have started and its lane is free; of those that could start, the one that could first, ties
+/// Starts every node that has no recorded one when all that it depends on has ended (where it
+/// depends on nothing: its callers have started) and its lane is free; of those that could start, the one that could first, ties
 /// in file order. Returns each node's place in the order of ties of start: of the file where all
 /// starts are recorded, else that in which they were laid out. O(n log n + dependencies).
 /// Fault: the layout takes longer than 73 years.

@@ -1,0 +1,35 @@
+// A recorded job as Chakra execution traces (MLCommons): one protobuf file a rank, which ASTRA-sim
+// and other consumers of Chakra read, with exact nanoseconds in attributes of our own.
+//
+// Nodes, dependencies and attributes: traces/export/README.md. Importing the files again
+// (traces/import/chakra_import.hpp) gives the same operations, calls, times, streams and shapes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+/// What was written.
+struct ChakraStats {
+  std::vector<std::string> files;           ///< one a rank, in the job's order
+  std::uint64_t nodes = 0;
+  std::uint64_t dependencies = 0;           ///< data dependencies of all nodes
+  std::uint64_t collectives_as_compute = 0; ///< of kinds that the schema lacks
+  std::uint64_t ends_unknown = 0;           ///< sends and receives whose partner is not known
+  std::uint64_t groups_left_out = 0;        ///< process groups whose ranks are not known
+  std::uint64_t records_left_out = 0;       ///< memory samples and clock pairs
+};
+
+/// Writes `prefix`.RANK.et for every rank, the name by which ASTRA-sim finds them. A file is there
+/// only when it is whole. Memory: a few integers a record.
+[[nodiscard]] Result<ChakraStats> export_chakra(const JobTrace& job, const std::string& prefix);
+
+/// One rank's file as bytes; for tests and small traces.
+[[nodiscard]] std::string chakra_bytes(const RankTrace& rank);
+
+}  // namespace bubblesim::traces
