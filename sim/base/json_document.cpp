@@ -29,6 +29,16 @@ Result<std::string> read_bytes(const std::string& path) {
   return text;
 }
 
+// The place of the file's schema, for editors.
+void declare_schema_key(json_detail::ObjectState& root) {
+  root.declared.emplace(json_detail::kSchemaKey);
+  const auto* node = root.object == nullptr ? nullptr : root.object->find(json_detail::kSchemaKey);
+  if (node == nullptr || json_detail::kind_of(*node) == JsonKind::kText) return;
+  json_detail::add_fault(*root.errors, root.tree->file,
+                         json_detail::pointer_part(json_detail::kSchemaKey),
+                         "found " + json_detail::describe(*node) + "; expected text");
+}
+
 }  // namespace
 
 JsonDocument::JsonDocument(std::unique_ptr<json_detail::Tree> tree) : tree_(std::move(tree)) {}
@@ -50,6 +60,8 @@ CheckedResult<JsonDocument> JsonDocument::parse(std::string_view text, std::stri
 
 const std::string& JsonDocument::file() const { return tree_->file; }
 
+void JsonDocument::record(ReadRecorder& recorder) { tree_->recorder = &recorder; }
+
 ObjectReader JsonDocument::root(Errors& errors) const {
   for (const Error& duplicate : tree_->duplicate_keys) {
     json_detail::add_fault(errors, duplicate.file, duplicate.place, duplicate.message);
@@ -63,6 +75,7 @@ ObjectReader JsonDocument::root(Errors& errors) const {
                            "found " + json_detail::describe(tree_->root) +
                                "; expected an object");
   }
+  declare_schema_key(*state);
   return ObjectReader(std::move(state));
 }
 

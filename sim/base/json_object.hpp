@@ -6,11 +6,15 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/json_tree.hpp"
 
 namespace bubblesim::json_detail {
+
+/// Allowed at the root of every file.
+inline constexpr std::string_view kSchemaKey = "$schema";
 
 struct ObjectState {
   const Tree* tree = nullptr;

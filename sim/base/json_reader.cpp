@@ -7,6 +7,7 @@
 #include "sim/base/json_tree.hpp"
 #include "sim/base/json_values.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/base/read_recorder.hpp"
 
 namespace bubblesim {
 
@@ -35,6 +36,25 @@ void report(ObjectState& state, std::string_view place, std::string message) {
 
 std::string pointer_of(const ObjectState& state, std::string_view key) {
   return key.empty() ? state.pointer : state.pointer + json_detail::pointer_part(key);
+}
+
+// `make_shape` is called only if somebody listens.
+template <class MakeShape>
+void tell(const ObjectState& state, std::string_view key, Presence presence, JsonCount count,
+          const MakeShape& make_shape) {
+  if (state.tree->recorder == nullptr) return;
+  state.tree->recorder->on_read(
+      {state.pointer, key, state.object != nullptr, presence, count, make_shape()});
+}
+
+template <class Shape>
+void tell_one(const ObjectState& state, std::string_view key, Presence presence, Shape shape) {
+  tell(state, key, presence, JsonCount::kOne, [&] { return JsonShape(shape); });
+}
+
+template <class Shape>
+void tell_list(const ObjectState& state, std::string_view key, Presence presence, Shape shape) {
+  tell(state, key, presence, JsonCount::kList, [&] { return JsonShape(shape); });
 }
 
 // The value, or nullopt after a fault or if the key is absent (`node` is null).
@@ -105,7 +125,10 @@ std::string ObjectReader::pointer(std::string_view key) const { return pointer_o
 std::vector<std::string> ObjectReader::keys() const {
   std::vector<std::string> out;
   if (!present()) return out;
-  for (const auto& member : state_->object->members) out.push_back(member.name);
+  for (const auto& member : state_->object->members) {
+    const bool schema = state_->pointer.empty() && member.name == json_detail::kSchemaKey;
+    if (!schema) out.push_back(member.name);
+  }
   return out;
 }
 
@@ -121,21 +144,62 @@ const ObjectReader::Node* ObjectReader::find(std::string_view key, Presence pres
   return node;
 }
 
+bool ObjectReader::recording() const { return state_->tree->recorder != nullptr; }
+
+void ObjectReader::record_default(std::string_view key, const JsonDefault& value) {
+  if (recording()) state_->tree->recorder->on_default(state_->pointer, key, value);
+}
+
 bool ObjectReader::has(std::string_view key) {
+  tell_one(*state_, key, Presence::kOptional, AnyShape{});
   return find(key, Presence::kOptional) != nullptr;
 }
 
 JsonKind ObjectReader::kind(std::string_view key) {
+  tell_one(*state_, key, Presence::kOptional, AnyShape{});
   const Node* node = find(key, Presence::kOptional);
   return node == nullptr ? JsonKind::kAbsent : kind_of(*node);
 }
 
 std::string ObjectReader::raw(std::string_view key) {
+  tell_one(*state_, key, Presence::kOptional, AnyShape{});
   const Node* node = find(key, Presence::kOptional);
   return node == nullptr ? std::string() : json_detail::to_json_text(*node);
 }
 
+bool ObjectReader::require(std::string_view key, std::string message) {
+  tell_one(*state_, key, Presence::kRequired, AnyShape{});
+  const bool found = find(key, Presence::kOptional) != nullptr;
+  if (!found && present()) fault("", std::move(message));
+  return found;
+}
+
+void ObjectReader::one_of(std::initializer_list<std::string_view> keys) {
+  BUBBLESIM_CHECK(keys.size() >= 2, "one of at least two keys");
+  if (recording()) state_->tree->recorder->on_one_of(state_->pointer, keys);
+  std::vector<std::string> found;
+  for (const std::string_view key : keys) {
+    if (has(key)) found.push_back(quote_found(key));
+  }
+  if (!present() || found.size() == 1) return;
+  std::string text = found.empty() ? "expected " : found.size() == 2 ? "found both " : "found all of ";
+  for (std::size_t i = 0; i < found.size(); ++i) text += (i == 0 ? "" : " and ") + found[i];
+  if (!found.empty()) return fault("", text + "; expected one of them");
+  for (auto key = keys.begin(); key != keys.end(); ++key) {
+    const bool last = key + 1 == keys.end();
+    text += (key == keys.begin() ? "" : last ? " or " : ", ") + quote_found(*key);
+  }
+  fault("", text + "; found neither");
+}
+
+void ObjectReader::defined_by(std::string_view key, std::string_view definition) {
+  tell(*state_, key, Presence::kOptional, JsonCount::kOne,
+       [&] { return JsonShape(DefinedShape{std::string(definition)}); });
+  declare(key);
+}
+
 std::optional<std::string> ObjectReader::text_of(std::string_view key, Presence presence) {
+  tell_one(*state_, key, presence, TextShape{});
   return accept<std::string>(*state_, key, find(key, presence), to_text);
 }
 
@@ -143,71 +207,96 @@ std::string ObjectReader::text(std::string_view key) {
   return text_of(key, Presence::kRequired).value_or("");
 }
 std::string ObjectReader::text(std::string_view key, std::string_view fallback) {
+  if (recording()) record_default(key, std::string(fallback));
   return text_of(key, Presence::kOptional).value_or(std::string(fallback));
 }
 
+void ObjectReader::expect(std::string_view key, std::string_view text) {
+  tell(*state_, key, Presence::kRequired, JsonCount::kOne,
+       [&] { return JsonShape(ChoiceShape{{std::string(text)}}); });
+  const auto found = accept<std::string>(*state_, key, find(key, Presence::kRequired), to_text);
+  if (!found || *found == text) return;
+  fault(key, "found " + quote_found(*found) + "; expected " + quote_found(text));
+}
+
 std::optional<bool> ObjectReader::flag_of(std::string_view key, Presence presence) {
+  tell_one(*state_, key, presence, FlagShape{});
   return accept<bool>(*state_, key, find(key, presence), to_flag);
 }
 bool ObjectReader::flag(std::string_view key) {
   return flag_of(key, Presence::kRequired).value_or(false);
 }
 bool ObjectReader::flag(std::string_view key, bool fallback) {
+  record_default(key, fallback);
   return flag_of(key, Presence::kOptional).value_or(fallback);
 }
 
 std::optional<std::int64_t> ObjectReader::signed_of(std::string_view key, Presence presence,
                                                     Range<std::int64_t> range) {
+  tell_one(*state_, key, presence, range);
   return accept<std::int64_t>(*state_, key, find(key, presence),
                               [range](const Node& node) { return to_signed(node, range); });
 }
 
 std::optional<std::uint64_t> ObjectReader::unsigned_of(std::string_view key, Presence presence,
                                                        Range<std::uint64_t> range) {
+  tell_one(*state_, key, presence, range);
   return accept<std::uint64_t>(*state_, key, find(key, presence),
                                [range](const Node& node) { return to_unsigned(node, range); });
 }
 
 double ObjectReader::number(std::string_view key, Range<double> range) {
+  tell_one(*state_, key, Presence::kRequired, range);
   return accept<double>(*state_, key, find(key, Presence::kRequired),
                         [range](const Node& node) { return to_number(node, range); })
       .value_or(range.low);
 }
 double ObjectReader::number(std::string_view key, Range<double> range, double fallback) {
+  tell_one(*state_, key, Presence::kOptional, range);
+  record_default(key, fallback);
   return accept<double>(*state_, key, find(key, Presence::kOptional),
                         [range](const Node& node) { return to_number(node, range); })
       .value_or(fallback);
 }
 
 Duration ObjectReader::duration(std::string_view key, Range<Duration> range) {
+  tell_one(*state_, key, Presence::kRequired, range);
   return accept<Duration>(*state_, key, find(key, Presence::kRequired),
                           [range](const Node& node) { return to_duration(node, range); })
       .value_or(range.low);
 }
 Duration ObjectReader::duration(std::string_view key, Range<Duration> range, Duration fallback) {
+  tell_one(*state_, key, Presence::kOptional, range);
+  record_default(key, fallback);
   return accept<Duration>(*state_, key, find(key, Presence::kOptional),
                           [range](const Node& node) { return to_duration(node, range); })
       .value_or(fallback);
 }
 
 Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range) {
+  tell_one(*state_, key, Presence::kRequired, range);
   return accept<Bytes>(*state_, key, find(key, Presence::kRequired),
                        [range](const Node& node) { return to_bytes(node, range); })
       .value_or(range.low);
 }
 Bytes ObjectReader::bytes(std::string_view key, Range<Bytes> range, Bytes fallback) {
+  tell_one(*state_, key, Presence::kOptional, range);
+  record_default(key, fallback);
   return accept<Bytes>(*state_, key, find(key, Presence::kOptional),
                        [range](const Node& node) { return to_bytes(node, range); })
       .value_or(fallback);
 }
 
 BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range) {
+  tell_one(*state_, key, Presence::kRequired, range);
   return accept<BytesPerSecond>(*state_, key, find(key, Presence::kRequired),
                                 [range](const Node& node) { return to_rate(node, range); })
       .value_or(range.low);
 }
 BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> range,
                                   BytesPerSecond fallback) {
+  tell_one(*state_, key, Presence::kOptional, range);
+  record_default(key, fallback);
   return accept<BytesPerSecond>(*state_, key, find(key, Presence::kOptional),
                                 [range](const Node& node) { return to_rate(node, range); })
       .value_or(fallback);
@@ -216,6 +305,9 @@ BytesPerSecond ObjectReader::rate(std::string_view key, Range<BytesPerSecond> ra
 std::optional<std::size_t> ObjectReader::choice_of(std::string_view key, Presence presence,
                                                    std::span<const std::string_view> allowed) {
   BUBBLESIM_CHECK(!allowed.empty(), "a choice needs at least one name");
+  tell(*state_, key, presence, JsonCount::kOne, [&] {
+    return JsonShape(ChoiceShape{std::vector<std::string>(allowed.begin(), allowed.end())});
+  });
   const auto parse = [&](const Node& node) -> Parsed<std::size_t> {
     const auto* text = std::get_if<std::string>(&node.value);
     if (text == nullptr) return mismatch(node, "one of " + list_names(allowed));
@@ -235,35 +327,41 @@ std::string ObjectReader::choice(std::string_view key, std::span<const std::stri
 }
 
 std::vector<std::string> ObjectReader::texts(std::string_view key, Presence presence) {
+  tell_list(*state_, key, presence, TextShape{});
   return accept_list<std::string>(*state_, key, find(key, presence), to_text);
 }
 
 std::vector<double> ObjectReader::numbers(std::string_view key, Range<double> range,
                                           Presence presence) {
+  tell_list(*state_, key, presence, range);
   return accept_list<double>(*state_, key, find(key, presence),
                              [range](const Node& node) { return to_number(node, range); });
 }
 
 std::vector<Duration> ObjectReader::durations(std::string_view key, Range<Duration> range,
                                               Presence presence) {
+  tell_list(*state_, key, presence, range);
   return accept_list<Duration>(*state_, key, find(key, presence),
                                [range](const Node& node) { return to_duration(node, range); });
 }
 
 std::vector<std::int64_t> ObjectReader::signed_list(std::string_view key, Presence presence,
                                                     Range<std::int64_t> range) {
+  tell_list(*state_, key, presence, range);
   return accept_list<std::int64_t>(*state_, key, find(key, presence),
                                    [range](const Node& node) { return to_signed(node, range); });
 }
 
 std::vector<std::uint64_t> ObjectReader::unsigned_list(std::string_view key, Presence presence,
                                                        Range<std::uint64_t> range) {
+  tell_list(*state_, key, presence, range);
   return accept_list<std::uint64_t>(
       *state_, key, find(key, presence),
       [range](const Node& node) { return to_unsigned(node, range); });
 }
 
 ObjectReader ObjectReader::child(std::string_view key, Presence presence) {
+  tell_one(*state_, key, presence, ObjectShape{});
   const Node* node = find(key, presence);
   auto& states = state_->children[std::string(key)];
   if (!states.empty()) return ObjectReader(states.front());
@@ -276,6 +374,7 @@ ObjectReader ObjectReader::child(std::string_view key, Presence presence) {
 }
 
 std::vector<ObjectReader> ObjectReader::children(std::string_view key, Presence presence) {
+  tell_list(*state_, key, presence, ObjectShape{});
   const auto to_object = [](const Node& node) -> Parsed<const Object*> {
     if (const auto* object = std::get_if<Object>(&node.value)) return object;
     return mismatch(node, "an object");

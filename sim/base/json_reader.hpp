@@ -14,12 +14,16 @@
 //
 // Each read declares its key. A reader with a `fallback` makes the key optional. After a fault
 // it returns the fallback, or the least value of the range, so that checking goes on.
+//
+// Reads are the only declaration of a file's form: JSON Schemas are made from them (sim/schema).
+// The root of every file may have a text "$schema", which editors read and nothing else does.
 #pragma once
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -28,6 +32,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/base/quantities.hpp"
@@ -47,21 +52,25 @@ template <class T>
 struct Range {
   T low = std::numeric_limits<T>::lowest();
   T high = std::numeric_limits<T>::max();
+  friend bool operator==(const Range&, const Range&) = default;
 };
 template <>
 struct Range<Duration> {
   Duration low = Duration::zero();
   Duration high = kMaxDuration;
+  friend bool operator==(const Range&, const Range&) = default;
 };
 template <>
 struct Range<Bytes> {
   Bytes low{0};
   Bytes high{std::numeric_limits<std::uint64_t>::max()};
+  friend bool operator==(const Range&, const Range&) = default;
 };
 template <>
 struct Range<BytesPerSecond> {
   BytesPerSecond low{0};
   BytesPerSecond high{std::numeric_limits<double>::max()};
+  friend bool operator==(const Range&, const Range&) = default;
 };
 
 enum class JsonKind : std::uint8_t { kAbsent, kNull, kFlag, kNumber, kText, kList, kObject };
@@ -73,6 +82,12 @@ struct Choice {
   std::string_view name;
   E value;
 };
+
+/// A fallback, as recorders are told of it.
+using JsonDefault = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, Duration,
+                                 Bytes, BytesPerSecond>;
+
+class ReadRecorder;  // sim/base/read_recorder.hpp
 
 namespace json_detail {
 struct Tree;
@@ -100,8 +115,17 @@ class ObjectReader {
   /// The value as compact JSON text; empty if absent. Declares the key.
   [[nodiscard]] std::string raw(std::string_view key);
 
+  /// Whether the key is there; if not, `message` is a fault of the object.
+  [[nodiscard]] bool require(std::string_view key, std::string message);
+  /// Exactly one of the keys is there, at least two are given; all else is a fault.
+  void one_of(std::initializer_list<std::string_view> keys);
+  /// The value is checked by other code; schemas call its form `definition`.
+  void defined_by(std::string_view key, std::string_view definition);
+
   [[nodiscard]] std::string text(std::string_view key);
   [[nodiscard]] std::string text(std::string_view key, std::string_view fallback);
+  /// Required, and this text.
+  void expect(std::string_view key, std::string_view text);
 
   [[nodiscard]] bool flag(std::string_view key);
   [[nodiscard]] bool flag(std::string_view key, bool fallback);
@@ -161,6 +185,8 @@ class ObjectReader {
 
   explicit ObjectReader(std::shared_ptr<State> state);
   const Node* find(std::string_view key, Presence presence);
+  [[nodiscard]] bool recording() const;
+  void record_default(std::string_view key, const JsonDefault& value);
   std::optional<std::string> text_of(std::string_view key, Presence presence);
   std::optional<bool> flag_of(std::string_view key, Presence presence);
   std::optional<std::int64_t> signed_of(std::string_view key, Presence presence,
@@ -193,6 +219,8 @@ class JsonDocument {
   ~JsonDocument();
 
   [[nodiscard]] const std::string& file() const;
+  /// Tells `recorder`, which outlives the readers, of every read of readers made from now on.
+  void record(ReadRecorder& recorder);
   /// Reports duplicate keys into `errors`, and a root that is not an object.
   [[nodiscard]] ObjectReader root(Errors& errors) const;
 
@@ -220,6 +248,8 @@ T ObjectReader::integer(std::string_view key, Range<T> range) {
 
 template <std::integral T>
 T ObjectReader::integer(std::string_view key, Range<T> range, std::type_identity_t<T> fallback) {
+  using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  if (recording()) record_default(key, static_cast<Widest>(fallback));
   return integer_of(key, Presence::kOptional, range).value_or(fallback);
 }
 
@@ -251,6 +281,9 @@ E ObjectReader::choice(std::string_view key, const std::array<Choice<E>, N>& cho
   std::array<std::string_view, N> names;
   for (std::size_t i = 0; i < N; ++i) names[i] = choices[i].name;
   const auto index = choice_of(key, Presence::kOptional, names);
+  for (std::size_t i = 0; recording() && i < N; ++i) {
+    if (choices[i].value == fallback) record_default(key, std::string(names[i]));
+  }
   return index ? choices[*index].value : fallback;
 }
 

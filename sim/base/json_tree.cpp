@@ -271,7 +271,7 @@ void add_fault(Errors& errors, const std::string& file, std::string_view place,
 }
 
 Result<Tree> parse_tree(std::string_view text, std::string file) {
-  Tree tree{std::move(file), {}, {}};
+  Tree tree{std::move(file), {}, {}, nullptr};
   if (text.size() > kMaxJsonFileBytes) {
     return fail(std::move(tree.file), {},
                 "found " + std::to_string(text.size()) + " bytes; expected at most " +

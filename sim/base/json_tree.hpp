@@ -43,6 +43,7 @@ struct Tree {
   std::string file;
   Node root;
   Errors duplicate_keys;
+  ReadRecorder* recorder = nullptr;  // told of every read, if there
 };
 
 [[nodiscard]] JsonKind kind_of(const Node& node);

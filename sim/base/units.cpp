@@ -66,6 +66,12 @@ constexpr Kind kDuration{"a duration", "1.024ms", "nanoseconds", kDurationUnits}
 constexpr Kind kBytes{"a number of bytes", "40GiB", "bytes", kByteUnits};
 constexpr Kind kRate{"a rate", "900GB/s", "bytes a second", kRateUnits};
 
+std::vector<std::string_view> names_of(const Kind& kind) {
+  std::vector<std::string_view> names;
+  for (const Unit& unit : kind.units) names.push_back(unit.name);
+  return names;
+}
+
 std::string allowed_units(const Kind& kind) {
   std::string out = "units: ";
   for (const Unit& unit : kind.units) {
@@ -206,6 +212,10 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
   }
   return BytesPerSecond{rate};
 }
+
+std::vector<std::string_view> duration_units() { return names_of(kDuration); }
+std::vector<std::string_view> byte_units() { return names_of(kBytes); }
+std::vector<std::string_view> rate_units() { return names_of(kRate); }
 
 std::string format_duration(Duration span) {
   const bool negative = span < Duration::zero();

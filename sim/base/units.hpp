@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
@@ -21,6 +22,11 @@ namespace bubblesim {
 /// The byte units a second ("900GB/s"), and Mbit/s, Gbit/s. The nearest double, where the value
 /// is a whole number of bytes a second.
 [[nodiscard]] Result<BytesPerSecond> parse_rate(std::string_view text);
+
+/// The units that the three know, smallest first.
+[[nodiscard]] std::vector<std::string_view> duration_units();
+[[nodiscard]] std::vector<std::string_view> byte_units();
+[[nodiscard]] std::vector<std::string_view> rate_units();
 
 /// Exact, in the largest of ns, us, ms and s that is at most the span: "1.024ms", "0ns".
 /// parse_duration reads it back, unless it is negative.

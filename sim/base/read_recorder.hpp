@@ -1,0 +1,74 @@
+// What the readers of a document declare of its keys, told to whoever describes files to people
+// and editors (sim/schema). A document without a recorder pays a null check a read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/base/json_reader.hpp"
+
+namespace bubblesim {
+
+/// The key was looked for or at (has, kind, raw); what it may hold is not said.
+struct AnyShape {
+  friend bool operator==(const AnyShape&, const AnyShape&) = default;
+};
+struct TextShape {
+  friend bool operator==(const TextShape&, const TextShape&) = default;
+};
+struct FlagShape {
+  friend bool operator==(const FlagShape&, const FlagShape&) = default;
+};
+struct ObjectShape {
+  friend bool operator==(const ObjectShape&, const ObjectShape&) = default;
+};
+/// A text among these, in the order of their declaration.
+struct ChoiceShape {
+  std::vector<std::string> names;
+  friend bool operator==(const ChoiceShape&, const ChoiceShape&) = default;
+};
+/// Checked by other code, whose form has this name.
+struct DefinedShape {
+  std::string definition;
+  friend bool operator==(const DefinedShape&, const DefinedShape&) = default;
+};
+
+/// A range is a number or, of a quantity, a text with a unit.
+using JsonShape =
+    std::variant<AnyShape, TextShape, FlagShape, ObjectShape, ChoiceShape, DefinedShape,
+                 Range<std::int64_t>, Range<std::uint64_t>, Range<double>, Range<Duration>,
+                 Range<Bytes>, Range<BytesPerSecond>>;
+
+enum class JsonCount : std::uint8_t { kOne, kList };
+
+/// One read of one key. Borrows; valid during the call.
+struct JsonRead {
+  const std::string& object;  ///< its pointer: "/jobs/0"
+  std::string_view key;
+  bool object_present = false;  ///< false: read in silence, for what it declares
+  Presence presence = Presence::kOptional;
+  JsonCount count = JsonCount::kOne;
+  JsonShape shape;
+};
+
+/// Told in the order of reading. Must not read the document.
+class ReadRecorder {
+ public:
+  ReadRecorder() = default;
+  ReadRecorder(const ReadRecorder&) = delete;
+  ReadRecorder& operator=(const ReadRecorder&) = delete;
+  virtual ~ReadRecorder() = default;
+
+  virtual void on_read(const JsonRead& read) = 0;
+  /// What the key is if it is absent.
+  virtual void on_default(const std::string& object, std::string_view key,
+                          const JsonDefault& value) = 0;
+  /// Exactly one of these keys is present.
+  virtual void on_one_of(const std::string& object,
+                         const std::vector<std::string_view>& keys) = 0;
+};
+
+}  // namespace bubblesim
