@@ -145,6 +145,7 @@ std::size_t ByteSource::read(char* out, std::size_t size) {
   return impl_->unpacks ? impl_->read_packed(out, size) : impl_->read_plain(out, size);
 }
 
+bool ByteSource::packed() const { return impl_->unpacks; }
 bool ByteSource::damaged() const { return impl_->damaged; }
 std::uint64_t ByteSource::consumed() const { return impl_->consumed; }
 std::uint64_t ByteSource::total() const { return impl_->total; }

@@ -26,6 +26,8 @@ class ByteSource {
   /// Fills up to `size` bytes at `out`; fewer only at the end of the input, 0 after it.
   [[nodiscard]] std::size_t read(char* out, std::size_t size);
 
+  /// Is the input gzip? Known once something was read.
+  [[nodiscard]] bool packed() const;
   /// The compressed stream ended early or is corrupt: what was read before is good.
   [[nodiscard]] bool damaged() const;
   /// Bytes taken from the file (packed) so far, and its size.

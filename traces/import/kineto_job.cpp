@@ -1,12 +1,11 @@
 // One file a rank makes a job: who is which rank, and do the files belong together.
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <map>
 #include <string>
 #include <system_error>
 #include <vector>
 
+#include "traces/import/file_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_import.hpp"
 
@@ -17,21 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr CounterSpec kRanksMissing{"job_ranks_missing", Severity::kNotice,
     "ranks of the job for which there is no file"};
-
-/// The number after the last "rank" of a file's name: "x-rank6-chrome.json", "rank_0.json".
-std::optional<std::uint32_t> rank_in_name(const fs::path& path) {
-  std::string name = path.filename().string();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::size_t at = name.rfind("rank");
-  if (at == std::string::npos) return std::nullopt;
-  at += 4;
-  while (at < name.size() && (name[at] == '-' || name[at] == '_' || name[at] == '.')) ++at;
-  std::uint32_t rank = 0;
-  const auto [stop, error] = std::from_chars(name.data() + at, name.data() + name.size(), rank);
-  if (error != std::errc{} || rank >= (1U << 24U)) return std::nullopt;
-  return rank;
-}
 
 struct JobFile {
   fs::path path;

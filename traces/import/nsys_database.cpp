@@ -1,0 +1,371 @@
+#include "traces/import/nsys_database.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+
+#include "traces/import/byte_source.hpp"
+
+namespace bubblesim::traces::nsys {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+constexpr std::size_t kHeaderBytes = 100;
+/// Exports have about 250 tables; the longest values are environments and texts of NVTX.
+constexpr std::size_t kMaxTables = 4096;
+constexpr int kMaxValueBytes = 16 << 20;
+
+std::string sql_name(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+bool alike(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+/// A path as SQLite's URI wants it: nothing of it may look like a query.
+std::string uri_of(const fs::path& path) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out = "file://";
+  for (const char c : fs::absolute(path).string()) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || c == '/' || c == '.' || c == '-' || c == '_') {
+      out += c;
+    } else {
+      out += '%';
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 15U];
+    }
+  }
+  // Immutable: no lock, and no journal beside the file is looked for.
+  return out + "?immutable=1";
+}
+
+std::uint64_t big_endian(std::string_view bytes, std::size_t at, std::size_t count) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    value = value << 8U | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return value;
+}
+
+/// What the header promises; nothing if it does not say.
+std::optional<std::uint64_t> promised_bytes(std::string_view header) {
+  if (header.size() < kHeaderBytes || header.substr(24, 4) != header.substr(92, 4)) {
+    return std::nullopt;
+  }
+  const std::uint64_t page = big_endian(header, 16, 2);
+  return big_endian(header, 28, 4) * (page == 1 ? 65536 : page);
+}
+
+constexpr std::string_view kExpected =
+    "; expected an SQLite database as 'nsys export --type sqlite' writes it";
+
+Result<void> check_header(std::string_view header, std::uint64_t size, const std::string& file,
+                          std::string_view why_short) {
+  if (size == 0) return fail(file, {}, "is empty" + std::string(kExpected));
+  if (!header.starts_with(kMagic)) {
+    return fail(file, {}, "is not an SQLite database" + std::string(kExpected));
+  }
+  const auto promised = promised_bytes(header);
+  if (size < kHeaderBytes || (promised && *promised > size)) {
+    return fail(file, {},
+                "is cut: found " + std::to_string(size) + " bytes, but its header says " +
+                    std::to_string(promised.value_or(kHeaderBytes)) + std::string(why_short));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Database::State {
+  std::string source;
+  std::string memory;  ///< the database, where it is not read in place
+  sqlite3* handle = nullptr;
+  std::uint64_t size = 0;
+  bool gzip_damaged = false;
+  std::vector<std::string> tables;
+  std::string damage;
+  std::uint64_t rows_left = 0;
+  std::uint64_t text_left = 0;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { sqlite3_close(handle); }
+
+  void note_damage(std::string text) {
+    if (damage.empty()) damage = std::move(text);
+  }
+  [[nodiscard]] std::string fault() const {
+    return handle == nullptr ? "out of memory" : sqlite3_errmsg(handle);
+  }
+
+  void harden() {
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
+    sqlite3_exec(handle, "PRAGMA cell_size_check=ON", nullptr, nullptr, nullptr);
+    // A row takes 8 bytes or more, and no table is read more than twice.
+    rows_left = size / 4 + 1024;
+    text_left = 8 * size + (std::uint64_t{1} << 20U);
+  }
+
+  Result<void> list_tables() {
+    sqlite3_stmt* statement = nullptr;
+    const char* sql = "SELECT name, rootpage FROM sqlite_master WHERE type='table'";
+    int status = sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr);
+    while (status == SQLITE_OK || status == SQLITE_ROW) {
+      status = sqlite3_step(statement);
+      if (status != SQLITE_ROW || tables.size() >= kMaxTables) break;
+      const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+      // Virtual tables have no page of their own.
+      if (name != nullptr && sqlite3_column_int64(statement, 1) > 0) tables.emplace_back(name);
+    }
+    const std::string reason = fault();
+    sqlite3_finalize(statement);
+    if (status == SQLITE_DONE) return {};
+    if (status == SQLITE_ROW) return fail(source, {}, "has more than 4096 tables");
+    return fail(source, {}, "cannot be read as an SQLite database: " + reason);
+  }
+};
+
+namespace {
+
+/// What follows `out`, after it.
+Result<std::string> unpack(ByteSource& packed, const fs::path& path, std::string out,
+                           std::uint64_t limit) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  for (;;) {
+    const std::size_t held = out.size();
+    if (held > limit) {
+      return fail(path.string(), {},
+                  "is gzip of more than " + std::to_string(limit) +
+                      " bytes, which are unpacked in memory; unpack it first (gunzip)");
+    }
+    out.resize(held + kBlock);
+    out.resize(held + packed.read(out.data() + held, kBlock));
+    if (out.size() == held) return out;
+  }
+}
+
+}  // namespace
+
+Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Database::Database(Database&&) noexcept = default;
+Database& Database::operator=(Database&&) noexcept = default;
+Database::~Database() = default;
+
+Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked_bytes) {
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteSource bytes, ByteSource::open(path));
+  std::string header(kHeaderBytes, '\0');
+  header.resize(bytes.read(header.data(), header.size()));
+  if (bytes.packed()) {
+    if (!header.starts_with(kMagic)) {
+      return fail(path.string(), {},
+                  "is gzip, but not of an SQLite database" + std::string(kExpected));
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        std::string all, unpack(bytes, path, std::move(header), max_unpacked_bytes));
+    auto made = from_memory(std::move(all), path.string());
+    if (made) made->state_->gzip_damaged = bytes.damaged();
+    return made;
+  }
+  BUBBLESIM_RETURN_IF_ERROR(check_header(header, bytes.total(), path.string(),
+                                         " (an export or a copy that was interrupted?)"));
+  auto state = std::make_unique<State>();
+  state->source = path.string();
+  state->size = bytes.total();
+  const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(uri_of(path).c_str(), &state->handle, flags, nullptr) != SQLITE_OK) {
+    return fail(path.string(), {}, "cannot be opened: " + state->fault());
+  }
+  state->harden();
+  BUBBLESIM_RETURN_IF_ERROR(state->list_tables());
+  return Database(std::move(state));
+}
+
+Result<Database> Database::from_memory(std::string bytes, const std::string& source) {
+  BUBBLESIM_RETURN_IF_ERROR(check_header(std::string_view(bytes).substr(0, kHeaderBytes),
+                                         bytes.size(), source,
+                                         " (an export or a copy that was interrupted?)"));
+  auto state = std::make_unique<State>();
+  state->source = source;
+  state->size = bytes.size();
+  state->memory = std::move(bytes);
+  // Write-ahead logging is of no use to a copy in memory, and SQLite would refuse it.
+  state->memory[18] = state->memory[19] = 1;
+  auto* data = reinterpret_cast<unsigned char*>(state->memory.data());
+  const auto size = static_cast<sqlite3_int64>(state->memory.size());
+  if (sqlite3_open_v2(":memory:", &state->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                      nullptr) != SQLITE_OK ||
+      sqlite3_deserialize(state->handle, "main", data, size, size,
+                          SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
+    return fail(source, {}, "cannot be opened: " + state->fault());
+  }
+  state->harden();
+  BUBBLESIM_RETURN_IF_ERROR(state->list_tables());
+  return Database(std::move(state));
+}
+
+const std::vector<std::string>& Database::tables() const { return state_->tables; }
+const std::string& Database::source() const { return state_->source; }
+std::uint64_t Database::size() const { return state_->size; }
+bool Database::gzip_damaged() const { return state_->gzip_damaged; }
+const std::string& Database::damage() const { return state_->damage; }
+
+bool Database::has_table(std::string_view table) const {
+  return std::any_of(state_->tables.begin(), state_->tables.end(),
+                     [table](const std::string& name) { return alike(name, table); });
+}
+
+std::vector<std::string> Database::columns(std::string_view table) const {
+  std::vector<std::string> names;
+  if (!has_table(table)) return names;
+  sqlite3_stmt* statement = nullptr;
+  const std::string sql = "PRAGMA table_info(" + sql_name(table) + ")";
+  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK) {
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+      const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(statement, 1));
+      names.emplace_back(name == nullptr ? "" : name);
+    }
+  }
+  sqlite3_finalize(statement);
+  return names;
+}
+
+bool Database::is_row_key(std::string_view table, std::string_view column) const {
+  // EXPLAIN QUERY PLAN says how SQLite would look for it, whatever way the key was declared.
+  if (!has_table(table)) return false;
+  const std::string sql = "EXPLAIN QUERY PLAN SELECT 1 FROM " + sql_name(table) + " WHERE " +
+                          sql_name(column) + "=1";
+  sqlite3_stmt* statement = nullptr;
+  bool direct = false;
+  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW) {
+    const auto* plan = reinterpret_cast<const char*>(sqlite3_column_text(statement, 3));
+    direct = plan != nullptr && std::strncmp(plan, "SEARCH", 6) == 0;
+  }
+  sqlite3_finalize(statement);
+  return direct;
+}
+
+std::uint64_t Database::estimated_rows(std::string_view table) const {
+  if (!has_table(table)) return 0;
+  const std::string sql = "SELECT max(rowid) FROM " + sql_name(table);
+  sqlite3_stmt* statement = nullptr;
+  std::int64_t rows = 0;
+  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW) {
+    rows = sqlite3_column_int64(statement, 0);
+  }
+  sqlite3_finalize(statement);
+  return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
+      rows, 0, static_cast<std::int64_t>(state_->size / 8)));
+}
+
+Rows::Rows(const Database& database, std::string_view table,
+           std::span<const std::string_view> columns)
+    : Rows(database, std::string(table), columns, {}) {}
+
+Rows Rows::by_key(const Database& database, std::string_view table, std::string_view key,
+                  std::span<const std::string_view> columns) {
+  return {database, std::string(table), columns, key};
+}
+
+Rows::Rows(const Database& database, const std::string& table,
+           std::span<const std::string_view> columns, std::string_view key)
+    : state_(database.state_.get()), present_(columns.size(), false) {
+  if (!database.has_table(table)) return;
+  const std::vector<std::string> stored = database.columns(table);
+  std::string sql = "SELECT ";
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    present_[i] = std::any_of(stored.begin(), stored.end(), [&](const std::string& name) {
+      return alike(name, columns[i]);
+    });
+    sql += (i == 0 ? "" : ", ") + (present_[i] ? sql_name(columns[i]) : std::string("NULL"));
+  }
+  sql += " FROM " + sql_name(table);
+  if (!key.empty()) sql += " WHERE " + sql_name(key) + "=?1";
+  prepare(sql);
+}
+
+Rows::Rows(Rows&& other) noexcept
+    : state_(other.state_), statement_(other.statement_), present_(std::move(other.present_)),
+      damaged_(other.damaged_) {
+  other.statement_ = nullptr;
+}
+
+Rows::~Rows() { sqlite3_finalize(statement_); }
+
+void Rows::prepare(const std::string& sql) {
+  if (sqlite3_prepare_v2(state_->handle, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) {
+    fail_with(sqlite3_errmsg(state_->handle));
+  }
+}
+
+void Rows::fail_with(std::string fault) {
+  damaged_ = true;
+  state_->note_damage(std::move(fault));
+  sqlite3_finalize(statement_);
+  statement_ = nullptr;
+}
+
+void Rows::seek(std::int64_t key) {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_bind_int64(statement_, 1, key);
+}
+
+bool Rows::next() {
+  if (statement_ == nullptr) return false;
+  if (state_->rows_left == 0 || state_->text_left == 0) {
+    fail_with("more rows or longer texts than a file of its size can hold: its pages refer to "
+              "one another in circles");
+    return false;
+  }
+  const int status = sqlite3_step(statement_);
+  if (status == SQLITE_ROW) {
+    --state_->rows_left;
+    return true;
+  }
+  if (status != SQLITE_DONE) fail_with(sqlite3_errmsg(state_->handle));
+  return false;
+}
+
+std::optional<std::int64_t> Rows::integer(std::size_t column) const {
+  const int at = static_cast<int>(column);
+  if (sqlite3_column_type(statement_, at) != SQLITE_INTEGER) return std::nullopt;
+  return sqlite3_column_int64(statement_, at);
+}
+
+std::optional<std::string_view> Rows::text(std::size_t column) const {
+  if (sqlite3_column_type(statement_, static_cast<int>(column)) != SQLITE_TEXT) {
+    return std::nullopt;
+  }
+  return bytes(column);
+}
+
+std::optional<std::string_view> Rows::bytes(std::size_t column) const {
+  const int at = static_cast<int>(column);
+  const int type = sqlite3_column_type(statement_, at);
+  if (type != SQLITE_TEXT && type != SQLITE_BLOB) return std::nullopt;
+  const void* data = sqlite3_column_blob(statement_, at);
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, at));
+  state_->text_left -= std::min<std::uint64_t>(state_->text_left, size);
+  return std::string_view(static_cast<const char*>(data), data == nullptr ? 0 : size);
+}
+
+}  // namespace bubblesim::traces::nsys

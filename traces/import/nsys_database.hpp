@@ -1,0 +1,100 @@
+// An SQLite database that is not trusted, read only: its ordinary tables, their columns, their
+// rows in stored order.
+//
+// Bounds: pages of a damaged or hostile file may refer to one another in circles, so rows and
+// bytes of text are limited to what a file of its size can hold. Views, virtual tables, triggers
+// and journals are not touched. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace bubblesim::traces::nsys {
+
+class Database {
+ public:
+  /// A plain file is read in place; gzip, by content, is unpacked in memory.
+  [[nodiscard]] static Result<Database> open(const std::filesystem::path& path,
+                                             std::uint64_t max_unpacked_bytes);
+  [[nodiscard]] static Result<Database> from_memory(std::string bytes,
+                                                    const std::string& source);
+
+  Database(Database&&) noexcept;
+  Database& operator=(Database&&) noexcept;
+  ~Database();
+
+  /// Names of ordinary tables, in the order of the schema.
+  [[nodiscard]] const std::vector<std::string>& tables() const;
+  /// Upper and lower case are alike, as in SQL.
+  [[nodiscard]] bool has_table(std::string_view table) const;
+  /// Columns of a table, as stored; empty if there is no such table.
+  [[nodiscard]] std::vector<std::string> columns(std::string_view table) const;
+  /// The largest row number: how many rows there are, more or less. 0: unknown.
+  [[nodiscard]] std::uint64_t estimated_rows(std::string_view table) const;
+  /// Is the column the table's integer primary key, so that a row is found by it at once?
+  [[nodiscard]] bool is_row_key(std::string_view table, std::string_view column) const;
+
+  [[nodiscard]] const std::string& source() const;  ///< as the user named it
+  [[nodiscard]] std::uint64_t size() const;         ///< bytes of the database
+  [[nodiscard]] bool gzip_damaged() const;
+  /// The first fault of SQLite that reading met; empty: none.
+  [[nodiscard]] const std::string& damage() const;
+
+  struct State;
+
+ private:
+  friend class Rows;
+  explicit Database(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Goes over the rows of a table once, reading the named columns. Those that the table lacks read
+/// as absent values; a missing table has no rows. The database must outlive it.
+class Rows {
+ public:
+  Rows(const Database& database, std::string_view table,
+       std::span<const std::string_view> columns);
+  /// One row, by the value of the table's key.
+  static Rows by_key(const Database& database, std::string_view table, std::string_view key,
+                     std::span<const std::string_view> columns);
+  Rows(Rows&&) noexcept;
+  ~Rows();
+
+  /// Makes by_key's row that of another key.
+  void seek(std::int64_t key);
+  /// False at the end, which is early where the table is damaged.
+  [[nodiscard]] bool next();
+  [[nodiscard]] bool damaged() const { return damaged_; }
+  [[nodiscard]] bool has(std::size_t column) const { return present_[column]; }
+
+  /// Nothing where the value is of another type or absent.
+  [[nodiscard]] std::optional<std::int64_t> integer(std::size_t column) const;
+  /// Valid until the next call of next().
+  [[nodiscard]] std::optional<std::string_view> text(std::size_t column) const;
+  /// Binary values and texts alike.
+  [[nodiscard]] std::optional<std::string_view> bytes(std::size_t column) const;
+
+ private:
+  Rows(const Database& database, const std::string& table,
+       std::span<const std::string_view> columns, std::string_view key);
+  void prepare(const std::string& sql);
+  void fail_with(std::string fault);
+
+  Database::State* state_ = nullptr;
+  sqlite3_stmt* statement_ = nullptr;
+  std::vector<bool> present_;
+  bool damaged_ = false;
+};
+
+}  // namespace bubblesim::traces::nsys

@@ -1,0 +1,215 @@
+#include "traces/import/nsys_import.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "traces/import/byte_source.hpp"
+#include "traces/import/file_rank.hpp"
+#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_database.hpp"
+#include "traces/import/nsys_tables.hpp"
+#include "traces/import/nsys_target.hpp"
+#include "traces/join/join_recording.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+
+constexpr std::array<std::string_view, 4> kOpTables{
+    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
+
+/// A file's ranks, and whether the file itself said which they are.
+struct NsysFile {
+  JobTrace job;
+  bool ranks_recorded = false;
+};
+
+Error refusal(const std::string& file, std::string message) {
+  return {file, {}, std::move(message)};
+}
+
+/// Why a database has no rank in it.
+std::string look_of(const nsys::Database& database) {
+  const auto& tables = database.tables();
+  const bool export_of_nsys = database.has_table("StringIds") ||
+                              database.has_table("META_DATA_EXPORT") ||
+                              database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
+  if (!export_of_nsys) {
+    std::string found;
+    for (std::size_t i = 0; i < tables.size() && i < 5; ++i) {
+      found += (i == 0 ? "'" : ", '") + tables[i] + "'";
+    }
+    return "is an SQLite database, but no export of Nsight Systems: its tables are " +
+           (found.empty() ? "none" : found) +
+           "; expected StringIds and CUPTI_ACTIVITY_KIND_KERNEL, as 'nsys export --type sqlite' "
+           "writes them";
+  }
+  if (!database.damage().empty()) {
+    return "has no readable device operation: SQLite says \"" + database.damage() + "\"";
+  }
+  for (const std::string_view table : kOpTables) {
+    if (!database.has_table(table)) continue;
+    return "has no usable device operation: every row of " + std::string(table) +
+           " lacks its time, GPU or stream";
+  }
+  return "is an export of Nsight Systems without device activity: none of its tables is "
+         "CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET or _GRAPH_TRACE (profiled without "
+         "--trace=cuda, or a job that used no GPU)";
+}
+
+/// Ranks without a single operation left are none: their rows were unusable.
+void drop_empty(nsys::RankSet& set, std::vector<std::uint32_t>& numbers) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < set.ranks.size(); ++i) {
+    if (set.ranks[i].trace.device_ops.empty()) continue;
+    if (kept != i) {
+      set.ranks[kept] = std::move(set.ranks[i]);
+      numbers[kept] = numbers[i];
+    }
+    ++kept;
+  }
+  while (set.ranks.size() > kept) set.ranks.pop_back();
+  numbers.resize(kept);
+}
+
+Result<NsysFile> import_database(const nsys::Database& database,
+                                 const ProgressCallback& progress) {
+  nsys::Session session(database, progress);
+  if (database.gzip_damaged()) session.count(nsys::kGzipDamaged);
+  BUBBLESIM_ASSIGN_OR_RETURN(nsys::RankSet set, nsys::RankSet::survey(session));
+  nsys::describe_devices(session, set);
+  nsys::read_device_ops(session, set);
+  nsys::read_syncs(session, set);
+  nsys::read_calls(session, set);
+  nsys::complete_syncs(set);
+  const nsys::Communicators communicators = nsys::read_nvtx(session, set);
+  nsys::read_stalls(session, set);
+  nsys::read_memory(session, set);
+  nsys::describe_ranks(session, set);
+  nsys::RankNumbers numbers = nsys::find_ranks(session, set, communicators);
+  drop_empty(set, numbers.ranks);
+  if (set.ranks.empty()) {
+    return tl::unexpected<Error>(refusal(database.source(), look_of(database)));
+  }
+  NsysFile file;
+  file.ranks_recorded = numbers.recorded;
+  for (std::size_t i = 0; i < set.ranks.size(); ++i) {
+    RankTrace& trace = file.job.ranks.emplace_back(std::move(set.ranks[i].trace));
+    trace.rank = numbers.ranks[i];
+    trace.world_size = numbers.world_size;
+    join_recording(trace);
+  }
+  std::stable_sort(file.job.ranks.begin(), file.job.ranks.end(),
+                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  file.job.ranks.front().counters.merge(session.counters);
+  return file;
+}
+
+Result<NsysFile> read_file(const fs::path& path, const NsysOptions& options,
+                           const ProgressCallback& progress) {
+  if (is_nsys_report(path)) {
+    return fail(path.string(), {},
+                "is a report of Nsight Systems, which only Nsight Systems can read; export it "
+                "first: nsys export --type sqlite --output " +
+                    fs::path(path.filename()).replace_extension(".sqlite").string() + " " +
+                    path.filename().string());
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const nsys::Database database,
+                             nsys::Database::open(path, options.max_unpacked_bytes));
+  return import_database(database, progress);
+}
+
+void count_order(JobTrace& job) {
+  if (job.ranks.size() > 1) {
+    job.ranks.front().counters.add(nsys::kRankFromOrder, job.ranks.size());
+  }
+}
+
+bool distinct(const std::vector<NsysFile>& files) {
+  std::vector<std::uint32_t> ranks;
+  for (const NsysFile& file : files) {
+    for (const RankTrace& rank : file.job.ranks) ranks.push_back(rank.rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+}
+
+/// Numbers all ranks anew, by file names if those tell, else by order.
+void number_files(std::span<const fs::path> paths, std::vector<NsysFile>& files) {
+  bool named = true;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    named = named && files[i].job.ranks.size() == 1 && rank_in_name(paths[i]).has_value();
+  }
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (RankTrace& rank : files[i].job.ranks) {
+      rank.rank = named ? *rank_in_name(paths[i]) : next++;
+      rank.counters.add(named ? nsys::kRankFromName : nsys::kRankFromOrder);
+    }
+  }
+}
+
+}  // namespace
+
+bool looks_like_sqlite(const fs::path& path) {
+  auto bytes = ByteSource::open(path);
+  if (!bytes) return false;
+  std::array<char, 16> head{};
+  return bytes->read(head.data(), head.size()) == head.size() &&
+         std::string_view(head.data(), head.size()) == kMagic;
+}
+
+bool is_nsys_report(const fs::path& path) {
+  const std::string extension = path.extension().string();
+  return extension == ".nsys-rep" || extension == ".qdrep" || extension == ".qdstrm";
+}
+
+Result<JobTrace> import_nsys_file(const fs::path& path, const NsysOptions& options,
+                                  const ProgressCallback& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, options, progress));
+  if (!file.ranks_recorded) count_order(file.job);
+  return std::move(file.job);
+}
+
+Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source,
+                                   const NsysOptions&) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const nsys::Database database,
+      nsys::Database::from_memory(std::string(bytes), std::string(source)));
+  BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, import_database(database, {}));
+  if (!file.ranks_recorded) count_order(file.job);
+  return std::move(file.job);
+}
+
+Result<JobTrace> import_nsys_job(std::span<const fs::path> paths, const NsysOptions& options,
+                                 const ProgressCallback& progress) {
+  if (paths.empty()) return fail("no export given; expected one or more SQLite files");
+  if (paths.size() == 1) return import_nsys_file(paths.front(), options, progress);
+  std::vector<NsysFile> files;
+  for (const fs::path& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(NsysFile file, read_file(path, options, progress));
+    files.push_back(std::move(file));
+  }
+  const bool recorded = std::all_of(files.begin(), files.end(),
+                                    [](const NsysFile& file) { return file.ranks_recorded; });
+  if (!recorded || !distinct(files)) number_files(paths, files);
+  JobTrace job;
+  for (NsysFile& file : files) {
+    for (RankTrace& rank : file.job.ranks) job.ranks.push_back(std::move(rank));
+  }
+  std::stable_sort(job.ranks.begin(), job.ranks.end(),
+                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  std::uint32_t world = job.ranks.back().rank + 1;
+  if (recorded) {
+    for (const RankTrace& rank : job.ranks) world = std::max(world, rank.world_size);
+  }
+  for (RankTrace& rank : job.ranks) rank.world_size = world;
+  return job;
+}
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,50 @@
+// Import of Nsight Systems profiles, as `nsys export --type sqlite` writes them, plain or gzip.
+//
+// Tables and columns are found by name; any may be absent, and their set differs between versions.
+// What becomes of each, and every counter, is in traces/import/README.md. Memory is a small
+// multiple of the result; a gzip file is unpacked in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include "sim/base/result.hpp"
+#include "traces/import/kineto_import.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+struct NsysOptions {
+  /// Of a gzip file, once unpacked; a larger one is a fault that says to unpack it first.
+  std::uint64_t max_unpacked_bytes = std::uint64_t{4} << 30U;
+};
+
+/// Does the file start as an SQLite database does, plain or inside gzip? False if unreadable.
+[[nodiscard]] bool looks_like_sqlite(const std::filesystem::path& path);
+
+/// Is it a report of Nsight Systems itself, by its name? Only Nsight Systems reads those; the
+/// import refuses them with the command that exports them.
+[[nodiscard]] bool is_nsys_report(const std::filesystem::path& path);
+
+/// Reads one export: one rank a process and GPU that ran kernels, joined, sorted by rank. Ranks
+/// come from MPI, NCCL or the environment where recorded, else from the order of processes and
+/// GPUs; counters say which. Faults: unreadable, not an export, or no device activity in it.
+[[nodiscard]] Result<JobTrace> import_nsys_file(const std::filesystem::path& path,
+                                                const NsysOptions& options = {},
+                                                const ProgressCallback& progress = {});
+
+/// The same for a database in memory; `source` stands for the file's name.
+[[nodiscard]] Result<JobTrace> import_nsys_bytes(std::string_view bytes, std::string_view source,
+                                                 const NsysOptions& options = {});
+
+/// Reads several exports of one job. Where not all of them name their ranks, or two name the same,
+/// ranks come from file names ("...rank3...") if each has one and holds one rank, else from the
+/// order of `paths`.
+[[nodiscard]] Result<JobTrace> import_nsys_job(std::span<const std::filesystem::path> paths,
+                                               const NsysOptions& options = {},
+                                               const ProgressCallback& progress = {});
+
+}  // namespace bubblesim::traces

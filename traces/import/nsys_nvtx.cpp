@@ -1,0 +1,195 @@
+#include "traces/import/nsys_nvtx.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "traces/import/nsys_counters.hpp"
+#include "traces/import/nsys_payload.hpp"
+#include "traces/names/collective_names.hpp"
+#include "traces/names/marker_names.hpp"
+
+namespace bubblesim::traces::nsys {
+namespace {
+
+enum NvtxColumn : std::size_t {
+  kStart, kEnd, kType, kText, kTextId, kTid, kDomain, kJson, kJsonId, kBinary
+};
+constexpr std::array<std::string_view, 10> kColumns{
+    "start", "end", "eventType", "text", "textId", "globalTid", "domainId", "jsonText",
+    "jsonTextId", "binaryData"};
+
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
+
+enum class RowKind { kRange, kMark, kOpen, kOther };
+
+/// ENUM_NSYS_EVENT_TYPE: 59 push/pop, 60 start/end, 34 mark, 35 to 38 halves of ranges; 65 to 71
+/// the same of NVTX's tiny variant.
+RowKind kind_of_row(const Rows& rows) {
+  const auto type = rows.integer(kType);
+  if (!rows.has(kType) || type == 59 || type == 60 || type == 70 || type == 71) {
+    return rows.integer(kEnd) ? RowKind::kRange : RowKind::kOpen;
+  }
+  if (type == 34 || type == 65) return RowKind::kMark;
+  const bool half = type && ((*type >= 35 && *type <= 38) || (*type >= 66 && *type <= 69));
+  return half ? RowKind::kOpen : RowKind::kOther;
+}
+
+/// "ncclAllReduce": what NCCL names its own ranges by.
+bool is_nccl_call(std::string_view name) {
+  return name.starts_with("nccl") && name.size() > 4 && name[4] >= 'A' && name[4] <= 'Z';
+}
+
+struct Range {
+  Span span;
+  std::string name;
+  std::int64_t process;
+  std::int64_t thread;
+};
+
+class NvtxReader {
+ public:
+  NvtxReader(Session& session, RankSet& set)
+      : session_(session), set_(set), schemas_(session) {}
+
+  void read() {
+    Rows rows(session_.database, "NVTX_EVENTS", kColumns);
+    while (rows.next()) {
+      session_.tick();
+      read_row(rows);
+    }
+    session_.finish(rows);
+    session_.count(kOpenRanges, open_);
+    session_.count(kOtherNvtx, others_);
+    session_.count(kBadPayload, unreadable_);
+    session_.count(kScatterBytes, unsized_);
+  }
+
+  [[nodiscard]] Communicators take_communicators() { return std::move(communicators_); }
+
+ private:
+  void read_row(const Rows& rows) {
+    const RowKind kind = kind_of_row(rows);
+    if (kind == RowKind::kOther || kind == RowKind::kOpen) {
+      ++(kind == RowKind::kOpen ? open_ : others_);
+      return;
+    }
+    const auto tid = rows.integer(kTid);
+    Process* owner = set_.process(tid);
+    const auto span = session_.span(
+        rows.integer(kStart), rows.integer(kind == RowKind::kMark ? kStart : kEnd));
+    if (!span) return session_.count(kBadRows);
+    if (owner == nullptr) {
+      ++others_;
+      return;
+    }
+    Range range{*span, {}, owner->id, thread_of(tid.value_or(0))};
+    const auto text = rows.text(kText);
+    range.name = text ? session_.clean(*text) : session_.name(rows.integer(kTextId));
+    if (is_nccl_call(range.name) && read_nccl(rows, *owner, range)) return;
+    add_marker(*owner, range);
+  }
+
+  /// True: the range is a collective's, and its note is taken.
+  bool read_nccl(const Rows& rows, const Process& owner, const Range& range) {
+    const auto payload = payload_of(rows);
+    const CollectiveKind kind = kind_of_collective(std::string_view(range.name).substr(4));
+    if (!payload) {
+      const bool has_any = rows.bytes(kBinary) || rows.text(kJson) || rows.integer(kJsonId);
+      unreadable_ += has_any && kind != CollectiveKind::kUnknown ? 1 : 0;
+      return false;
+    }
+    if (payload->ranks && payload->rank) add_communicator(owner, *payload);
+    if (kind == CollectiveKind::kUnknown || !payload->bytes) return false;
+    add_note(owner, range, kind, *payload);
+    return true;
+  }
+
+  [[nodiscard]] std::optional<NcclPayload> payload_of(const Rows& rows) {
+    if (const auto binary = rows.bytes(kBinary)) {
+      if (auto found = schemas_.decode(*binary, rows.integer(kDomain).value_or(0))) return found;
+    }
+    if (const auto json = rows.text(kJson)) return payload_of_json(*json);
+    if (const auto id = rows.integer(kJsonId)) {
+      if (const auto json = session_.strings.find(*id)) return payload_of_json(*json);
+    }
+    return std::nullopt;
+  }
+
+  void add_communicator(const Process& owner, const NcclPayload& payload) {
+    constexpr std::uint64_t kMost = 1U << 24U;
+    if (*payload.ranks == 0 || *payload.ranks > kMost || *payload.rank >= *payload.ranks) return;
+    Communicator entry;
+    entry.id = *payload.communicator;
+    entry.size = static_cast<std::uint32_t>(*payload.ranks);
+    entry.rank = static_cast<std::uint32_t>(*payload.rank);
+    entry.has_device = payload.device && *payload.device <= kMaxDevice;
+    if (entry.has_device) entry.device = static_cast<std::uint32_t>(*payload.device);
+    sizes_[entry.id] = entry.size;
+    communicators_[owner.id].push_back(entry);
+  }
+
+  void add_note(const Process& owner, const Range& range, CollectiveKind kind,
+                const NcclPayload& payload) {
+    for (const std::uint32_t place : set_.ranks_with_threads(owner)) {
+      RankTrace& trace = set_.ranks[place].trace;
+      const auto thread = set_.ranks[place].known_thread(range.thread);
+      if (!thread) continue;
+      Collective record;
+      record.kind = kind;
+      record.bytes = *payload.bytes <= kMaxBytes ? *payload.bytes : 0;
+      record.group = trace.names.intern(fmt::format("{:#x}", *payload.communicator));
+      const auto size = sizes_.find(*payload.communicator);
+      if (size != sizes_.end()) record.group_size = size->second;
+      if (kind == CollectiveKind::kReduceScatter) {
+        // NCCL names the bytes that a rank receives; its input is one such part a rank.
+        const std::uint64_t parts = record.group_size;
+        unsized_ += parts == 0 ? 1 : 0;
+        record.bytes = parts > 0 && record.bytes <= kMaxBytes / parts ? record.bytes * parts : 0;
+      }
+      trace.notes.push_back({range.span.start, range.span.duration, *thread,
+                             CollectiveSource::kNvtx,
+                             static_cast<std::uint32_t>(trace.collectives.size())});
+      trace.collectives.push_back(std::move(record));
+    }
+  }
+
+  /// To the ranks that the thread works for, else to the main one.
+  void add_marker(const Process& owner, const Range& range) {
+    bool placed = false;
+    for (const std::uint32_t place : set_.ranks_with_threads(owner)) {
+      if (!set_.ranks[place].known_thread(range.thread)) continue;
+      put_marker(set_.ranks[place], range);
+      placed = true;
+    }
+    if (!placed) put_marker(set_.ranks[owner.main], range);
+  }
+
+  static void put_marker(RankBuilder& rank, const Range& range) {
+    const MarkerClass known = classify_marker(range.name);
+    rank.trace.markers.push_back({range.span.start, range.span.duration,
+                                  rank.trace.names.intern(range.name), rank.thread(range.thread),
+                                  known.kind, known.number});
+  }
+
+  Session& session_;
+  RankSet& set_;
+  PayloadSchemas schemas_;
+  Communicators communicators_;
+  std::map<std::uint64_t, std::uint32_t> sizes_;  ///< of communicators
+  std::uint64_t open_ = 0;
+  std::uint64_t others_ = 0;
+  std::uint64_t unreadable_ = 0;
+  std::uint64_t unsized_ = 0;
+};
+
+}  // namespace
+
+Communicators read_nvtx(Session& session, RankSet& set) {
+  NvtxReader reader(session, set);
+  reader.read();
+  return reader.take_communicators();
+}
+
+}  // namespace bubblesim::traces::nsys

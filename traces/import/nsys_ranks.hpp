@@ -1,0 +1,90 @@
+// Who is a rank: every process and GPU that ran kernels. Where rows of each process go.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "traces/import/nsys_session.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces::nsys {
+
+/// CUDA's number of a GPU in its process. Larger ones are no numbers of GPUs.
+inline constexpr std::int64_t kMaxDevice = 1 << 16U;
+/// Processes and GPUs with kernels in one export; more is no export.
+inline constexpr std::size_t kMaxRanks = 4096;
+/// GPUs of one process whose threads are looked up by name; no machine has more.
+inline constexpr std::size_t kMaxGpus = 64;
+
+/// One rank as it is read: records unsorted and unjoined.
+class RankBuilder {
+ public:
+  RankBuilder(std::int64_t process_id, std::uint32_t device_id)
+      : process(process_id), device(device_id) {}
+
+  std::int64_t process;
+  std::uint32_t device;
+  RankTrace trace;
+
+  /// `device_of`: where the row says the stream is; numbers of streams are unique in a context.
+  [[nodiscard]] StreamId stream(std::uint32_t device_of, std::int64_t context, std::int64_t id);
+  [[nodiscard]] ThreadId thread(std::int64_t thread_id);
+  [[nodiscard]] std::optional<ThreadId> known_thread(std::int64_t thread_id) const;
+  /// The name of a device operation or range.
+  [[nodiscard]] NameId name(Session& session, std::optional<std::int64_t> id);
+  struct Call {
+    NameId name{};
+    HostCallKind kind = HostCallKind::kOther;
+  };
+  /// The name of a call, without the version that Nsight Systems puts after it.
+  [[nodiscard]] Call call(Session& session, std::optional<std::int64_t> id);
+
+  using StreamKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
+  [[nodiscard]] const std::map<StreamKey, StreamId>& streams() const { return streams_; }
+
+ private:
+  std::map<StreamKey, StreamId> streams_;
+  std::unordered_map<std::int64_t, ThreadId> threads_;
+  std::unordered_map<std::int64_t, NameId> names_;
+  std::unordered_map<std::int64_t, Call> calls_;
+};
+
+/// A process with its ranks: one a GPU.
+struct Process {
+  std::int64_t id = 0;
+  std::vector<std::uint32_t> ranks;  ///< by device
+  std::uint32_t main = 0;            ///< the rank of most kernels
+  /// Of processes with several GPUs: which rank a correlation belongs to.
+  std::unordered_map<std::uint64_t, std::uint32_t> rank_of_correlation;
+};
+
+class RankSet {
+ public:
+  /// Counts the device operations of every process and GPU. Fault: more than kMaxRanks.
+  [[nodiscard]] static Result<RankSet> survey(Session& session);
+
+  std::vector<RankBuilder> ranks;  ///< by process, then device
+
+  /// Nothing: the process ran no kernel.
+  [[nodiscard]] Process* process(std::optional<std::int64_t> global_id);
+  /// Where an operation goes: the rank of its GPU, else the main rank of its process.
+  [[nodiscard]] RankBuilder* of_device(std::optional<std::int64_t> global_pid,
+                                       std::uint32_t device);
+  /// The ranks whose threads a row of the process may name: all, of any real process.
+  [[nodiscard]] std::span<const std::uint32_t> ranks_with_threads(const Process& owner) const {
+    return std::span(owner.ranks).first(std::min(owner.ranks.size(), kMaxGpus));
+  }
+  [[nodiscard]] std::vector<Process>& processes() { return processes_; }
+
+ private:
+  std::vector<Process> processes_;  ///< by id
+};
+
+}  // namespace bubblesim::traces::nsys
