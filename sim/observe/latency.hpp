@@ -55,6 +55,8 @@ class LatencyDistribution {
   [[nodiscard]] bool empty() const { return completed_.empty() && unfinished_.empty(); }
   /// Samples of completed requests, in the order in which they were added.
   [[nodiscard]] const std::vector<Duration>& samples() const { return completed_; }
+  /// Ages of unfinished requests, likewise.
+  [[nodiscard]] const std::vector<Duration>& ages() const { return unfinished_; }
   /// Completed samples of at most `limit`.
   [[nodiscard]] std::size_t completed_within(Duration limit) const;
 

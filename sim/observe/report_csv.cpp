@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/observe/report.hpp"
+#include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
 
 namespace bubblesim::observe {
@@ -20,6 +21,7 @@ struct Row {
 
 struct Column {
   std::string_view name;
+  CellType type;
   std::string (*cell)(const Row&);
 };
 
@@ -121,82 +123,91 @@ std::string latency_cell(const Row& row) {
 }
 
 const Column kColumns[] = {
-    {"config", [](const Row& r) { return r.report.config; }},
-    {"seed", [](const Row& r) { return std::to_string(r.report.seed); }},
-    {"device", [](const Row& r) { return r.report.device; }},
-    {"ranks", [](const Row& r) { return std::to_string(r.report.ranks); }},
-    {"policy", [](const Row& r) { return r.policy.policy; }},
-    {"policy_parameters", [](const Row& r) { return joined(r.policy.parameters); }},
-    {"oracle", [](const Row& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
-    {"simulated_s", [](const Row& r) { return seconds(r.policy.simulated); }},
-    {"warmup_s", [](const Row& r) { return seconds(r.policy.warmup); }},
-    {"training_iterations",
+    {"config", CellType::kText, [](const Row& r) { return r.report.config; }},
+    {"seed", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.seed); }},
+    {"device", CellType::kText, [](const Row& r) { return r.report.device; }},
+    {"ranks", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.ranks); }},
+    {"policy", CellType::kText, [](const Row& r) { return r.policy.policy; }},
+    {"policy_parameters", CellType::kText,
+     [](const Row& r) { return joined(r.policy.parameters); }},
+    {"oracle", CellType::kInteger,
+     [](const Row& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
+    {"simulated_s", CellType::kNumber, [](const Row& r) { return seconds(r.policy.simulated); }},
+    {"warmup_s", CellType::kNumber, [](const Row& r) { return seconds(r.policy.warmup); }},
+    {"training_iterations", CellType::kInteger,
      [](const Row& r) { return std::to_string(r.policy.training.iterations); }},
-    {"training_iteration_mean_ms",
+    {"training_iteration_mean_ms", CellType::kNumber,
      [](const Row& r) { return milliseconds(r.policy.training.mean_iteration); }},
-    {"training_iteration_min_ms",
+    {"training_iteration_min_ms", CellType::kNumber,
      [](const Row& r) { return milliseconds(r.policy.training.min_iteration); }},
-    {"training_iteration_max_ms",
+    {"training_iteration_max_ms", CellType::kNumber,
      [](const Row& r) { return milliseconds(r.policy.training.max_iteration); }},
-    {"training_iterations_per_s",
+    {"training_iterations_per_s", CellType::kNumber,
      [](const Row& r) { return number(r.policy.training.iterations_per_s); }},
-    {"training_samples_per_s",
+    {"training_samples_per_s", CellType::kNumber,
      [](const Row& r) { return number(r.policy.training.samples_per_s); }},
-    {"training_normalised_fraction",
+    {"training_normalised_fraction", CellType::kNumber,
      [](const Row& r) { return number(r.policy.training.normalised_to_alone); }},
-    {"filler", of_filler<[](const FillerResult& f) { return f.name; }>},
-    {"filler_mode",
+    {"filler", CellType::kText, of_filler<[](const FillerResult& f) { return f.name; }>},
+    {"filler_mode", CellType::kText,
      of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},
-    {"filler_gpus",
+    {"filler_gpus", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.instances.size()); }>},
-    {"filler_gpus_admitted",
+    {"filler_gpus_admitted", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.admitted_gpus()); }>},
-    {"filler_passes", filler_count<&FillerResult::passes>},
-    {"requests_arrived", filler_count<&FillerResult::requests_arrived>},
-    {"requests_completed", filler_count<&FillerResult::requests_completed>},
-    {"requests_unfinished", filler_count<&FillerResult::requests_unfinished>},
-    {"requests_refused", filler_count<&FillerResult::requests_refused>},
-    {"requests_within_deadline", of_filler<[](const FillerResult& f) {
+    {"filler_passes", CellType::kInteger, filler_count<&FillerResult::passes>},
+    {"requests_arrived", CellType::kInteger, filler_count<&FillerResult::requests_arrived>},
+    {"requests_completed", CellType::kInteger, filler_count<&FillerResult::requests_completed>},
+    {"requests_unfinished", CellType::kInteger, filler_count<&FillerResult::requests_unfinished>},
+    {"requests_refused", CellType::kInteger, filler_count<&FillerResult::requests_refused>},
+    {"requests_within_deadline", CellType::kInteger, of_filler<[](const FillerResult& f) {
        return f.requests_within_deadline ? std::to_string(*f.requests_within_deadline)
                                          : std::string();
      }>},
-    {"filler_requests_per_s",
+    {"filler_requests_per_s", CellType::kNumber,
      of_filler<[](const FillerResult& f) { return number(f.requests_per_s); }>},
-    {"filler_normalised_fraction",
+    {"filler_normalised_fraction", CellType::kNumber,
      of_filler<[](const FillerResult& f) { return number(f.normalised_to_own_gpu); }>},
-    {"latency_p50_ms", latency_cell<&LatencySummary::p50>},
-    {"latency_p90_ms", latency_cell<&LatencySummary::p90>},
-    {"latency_p95_ms", latency_cell<&LatencySummary::p95>},
-    {"latency_p99_ms", latency_cell<&LatencySummary::p99>},
-    {"latency_max_ms", latency_cell<&LatencySummary::max>},
-    {"latency_mean_ms", latency_cell<&LatencySummary::mean>},
-    {"latency_lower_bound_from", [](const Row& r) { return lower_bound_from(r.latency); }},
-    {"filler_memory_bytes",
+    {"latency_p50_ms", CellType::kNumber, latency_cell<&LatencySummary::p50>},
+    {"latency_p90_ms", CellType::kNumber, latency_cell<&LatencySummary::p90>},
+    {"latency_p95_ms", CellType::kNumber, latency_cell<&LatencySummary::p95>},
+    {"latency_p99_ms", CellType::kNumber, latency_cell<&LatencySummary::p99>},
+    {"latency_max_ms", CellType::kNumber, latency_cell<&LatencySummary::max>},
+    {"latency_mean_ms", CellType::kNumber, latency_cell<&LatencySummary::mean>},
+    {"latency_lower_bound_from", CellType::kText,
+     [](const Row& r) { return lower_bound_from(r.latency); }},
+    {"filler_memory_bytes", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
-    {"filler_instances_unplaced", filler_count<&FillerResult::instances_unplaced>},
-    {"jobs_submitted", jobs_count<&FillJobs::submitted>},
-    {"jobs_finished", jobs_count<&FillJobs::finished>},
-    {"jobs_running", jobs_count<&FillJobs::running>},
-    {"jobs_waiting", jobs_count<&FillJobs::waiting>},
-    {"jobs_makespan_s", jobs_seconds<&FillJobs::makespan>},
-    {"jobs_mean_completion_s", jobs_seconds<&FillJobs::mean_completion>},
-    {"jobs_deadlines_met", jobs_count<&FillJobs::deadlines_met>},
-    {"jobs_deadlines_missed", jobs_count<&FillJobs::deadlines_missed>},
-    {"jobs_deadlines_open", jobs_count<&FillJobs::deadlines_open>},
-    {"gpu_busy_fraction", gpu_mean<&GpuUse::busy_fraction>},
-    {"gpu_busy_without_collectives_fraction", gpu_mean<&GpuUse::busy_without_collectives_fraction>},
-    {"training_sm_fraction", gpu_mean<&GpuUse::training_sm_fraction>},
-    {"filler_sm_fraction", gpu_mean<&GpuUse::filler_sm_fraction>},
-    {"bubble_fraction", gpu_mean<&GpuUse::bubble_fraction>},
-    {"bubble_recovered_fraction",
+    {"filler_instances_unplaced", CellType::kInteger,
+     filler_count<&FillerResult::instances_unplaced>},
+    {"jobs_submitted", CellType::kInteger, jobs_count<&FillJobs::submitted>},
+    {"jobs_finished", CellType::kInteger, jobs_count<&FillJobs::finished>},
+    {"jobs_running", CellType::kInteger, jobs_count<&FillJobs::running>},
+    {"jobs_waiting", CellType::kInteger, jobs_count<&FillJobs::waiting>},
+    {"jobs_makespan_s", CellType::kNumber, jobs_seconds<&FillJobs::makespan>},
+    {"jobs_mean_completion_s", CellType::kNumber, jobs_seconds<&FillJobs::mean_completion>},
+    {"jobs_deadlines_met", CellType::kInteger, jobs_count<&FillJobs::deadlines_met>},
+    {"jobs_deadlines_missed", CellType::kInteger, jobs_count<&FillJobs::deadlines_missed>},
+    {"jobs_deadlines_open", CellType::kInteger, jobs_count<&FillJobs::deadlines_open>},
+    {"gpu_busy_fraction", CellType::kNumber, gpu_mean<&GpuUse::busy_fraction>},
+    {"gpu_busy_without_collectives_fraction", CellType::kNumber,
+     gpu_mean<&GpuUse::busy_without_collectives_fraction>},
+    {"training_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::training_sm_fraction>},
+    {"filler_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::filler_sm_fraction>},
+    {"bubble_fraction", CellType::kNumber, gpu_mean<&GpuUse::bubble_fraction>},
+    {"bubble_recovered_fraction", CellType::kNumber,
      [](const Row& r) { return number(recovered_over_gpus(r.policy.gpus)); }},
-    {"memory_high_water_bytes", memory_high_water},
-    {"policy_calls", [](const Row& r) { return std::to_string(r.policy.activity.calls); }},
-    {"policy_holds", [](const Row& r) { return std::to_string(r.policy.activity.holds); }},
-    {"policy_hold_mean_ms", [](const Row& r) { return milliseconds(r.policy.activity.mean_hold); }},
-    {"events", [](const Row& r) { return std::to_string(r.policy.events); }},
-    {"replay_error_fraction", [](const Row& r) { return number(r.report.baseline.replay_error); }},
-    {"counters", counts},
+    {"memory_high_water_bytes", CellType::kInteger, memory_high_water},
+    {"policy_calls", CellType::kInteger,
+     [](const Row& r) { return std::to_string(r.policy.activity.calls); }},
+    {"policy_holds", CellType::kInteger,
+     [](const Row& r) { return std::to_string(r.policy.activity.holds); }},
+    {"policy_hold_mean_ms", CellType::kNumber,
+     [](const Row& r) { return milliseconds(r.policy.activity.mean_hold); }},
+    {"events", CellType::kInteger, [](const Row& r) { return std::to_string(r.policy.events); }},
+    {"replay_error_fraction", CellType::kNumber,
+     [](const Row& r) { return number(r.report.baseline.replay_error); }},
+    {"counters", CellType::kText, counts},
 };
 
 /// RFC 4180: a cell with a comma, quote or line end is quoted, quotes are doubled.
@@ -211,6 +222,30 @@ void append_cell(std::string& line, const std::string& cell) {
     line += letter;
   }
   line += '"';
+}
+
+/// A cell's text as a value of its column's type: the texts of numbers read back exactly.
+Cell typed(const std::string& text, CellType type) {
+  if (text.empty()) return {};
+  if (type == CellType::kText) return text;
+  const char* const end = text.data() + text.size();
+  if (type == CellType::kNumber) {
+    double value = 0;
+    std::from_chars(text.data(), end, value);
+    return value;
+  }
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), end, value);
+  return static_cast<std::int64_t>(value);
+}
+
+ResultRow result_row(const Row& row, std::uint32_t policy, std::uint32_t filler) {
+  ResultRow result{policy, filler, {}};
+  result.cells.reserve(std::size(kColumns));
+  for (const Column& column : kColumns) {
+    result.cells.push_back(typed(column.cell(row), column.type));
+  }
+  return result;
 }
 
 void append_row(std::string& text, const Row& row) {
@@ -232,6 +267,30 @@ std::span<const std::string_view> csv_columns() {
     return all;
   }();
   return names;
+}
+
+std::span<const ResultColumn> result_columns() {
+  static const std::vector<ResultColumn> columns = [] {
+    std::vector<ResultColumn> all;
+    for (const Column& column : kColumns) all.push_back({column.name, column.type});
+    return all;
+  }();
+  return columns;
+}
+
+std::vector<ResultRow> result_rows(const RunReport& report) {
+  std::vector<ResultRow> rows;
+  for (std::uint32_t p = 0; p < report.policies.size(); ++p) {
+    const PolicyResult& policy = report.policies[p];
+    if (policy.fillers.empty()) {
+      rows.push_back(result_row({report, policy, nullptr, std::nullopt}, p, 0));
+    }
+    for (std::uint32_t f = 0; f < policy.fillers.size(); ++f) {
+      const FillerResult& filler = policy.fillers[f];
+      rows.push_back(result_row({report, policy, &filler, filler.latency.summary()}, p, f));
+    }
+  }
+  return rows;
 }
 
 std::string csv_header() {

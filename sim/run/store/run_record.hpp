@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/latency_histogram.hpp"
 #include "sim/observe/result_rows.hpp"

@@ -1,0 +1,141 @@
+#include "sim/observe/latency_histogram.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+constexpr std::uint32_t kParts = 128;  ///< of each power of two
+constexpr unsigned kPartBits = 7;
+/// Of the greatest int64: 56 powers of two above the linear part.
+constexpr std::uint32_t kMaxBucket = (63 - kPartBits) * kParts + kParts - 1;
+
+std::uint32_t bucket_of(Duration latency) {
+  const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0));
+  if (ns < kParts) return static_cast<std::uint32_t>(ns);
+  const auto power = static_cast<unsigned>(std::bit_width(ns)) - 1;  // >= kPartBits
+  const auto part = static_cast<std::uint32_t>(ns >> (power - kPartBits)) - kParts;
+  return (power - kPartBits + 1) * kParts + part;
+}
+
+/// The middle of a bucket, rounded down.
+Duration middle_of(std::uint32_t bucket) {
+  if (bucket < kParts) return Duration{bucket};
+  const unsigned shift = bucket / kParts - 1;
+  const std::uint64_t low = std::uint64_t{kParts + bucket % kParts} << shift;
+  const std::uint64_t width = std::uint64_t{1} << shift;
+  return Duration{static_cast<std::int64_t>(low + (width - 1) / 2)};
+}
+
+void put_varint(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) bytes.push_back(static_cast<std::uint8_t>(value | 0x80U));
+  bytes.push_back(static_cast<std::uint8_t>(value));
+}
+
+bool take_varint(std::span<const std::uint8_t>& bytes, std::uint64_t& value) {
+  value = 0;
+  for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+    const std::uint64_t byte = bytes.front();
+    bytes = bytes.subspan(1);
+    if (shift == 63 && byte > 1) return false;
+    value |= (byte & 0x7FU) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+using Buckets = std::map<std::uint32_t, std::uint64_t>;
+
+/// Number of buckets, then for each: its distance from the one before, its count.
+void put(std::vector<std::uint8_t>& bytes, const Buckets& buckets) {
+  put_varint(bytes, buckets.size());
+  std::uint32_t before = 0;
+  for (const auto& [bucket, count] : buckets) {
+    put_varint(bytes, bucket - before);
+    put_varint(bytes, count);
+    before = bucket;
+  }
+}
+
+bool take(std::span<const std::uint8_t>& bytes, Buckets& buckets, std::uint64_t& total) {
+  std::uint64_t size = 0;
+  if (!take_varint(bytes, size) || size > kMaxBucket + 1) return false;
+  std::uint64_t bucket = 0;
+  for (std::uint64_t i = 0; i < size; ++i) {
+    std::uint64_t step = 0, count = 0;
+    if (!take_varint(bytes, step) || !take_varint(bytes, count)) return false;
+    const bool rises = i == 0 || step > 0;
+    if (!rises || count == 0 || step > kMaxBucket || bucket + step > kMaxBucket) return false;
+    if (total + count < total) return false;
+    bucket += step;
+    total += count;
+    buckets.emplace_hint(buckets.end(), static_cast<std::uint32_t>(bucket), count);
+  }
+  return true;
+}
+
+}  // namespace
+
+LatencyHistogram::LatencyHistogram(const LatencyDistribution& distribution) {
+  for (const Duration latency : distribution.samples()) add(latency);
+  for (const Duration age : distribution.ages()) add_unfinished(age);
+}
+
+void LatencyHistogram::add(Duration latency) {
+  ++completed_[bucket_of(latency)];
+  ++completed_total_;
+}
+
+void LatencyHistogram::add_unfinished(Duration age) {
+  ++unfinished_[bucket_of(age)];
+  ++unfinished_total_;
+}
+
+void LatencyHistogram::merge(const LatencyHistogram& other) {
+  for (const auto& [bucket, count] : other.completed_) completed_[bucket] += count;
+  for (const auto& [bucket, count] : other.unfinished_) unfinished_[bucket] += count;
+  completed_total_ += other.completed_total_;
+  unfinished_total_ += other.unfinished_total_;
+}
+
+std::optional<LatencyValue> LatencyHistogram::percentile(double percent) const {
+  BUBBLESIM_CHECK(percent > 0 && percent <= 100, "percentile outside (0, 100]");
+  const std::uint64_t total = completed_total_ + unfinished_total_;
+  if (total == 0) return std::nullopt;
+  const double exact = std::ceil(percent * static_cast<double>(total) / 100.0);
+  const std::uint64_t rank =
+      std::clamp<std::uint64_t>(static_cast<std::uint64_t>(exact), 1, total);
+  std::uint64_t seen = 0;
+  auto done = completed_.begin();
+  auto open = unfinished_.begin();
+  while (true) {
+    const bool from_done = open == unfinished_.end() ||
+                           (done != completed_.end() && done->first <= open->first);
+    const auto& [bucket, count] = from_done ? *done++ : *open++;
+    seen += count;
+    if (seen < rank) continue;
+    const bool censored = !unfinished_.empty() && unfinished_.begin()->first <= bucket;
+    return LatencyValue{middle_of(bucket), censored ? Bound::kLower : Bound::kExact};
+  }
+}
+
+std::vector<std::uint8_t> LatencyHistogram::encode() const {
+  std::vector<std::uint8_t> bytes;
+  put(bytes, completed_);
+  put(bytes, unfinished_);
+  return bytes;
+}
+
+Result<LatencyHistogram> LatencyHistogram::decode(std::span<const std::uint8_t> bytes) {
+  LatencyHistogram result;
+  const bool right = take(bytes, result.completed_, result.completed_total_) &&
+                     take(bytes, result.unfinished_, result.unfinished_total_) && bytes.empty();
+  if (!right) return fail({}, {}, "found bytes that are no latency histogram");
+  return result;
+}
+
+}  // namespace bubblesim::observe
