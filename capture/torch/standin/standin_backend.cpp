@@ -212,12 +212,12 @@ class StandinWork : public c10d::Work {
   }
   void synchronize() override {
     if (end_) {
-      const c10::impl::VirtualGuardImpl guard(end_->device_type());
+      const c10::impl::VirtualGuardImpl guard(end_->device().type());
       end_->block(guard.getStream(end_->device()));
     }
     held_.clear();
   }
-  void blockCurrentStream() override { synchronize(); }
+  void blockCurrentStream() { synchronize(); }  // virtual from PyTorch 2.9 on
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
   /// To be called with the collective's stream current.

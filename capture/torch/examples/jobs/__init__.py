@@ -1,0 +1,1 @@
+"""What the example scripts share: models of configs/models, steps and their marks."""
