@@ -29,10 +29,6 @@ struct NsysFile {
   bool ranks_recorded = false;
 };
 
-Error refusal(const std::string& file, std::string message) {
-  return {file, {}, std::move(message)};
-}
-
 /// Why a database has no rank in it.
 std::string look_of(const nsys::Database& database) {
   const auto& tables = database.tables();
@@ -82,6 +78,7 @@ Result<NsysFile> import_database(const nsys::Database& database,
   nsys::Session session(database, progress);
   if (database.gzip_damaged()) session.count(nsys::kGzipDamaged);
   BUBBLESIM_ASSIGN_OR_RETURN(nsys::RankSet set, nsys::RankSet::survey(session));
+  if (set.ranks.empty()) return fail(database.source(), {}, look_of(database));
   nsys::describe_devices(session, set);
   nsys::read_device_ops(session, set);
   nsys::read_syncs(session, set);
@@ -93,9 +90,7 @@ Result<NsysFile> import_database(const nsys::Database& database,
   nsys::describe_ranks(session, set);
   nsys::RankNumbers numbers = nsys::find_ranks(session, set, communicators);
   drop_empty(set, numbers.ranks);
-  if (set.ranks.empty()) {
-    return tl::unexpected<Error>(refusal(database.source(), look_of(database)));
-  }
+  if (set.ranks.empty()) return fail(database.source(), {}, look_of(database));
   NsysFile file;
   file.ranks_recorded = numbers.recorded;
   for (std::size_t i = 0; i < set.ranks.size(); ++i) {

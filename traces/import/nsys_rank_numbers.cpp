@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMaxWorld = 1U << 24U;
 
-/// The numbers if all ranks of the set have one and no two the same.
+/// The numbers if all ranks of the set, which has some, have one and no two the same.
 std::optional<RankNumbers> complete(const std::vector<std::optional<std::uint32_t>>& found,
                                     std::uint32_t world) {
   RankNumbers numbers;

@@ -1,0 +1,146 @@
+// Files that are no exports, damaged ones, and rows that make no sense.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/traces/import/invariants.hpp"
+#include "tests/unit/traces/import/nsys_samples.hpp"
+#include "traces/import/nsys_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using namespace sample;
+
+std::string fault_of(const std::string& bytes) {
+  const auto job = import_nsys_bytes(bytes, "given");
+  return job ? "" : job.error().text();
+}
+
+void expect_mentions(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(NsysDamage, what_is_no_database_is_refused) {
+  expect_mentions(fault_of(""), "is empty");
+  expect_mentions(fault_of("{\"traceEvents\": []}"), "is not an SQLite database");
+  expect_mentions(fault_of(std::string("SQLite format 3\0", 16)), "is cut");
+  EXPECT_FALSE(looks_like_sqlite("/nowhere"));
+}
+
+TEST(NsysDamage, a_report_is_refused_with_the_command_that_exports_it) {
+  const auto job = import_nsys_file("folder/report1.nsys-rep");
+  ASSERT_FALSE(job.has_value());
+  expect_mentions(job.error().text(),
+                  "nsys export --type sqlite --output report1.sqlite report1.nsys-rep");
+}
+
+TEST(NsysDamage, a_database_of_something_else_is_refused_by_its_tables) {
+  const Export file("CREATE TABLE users (name TEXT); CREATE TABLE orders (id INTEGER);");
+  expect_mentions(fault_of(file.bytes()), "its tables are 'users', 'orders'");
+}
+
+TEST(NsysDamage, an_export_without_cuda_is_refused) {
+  const Export file(kStringTable + kCallTable + call(1, 2, 3));
+  expect_mentions(fault_of(file.bytes()), "without device activity");
+}
+
+TEST(NsysDamage, a_file_that_was_cut_is_refused) {
+  const Export file(small_export());
+  const std::string bytes = file.bytes();
+  expect_mentions(fault_of(bytes.substr(0, bytes.size() - 1)), "is cut: found");
+}
+
+TEST(NsysDamage, views_are_not_tables) {
+  // A view could run for ever.
+  const Export file("CREATE TABLE StringIds (id INTEGER);"
+                    "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(start) AS "
+                    "(SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start, start AS end, "
+                    "0 AS deviceId, 7 AS streamId FROM n;");
+  expect_mentions(fault_of(file.bytes()), "without device activity");
+}
+
+TEST(NsysDamage, rows_that_make_no_sense_are_dropped_and_counted) {
+  const std::string columns = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, "
+                              "streamId, globalPid) VALUES ";
+  const std::string pid = std::to_string(global_pid(100));
+  const Export file(small_export() + kCopyTable + columns + "('soon', 5, 0, 7, " + pid + ");" +
+                    columns + "(5, 9223372036854775807, 0, 7, " + pid + ");" + columns +
+                    "(5, 6, -1, 7, " + pid + ");" + columns + "(5, 6, 0, NULL, " + pid + ");" +
+                    columns + "(0, 0, 0, 7, " + pid + ");" + columns + "(50, 40, 0, 7, " + pid +
+                    ");");
+  const auto job = import_nsys_file(file.path());
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  const RankTrace& trace = job->ranks[0];
+  EXPECT_EQ(broken_promise(trace), "");
+  EXPECT_EQ(trace.device_ops.size(), 2U);  // the kernel, and the copy that lasts less than zero
+  EXPECT_EQ(trace.counters.count("nsys_rows_unreadable_dropped"), 4U);
+  EXPECT_EQ(trace.counters.count("nsys_zero_timestamps_dropped"), 1U);
+  EXPECT_EQ(trace.counters.count("nsys_negative_durations_clamped"), 1U);
+}
+
+TEST(NsysDamage, unusable_kernels_alone_are_refused) {
+  const Export file(kStringTable + kKernelTable + kernel(0, 0, 5));
+  expect_mentions(fault_of(file.bytes()), "every row of CUPTI_ACTIVITY_KIND_KERNEL lacks");
+}
+
+// 2000 kernels on pages of 512 bytes: some 60 leaves below one or two inner pages.
+std::string many_kernels() {
+  std::string sql = "PRAGMA page_size=512;" + kStringTable + kKernelTable + "BEGIN;";
+  for (int i = 0; i < 2000; ++i) sql += kernel(1000 + 10 * i, 1005 + 10 * i, i + 1);
+  return sql + "COMMIT;";
+}
+
+TEST(NsysDamage, a_damaged_page_loses_rows_and_is_counted) {
+  const Export file(many_kernels());
+  std::string bytes = file.bytes();
+  const std::size_t page = bytes.size() / 512 / 2 * 512;
+  for (std::size_t i = 0; i < 512; ++i) bytes[page + i] = '\xff';
+  const auto job = import_nsys_bytes(bytes, "given");
+  ASSERT_TRUE(job.has_value()) << job.error().text();
+  EXPECT_EQ(broken_promise(job->ranks[0]), "");
+  EXPECT_LT(job->ranks[0].device_ops.size(), 2000U);
+  EXPECT_GT(job->ranks[0].device_ops.size(), 0U);
+  EXPECT_GE(job->ranks[0].counters.count("nsys_tables_damaged"), 1U);
+}
+
+TEST(NsysDamage, pages_that_refer_to_one_leaf_again_and_again_end) {
+  const Export file(many_kernels());
+  std::string bytes = file.bytes();
+  // Every inner page of a table (first byte 5): all its children become its first child.
+  for (std::size_t page = 512; page + 512 <= bytes.size(); page += 512) {
+    if (bytes[page] != 5) continue;
+    const auto cells = static_cast<std::size_t>(static_cast<unsigned char>(bytes[page + 3]) * 256 +
+                                                static_cast<unsigned char>(bytes[page + 4]));
+    const auto cell = [&](std::size_t i) {
+      return page + static_cast<std::size_t>(
+                        static_cast<unsigned char>(bytes[page + 12 + 2 * i]) * 256 +
+                        static_cast<unsigned char>(bytes[page + 13 + 2 * i]));
+    };
+    for (std::size_t i = 1; i < cells; ++i) {
+      for (std::size_t k = 0; k < 4; ++k) bytes[cell(i) + k] = bytes[cell(0) + k];
+    }
+  }
+  const auto job = import_nsys_bytes(bytes, "given");
+  if (!job) return;
+  EXPECT_EQ(broken_promise(job->ranks[0]), "");
+  EXPECT_LE(job->ranks[0].device_ops.size(), bytes.size() / 8);
+}
+
+TEST(NsysDamage, names_that_are_not_utf8_are_repaired) {
+  const Export file("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
+                    "INSERT INTO StringIds VALUES (1, CAST(x'67ff' AS TEXT));" +
+                    kKernelTable + kernel(1020, 1120, 5));
+  const auto job = import_nsys_file(file.path());
+  ASSERT_TRUE(job.has_value());
+  EXPECT_EQ(job->ranks[0].names[job->ranks[0].device_ops[0].name], "g\xEF\xBF\xBD");
+  EXPECT_EQ(job->ranks[0].counters.count("nsys_names_not_utf8"), 1U);
+}
+
+TEST(NsysDamage, paths_with_odd_characters_are_opened) {
+  const Export file(small_export(), " ?mode=x#%41");
+  EXPECT_TRUE(import_nsys_file(file.path()).has_value());
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
