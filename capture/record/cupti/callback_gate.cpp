@@ -15,16 +15,20 @@ std::atomic<CallbackTarget*> gate{nullptr};
 std::atomic<std::int64_t> inside{0};
 
 /// Counts its holder as inside, then looks whether the gate is open. shut_gate() does the same two
-/// things the other way round; both need the total order of seq_cst.
+/// things the other way round; both need the total order of seq_cst. Who finds it shut leaves at
+/// once, so that late callbacks do not hold shut_gate() up.
 class Passage {
  public:
   Passage() noexcept {
     inside.fetch_add(1);
     target_ = gate.load();
+    if (target_ == nullptr) inside.fetch_sub(1);
   }
   Passage(const Passage&) = delete;
   Passage& operator=(const Passage&) = delete;
-  ~Passage() { inside.fetch_sub(1); }
+  ~Passage() {
+    if (target_ != nullptr) inside.fetch_sub(1);
+  }
   [[nodiscard]] CallbackTarget* target() const { return target_; }
 
  private:

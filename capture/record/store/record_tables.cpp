@@ -32,10 +32,7 @@ std::string demangled(const char* name) {
 }  // namespace
 
 RecordTables::RecordTables()
-    : near_names_(kNearNames, NameAt{nullptr, NameId{}}), near_shapes_(kNearShapes) {
-  // No launch has an empty grid, so what these places begin with is never found.
-  for (KnownShape& known : near_shapes_) known.shape.grid = {0, 0, 0};
-}
+    : near_names_(kNearNames, NameAt{nullptr, NameId{}}), near_shapes_(kNearShapes) {}
 
 NameId RecordTables::name(std::string_view text) {
   const std::size_t before = names_.size();
@@ -72,7 +69,7 @@ std::size_t RecordTables::shape_hash(const traces::LaunchShape& shape) {
 
 ShapeId RecordTables::shape(const traces::LaunchShape& shape) {
   KnownShape& near = near_shapes_[place_of(shape_hash(shape), kNearShapes)];
-  if (near.shape != shape) near = {shape, add_shape(shape)};
+  if (near.shape != shape || !near.used) near = {shape, add_shape(shape), true};
   return near.id;
 }
 

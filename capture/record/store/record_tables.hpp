@@ -66,6 +66,7 @@ class RecordTables {
   struct KnownShape {
     traces::LaunchShape shape;
     ShapeId id;
+    bool used = false;
   };
   NameId add_name_at(const char* pointer);
   ShapeId add_shape(const traces::LaunchShape& shape);

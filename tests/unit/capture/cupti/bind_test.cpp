@@ -1,0 +1,56 @@
+// Binding a library, and the real libcupti where it is installed.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capture/record/cupti/session.hpp"
+#include "tests/unit/capture/cupti/cupti_double.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CuptiBinding, ALibraryThatIsNoCuptiIsNamedWithWhatItLacks) {
+  void* const self = ::dlopen(nullptr, RTLD_NOW);
+  const auto api = bind_cupti(self, "libnone.so");
+  ASSERT_FALSE(api);
+  EXPECT_EQ(api.error().text(),
+            "libnone.so: has no cuptiGetVersion; expected a libcupti of CUDA 11.2 or later");
+}
+
+TEST(CuptiBinding, AWrongPathIsToldWithTheLoadersReason) {
+  const auto api = find_cupti("/nowhere/libcupti.so.13");
+  ASSERT_FALSE(api);
+  EXPECT_THAT(api.error().text(), HasSubstr("/nowhere/libcupti.so.13: cannot load this libcupti"));
+  EXPECT_THAT(api.error().text(), HasSubstr("No such file"));
+}
+
+TEST(CuptiBinding, TheRealLibraryIsFoundWithItsPathAndVersion) {
+  const auto api = find_cupti("");
+  if (!api) {
+    EXPECT_THAT(api.error().text(), HasSubstr("found no libcupti; looked"));
+    GTEST_SKIP() << api.error().text();
+  }
+  EXPECT_THAT(api->path, HasSubstr("libcupti.so"));
+  EXPECT_GE(api->version, 15U);
+  const auto again = find_cupti("");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->get_next_record, api->get_next_record) << "the copy that is mapped already";
+}
+
+TEST(CuptiBinding, TheRealLibraryWithoutADriverSaysSoAndIsLeftAlone) {
+  const auto api = find_cupti("");
+  if (!api) GTEST_SKIP() << api.error().text();
+  if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver here";
+  OwnerDouble owner;
+  const auto session = Session::start(*api, {}, owner);
+  ASSERT_FALSE(session);
+  EXPECT_THAT(session.error().text(), HasSubstr("cuptiSubscribe"));
+  EXPECT_THAT(session.error().text(), HasSubstr("CUPTI_ERROR_UNKNOWN (999)"));
+  EXPECT_THAT(session.error().text(), HasSubstr("is there a driver"));
+  EXPECT_EQ(owner.wanted, 0);
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

@@ -1,0 +1,131 @@
+#include "tests/unit/capture/cupti/cupti_double.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace bubblesim::capture {
+namespace {
+
+using cupti::Result;
+
+CuptiDouble* self = nullptr;
+
+Result subscribe(cupti::Subscriber* subscriber, cupti::Callback callback, void*) {
+  if (!self->holder.empty()) return Result::kMultipleSubscribers;
+  const Result result = self->note("subscribe");
+  self->subscribed = result == Result::kSuccess;
+  self->callback = callback;
+  *subscriber = reinterpret_cast<cupti::Subscriber>(self);
+  return result;
+}
+
+Result subscribe_v2(cupti::Subscriber* subscriber, cupti::Callback callback, void* user,
+                    cupti::SubscriberParams* params) {
+  if (!self->holder.empty())
+    std::strncpy(params->holder, self->holder.c_str(), params->holder_size);
+  return subscribe(subscriber, callback, user);
+}
+
+Result unsubscribe(cupti::Subscriber) {
+  self->subscribed = false;
+  return self->note("unsubscribe");
+}
+
+Result result_string(Result result, const char** text) {
+  *text = result == Result::kMultipleSubscribers ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"
+                                                 : "CUPTI_ERROR_SOME";
+  return Result::kSuccess;
+}
+
+Result enable_callback(std::uint32_t on, cupti::Subscriber, std::uint32_t domain,
+                       std::uint32_t id) {
+  return self->set("callback " + std::to_string(domain) + ":" + std::to_string(id), on != 0);
+}
+
+Result register_callbacks(cupti::BufferRequested requested, cupti::BufferCompleted completed) {
+  self->requested = requested;
+  self->completed = completed;
+  return self->note("register");
+}
+
+Result set_attribute(std::uint32_t attribute, std::size_t*, void*) {
+  return self->note("attribute " + std::to_string(attribute));
+}
+
+Result flush_all(std::uint32_t flag) {
+  const Result result = self->note("flush " + std::to_string(flag));
+  if (!self->keeps_buffers) self->return_buffers(8);
+  return result;
+}
+
+Result dropped_records(void*, std::uint32_t, std::size_t* count) {
+  *count = std::exchange(self->dropped, 0);
+  return Result::kSuccess;
+}
+
+}  // namespace
+
+CuptiDouble::CuptiDouble() {
+  self = this;
+  api.path = "double";
+  api.version = 130000;
+  api.get_result_string = result_string;
+  api.subscribe = subscribe;
+  api.subscribe_v2 = subscribe_v2;
+  api.unsubscribe = unsubscribe;
+  api.enable_callback = enable_callback;
+  api.set_thread_id_type = [](std::uint32_t type) {
+    return self->note("thread ids " + std::to_string(type));
+  };
+  api.register_callbacks = register_callbacks;
+  api.set_attribute = set_attribute;
+  api.enable = [](std::uint32_t kind) { return self->set("kind " + std::to_string(kind), true); };
+  api.enable_and_dump = [](std::uint32_t kind) {
+    return self->set("kind " + std::to_string(kind), true);
+  };
+  api.disable = [](std::uint32_t kind) { return self->set("kind " + std::to_string(kind), false); };
+  api.enable_driver_api = [](std::uint32_t id, std::uint8_t on) {
+    return self->set("driver " + std::to_string(id), on != 0);
+  };
+  api.enable_runtime_api = [](std::uint32_t id, std::uint8_t on) {
+    return self->set("runtime " + std::to_string(id), on != 0);
+  };
+  api.enable_all_sync_records = [](std::uint8_t on) {
+    return self->note("all syncs " + std::to_string(on));
+  };
+  api.flush_all = flush_all;
+  api.get_dropped_records = dropped_records;
+}
+
+CuptiDouble::~CuptiDouble() { self = nullptr; }
+
+Result CuptiDouble::note(const std::string& call) {
+  calls.push_back(call);
+  if (const auto found = refuses.find(call); found != refuses.end()) return found->second;
+  return calls.size() == fail_at ? Result::kUnknown : Result::kSuccess;
+}
+
+Result CuptiDouble::set(const std::string& what, bool on) {
+  const Result result = note((on ? "+" : "-") + what);
+  if (result != Result::kSuccess) return result;
+  if (on) enabled.insert(what);
+  else enabled.erase(what);
+  return result;
+}
+
+std::uint8_t* CuptiDouble::ask_for_buffer() {
+  std::uint8_t* buffer = nullptr;
+  std::size_t size = 0;
+  std::size_t records = 1;
+  requested(&buffer, &size, &records);
+  if (buffer != nullptr) held.push_back(buffer);
+  return buffer;
+}
+
+void CuptiDouble::return_buffers(std::size_t valid) {
+  for (std::uint8_t* const buffer : std::exchange(held, {}))
+    completed(nullptr, 0, buffer, 64, valid);
+}
+
+}  // namespace bubblesim::capture

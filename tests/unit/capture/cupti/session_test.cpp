@@ -1,0 +1,288 @@
+// A session against a CUPTI of the test's: order of calls, undoing, who is named, late callbacks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "capture/record/cupti/session.hpp"
+#include "capture/record/cupti/traced_calls.hpp"
+#include "tests/unit/capture/cupti/cupti_double.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using cupti::Result;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The calls, without the hundreds that switch single API calls.
+std::vector<std::string> outline(const CuptiDouble& cupti) {
+  std::vector<std::string> outline;
+  for (const std::string& call : cupti.calls) {
+    const bool single = call.find("runtime ") == 1 || call.find("driver ") == 1;
+    if (!single) outline.push_back(call);
+    else if (!outline.back().starts_with(call.substr(0, 7)))
+      outline.push_back(call.substr(0, 7) + "...");
+  }
+  return outline;
+}
+
+TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_THAT(outline(cupti),
+              ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
+                          "+callback 1:389", "+callback 1:545", "thread ids 1", "register",
+                          "attribute 5", "all syncs 0", "+kind 8", "+kind 9", "+kind 37",
+                          "+runtim...", "+driver...", "+kind 1", "+kind 22", "+kind 2",
+                          "+kind 38", "+kind 36", "+kind 17", "+kind 49", "+kind 10"));
+  EXPECT_THAT((*session)->reduced(), IsEmpty());
+}
+
+TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {.memory = false}, owner);
+  ASSERT_TRUE(session);
+  cupti.calls.clear();
+  EXPECT_TRUE((*session)->stop(false));
+  EXPECT_THAT(outline(cupti),
+              ElementsAre("flush 0", "-kind 10", "-kind 17", "-kind 36", "-kind 38", "-kind 2",
+                          "-kind 22", "-kind 1", "-driver...", "-runtim...", "-kind 37", "-kind 9",
+                          "-kind 8", "-callback 1:545", "-callback 1:389", "-callback 2:164",
+                          "-callback 3:2", "-callback 6:1", "flush 0", "unsubscribe"));
+  EXPECT_THAT(cupti.enabled, IsEmpty());
+  EXPECT_TRUE((*session)->stop(false)) << "a second stop does nothing";
+  EXPECT_FALSE((*session)->flush()) << "nothing is left to flush";
+  EXPECT_EQ(cupti.calls.back(), "unsubscribe");
+}
+
+TEST(CuptiSession, AtExitIncompleteRecordsAreTakenToo) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  EXPECT_TRUE((*session)->stop(true));
+  EXPECT_EQ(cupti.calls[cupti.calls.size() - 2], "flush 1");
+}
+
+TEST(CuptiSession, AWholeGraphIsOneRecordIfAsked) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {.graphs = GraphDetail::kGraph}, owner);
+  ASSERT_TRUE(session);
+  EXPECT_TRUE(cupti.enabled.contains("kind 51"));
+}
+
+TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
+  std::size_t calls = 0;
+  {
+    CuptiDouble cupti;
+    OwnerDouble owner;
+    const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+    ASSERT_TRUE(session);
+    calls = cupti.calls.size();
+  }
+  EXPECT_GT(calls, 300U);
+  for (std::size_t failing = 1; failing <= calls; ++failing) {
+    CuptiDouble cupti;
+    OwnerDouble owner;
+    cupti.fail_at = failing;
+    const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+    ASSERT_FALSE(session) << failing << " " << cupti.calls[failing - 1];
+    EXPECT_THAT(session.error().message, HasSubstr("CUPTI_ERROR_SOME (999)")) << failing;
+    EXPECT_THAT(session.error().place, HasSubstr("cupti")) << failing;
+    EXPECT_THAT(cupti.enabled, IsEmpty()) << failing;
+    EXPECT_FALSE(cupti.subscribed) << failing;
+    EXPECT_EQ(owner.wanted.load(), owner.done.load());
+  }
+}
+
+TEST(CuptiSession, AFailedStartFlushesOnlyIfCuptiHadBegun) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.refuses["register"] = Result::kUnknown;
+  EXPECT_FALSE(Session::start(cupti.api, {}, owner));
+  EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 0);
+  cupti.refuses = {{"+kind 10", Result::kNotCompatible}};
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().place, "cuptiActivityEnable(CONCURRENT_KERNEL)");
+  EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 1);
+}
+
+TEST(CuptiSession, NamesWhoHoldsCupti) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.holder = "CUPTI for Kineto";
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().text(),
+            "double: cuptiSubscribe_v2: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS (39): CUPTI for Kineto "
+            "has CUPTI in this process; it was left alone");
+  EXPECT_THAT(cupti.calls, IsEmpty());
+}
+
+TEST(CuptiSession, AnOlderCuptiDoesNotSayWhoHoldsIt) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.holder = "Nsight Systems";
+  cupti.api.subscribe_v2 = nullptr;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_FALSE(session);
+  EXPECT_THAT(session.error().message, HasSubstr("another profiler"));
+}
+
+TEST(CuptiSession, GoesWithoutWhatADriverRefuses) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.refuses = {{"+kind 49", Result::kInvalidKind}, {"+kind 17", Result::kNotSupported}};
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_THAT((*session)->reduced(),
+              ElementsAre(HasSubstr("OVERHEAD): CUPTI_ERROR_SOME (27); neither"),
+                          HasSubstr("MEMORY2): CUPTI_ERROR_SOME (21); allocations")));
+}
+
+TEST(CuptiSession, RecordsAllCallsWhereSingleOnesCannotBe) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.api.enable_driver_api = nullptr;
+  cupti.api.enable_runtime_api = nullptr;
+  cupti.api.enable_and_dump = nullptr;
+  cupti.api.enable_all_sync_records = nullptr;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_TRUE(cupti.enabled.contains("kind 5"));
+  EXPECT_TRUE(cupti.enabled.contains("kind 4"));
+  EXPECT_TRUE(cupti.enabled.contains("kind 8")) << "without a dump: for contexts to come";
+  EXPECT_EQ((*session)->reduced().size(), 2U);
+}
+
+TEST(CuptiSession, CallsThatThisCuptiDoesNotKnowYetAreNoReduction) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.refuses = {{"+runtime 505", Result::kInvalidParameter},
+                   {"+driver 800", Result::kInvalidParameter}};
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_THAT((*session)->reduced(), IsEmpty());
+  EXPECT_TRUE(cupti.enabled.contains("runtime 211"));
+}
+
+TEST(CuptiSession, OnlyOneAtATime) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  auto first = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(first);
+  const auto second = Session::start(cupti.api, {}, owner);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("under way already"));
+  EXPECT_TRUE((*first)->stop(false));
+  EXPECT_TRUE(Session::start(cupti.api, {}, owner)) << "and another one afterwards";
+}
+
+TEST(CuptiSession, BuffersGoToTheOwnerAndDropsAreTold) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(cupti.ask_for_buffer(), owner.memory);
+  cupti.dropped = 7;
+  EXPECT_TRUE((*session)->flush());
+  EXPECT_EQ(owner.done, 1);
+  EXPECT_EQ(owner.last_valid, 8U);
+  EXPECT_EQ(owner.dropped, 7U);
+}
+
+TEST(CuptiSession, StopWaitsForBuffersButNotForEver) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  cupti.ask_for_buffer();
+  cupti.keeps_buffers = true;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE((*session)->stop(false));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, std::chrono::milliseconds{200});
+  EXPECT_LT(took, std::chrono::seconds{5});
+  EXPECT_EQ(owner.done, 0);
+}
+
+TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  session->reset();
+  std::uint8_t* const first = cupti.ask_for_buffer();
+  std::uint8_t* const second = cupti.ask_for_buffer();
+  ASSERT_NE(first, nullptr);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, owner.memory);
+  cupti.return_buffers(8);
+  EXPECT_EQ(cupti.ask_for_buffer(), first) << "given again";
+  cupti.return_buffers(8);
+  cupti.callback(nullptr, cupti::kDomainState, cupti::kStateFatalError, nullptr);
+  EXPECT_EQ(owner.wanted + owner.done, 0);
+  EXPECT_EQ(owner.broken, "");
+}
+
+TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  const auto session = Session::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session);
+  owner.session = session->get();
+  cupti.ask_for_buffer();
+  cupti.callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
+  EXPECT_EQ(owner.endings, 1);
+  EXPECT_EQ(owner.done, 1) << "a flush within the callback is allowed";
+  cupti::CallbackData reset{.site = cupti::kSiteEnter, .function = "cudaDeviceReset"};
+  cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);
+  reset.site = 1;
+  cupti.callback(nullptr, cupti::kDomainRuntime, cupti::kRuntimeDeviceReset, &reset);
+  EXPECT_EQ(owner.endings, 2) << "at the entry only";
+  const cupti::StateData state{Result::kUnknown, "out of device memory"};
+  cupti.callback(nullptr, cupti::kDomainState, cupti::kStateFatalError, &state);
+  EXPECT_EQ(owner.broken, "out of device memory");
+}
+
+TEST(CuptiSession, CallbacksOfManyThreadsDuringStopAreSafe) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  for (int round = 0; round < 20; ++round) {
+    auto session = Session::start(cupti.api, {}, owner);
+    ASSERT_TRUE(session);
+    const cupti::BufferRequested requested = cupti.requested;
+    const cupti::BufferCompleted completed = cupti.completed;
+    std::atomic<bool> go{true};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&go, requested, completed] {
+        while (go.load()) {
+          std::uint8_t* buffer = nullptr;
+          std::size_t size = 0;
+          std::size_t records = 0;
+          requested(&buffer, &size, &records);
+          ASSERT_NE(buffer, nullptr);
+          completed(nullptr, 0, buffer, size, 0);
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    session->reset();
+    go.store(false);
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

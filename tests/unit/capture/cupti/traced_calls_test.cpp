@@ -1,0 +1,40 @@
+// The table of recorded calls agrees with the names that other parts of the project go by.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "capture/record/cupti/traced_calls.hpp"
+#include "traces/names/host_call_names.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+void expect_consistent(std::span<const TracedCall> calls) {
+  std::uint32_t before = 0;
+  for (const TracedCall& call : calls) {
+    EXPECT_GT(call.id, before) << call.name;
+    EXPECT_LT(call.id, 1024U) << call.name;
+    EXPECT_EQ(call.kind, traces::classify_host_call(call.name)) << call.name;
+    before = call.id;
+  }
+}
+
+TEST(TracedCalls, OfTheRuntimeAreOfTheKindThatTheirNameSays) {
+  expect_consistent(traced_runtime_calls());
+}
+
+TEST(TracedCalls, OfTheDriverAreOfTheKindThatTheirNameSays) {
+  expect_consistent(traced_driver_calls());
+}
+
+TEST(TracedCalls, AsksForNothingThatIsPolled) {
+  for (const auto calls : {traced_runtime_calls(), traced_driver_calls()}) {
+    EXPECT_TRUE(std::none_of(calls.begin(), calls.end(), [](const TracedCall& call) {
+      return call.kind == traces::HostCallKind::kEventQuery;
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

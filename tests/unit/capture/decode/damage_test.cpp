@@ -1,0 +1,87 @@
+// Buffers that no CUPTI should give: the decoder stops, counts, and reads nothing beyond the end.
+#include <gtest/gtest.h>
+
+#include "capture/record/decode/activity_decoder.hpp"
+#include "sim/base/random.hpp"
+#include "tests/unit/capture/decode/record_buffer.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+TEST(DecodingDamage, AnUnreadableRecordEndsTheBufferAndIsCounted) {
+  const CuptiApi api = walker();
+  RecordTables tables;
+  RecordedBatch batch;
+  ActivityDecoder decoder(api, tables);
+  std::uint64_t words[8] = {0xFFFF};
+  decoder.decode(reinterpret_cast<std::uint8_t*>(words), sizeof(words), batch);
+  EXPECT_EQ(decoder.counters().count("cupti_buffers_damaged"), 1U);
+}
+
+TEST(DecodingDamage, AWalkerThatStandsStillDoesNotHangTheDecoder) {
+  CuptiApi api = walker();
+  api.get_next_record = [](std::uint8_t* buffer, std::size_t, void** record) {
+    *record = buffer;
+    return cupti::Result::kSuccess;
+  };
+  RecordTables tables;
+  RecordedBatch batch;
+  ActivityDecoder decoder(api, tables);
+  std::uint64_t words[32] = {cupti::kKindRuntime};
+  decoder.decode(reinterpret_cast<std::uint8_t*>(words), sizeof(words), batch);
+  EXPECT_EQ(decoder.counters().count("cupti_buffers_damaged"), 1U);
+}
+
+TEST(DecodingDamage, EmptyBuffersAreNothing) {
+  const CuptiApi api = walker();
+  RecordTables tables;
+  RecordedBatch batch;
+  ActivityDecoder decoder(api, tables);
+  std::uint64_t word = 0;
+  decoder.decode(reinterpret_cast<std::uint8_t*>(&word), 0, batch);
+  decoder.decode(nullptr, 100, batch);
+  EXPECT_TRUE(decoder.counters().empty());
+}
+
+TEST(DecodingDamage, RandomRecordsOfEveryKindAreTakenOrCounted) {
+  const CuptiApi api = walker();
+  RecordTables tables;
+  RecordedBatch batch;
+  ActivityDecoder decoder(api, tables);
+  RandomStream random(7, "decoding damage");
+  const auto word = [&random] {
+    const double kind = random.uniform();
+    if (kind < 0.3) return std::uint64_t{0};
+    if (kind < 0.5) return ~std::uint64_t{0};
+    return static_cast<std::uint64_t>(random.uniform() * 1.8e19);
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::uint64_t> words;
+    for (int i = 0; i < 20; ++i) {
+      const auto kind = static_cast<std::uint32_t>(random.uniform() * 52);
+      const std::size_t stride = stride_of(kind, kVersion13);
+      if (stride == 0) continue;
+      words.push_back(word() << 32U | kind);
+      for (std::size_t place = 8; place < stride; place += 8) {
+        const bool pointer =
+            (place == 104 && kind == cupti::kKindConcurrentKernel) ||
+            (place == 104 && kind == cupti::kKindKernel) ||
+            (place == 136 && kind == cupti::kKindDevice);
+        words.push_back(pointer ? 0 : word());
+      }
+    }
+    const auto cut = static_cast<std::size_t>(random.uniform() * 100);
+    const std::size_t bytes = words.size() * 8;
+    decoder.decode(reinterpret_cast<std::uint8_t*>(words.data()), bytes - std::min(cut, bytes),
+                   batch);
+    for (const traces::DeviceOp& op : batch.ops) {
+      ASSERT_GE(to_ns(op.duration), 0);
+      ASSERT_GE(to_ns(op.start), 0);
+    }
+    batch.clear();
+  }
+  EXPECT_EQ(decoder.counters().count("cupti_buffers_damaged"), 0U);
+}
+
+}  // namespace
+}  // namespace bubblesim::capture
