@@ -20,9 +20,15 @@ constexpr std::size_t kMostDomains = 1'024;
 constexpr std::size_t kMostStrings = 16'384;
 constexpr std::int32_t kMostPayloads = 16;
 
+constexpr const char* kNcclDomain = "NCCL";
+
 // Never destroyed: libraries call NVTX while the process ends.
 NameTable<kMostDomains>& domains() {
-  static auto& table = *new NameTable<kMostDomains>;
+  static auto& table = *[] {
+    auto* fresh = new NameTable<kMostDomains>;
+    (void)fresh->add(kNcclDomain);  // has its place whatever else comes
+    return fresh;
+  }();
   return table;
 }
 NameTable<kMostStrings>& strings() {
@@ -137,8 +143,13 @@ Domain create_domain(std::string name) { return domains().add(std::move(name)); 
 StringHandle register_string(std::string name) { return strings().add(std::move(name)); }
 
 bool is_nccl(Domain domain) noexcept {
-  const std::string* name = domains().find(domain);
-  return name != nullptr && *name == "NCCL";
+  if (domain == nullptr) return false;
+  try {
+    const std::string* name = domains().find(domain);
+    return name != nullptr && *name == kNcclDomain;
+  } catch (...) {  // the table could not be made
+    return false;
+  }
 }
 
 }  // namespace bubblesim::capture

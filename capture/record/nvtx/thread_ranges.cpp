@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -93,8 +93,10 @@ struct Started {
   std::unordered_map<RangeId, HostEvent> open;
   RangeId next = 0;
 };
-Started& started() {
-  static auto& table = *new Started;
+// Never destroyed: libraries call NVTX while the process ends.
+Started& started() noexcept {
+  alignas(Started) static std::byte place[sizeof(Started)];
+  static auto& table = *new (place) Started;
   return table;
 }
 
