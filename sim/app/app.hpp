@@ -83,5 +83,6 @@ void add_new_policy_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
+void add_capture_command(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app

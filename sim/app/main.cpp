@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_synth_list_commands(parser, context);
   bubblesim::app::add_fit_command(parser, context);
   bubblesim::app::add_validate_command(parser, context);
+  bubblesim::app::add_capture_command(parser, context);
   if (const int code = check_command(parser, argc, argv); code != 0) return code;
   try {
     parser.parse(argc, argv);

@@ -1,0 +1,39 @@
+// The environment that makes CUDA load the recorder into a job.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/protocol/capture_request.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+using Variables = std::map<std::string, std::string>;
+
+/// Looked for beside the program, which lies in `program_folder`: installed (../lib and the like),
+/// then in a build tree. The fault lists the places. `wanted`, if not empty, is the file itself,
+/// and must be a shared object. The result is an absolute path.
+[[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
+                                               const std::string& wanted);
+
+struct JobSettings {
+  std::string library;                  ///< absolute
+  std::optional<StartRequest> request;  ///< none: idle until told
+  std::string socket_folder;            ///< empty: as the environment has it
+  std::string only;                     ///< empty: as the environment has it
+};
+
+struct JobEnvironment {
+  Variables variables;
+  std::vector<std::string> notes;  ///< what will not be recorded, a sentence each
+};
+
+/// Faults: CUDA_INJECTION64_PATH names another tool, which would be lost. NVTX's and NCCL's
+/// variables of others are left to them, with a note.
+[[nodiscard]] Result<JobEnvironment> job_environment(const Variables& inherited,
+                                                     const JobSettings& settings);
+
+}  // namespace bubblesim::capture

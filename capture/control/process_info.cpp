@@ -1,0 +1,117 @@
+#include "capture/control/process_info.hpp"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+namespace bubblesim::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string proc(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// Nothing if it cannot be read; kernel files have no size, so they are read to their end.
+std::optional<std::string> read_all(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in.bad()) return std::nullopt;
+  return text;
+}
+
+template <class T>
+std::vector<T> numbers(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<T>(in), std::istream_iterator<T>()};
+}
+
+// Every process's parent.
+std::map<pid_t, pid_t> parents() {
+  std::map<pid_t, pid_t> found;
+  std::error_code fault;
+  for (fs::directory_iterator it("/proc", fault), end; !fault && it != end; it.increment(fault)) {
+    const std::string name = it->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto info = process_info(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)));
+    if (info) found[info->pid] = info->parent;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<ProcessInfo> process_info(pid_t pid) {
+  if (pid <= 0) return std::nullopt;
+  const auto status = read_all(proc(pid, "status"));
+  if (!status) return std::nullopt;
+  ProcessInfo info;
+  info.pid = pid;
+  std::istringstream in(*status);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key = line.substr(0, colon);
+    const std::string value = line.substr(colon + 1);
+    if (key == "Name") info.name = value.substr(std::min<std::size_t>(1, value.size()));
+    if (key == "PPid") info.parent = static_cast<pid_t>(std::strtol(value.c_str(), nullptr, 10));
+    if (key == "State" && value.find_first_of("ZX") == 1) return std::nullopt;
+    if (key == "Uid") {
+      const auto users = numbers<uid_t>(value);
+      if (users.size() > 1) info.user = users[1];
+    }
+    if (key == "NSpid") {
+      info.inner = numbers<pid_t>(value);
+      if (!info.inner.empty()) info.inner.erase(info.inner.begin());
+    }
+  }
+  return info;
+}
+
+RecorderTrace recorder_trace(pid_t pid) {
+  const auto maps = read_all(proc(pid, "maps"));
+  const auto environment = read_all(proc(pid, "environ"));
+  if (maps && maps->find(kRecorderLibrary) != std::string::npos) return RecorderTrace::kLoaded;
+  if (!environment) return RecorderTrace::kUnknown;
+  const std::size_t at = ("\0" + *environment).find("CUDA_INJECTION64_PATH=");
+  if (at == std::string::npos) return RecorderTrace::kNone;
+  const std::string value = environment->substr(at, environment->find('\0', at) - at);
+  return value.find(kRecorderLibrary) == std::string::npos ? RecorderTrace::kNone
+                                                           : RecorderTrace::kOnlyAsked;
+}
+
+std::vector<pid_t> descendants(pid_t pid) {
+  const std::map<pid_t, pid_t> tree = parents();
+  std::vector<pid_t> found;
+  for (const auto& [child, parent] : tree) {
+    // Bounded: parents change while they are read, so that there may be a ring.
+    pid_t above = parent;
+    for (std::size_t steps = 0; above != pid && above > 0 && steps < tree.size(); ++steps) {
+      const auto next = tree.find(above);
+      above = next == tree.end() ? 0 : next->second;
+    }
+    if (above == pid && child != pid) found.push_back(child);
+  }
+  return found;
+}
+
+std::string user_text(uid_t user) {
+  std::array<char, 4096> space;
+  passwd entry{};
+  passwd* found = nullptr;
+  const std::string number = std::to_string(user);
+  if (getpwuid_r(user, &entry, space.data(), space.size(), &found) != 0 || found == nullptr) {
+    return number;
+  }
+  return std::string(entry.pw_name) + " (" + number + ")";
+}
+
+}  // namespace bubblesim::capture

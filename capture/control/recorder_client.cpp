@@ -1,0 +1,248 @@
+#include "capture/control/recorder_client.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "capture/control/process_info.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/base/units.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+std::string process_text(pid_t pid) { return "process " + std::to_string(pid); }
+
+std::string system_text(int code) { return std::strerror(code); }
+
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&&) = delete;
+  ~Socket() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// Why there is no connection, or the socket. `code`: errno, 0 where `socket` is good.
+struct Connection {
+  Socket socket{-1};
+  int code = 0;
+};
+
+Connection connect_to(const ControlAddress& to, Clock::time_point deadline) {
+  Connection made{Socket(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
+  if (made.socket.get() < 0) {
+    made.code = errno;
+    return made;
+  }
+  // EAGAIN: its queue of connections is full; there is no event to wait for.
+  for (;;) {
+    if (connect(made.socket.get(), reinterpret_cast<const sockaddr*>(&to.address), to.length) ==
+        0) {
+      made.code = 0;
+      return made;
+    }
+    made.code = errno;
+    if (made.code != EAGAIN && made.code != EINTR) return made;
+    if (Clock::now() >= deadline) return made;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+bool nobody_listens(int code) { return code == ECONNREFUSED || code == ENOENT; }
+
+ucred peer_of(const Socket& socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return ucred{};
+  return peer;
+}
+
+bool is_abstract(const ControlAddress& address) { return address.text.starts_with('@'); }
+
+// Anybody may take an abstract name: only the process itself is believed.
+Result<void> check_peer(const Socket& socket, const ListedRecorder& recorder) {
+  if (!is_abstract(recorder.address)) return {};
+  const ucred peer = peer_of(socket);
+  const uid_t own = geteuid();
+  const bool right_pid = peer.pid == 0 || peer.pid == recorder.pid || [&] {
+    const auto info = process_info(peer.pid);
+    return info && std::count(info->inner.begin(), info->inner.end(), recorder.pid) > 0;
+  }();
+  if (right_pid && (peer.uid == own || own == 0 || peer.uid == 0)) return {};
+  return fail(recorder.address.text, {},
+              "is held by process " + std::to_string(peer.pid) + " of user " +
+                  user_text(peer.uid) + ", not by the recorder of " + process_text(recorder.pid));
+}
+
+// Waits for `events`; false when the time is up.
+bool wait_for(const Socket& socket, short events, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+    if (left < 0) return false;
+    pollfd waited{socket.get(), events, 0};
+    const int ready = poll(&waited, 1, static_cast<int>(std::min<std::int64_t>(left, 1 << 30)));
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+    if (errno != EINTR) return true;  // the call that follows says what is wrong
+  }
+}
+
+Result<std::string> exchange(const Socket& socket, const std::string& message, const Error& silent,
+                             Clock::time_point deadline) {
+  const std::string& who = silent.file;
+  if (!wait_for(socket, POLLOUT, deadline)) return tl::make_unexpected(silent);
+  if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_EOR) < 0) {
+    return fail(who, {}, "takes no command: " + system_text(errno));
+  }
+  if (!wait_for(socket, POLLIN, deadline)) return tl::make_unexpected(silent);
+  std::string answer(kMaxMessageBytes + 1, '\0');
+  const ssize_t length = recv(socket.get(), answer.data(), answer.size(), 0);
+  if (length < 0) return fail(who, {}, "gives no answer: " + system_text(errno));
+  if (length == 0) {
+    return fail(who, {}, "closed the connection without an answer: the process ended, or its "
+                         "recorder refused us");
+  }
+  answer.resize(static_cast<std::size_t>(length));
+  return answer;
+}
+
+std::string how_to_have_one() {
+  return "; a process must be started with it: bubblesim capture --idle -- COMMAND";
+}
+
+// Children of a launcher such as torchrun that do have a recorder.
+std::string children_text(pid_t pid, const std::vector<ListedRecorder>& listed) {
+  std::string text;
+  for (const pid_t child : descendants(pid)) {
+    for (const ListedRecorder& one : listed) {
+      if (one.pid == child) text += (text.empty() ? "" : ", ") + std::to_string(child);
+    }
+  }
+  return text.empty() ? text : "; of its children these have one: " + text;
+}
+
+Error no_recorder(const ProcessInfo& process, const std::vector<ListedRecorder>& listed) {
+  const std::string who = process_text(process.pid) + " (" + process.name + ")";
+  const std::string children = children_text(process.pid, listed);
+  switch (recorder_trace(process.pid)) {
+    case RecorderTrace::kLoaded:
+      return {who, {}, "has the recorder loaded, but nothing listens: it was forked from a "
+                       "recorded process, or BUBBLESIM_CAPTURE_ONLY leaves it out, or its sockets "
+                       "are in a folder or another network namespace (a container: --sockets)" +
+                           children};
+    case RecorderTrace::kOnlyAsked:
+      return {who, {}, "was started with the recorder, but has not initialised CUDA: there is "
+                       "nothing to record yet" + children};
+    case RecorderTrace::kNone:
+    case RecorderTrace::kUnknown: break;
+  }
+  return {who, {}, "has no recorder" + (children.empty() ? how_to_have_one() : children)};
+}
+
+Result<void> check_owner(const ProcessInfo& process) {
+  const uid_t own = geteuid();
+  if (own == 0 || own == process.user) return {};
+  return fail(process_text(process.pid), {},
+              "belongs to user " + user_text(process.user) + "; only that user and root may "
+              "control its recorder, and you are " + user_text(own));
+}
+
+// Names under which the recorder of `pid` may listen.
+std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInfo>& process,
+                                       const std::vector<ListedRecorder>& listed) {
+  std::vector<ListedRecorder> found;
+  for (const ListedRecorder& one : listed) {
+    const bool inner =
+        process && std::count(process->inner.begin(), process->inner.end(), one.pid) > 0;
+    if (one.pid == pid || inner) found.push_back(one);
+  }
+  // Where /proc/net/unix cannot be read, the name is known all the same.
+  if (process) found.push_back({process->user, pid, abstract_address(process->user, pid)});
+  return found;
+}
+
+}  // namespace
+
+RecorderClient::RecorderClient(ListedRecorder recorder, const ClientOptions& options)
+    : recorder_(std::move(recorder)), options_(options) {}
+
+Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& options) {
+  const auto process = process_info(pid);
+  const auto listed = list_recorders(options.socket_folder);
+  const auto names = candidates(pid, process, listed);
+  if (process) BUBBLESIM_RETURN_IF_ERROR(check_owner(*process));
+  const auto deadline = Clock::now() + options.timeout;
+  for (const ListedRecorder& one : names) {
+    const Connection made = connect_to(one.address, deadline);
+    if (made.code == 0) {
+      BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, one));
+      return RecorderClient(one, options);
+    }
+    if (made.code == EAGAIN) return RecorderClient(one, options);  // ask() says how it goes on
+    if (!nobody_listens(made.code)) {
+      return fail(one.address.text, {}, "cannot be reached: " + system_text(made.code));
+    }
+  }
+  if (!process) return fail(process_text(pid), {}, "does not exist (any more)");
+  return tl::make_unexpected(no_recorder(*process, listed));
+}
+
+Result<RecorderStatus> RecorderClient::ask(const ControlCommand& command) const {
+  const std::string who = process_text(recorder_.pid);
+  const std::string message = encode(command);
+  if (message.size() > kMaxMessageBytes) return fail(who, {}, "the command is too long");
+  const auto deadline = Clock::now() + options_.timeout;
+  const Error silent{who, {}, "its recorder gives no answer in " +
+                                  format_duration(options_.timeout) +
+                                  ": the process is stopped or very busy"};
+  const Connection made = connect_to(recorder_.address, deadline);
+  if (made.code == EAGAIN) return tl::make_unexpected(silent);
+  if (nobody_listens(made.code)) return fail(who, {}, "ended, or its recorder did");
+  if (made.code != 0) return fail(who, {}, "cannot be reached: " + system_text(made.code));
+  BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, recorder_));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string answer,
+                             exchange(made.socket, message, silent, deadline));
+  auto status = decode_status(answer);
+  if (!status) {
+    return fail(who, {}, "its recorder's answer cannot be read (another version of bubblesim?): " +
+                             status.error().text() + "; it was " + quote_found(answer));
+  }
+  return status;
+}
+
+RecorderSurvey survey_recorders(const ClientOptions& options) {
+  RecorderSurvey survey;
+  const uid_t own = geteuid();
+  std::set<std::pair<std::int64_t, std::string>> seen;
+  for (const ListedRecorder& one : list_recorders(options.socket_folder)) {
+    if (own != 0 && one.user != own) continue;
+    const Connection made = connect_to(one.address, Clock::now() + options.timeout);
+    if (nobody_listens(made.code)) continue;  // a file that a killed process left
+    auto status = RecorderClient(one, options).ask(status_command());
+    if (!status) {
+      survey.faults.push_back(status.error());
+    } else if (seen.emplace(status->pid, status->executable + '\n' + status->output).second) {
+      survey.recorders.push_back(std::move(*status));
+    }
+  }
+  return survey;
+}
+
+}  // namespace bubblesim::capture

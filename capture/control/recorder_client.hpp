@@ -1,0 +1,52 @@
+// Asks the recorder of a process: one connection, one command, one answer. A recorder that is
+// slow, silent or speaks nonsense is a fault that says so; nothing here waits longer than it was
+// told to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "capture/control/recorder_list.hpp"
+#include "capture/protocol/capture_request.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture {
+
+struct ClientOptions {
+  Duration timeout = std::chrono::seconds(5);  ///< of connecting and the answer together
+  std::string socket_folder;                   ///< of path sockets; empty: abstract ones only
+};
+
+class RecorderClient {
+ public:
+  /// Finds the recorder of a process: `pid` as this namespace or, with path sockets, its container
+  /// counts. Faults: no such process, another user's, no recorder in it (and how to have one), a
+  /// socket of that name which somebody else holds.
+  [[nodiscard]] static Result<RecorderClient> find(pid_t pid, const ClientOptions& options = {});
+  /// A recorder that list_recorders() gave.
+  RecorderClient(ListedRecorder recorder, const ClientOptions& options);
+
+  /// Faults: it is gone, no answer in time, an answer that is no status.
+  [[nodiscard]] Result<RecorderStatus> ask(const ControlCommand& command) const;
+  [[nodiscard]] pid_t pid() const { return recorder_.pid; }
+
+ private:
+  ListedRecorder recorder_;
+  ClientOptions options_;
+};
+
+/// The recorders that answer, and what they say. Without root: the caller's own. A recorder that
+/// listens at two addresses is asked once; those without an answer give a fault.
+struct RecorderSurvey {
+  std::vector<RecorderStatus> recorders;  ///< by pid
+  Errors faults;
+};
+[[nodiscard]] RecorderSurvey survey_recorders(const ClientOptions& options = {});
+
+[[nodiscard]] inline ControlCommand status_command() { return {}; }
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,85 @@
+#include "capture/control/recorder_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace bubblesim::capture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "bubblesim.";
+constexpr std::string_view kSuffix = ".sock";
+constexpr unsigned long kListening = 0x10000;  // __SO_ACCEPTCON of the kernel
+
+struct Owner {
+  uid_t user;
+  pid_t pid;
+};
+
+template <class T>
+bool read_number(std::string_view text, T& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc{} && stop == end;
+}
+
+// "bubblesim.<uid>.<pid>"
+std::optional<Owner> owner_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const std::size_t dot = name.find('.');
+  Owner owner{};
+  if (dot == std::string_view::npos || !read_number(name.substr(0, dot), owner.user) ||
+      !read_number(name.substr(dot + 1), owner.pid) || owner.pid <= 0) {
+    return std::nullopt;
+  }
+  return owner;
+}
+
+}  // namespace
+
+std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix) {
+  std::vector<ListedRecorder> found;
+  std::istringstream in{std::string(proc_net_unix)};
+  for (std::string line; std::getline(in, line);) {
+    // Num RefCount Protocol Flags Type St Inode Path
+    std::istringstream fields(line);
+    std::string field[8];
+    for (std::string& one : field) fields >> one;
+    if (!field[7].starts_with('@')) continue;
+    if ((std::strtoul(field[3].c_str(), nullptr, 16) & kListening) == 0) continue;
+    const auto owner = owner_of(std::string_view(field[7]).substr(1));
+    if (!owner) continue;
+    found.push_back({owner->user, owner->pid, abstract_address(owner->user, owner->pid)});
+  }
+  return found;
+}
+
+std::vector<ListedRecorder> list_recorders(const std::string& folder) {
+  std::ifstream in("/proc/net/unix", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::vector<ListedRecorder> found = listed_in(text);
+  std::error_code fault;
+  if (!folder.empty()) {
+    for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
+      const std::string name = it->path().filename().string();
+      if (!name.ends_with(kSuffix)) continue;
+      const auto owner = owner_of(name.substr(0, name.size() - kSuffix.size()));
+      if (!owner) continue;
+      auto address = path_address(folder, owner->user, owner->pid);
+      if (address) found.push_back({owner->user, owner->pid, std::move(*address)});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const ListedRecorder& a, const ListedRecorder& b) {
+    return a.pid != b.pid ? a.pid < b.pid : a.address.text < b.address.text;
+  });
+  return found;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,226 @@
+// bubblesim capture: runs a job with the recorder in it, and makes timelines of what it recorded.
+//
+// The job owns standard output; what there is to say goes to standard error, and with --json one
+// line of JSON ends standard output. Exit codes: sim/app/README.md.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "capture/control/job_environment.hpp"
+#include "capture/control/job_process.hpp"
+#include "capture/control/process_info.hpp"
+#include "capture/control/recorder_watch.hpp"
+#include "sim/app/capture_command.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+struct LaunchArguments {
+  CaptureOptions options;
+  std::string library;
+  std::string only;
+  std::vector<std::string> command;
+  bool idle = false;
+  bool json = false;
+};
+
+capture::Variables inherited_environment() {
+  capture::Variables variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+std::string program_folder() {
+  std::error_code code;
+  return fs::read_symlink("/proc/self/exe", code).parent_path().string();
+}
+
+/// A job that ran.
+struct RanJob {
+  capture::JobEnd end;
+  std::map<std::int64_t, capture::RecorderStatus> seen;
+  capture::JobFacts facts;
+};
+
+// Often at first, for jobs that end at once.
+milliseconds pause_after(Duration running) {
+  return running < std::chrono::seconds(2) ? milliseconds(50) : milliseconds(1000);
+}
+
+RanJob wait_for(capture::JobProcess& job, const std::string& output, const std::string& sockets) {
+  capture::RecorderWatch watch(job.pid(), output, sockets);
+  ProgressLine progress;
+  const auto began = Clock::now();
+  for (;;) {
+    const Duration running = Clock::now() - began;
+    if (const auto end = job.wait(pause_after(running))) {
+      progress.clear();
+      return {*end, watch.seen(), {Clock::now() - began, {}, false}};
+    }
+    watch.look();
+    progress.show(watch.progress());
+  }
+}
+
+// Files that a process which outlived the job still writes, each said.
+std::vector<std::string> files_in_use(const RanJob& ran, const std::string& sockets) {
+  std::vector<std::string> busy;
+  for (const auto& [pid, last] : ran.seen) {
+    capture::ClientOptions options{milliseconds(500), sockets};
+    const auto client = capture::RecorderClient::find(static_cast<pid_t>(pid), options);
+    const auto status = client ? client->ask(capture::status_command())
+                               : tl::make_unexpected(client.error());
+    if (!status || status->state == capture::RecorderState::kIdle ||
+        status->state == capture::RecorderState::kFailed) {
+      continue;
+    }
+    busy.push_back(status->output);
+    fmt::print(stderr, "bubblesim: process {} goes on and still records into {}; "
+                       "bubblesim capture stop {} ends that\n", pid, status->output, pid);
+  }
+  return busy;
+}
+
+void print_json(const RanJob& ran, const capture::CollectedRecordings& collected,
+                const std::string& message) {
+  Json faults = Json::array();
+  for (const Error& fault : collected.faults) faults.push_back(fault.text());
+  const Json json{{"exit_code", ran.end.exit_code},
+                  {"signal", ran.end.signal},
+                  {"ran_ns", to_ns(ran.facts.ran)},
+                  {"recordings", recordings_json(collected.recordings)},
+                  {"faults", faults},
+                  {"message", message}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// Says what was recorded, or why nothing was. The exit code of the command.
+int report(const LaunchArguments& arguments, const RanJob& ran,
+           const capture::CollectedRecordings& collected) {
+  std::string message;
+  if (collected.recordings.empty()) {
+    message = "nothing was recorded: " +
+              capture::why_nothing(ran.seen, capture::driver_state(), ran.facts);
+  } else if (!recorded_work(collected.recordings)) {
+    message = "the recordings hold no work of a GPU: nothing ran on it while they were made";
+  }
+  if (!collected.recordings.empty()) {
+    fmt::print(stderr, "\n{}", recordings_text(collected.recordings));
+  }
+  if (!collected.faults.empty()) report_faults(collected.faults);
+  if (!message.empty()) fmt::print(stderr, "bubblesim: {}\n", message);
+  if (arguments.json) print_json(ran, collected, message);
+  if (ran.end.exit_code != 0) return ran.end.exit_code;
+  return message.empty() && collected.faults.empty() ? kExitOk : kExitUntrusted;
+}
+
+Result<void> check_arguments(const LaunchArguments& arguments) {
+  if (arguments.command.empty()) {
+    return fail("capture", {}, "expected a command after --: bubblesim capture -o DIR -- COMMAND");
+  }
+  if (!arguments.idle && arguments.options.output.empty()) {
+    return fail("capture", {}, "expected -o DIR for the recordings, or --idle to record later");
+  }
+  return {};
+}
+
+int run_job(const LaunchArguments& arguments, const capture::JobSettings& settings,
+            const capture::JobFolder* folder) {
+  const auto environment = capture::job_environment(inherited_environment(), settings);
+  if (!environment) return report_fault(environment.error());
+  for (const std::string& note : environment->notes) {
+    fmt::print(stderr, "bubblesim: note: {}\n", note);
+  }
+  auto job = capture::JobProcess::start(arguments.command, environment->variables);
+  if (!job) {
+    report_fault(job.error().error);
+    return job.error().exit_code;
+  }
+  const std::string& sockets = arguments.options.sockets;
+  RanJob ran = wait_for(**job, folder == nullptr ? "" : folder->path(), sockets);
+  if (folder == nullptr) return ran.end.exit_code;
+  ran.facts.delay = settings.request->delay;
+  ran.facts.at_a_time = settings.request->start_at_unix_s.has_value();
+  ProgressLine progress;
+  const auto collected =
+      folder->collect(files_in_use(ran, sockets),
+                      [&](const std::string& path) { progress.show("reading " + path); });
+  progress.clear();
+  return report(arguments, ran, collected);
+}
+
+int launch(const LaunchArguments& arguments) {
+  if (auto good = check_arguments(arguments); !good) return report_fault(good.error());
+  capture::JobSettings settings;
+  settings.socket_folder = arguments.options.sockets;
+  settings.only = arguments.only;
+  auto library = capture::find_library(program_folder(), arguments.library);
+  if (!library) return report_fault(library.error());
+  settings.library = *library;
+  if (arguments.idle) return run_job(arguments, settings, nullptr);
+  auto request = capture_request(arguments.options);
+  if (!request) return report_fault(request.error());
+  const auto folder = capture::JobFolder::make(request->output);
+  if (!folder) return report_fault(folder.error());
+  request->output = folder->path();
+  settings.request = std::move(*request);
+  const int code = run_job(arguments, settings, &*folder);
+  // Nothing came into it: the job never started.
+  std::error_code still_used;
+  fs::remove(folder->path(), still_used);
+  return code;
+}
+
+constexpr const char* kHelp =
+    "Runs a job and records what its processes do on the GPU: rank<N>.btr in DIR, a file a "
+    "process. Or talks to recorders in jobs that run: attach, stop, status, mark.\n\n"
+    "Examples:\n"
+    "  bubblesim capture -o out/run --duration 10s --delay 60s -- torchrun --nproc-per-node 8 "
+    "train.py\n"
+    "  bubblesim capture -o out/run --iterations 20 -- python3 train.py\n"
+    "  bubblesim capture --idle -- python3 serve.py\n"
+    "  bubblesim capture attach 4711 4712 -o out/run --duration 10s --wait\n"
+    "  bubblesim capture status\n\n"
+    "Exit codes: the job's own (128 + n: ended by signal n; 127: no such command; 126: it cannot "
+    "be run). Where that is 0: 0 if there are recordings, 1 if nothing was recorded or a file is "
+    "broken; a sentence says why. 2: nothing was started, for what was asked cannot be.";
+
+}  // namespace
+
+void add_capture_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<LaunchArguments>();
+  CLI::App* command = parser.add_subcommand("capture", kHelp);
+  auto* idle = command->add_flag("--idle", arguments->idle,
+                                 "Load the recorder but record nothing until attach says so");
+  add_recording_options(*command, arguments->options, {"--idle"});
+  add_sockets_option(*command, arguments->options);
+  command->add_option("--library", arguments->library,
+                      "The recorder to load (default: the libbubblesim_capture.so that came with "
+                      "this program)");
+  command->add_option("--only", arguments->only,
+                      "Let only processes of this program open a control socket: python3");
+  command->add_flag("--json", arguments->json, "End standard output with a line of JSON")
+      ->excludes(idle);
+  command->add_option("COMMAND", arguments->command, "The job, after --");
+  // From the job's first word on, all is the job's.
+  command->positionals_at_end();
+  add_capture_control_commands(*command, context);
+  command->callback([command, arguments, &context] {
+    if (command->get_subcommands().empty()) context.exit_code = launch(*arguments);
+  });
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,51 @@
+// Inside of `bubblesim capture`: what its files share.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/control/collect_recordings.hpp"
+#include "capture/control/recorder_client.hpp"
+#include "capture/protocol/capture_request.hpp"
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+
+namespace bubblesim::app {
+
+/// What is to be recorded, as the command line has it.
+struct CaptureOptions {
+  std::string output;
+  std::string duration;
+  std::string max_size;
+  std::string delay = "0s";
+  std::string graphs = "node";
+  std::string sockets;  ///< folder of path sockets; empty: none
+  std::optional<std::uint32_t> iterations;
+  std::optional<std::int64_t> start_at;
+  bool no_memory = false;
+};
+
+/// Adds the options above but `sockets`. They do not go with those of `without`.
+void add_recording_options(CLI::App& command, CaptureOptions& options,
+                           const std::vector<std::string>& without = {});
+void add_sockets_option(CLI::App& command, CaptureOptions& options);
+
+/// The fault names the option. The output is made absolute; the folder is not made.
+[[nodiscard]] Result<capture::StartRequest> capture_request(const CaptureOptions& options);
+
+/// attach, stop, status, mark.
+void add_capture_control_commands(CLI::App& capture, AppContext& context);
+
+/// A row a recording, and a line for each count of what was lost.
+[[nodiscard]] std::string recordings_text(
+    const std::vector<capture::RecordingSummary>& recordings);
+[[nodiscard]] Json recordings_json(const std::vector<capture::RecordingSummary>& recordings);
+/// A row a recorder, and a line for each that has something to say.
+[[nodiscard]] std::string recorders_text(const std::vector<capture::RecorderStatus>& recorders);
+[[nodiscard]] Json recorder_json(const capture::RecorderStatus& status);
+/// Did the device do anything in one of them?
+[[nodiscard]] bool recorded_work(const std::vector<capture::RecordingSummary>& recordings);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,365 @@
+// bubblesim capture attach, stop, status, mark: talks to recorders in jobs that run.
+//
+// Unlike the launcher these own standard output: tables, or with --json one JSON value. Exit
+// codes: 0 done; 1 a recording failed or holds nothing; 2 a recorder could not be reached.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "capture/control/collect_recordings.hpp"
+#include "capture/control/recorder_client.hpp"
+#include "capture/protocol/request_limits.hpp"
+#include "sim/app/capture_command.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using capture::ControlCommand;
+using capture::RecorderClient;
+using capture::RecorderState;
+using capture::RecorderStatus;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Kind = ControlCommand::Kind;
+
+struct ControlArguments {
+  CaptureOptions options;
+  std::vector<pid_t> pids;
+  std::string mark;
+  double timeout_s = 5;
+  bool wait = false;
+  bool json = false;
+
+  [[nodiscard]] capture::ClientOptions client() const {
+    return {Duration{static_cast<std::int64_t>(timeout_s * 1e9)}, options.sockets};
+  }
+};
+
+/// A recorder that was told to do something, and what it said last.
+struct Attached {
+  RecorderClient client;
+  RecorderStatus status;
+  bool over = false;
+};
+
+bool is_active(RecorderState state) {
+  return state != RecorderState::kIdle && state != RecorderState::kFailed;
+}
+
+void print_statuses(const std::vector<RecorderStatus>& statuses, bool json) {
+  if (!json) {
+    fmt::print("{}", recorders_text(statuses));
+    return;
+  }
+  Json list = Json::array();
+  for (const RecorderStatus& one : statuses) list.push_back(recorder_json(one));
+  fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+std::vector<RecorderStatus> statuses_of(const std::vector<Attached>& attached) {
+  std::vector<RecorderStatus> statuses;
+  for (const Attached& one : attached) statuses.push_back(one.status);
+  return statuses;
+}
+
+// All of them, or every fault: nothing is asked of one where another is missing.
+CheckedResult<std::vector<Attached>> find_all(const ControlArguments& arguments) {
+  std::vector<Attached> found;
+  Errors faults;
+  std::vector<pid_t> pids = arguments.pids;
+  std::sort(pids.begin(), pids.end());
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  for (const pid_t pid : pids) {
+    auto client = RecorderClient::find(pid, arguments.client());
+    if (client) {
+      found.push_back({std::move(*client), {}, false});
+    } else {
+      faults.push_back(client.error());
+    }
+  }
+  if (!faults.empty()) return tl::make_unexpected(std::move(faults));
+  return found;
+}
+
+// The same command to each; those that answered keep their answer.
+Errors tell_all(std::vector<Attached>& attached, const ControlCommand& command) {
+  Errors faults;
+  for (Attached& one : attached) {
+    if (one.over) continue;
+    auto status = one.client.ask(command);
+    if (status) {
+      one.status = std::move(*status);
+    } else {
+      one.over = true;
+      faults.push_back(status.error());
+    }
+  }
+  return faults;
+}
+
+int code_of(const std::vector<Attached>& attached) {
+  const bool failed = std::any_of(attached.begin(), attached.end(), [](const Attached& one) {
+    return one.status.state == RecorderState::kFailed;
+  });
+  return failed ? kExitUntrusted : kExitOk;
+}
+
+/// While it lives, SIGINT and SIGTERM are not delivered but waited for.
+class InterruptWait {
+ public:
+  InterruptWait() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~InterruptWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  InterruptWait(const InterruptWait&) = delete;
+  InterruptWait& operator=(const InterruptWait&) = delete;
+  /// True: interrupted.
+  [[nodiscard]] bool sleep(milliseconds span) const {
+    const timespec time{span.count() / 1000, (span.count() % 1000) * 1'000'000};
+    return sigtimedwait(&set_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+std::string progress_text(const std::vector<Attached>& attached) {
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  std::size_t active = 0;
+  for (const Attached& one : attached) {
+    records += one.status.records;
+    bytes += one.status.bytes;
+    if (!one.over) ++active;
+  }
+  return fmt::format("{} of {} under way, {} records, {} MB; Ctrl-C stops", active,
+                     attached.size(), records, bytes / 1'000'000);
+}
+
+// Until all are over: their process ended, or they went idle. An interrupt stops them; a second
+// one leaves them to themselves. False: left.
+bool wait_until_over(std::vector<Attached>& attached) {
+  const InterruptWait interrupt;
+  ProgressLine progress;
+  const auto began = Clock::now();
+  bool stopped = false;
+  for (;;) {
+    bool all_over = true;
+    for (Attached& one : attached) {
+      // The start may not have got anywhere when the first question comes.
+      const bool settled = one.status.state == RecorderState::kFailed ||
+                           Clock::now() - began > seconds(1);
+      if (!one.over && !is_active(one.status.state) && settled) one.over = true;
+      all_over = all_over && one.over;
+    }
+    if (all_over) return true;
+    progress.show(progress_text(attached));
+    if (interrupt.sleep(milliseconds(250))) {
+      if (stopped) return false;
+      stopped = true;
+      ControlCommand stop;
+      stop.kind = Kind::kStop;
+      static_cast<void>(tell_all(attached, stop));
+    }
+    // A fault here is a process that ended; its file is what it left.
+    static_cast<void>(tell_all(attached, capture::status_command()));
+  }
+}
+
+// Where a recorder's file is now: it is renamed when it is whole, after a last answer maybe.
+std::string file_of(const RecorderStatus& status) {
+  std::error_code code;
+  const std::string whole = capture::whole_name(status.output);
+  if (std::filesystem::exists(status.output, code)) return status.output;
+  return std::filesystem::exists(whole, code) ? whole : status.output;
+}
+
+int report_attached(const std::vector<Attached>& attached, bool json) {
+  std::vector<std::string> paths;
+  for (const Attached& one : attached) {
+    if (one.status.state == RecorderState::kFailed && !one.status.message.empty()) {
+      report_fault({fmt::format("process {}", one.status.pid), {}, one.status.message});
+    }
+    std::error_code code;
+    const std::string path = file_of(one.status);
+    if (std::filesystem::is_regular_file(path, code)) {
+      paths.push_back(path);
+    } else {
+      report_fault({fmt::format("process {}", one.status.pid), {},
+                    "its recording is not here: " + path});
+    }
+  }
+  const auto collected = capture::collect_in_place(paths);
+  if (!collected.faults.empty()) report_faults(collected.faults);
+  if (json) {
+    fmt::print("{}\n", recordings_json(collected.recordings).dump(2));
+  } else if (!collected.recordings.empty()) {
+    fmt::print("{}", recordings_text(collected.recordings));
+  }
+  const bool good = collected.faults.empty() && paths.size() == attached.size() &&
+                    recorded_work(collected.recordings);
+  return good ? code_of(attached) : kExitUntrusted;
+}
+
+int attach(const ControlArguments& arguments) {
+  auto request = capture_request(arguments.options);
+  if (!request) return report_fault(request.error());
+  auto attached = find_all(arguments);
+  if (!attached) return report_faults(attached.error());
+  if (auto made = make_folder_of(request->output + "/rank0.btr"); !made) {
+    return report_fault(made.error());
+  }
+  ControlCommand start;
+  start.kind = Kind::kStart;
+  start.start = std::move(*request);
+  if (const Errors faults = tell_all(*attached, start); !faults.empty()) {
+    return report_faults(faults);
+  }
+  if (code_of(*attached) != kExitOk || !arguments.wait) {
+    print_statuses(statuses_of(*attached), arguments.json);
+    return code_of(*attached);
+  }
+  if (!wait_until_over(*attached)) {
+    fmt::print(stderr, "bubblesim: left; the recordings go on until `bubblesim capture stop`\n");
+    return kExitUntrusted;
+  }
+  return report_attached(*attached, arguments.json);
+}
+
+int stop(const ControlArguments& arguments) {
+  auto attached = find_all(arguments);
+  if (!attached) return report_faults(attached.error());
+  ControlCommand command;
+  command.kind = Kind::kStop;
+  Errors faults = tell_all(*attached, command);
+  // Writing out what is pending takes a moment; the answer came before that.
+  const auto deadline = Clock::now() + seconds(60);
+  const auto under_way = [](const Attached& one) {
+    return !one.over && is_active(one.status.state);
+  };
+  while (Clock::now() < deadline && std::any_of(attached->begin(), attached->end(), under_way)) {
+    std::this_thread::sleep_for(milliseconds(100));
+    for (const Error& fault : tell_all(*attached, capture::status_command())) {
+      faults.push_back(fault);
+    }
+  }
+  print_statuses(statuses_of(*attached), arguments.json);
+  if (!faults.empty()) return report_faults(faults);
+  return code_of(*attached);
+}
+
+int status(const ControlArguments& arguments) {
+  if (arguments.pids.empty()) {
+    const capture::RecorderSurvey survey = capture::survey_recorders(arguments.client());
+    if (survey.recorders.empty() && !arguments.json) {
+      fmt::print("no recorder listens; jobs have one when they are started with bubblesim "
+                 "capture\n");
+    } else {
+      print_statuses(survey.recorders, arguments.json);
+    }
+    return survey.faults.empty() ? kExitOk : report_faults(survey.faults);
+  }
+  auto attached = find_all(arguments);
+  if (!attached) return report_faults(attached.error());
+  const Errors faults = tell_all(*attached, capture::status_command());
+  if (!faults.empty()) return report_faults(faults);
+  print_statuses(statuses_of(*attached), arguments.json);
+  return kExitOk;
+}
+
+int mark(const ControlArguments& arguments) {
+  if (auto good = capture::check_mark(arguments.mark); !good) {
+    return report_fault({"NAME", {}, good.error().message});
+  }
+  auto attached = find_all(arguments);
+  if (!attached) return report_faults(attached.error());
+  ControlCommand command;
+  command.kind = Kind::kMark;
+  command.mark = arguments.mark;
+  if (const Errors faults = tell_all(*attached, command); !faults.empty()) {
+    return report_faults(faults);
+  }
+  const RecorderStatus& answer = attached->front().status;
+  if (answer.state == RecorderState::kRecording) return kExitOk;
+  report_fault({fmt::format("process {}", answer.pid), {},
+                "does not record, it is " + std::string(capture::state_name(answer.state)) +
+                    ": there is no recording to put the mark into"});
+  return kExitUntrusted;
+}
+
+using Action = int (*)(const ControlArguments&);
+
+CLI::App* add_command(CLI::App& capture, AppContext& context, const char* name, const char* help,
+                      const std::shared_ptr<ControlArguments>& arguments, Action action) {
+  CLI::App* command = capture.add_subcommand(name, help);
+  add_sockets_option(*command, arguments->options);
+  command->add_option("--timeout", arguments->timeout_s, "Seconds to wait for an answer")
+      ->check(CLI::Range(0.01, 600.0))
+      ->capture_default_str();
+  command->callback([arguments, action, &context] { context.exit_code = action(*arguments); });
+  return command;
+}
+
+CLI::Option* add_pids(CLI::App& command, ControlArguments& arguments) {
+  return command.add_option("PID", arguments.pids, "Processes of jobs, as `status` lists them")
+      ->check(CLI::Range(1, 1 << 30));
+}
+
+}  // namespace
+
+void add_capture_control_commands(CLI::App& capture, AppContext& context) {
+  auto arguments = std::make_shared<ControlArguments>();
+  CLI::App* command = add_command(
+      capture, context, "attach",
+      "Starts a recording in processes that have a recorder.\n\nExamples:\n"
+      "  bubblesim capture attach 4711 -o out/run --duration 10s --wait\n"
+      "  bubblesim capture attach 4711 4712 -o out/run --start-at 1800000000 --iterations 20",
+      arguments, attach);
+  add_pids(*command, *arguments)->required();
+  add_recording_options(*command, arguments->options);
+  command->get_option("--output")->required();
+  command->add_flag("--wait", arguments->wait,
+                    "Until the recordings are over; Ctrl-C stops them. Then sums them up");
+  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+
+  arguments = std::make_shared<ControlArguments>();
+  command = add_command(capture, context, "stop",
+                        "Ends recordings and waits until their files are whole.\n\nExample:\n"
+                        "  bubblesim capture stop 4711",
+                        arguments, stop);
+  add_pids(*command, *arguments)->required();
+  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+
+  arguments = std::make_shared<ControlArguments>();
+  command = add_command(capture, context, "status",
+                        "What recorders do: those named, or all that you may ask.\n\nExample:\n"
+                        "  bubblesim capture status --json",
+                        arguments, status);
+  add_pids(*command, *arguments);
+  command->add_flag("--json", arguments->json, "Print JSON instead of a table");
+
+  arguments = std::make_shared<ControlArguments>();
+  command = add_command(capture, context, "mark",
+                        "Puts a named instant into a recording.\n\nExample:\n"
+                        "  bubblesim capture mark 4711 \"evaluation begins\"",
+                        arguments, mark);
+  arguments->pids.assign(1, 0);
+  command->add_option("PID", arguments->pids.front(), "Process of a job")
+      ->required()
+      ->check(CLI::Range(1, 1 << 30));
+  command->add_option("NAME", arguments->mark, "Of the mark")->required();
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,102 @@
+// What `bubblesim capture` says: of recordings, of recorders.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/app/capture_command.hpp"
+#include "sim/base/units.hpp"
+#include "traces/inspect/text_table.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using capture::RecorderStatus;
+using capture::RecordingSummary;
+using traces::Align;
+
+std::string megabytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
+}
+
+std::string seconds(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
+
+Json losses_json(const CounterSet& counters) {
+  Json json = Json::object();
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity >= Severity::kLoss) json[name] = entry.count;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
+  traces::TextTable table(
+      {"rank", "file", "size", "length", "kernels", "collectives", "copies", "calls", "ranges",
+       "iterations", "lost"},
+      {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+       Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  std::string losses;
+  for (const RecordingSummary& one : recordings) {
+    table.row({fmt::format("{} of {}", one.rank, one.world_size), one.path, megabytes(one.bytes),
+               seconds(one.span), fmt::to_string(one.kernels), fmt::to_string(one.collectives),
+               fmt::to_string(one.copies), fmt::to_string(one.calls), fmt::to_string(one.ranges),
+               fmt::to_string(one.iterations), fmt::to_string(one.lost)});
+    for (const auto& [name, entry] : one.counters) {
+      if (entry.severity < Severity::kLoss) continue;
+      losses += fmt::format("  {}: {} = {}: {}\n", one.path, name, entry.count, entry.help);
+    }
+  }
+  return table.text() + losses;
+}
+
+Json recordings_json(const std::vector<RecordingSummary>& recordings) {
+  Json list = Json::array();
+  for (const RecordingSummary& one : recordings) {
+    list.push_back({{"path", one.path},
+                    {"rank", one.rank},
+                    {"world_size", one.world_size},
+                    {"device", one.device},
+                    {"length_ns", to_ns(one.span)},
+                    {"kernels", one.kernels},
+                    {"collectives", one.collectives},
+                    {"copies", one.copies},
+                    {"calls", one.calls},
+                    {"ranges", one.ranges},
+                    {"iterations", one.iterations},
+                    {"lost", one.lost},
+                    {"bytes", one.bytes},
+                    {"complete", one.complete},
+                    {"losses", losses_json(one.counters)}});
+  }
+  return list;
+}
+
+std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
+  traces::TextTable table(
+      {"pid", "state", "rank", "program", "length", "records", "size", "lost", "iterations",
+       "file"},
+      {Align::kRight, Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight,
+       Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+  std::string messages;
+  for (const RecorderStatus& one : recorders) {
+    table.row({fmt::to_string(one.pid), std::string(capture::state_name(one.state)),
+               fmt::format("{} of {}", one.rank, one.world_size), one.executable,
+               seconds(one.recorded), fmt::to_string(one.records), megabytes(one.bytes),
+               fmt::to_string(one.lost), fmt::to_string(one.iterations), one.output});
+    if (!one.message.empty()) messages += fmt::format("  {}: {}\n", one.pid, one.message);
+  }
+  return table.text() + messages;
+}
+
+Json recorder_json(const RecorderStatus& status) {
+  return Json::parse(capture::encode(status), nullptr, false);
+}
+
+bool recorded_work(const std::vector<RecordingSummary>& recordings) {
+  return std::any_of(recordings.begin(), recordings.end(), [](const RecordingSummary& one) {
+    return one.kernels + one.collectives + one.copies > 0;
+  });
+}
+
+}  // namespace bubblesim::app
