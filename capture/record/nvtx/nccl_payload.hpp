@@ -2,7 +2,7 @@
 //
 // NCCL registers the layout of its payloads; fields are found by the names that it gives them.
 // Payloads whose registration was not seen are read by NCCL's identifiers and sizes (2.23 to 2.30;
-// before 2.26 they have no communicator). NCCL's bytes are those of its count argument.
+// before 2.25 they have no communicator). NCCL's bytes are those of its count argument.
 #pragma once
 
 #include <cstdint>

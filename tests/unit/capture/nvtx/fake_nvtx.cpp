@@ -46,7 +46,9 @@ int FakeNvtx::attach_payloads(std::uint16_t module) {
   return InitializeInjectionNvtxExtension(&info);
 }
 
-int FakeNvtx::push_a(const char* name) const { return at<int(const char*)>(Core::kRangePushA)(name); }
+int FakeNvtx::push_a(const char* name) const {
+  return at<int(const char*)>(Core::kRangePushA)(name);
+}
 int FakeNvtx::push_w(const wchar_t* name) const {
   return at<int(const wchar_t*)>(Core::kRangePushW)(name);
 }

@@ -45,7 +45,7 @@ TEST(NcclPayload, OperationsAreReadByIdAndSizeWithoutRegistration) {
   struct { std::uint64_t communicator, bytes; } all_gather{78, 512};
   EXPECT_EQ(read(4, all_gather).communicator, 78U);
   EXPECT_EQ(read(4, all_gather).bytes, 512U);
-  // NCCL before 2.26 does not say the communicator.
+  // NCCL before 2.25 does not say the communicator.
   struct { std::uint64_t bytes; std::int32_t op; } old_all_reduce{4096, 0};
   EXPECT_EQ(read(5, old_all_reduce).bytes, 4096U);
   EXPECT_EQ(read(5, old_all_reduce).communicator, 0U);

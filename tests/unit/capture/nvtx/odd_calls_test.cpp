@@ -162,7 +162,8 @@ EventAttributes random_attributes(std::mt19937& random, const char* text, const 
 
 TEST_F(OddNvtxCalls, AnyOrderOfAnyCallsIsSurvived) {
   std::mt19937 random(20);
-  const std::array<const char*, 6> names{"", "ncclAllReduce", "ncclSend", "bubblesim.collective op=",
+  const std::array<const char*, 6> names{"",          "ncclAllReduce",
+                                         "ncclSend",  "bubblesim.collective op=",
                                          "a\xFF\xFE", "ncclCommInitRank"};
   std::array<void*, 5> domains{nullptr, nvtx_.create("NCCL"), nvtx_.create("x"),
                                reinterpret_cast<void*>(std::uintptr_t{99'999}),
