@@ -114,7 +114,10 @@ void set_handlers() {
 
 void come_to_life() {
   const Environment env = process_environment();
-  RecorderSettings settings{identify_job(env), env(kEnvCupti).value_or("")};
+  RecorderSettings settings;
+  settings.job = identify_job(env);
+  settings.cupti = env(kEnvCupti).value_or("");
+  settings.cuda_home = env("CUDA_HOME").value_or(env("CUDA_PATH").value_or(""));
   const std::string only = env(kEnvOnly).value_or("");
   if (!only.empty() && only != settings.job.executable) return;
   static std::atomic<bool> registered{false};

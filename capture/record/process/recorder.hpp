@@ -23,6 +23,7 @@ enum class StartOrigin : std::uint8_t { kSocket, kEnvironment };
 struct RecorderSettings {
   JobIdentity job;
   std::string cupti;  ///< the libcupti to load; empty: search
+  std::string cuda_home;  ///< where CUDA is installed; empty: not known
   /// Called on the recording's thread when CUPTI is set up.
   std::function<void()> session_began = [] {};
 };

@@ -110,7 +110,7 @@ void Recording::fail_with(const std::string& message) {
 }
 
 Result<void> Recording::open() {
-  BUBBLESIM_ASSIGN_OR_RETURN(api_, find_cupti(share_.settings.cupti));
+  BUBBLESIM_ASSIGN_OR_RETURN(api_, find_cupti(share_.settings.cupti, share_.settings.cuda_home));
   share_.board.edit([&](RecorderStatus& status) {
     status.cupti = api_->path + " (version " + std::to_string(api_->version) + ")";
   });

@@ -1,0 +1,208 @@
+#include "tests/fakes/cuda/fake_cuda.hpp"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace fake {
+namespace {
+
+constexpr int kNotInitialised = 3;
+constexpr std::uint64_t kLaunchLatency = 2000;
+
+/// The driver's state; never destroyed, since threads run to the process's end.
+struct Driver {
+  std::mutex mutex;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> busy_until;
+  std::map<std::uint32_t, std::uint64_t> recordings;  ///< of events: the last one's number
+  std::atomic<pid_t> process{0};                      ///< that called cuInit
+  std::atomic<Tracer> tracer{nullptr};
+  std::atomic<std::uint32_t> correlation{0};
+  std::atomic<std::uint64_t> event_sync{0};
+  std::atomic<std::uint64_t> memory{0x7f0000000000};
+};
+
+Driver& driver() {
+  static Driver* const one = new Driver;
+  return *one;
+}
+
+bool usable() { return driver().process.load() == ::getpid(); }
+
+void inject() {
+  const char* const path = std::getenv("CUDA_INJECTION64_PATH");
+  if (path == nullptr) return;
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  using Initialise = int (*)();
+  if (auto* entry = reinterpret_cast<Initialise>(::dlsym(library, "InitializeInjection"))) entry();
+}
+
+Happening begin(What what, std::uint32_t device, std::uint32_t stream) {
+  Happening one;
+  one.what = what;
+  one.device = device;
+  one.stream = stream;
+  one.correlation = driver().correlation.fetch_add(1) + 1;
+  one.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  one.call_start = now_ns();
+  return one;
+}
+
+/// Puts `ns` of work onto the stream, after what is there.
+void put(Happening& one, std::uint64_t ns) {
+  const std::lock_guard lock(driver().mutex);
+  std::uint64_t& busy = driver().busy_until[{one.device, one.stream}];
+  one.start = std::max(busy, one.call_start + kLaunchLatency);
+  one.end = one.start + ns;
+  busy = one.end;
+}
+
+int tell(Happening& one) {
+  if (one.call_end == 0) one.call_end = now_ns();
+  if (const Tracer tracer = driver().tracer.load()) tracer(one);
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace fake
+
+using fake::driver;
+using fake::Happening;
+using fake::kNotInitialised;
+using fake::What;
+
+FAKE_EXPORT int cuInit(unsigned) {
+  pid_t none = 0;
+  if (driver().process.compare_exchange_strong(none, ::getpid())) fake::inject();
+  return fake::usable() ? 0 : kNotInitialised;
+}
+
+FAKE_EXPORT int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+
+FAKE_EXPORT int fake_cuda_set_tracer(fake::Tracer tracer) {
+  if (!fake::usable()) return 0;
+  driver().tracer.store(tracer);
+  return 1;
+}
+
+FAKE_EXPORT int fake_cuda_is_traced() { return driver().tracer.load() != nullptr ? 1 : 0; }
+
+FAKE_EXPORT int fake_cuda_launch(const fake::Launch* launch) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kKernel, launch->device, launch->stream);
+  one.name = launch->name;
+  fake::put(one, launch->ns);
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening graph = fake::begin(What::kGraphLaunch, node->device, node->stream);
+  graph.call_end = fake::now_ns();
+  fake::tell(graph);
+  for (std::size_t i = 0; i < nodes; ++i) {
+    Happening one = graph;  // the nodes of a launch share its correlation
+    one.what = What::kGraphNode;
+    one.name = node->name;
+    fake::put(one, node->ns);
+    fake::tell(one);
+  }
+  return 0;
+}
+
+FAKE_EXPORT int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kCopy, device, stream);
+  one.bytes = bytes;
+  fake::put(one, 1000 + bytes / 20);
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kMemset, device, stream);
+  one.bytes = bytes;
+  fake::put(one, 1000 + bytes / 1000);
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kStreamSync, device, stream);
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard lock(driver().mutex);
+    until = driver().busy_until[{device, stream}];
+  }
+  const timespec pause{0, 20'000};
+  while (fake::now_ns() < until) ::nanosleep(&pause, nullptr);
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream,
+                                       std::uint32_t event) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kEventRecord, device, stream);
+  one.event = event;
+  one.event_sync = driver().event_sync.fetch_add(1) + 1;
+  fake::put(one, 0);
+  {
+    const std::lock_guard lock(driver().mutex);
+    driver().recordings[event] = one.event_sync;
+  }
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream,
+                                      std::uint32_t event) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kStreamWait, device, stream);
+  one.event = event;
+  {
+    const std::lock_guard lock(driver().mutex);
+    one.event_sync = driver().recordings[event];
+  }
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kAlloc, 0, 0);
+  one.bytes = bytes;
+  one.address = *address = driver().memory.fetch_add(bytes);
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_free(std::uint64_t address) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kFree, 0, 0);
+  one.address = address;
+  return fake::tell(one);
+}
+
+FAKE_EXPORT int fake_cuda_destroy_context(std::uint32_t device) {
+  if (!fake::usable()) return kNotInitialised;
+  Happening one = fake::begin(What::kContextEnds, device, 0);
+  return fake::tell(one);
+}

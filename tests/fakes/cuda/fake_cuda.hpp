@@ -1,0 +1,68 @@
+// A driver without a device: libcuda.so.1 as far as the recorder and its tests need one.
+//
+// cuInit loads CUDA_INJECTION64_PATH and calls InitializeInjection, as NVIDIA's does. Work goes
+// onto a timeline for each stream: it starts when it is launched or when what is before it ends,
+// and takes as long as it is told. Whoever traces (the fake CUPTI) is told of every call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fake {
+
+enum class What : std::uint32_t {
+  kKernel, kCopy, kMemset, kGraphLaunch, kGraphNode, kStreamSync, kEventRecord, kStreamWait,
+  kAlloc, kFree, kContextEnds
+};
+
+/// One call of the job, and the work that it put on the device.
+struct Happening {
+  What what = What::kKernel;
+  std::uint32_t device = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t correlation = 0;
+  std::uint32_t thread = 0;
+  const char* name = nullptr;
+  std::uint64_t call_start = 0, call_end = 0;  ///< nanoseconds of CLOCK_REALTIME
+  std::uint64_t start = 0, end = 0;            ///< of the work on the device
+  std::uint64_t bytes = 0;
+  std::uint64_t address = 0;
+  std::uint32_t event = 0;
+  std::uint64_t event_sync = 0;
+};
+
+using Tracer = void (*)(const Happening&);
+
+/// A kernel that takes `ns`.
+struct Launch {
+  std::uint32_t device = 0;
+  std::uint32_t stream = 7;
+  const char* name = "kernel";
+  std::uint64_t ns = 2000;
+};
+
+[[nodiscard]] std::uint64_t now_ns();
+
+}  // namespace fake
+
+extern "C" {
+int cuInit(unsigned flags);
+int cuDriverGetVersion(int* version);
+
+/// nullptr: nobody traces. Returns 0 where the driver was not initialised.
+int fake_cuda_set_tracer(fake::Tracer tracer);
+/// Does anybody trace?
+int fake_cuda_is_traced();
+
+/// Each returns 0, or 3 (not initialised) before cuInit and in a forked child, as the driver does.
+int fake_cuda_launch(const fake::Launch* launch);
+int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes);
+int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
+int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes);
+int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream);
+int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
+int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream, std::uint32_t event);
+int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address);
+int fake_cuda_free(std::uint64_t address);
+int fake_cuda_destroy_context(std::uint32_t device);
+}

@@ -1,0 +1,43 @@
+// What the fake driver does, as CUPTI's activity records.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "tests/fakes/cuda/fake_cuda.hpp"
+#include "tests/fakes/cupti/fake_buffers.hpp"
+
+namespace fake {
+
+inline constexpr std::uint32_t kKinds = 64;
+inline constexpr std::uint32_t kDevices = 8;
+
+/// Which kinds are on, and the records that follow from it.
+class Activity {
+ public:
+  explicit Activity(Buffers& buffers) : buffers_(buffers) {}
+
+  void enable(std::uint32_t kind, bool on) { enabled_[kind % kKinds].store(on); }
+  /// Records that CUPTI writes for devices and contexts that are there already.
+  void dump(std::uint32_t kind);
+  void take(const Happening& one);
+  [[nodiscard]] std::uint64_t kernels() const { return kernels_.load(); }
+
+ private:
+  [[nodiscard]] bool on(std::uint32_t kind) const { return enabled_[kind % kKinds].load(); }
+  template <class Record>
+  void write(std::uint32_t thread, const Record& record, std::uint64_t end);
+  void call(const Happening& one, std::uint32_t id);
+  void kernel(const Happening& one);
+  void copy(const Happening& one);
+  void memset(const Happening& one);
+  void event(const Happening& one);
+  void wait(const Happening& one, std::uint32_t type);
+  void memory(const Happening& one);
+
+  Buffers& buffers_;
+  std::atomic<bool> enabled_[kKinds] = {};
+  std::atomic<std::uint64_t> kernels_{0};
+};
+
+}  // namespace fake

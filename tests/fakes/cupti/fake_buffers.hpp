@@ -1,0 +1,53 @@
+// The fake CUPTI's activity buffers: asked for, filled and given back as CUPTI does.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "capture/record/cupti/abi.hpp"
+
+namespace fake {
+
+class Buffers {
+ public:
+  void set_callbacks(bubblesim::capture::cupti::BufferRequested requested,
+                     bubblesim::capture::cupti::BufferCompleted completed);
+
+  /// Writes a record for `thread`; it is complete from `end` on.
+  void write(std::uint32_t thread, std::span<const std::uint8_t> record, std::uint64_t end);
+  /// Gives back the buffers whose records are all complete; `forced`: all buffers.
+  void flush(bool forced);
+  /// Records that found no buffer, and those that the options say, since the last call.
+  [[nodiscard]] std::size_t take_dropped();
+
+ private:
+  struct Buffer {
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0;
+    std::size_t used = 0;
+    std::uint64_t complete_at = 0;
+  };
+  /// The callback, outside the lock: it may call CUPTI.
+  void give_back(const std::vector<Buffer>& buffers);
+
+  std::mutex mutex_;
+  std::map<std::uint32_t, Buffer> buffers_;  ///< by thread
+  std::size_t kept_ = 0;
+  std::atomic<std::size_t> dropped_{0};
+  std::atomic<bool> dropped_told_{false};
+  std::atomic<bubblesim::capture::cupti::BufferRequested> requested_{nullptr};
+  std::atomic<bubblesim::capture::cupti::BufferCompleted> completed_{nullptr};
+};
+
+/// Bytes from one record to the next, as in CUDA 13.0; 0: no kind of record.
+[[nodiscard]] std::size_t stride_of(std::uint32_t kind);
+
+/// Of a kind that no CUPTI has.
+inline constexpr std::uint32_t kUnknownKind = 4711;
+
+}  // namespace fake

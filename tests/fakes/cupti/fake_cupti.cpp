@@ -1,0 +1,219 @@
+// libcupti.so.13 without a GPU: subscribes to the fake driver and writes its calls into activity
+// buffers. The interface is NVIDIA's as far as the recorder uses it; FAKE_CUPTI says what goes wrong
+// (fake_options.hpp). Without a driver in the process it answers 999, as NVIDIA's does.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <ctime>
+
+#include "capture/record/cupti/abi.hpp"
+#include "tests/fakes/cuda/fake_cuda.hpp"
+#include "tests/fakes/cupti/fake_activity.hpp"
+#include "tests/fakes/cupti/fake_buffers.hpp"
+#include "tests/fakes/cupti/fake_options.hpp"
+
+#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace fake {
+
+// Only the driver has the clock's function; this library has its own copy.
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+namespace {
+
+namespace cupti = bubblesim::capture::cupti;
+using cupti::Result;
+
+/// Never destroyed: the recorder may flush at the very end of the process.
+struct Cupti {
+  Buffers buffers;
+  Activity activity{buffers};
+  std::atomic<cupti::Callback> callback{nullptr};
+  std::atomic<bool> subscribed{false};
+  std::atomic<bool> fatal_told{false};
+};
+
+Cupti& state() {
+  static Cupti* const one = new Cupti;
+  return *one;
+}
+
+cupti::Subscriber handle() { return reinterpret_cast<cupti::Subscriber>(&state()); }
+
+void sleep_ms(std::uint64_t ms) {
+  timespec left{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000) * 1'000'000};
+  while (ms > 0 && ::nanosleep(&left, &left) != 0) continue;
+}
+
+void tell_fatal() {
+  const cupti::StateData data{Result::kUnknown, "the fake device fell off the bus"};
+  if (const cupti::Callback callback = state().callback.load()) {
+    callback(nullptr, cupti::kDomainState, cupti::kStateFatalError, &data);
+  }
+}
+
+void on_happening(const Happening& one) {
+  if (one.what == What::kContextEnds) {
+    if (const cupti::Callback callback = state().callback.load()) {
+      callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
+    }
+    return;
+  }
+  state().activity.take(one);
+  const std::uint64_t fatal = options().number("fatal_after");
+  if (fatal > 0 && state().activity.kernels() >= fatal && !state().fatal_told.exchange(true)) {
+    tell_fatal();
+  }
+}
+
+/// Asks the driver, which the process may not have.
+bool trace(Tracer tracer) {
+  using SetTracer = int (*)(Tracer);
+  auto* set = reinterpret_cast<SetTracer>(::dlsym(RTLD_DEFAULT, "fake_cuda_set_tracer"));
+  return set != nullptr && set(tracer) == 1;
+}
+
+Result subscribe(cupti::Subscriber* subscriber, cupti::Callback callback) {
+  sleep_ms(options().number("subscribe_ms"));
+  if (const auto code = options().number("subscribe"); code != 0) {
+    return static_cast<Result>(code);
+  }
+  if (state().subscribed.exchange(true)) return Result::kMultipleSubscribers;
+  if (!trace(nullptr)) {  // no driver, or not initialised
+    state().subscribed.store(false);
+    return Result::kUnknown;
+  }
+  state().callback.store(callback);
+  *subscriber = handle();
+  return Result::kSuccess;
+}
+
+Result set_kind(std::uint32_t kind, bool on) {
+  if (!state().subscribed.load()) return Result::kNotInitialized;
+  if (!on && options().has("stop_fails")) return Result::kInvalidOperation;
+  if (on && options().has("fail_kind") && options().number("fail_kind") == kind) {
+    return static_cast<Result>(options().number("fail_with", 14));
+  }
+  state().activity.enable(kind, on);
+  // Kernels are what recorders enable last: who waits for a tracer misses nothing.
+  if (kind == cupti::kKindConcurrentKernel) trace(on ? &on_happening : nullptr);
+  return Result::kSuccess;
+}
+
+}  // namespace
+}  // namespace fake
+
+using fake::options;
+using fake::state;
+using fake::cupti::Result;
+namespace cupti = bubblesim::capture::cupti;
+
+FAKE_EXPORT Result cuptiGetVersion(std::uint32_t* version) {
+  *version = 130001;
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiGetTimestamp(std::uint64_t* timestamp) {
+  *timestamp = fake::now_ns();
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiGetResultString(Result result, const char** text) {
+  *text = result == Result::kMultipleSubscribers ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+          : result == Result::kUnknown           ? "CUPTI_ERROR_UNKNOWN"
+                                                 : "CUPTI_ERROR_OF_THE_FAKE";
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiSubscribe(cupti::Subscriber* subscriber, cupti::Callback callback, void*) {
+  return fake::subscribe(subscriber, callback);
+}
+
+FAKE_EXPORT Result cuptiSubscribe_v2(cupti::Subscriber* subscriber, cupti::Callback callback,
+                                     void*, cupti::SubscriberParams* params) {
+  const Result result = fake::subscribe(subscriber, callback);
+  if (result == Result::kMultipleSubscribers && params->holder_size > 0) {
+    const std::string holder = options().text("holder");
+    std::strncpy(params->holder, holder.c_str(), params->holder_size - 1);
+  }
+  return result;
+}
+
+FAKE_EXPORT Result cuptiUnsubscribe(cupti::Subscriber subscriber) {
+  if (subscriber != fake::handle()) return Result::kInvalidParameter;
+  fake::trace(nullptr);
+  state().callback.store(nullptr);
+  for (std::uint32_t kind = 0; kind < fake::kKinds; ++kind) state().activity.enable(kind, false);
+  state().subscribed.store(false);
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiEnableCallback(std::uint32_t, cupti::Subscriber, std::uint32_t,
+                                       std::uint32_t) {
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiSetThreadIdType(std::uint32_t) { return Result::kSuccess; }
+
+FAKE_EXPORT Result cuptiActivityRegisterCallbacks(cupti::BufferRequested requested,
+                                                  cupti::BufferCompleted completed) {
+  state().buffers.set_callbacks(requested, completed);
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiActivitySetAttribute(std::uint32_t, std::size_t*, void*) {
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiActivityEnable(std::uint32_t kind) { return fake::set_kind(kind, true); }
+
+FAKE_EXPORT Result cuptiActivityEnableAndDump(std::uint32_t kind) {
+  const Result result = fake::set_kind(kind, true);
+  if (result == Result::kSuccess) state().activity.dump(kind);
+  return result;
+}
+
+FAKE_EXPORT Result cuptiActivityDisable(std::uint32_t kind) { return fake::set_kind(kind, false); }
+
+FAKE_EXPORT Result cuptiActivityEnableDriverApi(std::uint32_t, std::uint8_t) {
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiActivityEnableRuntimeApi(std::uint32_t, std::uint8_t on) {
+  return fake::set_kind(cupti::kKindRuntime, on != 0);
+}
+
+FAKE_EXPORT Result cuptiActivityEnableAllSyncRecords(std::uint8_t) { return Result::kSuccess; }
+
+FAKE_EXPORT Result cuptiActivityFlushAll(std::uint32_t flag) {
+  fake::sleep_ms(options().number("flush_ms"));
+  state().buffers.flush(flag == cupti::kFlushForced);
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid,
+                                              void** record) {
+  std::uint8_t* next = buffer;
+  if (*record != nullptr) {
+    next = static_cast<std::uint8_t*>(*record);
+    next += fake::stride_of(static_cast<const cupti::Record*>(*record)->kind);
+  }
+  const auto left = valid - static_cast<std::size_t>(next - buffer);
+  if (left < sizeof(cupti::Record)) return Result::kMaxLimitReached;
+  const std::size_t stride = fake::stride_of(reinterpret_cast<const cupti::Record*>(next)->kind);
+  if (stride == 0) return Result::kInvalidKind;
+  if (left < stride) return Result::kMaxLimitReached;
+  *record = next;
+  return Result::kSuccess;
+}
+
+FAKE_EXPORT Result cuptiActivityGetNumDroppedRecords(void*, std::uint32_t, std::size_t* dropped) {
+  *dropped = state().buffers.take_dropped();
+  return Result::kSuccess;
+}

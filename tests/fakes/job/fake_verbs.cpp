@@ -1,0 +1,141 @@
+#include "tests/fakes/job/fake_verbs.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <sstream>
+#include <thread>
+
+#include "tests/fakes/cuda/fake_cuda.hpp"
+#include "tests/fakes/job/fake_ranges.hpp"
+
+namespace fake {
+namespace {
+
+constexpr int kWrong = 10;
+constexpr int kTimeOut = 11;
+constexpr int kUnknownVerb = 12;
+
+void sleep_us(std::uint64_t us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
+
+int launch(std::uint64_t count, Launch what = {}) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (const int code = fake_cuda_launch(&what); code != 0) return code;
+  }
+  return 0;
+}
+
+int threads(std::uint64_t count, std::uint64_t launches) {
+  std::vector<std::thread> running;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    running.emplace_back([i, launches] {
+      const auto number = static_cast<std::uint32_t>(i);
+      (void)launch(launches, {.device = number % 2, .stream = 7 + number / 2, .name = "threaded"});
+    });
+  }
+  for (std::thread& one : running) one.join();
+  return 0;
+}
+
+int mixed(std::uint64_t count) {
+  int code = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t address = 0;
+    code |= fake_cuda_malloc(4096, &address);
+    code |= fake_cuda_copy(0, 7, 4096);
+    code |= fake_cuda_memset(0, 7, 4096);
+    code |= fake_cuda_event_record(0, 7, 1);
+    code |= fake_cuda_stream_wait(0, 8, 1);
+    code |= launch(1, {.stream = 8, .name = "after"});
+    code |= fake_cuda_stream_sync(0, 8);
+    code |= fake_cuda_free(address);
+  }
+  return code == 0 ? 0 : kWrong;
+}
+
+int iterations(std::uint64_t count, std::uint64_t kernels) {
+  Ranges ranges;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ranges.push("iteration " + std::to_string(i));
+    if (const int code = launch(kernels); code != 0) return code;
+    sleep_us(2000);
+    ranges.pop();
+  }
+  return 0;
+}
+
+int wait_traced(bool wanted, std::uint64_t ms) {
+  for (std::uint64_t i = 0; i < ms; ++i) {
+    if ((fake_cuda_is_traced() != 0) == wanted) return 0;
+    sleep_us(1000);
+  }
+  return kTimeOut;
+}
+
+int load_cupti(const std::string& folder) {
+  return ::dlopen((folder + "/libcupti.so.13").c_str(), RTLD_NOW | RTLD_LOCAL) ? 0 : kWrong;
+}
+
+int talk(const Verb& verb) {
+  if (verb.name == "say") {
+    const std::string line = verb.text(0) + "\n";
+    return ::write(STDOUT_FILENO, line.data(), line.size()) > 0 ? 0 : kWrong;
+  }
+  for (char letter = 0; letter != '\n';) {
+    if (::read(STDIN_FILENO, &letter, 1) <= 0) return kWrong;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t Verb::number(std::size_t i, std::uint64_t otherwise) const {
+  return i < arguments.size() ? std::stoull(arguments[i]) : otherwise;
+}
+
+std::string Verb::text(std::size_t i) const { return i < arguments.size() ? arguments[i] : ""; }
+
+Verb parse_verb(const std::string& text) {
+  std::istringstream in(text);
+  Verb verb;
+  std::getline(in, verb.name, ':');
+  for (std::string part; std::getline(in, part, ':');) verb.arguments.push_back(part);
+  return verb;
+}
+
+int do_verb(const Verb& verb) {
+  bool known = true;
+  if (const int code = do_process_verb(verb, known); known) return code;
+  const std::string& name = verb.name;
+  if (name == "init") return cuInit(0);
+  if (name == "cupti") return load_cupti(verb.text(0));
+  if (name == "launch") return launch(verb.number(0, 1));
+  if (name == "threads") return threads(verb.number(0), verb.number(1));
+  if (name == "mixed") return mixed(verb.number(0, 1));
+  if (name == "mark_iterations") return iterations(verb.number(0), verb.number(1));
+  if (name == "destroy") return fake_cuda_destroy_context(0);
+  if (name == "sleep") return sleep_us(verb.number(0) * 1000), 0;
+  if (name == "traced") return wait_traced(true, verb.number(0, 20000));
+  if (name == "untraced") return wait_traced(false, verb.number(0, 20000));
+  if (name == "say" || name == "hear") return talk(verb);
+  if (name == "rate") {
+    for (std::uint64_t i = 0; i < verb.number(0); ++i) {
+      if (const int code = launch(1); code != 0) return code;
+      sleep_us(verb.number(1));
+    }
+    return 0;
+  }
+  if (name == "graph") {
+    const Launch node{.name = "node"};
+    for (std::uint64_t i = 0; i < verb.number(0); ++i) {
+      if (const int code = fake_cuda_graph_launch(&node, verb.number(1)); code != 0) return code;
+    }
+    return 0;
+  }
+  std::fprintf(stderr, "fake_job: no verb '%s'\n", name.c_str());
+  return kUnknownVerb;
+}
+
+}  // namespace fake

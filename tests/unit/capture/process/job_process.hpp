@@ -1,0 +1,96 @@
+// A fake job with the recorder in it: started, talked to, waited for; and what it left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/protocol/capture_request.hpp"
+#include "traces/format/trace_reader.hpp"
+
+namespace bubblesim::capture {
+
+/// How a job ended.
+struct JobEnd {
+  int code = -1;    ///< of exit; -1: by a signal
+  int signal = 0;
+  std::string error;  ///< what it wrote to stderr
+};
+
+/// A folder of its own that goes with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder();
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+  /// Names of the files in it, sorted.
+  [[nodiscard]] std::vector<std::string> files() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+/// The environment of a job whose recording begins at once, into `folder`.
+[[nodiscard]] Variables recording_to(const ScratchFolder& folder, Variables more = {});
+
+class JobProcess {
+ public:
+  /// The fake job with these verbs (tests/fakes/job/fake_verbs.hpp), the recorder injected.
+  JobProcess(const std::vector<std::string>& verbs, const Variables& variables);
+  JobProcess(const JobProcess&) = delete;
+  JobProcess& operator=(const JobProcess&) = delete;
+  /// Kills what still runs.
+  ~JobProcess();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Waits for a line of the job's stdout; false: it ended or took too long.
+  [[nodiscard]] bool says(const std::string& line);
+  /// Lets the job's verb "hear" go on.
+  void tell();
+  [[nodiscard]] JobEnd wait();
+
+  /// Sends a command over the control socket; nothing: there is no answer.
+  [[nodiscard]] std::optional<RecorderStatus> command(const ControlCommand& command) const;
+  [[nodiscard]] std::optional<RecorderStatus> status() const { return command({}); }
+  [[nodiscard]] std::optional<RecorderStatus> stop() const;
+  [[nodiscard]] std::optional<RecorderStatus> start(const std::string& output) const;
+  /// Asks until the recorder is in `state`; the last answer.
+  [[nodiscard]] RecorderStatus await(RecorderState state) const;
+
+ private:
+  pid_t pid_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+  int error_ = -1;
+  std::string pending_;
+};
+
+/// Runs a job to its end.
+[[nodiscard]] JobEnd run_job(const std::vector<std::string>& verbs, const Variables& variables);
+
+/// What a recording holds; fails the test if it cannot be read.
+struct Recorded {
+  traces::RankTrace trace;
+  CounterSet file_counters;  ///< what the file lost
+
+  [[nodiscard]] std::size_t kernels(const std::string& name) const;
+  [[nodiscard]] std::size_t calls(const std::string& name) const;
+  [[nodiscard]] std::size_t markers(traces::MarkerKind kind) const;
+};
+[[nodiscard]] Recorded read_recording(const std::string& path);
+
+/// Connects to the recorder of a process; -1: nobody listens.
+[[nodiscard]] int connect_to(pid_t process);
+
+}  // namespace bubblesim::capture

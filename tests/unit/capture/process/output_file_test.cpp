@@ -1,0 +1,74 @@
+// Names of recordings; no file that is there is ever touched.
+#include "capture/record/process/output_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace bubblesim::capture {
+namespace {
+
+class OutputFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "bubblesim-out-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string in(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] bool there(const std::string& name) const {
+    return std::filesystem::exists(folder_ / name);
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(OutputFiles, GrowUnderOneNameAndEndUnderAnother) {
+  auto file = OutputFile::claim(folder_.string(), 3, 77);
+  ASSERT_TRUE(file) << file.error().text();
+  EXPECT_EQ(file->path(), in("rank3.recording.btr"));
+  ASSERT_TRUE(file->complete());
+  EXPECT_EQ(file->path(), in("rank3.btr"));
+  EXPECT_FALSE(there("rank3.recording.btr"));
+}
+
+TEST_F(OutputFiles, AFolderIsMadeAndAFilesNameIsKept) {
+  EXPECT_TRUE(OutputFile::claim(in("a/b"), 0, 77));
+  EXPECT_TRUE(there("a/b/rank0.recording.btr"));
+  auto file = OutputFile::claim(in("c/mine.btr"), 5, 77);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->complete());
+  EXPECT_EQ(file->path(), in("c/mine.btr"));
+}
+
+TEST_F(OutputFiles, WhatIsThereAlreadyIsLeftAlone) {
+  std::ofstream(in("rank0.recording.btr")) << "of a job that was killed";
+  std::ofstream(in("rank0.btr")) << "of a job before";
+  auto file = OutputFile::claim(folder_.string(), 0, 77);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->path(), in("rank0.pid77.recording.btr"));
+  auto second = OutputFile::claim(folder_.string(), 0, 77);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->path(), in("rank0.pid77.2.recording.btr"));
+  ASSERT_TRUE(file->complete());
+  EXPECT_EQ(file->path(), in("rank0.pid77.btr"));
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "rank0.btr"), 15U);
+}
+
+TEST_F(OutputFiles, OfNothingRecordedNothingIsLeft) {
+  auto file = OutputFile::claim(folder_.string(), 0, 77);
+  ASSERT_TRUE(file);
+  file->discard();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(OutputFiles, AFolderThatCannotBeMadeIsNamed) {
+  std::ofstream(in("file")) << "no folder";
+  const auto file = OutputFile::claim(in("file/below"), 0, 77);
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().text().find(in("file/below")), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bubblesim::capture
