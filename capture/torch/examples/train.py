@@ -97,6 +97,7 @@ def main(argv: list[str]) -> int:
         step = make_step(arguments, device)
     except (config.ConfigError, ValueError) as fault:
         print(f"error: {fault}", file=sys.stderr)
+        finish(arguments)
         return 2
     facts = {"model": arguments.model, "plan": arguments.plan, "rank": arguments.rank,
              "world": arguments.world, "standin": implementation}

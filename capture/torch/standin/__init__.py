@@ -27,7 +27,7 @@ __all__ = ["close", "implementation", "init", "marked", "take_log"]
 IMPLEMENTATIONS = ("auto", "cpp", "python")
 FILLS = ("shard", "all", "none")
 
-_state: dict[str, Any] = {"implementation": "", "take_log": None}
+_state: dict[str, Any] = {"implementation": "", "take_log": None, "creator": None}
 
 
 def implementation() -> str:
@@ -56,8 +56,8 @@ def init(
         torch.cuda.set_device(0)
         torch.cuda.synchronize()
         markers = Markers()
-    creator = _choose(backend, markers, fill, keep_log)
-    _register(creator)
+    _state["creator"] = _choose(backend, markers, fill, keep_log)
+    _register()
     dist.init_process_group(
         "standin", store=_store(world_size), rank=rank, world_size=world_size,
         timeout=timedelta(seconds=60),
@@ -130,11 +130,12 @@ def _store(world_size: int) -> Any:
     return store
 
 
-def _register(creator: Callable[..., Any]) -> None:
+def _register() -> None:
     """PyTorch hands the creator what it knows of a group as one object."""
 
     def create(options: Any, _backend_options: Any = None) -> Any:
         ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
+        creator = _state["creator"]
         return creator(options.group_rank, options.group_size, str(options.group_id), ranks)
 
     if hasattr(dist.Backend, "STANDIN"):

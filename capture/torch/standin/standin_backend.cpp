@@ -80,16 +80,16 @@ class Range {
     attributes.message.ascii = text.c_str();
     nvtxDomainRangePushEx(domain(), &attributes);
 #else
-    if (torch::profiler::impl::cudaStubs()->enabled()) {
-      torch::profiler::impl::cudaStubs()->rangePush(text.c_str());
-    }
+    const auto* stubs = torch::profiler::impl::cudaStubs();
+    if (stubs->enabled()) stubs->rangePush(text.c_str());
 #endif
   }
   ~Range() {
 #if BUBBLESIM_STANDIN_NVTX
     nvtxDomainRangePop(domain());
 #else
-    if (torch::profiler::impl::cudaStubs()->enabled()) torch::profiler::impl::cudaStubs()->rangePop();
+    const auto* stubs = torch::profiler::impl::cudaStubs();
+    if (stubs->enabled()) stubs->rangePop();
 #endif
   }
   Range(const Range&) = delete;
@@ -189,7 +189,8 @@ std::string group_word(const std::string& description, const std::string& name) 
 template <class Options, class = void>
 struct HasAsync : std::false_type {};
 template <class Options>
-struct HasAsync<Options, std::void_t<decltype(std::declval<Options>().asyncOp)>> : std::true_type {};
+struct HasAsync<Options, std::void_t<decltype(std::declval<Options>().asyncOp)>>
+    : std::true_type {};
 
 template <class Options>
 bool is_async(const Options& options) {

@@ -76,7 +76,8 @@ class Convolutional(nn.Module):
         if kind == "convolution":
             return convolution(width, layer), layer["out"], 0
         if kind == "max_pool":
-            return [nn.MaxPool2d(layer["kernel"], layer.get("stride", 1), layer.get("padding", 0))], width, 0
+            pool = nn.MaxPool2d(layer["kernel"], layer.get("stride", 1), layer.get("padding", 0))
+            return [pool], width, 0
         if kind == "average_pool":
             return [nn.AdaptiveAvgPool2d(1)], width, 0
         if kind in ("bottleneck", "basic"):

@@ -25,7 +25,9 @@ HOLD_LIMIT_S = 120.0
 def whole_number(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"found {text!r}; expected a whole number from {least}")
+            raise argparse.ArgumentTypeError(
+                f"found {text!r}; expected a whole number from {least}"
+            )
         return int(text)
 
     return parse

@@ -199,7 +199,8 @@ class Transformer(nn.Module):
         if self.has_embedding:
             self.tokens = nn.Embedding(vocabulary, hidden)
             self.positions = nn.Embedding(config["max_sequence"], hidden) if learned else None
-            self.types = nn.Embedding(config["token_types"], hidden) if config["token_types"] else None
+            types = config["token_types"]
+            self.types = nn.Embedding(types, hidden) if types else None
             self.embedding_norm = norm_of(config) if config["embedding_norm"] else None
             self.embedding_dropout = nn.Dropout(0.1) if config["dropout"] else nn.Identity()
         self.rotary = None if learned else Rotary(config["head_size"], config["max_sequence"])

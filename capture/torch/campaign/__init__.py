@@ -1,0 +1,1 @@
+"""What capture/campaign.sh runs: captures, their checks, the recorder's overhead."""
