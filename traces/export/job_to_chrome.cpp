@@ -15,6 +15,16 @@ std::string_view category_of(DeviceOpKind kind) {
   return "unknown";
 }
 
+std::string_view name_of(StallKind kind) {
+  switch (kind) {
+    case StallKind::kQueueFull: return "launch queue full";
+    case StallKind::kProfiler: return "profiler overhead";
+    case StallKind::kModuleLoad: return "module load";
+    case StallKind::kOther: return "stall";
+  }
+  return "stall";
+}
+
 /// The earliest start of any record of the job; zero if it has none.
 TraceTime origin_of(const JobTrace& job) {
   TraceTime first = TraceTime::max();
@@ -25,6 +35,7 @@ TraceTime origin_of(const JobTrace& job) {
     look(rank.host_calls);
     look(rank.device_ops);
     look(rank.markers);
+    look(rank.stalls);
     for (const MemorySample& sample : rank.memory) first = std::min(first, sample.at);
   }
   return first == TraceTime::max() ? TraceTime{} : first;
@@ -74,6 +85,10 @@ class RankWriter {
     for (std::size_t i = 0; i < rank_.host_calls.size(); ++i) {
       const HostCall& call = rank_.host_calls[i];
       add(call.thread.value, call.name, "host", call.start, call.duration, launches_[i]);
+    }
+    for (const HostStall& stall : rank_.stalls) {
+      out_.slices.push_back({first_track_ + stall.thread.value, name_of(stall.kind), "stall",
+                             to_ns(stall.start - origin_), to_ns(stall.duration), kNoFlow});
     }
     for (const Marker& marker : rank_.markers) {
       add(marker.thread.value, marker.name, "marker", marker.start, marker.duration, kNoFlow);

@@ -22,9 +22,10 @@ constexpr std::string_view kExpected =
     "; expected a Chakra execution trace: protobuf (GlobalMetadata, then Nodes, each behind its "
     "length), or JSON with 'workload_graph' or of the jsonizer";
 
+/// A stream may begin with the byte '{' as well: metadata of 123 bytes.
 bool is_json(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && head[first] == '{';
+  return first != std::string_view::npos && head[first] == '{' && chakra::is_chakra_json(head);
 }
 
 /// What is wrong with a file from which no timeline can be made; empty if nothing is.
@@ -81,7 +82,7 @@ Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
   chakra::File file;
   static_cast<void>(file.trace.names.intern(""));
   const std::string_view head = window.text().substr(0, kHeadBytes);
-  if (is_json(head) ? !chakra::is_chakra_json(head) : !chakra::is_chakra_stream(head)) {
+  if (!looks_like_chakra_bytes(head)) {
     const std::string found = head.empty() ? "is empty" : "does not begin as a Chakra trace does";
     return fail(name, {}, found + std::string(kExpected));
   }
@@ -207,7 +208,7 @@ Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view s
 }
 
 bool looks_like_chakra_bytes(std::string_view head) {
-  return is_json(head) ? chakra::is_chakra_json(head) : chakra::is_chakra_stream(head);
+  return is_json(head) || chakra::is_chakra_stream(head);
 }
 
 bool looks_like_chakra(const fs::path& path) {

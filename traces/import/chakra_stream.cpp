@@ -15,6 +15,7 @@ constexpr unsigned char kVersionTag = 0x0a;   // GlobalMetadata: field 1, with a
 constexpr unsigned char kAttributeTag = 0x12; // GlobalMetadata: field 2, with a length
 constexpr unsigned char kIdTag = 0x08;        // Node: field 1, a varint
 constexpr unsigned char kNameTag = 0x12;      // Node: field 2, with a length
+constexpr unsigned char kTypeTag = 0x18;      // Node: field 3, of one without id and name
 
 struct Varint {
   std::uint64_t value = 0;
@@ -89,7 +90,8 @@ bool is_chakra_stream(std::string_view head) {
   if (!second) return at > 1 && at >= head.size();
   if (second->value < 2) return false;
   at += second->length;
-  return at >= head.size() || is_tag(head, at, kIdTag, kNameTag);
+  return at >= head.size() || is_tag(head, at, kIdTag, kNameTag) ||
+         is_tag(head, at, kTypeTag, kTypeTag);
 }
 
 void read_stream(TextWindow& window, std::size_t limit, File& file) {

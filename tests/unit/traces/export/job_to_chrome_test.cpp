@@ -66,6 +66,19 @@ TEST(JobToChrome, LaunchAndKernelShareAFlowOfTheirRank) {
   EXPECT_EQ(trace.slices[1].flow, kNoFlow);
 }
 
+TEST(JobToChrome, StallsAreSlicesOfTheirThread) {
+  JobTrace job = one_launch();
+  const TraceTime start = job.ranks[0].host_calls[0].start;
+  job.ranks[0].stalls = {{start + Duration{10}, Duration{20}, ThreadId{0}, StallKind::kQueueFull}};
+  const ChromeTrace trace = job_to_chrome(job);
+  ASSERT_EQ(trace.slices.size(), 7U);
+  EXPECT_EQ(trace.slices[1].name, "launch queue full");
+  EXPECT_EQ(trace.slices[1].category, "stall");
+  EXPECT_EQ(trace.slices[1].track, 0U);
+  EXPECT_EQ(trace.slices[1].start_ns, 110);
+  EXPECT_EQ(trace.slices[1].duration_ns, 20);
+}
+
 TEST(JobToChrome, EmptyJobIsAnEmptyTrace) {
   EXPECT_TRUE(job_to_chrome(JobTrace{}).slices.empty());
 }

@@ -1,0 +1,167 @@
+// What the nodes of a Chakra graph become.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/unit/traces/chakra/et_bytes.hpp"
+#include "tests/unit/traces/import/invariants.hpp"
+#include "traces/import/chakra_import.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using testing::EtNode;
+using testing::attribute;
+using testing::et_file;
+using testing::text_attribute;
+using ::testing::HasSubstr;
+
+RankTrace imported(const std::string& bytes) {
+  auto trace = import_chakra_bytes(bytes, "job.0.et");
+  EXPECT_TRUE(trace) << trace.error().text();
+  if (!trace) return {};
+  EXPECT_EQ(broken_promise(*trace), "");
+  return std::move(*trace);
+}
+
+std::string fault_of(const std::string& bytes) {
+  const auto trace = import_chakra_bytes(bytes, "job.0.et");
+  return trace ? "no fault" : trace.error().message;
+}
+
+std::int64_t start_us(const DeviceOp& op) { return to_ns(op.start) / 1000; }
+
+TEST(ChakraImport, AHostNodeLaunchesTheDeviceNodeThatDependsOnIt) {
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "aten::mm", .cpu = true, .duration = 10},
+      {.id = 2, .name = "gemm", .duration = 100, .data = {1}, .more = attribute("stream", 7)},
+  }));
+  ASSERT_EQ(trace.device_ops.size(), 1U);
+  ASSERT_EQ(trace.host_calls.size(), 1U);
+  EXPECT_EQ(trace.device_ops[0].launch, 0U);
+  EXPECT_EQ(trace.host_calls[0].kind, HostCallKind::kLaunchKernel);
+  EXPECT_EQ(trace.streams[trace.device_ops[0].stream.index()].system_id, 7U);
+  EXPECT_EQ(start_us(trace.device_ops[0]), 10);
+  EXPECT_EQ(to_ns(trace.device_ops[0].duration), 100'000);
+}
+
+TEST(ChakraImport, NodesWithoutStartsFollowDependenciesAndTheirStream) {
+  // a: 0 to 50 on stream 7. b follows a: 50 to 80 on stream 9. c depends on nothing, but waits
+  // for its stream 7: 50 to 60.
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "a", .duration = 50, .more = attribute("stream", 7)},
+      {.id = 2, .name = "b", .duration = 30, .data = {1}, .more = attribute("stream", 9)},
+      {.id = 3, .name = "c", .duration = 10, .more = attribute("stream", 7)},
+  }));
+  ASSERT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(start_us(trace.device_ops[0]), 0);
+  EXPECT_EQ(start_us(trace.device_ops[1]), 50);
+  EXPECT_EQ(start_us(trace.device_ops[2]), 50);
+  EXPECT_EQ(trace.counters.count("chakra_starts_inferred"), 3U);
+  ASSERT_EQ(trace.edges.size(), 1U);  // a to b; within a stream no edge is needed
+}
+
+TEST(ChakraImport, RecordedStartsAreKept) {
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "a", .duration = 50, .start = 1000, .more = attribute("stream", 7)},
+      {.id = 2, .name = "b", .duration = 30, .start = 1200, .more = attribute("stream", 7)},
+  }));
+  EXPECT_EQ(start_us(trace.device_ops[1]), 1200);
+  EXPECT_EQ(trace.counters.count("chakra_starts_inferred"), 0U);
+}
+
+TEST(ChakraImport, AHostNodeThatDependsOnADeviceNodeWaitsForItsStream) {
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "launch", .cpu = true, .duration = 10},
+      {.id = 2, .name = "gemm", .duration = 100, .data = {1}, .more = attribute("stream", 7)},
+      {.id = 3, .name = "aten::item", .cpu = true, .duration = 5, .data = {1, 2}},
+  }));
+  ASSERT_EQ(trace.host_calls.size(), 3U);
+  EXPECT_EQ(trace.host_calls[1].kind, HostCallKind::kStreamSync);
+  EXPECT_EQ(trace.host_calls[1].stream, trace.device_ops[0].stream.value);
+  EXPECT_EQ(to_ns(trace.host_calls[2].start), 110'000);
+}
+
+TEST(ChakraImport, CollectivesHaveTypeSizeGroupAndNumber) {
+  const std::string group = testing::bytes_field(
+      8, testing::bytes_field(
+             1, "['[{\"pg_name\": \"2\", \"ranks\": [0, 4], \"group_size\": 2}]']"));
+  const std::string all_gather = attribute("comm_type", 2) + attribute("comm_size", 4096) +
+                                 text_attribute("pg_name", "2") + attribute("stream", 20);
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "## process_group:init ##", .type = 1, .cpu = true, .more = group},
+      {.id = 2, .name = "ncclDevKernel_AllGather", .type = 7, .duration = 9, .more = all_gather},
+      {.id = 3, .name = "ncclDevKernel_AllGather", .type = 7, .duration = 9, .more = all_gather},
+  }));
+  ASSERT_EQ(trace.collectives.size(), 2U);
+  const Collective& second = trace.collectives[1];
+  EXPECT_EQ(second.kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(second.bytes, 4096U);
+  EXPECT_EQ(trace.names[second.group], "2");
+  EXPECT_EQ(second.peers, (std::vector<std::uint32_t>{0, 4}));
+  EXPECT_EQ(second.sequence, 1U);
+}
+
+TEST(ChakraImport, MemoryNodesAreCopies) {
+  const RankTrace trace = imported(et_file({
+      {.id = 1, .name = "load", .type = 2, .duration = 5, .more = attribute("tensor_size", 64)},
+      {.id = 2, .name = "store", .type = 3, .duration = 5, .data = {1}},
+  }));
+  EXPECT_EQ(trace.device_ops[0].direction, CopyDirection::kHostToDevice);
+  EXPECT_EQ(trace.device_ops[0].bytes, 64U);
+  EXPECT_EQ(trace.device_ops[1].direction, CopyDirection::kDeviceToHost);
+}
+
+TEST(ChakraImport, WorkloadsWithoutTimesAreRefused) {
+  EXPECT_THAT(fault_of(et_file({{.id = 1, .name = "gemm"}})), HasSubstr("none with a duration"));
+  EXPECT_THAT(fault_of(et_file({{.id = 1, .name = "op", .cpu = true, .duration = 5}})),
+              HasSubstr("none of them on a device"));
+  EXPECT_THAT(fault_of(""), HasSubstr("is empty"));
+  EXPECT_THAT(fault_of("{\"traceEvents\": []}"), HasSubstr("expected a Chakra"));
+}
+
+TEST(ChakraImport, BothJsonFormsAreRead) {
+  const RankTrace feeder = imported(
+      R"({"workload_graph": [{"Id": 5, "Name": "op", "NodeType": 4, "runtime": 10,
+          "data_deps": [], "is_cpu_op": true},
+         {"Id": 6, "Name": "gemm", "NodeType": 4, "runtime": 100, "data_deps": [5],
+          "is_cpu_op": false}], "ngpus": 8})");
+  const RankTrace jsonizer = imported(
+      R"({"version": "0.0.4"}{"id": "5", "name": "op", "type": "COMP_NODE",
+          "durationMicros": "10", "attr": [{"name": "is_cpu_op", "boolVal": true}]}
+         {"id": "6", "name": "gemm", "type": "COMP_NODE", "dataDeps": ["5"],
+          "durationMicros": "100", "attr": [{"name": "is_cpu_op", "boolVal": false},
+          {"name": "involved_dim", "boolList": {"values": [true]}}]})");
+  for (const RankTrace* trace : {&feeder, &jsonizer}) {
+    ASSERT_EQ(trace->device_ops.size(), 1U);
+    EXPECT_EQ(trace->device_ops[0].launch, 0U);
+    EXPECT_EQ(start_us(trace->device_ops[0]), 10);
+    EXPECT_EQ(trace->names[trace->device_ops[0].name], "gemm");
+  }
+}
+
+TEST(ChakraImport, FilesNameTheirRanks) {
+  const std::string folder = ::testing::TempDir();
+  const std::string send = attribute("comm_dst", 1) + attribute("comm_size", 8);
+  const std::string receive = attribute("comm_src", 0) + attribute("comm_size", 8);
+  const std::filesystem::path paths[] = {folder + "chakra_pair.1.et",
+                                         folder + "chakra_pair.0.et"};
+  std::ofstream(paths[0]) << et_file(
+      {{.id = 1, .name = "recv", .type = 6, .duration = 5, .more = receive}});
+  std::ofstream(paths[1]) << et_file(
+      {{.id = 1, .name = "send", .type = 5, .duration = 5, .more = send}});
+  EXPECT_TRUE(looks_like_chakra(paths[0]));
+  const auto job = import_chakra(paths);
+  ASSERT_TRUE(job) << job.error().text();
+  ASSERT_EQ(job->ranks.size(), 2U);
+  EXPECT_EQ(job->ranks[0].collectives[0].kind, CollectiveKind::kSend);
+  EXPECT_EQ(job->ranks[0].collectives[0].peers, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(job->ranks[1].rank, 1U);
+  EXPECT_EQ(job->ranks[1].world_size, 2U);
+  const std::filesystem::path twice[] = {paths[0], paths[0]};
+  EXPECT_FALSE(import_chakra(twice));
+}
+
+}  // namespace
+}  // namespace bubblesim::traces
