@@ -201,10 +201,8 @@ void Recording::tick() {
     next_clock_ns_ = monotonic_ns() + to_ns(kBetweenClocks);
   }
   drain();
-  if (fault_.empty() && described_ != decoder_->device().name) {
-    if (auto done = describe(); !done) fault_ = done.error().text();
-  }
-  if (fault_.empty()) settle(store_->flush());
+  if (writable_ && described_ != decoder_->device().name) note_write(describe());
+  if (writable_) settle(store_->flush());
   publish();
 }
 
@@ -240,24 +238,28 @@ void Recording::drain_host_events() {
 }
 
 void Recording::append() {
-  const std::uint64_t records = count(batch_);
-  if (fault_.empty()) {
-    if (auto done = store_->append(batch_); !done) fault_ = done.error().text();
-  }
-  pending_ += records;
+  pending_ += count(batch_);
+  Result<void> done;
+  if (writable_) done = store_->append(batch_);
   batch_.clear();
-  if (!fault_.empty()) settle({});
+  if (!writable_ || !done) settle(done);
 }
 
-void Recording::settle(Result<void> written) {
-  if (!written && fault_.empty()) fault_ = written.error().text();
-  if (fault_.empty()) {
+void Recording::settle(const Result<void>& written) {
+  if (!written) note_write(written);
+  if (writable_) {
     kept_ += pending_;
   } else if (pending_ > 0) {
     lost_ += pending_;
     counters_.add(kRecordsUnwritten, pending_);
   }
   pending_ = 0;
+}
+
+void Recording::note_write(const Result<void>& written) {
+  if (written) return;
+  writable_ = false;
+  if (fault_.empty()) fault_ = written.error().text();
 }
 
 void Recording::publish() {
@@ -318,14 +320,11 @@ CounterSet Recording::all_counters() const {
 void Recording::end_file() {
   publish();
   if (kept_ + pending_ == 0 && fault_.empty()) return end_without_file();
-  if (fault_.empty()) {
-    if (auto done = describe(); !done) fault_ = done.error().text();
-  }
-  const bool failed = !fault_.empty() && counters_.count(kRecordsUnwritten.name) > 0;
+  if (writable_) note_write(describe());
   // From here on the descriptor's number may become another file's.
   share_.file_descriptor.store(-1);
   // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
-  const Result<void> finished = failed ? fail(fault_) : store_->finish(all_counters());
+  const Result<void> finished = writable_ ? store_->finish(all_counters()) : fail(fault_);
   settle(finished);
   if (finished) {
     if (auto done = file_->complete(); !done && fault_.empty()) fault_ = done.error().text();

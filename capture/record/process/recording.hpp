@@ -78,7 +78,9 @@ class Recording {
   void drain_host_events();
   void append();
   /// What was appended since the last call is in the file, or is lost.
-  void settle(Result<void> written);
+  void settle(const Result<void>& written);
+  /// After the first write that fails nothing more is written; the recording ends.
+  void note_write(const Result<void>& written);
   void read_clock();
   /// Why the recording is over; empty: it is not.
   [[nodiscard]] std::string reason_to_end() const;
@@ -105,6 +107,7 @@ class Recording {
   RecordedBatch batch_;
   CounterSet counters_;
   std::string fault_;           ///< of the recording, once it runs
+  bool writable_ = true;        ///< every write so far was done
   std::string described_;       ///< the device's name in the file
   std::string reduced_;
   std::int64_t began_ns_ = 0;   ///< CLOCK_MONOTONIC

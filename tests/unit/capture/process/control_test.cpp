@@ -126,7 +126,9 @@ TEST(Control, StopsByItselfAfterTheDuration) {
 
 TEST(Control, StopsByItselfWhenTheFileIsLongEnough) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "hear", "threads:4:200000", "hear"}, {});
+  JobProcess job({"init", "say:here", "hear", "threads:4:200000",
+                  "threads:4:200000", "threads:4:200000", "hear"},
+                 {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
   start.start.max_bytes = 1U << 20U;
