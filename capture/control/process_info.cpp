@@ -80,12 +80,15 @@ RecorderTrace recorder_trace(pid_t pid) {
   const auto maps = read_all(proc(pid, "maps"));
   const auto environment = read_all(proc(pid, "environ"));
   if (maps && maps->find(kRecorderLibrary) != std::string::npos) return RecorderTrace::kLoaded;
-  if (!environment) return RecorderTrace::kUnknown;
-  const std::size_t at = ("\0" + *environment).find("CUDA_INJECTION64_PATH=");
-  if (at == std::string::npos) return RecorderTrace::kNone;
-  const std::string value = environment->substr(at, environment->find('\0', at) - at);
-  return value.find(kRecorderLibrary) == std::string::npos ? RecorderTrace::kNone
-                                                           : RecorderTrace::kOnlyAsked;
+  // Empty while the process is only being started.
+  if (!environment || environment->empty()) return RecorderTrace::kUnknown;
+  std::istringstream in(*environment);
+  for (std::string variable; std::getline(in, variable, '\0');) {
+    if (variable.starts_with("CUDA_INJECTION64_PATH=") && variable.ends_with(kRecorderLibrary)) {
+      return RecorderTrace::kOnlyAsked;
+    }
+  }
+  return RecorderTrace::kNone;
 }
 
 std::vector<pid_t> descendants(pid_t pid) {

@@ -224,6 +224,11 @@ Result<RecorderStatus> RecorderClient::ask(const ControlCommand& command) const 
     return fail(who, {}, "its recorder's answer cannot be read (another version of bubblesim?): " +
                              status.error().text() + "; it was " + quote_found(answer));
   }
+  // Who is refused gets a status of nobody, with the reason.
+  if (status->pid == 0) {
+    return fail(who, {}, "its recorder says: " +
+                             (status->message.empty() ? "nothing of itself" : status->message));
+  }
   return status;
 }
 

@@ -153,15 +153,11 @@ std::string progress_text(const std::vector<Attached>& attached) {
 bool wait_until_over(std::vector<Attached>& attached) {
   const InterruptWait interrupt;
   ProgressLine progress;
-  const auto began = Clock::now();
   bool stopped = false;
   for (;;) {
     bool all_over = true;
     for (Attached& one : attached) {
-      // The start may not have got anywhere when the first question comes.
-      const bool settled = one.status.state == RecorderState::kFailed ||
-                           Clock::now() - began > seconds(1);
-      if (!one.over && !is_active(one.status.state) && settled) one.over = true;
+      if (!is_active(one.status.state)) one.over = true;
       all_over = all_over && one.over;
     }
     if (all_over) return true;
@@ -194,6 +190,7 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
     }
     std::error_code code;
     const std::string path = file_of(one.status);
+    if (path.empty()) continue;  // failed before there was a file
     if (std::filesystem::is_regular_file(path, code)) {
       paths.push_back(path);
     } else {
@@ -213,6 +210,33 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
   return good ? code_of(attached) : kExitUntrusted;
 }
 
+// Before anything is started: recorders that are busy already.
+Errors busy_faults(std::vector<Attached>& attached) {
+  Errors faults = tell_all(attached, capture::status_command());
+  for (const Attached& one : attached) {
+    if (one.over || !is_active(one.status.state)) continue;
+    faults.push_back({fmt::format("process {}", one.status.pid), {},
+                      fmt::format("is {} already, into {}; bubblesim capture stop {} ends that",
+                                  capture::state_name(one.status.state), one.status.output,
+                                  one.status.pid)});
+  }
+  return faults;
+}
+
+// A recorder that refuses stays idle and says why.
+Errors refusals(const std::vector<Attached>& attached) {
+  Errors faults;
+  for (const Attached& one : attached) {
+    if (is_active(one.status.state)) continue;
+    faults.push_back({fmt::format("process {}", one.status.pid), {},
+                      "does not start: " + (one.status.message.empty()
+                                                ? "it is " + std::string(capture::state_name(
+                                                                 one.status.state))
+                                                : one.status.message)});
+  }
+  return faults;
+}
+
 int attach(const ControlArguments& arguments) {
   auto request = capture_request(arguments.options);
   if (!request) return report_fault(request.error());
@@ -221,15 +245,16 @@ int attach(const ControlArguments& arguments) {
   if (auto made = make_folder_of(request->output + "/rank0.btr"); !made) {
     return report_fault(made.error());
   }
+  if (const Errors faults = busy_faults(*attached); !faults.empty()) return report_faults(faults);
   ControlCommand start;
   start.kind = Kind::kStart;
   start.start = std::move(*request);
-  if (const Errors faults = tell_all(*attached, start); !faults.empty()) {
-    return report_faults(faults);
-  }
-  if (code_of(*attached) != kExitOk || !arguments.wait) {
+  Errors faults = tell_all(*attached, start);
+  if (faults.empty()) faults = refusals(*attached);
+  if (!faults.empty()) return report_faults(faults);
+  if (!arguments.wait) {
     print_statuses(statuses_of(*attached), arguments.json);
-    return code_of(*attached);
+    return kExitOk;
   }
   if (!wait_until_over(*attached)) {
     fmt::print(stderr, "bubblesim: left; the recordings go on until `bubblesim capture stop`\n");

@@ -1,0 +1,164 @@
+// bubblesim capture with jobs that need no GPU, and with a recorder that the test plays. What a
+// real recorder does: tests/unit/capture/process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/conformance/app/command.hpp"
+#include "tests/unit/capture/control/fake_recorder.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using capture::RecorderState;
+using capture::testing::FakeRecorder;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Matcher;
+
+// A file that may pass for the recorder, for jobs that never load it.
+class Capture : public testing::Test {
+ protected:
+  void SetUp() override { place_.write("recorder.so", "\x7f" "ELF"); }
+  [[nodiscard]] Outcome launch(const std::string& rest) const {
+    return place_.bubblesim("capture --library recorder.so " + rest);
+  }
+  void expect_fault(const std::string& arguments, const Matcher<const std::string&>& says) const {
+    const Outcome outcome = place_.bubblesim("capture " + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
+    EXPECT_THAT(outcome.err, says) << arguments;
+  }
+  [[nodiscard]] static std::string own_pid() { return std::to_string(getpid()); }
+
+  Workplace place_;
+};
+
+TEST_F(Capture, PassesTheJobsExitCodeOn) {
+  EXPECT_EQ(launch("-o run -- sh -c 'exit 3'").code, 3);
+  EXPECT_EQ(launch("-o run -- sh -c 'kill -9 $$'").code, 137);
+  EXPECT_EQ(launch("--idle -- sh -c 'exit 4'").code, 4);
+  EXPECT_EQ(launch("--idle -- true").code, 0);
+  EXPECT_EQ(launch("-o run -- no-such-command").code, 127);
+  EXPECT_EQ(launch("-o run -- /etc/passwd").code, 126);
+}
+
+TEST_F(Capture, LeavesTheJobsWordsAndInputsAlone) {
+  const Outcome outcome = launch("--idle -- sh -c 'cat; echo \"$@\"; echo e >&2' x --lr 3 -- -o");
+  EXPECT_EQ(outcome.out, "--lr 3 -- -o\n");
+  EXPECT_EQ(outcome.err, "e\n");
+}
+
+TEST_F(Capture, AJobThatUsesNoGpuLeavesNoFileAndASentence) {
+  const Outcome outcome = launch("-o run -- true");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("nothing was recorded: "));
+  EXPECT_TRUE(std::filesystem::is_empty(place_.path("run")));
+}
+
+TEST_F(Capture, AJobShorterThanTheDelayIsTold) {
+  EXPECT_THAT(launch("-o run --delay 50s -- true").err,
+              HasSubstr("before the recording was to begin"));
+}
+
+TEST_F(Capture, JsonIsTheLastLineOfStandardOutput) {
+  const Outcome outcome = launch("-o run --json -- sh -c 'echo working; exit 5'");
+  const auto lines = lines_of(outcome.out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "working");
+  const Json json = parse_json(lines[1]);
+  EXPECT_EQ(json.at("exit_code"), 5);
+  EXPECT_TRUE(json.at("recordings").empty());
+  EXPECT_THAT(json.at("message").get<std::string>(), HasSubstr("nothing was recorded"));
+}
+
+TEST_F(Capture, TheJobIsToldWhatToRecord) {
+  const Outcome outcome = launch(
+      "-o run --duration 10s --max-size 1GB --iterations 7 --graphs graph --no-memory -- "
+      "sh -c 'env | grep ^BUBBLESIM_CAPTURE_ | sort'");
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("_DURATION=10s\n"), HasSubstr("_GRAPHS=graph\n"),
+                                 HasSubstr("_ITERATIONS=7\n"), HasSubstr("_MAX_BYTES=1GB\n"),
+                                 HasSubstr("_MEMORY=0\n"), HasSubstr("_START=now\n")));
+}
+
+TEST_F(Capture, FaultsOfTheCommandLineStartNothing) {
+  place_.write("text.so", "hello");
+  const std::string good = "--library recorder.so ";
+  expect_fault("", HasSubstr("expected a command after --"));
+  expect_fault("-o run", HasSubstr("expected a command after --"));
+  expect_fault("-- true", HasSubstr("expected -o DIR"));
+  expect_fault("-o run --library text.so -- touch no", HasSubstr("no shared object"));
+  expect_fault("-o run --library nowhere.so -- touch no", HasSubstr("no such file"));
+  expect_fault(good + "-o run --duration 10 -- touch no", HasSubstr("--duration"));
+  expect_fault(good + "-o run --duration 0s -- touch no", HasSubstr("more than 0s"));
+  expect_fault(good + "-o run --max-size 1kB -- touch no", HasSubstr("1MiB or more"));
+  expect_fault(good + "-o run --iterations 0 -- touch no", HasSubstr("--iterations"));
+  expect_fault(good + "-o run --start-at 5 -- touch no", HasSubstr("to come"));
+  expect_fault(good + "-o run --graphs edge -- touch no", HasSubstr("--graphs"));
+  expect_fault(good + "-o run --durations 3s -- touch no", HasSubstr("--durations"));
+  expect_fault(good + "--idle -o run -- touch no", HasSubstr("excludes"));
+  expect_fault(good + "-o recorder.so/run -- touch no", HasSubstr("recorder.so/run"));
+  EXPECT_FALSE(std::filesystem::exists(place_.path("no")));
+}
+
+TEST_F(Capture, AnotherToolInTheJobIsNamedAndNothingStarts) {
+  const Outcome outcome = place_.shell(
+      "CUDA_INJECTION64_PATH=/opt/x.so bubblesim capture --library recorder.so -o run -- "
+      "touch no");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("\"/opt/x.so\", the library of another tool"));
+  EXPECT_FALSE(std::filesystem::exists(place_.path("no")));
+  EXPECT_TRUE(std::filesystem::is_empty(place_.path("run")));
+}
+
+TEST_F(Capture, ProcessesThatCannotBeAskedAreNamed) {
+  expect_fault("attach 1073741824 -o run", HasSubstr("process 1073741824: does not exist"));
+  expect_fault("stop " + own_pid(), HasSubstr("has no recorder"));
+  expect_fault("status 0", HasSubstr("PID"));
+  expect_fault("attach " + own_pid(), HasSubstr("--output"));
+  expect_fault("mark " + own_pid(), HasSubstr("NAME"));
+}
+
+TEST_F(Capture, ASilentRecorderIsNamedAfterTheTimeout) {
+  const FakeRecorder recorder([](const std::string&) { return std::string(); });
+  expect_fault("status --timeout 0.2 " + own_pid(), HasSubstr("no answer in 200ms"));
+}
+
+TEST_F(Capture, ARecordingIsStartedSeenMarkedAndStopped) {
+  const FakeRecorder recorder(capture::testing::obedient());
+  const Outcome started =
+      place_.bubblesim("capture attach " + own_pid() + " -o run --duration 10s");
+  EXPECT_EQ(started.code, 0) << started.err;
+  EXPECT_THAT(started.out, AllOf(HasSubstr("recording"), HasSubstr("/run/rank0.recording.btr")));
+  const Outcome again = place_.bubblesim("capture attach " + own_pid() + " -o run");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("is recording already"));
+  const Outcome seen = place_.bubblesim("capture status --json " + own_pid());
+  EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "recording");
+  EXPECT_THAT(place_.bubblesim("capture status").out, HasSubstr(own_pid()));
+  EXPECT_EQ(place_.bubblesim("capture mark " + own_pid() + " half").code, 0);
+  const Outcome stopped = place_.bubblesim("capture stop " + own_pid());
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("idle"));
+  const Outcome late = place_.bubblesim("capture mark " + own_pid() + " late");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_THAT(late.err, HasSubstr("does not record"));
+  EXPECT_THAT(recorder.heard(),
+              testing::Contains(AllOf(HasSubstr("\"duration_ns\":10000000000"),
+                                      HasSubstr(place_.path("run")))));
+}
+
+TEST_F(Capture, AFailedStartGivesTheRecordersReason) {
+  capture::RecorderStatus status = capture::testing::own_status(RecorderState::kFailed);
+  status.message = "nsys holds CUPTI";
+  const FakeRecorder recorder(capture::testing::always(status));
+  const Outcome outcome = place_.bubblesim("capture attach " + own_pid() + " -o run");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("nsys holds CUPTI"));
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

@@ -1,0 +1,51 @@
+// A recorder of the process that runs the test: the real protocol on the real addresses, with
+// whatever manners a test wants.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capture/protocol/capture_request.hpp"
+#include "capture/protocol/control_address.hpp"
+
+namespace bubblesim::capture::testing {
+
+/// What is sent back to a message; empty: nothing, ever.
+using Answer = std::function<std::string(const std::string& message)>;
+
+class FakeRecorder {
+ public:
+  /// Listens at once. `folder`: of a path socket instead of the abstract one.
+  explicit FakeRecorder(Answer answer, const std::string& folder = {});
+  ~FakeRecorder();
+  FakeRecorder(const FakeRecorder&) = delete;
+  FakeRecorder& operator=(const FakeRecorder&) = delete;
+
+  /// Every message so far.
+  [[nodiscard]] std::vector<std::string> heard() const;
+
+ private:
+  void serve();
+  Answer answer_;
+  ControlAddress address_;
+  int listener_ = -1;
+  std::atomic<bool> over_{false};
+  mutable std::mutex mutex_;
+  std::vector<std::string> heard_;
+  std::thread thread_;
+};
+
+/// The status of a recorder of this process.
+[[nodiscard]] RecorderStatus own_status(RecorderState state);
+/// Answers every message with that status.
+[[nodiscard]] Answer always(const RecorderStatus& status);
+
+/// Behaves like the real one: start and stop change its state; `status.output` names a file only
+/// once it is recording.
+[[nodiscard]] Answer obedient();
+
+}  // namespace bubblesim::capture::testing
