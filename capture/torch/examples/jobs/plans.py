@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, cast
 
 import torch
@@ -32,8 +33,8 @@ def training_step(job: Job, micro_batches: int, optimizer: torch.optim.Optimizer
     def one_pass(number: int, last: bool) -> None:
         model: Any = job.model
         quiet = hasattr(model, "no_sync") and not last
-        sync = model.no_sync() if quiet else marked(f"micro-batch {number}")
-        with sync:
+        sync = model.no_sync() if quiet else contextlib.nullcontext()
+        with marked(f"micro-batch {number}"), sync:
             with marked("forward"):
                 loss = job.loss(job.model(*job.inputs))
             with marked("backward"):
