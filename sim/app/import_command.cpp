@@ -61,7 +61,8 @@ void add_import_command(CLI::App& parser, AppContext& context) {
       "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file.\n\n"
       "Example:\n  bubblesim import traces/samples/training -o job.btr");
   command->add_option("PATHS", arguments->paths,
-                      "PyTorch profiler JSON (.json, .json.gz), one file a rank, or a folder")
+                      "PyTorch profiler JSON (.json), one file a rank; Nsight Systems exports "
+                      "(nsys export --type sqlite); each also as .gz; or a folder of them")
       ->required();
   command->add_option("-o,--output", arguments->output, "The .btr file to write")->required();
   command->callback([arguments, &context] { context.exit_code = run_import(*arguments); });

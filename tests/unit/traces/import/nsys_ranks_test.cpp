@@ -156,7 +156,8 @@ TEST(NsysRanks, nccl_announces_collectives_and_ranks) {
 TEST(NsysRanks, payloads_may_be_json) {
   const Export file(kStringTable + kKernelTable + kCallTable + kNvtxTable +
                     range(900, 990, "ncclAllReduce", "NULL",
-                          "'{\"NCCL communicator ID\": \"1,234\", \"Message size [bytes]\": 512}'") +
+                          "'{\"NCCL communicator ID\": \"1,234\", "
+                          "\"Message size [bytes]\": 512}'") +
                     call(950, 960, 5) + kernel(1000, 1500, 5, 100, 0, 7, 3));
   const JobTrace job = job_of(file);
   ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
