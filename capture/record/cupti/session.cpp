@@ -85,8 +85,10 @@ class Session::State {
                                std::string_view holder = {}) const {
     return fail(api_.path, call, failure_text(api_, result, holder));
   }
+  cupti::Result set_zeroed(std::uint8_t on) const noexcept;
   void undo() noexcept;
   bool await_buffers() noexcept;
+  bool restore_settings() const noexcept;
 
   const CuptiApi& api_;
   const SessionSettings settings_;
@@ -194,15 +196,30 @@ Result<void> Session::State::set_up() {
   const auto callbacks = api_.register_callbacks(on_buffer_requested, on_buffer_completed);
   if (callbacks != cupti::Result::kSuccess)
     return failed("cuptiActivityRegisterCallbacks", callbacks);
-  if (settings_.zeroed_buffers && api_.set_attribute != nullptr) {
-    std::uint8_t on = 1;
-    std::size_t size = sizeof(on);
-    const auto result = api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &on);
-    BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", result, nullptr));
-  }
+  if (settings_.zeroed_buffers)
+    BUBBLESIM_RETURN_IF_ERROR(optional("cuptiActivitySetAttribute", set_zeroed(1), nullptr));
   if (api_.enable_all_sync_records == nullptr) return {};
   // PyTorch asks again and again whether an event is reached: those records say nothing.
   return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
+}
+
+cupti::Result Session::State::set_zeroed(std::uint8_t on) const noexcept {
+  if (api_.set_attribute == nullptr) return cupti::Result::kNotImplemented;
+  std::size_t size = sizeof(on);
+  return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &on);
+}
+
+/// As CUPTI has them from the start: who profiles the process next relies on that, and would read
+/// garbage from buffers that are said to be zeroed.
+bool Session::State::restore_settings() const noexcept {
+  bool good = true;
+  const auto needs = [&good](cupti::Result result) {
+    good &= result == cupti::Result::kSuccess || is_refusal(result);
+  };
+  if (api_.enable_all_sync_records != nullptr) needs(api_.enable_all_sync_records(1));
+  if (settings_.zeroed_buffers) needs(set_zeroed(0));
+  if (api_.set_thread_id_type != nullptr) needs(api_.set_thread_id_type(cupti::kThreadIdDefault));
+  return good;
 }
 
 /// Records single calls where CUPTI can (from CUDA 12.5), else every call of the kind.
@@ -239,7 +256,10 @@ void Session::State::undo() noexcept {
   const bool recorded = enabled_.records_anything();
   enabled_.switch_off();
   if (recorded) await_buffers();
-  if (subscriber_ != nullptr) api_.unsubscribe(subscriber_);
+  if (subscriber_ != nullptr) {
+    restore_settings();
+    api_.unsubscribe(subscriber_);
+  }
   gate_shut_ = shut_gate(target_);
 }
 
@@ -266,6 +286,7 @@ bool Session::State::stop(bool exiting) noexcept {
   good &= enabled_.switch_off();
   good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
                   : await_buffers();
+  good &= restore_settings();
   good &= api_.unsubscribe(subscriber_) == cupti::Result::kSuccess;
   gate_shut_ = shut_gate(target_);
   return good && gate_shut_;

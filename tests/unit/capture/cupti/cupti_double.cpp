@@ -49,8 +49,9 @@ Result register_callbacks(cupti::BufferRequested requested, cupti::BufferComplet
   return self->note("register");
 }
 
-Result set_attribute(std::uint32_t attribute, std::size_t*, void*) {
-  return self->note("attribute " + std::to_string(attribute));
+Result set_attribute(std::uint32_t attribute, std::size_t*, void* value) {
+  const int number = *static_cast<std::uint8_t*>(value);
+  return self->note("attribute " + std::to_string(attribute) + " = " + std::to_string(number));
 }
 
 Result flush_all(std::uint32_t flag) {
