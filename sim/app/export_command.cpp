@@ -1,4 +1,4 @@
-// bubblesim export: a recorded job as a Chrome trace that Perfetto opens.
+// bubblesim export: a recorded job as files of other tools: Perfetto, Chakra, CSV.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,28 +6,65 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "traces/export/chakra_export.hpp"
 #include "traces/export/chrome_trace.hpp"
 #include "traces/export/job_to_chrome.hpp"
+#include "traces/export/job_to_csv.hpp"
 
 namespace bubblesim::app {
 namespace {
 
 struct ExportArguments {
   std::vector<std::string> paths;
-  std::string chrome;
+  std::string format = "perfetto";
+  std::string output;
+  std::string chrome;  ///< short for --format perfetto --output
 };
 
+Result<void> write_perfetto(const traces::JobTrace& job, const std::string& output) {
+  const auto stats = traces::write_chrome_trace_file(output, traces::job_to_chrome(job));
+  if (!stats) return tl::unexpected<Error>(stats.error());
+  fmt::print("{}: {} slices on {} threads; open it at https://ui.perfetto.dev\n", output,
+             stats->slices, stats->threads);
+  return {};
+}
+
+void print_if(std::uint64_t count, const char* what) {
+  if (count > 0) fmt::print("  {} {}\n", count, what);
+}
+
+Result<void> write_chakra(const traces::JobTrace& job, std::string prefix) {
+  if (prefix.ends_with(".et")) prefix.resize(prefix.size() - 3);
+  const auto stats = traces::export_chakra(job, prefix);
+  if (!stats) return tl::unexpected<Error>(stats.error());
+  fmt::print("{}.RANK.et: {} files, {} nodes, {} dependencies\n", prefix, stats->files.size(),
+             stats->nodes, stats->dependencies);
+  print_if(stats->collectives_as_compute,
+           "collectives of kinds that Chakra lacks, written as computation");
+  print_if(stats->ends_unknown, "sends and receives whose partner is not known");
+  print_if(stats->groups_left_out, "process groups left out: their ranks are not known");
+  print_if(stats->records_left_out, "memory samples and clock pairs left out");
+  return {};
+}
+
+Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
+  const auto rows = traces::write_job_csv_file(output, job);
+  if (!rows) return tl::unexpected<Error>(rows.error());
+  fmt::print("{}: {} rows\n", output, *rows);
+  return {};
+}
+
 int run_export(const ExportArguments& arguments) {
+  const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
   if (!trace) return report_fault(trace.error());
-  if (auto made = make_folder_of(arguments.chrome); !made) return report_fault(made.error());
-  const auto stats =
-      traces::write_chrome_trace_file(arguments.chrome, traces::job_to_chrome(trace->job));
-  if (!stats) return report_fault(stats.error());
-  fmt::print("{}: {} slices on {} threads; open it at https://ui.perfetto.dev\n",
-             arguments.chrome, stats->slices, stats->threads);
+  if (auto made = make_folder_of(output); !made) return report_fault(made.error());
+  const Result<void> done = arguments.format == "chakra" ? write_chakra(trace->job, output)
+                            : arguments.format == "csv"  ? write_csv(trace->job, output)
+                                                         : write_perfetto(trace->job, output);
+  if (!done) return report_fault(done.error());
   return kExitOk;
 }
 
@@ -37,10 +74,21 @@ void add_export_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = parser.add_subcommand(
       "export",
-      "Writes a recorded job as a Chrome trace.\n\n"
-      "Example:\n  bubblesim export job.btr --chrome job.json");
+      "Writes a recorded job for Perfetto, as Chakra execution traces or as CSV.\n\n"
+      "Examples:\n  bubblesim export job.btr --chrome job.json\n"
+      "  bubblesim export job.btr --format chakra -o job    (job.0.et, job.1.et, ...)\n"
+      "  bubblesim export job.btr --format csv -o job.csv");
   command->add_option("PATHS", arguments->paths, "Traces of one job, or a folder")->required();
-  command->add_option("--chrome", arguments->chrome, "The JSON file to write")->required();
+  CLI::Option* format =
+      command->add_option("--format", arguments->format, "perfetto (default), chakra or csv")
+          ->check(CLI::IsMember({"perfetto", "chakra", "csv"}));
+  CLI::Option_group* where = command->add_option_group("output");
+  where->add_option("-o,--output", arguments->output,
+                    "The file to write; chakra: the prefix of one file a rank");
+  where->add_option("--chrome", arguments->chrome,
+                    "The JSON file to write: --format perfetto -o FILE")
+      ->excludes(format);
+  where->require_option(1);
   command->callback([arguments, &context] { context.exit_code = run_export(*arguments); });
 }
 

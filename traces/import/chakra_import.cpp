@@ -93,8 +93,8 @@ Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
   }
   if (source.damaged()) file.trace.counters.add(chakra::kGzipDamaged);
   apply_own_times(file);
-  if (const std::string reason = refusal(file); !reason.empty()) return fail(name, {}, reason);
   chakra::resolve_ids(file);
+  if (const std::string reason = refusal(file); !reason.empty()) return fail(name, {}, reason);
   chakra::assign_lanes(file);
   const auto order = chakra::lay_out(file);
   if (!order) return fail(name, {}, order.error().message);
