@@ -80,12 +80,12 @@ std::string why_nothing(const std::map<std::int64_t, RecorderStatus>& seen, Driv
     return "no NVIDIA driver was found here (libcuda.so.1), without which nothing can use CUDA";
   }
   if (!seen.empty()) {
-    return "recorders were there, but ended before they had written; the job ran " +
+    return "recorders were there, but nothing ran on the GPU while they recorded; the job ran " +
            seconds_text(facts.ran);
   }
-  return "no process of the job was seen to initialise CUDA; the job ran " +
-         seconds_text(facts.ran) +
-         ". If one did, a line \"bubblesim capture: ...\" above says why it was not recorded";
+  return "no recorder was seen in the job, which ran " + seconds_text(facts.ran) +
+         ": nothing initialised CUDA, or it ended before a recording could begin. A line "
+         "\"bubblesim capture: ...\" above would say more";
 }
 
 }  // namespace bubblesim::capture

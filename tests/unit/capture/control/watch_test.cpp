@@ -57,7 +57,7 @@ TEST(WhyNothing, AJobShorterThanTheDelayIsTold) {
 TEST(WhyNothing, NoDriverAndNoCudaAreDifferentSentences) {
   EXPECT_THAT(why_nothing({}, DriverState::kMissing, kMinute), HasSubstr("no NVIDIA driver"));
   EXPECT_THAT(why_nothing({}, DriverState::kFound, kMinute),
-              HasSubstr("no process of the job was seen to initialise CUDA"));
+              HasSubstr("nothing initialised CUDA"));
   EXPECT_THAT(why_nothing({{42, RecorderStatus{}}}, DriverState::kFound, kMinute),
               HasSubstr("recorders were there"));
 }

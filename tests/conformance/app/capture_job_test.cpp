@@ -1,0 +1,83 @@
+// bubblesim capture from end to end: the program, the real recorder, a job whose driver and CUPTI
+// are stand-ins (tests/fakes). The recorder is the one of the build tree, found by itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/conformance/app/command.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::HasSubstr;
+
+// The verbs are those of tests/fakes/job/fake_verbs.hpp.
+std::string job(const std::string& verbs) {
+  return std::string(BUBBLESIM_FAKE_JOB) + " cupti:" + BUBBLESIM_FAKE_CUPTI + " init " + verbs;
+}
+
+TEST(CaptureJob, ARecordedJobLeavesATimelineThatInspectReads) {
+  const Workplace place;
+  const Outcome outcome =
+      place.bubblesim("capture -o run --json -- " + job("traced:20000 launch:1000 exit:0"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  const Json& recording = json.at("recordings").at(0);
+  EXPECT_EQ(recording.at("kernels"), 1000);
+  EXPECT_EQ(recording.at("calls"), 1000);
+  EXPECT_EQ(recording.at("path"), place.path("run/rank0.btr"));
+  EXPECT_EQ(recording.at("complete"), true);
+  // Nothing else is left beside it.
+  const std::filesystem::directory_iterator files(place.path("run"));
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+  const Outcome inspected = place.bubblesim("inspect run --json");
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+}
+
+TEST(CaptureJob, TheFileOfARankCarriesItsNumber) {
+  const Workplace place;
+  const Outcome outcome = place.shell("RANK=3 WORLD_SIZE=8 bubblesim capture -o run -- " +
+                                      job("traced:20000 launch:10 exit:6"));
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/rank3.btr"))) << outcome.err;
+}
+
+TEST(CaptureJob, AKilledJobLeavesWhatWasWholeAndSaysThatTheEndIsMissing) {
+  const Workplace place;
+  const Outcome outcome = place.bubblesim("capture -o run -- " +
+                                          job("traced:20000 launch:20000 sleep:1500 kill"));
+  EXPECT_EQ(outcome.code, 137);
+  EXPECT_THAT(outcome.err, HasSubstr("btr_end_missing"));
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/rank0.btr")));
+}
+
+TEST(CaptureJob, ThatAnotherProfilerHoldsNamesItAndGoesOn) {
+  const Workplace place;
+  const Outcome outcome =
+      place.shell("FAKE_CUPTI='subscribe=39,holder=Nsight Systems' bubblesim capture -o run -- " +
+                  job("launch:10 sleep:300 exit:0"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("nothing was recorded"));
+  EXPECT_THAT(outcome.err, HasSubstr("Nsight Systems has CUPTI"));
+}
+
+TEST(CaptureJob, AnIdleJobIsRecordedOnRequest) {
+  const Workplace place;
+  place.write("job.sh", "echo $$ >pid\nexec " + job("traced:20000 launch:500 sleep:700 exit:0"));
+  const Outcome outcome = place.shell(
+      "bubblesim capture --idle -- sh job.sh &\n"
+      "for i in $(seq 200); do\n"
+      "  bubblesim capture status $(cat pid || echo 1) >seen 2>&1 && break; sleep 0.05\n"
+      "done\n"
+      "bubblesim capture attach $(cat pid) -o run --duration 300ms --wait --json\n"
+      "code=$?; wait; exit $code");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Json recordings = parse_json(outcome.out);
+  ASSERT_EQ(recordings.size(), 1U) << outcome.out << outcome.err;
+  EXPECT_EQ(recordings[0].at("kernels"), 500);
+  EXPECT_TRUE(std::filesystem::exists(place.path("run/rank0.btr")));
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test
