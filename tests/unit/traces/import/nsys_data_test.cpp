@@ -60,6 +60,7 @@ TEST_F(NsysData, a_run_on_an_h200_agrees_with_sql) {
   EXPECT_EQ(got.copies, 1U);
   EXPECT_EQ(got.memsets, 1U);
   EXPECT_EQ(got.with_launch, 21U);
+  EXPECT_EQ(got.busy_ns, 390428);
   EXPECT_EQ(trace.host_calls.size(), 968U);
   EXPECT_EQ(trace.markers.size(), 652U);
   EXPECT_EQ(trace.device.name, "NVIDIA H200");
@@ -79,6 +80,7 @@ TEST_F(NsysData, cloverleaf_agrees_with_sql) {
   EXPECT_EQ(got.kernels, 1312U);
   EXPECT_EQ(got.copies, 279U);
   EXPECT_EQ(got.with_launch, 1591U);
+  EXPECT_EQ(got.busy_ns, 294404540);
   EXPECT_EQ(trace.host_calls.size(), 3048U);
   EXPECT_EQ(trace.device.name, "NVIDIA A100-SXM4-80GB");
   EXPECT_EQ(trace.rank, 0U);
