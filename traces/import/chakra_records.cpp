@@ -157,6 +157,8 @@ class Maker {
     const Node& node = node_at(index);
     if (node.on_host()) {
       add_call(index);
+    } else if (node.type != kMetadataNode) {
+      return;
     } else if (const OwnFields* marker = own_of(node, OwnFields::What::kMarker)) {
       trace_.markers.push_back({at(*node.start_ns), Duration{node.duration_ns}, node.name,
                                 ThreadId{node.lane}, static_cast<MarkerKind>(marker->sort),

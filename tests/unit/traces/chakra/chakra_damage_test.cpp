@@ -75,6 +75,18 @@ TEST(ChakraDamage, TimesBeyondTheClockAreDroppedAndDoNotOverflow) {
   EXPECT_FALSE(import_chakra_bytes(et_file({long_one, after}), "job.0.et"));
 }
 
+TEST(ChakraDamage, AStallOfAnUnknownNodeTypeIsNoStall) {
+  const std::string ours = testing::framed(testing::bytes_field(
+      2, testing::bytes_field(1, "bubblesim_chakra") + testing::number_field(13, 1)));
+  EtNode stall{.id = 2, .name = "stall", .type = 0,
+               .more = testing::text_attribute("bubblesim_kind", "stall") +
+                       testing::attribute("bubblesim_start_ns", 5)};
+  const RankTrace trace = imported(ours + framed(testing::node_message(kernel(1))) +
+                                   framed(testing::node_message(stall)));
+  EXPECT_TRUE(trace.stalls.empty());
+  EXPECT_EQ(trace.counters.count("chakra_nodes_of_unknown_type"), 1U);
+}
+
 TEST(ChakraDamage, NamesThatAreNotUtf8AreRepaired) {
   EtNode node = kernel(1);
   node.name = "gemm\xff";
