@@ -164,7 +164,8 @@ Result<void> check_owner(const ProcessInfo& process) {
               "control its recorder, and you are " + user_text(own));
 }
 
-// Names under which the recorder of `pid` may listen.
+// Names under which the recorder of `pid` may listen, those of the folder that was asked for first:
+// in it, ids are a container's, whatever process has that id here.
 std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInfo>& process,
                                        const std::vector<ListedRecorder>& listed) {
   std::vector<ListedRecorder> found;
@@ -175,6 +176,9 @@ std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInf
   }
   // Where /proc/net/unix cannot be read, the name is known all the same.
   if (process) found.push_back({process->user, pid, abstract_address(process->user, pid)});
+  std::stable_partition(found.begin(), found.end(), [](const ListedRecorder& one) {
+    return !is_abstract(one.address);
+  });
   return found;
 }
 
@@ -187,9 +191,9 @@ Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& opti
   const auto process = process_info(pid);
   const auto listed = list_recorders(options.socket_folder);
   const auto names = candidates(pid, process, listed);
-  if (process) BUBBLESIM_RETURN_IF_ERROR(check_owner(*process));
   const auto deadline = Clock::now() + options.timeout;
   for (const ListedRecorder& one : names) {
+    if (process && is_abstract(one.address)) BUBBLESIM_RETURN_IF_ERROR(check_owner(*process));
     const Connection made = connect_to(one.address, deadline);
     if (made.code == 0) {
       BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, one));

@@ -211,7 +211,7 @@ void add_capture_command(CLI::App& parser, AppContext& context) {
                       "The recorder to load (default: the libbubblesim_capture.so that came with "
                       "this program)");
   command->add_option("--only", arguments->only,
-                      "Let only processes of this program open a control socket: python3");
+                      "Record only processes of this program: python3.11, not train.py");
   command->add_flag("--json", arguments->json, "End standard output with a line of JSON")
       ->excludes(idle);
   command->add_option("COMMAND", arguments->command, "The job, after --");

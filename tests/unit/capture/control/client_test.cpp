@@ -104,6 +104,16 @@ TEST(Client, APathSocketIsFoundInItsFolder) {
   EXPECT_THAT(fault_of(ask_own(status_command())), HasSubstr("no recorder"));
 }
 
+// The id is this process's, which has an abstract socket too: the folder that was asked for counts.
+TEST(Client, TheFolderAskedForComesBeforeTheAbstractName) {
+  const std::string folder = ::testing::TempDir();
+  FakeRecorder by_name(testing::always(testing::own_status(RecorderState::kIdle)));
+  FakeRecorder by_path(testing::always(testing::own_status(RecorderState::kFailed)), folder);
+  const auto answer = ask_own(status_command(), {Duration{2s}, folder});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->state, RecorderState::kFailed);
+}
+
 TEST(Client, AProcessThatDoesNotExistIsNamed) {
   pid_t gone = 0;
   {
