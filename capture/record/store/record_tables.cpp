@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;  ///< 2^64 / golden ratio
 
-std::size_t place_of(std::uint64_t hash, std::size_t places) {
-  return static_cast<std::size_t>(hash >> 32U) & (places - 1);
-}
-
 struct Free {
   void operator()(char* text) const { std::free(text); }
 };
@@ -31,9 +27,6 @@ std::string demangled(const char* name) {
 
 }  // namespace
 
-RecordTables::RecordTables()
-    : near_names_(kNearNames, NameAt{nullptr, NameId{}}), near_shapes_(kNearShapes) {}
-
 NameId RecordTables::name(std::string_view text) {
   const std::size_t before = names_.size();
   const NameId id = names_.intern(text);
@@ -42,20 +35,14 @@ NameId RecordTables::name(std::string_view text) {
 }
 
 NameId RecordTables::name_at(const char* pointer) {
-  const auto hash = std::bit_cast<std::uintptr_t>(pointer) * kMix;
-  NameAt& near = near_names_[place_of(hash, kNearNames)];
-  if (near.pointer != pointer || pointer == nullptr) near = {pointer, add_name_at(pointer)};
-  return near.name;
-}
-
-NameId RecordTables::add_name_at(const char* pointer) {
   if (const auto found = names_at_.find(pointer); found != names_at_.end()) return found->second;
   const NameId id = name(pointer == nullptr ? "(unnamed)" : demangled(pointer));
   names_at_.emplace(pointer, id);
   return id;
 }
 
-std::size_t RecordTables::shape_hash(const traces::LaunchShape& shape) {
+std::size_t RecordTables::ShapeHash::operator()(
+    const traces::LaunchShape& shape) const noexcept {
   std::uint64_t hash = 0;
   const auto mix = [&hash](std::uint64_t a, std::uint64_t b) {
     hash = (std::rotl(hash, 23) ^ (a << 32U | b)) * kMix;
@@ -68,12 +55,6 @@ std::size_t RecordTables::shape_hash(const traces::LaunchShape& shape) {
 }
 
 ShapeId RecordTables::shape(const traces::LaunchShape& shape) {
-  KnownShape& near = near_shapes_[place_of(shape_hash(shape), kNearShapes)];
-  if (near.shape != shape || !near.used) near = {shape, add_shape(shape), true};
-  return near.id;
-}
-
-ShapeId RecordTables::add_shape(const traces::LaunchShape& shape) {
   const ShapeId next{static_cast<std::uint32_t>(shapes_.size())};
   const auto [place, fresh] = shapes_.try_emplace(shape, next);
   if (fresh) fresh_.shapes.push_back(shape);

@@ -17,7 +17,6 @@ namespace bubblesim::capture {
 
 class RecordTables {
  public:
-  RecordTables();
   [[nodiscard]] NameId name(std::string_view text);
   /// By the pointer that CUPTI hands out for a kernel's name: it is one string for the process's
   /// life, or nullptr, which reads "(unnamed)". A mangled C++ name is demangled. Faster than by
@@ -53,35 +52,16 @@ class RecordTables {
   static std::uint64_t stream_key(std::uint32_t context, std::uint32_t stream) {
     return std::uint64_t{context} << 32U | stream;
   }
-  static std::size_t shape_hash(const traces::LaunchShape& shape);
   struct ShapeHash {
-    std::size_t operator()(const traces::LaunchShape& shape) const noexcept {
-      return shape_hash(shape);
-    }
+    std::size_t operator()(const traces::LaunchShape& shape) const noexcept;
   };
-  struct NameAt {
-    const char* pointer;
-    NameId name;
-  };
-  struct KnownShape {
-    traces::LaunchShape shape;
-    ShapeId id;
-    bool used = false;
-  };
-  NameId add_name_at(const char* pointer);
-  ShapeId add_shape(const traces::LaunchShape& shape);
-
-  static constexpr std::size_t kNearNames = 1024;   ///< a power of two
-  static constexpr std::size_t kNearShapes = 1024;  ///< a power of two
 
   traces::StringTable names_;
   std::unordered_map<const char*, NameId> names_at_;
   std::unordered_map<traces::LaunchShape, ShapeId, ShapeHash> shapes_;
   std::unordered_map<std::uint64_t, ThreadId> threads_;
   std::unordered_map<std::uint64_t, StreamId> streams_;
-  /// By hash, before the maps: the last one of each place (tests/bench/capture_decode_bench.cpp).
-  std::vector<NameAt> near_names_;
-  std::vector<KnownShape> near_shapes_;
+  // Records of one thread and of one stream follow one another.
   std::uint64_t last_thread_ = 0;
   ThreadId last_thread_id_{};
   std::uint64_t last_stream_ = 0;

@@ -56,7 +56,7 @@ TEST(RecordTables, WhatIsNoMangledFunctionStaysAsItIs) {
   EXPECT_EQ(tables.take_new().names[0].text, "(unnamed)");
 }
 
-TEST(RecordTables, MoreNamesAndShapesThanTheNearOnesKeepTheirIds) {
+TEST(RecordTables, ThousandsOfNamesAndShapesKeepTheirIds) {
   RecordTables tables;
   std::vector<std::string> names;
   for (int i = 0; i < 5000; ++i) names.push_back("kernel" + std::to_string(i));
