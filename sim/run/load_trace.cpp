@@ -7,7 +7,9 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/align.hpp"
+#include "traces/import/chakra_import.hpp"
 #include "traces/import/kineto_import.hpp"
+#include "traces/import/nsys_import.hpp"
 #include "traces/join/join_recording.hpp"
 
 namespace bubblesim::run {
@@ -17,8 +19,22 @@ namespace fs = std::filesystem;
 
 bool is_btr(const fs::path& path) { return path.extension() == ".btr"; }
 
-bool looks_like_json(const fs::path& path) {
-  return path.filename().string().find(".json") != std::string::npos;
+// What reads a file: our own format and Nsight's reports by their names, the rest by what the
+// file begins with.
+enum class Format : std::uint8_t { kBtr, kNsys, kChakra, kKineto };
+
+Format format_of(const fs::path& path) {
+  if (is_btr(path)) return Format::kBtr;
+  if (traces::is_nsys_report(path) || traces::looks_like_sqlite(path)) return Format::kNsys;
+  return traces::looks_like_chakra(path) ? Format::kChakra : Format::kKineto;
+}
+
+// In a folder, only what is named as a trace is one.
+bool is_named_as_trace(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
+  return is_btr(path) || has(".json") || has(".sqlite") || path.extension() == ".et" ||
+         name.ends_with(".et.gz");
 }
 
 // The files that a path stands for, in name order: itself, or a folder's traces.
@@ -32,13 +48,14 @@ Result<std::vector<fs::path>> files_of(const fs::path& path) {
   std::vector<fs::path> files;
   for (fs::recursive_directory_iterator it(path, fault), end; !fault && it != end;
        it.increment(fault)) {
-    if (it->is_regular_file(fault) && (is_btr(it->path()) || looks_like_json(it->path()))) {
+    if (it->is_regular_file(fault) && is_named_as_trace(it->path())) {
       files.push_back(it->path());
     }
   }
   if (fault) return fail(path.string(), {}, "cannot be listed: " + fault.message());
   if (files.empty()) {
-    return fail(path.string(), {}, "found no .btr, .json or .json.gz file in this folder");
+    return fail(path.string(), {},
+                "found no .btr, .json, .et or .sqlite file (plain or .gz) in this folder");
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -74,27 +91,52 @@ traces::ProgressCallback callback(const ProgressText& progress) {
   };
 }
 
+// The files of one job, by what reads them.
+struct Sorted {
+  std::vector<fs::path> btr, nsys, chakra, kineto;
+
+  void add(const fs::path& file) {
+    switch (format_of(file)) {
+      case Format::kBtr: btr.push_back(file); break;
+      case Format::kNsys: nsys.push_back(file); break;
+      case Format::kChakra: chakra.push_back(file); break;
+      case Format::kKineto: kineto.push_back(file); break;
+    }
+  }
+};
+
+Result<void> add_job(Result<traces::JobTrace> job, LoadedTrace& loaded) {
+  if (!job) return tl::unexpected<Error>(job.error());
+  for (auto& rank : job->ranks) loaded.job.ranks.push_back(std::move(rank));
+  return {};
+}
+
+Result<void> add_files(const Sorted& files, const ProgressText& progress, LoadedTrace& loaded) {
+  const traces::ProgressCallback tell = callback(progress);
+  for (const fs::path& file : files.btr) BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
+  if (!files.kineto.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_kineto_job(files.kineto, {}, tell), loaded));
+  }
+  if (!files.nsys.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_nsys_job(files.nsys, {}, tell), loaded));
+  }
+  if (!files.chakra.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_chakra(files.chakra, {}, tell), loaded));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
                                const ProgressText& progress) {
   LoadedTrace loaded;
-  std::vector<fs::path> json;
+  Sorted sorted;
   for (const std::string& path : paths) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, files_of(path));
-    for (const fs::path& file : files) {
-      if (is_btr(file)) {
-        BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
-      } else {
-        json.push_back(file);
-      }
-    }
+    for (const fs::path& file : files) sorted.add(file);
   }
-  if (!json.empty()) {
-    BUBBLESIM_ASSIGN_OR_RETURN(auto job,
-                               traces::import_kineto_job(json, {}, callback(progress)));
-    for (auto& rank : job.ranks) loaded.job.ranks.push_back(std::move(rank));
-  }
+  BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, loaded));
   if (loaded.job.ranks.empty()) return fail(paths.front(), {}, "found no rank in it");
   std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });

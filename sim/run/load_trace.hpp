@@ -1,5 +1,5 @@
-// Finds and reads the traces that a user names: .btr files, profiler JSON (plain or gzip), or
-// folders of either.
+// Finds and reads the traces that a user names: .btr files, PyTorch profiler JSON, Nsight Systems
+// SQLite exports, Chakra execution traces (each plain or gzip), or folders of any.
 #pragma once
 
 #include <functional>

@@ -2,10 +2,12 @@
 //
 // Rule: a library announces a collective on the thread that launches its kernel, before it. So of
 // each thread, an announcement belongs to the first launch of a communication kernel that starts
-// at or after it; several for one launch were grouped into its kernel.
+// at or after it and may carry it, of the next few: a group may end in several kernels. Several
+// announcements for one launch were grouped into its kernel.
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "traces/join/join_counters.hpp"
@@ -87,21 +89,29 @@ bool agree(CollectiveKind kernel, CollectiveKind announced) {
          kernel == CollectiveKind::kBarrier || announced == CollectiveKind::kBarrier;
 }
 
+/// Kernels that one group of collectives may end in: one a kind.
+constexpr std::size_t kGroupKernels = 8;
+
 class NoteJoin {
  public:
   NoteJoin(RankTrace& trace, std::vector<Collective>& made)
       : trace_(trace), made_(made), launches_(comm_launches(trace)), noted_(made.size(), false),
-        next_(trace.threads.size(), 0) {}
+        next_(trace.threads.size(), 0) {
+    for (const Collective& record : made) kinds_.push_back(record.kind);
+  }
 
   void join(const CollectiveNote& note) {
     const auto& launches = launches_[note.thread.index()];
     std::size_t& next = next_[note.thread.index()];
     while (next < launches.size() && starts_before(launches[next], note.start)) ++next;
-    if (note.collective == kNone || next == launches.size()) return unmatched();
+    if (note.collective == kNone) return unmatched();
     const Collective& announced = trace_.collectives[note.collective];
-    const std::uint32_t place = trace_.device_ops[launches[next].op].collective;
-    if (!agree(made_[place].kind, announced.kind)) return unmatched();
-    put(announced, note.source, place);
+    const std::size_t last = std::min(launches.size(), next + kGroupKernels);
+    for (std::size_t i = next; i < last; ++i) {
+      const std::uint32_t place = trace_.device_ops[launches[i].op].collective;
+      if (agree(kinds_[place], announced.kind)) return put(announced, note.source, place);
+    }
+    unmatched();
   }
 
   void count() {
@@ -138,6 +148,7 @@ class NoteJoin {
   RankTrace& trace_;
   std::vector<Collective>& made_;
   std::vector<std::vector<CommLaunch>> launches_;
+  std::vector<CollectiveKind> kinds_;  ///< as the kernels' names say
   std::vector<bool> noted_;
   std::vector<std::size_t> next_;
   std::uint64_t unmatched_ = 0, grouped_ = 0, by_nvtx_ = 0, stood_in_ = 0;
@@ -154,18 +165,20 @@ void drop_second_sources(std::vector<CollectiveNote>& notes) {
   });
 }
 
-/// A group in which every collective has its number keeps them; the others count by order.
+/// Collectives of one kind in a group keep their numbers if all have one; else they count by order.
 void number_groups(RankTrace& trace) {
-  std::map<NameId, bool> all_recorded;
+  using Kin = std::pair<NameId, CollectiveKind>;
+  std::map<Kin, bool> all_recorded;
   for (const Collective& record : trace.collectives) {
-    const auto place = all_recorded.try_emplace(record.group, true).first;
+    const auto place = all_recorded.try_emplace({record.group, record.kind}, true).first;
     place->second = place->second && record.sequence_recorded;
   }
-  std::map<NameId, std::uint64_t> next;
+  std::map<Kin, std::uint64_t> next;
   std::uint64_t by_order = 0;
   for (Collective& record : trace.collectives) {
-    if (all_recorded[record.group]) continue;
-    record.sequence = next[record.group]++;
+    const Kin kin{record.group, record.kind};
+    if (all_recorded[kin]) continue;
+    record.sequence = next[kin]++;
     record.sequence_recorded = false;
     ++by_order;
   }

@@ -64,7 +64,7 @@ TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
 
 TEST(Faults, MissingFilesAreNamed) {
   expect_fault("inspect nowhere", HasSubstr("nowhere: found no such file or folder"));
-  expect_fault("inspect policies", HasSubstr("found no .btr, .json or .json.gz file"));
+  expect_fault("inspect policies", HasSubstr("found no .btr, .json, .et or .sqlite file"));
   expect_fault("run nowhere.json", HasSubstr("nowhere.json: no such file"));
   expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
 }

@@ -172,6 +172,34 @@ TEST_F(JoinRecording, a_note_of_another_kind_than_the_kernel_is_not_put_on_it) {
   EXPECT_EQ(count("join_collectives_without_note"), 1U);
 }
 
+TEST_F(JoinRecording, a_group_that_ends_in_two_kernels_gives_each_its_own) {
+  note(90, CollectiveKind::kAllGather, 100, 0);
+  note(91, CollectiveKind::kReduceScatter, 20, 1);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  call(120, 130, 2, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(x)");
+  op(300, 400, 2, 0, "ncclDevKernel_AllGather_RING_LL(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).bytes, 20U);
+  EXPECT_EQ(trace.collectives.at(1).bytes, 100U);
+  EXPECT_TRUE(trace.counters.empty());
+}
+
+TEST_F(JoinRecording, a_collective_without_number_leaves_those_of_other_kinds_theirs) {
+  note(90, CollectiveKind::kAllReduce, 100, 40);
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  note(120, CollectiveKind::kSend, 8, 0);
+  trace.collectives.back().sequence_recorded = false;
+  call(130, 140, 2, HostCallKind::kLaunchKernel);
+  op(200, 300, 1, 0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)");
+  op(300, 310, 2, 0, "ncclDevKernel_SendRecv(x)");
+  join_recording(trace);
+  EXPECT_EQ(trace.collectives.at(0).sequence, 40U);
+  EXPECT_TRUE(trace.collectives.at(0).sequence_recorded);
+  EXPECT_EQ(trace.collectives.at(1).kind, CollectiveKind::kSend);
+  EXPECT_FALSE(trace.collectives.at(1).sequence_recorded);
+}
+
 TEST_F(JoinRecording, nvtx_is_not_heard_where_the_profiler_of_nccl_spoke) {
   note(89, CollectiveKind::kAllReduce, 55, 0, CollectiveSource::kNvtx);
   note(90, CollectiveKind::kAllReduce, 100, 4);

@@ -88,7 +88,7 @@ TEST_F(LoadTrace, AMissingPathIsNamed) {
 
 TEST_F(LoadTrace, AFolderWithoutTracesSaysWhatItLookedFor) {
   EXPECT_THAT(fault({folder_.string()}),
-              HasSubstr("found no .btr, .json or .json.gz file in this folder"));
+              HasSubstr("found no .btr, .json, .et or .sqlite file"));
 }
 
 TEST_F(LoadTrace, ARankTwiceIsRefusedWithBothFiles) {
