@@ -16,6 +16,7 @@
 #include "capture/control/process_info.hpp"
 #include "capture/control/recorder_watch.hpp"
 #include "sim/app/capture_command.hpp"
+#include "sim/base/json.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -101,7 +102,7 @@ void print_json(const RanJob& ran, const capture::CollectedRecordings& collected
   const Json json{{"exit_code", ran.end.exit_code},
                   {"signal", ran.end.signal},
                   {"ran_ns", to_ns(ran.facts.ran)},
-                  {"recordings", recordings_json(collected.recordings)},
+                  {"recordings", Json::parse(recordings_json(collected.recordings), nullptr, false)},
                   {"faults", faults},
                   {"message", message}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -10,7 +10,6 @@
 #include "capture/control/recorder_client.hpp"
 #include "capture/protocol/capture_request.hpp"
 #include "sim/app/app.hpp"
-#include "sim/base/json.hpp"
 
 namespace bubblesim::app {
 
@@ -41,10 +40,12 @@ void add_capture_control_commands(CLI::App& capture, AppContext& context);
 /// A row a recording, and a line for each count of what was lost.
 [[nodiscard]] std::string recordings_text(
     const std::vector<capture::RecordingSummary>& recordings);
-[[nodiscard]] Json recordings_json(const std::vector<capture::RecordingSummary>& recordings);
+/// The same as a JSON list.
+[[nodiscard]] std::string recordings_json(
+    const std::vector<capture::RecordingSummary>& recordings);
 /// A row a recorder, and a line for each that has something to say.
 [[nodiscard]] std::string recorders_text(const std::vector<capture::RecorderStatus>& recorders);
-[[nodiscard]] Json recorder_json(const capture::RecorderStatus& status);
+[[nodiscard]] std::string recorders_json(const std::vector<capture::RecorderStatus>& recorders);
 /// Did the device do anything in one of them?
 [[nodiscard]] bool recorded_work(const std::vector<capture::RecordingSummary>& recordings);
 

@@ -55,13 +55,7 @@ bool is_active(RecorderState state) {
 }
 
 void print_statuses(const std::vector<RecorderStatus>& statuses, bool json) {
-  if (!json) {
-    fmt::print("{}", recorders_text(statuses));
-    return;
-  }
-  Json list = Json::array();
-  for (const RecorderStatus& one : statuses) list.push_back(recorder_json(one));
-  fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}", json ? recorders_json(statuses) : recorders_text(statuses));
 }
 
 std::vector<RecorderStatus> statuses_of(const std::vector<Attached>& attached) {
@@ -201,7 +195,7 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
   const auto collected = capture::collect_in_place(paths);
   if (!collected.faults.empty()) report_faults(collected.faults);
   if (json) {
-    fmt::print("{}\n", recordings_json(collected.recordings).dump(2));
+    fmt::print("{}", recordings_json(collected.recordings));
   } else if (!collected.recordings.empty()) {
     fmt::print("{}", recordings_text(collected.recordings));
   }

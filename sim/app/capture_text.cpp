@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/app/capture_command.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "traces/inspect/text_table.hpp"
 
@@ -19,6 +20,11 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 std::string seconds(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
+
+// Paths may hold bytes that are no UTF-8.
+std::string list_text(const Json& list) {
+  return list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 Json losses_json(const CounterSet& counters) {
   Json json = Json::object();
@@ -50,7 +56,7 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
   return table.text() + losses;
 }
 
-Json recordings_json(const std::vector<RecordingSummary>& recordings) {
+std::string recordings_json(const std::vector<RecordingSummary>& recordings) {
   Json list = Json::array();
   for (const RecordingSummary& one : recordings) {
     list.push_back({{"path", one.path},
@@ -69,7 +75,7 @@ Json recordings_json(const std::vector<RecordingSummary>& recordings) {
                     {"complete", one.complete},
                     {"losses", losses_json(one.counters)}});
   }
-  return list;
+  return list_text(list);
 }
 
 std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
@@ -89,8 +95,12 @@ std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
   return table.text() + messages;
 }
 
-Json recorder_json(const RecorderStatus& status) {
-  return Json::parse(capture::encode(status), nullptr, false);
+std::string recorders_json(const std::vector<RecorderStatus>& recorders) {
+  Json list = Json::array();
+  for (const RecorderStatus& one : recorders) {
+    list.push_back(Json::parse(capture::encode(one), nullptr, false));
+  }
+  return list_text(list);
 }
 
 bool recorded_work(const std::vector<RecordingSummary>& recordings) {
