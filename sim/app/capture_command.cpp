@@ -99,10 +99,11 @@ void print_json(const RanJob& ran, const capture::CollectedRecordings& collected
                 const std::string& message) {
   Json faults = Json::array();
   for (const Error& fault : collected.faults) faults.push_back(fault.text());
+  const Json recordings = Json::parse(recordings_json(collected.recordings), nullptr, false);
   const Json json{{"exit_code", ran.end.exit_code},
                   {"signal", ran.end.signal},
                   {"ran_ns", to_ns(ran.facts.ran)},
-                  {"recordings", Json::parse(recordings_json(collected.recordings), nullptr, false)},
+                  {"recordings", recordings},
                   {"faults", faults},
                   {"message", message}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
