@@ -61,7 +61,7 @@ Result flush_all(std::uint32_t flag) {
 }
 
 Result dropped_records(void*, std::uint32_t, std::size_t* count) {
-  *count = std::exchange(self->dropped, 0);
+  *count = self->dropped.exchange(0);
   return Result::kSuccess;
 }
 

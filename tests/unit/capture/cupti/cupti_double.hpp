@@ -26,7 +26,7 @@ class CuptiDouble {
   std::map<std::string, cupti::Result> refuses;  ///< by call, as `calls` has it
   std::size_t fail_at = 0;            ///< the call of this number, from 1, fails
   std::string holder;                 ///< not empty: another subscriber has CUPTI
-  std::size_t dropped = 0;            ///< answered once
+  std::atomic<std::size_t> dropped{0};  ///< answered once
   bool keeps_buffers = false;         ///< flushes return nothing
 
   // What the test looks at.
