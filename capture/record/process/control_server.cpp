@@ -15,6 +15,7 @@ constexpr std::size_t kEpollSlot = 0;
 constexpr std::size_t kAbstractSlot = 1;
 constexpr std::size_t kPathSlot = 2;
 constexpr std::size_t kFirstPeer = 3;
+constexpr useconds_t kNoDescriptorPause = 100'000;
 
 bool may_command(uid_t peer) { return peer == ::geteuid() || peer == 0; }
 
@@ -114,7 +115,12 @@ void ControlServer::serve() {
 void ControlServer::accept_from(std::size_t listener) {
   const int peer = ::accept4(descriptors_[listener].load(), nullptr, nullptr,
                              SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (peer < 0) return;
+  if (peer < 0) {
+    // The job has used up its descriptors: the peer stays in the queue, and asking for it again
+    // at once would keep a core busy.
+    if (errno == EMFILE || errno == ENFILE) ::usleep(kNoDescriptorPause);
+    return;
+  }
   ucred who{};
   socklen_t size = sizeof(who);
   const bool known = ::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;

@@ -1,0 +1,99 @@
+// How a recording ends: CUPTI first, then the file, then the word about it.
+#include <ctime>
+#include <utility>
+
+#include "capture/record/process/counters.hpp"
+#include "capture/record/process/host_link.hpp"
+#include "capture/record/process/recording.hpp"
+#include "capture/record/process/say.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+/// How long, and in which steps, callbacks that have begun may take to hand over their buffers.
+constexpr int kLastLooks = 100;
+constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
+
+std::uint64_t writer_microseconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(spent.tv_nsec) / 1'000;
+}
+
+}  // namespace
+
+void Recording::close() {
+  share_.board.edit([](RecorderStatus& status) { status.state = RecorderState::kStopping; });
+  end_session();
+  end_file();
+}
+
+void Recording::end_session() {
+  ended_ns_ = monotonic_ns();
+  close_host_link();
+  share_.buffers.recall();
+  const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
+  // A callback may have claimed its place in the queue and not filled it yet.
+  for (int i = 0; i < kLastLooks; ++i) {
+    drain();
+    if (share_.buffers.waiting() == 0) break;
+    share_.buffers.wake().wait(kBetweenLooks);
+  }
+  session_.reset();
+  share_.buffers.close();
+  read_clock();
+  append();
+  if (!whole) counters_.add(kStopIncomplete);
+  counters_.add(kWriterMicroseconds, writer_microseconds());
+}
+
+CounterSet Recording::all_counters() const {
+  CounterSet all = counters_;
+  all.merge(decoder_->counters());
+  all.merge(host_->counters());
+  return all;
+}
+
+void Recording::end_file() {
+  publish();
+  if (kept_ + pending_ == 0 && fault_.empty()) return end_without_file();
+  if (writable_) note_write(describe());
+  // From here on the descriptor's number may become another file's.
+  share_.file_descriptor.store(-1);
+  // After a failed write nothing can be added: the chunks so far are whole, and the name says it.
+  const Result<void> finished = writable_ ? store_->finish(all_counters()) : fail(fault_);
+  settle(finished);
+  if (finished) {
+    if (auto done = file_->complete(); !done && fault_.empty()) fault_ = done.error().text();
+  }
+  publish();
+  share_.board.edit([&](RecorderStatus& status) {
+    status.state = fault_.empty() ? RecorderState::kIdle : RecorderState::kFailed;
+    status.message = fault_.empty() ? reduced_ : fault_;
+    status.output = file_->path();
+  });
+  summarise();
+}
+
+void Recording::end_without_file() {
+  file_->discard();
+  share_.board.edit([](RecorderStatus& status) {
+    status.state = RecorderState::kIdle;
+    status.message = "nothing was recorded: no CUDA call, no range; no file was left";
+    status.output.clear();
+  });
+}
+
+void Recording::summarise() const {
+  const RecorderStatus status = share_.board.copy();
+  std::string text = "rank " + std::to_string(status.rank) + ": " +
+                     std::to_string(status.records) + " records of " +
+                     std::to_string(to_ns(status.recorded) / 1'000'000) + " ms in " + file_->path() + " (" +
+                     std::to_string(status.bytes) + " bytes)";
+  if (status.lost > 0) text += "; lost: " + std::to_string(status.lost) + " records";
+  if (!fault_.empty()) text += "; ended by a fault: " + fault_;
+  say(text);
+}
+
+}  // namespace bubblesim::capture
