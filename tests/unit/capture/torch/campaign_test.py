@@ -1,6 +1,7 @@
 """capture/campaign.sh with jobs and a program that are fakes: orchestration, tables, limits."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,38 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(models - captured, set())
         names = [part.name for part in all_parts(quick=False)]
         self.assertEqual(len(names), len(set(names)))
+
+
+@unittest.skipUnless("BUBBLESIM_PROGRAM" in os.environ, "needs the program and the recorder")
+class CampaignWithTheRealRecorder(unittest.TestCase):
+    """The program and the recorder are real; the job's driver and CUPTI are stand-ins."""
+
+    def python(self, folder: Path) -> str:
+        runtime = os.environ.get("BUBBLESIM_ASAN_RUNTIME")
+        if not runtime:
+            return sys.executable
+        script = folder / "python"
+        script.write_text(f"#!/bin/sh\nASAN_OPTIONS=detect_leaks=0 LD_PRELOAD={runtime} "
+                          f'exec {sys.executable} "$@"\n')
+        script.chmod(0o755)
+        return str(script)
+
+    def test_jobs_are_recorded_replayed_and_compared(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            done = subprocess.run(
+                ["bash", SCRIPT, "--fake", "--out", str(folder / "out"),
+                 "--bubblesim", os.environ["BUBBLESIM_PROGRAM"], "--python", self.python(folder),
+                 "--only", "fake-capture,fake-overhead"],
+                capture_output=True, text=True, timeout=240, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            results = json.loads((folder / "out" / "results.json").read_text())
+            parts = {part["name"]: part for part in results["parts"]}
+            # Four iterations of 100 kernels: none of them is marked, so none ends the recording.
+            self.assertEqual(parts["fake-capture"]["device_ops"], 400)
+            self.assertLess(parts["fake-capture"]["replay_mean_error"], 1e-6)
+            self.assertGreater(parts["fake-overhead"]["trace_bytes"], 0)
+
 
 
 class Statistics(unittest.TestCase):
