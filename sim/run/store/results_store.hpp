@@ -31,6 +31,8 @@ struct RowFilter {
   std::vector<Setting> settings;  ///< all of them; values compared as JSON
 };
 
+// Used from one thread at a time; `visit` must not use the store that calls it.
+
 /// A row with the run it belongs to.
 struct StoredRow {
   std::string key;
@@ -70,9 +72,13 @@ class ResultsStore {
       const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) = 0;
   [[nodiscard]] virtual Result<std::optional<observe::LatencyHistogram>> latency(
       const std::string& key, std::uint32_t policy, std::uint32_t filler) = 0;
-  /// Whole records, for merging and export.
+  /// Whole records, for merging and export, in the order of sweep, index, key; each is checked
+  /// against its check sum.
   [[nodiscard]] virtual Result<void> each_record(
       const std::function<void(const RunRecord&)>& visit) = 0;
+  /// Reads everything: the database's own check, then the check sum of every record. The fault
+  /// names the first damage.
+  [[nodiscard]] virtual Result<void> check() = 0;
 };
 
 /// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no

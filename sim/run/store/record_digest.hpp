@@ -1,0 +1,16 @@
+// A check sum of what a run left, stored beside it: damage that the database does not notice (a bit
+// inside a number) is found when the whole record is read.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/run/store/run_record.hpp"
+
+namespace bubblesim::run {
+
+/// Of everything that a store keeps of the record; FNV-1a with 64 bits (Fowler, Noll, Vo:
+/// draft-eastlake-fnv), no defence against forgery. NaN is as if absent, -0 as 0. Rows have as
+/// many cells as there are columns.
+[[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,42 @@
+// Reads runs out of the tables a page at a time: memory does not grow with the store.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/run/store/results_store.hpp"
+#include "sim/run/store/sql_database.hpp"
+
+namespace bubblesim::run {
+
+/// What of a run is read besides its line in `runs`.
+struct RecordParts {
+  bool settings = true;
+  bool rows = false;
+  bool latencies = false;
+  bool counters = false;
+};
+
+/// A run as stored, with the digest that it was stored with.
+struct StoredRecord {
+  RunRecord record;
+  std::int64_t digest = 0;
+};
+
+/// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
+/// sweep, index, key. `row_columns`: those that the store has. One state of the store: what others
+/// add meanwhile is not seen. `visit` ends the walk with a fault.
+[[nodiscard]] Result<void> read_records(
+    SqlDatabase& database, const RowFilter& filter, const RecordParts& parts,
+    const std::vector<std::string>& row_columns,
+    const std::function<Result<void>(StoredRecord&)>& visit);
+
+[[nodiscard]] Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database,
+                                                             const std::string& key,
+                                                             std::span<const std::uint8_t> bytes);
+
+/// Does a row have one of the filter's policies and fillers?
+[[nodiscard]] bool passes(const observe::ResultRow& row, const RowFilter& filter);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,101 @@
+// Versions of the schema, and what OUTPUTS.md says of it.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "sim/run/store/store_schema.hpp"
+#include "tests/unit/sim/run/store/sample_record.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A store of one run that other programs change.
+class StoreSchema : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "store_schema_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    const RunRecord record = sample_record(1);
+    const auto store = open_store(where(), StoreAccess::kWrite);
+    ASSERT_TRUE(store && (*store)->add({&record, 1}));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string where() const { return (folder_ / "results.db").string(); }
+  void sql(const std::string& text) const {
+    sqlite3* handle = nullptr;
+    sqlite3_open(where().c_str(), &handle);
+    EXPECT_EQ(sqlite3_exec(handle, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+  }
+  [[nodiscard]] std::string fault(StoreAccess access = StoreAccess::kRead) const {
+    const auto store = open_store(where(), access);
+    return store ? "opened" : store.error().text();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(StoreSchema, ANewerVersionIsRefusedWithBothVersions) {
+  sql("UPDATE meta SET value = '2' WHERE name = 'schema_version'");
+  for (const StoreAccess access : {StoreAccess::kRead, StoreAccess::kWrite}) {
+    EXPECT_THAT(fault(access), AllOf(HasSubstr("written by a newer bubblesim"),
+                                     HasSubstr("version 2"), HasSubstr("up to 1")));
+  }
+}
+
+TEST_F(StoreSchema, AColumnOfANewerProgramIsNamed) {
+  sql("ALTER TABLE rows ADD COLUMN carbon_kg REAL");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("newer bubblesim"), HasSubstr("\"carbon_kg\"")));
+}
+
+TEST_F(StoreSchema, AVersionThatIsNoNumberIsDamage) {
+  sql("UPDATE meta SET value = 'one' WHERE name = 'schema_version'");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("\"one\""), HasSubstr("damaged")));
+}
+
+TEST_F(StoreSchema, AMissingTableOrForeignDatabaseIsRefused) {
+  sql("DROP VIEW results; DROP TABLE counters");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("counters"), HasSubstr("damaged")));
+  sql("DROP TABLE meta");
+  EXPECT_THAT(fault(), HasSubstr("is no results store"));
+  sql("PRAGMA application_id = 7");
+  EXPECT_THAT(fault(StoreAccess::kWrite), HasSubstr("an SQLite file of another program"));
+}
+
+TEST_F(StoreSchema, AnOlderStoreIsReadAndIsGivenTheColumnsThatItLacks) {
+  sql("DROP VIEW results; ALTER TABLE rows DROP COLUMN events; "
+      "CREATE VIEW results AS SELECT key FROM runs");
+  {
+    const auto store = open_store(where(), StoreAccess::kRead);
+    ASSERT_TRUE(store) << store.error().text();
+    ASSERT_TRUE((*store)->each_row({}, [](const StoredRow& row) {
+      EXPECT_EQ(row.row.cells[column_place("events")], observe::Cell());
+      EXPECT_EQ(row.row.cells[column_place("policy_calls")],
+                sample_record(1).rows[0].cells[column_place("policy_calls")]);
+    }));
+  }
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  const RunRecord record = sample_record(2);
+  ASSERT_TRUE((*store)->add({&record, 1}));
+  std::vector<observe::Cell> events;
+  ASSERT_TRUE((*store)->each_row({{}, {"mps"}, {}, {}}, [&](const StoredRow& row) {
+    events.push_back(row.row.cells[column_place("events")]);
+  }));
+  EXPECT_EQ(events[0], observe::Cell());
+  EXPECT_EQ(events[1], record.rows[1].cells[column_place("events")]);
+  sql("SELECT events FROM results");
+}
+
+}  // namespace
+}  // namespace bubblesim::run
