@@ -1,11 +1,14 @@
-// The steps of join_recording that have files of their own. Calls and operations are sorted and
-// operations tied to their launches before any of them.
+// The steps of join_recording that have files of their own, in their order. Records are sorted
+// before all of them; operations are tied to their launches before the last two.
 #pragma once
 
 #include "traces/join/call_index.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
+
+/// Drops what stand-ins of collectives did to give their outputs values.
+void drop_stand_in_fills(RankTrace& trace);
 
 /// Puts streams and events of `trace.syncs` on their calls and adds the edges of stream waits.
 void join_syncs(const CallIndex& index, RankTrace& trace);

@@ -112,6 +112,7 @@ bool is_recording(const RankTrace& trace) { return trace.provenance.format == kR
 void join_recording(RankTrace& trace) {
   sort_all(trace);
   drop_nested_calls(trace);
+  drop_stand_in_fills(trace);
   const CallIndex index(trace.host_calls);
   link_launches(index, trace);
   count_devices(trace);

@@ -211,6 +211,25 @@ TEST_F(JoinRecording, nvtx_is_not_heard_where_the_profiler_of_nccl_spoke) {
   EXPECT_EQ(count("join_collective_notes_grouped"), 0U);
 }
 
+// The copy at 120 fills the output of a collective that was stood in for; the one of another
+// thread at the same time, and the one after the range, are the job's own.
+TEST_F(JoinRecording, what_a_stand_in_does_for_its_outputs_is_dropped) {
+  call(100, 110, 1, HostCallKind::kLaunchKernel);
+  call(120, 125, 2, HostCallKind::kCopy);
+  call(120, 125, 3, HostCallKind::kCopy, 1);
+  call(140, 145, 4, HostCallKind::kCopy);
+  op(200, 210, 1, 0), op(210, 220, 2, 0), op(220, 230, 3, 0), op(230, 240, 4, 0);
+  trace.markers = {{at(115), Duration{15},
+                    trace.names.intern("bubblesim: bubblesim.fill op=all_gather bytes=64"),
+                    ThreadId{0}, MarkerKind::kUser, -1}};
+  join_recording(trace);
+  ASSERT_EQ(trace.device_ops.size(), 3U);
+  EXPECT_EQ(trace.device_ops[1].correlation, 3U);
+  EXPECT_EQ(trace.host_calls.size(), 3U);
+  EXPECT_EQ(count("join_stand_in_fills_dropped"), 1U);
+  EXPECT_EQ(count("join_device_ops_without_launch"), 0U);
+}
+
 TEST_F(JoinRecording, kernels_on_a_second_device_are_counted) {
   trace.streams.push_back({7, 0, 1});
   op(1, 2, 0, 0), op(2, 3, 0, 0), op(3, 4, 0, 2);
