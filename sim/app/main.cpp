@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_synth_inference_command(parser, context);
   bubblesim::app::add_schedule_command(parser, context);
   bubblesim::app::add_list_commands(parser, context);
+  bubblesim::app::add_schema_command(parser, context);
   bubblesim::app::add_new_policy_command(parser, context);
   bubblesim::app::add_synth_list_commands(parser, context);
   bubblesim::app::add_fit_command(parser, context);

@@ -182,7 +182,8 @@ void ObjectReader::one_of(std::initializer_list<std::string_view> keys) {
     if (has(key)) found.push_back(quote_found(key));
   }
   if (!present() || found.size() == 1) return;
-  std::string text = found.empty() ? "expected " : found.size() == 2 ? "found both " : "found all of ";
+  std::string text = found.empty() ? "expected " : "found all of ";
+  if (found.size() == 2) text = "found both ";
   for (std::size_t i = 0; i < found.size(); ++i) text += (i == 0 ? "" : " and ") + found[i];
   if (!found.empty()) return fault("", text + "; expected one of them");
   for (auto key = keys.begin(); key != keys.end(); ++key) {

@@ -16,10 +16,9 @@ namespace {
 
 std::string source_of(ObjectReader& constant) {
   if (!constant.present()) return {};
-  if (!constant.has("source")) {
-    constant.fault("", "this constant has no \"source\"; expected where its value comes from");
-    return {};
-  }
+  const bool found = constant.require(
+      "source", "this constant has no \"source\"; expected where its value comes from");
+  if (!found) return {};
   std::string source = constant.text("source");
   if (source.empty()) {
     constant.fault("source", "found no text; expected where the value comes from");
@@ -34,10 +33,7 @@ void read_field(ObjectReader& root, const EfficiencyField& field, EfficiencyFile
   ObjectReader it =
       section.child(slash == std::string_view::npos ? field.path : field.path.substr(slash + 1));
   if (!it.present()) return;
-  const std::string unit = it.text("unit");
-  if (!unit.empty() && unit != field.unit) {
-    it.fault("unit", "found \"" + unit + "\"; expected \"" + std::string(field.unit) + "\"");
-  }
+  it.expect("unit", field.unit);
   field.value(out.efficiency) = it.number("value", {field.low, field.high});
   out.sources[std::string(field.path)] = source_of(it);
 }
@@ -51,16 +47,21 @@ double rounded(double value) {
 
 }  // namespace
 
-CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
+EfficiencyFile read_efficiency(ObjectReader& root) {
   EfficiencyFile out;
   ObjectReader software = root.child("software");
   out.efficiency.software = software.text("value");
   out.sources["software"] = source_of(software);
   for (const EfficiencyField& field : efficiency_fields()) read_field(root, field, out);
   root.finish();
+  return out;
+}
+
+CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  EfficiencyFile out = read_efficiency(root);
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   out.efficiency.id = data_file_id(path);
   return out;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/model/efficiency.hpp"
 
@@ -22,6 +23,8 @@ struct EfficiencyFile {
   std::map<std::string, std::string> sources;  ///< by path of the constant: "gemm/math_share"
 };
 
+/// Everything but the id; finishes the root.
+[[nodiscard]] EfficiencyFile read_efficiency(ObjectReader& root);
 [[nodiscard]] CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`: the id

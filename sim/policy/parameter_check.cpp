@@ -13,14 +13,6 @@
 namespace bubblesim::policy {
 namespace {
 
-/// The value whose alternative is the parameter's type.
-const Value& type_value(const ParameterSpec& parameter) {
-  const bool word = std::holds_alternative<std::string>(parameter.fallback) &&
-                    !std::holds_alternative<std::string>(parameter.minimum) &&
-                    !std::holds_alternative<bool>(parameter.minimum);
-  return word ? parameter.minimum : parameter.fallback;
-}
-
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};
@@ -97,6 +89,13 @@ std::string pointer_token(std::string_view name) {
 }
 
 }  // namespace
+
+const Value& type_value(const ParameterSpec& parameter) {
+  const bool word = std::holds_alternative<std::string>(parameter.fallback) &&
+                    !std::holds_alternative<std::string>(parameter.minimum) &&
+                    !std::holds_alternative<bool>(parameter.minimum);
+  return word ? parameter.minimum : parameter.fallback;
+}
 
 Result<Value> parse_value(const ParameterSpec& parameter, std::string_view text) {
   if (std::ranges::find(parameter.choices, text) != parameter.choices.end()) {

@@ -17,6 +17,10 @@ struct GivenParameter {
   std::string_view text;
 };
 
+/// The value whose alternative is the parameter's type: its default, or its minimum if the
+/// default is a word.
+[[nodiscard]] const Value& type_value(const ParameterSpec& parameter);
+
 /// The text as the parameter's type, in range; or what is wrong with it.
 [[nodiscard]] Result<Value> parse_value(const ParameterSpec& parameter, std::string_view text);
 

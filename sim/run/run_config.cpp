@@ -93,13 +93,11 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
 
 /// Exactly one of "trace" and "synth".
 void read_job(const Context& context, ObjectReader& training, TrainingConfig& config) {
-  const bool traced = training.has("trace");
-  const bool made = training.has("synth");
-  if (traced) config.traces = read_traces(context, training);
-  if (made) config.synth = config_detail::read_synth(context, training.child("synth"));
-  if (!training.present() || traced != made) return;
-  training.fault("", traced ? "found both \"trace\" and \"synth\"; expected one of them"
-                            : "expected \"trace\" or \"synth\"; found neither");
+  training.one_of({"trace", "synth"});
+  if (training.has("trace")) config.traces = read_traces(context, training);
+  if (training.has("synth")) {
+    config.synth = config_detail::read_synth(context, training.child("synth"));
+  }
 }
 
 TrainingConfig read_training(const Context& context, ObjectReader training) {
@@ -116,15 +114,10 @@ TrainingConfig read_training(const Context& context, ObjectReader training) {
 
 /// Exactly one of "duration" and "iterations".
 void read_length(ObjectReader& root, RunConfig& config) {
-  const bool by_time = root.has("duration");
-  const bool by_iterations = root.has("iterations");
-  if (by_time) config.duration = root.duration("duration", kPositiveSpan);
-  if (by_iterations) {
+  root.one_of({"duration", "iterations"});
+  if (root.has("duration")) config.duration = root.duration("duration", kPositiveSpan);
+  if (root.has("iterations")) {
     config.iterations = root.integer<std::uint64_t>("iterations", {1, kMostIterations});
-  }
-  if (by_time == by_iterations) {
-    root.fault("", by_time ? "found both \"duration\" and \"iterations\"; expected one of them"
-                           : "expected \"duration\" or \"iterations\"; found neither");
   }
   config.warmup = root.duration("warmup", kSpan, Duration::zero());
   if (config.duration && root.kind("duration") == JsonKind::kText &&
@@ -180,6 +173,11 @@ CheckedResult<RunConfig> read_run_config(const std::string& path,
 CheckedResult<RunConfig> parse_run_config(const std::string& text, const std::string& path,
                                           const policy::Registry& registry) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, path));
+  return parse_run_config(document, path, registry);
+}
+
+CheckedResult<RunConfig> parse_run_config(const JsonDocument& document, const std::string& path,
+                                          const policy::Registry& registry) {
   return read(document, path, registry, FileCheck::kNone);
 }
 

@@ -19,6 +19,10 @@
 #include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 
+namespace bubblesim {
+class JsonDocument;
+}
+
 namespace bubblesim::run {
 
 /// A rank whose host and kernels take longer than recorded.
@@ -114,6 +118,11 @@ struct RunConfig {
 
 /// The same for a text; `path` names it in faults and is what paths are relative to.
 [[nodiscard]] CheckedResult<RunConfig> parse_run_config(const std::string& text,
+                                                        const std::string& path,
+                                                        const policy::Registry& registry);
+
+/// The same for a document that is parsed already.
+[[nodiscard]] CheckedResult<RunConfig> parse_run_config(const JsonDocument& document,
                                                         const std::string& path,
                                                         const policy::Registry& registry);
 

@@ -32,19 +32,7 @@ constexpr std::array<Choice<ArrivalFormat>, 5> kFormats{{{"azure", ArrivalFormat
                                                          {"queries", ArrivalFormat::kQueries}}};
 
 FillerProgram read_program(const Context& context, ObjectReader program) {
-  std::string found;
-  int sources = 0;
-  for (const char* key : {"trace", "kernel_table", "model", "train"}) {
-    if (!program.has(key)) continue;
-    found += (sources++ == 0 ? "\"" : " and \"") + std::string(key) + "\"";
-  }
-  if (program.present() && sources != 1) {
-    program.fault("", sources == 0
-                          ? "expected \"trace\", \"kernel_table\", \"model\" or \"train\"; "
-                            "found neither"
-                          : (sources == 2 ? "found both " : "found all of ") + found +
-                                "; expected one of them");
-  }
+  program.one_of({"trace", "kernel_table", "model", "train"});
   if (program.has("trace")) return TraceProgram{read_path(context, program, "trace")};
   if (program.has("model")) return read_model_program(context, program);
   if (program.has("train")) return TrainProgram{read_synth(context, program.child("train"))};
@@ -76,11 +64,13 @@ workload::ArrivalSpec read_arrivals(const Context& context, ObjectReader arrival
 std::optional<std::vector<std::uint32_t>> read_gpus(ObjectReader& reader) {
   const JsonKind kind = reader.kind("gpus");
   if (kind == JsonKind::kAbsent) return std::nullopt;
+  if (kind == JsonKind::kText) {
+    (void)reader.choice("gpus", std::array<std::string_view, 1>{"all"});
+    return std::nullopt;
+  }
   if (kind != JsonKind::kList) {
-    if (reader.raw("gpus") != "\"all\"") {
-      reader.fault("gpus", "found " + quote_found(reader.raw("gpus")) +
-                               "; expected \"all\" or a list of GPU numbers");
-    }
+    reader.fault("gpus", "found " + quote_found(reader.raw("gpus")) +
+                             "; expected \"all\" or a list of GPU numbers");
     return std::nullopt;
   }
   auto gpus = reader.integers<std::uint32_t>("gpus", {0, kMostGpus - 1});

@@ -81,6 +81,7 @@ std::string fingerprint(const PolicyChoice& choice) {
 
 std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& file,
                                         const policy::Registry& registry, Errors& errors) {
+  root.defined_by(kKey, kKey);
   if (root.kind(kKey) != JsonKind::kList) {
     (void)root.children(kKey);  // reports its absence or kind
     return {};

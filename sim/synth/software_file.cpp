@@ -44,12 +44,8 @@ double slowdown(ObjectReader& root, std::string_view key) {
 
 }  // namespace
 
-CheckedResult<SoftwareSpec> read_software(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
+SoftwareSpec read_software(ObjectReader& root) {
   SoftwareSpec out;
-  out.id = std::filesystem::path(path).stem().string();
   out.launch_call = span(root, "launch_call");
   out.forward_gap = span(root, "forward_gap");
   out.backward_gap = span(root, "backward_gap");
@@ -70,7 +66,16 @@ CheckedResult<SoftwareSpec> read_software(const std::string& path) {
   out.backward_exchanges =
       hardware::constant(root, "backward_exchanges").choice("value", kExchanges);
   root.finish();
+  return out;
+}
+
+CheckedResult<SoftwareSpec> read_software(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  SoftwareSpec out = read_software(root);
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  out.id = std::filesystem::path(path).stem().string();
   return out;
 }
 

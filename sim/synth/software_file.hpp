@@ -5,11 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/json_reader.hpp"
 #include "sim/base/result.hpp"
 #include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
 
+/// Everything but the id; finishes the root.
+[[nodiscard]] SoftwareSpec read_software(ObjectReader& root);
 [[nodiscard]] CheckedResult<SoftwareSpec> read_software(const std::string& path);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.

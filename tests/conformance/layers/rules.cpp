@@ -53,6 +53,7 @@ const std::vector<Room>& rooms() {
     return std::vector<Room>{
         {base, {}},
         {hardware, {base}},
+        {"sim/schema", {base}},
         {traces, {base, hardware}},
         {engine, {base}},
         {gpu, {base, hardware, engine}},
@@ -73,7 +74,8 @@ const std::vector<Room>& rooms() {
         {validate, {base, hardware, traces, engine, gpu, network, model, pipeline, workload, synth,
                     policy, schedule, run}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model, synth, pipeline, validate, plugin}},
+               observe, run, capture, model, synth, pipeline, validate, plugin,
+               "sim/schema"}},
         {capture, {base, hardware, traces, policy, policies}},
     };
   }();

@@ -1,0 +1,63 @@
+#include "sim/app/schema_kinds.hpp"
+
+#include "sim/app/schema_policies.hpp"
+#include "sim/hardware/cluster_spec_reader.hpp"
+#include "sim/hardware/gpu_spec_reader.hpp"
+#include "sim/model/efficiency_file.hpp"
+#include "sim/model/model_reader.hpp"
+#include "sim/run/run_config.hpp"
+#include "sim/schema/explore.hpp"
+#include "sim/schema/write_schema.hpp"
+#include "sim/synth/plan_file.hpp"
+#include "sim/synth/software_file.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+/// A reader that takes the root.
+template <class ReadRoot>
+std::function<Errors(const JsonDocument&)> of_root(ReadRoot read_root) {
+  return [read_root](const JsonDocument& document) {
+    Errors errors;
+    ObjectReader root = document.root(errors);
+    (void)read_root(root);
+    root.finish();
+    return errors;
+  };
+}
+
+}  // namespace
+
+std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
+  return {
+      {"run", "runs", "one run: a training job, what fills its bubbles, and the policies",
+       [&policies](const JsonDocument& document) {
+         const auto config = run::parse_run_config(document, document.file(), policies);
+         return config ? Errors{} : config.error();
+       }},
+      {"device", "devices", "a GPU", of_root(hardware::read_constants)},
+      {"cluster", "clusters", "GPUs, nodes and the network between them",
+       of_root(hardware::read_cluster)},
+      {"model", "models", "a neural network", of_root(model::read_model)},
+      {"plan", "plans", "a parallel plan: how a job is spread over GPUs",
+       of_root([](ObjectReader& root) { return synth::read_plan(root, {}); })},
+      {"software", "software", "what a framework costs on the host",
+       of_root([](ObjectReader& root) { return synth::read_software(root); })},
+      {"efficiency", "efficiency", "how fast kernels are on a device",
+       of_root(model::read_efficiency)},
+  };
+}
+
+std::string schema_text(const SchemaKind& kind, const policy::Registry& policies) {
+  const schema::Heading heading{
+      "bubblesim " + kind.name,
+      "Files of configs/" + kind.folder + ": " + kind.what + ". Made by `bubblesim schema " +
+          kind.name + "` from the declarations that check such files; not edited by hand."};
+  Json definitions = Json::object();
+  if (kind.name == "run") definitions = policy_definitions(policies);
+  const schema::Form form =
+      schema::explore([&kind](const JsonDocument& document) { (void)kind.read(document); });
+  return schema::write_schema(form, heading, std::move(definitions)).dump(2) + "\n";
+}
+
+}  // namespace bubblesim::app
