@@ -37,8 +37,9 @@ int descriptor_of(const std::string& path) {
     int number = -1;
     const char* const end = entry->d_name + std::strlen(entry->d_name);
     if (std::from_chars(entry->d_name, end, number).ptr != end) continue;
+    // By its name in the folder: descriptors of the job are none of ours to use.
     struct stat held {};
-    if (::fstat(number, &held) != 0) continue;
+    if (::fstatat(::dirfd(folder), entry->d_name, &held, 0) != 0) continue;
     if (held.st_ino == wanted.st_ino && held.st_dev == wanted.st_dev) found = number;
   }
   ::closedir(folder);

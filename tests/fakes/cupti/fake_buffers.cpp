@@ -70,9 +70,9 @@ void Buffers::flush(bool forced) {
       ready.push_back(buffer);
       buffer = {};
     }
-    while (kept_ < options().number("keep") && !ready.empty()) {
+    while (kept_.size() < options().number("keep") && !ready.empty()) {
+      kept_.push_back(ready.back());
       ready.pop_back();
-      ++kept_;
     }
   }
   if (options().has("shuffle")) std::reverse(ready.begin(), ready.end());

@@ -37,7 +37,7 @@ class Buffers {
 
   std::mutex mutex_;
   std::map<std::uint32_t, Buffer> buffers_;  ///< by thread
-  std::size_t kept_ = 0;
+  std::vector<Buffer> kept_;  ///< never given back
   std::atomic<std::size_t> dropped_{0};
   std::atomic<bool> dropped_told_{false};
   std::atomic<bubblesim::capture::cupti::BufferRequested> requested_{nullptr};

@@ -21,7 +21,7 @@ struct Verb {
 /// |---|---|
 /// | init | cuInit |
 /// | cupti | loads libcupti.so.13 from the folder given, as PyTorch has done before anybody records |
-/// | launch:N | N kernels of 2 us |
+/// | launch:N | N kernels of 1 to 5 us |
 /// | threads:T:N | T threads with N kernels each, on two devices |
 /// | rate:N:US | N kernels, one each US microseconds |
 /// | graph:N:K | N launches of a graph of K nodes |

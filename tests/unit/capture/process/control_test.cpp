@@ -75,7 +75,7 @@ TEST(Control, StartsMarksAndStops) {
 
 TEST(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "rate:3000:1000"}, {});
+  JobProcess job({"init", "say:here", "rate:30000:1000"}, {});
   ASSERT_TRUE(job.says("here"));
   ASSERT_TRUE(job.start(folder.path().string()));
   (void)job.await(RecorderState::kRecording);
@@ -92,7 +92,7 @@ TEST(Control, ASecondStartIsRefusedAndAThirdAfterTheStopIsNot) {
 
 TEST(Control, StopsAndStartsManyTimesWhileTheJobLaunches) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "rate:20000:200", "hear"}, {});
+  JobProcess job({"init", "say:here", "rate:100000:200", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(job.start(folder.file("run" + std::to_string(i) + ".btr")));
@@ -113,22 +113,19 @@ TEST(Control, AMarkOfNothingIsRefused) {
 
 TEST(Control, StopsByItselfAfterTheDuration) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "rate:5000:500", "hear"}, {});
+  JobProcess job({"init", "say:here", "rate:60000:500", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
   start.start.duration = std::chrono::milliseconds(300);
-  ASSERT_TRUE(job.command(start));
-  (void)job.await(RecorderState::kRecording);
+  EXPECT_NE(job.command(start)->state, RecorderState::kIdle);
   const RecorderStatus last = job.await(RecorderState::kIdle);
   EXPECT_GE(last.recorded, std::chrono::milliseconds(300));
-  EXPECT_LT(last.recorded, std::chrono::milliseconds(600));
+  EXPECT_LT(last.recorded, std::chrono::seconds(3));
 }
 
 TEST(Control, StopsByItselfWhenTheFileIsLongEnough) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "hear", "threads:4:200000",
-                  "threads:4:200000", "threads:4:200000", "hear"},
-                 {});
+  JobProcess job({"init", "say:here", "hear", "threads:4:80000", "hear"}, {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
   start.start.max_bytes = 1U << 20U;
@@ -142,7 +139,7 @@ TEST(Control, StopsByItselfWhenTheFileIsLongEnough) {
 
 TEST(Control, StartsAtTheAppointedSecond) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "rate:5000:500"}, {});
+  JobProcess job({"init", "say:here", "rate:60000:500"}, {});
   ASSERT_TRUE(job.says("here"));
   ControlCommand start = start_of(folder.path().string());
   start.start.start_at_unix_s = std::time(nullptr) + 2;
@@ -151,10 +148,11 @@ TEST(Control, StartsAtTheAppointedSecond) {
   ASSERT_TRUE(job.stop());
   (void)job.await(RecorderState::kIdle);
   const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  ASSERT_FALSE(recorded.trace.clocks.empty());
   const std::int64_t late =
       recorded.trace.clocks.front().realtime_ns - *start.start.start_at_unix_s * 1'000'000'000;
   EXPECT_GE(late, 0);
-  EXPECT_LT(late, 500'000'000);
+  EXPECT_LT(late, 2'000'000'000);
 }
 
 TEST(Control, AStopTakesBackAStartThatIsStillToCome) {
@@ -180,7 +178,7 @@ TEST(Control, AStatusIsAnsweredWhileCuptiTakesItsTime) {
 
 TEST(Control, StopsWhileAFlushIsUnderWay) {
   const ScratchFolder folder;
-  JobProcess job({"init", "say:here", "rate:3000:500"}, {{"FAKE_CUPTI", "flush_ms=400"}});
+  JobProcess job({"init", "say:here", "rate:60000:500"}, {{"FAKE_CUPTI", "flush_ms=400"}});
   ASSERT_TRUE(job.says("here"));
   ASSERT_TRUE(job.start(folder.path().string()));
   (void)job.await(RecorderState::kRecording);
