@@ -76,7 +76,7 @@ void add_export_command(CLI::App& parser, AppContext& context) {
       "export",
       "Writes a recorded job for Perfetto, as Chakra execution traces or as CSV.\n\n"
       "Examples:\n  bubblesim export job.btr --chrome job.json\n"
-      "  bubblesim export job.btr --format chakra -o job    (job.0.et, job.1.et, ...)\n"
+      "  bubblesim export job.btr --format chakra -o job\n"
       "  bubblesim export job.btr --format csv -o job.csv");
   command->add_option("PATHS", arguments->paths, "Traces of one job, or a folder")->required();
   CLI::Option* format =

@@ -103,8 +103,8 @@ std::string rows_csv(const std::vector<ReportRow>& rows) {
   std::string out = "table,role,row,unit,outcome,measured,simulated,error,note\n";
   for (const ReportRow& row : rows) {
     const bool predicted = row.outcome == Outcome::kPredicted;
-    out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role), csv_quoted(row.label),
-                       row.unit, outcome_name(row.outcome),
+    out += fmt::format("{},{},{},{},{},{},{}\n", row.table, role_name(row.role),
+                       csv_quoted(row.label), row.unit, outcome_name(row.outcome),
                        predicted ? fmt::format("{},{},{}", row.measured, row.simulated, row.error())
                                  : std::string(",,"),
                        csv_quoted(row.note));

@@ -18,8 +18,9 @@ void assign_lanes(File& file);
 
 /// Starts every node that has no recorded one when all that it depends on has ended (where it
 /// depends on nothing: its callers have started) and its lane is free; of those that could start,
-/// the one that could first, ties in file order. Returns each node's place in the order of ties of start: of the file where all
-/// starts are recorded, else that in which they were laid out. O(n log n + dependencies).
+/// the one that could first, ties in file order. Returns each node's place in the order of ties
+/// of start: of the file where all starts are recorded, else that in which they were laid out.
+/// O(n log n + dependencies).
 /// Fault: the layout takes longer than 73 years.
 [[nodiscard]] Result<std::vector<std::uint32_t>> lay_out(File& file);
 
