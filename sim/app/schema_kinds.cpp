@@ -1,6 +1,7 @@
 #include "sim/app/schema_kinds.hpp"
 
 #include "sim/app/schema_policies.hpp"
+#include "sim/base/json.hpp"
 #include "sim/hardware/cluster_spec_reader.hpp"
 #include "sim/hardware/gpu_spec_reader.hpp"
 #include "sim/model/efficiency_file.hpp"

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "sim/base/json.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/schema/key_schema.hpp"
 

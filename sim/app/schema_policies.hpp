@@ -1,7 +1,7 @@
 // "policies" of a run, as JSON Schema, from the policies' own declarations.
 #pragma once
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::app {

@@ -4,8 +4,4 @@
 
 #include <nlohmann/json.hpp>
 
-namespace bubblesim {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace bubblesim
+#include "sim/base/json_fwd.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::schema {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 #include "sim/schema/form.hpp"
 
 namespace bubblesim::schema {

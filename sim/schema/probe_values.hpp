@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 #include "sim/base/read_recorder.hpp"
 
 namespace bubblesim::schema {

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/json.hpp"
+
 namespace bubblesim::schema {
 namespace {
 

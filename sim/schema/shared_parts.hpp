@@ -1,7 +1,7 @@
 // Objects that a schema would say several times become definitions. Inside of sim/schema.
 #pragma once
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 
 namespace bubblesim::schema {
 

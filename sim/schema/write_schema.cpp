@@ -1,5 +1,6 @@
 #include "sim/schema/write_schema.hpp"
 
+#include "sim/base/json.hpp"
 #include "sim/schema/conditions.hpp"
 #include "sim/schema/key_schema.hpp"
 #include "sim/schema/shared_parts.hpp"

@@ -66,6 +66,7 @@ TEST(LayerRules, JsonComesInThroughOneFileAndNoHeaderOfARoom) {
   const std::string library = "#include <nlohmann/json.hpp>\n";
   const std::string wrapped = "#include \"sim/base/json.hpp\"\n";
   EXPECT_THAT(check_json(parse_source("sim/base/json.hpp", library)), IsEmpty());
+  EXPECT_THAT(check_json(parse_source("sim/base/json_fwd.hpp", library)), IsEmpty());
   EXPECT_THAT(check_json(parse_source("sim/run/a.cpp", library)), SizeIs(1));
   EXPECT_THAT(check_json(parse_source("sim/run/a.cpp", wrapped)), IsEmpty());
   EXPECT_THAT(check_json(parse_source("sim/run/a.hpp", wrapped)), SizeIs(1));

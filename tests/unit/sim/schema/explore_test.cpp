@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "sim/base/json.hpp"
 #include "sim/schema/write_schema.hpp"
 
 namespace bubblesim::schema {
