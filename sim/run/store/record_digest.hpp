@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/run/store/run_record.hpp"
 
@@ -12,5 +13,11 @@ namespace bubblesim::run {
 /// draft-eastlake-fnv), no defence against forgery. NaN is as if absent, -0 as 0. Rows have as
 /// many cells as there are columns.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
+
+/// The same, where the histograms of `record.latencies` are encoded already.
+using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
+[[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
+                                          const EncodedHistograms& histograms);
+[[nodiscard]] EncodedHistograms encode_histograms(const RunRecord& record);
 
 }  // namespace bubblesim::run

@@ -56,6 +56,7 @@ struct SqlDialect {
   std::string_view keyed_table_end;  ///< the same, of a table that is stored by its primary key
   std::string_view has_table;     ///< query: one row if there is a table $1
   std::string_view columns_of;    ///< query: names of the columns of table $1
+  std::string_view lock_schema;   ///< first in a transaction that makes tables; empty: not needed
 };
 
 enum class SqlTransaction : std::uint8_t { kRead, kWrite };

@@ -32,6 +32,7 @@ constexpr SqlDialect kDialect{
     .keyed_table_end = "STRICT, WITHOUT ROWID",
     .has_table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = $1",
     .columns_of = "SELECT name FROM pragma_table_info($1)",
+    .lock_schema = "",  // a transaction that writes is alone
 };
 
 /// What a code means to the person who reads it, and what became of the data.
@@ -264,8 +265,9 @@ Result<void> SqliteDatabase::prepare_file(StoreAccess access) {
   BUBBLESIM_RETURN_IF_ERROR(mark(access));
   if (access == StoreAccess::kRead) return execute("PRAGMA query_only = ON");
   BUBBLESIM_RETURN_IF_ERROR(switch_to_log());
+  // The log is folded in at 16 MiB: pages that batches share are written once.
   return execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
-                 "PRAGMA cell_size_check = ON");
+                 "PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 4096");
 }
 
 /// A path as SQLite's URI wants it: nothing of it may look like a query.

@@ -192,6 +192,10 @@ Result<void> check_columns(SqlDatabase& database, const StoreTable& table, Store
 }
 
 Result<void> create_or_check(SqlDatabase& database, StoreAccess access) {
+  const std::string lock(database.dialect().lock_schema);
+  if (access == StoreAccess::kWrite && !lock.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(database.execute(lock));
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const bool there, has_table(database, "meta"));
   if (!there && access == StoreAccess::kWrite) return create_all(database);
   if (!there) return fail(database.name(), {}, "is no results store: found no table meta");

@@ -115,6 +115,8 @@ class Writer {
   explicit Writer(SqlDatabase& database) : database_(database) {}
 
   [[nodiscard]] Result<std::size_t> write(const std::vector<const RunRecord*>& records) {
+    histograms_.clear();
+    for (const RunRecord* record : records) histograms_.push_back(encode_histograms(*record));
     BUBBLESIM_RETURN_IF_ERROR(clear_failed(records));
     BUBBLESIM_ASSIGN_OR_RETURN(const auto runs, insert_runs(records));
     BUBBLESIM_RETURN_IF_ERROR(insert_parts(records, runs));
@@ -148,7 +150,10 @@ class Writer {
         database_.prepare(insert_statement(store_table("runs")) +
                           " ON CONFLICT (key) DO NOTHING RETURNING run"));
     SqlParameters parameters{14, {}};
-    for (const RunRecord* record : records) append_run(parameters.values, *record);
+    parameters.values.reserve(records.size() * parameters.width);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      append_run(parameters.values, *records[i], record_digest(*records[i], histograms_[i]));
+    }
     RunIds runs(records.size());
     BUBBLESIM_RETURN_IF_ERROR(
         database_.run(statement, parameters, [&](std::size_t set, const SqlRow& row) {
@@ -157,7 +162,7 @@ class Writer {
     return runs;
   }
 
-  static void append_run(Values& values, const RunRecord& record) {
+  static void append_run(Values& values, const RunRecord& record, std::uint64_t digest) {
     const PlannedRun& run = record.run;
     values.insert(values.end(),
                   {std::string_view(run.key), std::string_view(record.sweep),
@@ -166,17 +171,18 @@ class Writer {
                    std::string_view(record.reason), std::string_view(run.config),
                    std::string_view(record.host), std::string_view(record.version),
                    record.finished_unix_ns, to_ns(record.cpu),
-                   as_signed(record_digest(record))});
+                   as_signed(digest)});
   }
 
   [[nodiscard]] Result<void> insert_parts(const std::vector<const RunRecord*>& records,
                                           const RunIds& runs) {
     Values settings, rows, latencies, counters;
+    rows.reserve(records.size() * store_table("rows").columns.size());
     for (std::size_t i = 0; i < records.size(); ++i) {
       if (!runs[i]) continue;
       append_settings(settings, *runs[i], records[i]->run.settings);
       append_rows(rows, *runs[i], records[i]->rows);
-      append_latencies(latencies, *runs[i], records[i]->latencies);
+      append_latencies(latencies, *runs[i], *records[i], histograms_[i]);
       append_counters(counters, *runs[i], records[i]->counters);
     }
     BUBBLESIM_RETURN_IF_ERROR(insert("settings", std::move(settings)));
@@ -202,15 +208,15 @@ class Writer {
     }
   }
 
-  void append_latencies(Values& values, std::int64_t run,
-                        const std::vector<RecordedLatency>& latencies) {
-    for (const RecordedLatency& latency : latencies) {
-      const auto& bytes = histograms_.emplace_back(latency.histogram.encode());
+  static void append_latencies(Values& values, std::int64_t run, const RunRecord& record,
+                               const EncodedHistograms& histograms) {
+    for (std::size_t i = 0; i < record.latencies.size(); ++i) {
+      const RecordedLatency& latency = record.latencies[i];
       values.insert(values.end(),
                     {run, std::int64_t{latency.policy}, std::int64_t{latency.filler},
                      as_signed(latency.histogram.completed()),
                      as_signed(latency.histogram.unfinished()),
-                     std::span<const std::uint8_t>(bytes)});
+                     std::span<const std::uint8_t>(histograms[i])});
     }
   }
 
@@ -230,7 +236,7 @@ class Writer {
   }
 
   SqlDatabase& database_;
-  std::list<std::vector<std::uint8_t>> histograms_;  ///< lent to values
+  std::vector<EncodedHistograms> histograms_;  ///< of each record
 };
 
 /// Twice the same policy and filler.
