@@ -141,7 +141,7 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
 // Requests a second that the filler's program serves alone.
 CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
   workload::JobProgram job;
-  job.ranks.push_back(loaded.fillers.front());
+  job.ranks.push_back(*loaded.fillers.front());
   auto replay = workload::replay_alone(job, loaded.device);
   if (!replay) return one(replay.error());
   const double seconds = to_seconds(replay->ranks.front().simulated_span);
@@ -159,7 +159,7 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
   if (!rate) return tl::unexpected<Errors>(rate.error());
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
-    auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training.ranks.size(),
+    auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training->ranks.size(),
                                context.policies);
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     loaded->config = std::move(*chosen);

@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/run/load_training.hpp"
 #include "sim/run/model_filler.hpp"
+#include "sim/run/run_inputs.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/workload/kernel_table.hpp"
 #include "sim/workload/program_builder.hpp"
@@ -50,35 +50,52 @@ Result<workload::Program> load_program(const FillerProgram& source,
   return program;
 }
 
-CheckedResult<ModelFiller> load_filler(FillerConfig& filler, const hardware::GpuSpec& device,
-                                       const std::string& device_folder,
-                                       const ProgressText& progress) {
-  if (std::holds_alternative<synth::InferenceNames>(filler.program)) {
-    return load_model_filler(filler, device, device_folder);
-  }
-  if (std::holds_alternative<TrainProgram>(filler.program)) {
-    return load_train_filler(filler, device, device_folder);
-  }
-  auto program = load_program(filler.program, device, device_folder, progress);
-  if (!program) return one(program.error());
-  return ModelFiller{*std::move(program), {}};
+FillerInputs inputs_of(ModelFiller made, std::optional<Bytes> memory) {
+  return {std::move(made.program), std::move(made.table), memory};
 }
 
 }  // namespace
 
+CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
+                                        const hardware::GpuSpec& device,
+                                        const std::string& device_folder,
+                                        const ProgressText& progress) {
+  FillerConfig config = filler;
+  config.memory.reset();  // what the model says is asked for
+  if (std::holds_alternative<synth::InferenceNames>(config.program)) {
+    BUBBLESIM_ASSIGN_OR_RETURN(ModelFiller made, load_model_filler(config, device, device_folder));
+    return inputs_of(std::move(made), config.memory);
+  }
+  if (std::holds_alternative<TrainProgram>(config.program)) {
+    BUBBLESIM_ASSIGN_OR_RETURN(ModelFiller made, load_train_filler(config, device, device_folder));
+    return inputs_of(std::move(made), config.memory);
+  }
+  auto program = load_program(config.program, device, device_folder, progress);
+  if (!program) return one(program.error());
+  return FillerInputs{*std::move(program), {}, {}};
+}
+
+void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
+  FillerConfig& filler = run.config.fillers[run.fillers.size()];
+  if (!filler.memory) filler.memory = inputs->memory;
+  if (!filler.memory) run.counters.add(kMemoryUnknown);
+  run.counters.merge(inputs->program.counters);
+  run.tables.push_back(inputs->table);
+  const workload::Program* program = &inputs->program;
+  run.fillers.emplace_back(std::shared_ptr<const workload::Program>(std::move(inputs), program));
+}
+
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
                                   const ProgressText& progress) {
-  LoadedRun loaded;
-  loaded.config = config;
-  auto training = load_training(loaded, device_folder, progress);
-  if (!training) return tl::unexpected<Errors>(training.error());
-  for (FillerConfig& filler : loaded.config.fillers) {
-    auto made = load_filler(filler, loaded.device, device_folder, progress);
-    if (!made) return tl::unexpected<Errors>(made.error());
-    if (!filler.memory) loaded.counters.add(kMemoryUnknown);
-    loaded.counters.merge(made->program.counters);
-    loaded.fillers.push_back(std::move(made->program));
-    loaded.tables.push_back(std::move(made->table));
+  BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs training,
+                             load_training(config, device_folder, progress));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      LoadedRun loaded,
+      assemble_run(config, std::make_shared<const TrainingInputs>(std::move(training))));
+  for (const FillerConfig& filler : config.fillers) {
+    BUBBLESIM_ASSIGN_OR_RETURN(FillerInputs inputs,
+                               load_filler(filler, loaded.device, device_folder, progress));
+    add_filler(loaded, std::make_shared<const FillerInputs>(std::move(inputs)));
   }
   return loaded;
 }

@@ -1,4 +1,5 @@
-#include "sim/run/load_training.hpp"
+// The training job of a config, from traces or synthesised.
+#include "sim/run/run_inputs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,8 +35,7 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   return total / iterations;
 }
 
-std::optional<Bytes> memory_of(const traces::RankTrace& rank, const RunConfig& config) {
-  if (config.training.memory) return config.training.memory;
+std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
   std::uint64_t most = 0;
   for (const traces::MemorySample& sample : rank.memory) {
     most = std::max({most, sample.reserved_bytes, sample.allocated_bytes});
@@ -44,38 +44,26 @@ std::optional<Bytes> memory_of(const traces::RankTrace& rank, const RunConfig& c
   return Bytes{most};
 }
 
-CheckedResult<void> check_numbers(const LoadedRun& loaded) {
-  std::vector<std::uint32_t> numbers;
-  for (const workload::Program& rank : loaded.training.ranks) numbers.push_back(rank.rank);
-  // Numbers of a trace may be anything: its ranks are counted.
-  Errors faults = loaded.config.training.synth
-                      ? check_ranks(loaded.config, numbers)
-                      : check_ranks(loaded.config, static_cast<std::uint32_t>(numbers.size()));
-  if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
-  return {};
-}
-
-CheckedResult<void> load_recorded(LoadedRun& loaded, const std::string& device_folder,
-                                  const ProgressText& progress) {
-  const RunConfig& config = loaded.config;
+CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
+                                            const std::string& device_folder,
+                                            const ProgressText& progress) {
   auto trace = load_trace(config.training.traces, progress);
   if (!trace) return one(trace.error());
   auto device = device_of(trace->job, config.device, device_folder);
   if (!device) return tl::unexpected<Errors>(device.error());
-  loaded.device = *device;
-  auto job = workload::build_job_program(trace->job, loaded.device, {});
+  auto job = workload::build_job_program(trace->job, *device, {});
   if (!job) return one(job.error());
-  loaded.training = std::move(*job);
-  loaded.counters = trace->counters;
-  loaded.counters.merge(loaded.training.counters);
-  loaded.recorded_mean_iteration = recorded_mean(loaded.training);
-  loaded.world_size = static_cast<std::uint32_t>(loaded.training.ranks.size());
-  loaded.samples_per_iteration = config.training.samples_per_iteration;
+  TrainingInputs inputs;
+  inputs.device = *std::move(device);
+  inputs.program = *std::move(job);
+  inputs.counters = trace->counters;
+  inputs.counters.merge(inputs.program.counters);
+  inputs.recorded_mean_iteration = recorded_mean(inputs.program);
+  inputs.world_size = static_cast<std::uint32_t>(inputs.program.ranks.size());
   for (const traces::RankTrace& rank : trace->job.ranks) {
-    loaded.rank_memory.push_back(memory_of(rank, config));
-    if (!loaded.rank_memory.back()) loaded.counters.add(kMemoryUnknown);
+    inputs.rank_memory.push_back(memory_of(rank));
   }
-  return {};
+  return inputs;
 }
 
 // A plan that the config writes out has no file of its own: its faults are the config's.
@@ -90,9 +78,9 @@ tl::unexpected<Errors> faults_of_config(const RunConfig& config, Errors faults) 
   return tl::unexpected<Errors>(std::move(faults));
 }
 
-CheckedResult<void> load_synthesised(LoadedRun& loaded, const std::string& device_folder,
-                                     const ProgressText& progress) {
-  const RunConfig& config = loaded.config;
+CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
+                                               const std::string& device_folder,
+                                               const ProgressText& progress) {
   if (progress) progress("synthesising the training job");
   synth::JobNames names = *config.training.synth;
   if (config.device) names.device = config.device;
@@ -101,27 +89,60 @@ CheckedResult<void> load_synthesised(LoadedRun& loaded, const std::string& devic
   if (!request) return faults_of_config(config, request.error());
   const auto plan = synth::plan_job(*std::move(request));
   if (!plan) return faults_of_config(config, plan.error());
-  loaded.device = plan->request.gpu;
   synth::SynthesisedJob job = synth::synthesise(*plan);
-  loaded.training = std::move(job.program);
-  loaded.counters = loaded.training.counters;
-  loaded.world_size = job.world_size;
-  loaded.fold = job.fold;
-  loaded.samples_per_iteration = config.training.samples_per_iteration.value_or(job.samples);
+  TrainingInputs inputs;
+  inputs.device = plan->request.gpu;
+  inputs.program = std::move(job.program);
+  inputs.counters = inputs.program.counters;
+  inputs.world_size = job.world_size;
+  inputs.fold = job.fold;
+  inputs.samples = job.samples;
   for (const synth::MemoryNeed& need : job.memory) {
-    const Bytes peak{static_cast<std::uint64_t>(std::llround(need.total()))};
-    loaded.rank_memory.emplace_back(config.training.memory.value_or(peak));
+    inputs.rank_memory.emplace_back(
+        Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});
   }
-  return {};
+  return inputs;
+}
+
+Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
+  std::vector<std::uint32_t> numbers;
+  for (const workload::Program& rank : job.ranks) numbers.push_back(rank.rank);
+  // Numbers of a trace may be anything: its ranks are counted.
+  return config.training.synth ? check_ranks(config, numbers)
+                               : check_ranks(config, static_cast<std::uint32_t>(numbers.size()));
 }
 
 }  // namespace
 
-CheckedResult<void> load_training(LoadedRun& loaded, const std::string& device_folder,
-                                  const ProgressText& progress) {
-  auto done = loaded.config.training.synth ? load_synthesised(loaded, device_folder, progress)
-                                           : load_recorded(loaded, device_folder, progress);
-  return done ? check_numbers(loaded) : done;
+CheckedResult<TrainingInputs> load_training(const RunConfig& config,
+                                            const std::string& device_folder,
+                                            const ProgressText& progress) {
+  return config.training.synth ? load_synthesised(config, device_folder, progress)
+                               : load_recorded(config, device_folder, progress);
+}
+
+CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
+                                      std::shared_ptr<const TrainingInputs> training) {
+  Errors faults = check_numbers(config, training->program);
+  if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
+  LoadedRun run;
+  run.config = config;
+  run.device = training->device;
+  run.world_size = training->world_size;
+  run.fold = training->fold;
+  run.samples_per_iteration = config.training.samples_per_iteration;
+  if (!run.samples_per_iteration) run.samples_per_iteration = training->samples;
+  run.recorded_mean_iteration = training->recorded_mean_iteration;
+  run.counters = training->counters;
+  for (std::optional<Bytes> memory : training->rank_memory) {
+    if (config.training.memory) memory = config.training.memory;
+    if (!memory) run.counters.add(kMemoryUnknown);
+    run.rank_memory.push_back(memory);
+  }
+  const workload::JobProgram* program = &training->program;
+  run.training = Shared<workload::JobProgram>(
+      std::shared_ptr<const workload::JobProgram>(std::move(training), program));
+  return run;
 }
 
 }  // namespace bubblesim::run

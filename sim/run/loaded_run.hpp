@@ -7,6 +7,7 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/workload/continuous_service.hpp"
@@ -17,14 +18,14 @@ namespace bubblesim::run {
 struct LoadedRun {
   RunConfig config;
   hardware::GpuSpec device;
-  workload::JobProgram training;
+  Shared<workload::JobProgram> training;
   std::uint32_t world_size = 1;  ///< ranks of the whole job
   std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
   std::optional<double> samples_per_iteration;  ///< of the whole job
   /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
-  std::vector<workload::Program> fillers;  ///< by RunConfig::fillers
+  std::vector<Shared<workload::Program>> fillers;  ///< by RunConfig::fillers
   /// Of fillers with continuous batching, by RunConfig::fillers; or empty: there is none.
   std::vector<std::optional<workload::IterationTable>> tables;
   /// If the job was recorded, and its iterations are marked.

@@ -100,7 +100,7 @@ class PolicyRuns {
     for (std::size_t i = 0; i < loaded_.fillers.size(); ++i) {
       FillerProfile profile;
       const bool table = i < loaded_.tables.size() && loaded_.tables[i].has_value();
-      if (!table) profile.pass = measure_pass(loaded_.fillers[i], loaded_.device);
+      if (!table) profile.pass = measure_pass(*loaded_.fillers[i], loaded_.device);
       profile.requests_per_s = own_gpu_rate(i);
       profiles_.push_back(profile);
     }
@@ -113,7 +113,7 @@ class PolicyRuns {
       if (!spec->needs.bubbles || !bubbles_.empty()) continue;
       tell("measuring the bubbles");
       BUBBLESIM_ASSIGN_OR_RETURN(bubbles_,
-                                 schedule::measure_bubbles(loaded_.training, loaded_.device));
+                                 schedule::measure_bubbles(*loaded_.training, loaded_.device));
     }
     return {};
   }
@@ -171,7 +171,7 @@ class PolicyRuns {
     report.config = loaded_.config.name;
     report.seed = loaded_.config.seed;
     report.device = loaded_.device.name;
-    report.ranks = static_cast<std::uint32_t>(loaded_.training.ranks.size());
+    report.ranks = static_cast<std::uint32_t>(loaded_.training->ranks.size());
     report.ranks_per_gpu = loaded_.fold;
     report.world_size = std::max(loaded_.world_size, report.ranks);
     report.counters = loaded_.counters;

@@ -25,7 +25,7 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)), warmup_(kSimStart + loaded.config.warmup),
-      rendezvous_(engine_, workload::meetings(loaded.training), loaded.training.links) {}
+      rendezvous_(engine_, workload::meetings(*loaded.training), loaded.training->links) {}
 
 Simulation::~Simulation() = default;
 
@@ -40,7 +40,7 @@ Result<observe::PolicyResult> Simulation::run() {
 
 Result<void> Simulation::build() {
   BUBBLESIM_RETURN_IF_ERROR(place_fillers());
-  const auto gpus = static_cast<std::uint32_t>(loaded_.training.ranks.size());
+  const auto gpus = static_cast<std::uint32_t>(loaded_.training->ranks.size());
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
     BUBBLESIM_RETURN_IF_ERROR(build_node(gpu));
   }
@@ -111,7 +111,7 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
   const RunConfig& config = loaded_.config;
   policy::ClientInfo training;
   training.role = policy::Role::kTraining;
-  training.name = "training rank " + std::to_string(loaded_.training.ranks[node.id.index()].rank);
+  training.name = "training rank " + std::to_string(loaded_.training->ranks[node.id.index()].rank);
   const std::optional<Bytes> memory = training_memory(node.id.index());
   training.memory = scenario_.training ? memory.value_or(Bytes{}) : Bytes{};
   training.memory_known = memory.has_value();
@@ -135,7 +135,7 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
 }
 
 void Simulation::add_training(GpuNode& node, const ClientPlace& client) {
-  const workload::Program& program = loaded_.training.ranks[node.rank_index];
+  const workload::Program& program = loaded_.training->ranks[node.rank_index];
   node.monitors.push_back(std::make_unique<ClientMonitor>(node, ClientId{0}, nullptr));
   workload::RunSetup setup;
   setup.client = client.setup;
@@ -169,7 +169,7 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace&
   setup.gate = node.driver.get();
   setup.observer = node.monitors.back().get();
   node.runs.push_back(std::make_unique<workload::ProgramRun>(
-      engine_, *node.gpu, loaded_.fillers[instance.filler], setup));
+      engine_, *node.gpu, *loaded_.fillers[instance.filler], setup));
   node.filler_clients.push_back(node.runs.back()->client());
   if (node.driver) {
     node.driver->attach(node.runs.back().get(), client.memory, client.resident);

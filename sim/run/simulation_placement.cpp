@@ -36,11 +36,11 @@ std::optional<Bytes> Simulation::training_memory(std::size_t rank) const {
 
 std::vector<policy::GpuState> Simulation::gpu_states() const {
   std::vector<policy::GpuState> states;
-  for (std::uint32_t gpu = 0; gpu < loaded_.training.ranks.size(); ++gpu) {
+  for (std::uint32_t gpu = 0; gpu < loaded_.training->ranks.size(); ++gpu) {
     const schedule::BubbleTable* bubbles =
         scenario_.bubbles == nullptr ? nullptr : &(*scenario_.bubbles)[gpu];
     states.push_back(state_of(GpuId{gpu}, loaded_.device.memory, bubbles,
-                              loaded_.training.ranks[gpu].iterations));
+                              loaded_.training->ranks[gpu].iterations));
     if (!scenario_.training) continue;
     states.back().used = training_memory(gpu).value_or(Bytes{});
     states.back().iteration = scenario_.iteration;
@@ -57,7 +57,7 @@ observe::FillerMode Simulation::mode_of(std::uint32_t filler) const {
 
 std::vector<std::uint32_t> Simulation::gpus_of(std::uint32_t filler) const {
   const FillerConfig& config = loaded_.config.fillers[filler];
-  std::vector<std::uint32_t> gpus(loaded_.training.ranks.size());
+  std::vector<std::uint32_t> gpus(loaded_.training->ranks.size());
   std::iota(gpus.begin(), gpus.end(), 0U);
   if (config.gpus) gpus = *config.gpus;
   std::size_t most = gpus.size();
@@ -74,7 +74,7 @@ Result<void> Simulation::place_fillers() {
   }
   placement_ = std::make_unique<ClusterPlacement>(
       scenario_.policy == nullptr ? "" : scenario_.policy->name, std::move(placer), gpu_states());
-  placed_.resize(loaded_.training.ranks.size());
+  placed_.resize(loaded_.training->ranks.size());
   unplaced_.resize(loaded_.config.fillers.size());
   std::vector<PlacedFiller> waiting;
   for (const std::uint32_t filler : scenario_.fillers) {

@@ -62,7 +62,7 @@ observe::TrainingResult Simulation::collect_training() const {
   for (const auto& node : nodes_) {
     if (!node->training) continue;
     observe::RankIterations rank;
-    rank.rank = loaded_.training.ranks[node->rank_index].rank;
+    rank.rank = loaded_.training->ranks[node->rank_index].rank;
     rank.times = node->monitors.front()->iterations;
     rank.first_counted = observe::first_after(rank.times, loaded_.config.warmup);
     ranks.push_back(std::move(rank));

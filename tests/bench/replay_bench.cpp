@@ -160,7 +160,7 @@ void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
   loaded.config.duration = Duration{400'000'000};
   loaded.config.fillers.resize(1);
   const policy::ParameterSet parameters = policy::defaults(policy);
-  const auto bubbles = schedule::measure_bubbles(loaded.training, loaded.device);
+  const auto bubbles = schedule::measure_bubbles(*loaded.training, loaded.device);
   if (!bubbles) return state.SkipWithError(bubbles.error().text().c_str());
   std::uint64_t kernels = 0;
   for (auto _ : state) {
@@ -169,8 +169,8 @@ void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
     run::Simulation simulation(loaded, scenario);
     const auto result = simulation.run();
     if (!result) return state.SkipWithError(result.error().text().c_str());
-    kernels += result->training.iterations * loaded.training.ranks.size() * kOps;
-    kernels += result->fillers.front().passes * loaded.fillers.front().ops.size();
+    kernels += result->training.iterations * loaded.training->ranks.size() * kOps;
+    kernels += result->fillers.front().passes * loaded.fillers.front()->ops.size();
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(kernels));
 }

@@ -39,9 +39,9 @@ TEST(LoadRun, TakesTheDeviceThatTheTraceRecorded) {
   const auto loaded = load(config());
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   EXPECT_EQ(loaded->device.name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ(loaded->training.ranks.size(), 4U);
+  EXPECT_EQ(loaded->training->ranks.size(), 4U);
   ASSERT_EQ(loaded->fillers.size(), 1U);
-  EXPECT_FALSE(loaded->fillers.front().ops.empty());
+  EXPECT_FALSE(loaded->fillers.front()->ops.empty());
   EXPECT_TRUE(loaded->recorded_mean_iteration);
 }
 
@@ -90,7 +90,7 @@ TEST(LoadRun, ASynthesisedJobTakesDeviceBatchAndMemoryFromClusterAndPlan) {
   const auto loaded = load(synthesised("pp-4-1f1b"));
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   EXPECT_EQ(loaded->device.name, "NVIDIA A100-SXM4-40GB");
-  EXPECT_EQ(loaded->training.ranks.size(), 4U);
+  EXPECT_EQ(loaded->training->ranks.size(), 4U);
   EXPECT_EQ(loaded->samples_per_iteration, 32);
   EXPECT_FALSE(loaded->recorded_mean_iteration);
   ASSERT_EQ(loaded->rank_memory.size(), 4U);
@@ -103,14 +103,14 @@ TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
   RunConfig made = synthesised("ddp-4");
   const auto folded = load(made);
   ASSERT_TRUE(folded) << folded.error().front().text();
-  EXPECT_EQ(folded->training.ranks.size(), 1U);
+  EXPECT_EQ(folded->training->ranks.size(), 1U);
   EXPECT_EQ(folded->fold, 4U);
   EXPECT_EQ(folded->world_size, 4U);
   EXPECT_EQ(folded->counters.count("synth_ranks_folded"), 3U);
   made.training.synth->folding = synth::Folding::kNothing;
   const auto whole = load(made);
   ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->training.ranks.size(), 4U);
+  EXPECT_EQ(whole->training->ranks.size(), 4U);
   EXPECT_EQ(whole->fold, 1U);
 }
 

@@ -134,7 +134,9 @@ TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {
 
 TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
   LoadedRun loaded = small_run({});
-  loaded.training.collectives.front().participants = 3;
+  workload::JobProgram job = *loaded.training;
+  job.collectives.front().participants = 3;
+  loaded.training = job;
   const auto result = Simulation(loaded, {}).run();
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));

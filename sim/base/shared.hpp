@@ -1,0 +1,25 @@
+// A value that many may read and nobody changes: copies share one object, on any thread. Where a
+// change is needed, a changed copy takes its place.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace bubblesim {
+
+template <class T>
+class Shared {
+ public:
+  Shared() : value_(std::make_shared<const T>()) {}
+  Shared(T value) : value_(std::make_shared<const T>(std::move(value))) {}
+  /// Not null; may be a part of a larger object that it keeps.
+  explicit Shared(std::shared_ptr<const T> value) : value_(std::move(value)) {}
+
+  [[nodiscard]] const T& operator*() const { return *value_; }
+  [[nodiscard]] const T* operator->() const { return value_.get(); }
+
+ private:
+  std::shared_ptr<const T> value_;  // shared: runs of many threads read one program
+};
+
+}  // namespace bubblesim

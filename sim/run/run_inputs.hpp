@@ -1,0 +1,64 @@
+// What a run config names, loaded: the part of a run that does not depend on loads, seeds, policies
+// and lengths, so that many runs may share it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/run/load_trace.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/run/run_config.hpp"
+#include "sim/workload/continuous_service.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::run {
+
+inline constexpr CounterSpec kMemoryUnknown{
+    "run_memory_unknown", Severity::kNotice,
+    "ranks and fillers whose memory neither config nor trace gives: admission takes them as "
+    "fitting"};
+
+struct TrainingInputs {
+  hardware::GpuSpec device;
+  workload::JobProgram program;
+  std::uint32_t world_size = 1;  ///< as LoadedRun
+  std::uint32_t fold = 1;
+  std::optional<double> samples;  ///< of an iteration, by the plan
+  std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
+  std::optional<Duration> recorded_mean_iteration;
+  CounterSet counters;
+};
+
+struct FillerInputs {
+  workload::Program program;
+  std::optional<workload::IterationTable> table;
+  std::optional<Bytes> memory;  ///< of an instance, by its model
+};
+
+/// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
+/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it.
+[[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
+                                                          const std::string& device_folder,
+                                                          const ProgressText& progress);
+
+/// Depends on the filler's program and, in the text of faults, on its name.
+[[nodiscard]] CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
+                                                      const hardware::GpuSpec& device,
+                                                      const std::string& device_folder,
+                                                      const ProgressText& progress);
+
+/// The run without its fillers: the config's own values before those of the inputs. Faults:
+/// check_ranks.
+[[nodiscard]] CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
+                                                    std::shared_ptr<const TrainingInputs> training);
+
+/// Adds the next filler of the config.
+void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs);
+
+}  // namespace bubblesim::run
