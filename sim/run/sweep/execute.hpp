@@ -9,11 +9,12 @@
 
 #include "sim/policy/declaration.hpp"
 #include "sim/run/store/run_record.hpp"
+#include "sim/run/sweep/input_cache.hpp"
 #include "sim/run/sweep/planned_run.hpp"
 
 namespace bubblesim::run {
 
-/// Called from several threads; both must be thread-safe.
+/// Called from several threads; all must be thread-safe.
 struct SweepPorts {
   std::function<std::optional<PlannedRun>()> next;    ///< nothing: no more
   std::function<void(RunRecord&&)> done;              ///< once a run, finished or failed
@@ -31,5 +32,9 @@ struct ExecuteOptions {
 /// a record with its reason. Inputs that runs share are loaded once (input_cache.hpp).
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
+
+/// One run. A fault of its inputs, an illegal decision and an exception are failed records.
+[[nodiscard]] RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
+                                    const ExecuteOptions& options, InputCache& inputs);
 
 }  // namespace bubblesim::run

@@ -1,6 +1,7 @@
-// From a sweep to its runs, and what they may cost.
+// From a sweep to its runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,19 +13,36 @@
 
 namespace bubblesim::run {
 
+inline constexpr std::size_t kMostRuns = 1'000'000;
+
 /// Every `of`-th run from the `index`-th on, for job arrays.
 struct Shard {
   std::uint32_t index = 0;
   std::uint32_t of = 1;
 };
 
+struct PlanOptions {
+  std::string device_folder;  ///< devices/ of a folder of configs
+  std::string version;        ///< of the program, policies from libraries included: part of keys
+};
+
+struct SweepPlan {
+  std::vector<PlannedRun> runs;  ///< indices are positions
+  std::size_t points = 0;
+  std::size_t repeated = 0;      ///< runs left out, for another one has their config
+};
+
 /// All runs in order: the last axis moves fastest, repetitions fastest of all. Two points that
-/// come out as the same config are one (kept once; counted by the caller from the indices).
-/// Faults: every run config that is not valid, with the settings that made it so.
-[[nodiscard]] CheckedResult<std::vector<PlannedRun>> plan_sweep(const SweepConfig& sweep,
-                                                                const policy::Registry& registry,
-                                                                const std::string& version);
+/// come out as the same config are one. Faults: every run config that is not valid and every file
+/// or name that is not there, with the first point that has the fault, its settings, and how many
+/// points have it.
+[[nodiscard]] CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep,
+                                                  const policy::Registry& registry,
+                                                  const PlanOptions& options);
 
 [[nodiscard]] std::vector<PlannedRun> shard_of(const std::vector<PlannedRun>& plan, Shard shard);
+
+/// "/policies/0 = "mps", /seed = 3"; "no settings" if there are none.
+[[nodiscard]] std::string settings_text(const std::vector<Setting>& settings);
 
 }  // namespace bubblesim::run

@@ -1,0 +1,51 @@
+// The best result of a sweep so far, by one column of the results.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/run/store/run_record.hpp"
+
+namespace bubblesim::run {
+
+enum class Better : std::uint8_t { kMore, kLess };
+
+/// What is best: the most (or least) of a column, of rows that keep training.
+struct BestGoal {
+  std::string column = "filler_requests_per_s";  ///< a number of observe::result_columns()
+  Better better = Better::kMore;
+  double training_kept = 0.95;  ///< least training_normalised_fraction; 0: any
+};
+
+/// "filler_requests_per_s", "min:latency_p95_ms", "max:...". Fault: no such column, with the
+/// nearest, or one that holds text.
+[[nodiscard]] Result<BestGoal> parse_best_goal(const std::string& text);
+
+struct BestRun {
+  double value = 0;
+  std::string policy;
+  std::string policy_parameters;
+  std::string filler;
+  std::vector<Setting> settings;
+  std::uint64_t index = 0;
+};
+
+class BestSoFar {
+ public:
+  explicit BestSoFar(BestGoal goal);
+  /// Of equal values the one of the lowest index: the same records in any order, the same best.
+  void look_at(const RunRecord& record);
+  void look_at(const PlannedRun& run, const observe::ResultRow& row);
+  [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }
+  [[nodiscard]] const BestGoal& goal() const { return goal_; }
+
+ private:
+  BestGoal goal_;
+  std::size_t column_ = 0;
+  std::optional<BestRun> best_;
+};
+
+}  // namespace bubblesim::run

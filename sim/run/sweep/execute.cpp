@@ -1,0 +1,105 @@
+#include "sim/run/sweep/execute.hpp"
+
+#include <ctime>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "sim/run/parallel.hpp"
+#include "sim/run/run_policies.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+Duration thread_cpu() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds{now.tv_sec} + Duration{now.tv_nsec};
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string text_of(const Errors& faults) {
+  std::string text;
+  for (const Error& fault : faults) text += (text.empty() ? "" : "\n") + fault.text();
+  return text;
+}
+
+CheckedResult<observe::RunReport> report_of(const PlannedRun& run,
+                                            const policy::Registry& registry,
+                                            const ExecuteOptions& options, InputCache& inputs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const RunConfig config,
+                             parse_run_config(run.config, options.sweep, registry));
+  BUBBLESIM_ASSIGN_OR_RETURN(const LoadedRun loaded, inputs.load(config, run.config));
+  auto report = run_policies(loaded, registry, {});
+  if (!report) return tl::unexpected<Errors>(Errors{report.error()});
+  return *std::move(report);
+}
+
+void fill(RunRecord& record, const observe::RunReport& report) {
+  record.rows = observe::result_rows(report);
+  record.counters = report.counters;
+  for (std::uint32_t policy = 0; policy < report.policies.size(); ++policy) {
+    const observe::PolicyResult& result = report.policies[policy];
+    record.counters.merge(result.counters);
+    for (std::uint32_t filler = 0; filler < result.fillers.size(); ++filler) {
+      observe::LatencyHistogram histogram(result.fillers[filler].latency);
+      if (histogram.completed() + histogram.unfinished() == 0) continue;
+      record.latencies.push_back({policy, filler, std::move(histogram)});
+    }
+  }
+}
+
+void fail_with(RunRecord& record, std::string reason) {
+  record.status = RunStatus::kFailed;
+  record.reason = std::move(reason);
+  record.rows.clear();
+  record.latencies.clear();
+}
+
+}  // namespace
+
+RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
+                      const ExecuteOptions& options, InputCache& inputs) {
+  const Duration started = thread_cpu();
+  RunRecord record;
+  record.run = run;
+  record.sweep = options.sweep;
+  record.version = options.version;
+  record.host = host_name();
+  // Policies from outside the tree may throw, and a run may need more memory than there is.
+  try {
+    const auto report = report_of(run, registry, options, inputs);
+    report ? fill(record, *report) : fail_with(record, text_of(report.error()));
+  } catch (const std::exception& fault) {
+    fail_with(record, std::string("threw an exception: ") + fault.what());
+  } catch (...) {
+    fail_with(record, "threw something that is no std::exception");
+  }
+  record.cpu = thread_cpu() - started;
+  record.finished_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::system_clock::now().time_since_epoch())
+                                .count();
+  return record;
+}
+
+void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
+                  const SweepPorts& ports) {
+  InputCache inputs(options.device_folder);
+  const std::size_t threads = options.threads == 0 ? 1 : options.threads;
+  for_each_parallel(threads, threads, [&](std::size_t) {
+    while (!ports.stopped()) {
+      const std::optional<PlannedRun> run = ports.next();
+      if (!run) return;
+      ports.done(execute_run(*run, registry, options, inputs));
+    }
+  });
+}
+
+}  // namespace bubblesim::run
