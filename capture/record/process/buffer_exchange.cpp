@@ -21,7 +21,7 @@ BufferExchange::BufferExchange(const PoolLimits& limits)
     : pool_(limits), done_(pool_.most_out()) {}
 
 void BufferExchange::open(NextRecord next_record) noexcept {
-  // A buffer that came in between two sessions was counted as late; what it held is not of this one.
+  // What came in between two sessions was counted as late; it is none of this one.
   for (Done done; next(done);) recycle(done.buffer);
   word_.store(Word::kNone);
   next_record_.store(next_record);

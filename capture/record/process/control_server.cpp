@@ -55,7 +55,7 @@ void ControlServer::close_descriptors() noexcept {
 }
 
 void ControlServer::remove_path() noexcept {
-  if (path_.length > 0 && descriptors_[kPathSlot].load() >= 0) ::unlink(path_.address.sun_path);
+  if (descriptors_[kPathSlot].load() >= 0) ::unlink(path_.address.sun_path);
 }
 
 bool ControlServer::watch(int descriptor, std::size_t slot) const {
@@ -80,6 +80,8 @@ bool ControlServer::open_listener(std::size_t slot, const ControlAddress& addres
     ::close(listener);
     return false;
   }
+  // Before the descriptor, by which the thread that exits knows that there is a file to remove.
+  if (slot == kPathSlot) path_ = address;
   descriptors_[slot].store(listener);
   return true;
 }
@@ -91,10 +93,7 @@ bool ControlServer::listen() {
   bool open = open_listener(kAbstractSlot, abstract_address(::geteuid(), ::getpid()));
   if (folder_.empty()) return open;
   const auto path = path_address(folder_, ::geteuid(), ::getpid());
-  if (path && open_listener(kPathSlot, *path)) {
-    path_ = *path;
-    open = true;
-  }
+  if (path && open_listener(kPathSlot, *path)) open = true;
   return open;
 }
 

@@ -51,7 +51,7 @@ class ControlServer {
 
   Recorder& recorder_;
   std::string folder_;
-  ControlAddress path_;  ///< of length 0: no file to remove
+  ControlAddress path_;  ///< written before the descriptor of its listener is
   std::array<std::atomic<int>, kSlots> descriptors_;
   std::string buffer_;
 };

@@ -17,6 +17,12 @@
 #include "capture/record/process/say.hpp"
 
 namespace bubblesim::capture {
+namespace {
+
+constexpr int kTurnSteps = 100;
+constexpr Duration kTurnStep = std::chrono::milliseconds(10);
+
+}  // namespace
 
 struct Recorder::State {
   explicit State(RecorderSettings settings) : share(std::move(settings)) {}
@@ -58,10 +64,26 @@ Recorder::Recorder(RecorderSettings settings) : state_(new State(std::move(setti
   });
 }
 
+/// A recording whose end can be seen in the status has nothing left to do, but may not have come
+/// to say so: who asks for the next one must not be refused for that.
+bool Recorder::take_turn() noexcept {
+  for (int i = 0; i < kTurnSteps; ++i) {
+    bool idle = false;
+    if (state_->active.compare_exchange_strong(idle, true)) return true;
+    const RecorderState now = status().state;
+    if (now != RecorderState::kIdle && now != RecorderState::kFailed) return false;
+    (void)wait_idle(kTurnStep);
+  }
+  return false;
+}
+
 Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
-  if (state_->exiting.load()) return fail("the process is exiting");
-  bool idle = false;
-  if (!state_->active.compare_exchange_strong(idle, true)) {
+  if (state_->exiting.load()) {
+    // A job that is over before it was recorded is no fault of the request in its environment.
+    if (origin == StartOrigin::kEnvironment) return {};
+    return fail("the process is exiting");
+  }
+  if (!take_turn()) {
     const RecorderStatus now = status();
     return fail("a recording is under way (" + std::string(state_name(now.state)) +
                 (now.output.empty() ? "" : ", to " + now.output) + "); stop it first");

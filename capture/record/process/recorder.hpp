@@ -54,6 +54,8 @@ class Recorder {
   void abandon() noexcept;
 
  private:
+  [[nodiscard]] bool take_turn() noexcept;
+
   struct State;
   State* state_;
 };

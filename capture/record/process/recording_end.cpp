@@ -57,7 +57,7 @@ CounterSet Recording::all_counters() const {
 
 void Recording::end_file() {
   publish();
-  if (kept_ + pending_ == 0 && fault_.empty()) return end_without_file();
+  if (kept_ + pending_ + lost_ == 0 && fault_.empty()) return end_without_file();
   if (writable_) note_write(describe());
   // From here on the descriptor's number may become another file's.
   share_.file_descriptor.store(-1);
@@ -87,9 +87,10 @@ void Recording::end_without_file() {
 
 void Recording::summarise() const {
   const RecorderStatus status = share_.board.copy();
+  const std::int64_t milliseconds = to_ns(status.recorded) / 1'000'000;
   std::string text = "rank " + std::to_string(status.rank) + ": " +
                      std::to_string(status.records) + " records of " +
-                     std::to_string(to_ns(status.recorded) / 1'000'000) + " ms in " + file_->path() + " (" +
+                     std::to_string(milliseconds) + " ms in " + file_->path() + " (" +
                      std::to_string(status.bytes) + " bytes)";
   if (status.lost > 0) text += "; lost: " + std::to_string(status.lost) + " records";
   if (!fault_.empty()) text += "; ended by a fault: " + fault_;

@@ -24,7 +24,8 @@ void Wake::notify() noexcept {
 
 void Wake::wait(Duration longest) noexcept {
   const std::int64_t ns = std::max<std::int64_t>(to_ns(longest), 0);
-  const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  const timespec limit{static_cast<time_t>(ns / 1'000'000'000),
+                       static_cast<long>(ns % 1'000'000'000)};
   pollfd waiting{descriptor_, POLLIN, 0};
   if (::ppoll(&waiting, 1, &limit, nullptr) <= 0) return;
   std::uint64_t count = 0;

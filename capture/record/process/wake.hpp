@@ -13,7 +13,7 @@ class Wake {
   Wake& operator=(const Wake&) = delete;
   ~Wake();
 
-  /// Async-signal-safe. Does nothing where the system gave no descriptor: sleepers also wake by time.
+  /// Async-signal-safe. Without a descriptor it does nothing; sleepers also wake by time.
   void notify() noexcept;
   /// Returns after notify(), also an earlier one that nobody waited for, or after `longest`.
   void wait(Duration longest) noexcept;

@@ -70,6 +70,13 @@ void Buffers::flush(bool forced) {
       ready.push_back(buffer);
       buffer = {};
     }
+    if (options().has("keep_large")) {
+      const auto large = std::partition(ready.begin(), ready.end(), [](const Buffer& buffer) {
+        return buffer.size <= 64U << 10U;
+      });
+      kept_.insert(kept_.end(), large, ready.end());
+      ready.erase(large, ready.end());
+    }
     while (kept_.size() < options().number("keep") && !ready.empty()) {
       kept_.push_back(ready.back());
       ready.pop_back();

@@ -1,6 +1,6 @@
 // libcupti.so.13 without a GPU: subscribes to the fake driver and writes its calls into activity
-// buffers. The interface is NVIDIA's as far as the recorder uses it; FAKE_CUPTI says what goes wrong
-// (fake_options.hpp). Without a driver in the process it answers 999, as NVIDIA's does.
+// buffers. The interface is NVIDIA's as far as the recorder uses it; FAKE_CUPTI says what goes
+// wrong (fake_options.hpp). Without a driver in the process it answers 999, as NVIDIA's does.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -16,6 +16,7 @@ namespace fake {
 /// | shared | one buffer for all threads; otherwise one a thread, as CUDA 13 does |
 /// | shuffle | flushed buffers come back in another order |
 /// | keep=N | so many buffers stay out until the process ends |
+/// | keep_large | so do all of more than 64 KiB |
 /// | drops=N | so many records were dropped, by the first count asked for |
 /// | null_names | kernels have no name |
 /// | unknown | after every kernel comes a record of a kind that nobody knows |

@@ -1,5 +1,5 @@
-// A job without a GPU: does what its arguments say, one after the other (fake_verbs.hpp). Exit code:
-// 0; 10 and more, if something that it checks of itself was wrong.
+// A job without a GPU: does what its arguments say, one after the other (fake_verbs.hpp). Exit
+// code: 0; 10 and more, if something that it checks of itself was wrong.
 #include <cstdio>
 
 #include "tests/fakes/job/fake_verbs.hpp"

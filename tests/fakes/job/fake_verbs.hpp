@@ -20,7 +20,7 @@ struct Verb {
 /// | verb | what the job does |
 /// |---|---|
 /// | init | cuInit |
-/// | cupti | loads libcupti.so.13 from the folder given, as PyTorch has done before anybody records |
+/// | cupti | loads libcupti.so.13 from the folder given, as PyTorch does |
 /// | launch:N | N kernels of 1 to 5 us |
 /// | threads:T:N | T threads with N kernels each, on two devices |
 /// | rate:N:US | N kernels, one each US microseconds |

@@ -248,7 +248,8 @@ TEST(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
   EXPECT_TRUE(decode_status(ask(socket, encode(ControlCommand{}))));
   ::close(socket);
   job.tell();
-  EXPECT_EQ(job.wait().code, 0);
+  const JobEnd end = job.wait();
+  EXPECT_EQ(end.code, 0) << end.error;
   EXPECT_EQ(folder.files(), Names{});
 }
 
