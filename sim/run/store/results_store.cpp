@@ -92,7 +92,8 @@ Result<std::optional<observe::LatencyHistogram>> SqlStore::latency(const std::st
   return std::optional(std::move(histogram));
 }
 
-Result<void> SqlStore::each_record(const std::function<void(const RunRecord&)>& visit) {
+Result<void> SqlStore::each_record(const RowFilter& filter,
+                                   const std::function<void(const RunRecord&)>& visit) {
   const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
     if (static_cast<std::int64_t>(record_digest(stored.record)) != stored.digest) {
       return fail(database_->name(), "run " + stored.record.run.key,
@@ -102,7 +103,7 @@ Result<void> SqlStore::each_record(const std::function<void(const RunRecord&)>& 
     return {};
   };
   const RecordParts all{.settings = true, .rows = true, .latencies = true, .counters = true};
-  return read_records(*database_, {}, all, columns_, visit_record);
+  return read_records(*database_, filter, all, columns_, visit_record);
 }
 
 Result<void> SqlStore::check() {

@@ -29,6 +29,7 @@ struct RowFilter {
   std::vector<std::string> policies;
   std::vector<std::string> fillers;
   std::vector<Setting> settings;  ///< all of them; values compared as JSON
+  std::string key;                ///< that keys begin with
 };
 
 // Used from one thread at a time; `visit` must not use the store that calls it.
@@ -74,8 +75,12 @@ class ResultsStore {
       const std::string& key, std::uint32_t policy, std::uint32_t filler) = 0;
   /// Whole records, for merging and export, in the order of sweep, index, key; each is checked
   /// against its check sum.
+  [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
+    return each_record({}, visit);
+  }
+  /// Of the runs that a filter's sweeps, settings and key leave.
   [[nodiscard]] virtual Result<void> each_record(
-      const std::function<void(const RunRecord&)>& visit) = 0;
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
   /// Reads everything: the database's own check, then the check sum of every record. The fault
   /// names the first damage.
   [[nodiscard]] virtual Result<void> check() = 0;

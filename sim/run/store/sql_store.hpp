@@ -24,8 +24,9 @@ class SqlStore final : public ResultsStore {
       const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) override;
   [[nodiscard]] Result<std::optional<observe::LatencyHistogram>> latency(
       const std::string& key, std::uint32_t policy, std::uint32_t filler) override;
+  using ResultsStore::each_record;
   [[nodiscard]] Result<void> each_record(
-      const std::function<void(const RunRecord&)>& visit) override;
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) override;
   [[nodiscard]] Result<void> check() override;
 
  private:

@@ -59,6 +59,10 @@ class Reader {
       sql += (i == 0 ? " AND sweep IN ($" : ", $") + std::to_string(i + 4);
     }
     if (!filter_.sweeps.empty()) sql += ')';
+    const std::size_t next = filter_.sweeps.size() + 4;
+    if (!filter_.key.empty()) {
+      sql += " AND key >= $" + std::to_string(next) + " AND key < $" + std::to_string(next + 1);
+    }
     return sql + " ORDER BY sweep, plan_index, key LIMIT " + std::to_string(kPageRuns);
   }
 
@@ -73,6 +77,12 @@ class Reader {
                               std::string_view(from.key)}};
     for (const std::string& sweep : filter_.sweeps) {
       parameters.values.emplace_back(std::string_view(sweep));
+    }
+    const std::string beyond = filter_.key + '~';  // after all digits
+    if (!filter_.key.empty()) {
+      parameters.width += 2;
+      parameters.values.insert(parameters.values.end(),
+                               {std::string_view(filter_.key), std::string_view(beyond)});
     }
     return database_.run(statement, parameters,
                          [this](std::size_t, const SqlRow& row) { take_run(row); });
