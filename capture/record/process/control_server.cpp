@@ -123,20 +123,22 @@ void ControlServer::accept_from(std::size_t listener) {
   ucred who{};
   socklen_t size = sizeof(who);
   const bool known = ::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
-  if (known && may_command(who.uid)) {
-    for (std::size_t slot = kFirstPeer; slot < kSlots; ++slot) {
-      if (descriptors_[slot].load() >= 0) continue;
-      descriptors_[slot].store(peer);
-      if (!watch(peer, slot)) drop(slot);
-      return;
-    }
+  const std::size_t slot = room_for_peer();
+  drop(slot);
+  peers_[slot] = {known && may_command(who.uid), ++clock_};
+  descriptors_[slot].store(peer);
+  if (!watch(peer, slot)) drop(slot);
+}
+
+std::size_t ControlServer::room_for_peer() const {
+  std::size_t victim = kFirstPeer;
+  for (std::size_t slot = kFirstPeer; slot < kSlots; ++slot) {
+    if (descriptors_[slot].load() < 0) return slot;
+    const Peer& one = peers_[slot];
+    const Peer& other = peers_[victim];
+    if (one.allowed != other.allowed ? other.allowed : one.heard < other.heard) victim = slot;
   }
-  RecorderStatus refusal;
-  refusal.message = known && may_command(who.uid)
-                        ? "refused: too many connections"
-                        : "refused: only the user of this process and root may command it";
-  (void)send_answer(peer, refusal);
-  ::close(peer);
+  return victim;
 }
 
 void ControlServer::drop(std::size_t slot) noexcept {
@@ -149,6 +151,14 @@ void ControlServer::hear(std::size_t slot) {
   const ssize_t length = ::recv(peer, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) return drop(slot);
+  if (!peers_[slot].allowed) {
+    // Only now: a socket closed with a message in it takes its own answer along.
+    RecorderStatus refusal;
+    refusal.message = "refused: only the user of this process and root may command it";
+    (void)send_answer(peer, refusal);
+    return drop(slot);
+  }
+  peers_[slot].heard = ++clock_;
   RecorderStatus status;
   if (static_cast<std::size_t>(length) > buffer_.size()) {
     status = recorder_.status();

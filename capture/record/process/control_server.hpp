@@ -44,15 +44,24 @@ class ControlServer {
   [[nodiscard]] bool open_listener(std::size_t slot, const ControlAddress& address);
   [[nodiscard]] bool watch(int descriptor, std::size_t slot) const;
   void accept_from(std::size_t listener);
+  /// A free slot; or that of a peer who may not command, or has been silent for longest.
+  [[nodiscard]] std::size_t room_for_peer() const;
   void hear(std::size_t slot);
   void drop(std::size_t slot) noexcept;
   [[nodiscard]] RecorderStatus answer(std::string_view message);
   [[nodiscard]] RecorderStatus obey(const ControlCommand& command);
 
+  struct Peer {
+    bool allowed = false;
+    std::uint64_t heard = 0;  ///< by clock_
+  };
+
   Recorder& recorder_;
   std::string folder_;
   ControlAddress path_;  ///< written before the descriptor of its listener is
   std::array<std::atomic<int>, kSlots> descriptors_;
+  std::array<Peer, kSlots> peers_{};
+  std::uint64_t clock_ = 0;  ///< counts messages and connections
   std::string buffer_;
 };
 
