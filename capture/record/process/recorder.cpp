@@ -94,6 +94,8 @@ Result<void> Recorder::start(const StartRequest& request, StartOrigin origin) {
     absolute.output = path.string();
   }
   state_->share.stop.store(RecordingShare::Stop::kNo);
+  // An exit may have begun since it was looked for: its stop must not be forgotten.
+  if (state_->exiting.load()) state_->share.stop.store(RecordingShare::Stop::kExiting);
   const bool later = request.start_at_unix_s.has_value() || request.delay > Duration{};
   state_->share.board.edit([&](RecorderStatus& status) {
     status.state = later ? RecorderState::kScheduled : RecorderState::kStarting;

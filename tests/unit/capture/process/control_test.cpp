@@ -235,6 +235,24 @@ TEST(Control, OfMorePeersThanThereIsRoomForTheLongestSilentIsCutOff) {
   EXPECT_TRUE(job.status());
 }
 
+TEST(Control, AnotherUserIsRefusedInASentence) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  JobProcess job({"init", "hear"}, {});
+  ASSERT_TRUE(job.status());
+  const ControlAddress where = abstract_address(0, job.pid());
+  const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const int connected =
+      ::connect(socket, reinterpret_cast<const sockaddr*>(&where.address), where.length);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(connected, 0);
+  const auto answer = decode_status(ask(socket, encode(ControlCommand{})));
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(answer->message, HasSubstr("only the user of this process and root"));
+  EXPECT_EQ(answer->pid, 0);  // and nothing else is said
+  ::close(socket);
+}
+
 TEST(Control, ListensOnAPathTooAndRemovesItAtTheEnd) {
   const ScratchFolder folder;
   JobProcess job({"init", "hear"}, {{kEnvSocketFolder, folder.path().string()}});
