@@ -29,7 +29,7 @@ struct RowFilter {
   std::vector<std::string> policies;
   std::vector<std::string> fillers;
   std::vector<Setting> settings;  ///< all of them; values compared as JSON
-  std::string key;                ///< that keys begin with
+  std::string key{};              ///< that keys begin with
 };
 
 // Used from one thread at a time; `visit` must not use the store that calls it.

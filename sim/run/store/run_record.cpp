@@ -207,7 +207,8 @@ std::vector<std::uint8_t> encode(const RunRecord& record) {
 Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes) {
   constexpr std::string_view kRefused = "found bytes that are no record of a run";
   Guard guard(bytes.size());
-  if (!Json::sax_parse(bytes.begin(), bytes.end(), &guard, nlohmann::detail::input_format_t::cbor)) {
+  if (!Json::sax_parse(bytes.begin(), bytes.end(), &guard,
+                       nlohmann::detail::input_format_t::cbor)) {
     return fail(std::string(kRefused));
   }
   const Json whole = Json::from_cbor(bytes.begin(), bytes.end(), true, false);

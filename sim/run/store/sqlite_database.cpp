@@ -197,6 +197,7 @@ class SqliteDatabase final : public SqlDatabase {
   [[nodiscard]] Result<std::int64_t> pragma(const std::string& name);
   [[nodiscard]] Result<void> switch_to_log();
   [[nodiscard]] Result<void> mark(StoreAccess access);
+  [[nodiscard]] Result<void> mark_inside(StoreAccess access);
 
   sqlite3* handle_;
   std::string path_;
@@ -239,8 +240,18 @@ Result<void> SqliteDatabase::switch_to_log() {
   return {};
 }
 
-/// An empty file becomes ours; one that is not is refused.
+/// An empty file becomes ours; one that is not is refused. In a transaction: another program may
+/// be making the store at the same instant.
 Result<void> SqliteDatabase::mark(StoreAccess access) {
+  const bool write = access == StoreAccess::kWrite;
+  BUBBLESIM_RETURN_IF_ERROR(begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
+  auto marked = mark_inside(access);
+  if (marked) marked = commit();
+  if (!marked) roll_back();
+  return marked;
+}
+
+Result<void> SqliteDatabase::mark_inside(StoreAccess access) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t id, pragma("application_id"));
   if (id == kApplicationId) return {};
   BUBBLESIM_ASSIGN_OR_RETURN(const std::int64_t schema, pragma("schema_version"));

@@ -1,5 +1,5 @@
-// The tables of a results store, as data: what creates them, checks them and fills them. OUTPUTS.md,
-// "Results store", documents each; a test holds the two together.
+// The tables of a results store, as data: what creates them, checks them and fills them.
+// OUTPUTS.md, "Results store", documents each; a test holds the two together.
 #pragma once
 
 #include <cstdint>

@@ -107,7 +107,7 @@ TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
   std::string before;
   ASSERT_TRUE((*open_store(place.where(), StoreAccess::kRead))
                   ->each_record([&](const RunRecord& record) {
-                    for (const std::uint8_t byte : encode(record)) before += static_cast<char>(byte);
+                    for (const auto byte : encode(record)) before += static_cast<char>(byte);
                   }));
   std::size_t found = 0;
   for (std::size_t at = 0; at < whole.size(); at += 211) {
@@ -140,7 +140,9 @@ TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
     const rlimit files{limit, limit};
     setrlimit(RLIMIT_FSIZE, &files);
     Result<std::size_t> added = std::size_t{0};
-    for (std::uint64_t i = 20; added && i < 2000; i += 20) added = (*store)->add(samples(i, i + 20));
+    for (std::uint64_t i = 20; added && i < 2000; i += 20) {
+      added = (*store)->add(samples(i, i + 20));
+    }
     if (added) _exit(1);
     const std::string text = added.error().text();
     if (text.find("what was stored before is kept") == std::string::npos) _exit(2);

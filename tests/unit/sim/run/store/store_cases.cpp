@@ -102,14 +102,14 @@ TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
   records[3].sweep = "other";
   ASSERT_TRUE(store->add(records));
   using Names = std::vector<std::string>;
-  EXPECT_EQ(policies(*store, {{"load"}, {"mps"}, {}, {}}), (Names{"0:mps", "1:mps", "2:mps"}));
-  EXPECT_EQ(policies(*store, {{}, {"mps"}, {}, {{"/fillers/0/load", "0.20"}}}), Names{"2:mps"});
-  EXPECT_EQ(policies(*store, {{"other"}, {}, {"resnet"}, {}}),
+  EXPECT_EQ(policies(*store, {{"load"}, {"mps"}, {}, {}, {}}), (Names{"0:mps", "1:mps", "2:mps"}));
+  EXPECT_EQ(policies(*store, {{}, {"mps"}, {}, {{"/fillers/0/load", "0.20"}}, {}}), Names{"2:mps"});
+  EXPECT_EQ(policies(*store, {{"other"}, {}, {"resnet"}, {}, {}}),
             (Names{"3:exclusive", "3:mps"}));
-  EXPECT_EQ(policies(*store, {{}, {}, {"bert"}, {}}), Names{});
-  EXPECT_EQ(policies(*store, {{}, {}, {}, {{"/device", "\"a100\""}}}), Names{});
+  EXPECT_EQ(policies(*store, {{}, {}, {"bert"}, {}, {}}), Names{});
+  EXPECT_EQ(policies(*store, {{}, {}, {}, {{"/device", "\"a100\""}}, {}}), Names{});
   std::size_t runs = 0;
-  ASSERT_TRUE(store->each_run({{"load"}, {"tgs"}, {}, {}}, [&](const StoredRun&) { ++runs; }));
+  ASSERT_TRUE(store->each_run({{"load"}, {"tgs"}, {}, {}, {}}, [&](const StoredRun&) { ++runs; }));
   EXPECT_EQ(runs, 0U);
 }
 

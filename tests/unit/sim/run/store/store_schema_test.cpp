@@ -89,12 +89,47 @@ TEST_F(StoreSchema, AnOlderStoreIsReadAndIsGivenTheColumnsThatItLacks) {
   const RunRecord record = sample_record(2);
   ASSERT_TRUE((*store)->add({&record, 1}));
   std::vector<observe::Cell> events;
-  ASSERT_TRUE((*store)->each_row({{}, {"mps"}, {}, {}}, [&](const StoredRow& row) {
+  ASSERT_TRUE((*store)->each_row({{}, {"mps"}, {}, {}, {}}, [&](const StoredRow& row) {
     events.push_back(row.row.cells[column_place("events")]);
   }));
   EXPECT_EQ(events[0], observe::Cell());
   EXPECT_EQ(events[1], record.rows[1].cells[column_place("events")]);
   sql("SELECT events FROM results");
+}
+
+std::string type_text(StoreType type) {
+  switch (type) {
+    case StoreType::kRowId:
+    case StoreType::kInteger: return "integer";
+    case StoreType::kNumber: return "real";
+    case StoreType::kBytes: return "bytes";
+    case StoreType::kText: break;
+  }
+  return "text";
+}
+
+TEST(StoreTables, AreWhatOutputsSaysAndNoOther) {
+  std::ifstream file(BUBBLESIM_SOURCE_DIR "/sim/observe/OUTPUTS.md");
+  std::stringstream stream;
+  stream << file.rdbuf();
+  std::string text = stream.str();
+  text = text.substr(text.find("## Results store\n"));
+  EXPECT_THAT(text, HasSubstr("version of the tables: " + std::to_string(kStoreSchemaVersion)));
+  std::vector<std::string> documented, made;
+  const std::regex line("\n\\| `([^`]+)` \\| `([^`]+)` \\| ([a-z]+) \\|");
+  for (std::sregex_iterator it(text.begin(), text.end(), line), end; it != end; ++it) {
+    documented.push_back((*it)[1].str() + "." + (*it)[2].str() + " " + (*it)[3].str());
+  }
+  const auto results = observe::result_columns();
+  for (const StoreTable& table : store_tables()) {
+    std::size_t own = table.columns.size();
+    if (table.name == "rows") own -= results.size();  // documented as the columns of CSV
+    for (std::size_t i = 0; i < own; ++i) {
+      const StoreColumn& column = table.columns[i];
+      made.push_back(table.name + "." + column.name + " " + type_text(column.type));
+    }
+  }
+  EXPECT_EQ(documented, made);
 }
 
 }  // namespace
