@@ -1,0 +1,186 @@
+// bubblesim results: what a store holds; the parts that print tables are in results_*.cpp.
+#include "sim/app/results_command.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
+#include "sim/run/store/merge_stores.hpp"
+#include "sim/run/store/store_export.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+using Arguments = std::shared_ptr<ResultsArguments>;
+
+/// A command of `results` that works on one store.
+CLI::App* add_part(CLI::App& command, AppContext& context, const Arguments& arguments,
+                   const std::string& name, const std::string& help,
+                   int (*run)(const ResultsArguments&)) {
+  CLI::App* part = command.add_subcommand(name, help);
+  part->fallthrough();
+  part->callback([arguments, run, &context] {
+    context.exit_code =
+        arguments->store.empty() && arguments->inputs.empty()
+            ? report_fault({{}, {}, "found no STORE, expected bubblesim results STORE ..."})
+            : run(*arguments);
+  });
+  return part;
+}
+
+void add_filters(CLI::App& command, const Arguments& arguments) {
+  command.add_option("--policy", arguments->policies, "Only rows of these policies")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--sweep", arguments->sweeps, "Only runs of these sweeps")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--filler", arguments->fillers, "Only rows of these fillers")
+      ->delimiter(',')->allow_extra_args(false);
+  command.add_option("--set", arguments->settings,
+                     "Only runs in which the sweep set this, as /fillers/0/load=0.5 (JSON or "
+                     "text); all that are given must hold")->allow_extra_args(false);
+  command.add_option("--metric", arguments->metrics,
+                     "Columns of OUTPUTS.md for list and compare (default: "
+                     "training_normalised_fraction, filler_normalised_fraction, latency_p95_ms)")
+      ->delimiter(',')->allow_extra_args(false);
+  CLI::Option* json = command.add_flag("--json", arguments->json, "JSON on standard output");
+  command.add_flag("--csv", arguments->csv, "CSV on standard output")->excludes(json);
+}
+
+void add_parts(CLI::App& command, AppContext& context, const Arguments& arguments) {
+  CLI::App* list = add_part(command, context, arguments, "list",
+                            "A line a policy and filler of every run (the default)", list_results);
+  list->add_flag("--failed", arguments->failed, "Runs that failed, with their reasons");
+  list->add_option("--limit", arguments->limit,
+                   "Lines of the list for people; 0: all (default 1000)");
+  CLI::App* show = add_part(command, context, arguments, "show",
+                            "Everything of one run", show_result);
+  show->add_option("KEY", arguments->key, "Key of the run, or how it begins")->required();
+  CLI::App* compare = add_part(
+      command, context, arguments, "compare",
+      "Policies against one of them, paired by point and seed, with confidence intervals\n"
+      "(Student's t of the paired differences; Law, Simulation Modeling and Analysis, 10.2.1)",
+      compare_results);
+  compare->add_option("--baseline", arguments->baseline,
+                      "The policy to compare with (default: the first of the first run)");
+  compare->add_flag("--by-point", arguments->by_point,
+                    "An interval for every point of the sweep, over its seeds");
+  compare->add_option("--confidence", arguments->confidence,
+                      "Of each interval, between 0 and 1 (default 0.95)");
+  CLI::App* rows = add_part(command, context, arguments, "export",
+                            "All rows as CSV or JSON: the columns of OUTPUTS.md, the run's key, "
+                            "and a column for every swept pointer", export_results);
+  rows->add_option("--format", arguments->format,
+                   "csv or json (default: by the end of the output's name, else csv)")
+      ->check(CLI::IsMember({"csv", "json"}));
+  rows->add_option("-o,--output", arguments->output, "File (default: standard output)");
+  add_part(command, context, arguments, "check",
+           "Reads everything and compares check sums; exit code 2 if the store is damaged",
+           check_results);
+}
+
+void add_merge(CLI::App& command, AppContext& context, const Arguments& arguments) {
+  CLI::App* merge = add_part(
+      command, context, arguments, "merge",
+      "Several stores into one: every key once, done before failed. In any order the same "
+      "content;\ndoing it again changes nothing", merge_results);
+  merge->add_option("STORES", arguments->inputs, "Stores to read")->required();
+  merge->add_option("-o,--output", arguments->output, "Store to write; made if it is not there")
+      ->required();
+}
+
+constexpr const char* kHelp =
+    "What a results store holds: lists, comparisons, exports, merges.\n"
+    "STORE is a file that 'bubblesim sweep' wrote, or postgresql://user@host/database.\n\n"
+    "Examples:\n"
+    "  bubblesim results out/load.db\n"
+    "  bubblesim results out/load.db list --policy tgs --set /fillers/0/load=0.5\n"
+    "  bubblesim results out/load.db list --failed\n"
+    "  bubblesim results out/load.db show 3f9a\n"
+    "  bubblesim results out/load.db compare --baseline exclusive --metric latency_p95_ms\n"
+    "  bubblesim results out/load.db export -o load.csv\n"
+    "  bubblesim results merge shard-*.db -o all.db\n\n"
+    "Units are in the names of the columns: _ms, _s, _fraction (0 to 1), _bytes; OUTPUTS.md "
+    "defines each.\n"
+    "Exit codes: 0 done; 2 a fault of the command line or of the store.";
+
+}  // namespace
+
+int export_results(const ResultsArguments& arguments) {
+  const auto filter = filter_of(arguments);
+  if (!filter) return report_fault(filter.error());
+  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  if (!store) return report_fault(store.error());
+  const bool json = arguments.json || arguments.format == "json" ||
+                    (arguments.format.empty() && arguments.output.ends_with(".json"));
+  if (const auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
+  std::FILE* const file =
+      arguments.output.empty() ? stdout : std::fopen(arguments.output.c_str(), "wb");
+  const Error unwritable{arguments.output, {}, "cannot be written"};
+  if (file == nullptr) return report_fault(unwritable);
+  const auto sink = [&](std::string_view text) -> Result<void> {
+    if (std::fwrite(text.data(), 1, text.size(), file) == text.size()) return {};
+    return tl::unexpected<Error>(unwritable);
+  };
+  auto written = run::export_rows(
+      **store, *filter, json ? run::ExportFormat::kJson : run::ExportFormat::kCsv, sink);
+  const int ended = file == stdout ? std::fflush(file) : std::fclose(file);
+  if (written && ended != 0) written = tl::unexpected<Error>(unwritable);
+  return written ? kExitOk : report_fault(written.error());
+}
+
+int check_results(const ResultsArguments& arguments) {
+  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  if (!store) return report_fault(store.error());
+  if (const auto checked = (*store)->check(); !checked) return report_fault(checked.error());
+  std::size_t runs = 0;
+  const auto read = (*store)->each_run({}, [&](const run::StoredRun&) { ++runs; });
+  if (!read) return report_fault(read.error());
+  if (arguments.json) {
+    fmt::print("{}\n", Json{{"runs", runs}, {"damaged", false}}.dump());
+  } else {
+    fmt::print("{}: {} runs, no damage found\n", arguments.store, runs);
+  }
+  return kExitOk;
+}
+
+int merge_results(const ResultsArguments& arguments) {
+  ProgressLine progress;
+  const auto merged = run::merge_stores(
+      arguments.inputs, arguments.output, [&](std::uint64_t done, std::uint64_t all) {
+        progress.show(fmt::format("{} of {} runs merged", done, all));
+      });
+  progress.clear();
+  if (!merged) return report_fault(merged.error());
+  if (arguments.json) {
+    fmt::print("{}\n", Json{{"stores", arguments.inputs.size()},
+                            {"runs", merged->runs},
+                            {"stored", merged->stored}}.dump());
+  } else {
+    fmt::print("{} stores, {} runs; {} new in {}\n", arguments.inputs.size(), merged->runs,
+               merged->stored, arguments.output);
+  }
+  return kExitOk;
+}
+
+void add_results_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<ResultsArguments>();
+  CLI::App* command = parser.add_subcommand("results", kHelp);
+  command->add_option("STORE", arguments->store, "Results store: a file or postgresql://...");
+  add_filters(*command, arguments);
+  add_parts(*command, context, arguments);
+  add_merge(*command, context, arguments);
+  command->require_subcommand(0, 1);
+  command->callback([arguments, command, &context] {
+    if (!command->get_subcommands().empty()) return;
+    context.exit_code =
+        arguments->store.empty()
+            ? report_fault({{}, {}, "found no STORE, expected bubblesim results STORE ..."})
+            : list_results(*arguments);
+  });
+}
+
+}  // namespace bubblesim::app

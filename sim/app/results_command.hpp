@@ -1,0 +1,44 @@
+// Inside of `bubblesim results`: what its parts share.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/run/store/results_store.hpp"
+
+namespace bubblesim::app {
+
+struct ResultsArguments {
+  std::string store;
+  std::vector<std::string> policies;
+  std::vector<std::string> sweeps;
+  std::vector<std::string> fillers;
+  std::vector<std::string> settings;  ///< "/a/b=c"
+  std::vector<std::string> metrics;
+  bool failed = false;
+  bool json = false;
+  bool csv = false;
+  std::size_t limit = 1000;           ///< rows of a list for people; 0: all
+  std::string key;
+  std::string baseline;
+  bool by_point = false;
+  double confidence = 0.95;
+  std::string format;
+  std::string output;
+  std::vector<std::string> inputs;
+};
+
+/// The filter that the options ask for.
+[[nodiscard]] Result<run::RowFilter> filter_of(const ResultsArguments& arguments);
+
+/// Each prints and returns an exit code.
+[[nodiscard]] int list_results(const ResultsArguments& arguments);
+[[nodiscard]] int show_result(const ResultsArguments& arguments);
+[[nodiscard]] int compare_results(const ResultsArguments& arguments);
+[[nodiscard]] int export_results(const ResultsArguments& arguments);
+[[nodiscard]] int check_results(const ResultsArguments& arguments);
+[[nodiscard]] int merge_results(const ResultsArguments& arguments);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,71 @@
+// bubblesim results compare: policies against one of them.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "sim/app/app.hpp"
+#include "sim/app/results_text.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/run/store/compare_policies.hpp"
+#include "sim/run/store/store_export.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+Line comparison_line(const run::PolicyComparison& line, bool for_people) {
+  const auto number = [&](double value) {
+    return for_people ? short_number(value) : run::cell_text(value);
+  };
+  const bool paired = line.pairs > 0;
+  Line cells{line.metric, line.filler, settings_text(line.point), line.policy,
+             std::to_string(line.pairs), paired ? number(line.mean) : "",
+             paired ? number(line.baseline_mean) : "", paired ? number(line.difference) : ""};
+  if (line.half_width) {
+    cells.push_back(number(line.difference - *line.half_width));
+    cells.push_back(number(line.difference + *line.half_width));
+    cells.emplace_back(std::abs(line.difference) > *line.half_width ? "yes" : "no");
+  } else {
+    cells.insert(cells.end(), {"", "", ""});
+  }
+  cells.push_back(std::to_string(line.unpaired));
+  cells.push_back(std::to_string(line.lower_bounds));
+  return cells;
+}
+
+}  // namespace
+
+int compare_results(const ResultsArguments& arguments) {
+  const auto filter = filter_of(arguments);
+  if (!filter) return report_fault(filter.error());
+  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  if (!store) return report_fault(store.error());
+  run::CompareOptions options;
+  options.metrics = arguments.metrics;
+  options.baseline = arguments.baseline;
+  options.confidence = arguments.confidence;
+  options.filter = *filter;
+  if (arguments.by_point) options.group = run::ComparisonGroup::kPoint;
+  const auto compared = run::compare_policies(**store, options);
+  if (!compared) return report_fault(compared.error());
+  const bool for_people = !arguments.json && !arguments.csv;
+  std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
+                           "baseline_mean", "difference", "low", "high", "differs", "unpaired",
+                           "lower_bounds"}};
+  for (const run::PolicyComparison& line : compared->lines) {
+    lines.push_back(comparison_line(line, for_people));
+  }
+  if (arguments.csv) {
+    print(csv_table(lines));
+  } else if (arguments.json) {
+    fmt::print("{{\"baseline\": {}, \"confidence\": {}, \"comparisons\": {}}}\n",
+               quote_found(compared->baseline), compared->confidence, json_table(lines));
+  } else {
+    fmt::print("against {}; low and high: {:g} % interval of the mean paired difference\n\n",
+               compared->baseline, 100 * compared->confidence);
+    print(aligned(lines));
+  }
+  return kExitOk;
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,132 @@
+// bubblesim results show: everything of one run.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "sim/app/app.hpp"
+#include "sim/app/results_text.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/run/store/compare_policies.hpp"
+#include "sim/run/store/store_export.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+std::string dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json record_json(const run::RunRecord& record) {
+  Json counters = Json::array();
+  for (const auto& [name, entry] : record.counters) {
+    counters.push_back({{"name", name},
+                        {"severity", severity_name(entry.severity)},
+                        {"count", entry.count},
+                        {"help", entry.help}});
+  }
+  Json settings = Json::object();
+  for (const run::Setting& setting : record.run.settings) {
+    settings[setting.pointer] = Json::parse(setting.value, nullptr, false);
+  }
+  Json config = Json::parse(record.run.config, nullptr, false);
+  if (config.is_discarded()) config = record.run.config;
+  Json rows = Json::array();
+  const auto columns = observe::result_columns();
+  for (const observe::ResultRow& row : record.rows) {
+    Json& object = rows.emplace_back(Json::object());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      std::visit([&](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+          object[std::string(columns[i].name)] = nullptr;
+        } else {
+          object[std::string(columns[i].name)] = value;
+        }
+      }, row.cells[i]);
+    }
+  }
+  return {{"key", record.run.key},
+          {"sweep", record.sweep},
+          {"index", record.run.index},
+          {"point", record.run.point},
+          {"seed", record.run.seed},
+          {"repetition", record.run.repetition},
+          {"status", record.status == run::RunStatus::kDone ? "done" : "failed"},
+          {"reason", record.reason},
+          {"host", record.host},
+          {"version", record.version},
+          {"finished_unix_ns", record.finished_unix_ns},
+          {"cpu_ns", to_ns(record.cpu)},
+          {"settings", std::move(settings)},
+          {"rows", std::move(rows)},
+          {"counters", std::move(counters)},
+          {"config", std::move(config)}};
+}
+
+/// A column a policy and filler, a line a metric: rows of a run are few, their cells many.
+std::vector<Line> turned_rows(const run::RunRecord& record) {
+  std::vector<Line> lines;
+  const auto columns = observe::result_columns();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == "counters") continue;
+    Line line{std::string(columns[i].name)};
+    bool empty = true;
+    for (const observe::ResultRow& row : record.rows) {
+      line.push_back(run::cell_text(row.cells[i]));
+      if (run::is_lower_bound(row, columns[i].name)) line.back().insert(0, ">");
+      empty = empty && line.back().empty();
+    }
+    if (!empty) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void print_record(const run::RunRecord& record) {
+  fmt::print("key         {}\nsweep       {}, index {}, repetition {}, seed {}\n", record.run.key,
+             record.sweep, record.run.index, record.run.repetition, record.run.seed);
+  for (const run::Setting& setting : record.run.settings) {
+    fmt::print("set         {} = {}\n", setting.pointer, setting.value);
+  }
+  fmt::print("program     {} on {}, {:.3g} s of CPU\n", record.version, record.host,
+             to_seconds(record.cpu));
+  if (record.status == run::RunStatus::kFailed) fmt::print("failed      {}\n", record.reason);
+  print("\n" + aligned(turned_rows(record)));
+  for (const auto& [name, entry] : record.counters) {
+    fmt::print("{}: {} = {}: {}\n", severity_name(entry.severity), name, entry.count, entry.help);
+  }
+  const Json config = Json::parse(record.run.config, nullptr, false);
+  print("\nconfig\n" + (config.is_discarded() ? record.run.config + "\n" : dump(config)));
+}
+
+}  // namespace
+
+int show_result(const ResultsArguments& arguments) {
+  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  if (!store) return report_fault(store.error());
+  run::RowFilter filter;
+  filter.key = arguments.key;
+  std::vector<run::RunRecord> found;
+  const auto read = (*store)->each_record(filter, [&](const run::RunRecord& record) {
+    if (found.size() < 8) found.push_back(record);
+  });
+  if (!read) return report_fault(read.error());
+  if (found.size() != 1) {
+    std::string keys;
+    for (const run::RunRecord& record : found) {
+      keys += (keys.empty() ? ": " : ", ") + record.run.key;
+    }
+    return report_fault({arguments.store, {},
+                         found.empty() ? "found no run whose key begins with " +
+                                             quote_found(arguments.key) + "; 'list' shows keys"
+                                       : "found several runs whose keys begin with " +
+                                             quote_found(arguments.key) + keys});
+  }
+  if (arguments.json) {
+    print(dump(record_json(found[0])));
+  } else {
+    print_record(found[0]);
+  }
+  return kExitOk;
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,95 @@
+#include "sim/app/results_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/run/store/store_export.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+std::string quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string text = "\"";
+  for (const char letter : cell) {
+    if (letter == '"') text += '"';
+    text += letter;
+  }
+  return text + '"';
+}
+
+}  // namespace
+
+std::string short_number(double value) { return fmt::format("{:.5g}", value); }
+
+std::string csv_table(const std::vector<Line>& lines) {
+  std::string text;
+  for (const Line& line : lines) {
+    for (const std::string& cell : line) text += (&cell == &line[0] ? "" : ",") + quoted(cell);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string json_table(const std::vector<Line>& lines) {
+  Json all = Json::array();
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    Json& object = all.emplace_back(Json::object());
+    for (std::size_t j = 0; j < lines[i].size(); ++j) {
+      const std::string& text = lines[i][j];
+      const Json value = Json::parse(text, nullptr, false);
+      object[lines[0][j]] = text.empty() ? Json() : value.is_number() ? value : Json(text);
+    }
+  }
+  return all.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string settings_text(const std::vector<run::Setting>& settings) {
+  std::string text;
+  for (const run::Setting& setting : settings) {
+    text += (text.empty() ? "" : " ") + setting.pointer + "=" + run::setting_text(setting.value);
+  }
+  return text;
+}
+
+Result<run::RowFilter> filter_of(const ResultsArguments& arguments) {
+  run::RowFilter filter{arguments.sweeps, arguments.policies, arguments.fillers, {}, {}};
+  for (const std::string& text : arguments.settings) {
+    const std::size_t equal = text.find('=');
+    if (!text.starts_with('/') || equal == std::string::npos) {
+      return fail("--set: found " + quote_found(text) +
+                  ", expected a JSON pointer and a value, such as /fillers/0/load=0.5");
+    }
+    const std::string value = text.substr(equal + 1);
+    const bool json = Json::accept(value);
+    filter.settings.push_back({text.substr(0, equal), json ? value : Json(value).dump()});
+  }
+  return filter;
+}
+
+std::string aligned(const std::vector<Line>& lines) {
+  std::vector<std::size_t> widths;
+  for (const Line& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const bool number = line[i].find_first_not_of("0123456789.+-e>") == std::string::npos;
+      const std::string space(widths[i] - line[i].size(), ' ');
+      row += (i == 0 ? "" : "  ") + (number ? space + line[i] : line[i] + space);
+    }
+    text += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+}  // namespace bubblesim::app
