@@ -2,7 +2,8 @@
 // simulator and the policies meet. One file a command; each adds itself to the parser.
 //
 // Exit codes: 0 done; 1 a result that must not be trusted (a counter of severity error); 2 an
-// input fault (command line, config, trace).
+// input fault (command line, config, trace, store); of sweeps: 3 runs failed; 130 stopped by a
+// signal.
 #pragma once
 
 #include <functional>
@@ -24,6 +25,8 @@ namespace bubblesim::app {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitUntrusted = 1;
 inline constexpr int kExitInputFault = 2;
+inline constexpr int kExitRunsFailed = 3;
+inline constexpr int kExitInterrupted = 130;
 
 /// What every command is given.
 struct AppContext {
@@ -82,6 +85,7 @@ void add_schedule_command(CLI::App& parser, AppContext& context);
 void add_new_policy_command(CLI::App& parser, AppContext& context);
 void add_list_commands(CLI::App& parser, AppContext& context);
 void add_schema_command(CLI::App& parser, AppContext& context);
+void add_sweep_command(CLI::App& parser, AppContext& context);
 void add_results_command(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_import_command(parser, context);
   bubblesim::app::add_inspect_command(parser, context);
   bubblesim::app::add_run_command(parser, context);
+  bubblesim::app::add_sweep_command(parser, context);
   bubblesim::app::add_results_command(parser, context);
   bubblesim::app::add_export_command(parser, context);
   bubblesim::app::add_retarget_command(parser, context);

@@ -1,0 +1,32 @@
+#include "sim/app/stop_signals.hpp"
+
+#include <atomic>
+
+namespace bubblesim::app {
+namespace {
+
+// A handler is handed nothing: what it counts must be reachable without an object.
+std::atomic<int> signals{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void count_signal(int) noexcept { ++signals; }
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  signals = 0;
+  struct sigaction action{};
+  action.sa_handler = count_signal;
+  action.sa_flags = SA_RESTART;  // stores are written meanwhile
+  sigaction(SIGINT, &action, &interrupt_);
+  sigaction(SIGTERM, &action, &terminate_);
+}
+
+StopSignals::~StopSignals() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+}
+
+int StopSignals::count() const { return signals; }
+
+}  // namespace bubblesim::app

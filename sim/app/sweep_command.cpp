@@ -1,0 +1,294 @@
+// bubblesim sweep: every run of a sweep file, into a store.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "sim/app/app.hpp"
+#include "sim/app/policy_libraries.hpp"
+#include "sim/app/sweep_display.hpp"
+#include "sim/app/sweep_forecast.hpp"
+#include "sim/app/sweep_local.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/nearest.hpp"
+#include "sim/base/units.hpp"
+#include "sim/run/sweep/estimate.hpp"
+#include "sim/run/sweep/plan.hpp"
+#include "sim/run/sweep/program_version.hpp"
+#include "sim/run/sweep/remaining.hpp"
+#include "sim/run/sweep/run_key.hpp"
+#include "sim/run/sweep/sweep_config.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct SweepArguments {
+  std::string config;
+  std::string store;
+  std::vector<std::string> set;
+  std::vector<std::string> policy_libraries;
+  std::string shard = "0/1";
+  std::string best = run::BestGoal{}.column;
+  double keep = run::BestGoal{}.training_kept;
+  std::size_t threads = 0;
+  std::size_t limit = 0;
+  bool retry_failed = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
+/// What the command line and the files say, checked.
+struct Sweep {
+  run::SweepConfig config;
+  run::SweepPlan plan;
+  std::vector<run::PlannedRun> mine;  ///< of this shard
+  run::BestGoal goal;
+  run::ExecuteOptions options;
+  std::string store;
+};
+
+tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
+
+Result<run::Shard> parse_shard(const std::string& text) {
+  run::Shard shard;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
+  const auto of = std::from_chars(slash ? index.ptr + 1 : end, end, shard.of);
+  if (!slash || of.ec != std::errc{} || of.ptr != end || shard.index >= shard.of) {
+    return fail("--shard", {}, "found " + quote_found(text) +
+                                   "; expected INDEX/COUNT with an index from 0 to COUNT - 1, "
+                                   "such as 0/4");
+  }
+  return shard;
+}
+
+// Policies from libraries are part of the program.
+Result<std::string> version_with_policies(const AppContext& context) {
+  std::string version = run::program_version();
+  std::set<std::string> libraries;
+  for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
+  run::FileHashes files;
+  for (const std::string& library : libraries) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.of(library));
+    version += ".policies-" + hash.substr(0, 16);
+  }
+  return version;
+}
+
+// NAME.db in the current folder; shards of one sweep do not write one file.
+std::string default_store(const std::string& sweep, run::Shard shard) {
+  std::string name = sweep;
+  std::replace(name.begin(), name.end(), '/', '-');
+  if (shard.of > 1) name += fmt::format("-{}-of-{}", shard.index, shard.of);
+  return name + ".db";
+}
+
+CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& context) {
+  Sweep sweep;
+  const auto shard = parse_shard(arguments.shard);
+  if (!shard) return one(shard.error());
+  auto goal = run::parse_best_goal(arguments.best);
+  if (!goal) return one(goal.error());
+  sweep.goal = *std::move(goal);
+  sweep.goal.training_kept = arguments.keep;
+  BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
+  auto version = version_with_policies(context);
+  if (!version) return one(version.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
+                             run::read_sweep_config(arguments.config, arguments.set));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      sweep.plan,
+      run::plan_sweep(sweep.config, context.policies, {context.device_folder(), *version}));
+  sweep.mine = run::shard_of(sweep.plan.runs, *shard);
+  sweep.options.sweep = sweep.config.name;
+  sweep.options.device_folder = context.device_folder();
+  sweep.options.version = *version;
+  sweep.options.threads = arguments.threads;
+  if (arguments.threads == 0) {
+    sweep.options.threads = std::max(1U, std::thread::hardware_concurrency());
+  }
+  sweep.store = arguments.store;
+  if (sweep.store.empty()) sweep.store = default_store(sweep.config.name, *shard);
+  return sweep;
+}
+
+run::FailedRuns failed_runs(const SweepArguments& arguments) {
+  return arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
+}
+
+bool is_server(const std::string& store) { return store.find("://") != std::string::npos; }
+
+int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContext& context) {
+  run::RemainingRuns left;
+  run::BestSoFar best(sweep.goal);
+  std::error_code fault;
+  if (is_server(sweep.store) || std::filesystem::exists(sweep.store, fault)) {
+    const auto store = run::open_store(sweep.store, run::StoreAccess::kRead);
+    if (!store) return report_fault(store.error());
+    auto found = run::remaining_runs(sweep.mine, sweep.config.name, **store,
+                                     failed_runs(arguments), best);
+    if (!found) return report_fault(found.error());
+    left = *std::move(found);
+  } else {
+    left.runs = sweep.mine;
+  }
+  if (arguments.limit > 0 && arguments.limit < left.runs.size()) left.runs.resize(arguments.limit);
+  const SweepForecast cast = forecast(left, sweep.options, context.policies);
+  const ForecastSubject subject{sweep.config.name,      sweep.store,        sweep.plan.points,
+                                sweep.plan.runs.size(), sweep.mine.size(), sweep.plan.repeated};
+  const std::string text = arguments.json ? forecast_json(subject, left, cast)
+                                          : forecast_text(subject, left, cast);
+  std::fputs(text.c_str(), stdout);
+  return kExitOk;
+}
+
+/// Of the whole sweep now, and of this start.
+struct Outcome {
+  SweepEnd end = SweepEnd::kAllDone;
+  SweepCounts counts;
+  std::size_t failed_before = 0;
+  std::size_t left = 0;  ///< beyond --limit or after a stop
+  double in_runs = 1;    ///< share of the threads' time
+  double seconds = 0;
+};
+
+void print_outcome(const Sweep& sweep, const Outcome& outcome, const run::BestSoFar& best) {
+  const SweepCounts& counts = outcome.counts;
+  fmt::print("sweep {}: {} runs, {} stored before, {} done now", sweep.config.name,
+             counts.planned, counts.stored, counts.done);
+  if (counts.failed + outcome.failed_before > 0) {
+    fmt::print(", {} failed", counts.failed + outcome.failed_before);
+  }
+  if (outcome.left > 0) fmt::print(", {} left", outcome.left);
+  if (counts.done > 0) {
+    fmt::print("; {:.1f} s, {:.3g} runs/s, {:.1f} % of the time in runs", outcome.seconds,
+               static_cast<double>(counts.done) / outcome.seconds, 100 * outcome.in_runs);
+  }
+  const run::BestGoal& goal = best.goal();
+  fmt::print("\n{} {}", goal.better == run::Better::kMore ? "most" : "least", goal.column);
+  if (goal.training_kept > 0) fmt::print(", training kept >= {}", goal.training_kept);
+  fmt::print(": {}\nresults: {}\n", best_text(best), sweep.store);
+}
+
+void print_outcome_json(const Sweep& sweep, const Outcome& outcome) {
+  const SweepCounts& counts = outcome.counts;
+  const Json json{{"event", outcome.end == SweepEnd::kAllDone ? "end" : "stopped"},
+                  {"sweep", sweep.config.name},
+                  {"runs", counts.planned},
+                  {"stored", counts.stored},
+                  {"done", counts.done},
+                  {"failed", counts.failed + outcome.failed_before},
+                  {"left", outcome.left},
+                  {"seconds", outcome.seconds},
+                  {"time_in_runs_fraction", outcome.in_runs},
+                  {"peak_memory_bytes", run::peak_memory().value},
+                  {"store", sweep.store}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+int exit_code(const Outcome& outcome, bool untrusted) {
+  if (outcome.end == SweepEnd::kStopped) return kExitInterrupted;
+  if (outcome.counts.failed + outcome.failed_before > 0) return kExitRunsFailed;
+  return untrusted ? kExitUntrusted : kExitOk;
+}
+
+int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
+  const auto store = run::open_store(sweep.store, run::StoreAccess::kWrite);
+  if (!store) return report_fault(store.error());
+  run::BestSoFar best(sweep.goal);
+  auto left = run::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
+                                  best);
+  if (!left) return report_fault(left.error());
+  Outcome outcome;
+  outcome.failed_before = left->failed;
+  const std::size_t all = left->runs.size();
+  if (arguments.limit > 0 && arguments.limit < all) left->runs.resize(arguments.limit);
+  sweep.options.threads =
+      std::max<std::size_t>(1, std::min(sweep.options.threads, left->runs.size()));
+  SweepDisplay display({sweep.mine.size(), left->done + left->failed, left->runs.size(), 0, 0},
+                       best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
+  const auto end =
+      run_sweep_here(left->runs, context.policies, sweep.options, **store, display);
+  outcome.seconds = to_seconds(display.elapsed());
+  if (!end) return report_fault(end.error());
+  outcome.end = *end;
+  outcome.counts = display.counts();
+  outcome.left = all - outcome.counts.done;
+  outcome.in_runs = to_seconds(display.time_in_runs()) /
+                    (outcome.seconds * static_cast<double>(sweep.options.threads));
+  if (arguments.json) {
+    print_outcome_json(sweep, outcome);
+  } else {
+    print_outcome(sweep, outcome, display.best());
+  }
+  return exit_code(outcome, display.untrusted());
+}
+
+int run_command(const SweepArguments& arguments, AppContext& context) {
+  auto sweep = read_sweep(arguments, context);
+  if (!sweep) return report_faults(sweep.error());
+  return arguments.dry_run ? dry_run(arguments, *sweep, context)
+                           : execute(arguments, *sweep, context);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<SweepArguments>();
+  CLI::App* command = parser.add_subcommand(
+      "sweep",
+      "Runs everything that a sweep file describes, and keeps the results in a store. Started "
+      "again, it does only what is not in the store: what was killed, added or changed.\n\n"
+      "Examples:\n"
+      "  bubblesim sweep configs/sweeps/devices.json --dry-run\n"
+      "  bubblesim sweep configs/sweeps/devices.json --store results.db --shard 0/8\n"
+      "  bubblesim sweep configs/sweeps/load-latency.json --set /duration=2s --set "
+      "/fillers/0/memory=4GB --limit 4 --threads 2 --json\n\n"
+      "Exit codes: 0 all runs are done; 1 a result must not be trusted (a counter of severity "
+      "error); 2 a fault of the input or the store; 3 runs failed, and say why in the store; "
+      "130 stopped by Ctrl-C or SIGTERM.");
+  command->add_option("CONFIG", arguments->config, "Sweep file (JSON; configs/README.md)")
+      ->required();
+  command->add_option("--store", arguments->store,
+                      "File, or postgresql://..., that keeps the results (default: the sweep's "
+                      "name with .db, in the current folder)");
+  command->add_option("--set", arguments->set,
+                      "Another value of the base: /a/b=c, JSON or text; an axis of that place is "
+                      "fixed to it (repeatable)")
+      ->take_all()
+      ->expected(1);
+  command->add_option("--threads", arguments->threads,
+                      "Runs at once; results do not depend on it (default: all cores)");
+  command->add_option("--shard", arguments->shard,
+                      "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on, for job "
+                      "arrays; stores are merged by `bubblesim results merge`")
+      ->capture_default_str();
+  command->add_option("--limit", arguments->limit, "At most so many runs now (default: all)");
+  command->add_flag("--retry-failed", arguments->retry_failed,
+                    "Do runs again that failed (default: they would fail again)");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Do one run to measure it, store nothing; say how many runs there are, how "
+                    "long they take and how much memory");
+  command->add_option("--best", arguments->best,
+                      "Column of the results (OUTPUTS.md) whose most is shown as best; min:COLUMN "
+                      "for the least")
+      ->capture_default_str();
+  command->add_option("--keep", arguments->keep,
+                      "Best among those that keep this share of training's own throughput")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  add_policy_library_option(*command, arguments->policy_libraries);
+  command->add_flag("--json", arguments->json, "Print progress and results as JSON lines");
+  command->callback([arguments, &context] {
+    context.exit_code = run_command(*arguments, context);
+  });
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,191 @@
+#include "sim/app/sweep_display.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "sim/base/json.hpp"
+#include "sim/run/sweep/plan.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+constexpr std::size_t kBarWidth = 16;
+constexpr std::size_t kFailuresTold = 5;  // a line each; the store has all
+constexpr auto kLineEvery = std::chrono::milliseconds{200};
+constexpr auto kJsonEvery = std::chrono::seconds{1};
+
+std::string bar(std::size_t done, std::size_t all) {
+  const std::size_t full = all == 0 ? kBarWidth : kBarWidth * done / all;
+  return "[" + std::string(full, '#') + std::string(kBarWidth - full, '-') + "]";
+}
+
+void print(const Json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+Json settings_json(const std::vector<run::Setting>& settings) {
+  Json json = Json::object();
+  for (const run::Setting& setting : settings) {
+    json[setting.pointer] = Json::parse(setting.value, nullptr, false);
+  }
+  return json;
+}
+
+Json best_json(const run::BestSoFar& best) {
+  if (!best.best()) return nullptr;
+  const run::BestRun& run = *best.best();
+  return {{"column", best.goal().column}, {"value", run.value},
+          {"policy", run.policy},         {"policy_parameters", run.policy_parameters},
+          {"filler", run.filler},         {"index", run.index},
+          {"settings", settings_json(run.settings)}};
+}
+
+Duration span_of(double seconds) {
+  return Duration{static_cast<std::int64_t>(std::min(seconds, 1e9) * 1e9)};
+}
+
+}  // namespace
+
+std::string short_time(Duration span) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(span).count();
+  if (seconds >= 3600) return fmt::format("{}h{:02}m", seconds / 3600, seconds / 60 % 60);
+  if (seconds >= 60) return fmt::format("{}m{:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}s", seconds);
+}
+
+std::string best_text(const run::BestSoFar& best) {
+  if (!best.best()) return "none yet";
+  const run::BestRun& run = *best.best();
+  return fmt::format("{:.6g} ({}, {})", run.value, run.policy, run::settings_text(run.settings));
+}
+
+SweepDisplay::SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output)
+    : output_(output), counts_(counts), best_(std::move(best)) {
+  if (output_ != SweepOutput::kJsonLines) return;
+  print({{"event", "plan"},
+         {"runs", counts.planned},
+         {"stored", counts.stored},
+         {"to_do", counts.to_do}});
+}
+
+void SweepDisplay::started(const run::PlannedRun& run) {
+  const std::scoped_lock lock(mutex_);
+  in_flight_[run.index] = Clock::now();
+}
+
+void SweepDisplay::finished(const run::RunRecord& record) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto started = in_flight_.find(record.run.index); started != in_flight_.end()) {
+    in_runs_ += std::chrono::duration_cast<Duration>(Clock::now() - started->second);
+    in_flight_.erase(started);
+  }
+  ++counts_.done;
+  best_.look_at(record);
+  untrusted_ = untrusted_ || record.counters.has_error();
+  const bool failed = record.status == run::RunStatus::kFailed;
+  if (failed) ++counts_.failed;
+  if (output_ == SweepOutput::kJsonLines) return print_run(record);
+  if (!failed || failures_told_++ >= kFailuresTold) return;
+  progress_.clear();
+  fmt::print(stderr, "bubblesim: run {} ({}) failed: {}{}\n", record.run.index,
+             run::settings_text(record.run.settings), record.reason,
+             failures_told_ == kFailuresTold ? "\nbubblesim: further failures are only stored"
+                                             : "");
+}
+
+void SweepDisplay::print_run(const run::RunRecord& record) const {
+  const bool failed = record.status == run::RunStatus::kFailed;
+  Json json{{"event", "run"},          {"index", record.run.index},
+            {"key", record.run.key},   {"settings", settings_json(record.run.settings)},
+            {"seed", record.run.seed}, {"status", failed ? "failed" : "done"},
+            {"cpu_s", to_seconds(record.cpu)}};
+  if (failed) json["reason"] = record.reason;
+  print(json);
+}
+
+double SweepDisplay::rate() const {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return seconds > 0 ? static_cast<double>(counts_.done) / seconds : 0;
+}
+
+std::string SweepDisplay::line(bool stopping) const {
+  const std::size_t done = counts_.stored + counts_.done;
+  std::string text = fmt::format("{} {}/{}", bar(done, counts_.planned), done, counts_.planned);
+  if (counts_.failed > 0) text += fmt::format(" {} failed", counts_.failed);
+  if (stopping) {
+    return text + fmt::format(" stopping: {} runs end first; Ctrl-C again to drop them",
+                              in_flight_.size());
+  }
+  if (counts_.done > 0) {
+    const double left = static_cast<double>(counts_.to_do - counts_.done) / rate();
+    text += fmt::format(" {:.3g}/s {} left", rate(), short_time(span_of(left)));
+  }
+  text += fmt::format(" {} running", in_flight_.size());
+  if (const auto& best = best_.best()) {
+    text += fmt::format(" best {:.4g} {}", best->value, best->policy);
+  }
+  return text;
+}
+
+void SweepDisplay::print_progress(bool stopping) const {
+  Json running = Json::array();
+  for (const auto& [index, since] : in_flight_) {
+    running.push_back(
+        {{"index", index},
+         {"since_s", std::chrono::duration<double>(Clock::now() - since).count()}});
+  }
+  const double left = static_cast<double>(counts_.to_do - counts_.done) / std::max(rate(), 1e-9);
+  print({{"event", stopping ? "stopping" : "progress"},
+         {"done", counts_.done},
+         {"failed", counts_.failed},
+         {"to_do", counts_.to_do},
+         {"rate_per_s", rate()},
+         {"remaining_s", counts_.done > 0 ? Json(left) : Json(nullptr)},
+         {"running", running},
+         {"best", best_json(best_)}});
+}
+
+void SweepDisplay::show(bool stopping) {
+  const std::scoped_lock lock(mutex_);
+  const auto now = Clock::now();
+  const bool json = output_ == SweepOutput::kJsonLines;
+  if (now - shown_ < (json ? Clock::duration(kJsonEvery) : Clock::duration(kLineEvery))) return;
+  shown_ = now;
+  if (json) return print_progress(stopping);
+  progress_.show(line(stopping));
+}
+
+void SweepDisplay::clear() {
+  const std::scoped_lock lock(mutex_);
+  progress_.clear();
+}
+
+SweepCounts SweepDisplay::counts() const {
+  const std::scoped_lock lock(mutex_);
+  return counts_;
+}
+
+run::BestSoFar SweepDisplay::best() const {
+  const std::scoped_lock lock(mutex_);
+  return best_;
+}
+
+Duration SweepDisplay::time_in_runs() const {
+  const std::scoped_lock lock(mutex_);
+  return in_runs_;
+}
+
+Duration SweepDisplay::elapsed() const {
+  return std::chrono::duration_cast<Duration>(Clock::now() - start_);
+}
+
+bool SweepDisplay::untrusted() const {
+  const std::scoped_lock lock(mutex_);
+  return untrusted_;
+}
+
+}  // namespace bubblesim::app

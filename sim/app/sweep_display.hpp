@@ -1,0 +1,76 @@
+// What a sweep shows while it runs: a line on a terminal, or JSON lines for machines.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "sim/app/app.hpp"
+#include "sim/base/time.hpp"
+#include "sim/run/store/run_record.hpp"
+#include "sim/run/sweep/best_run.hpp"
+
+namespace bubblesim::app {
+
+enum class SweepOutput : std::uint8_t { kText, kJsonLines };
+
+/// How far a sweep is.
+struct SweepCounts {
+  std::size_t planned = 0;    ///< runs of this shard
+  std::size_t stored = 0;     ///< of these, done or failed before this start
+  std::size_t to_do = 0;      ///< of these, to be done now
+  std::size_t done = 0;       ///< now, failed ones too
+  std::size_t failed = 0;     ///< of these
+};
+
+/// Told of runs by any thread; shown by one.
+class SweepDisplay {
+ public:
+  SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output);
+
+  void started(const run::PlannedRun& run);
+  void finished(const run::RunRecord& record);
+  /// Rewrites the line, or prints one; a few times a second at most.
+  void show(bool stopping);
+  /// Ends the line.
+  void clear();
+
+  [[nodiscard]] SweepCounts counts() const;
+  [[nodiscard]] run::BestSoFar best() const;
+  /// Of runs, all threads together.
+  [[nodiscard]] Duration time_in_runs() const;
+  [[nodiscard]] Duration elapsed() const;
+  /// A counter of severity error in a run's results.
+  [[nodiscard]] bool untrusted() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] std::string line(bool stopping) const;
+  void print_progress(bool stopping) const;
+  void print_run(const run::RunRecord& record) const;
+  [[nodiscard]] double rate() const;
+
+  mutable std::mutex mutex_;
+  SweepOutput output_;
+  SweepCounts counts_;
+  run::BestSoFar best_;
+  std::map<std::uint64_t, Clock::time_point> in_flight_;  // by index of the run
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point shown_{};
+  Duration in_runs_{};
+  std::size_t failures_told_ = 0;
+  bool untrusted_ = false;
+  ProgressLine progress_;
+};
+
+/// "1h02m", "3m20s", "12s".
+[[nodiscard]] std::string short_time(Duration span);
+
+/// "120.5 (specinf, /a = 1)"; "none yet".
+[[nodiscard]] std::string best_text(const run::BestSoFar& best);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,43 @@
+#include "sim/run/sweep/remaining.hpp"
+
+#include <unordered_set>
+
+namespace bubblesim::run {
+
+Result<RemainingRuns> remaining_runs(const std::vector<PlannedRun>& plan, const std::string& sweep,
+                                     ResultsStore& store, FailedRuns failed, BestSoFar& best) {
+  RemainingRuns out;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto done, store.done());
+  std::unordered_set<std::string> planned;
+  for (const PlannedRun& run : plan) planned.insert(run.key);
+  std::unordered_set<std::string> kept;
+  RowFilter of_sweep;
+  of_sweep.sweeps = {sweep};
+  BUBBLESIM_RETURN_IF_ERROR(store.each_run(of_sweep, [&](const StoredRun& run) {
+    if (run.status == RunStatus::kDone) {
+      out.cpu += run.cpu;
+      ++out.timed;
+    } else if (failed == FailedRuns::kKeep && planned.contains(run.run.key)) {
+      kept.insert(run.run.key);
+    }
+  }));
+  BUBBLESIM_RETURN_IF_ERROR(store.each_row(of_sweep, [&](const StoredRow& row) {
+    if (!planned.contains(row.key)) return;
+    PlannedRun run;
+    run.index = row.index;
+    run.settings = row.settings;
+    best.look_at(run, row.row);
+  }));
+  for (const PlannedRun& run : plan) {
+    if (done.contains(run.key)) {
+      ++out.done;
+    } else if (kept.contains(run.key)) {
+      ++out.failed;
+    } else {
+      out.runs.push_back(run);
+    }
+  }
+  return out;
+}
+
+}  // namespace bubblesim::run
