@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim::run {
@@ -126,7 +127,7 @@ Result<void> set_value(Json& config, const std::string& pointer, const Json& val
   return {};
 }
 
-Result<Assignment> parse_assignment(const std::string& text, const std::string& option) {
+Result<Setting> parse_assignment(const std::string& text, const std::string& option) {
   const std::size_t equals = text.find('=');
   std::string pointer = text.substr(0, equals);
   if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
@@ -138,7 +139,7 @@ Result<Assignment> parse_assignment(const std::string& text, const std::string& 
   const std::string written = text.substr(equals + 1);
   Json value = Json::parse(written, nullptr, false);
   if (value.is_discarded()) value = written;
-  return Assignment{std::move(pointer), std::move(value)};
+  return Setting{std::move(pointer), compact_text(value)};
 }
 
 std::string canonical_text(const Json& value) {

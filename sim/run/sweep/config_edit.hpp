@@ -1,5 +1,5 @@
 // Places of a run config by JSON pointer: reading and setting them as a person means it. Inside of
-// sim/run/sweep: includes the JSON library.
+// sim/run/sweep.
 //
 // Elements of lists are named by number or by their name: "/fillers/0/memory",
 // "/fillers/chat/memory", "/policies/specinf/parameters/slice". A policy that is a name alone has
@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
+#include "sim/run/sweep/planned_run.hpp"
 
 namespace bubblesim::run {
 
@@ -27,12 +28,8 @@ namespace bubblesim::run {
 
 /// "/a/b=c" as a pointer and a value: JSON, and what is none is a text. The leading "/" may be left
 /// out. Fault: no such form; `option` names it in the fault.
-struct Assignment {
-  std::string pointer;
-  Json value;
-};
-[[nodiscard]] Result<Assignment> parse_assignment(const std::string& text,
-                                                  const std::string& option);
+[[nodiscard]] Result<Setting> parse_assignment(const std::string& text,
+                                               const std::string& option);
 
 /// The text of a value in its shortest form, objects with their keys in alphabetical order: equal
 /// values have equal texts.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/run/sweep/config_edit.hpp"
 
 namespace bubblesim::run {

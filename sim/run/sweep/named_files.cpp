@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/data_file.hpp"
+#include "sim/base/json.hpp"
 
 namespace bubblesim::run {
 namespace {

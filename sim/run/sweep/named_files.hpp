@@ -1,11 +1,11 @@
 // What a run config names: traces, tables, and files of configs by path or by id. Inside of
-// sim/run/sweep: includes the JSON library. sim/run/run_config*.cpp read the same keys.
+// sim/run/sweep. sim/run/run_config*.cpp read the same keys.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "sim/base/json.hpp"
+#include "sim/base/json_fwd.hpp"
 
 namespace bubblesim::run {
 

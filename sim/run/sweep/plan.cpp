@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/run/sweep/config_edit.hpp"
 #include "sim/run/sweep/named_files.hpp"
@@ -64,7 +65,8 @@ class PointFaults {
     const std::string first =
         "point " + std::to_string(kept.point) + " (" + settings_text(kept.settings) + ")";
     if (kept.points == 1) return "in " + first + " of " + sweep_.file;
-    const std::string many = kept.points == points ? "in all " : "in " + std::to_string(kept.points) + " of ";
+    const std::string many =
+        kept.points == points ? "in all " : "in " + std::to_string(kept.points) + " of ";
     return many + std::to_string(points) + " points of " + sweep_.file + ", first in " + first;
   }
 
@@ -95,9 +97,8 @@ class Planner {
   }
 
   CheckedResult<SweepPlan> plan() {
-    const bool many = least_runs() > static_cast<double>(kMostRuns);
-    if (!many) expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
-    if (many || full()) {
+    expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
+    if (points_ * sweep_.repetitions > kMostRuns) {
       return tl::unexpected<Errors>(Errors{
           {sweep_.file, "/axes",
            "found more than " + std::to_string(kMostRuns) +
@@ -109,15 +110,6 @@ class Planner {
   }
 
  private:
-  // Without what depends on conditions.
-  [[nodiscard]] double least_runs() const {
-    double runs = sweep_.repetitions;
-    for (const AxisGroup& group : sweep_.groups) {
-      if (group.when.empty()) runs *= static_cast<double>(group.axes.front().values.size());
-    }
-    return runs;
-  }
-
   [[nodiscard]] bool full() const { return points_ * sweep_.repetitions > kMostRuns; }
 
   [[nodiscard]] bool holds(std::size_t group, const Json& config) const {

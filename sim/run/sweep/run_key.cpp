@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/data_file.hpp"
+#include "sim/base/json.hpp"
 #include "sim/run/sweep/config_edit.hpp"
 #include "sim/run/sweep/named_files.hpp"
 #include "sim/synth/inference_names.hpp"

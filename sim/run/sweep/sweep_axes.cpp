@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/random.hpp"
 #include "sim/base/units.hpp"
@@ -70,11 +71,9 @@ std::optional<Quantity> read_quantity(ObjectReader& reader, std::string_view key
   if (!reader.present()) return std::nullopt;
   if (!reader.require(key, "\"" + std::string(key) + "\" is missing")) return std::nullopt;
   const std::string found = reader.raw(key);
-  const Json value = Json::parse(found, nullptr, false);
-  auto quantity = parse_quantity(value);
+  auto quantity = parse_quantity(Json::parse(found, nullptr, false));
   if (!quantity || std::abs(quantity->value) > kLargest) {
-    reader.fault(key, "found " +
-                          quote_found(value.is_string() ? value.get<std::string>() : found) +
+    reader.fault(key, "found " + quote_found(found) +
                           "; expected a number up to 9e15, or a span or a size with its unit");
     return std::nullopt;
   }

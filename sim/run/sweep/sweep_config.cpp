@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/sweep/config_edit.hpp"
@@ -101,7 +102,8 @@ void read_base(ObjectReader& root, SweepConfig& sweep, BaseParts& base) {
     sweep.base_file = (folder / base.path).lexically_normal().string();
   } else if (kind == JsonKind::kObject) {
     sweep.base = root.raw("base");
-  } else if (root.require("base", "\"base\" is missing; expected the path of a run config, or one")) {
+  } else if (root.require("base",
+                          "\"base\" is missing; expected the path of a run config, or one")) {
     root.fault("base", "found " + quote_found(root.raw("base")) +
                            "; expected the path of a run config, or a run config");
   }
@@ -169,7 +171,8 @@ void apply(Json& base, const std::string& text, SweepConfig& sweep, Errors& erro
     errors.push_back(assignment.error());
     return;
   }
-  if (auto done = set_value(base, assignment->pointer, assignment->value); !done) {
+  const Json value = Json::parse(assignment->value, nullptr, false);
+  if (auto done = set_value(base, assignment->pointer, value); !done) {
     errors.push_back({"--set", done.error().place, done.error().message});
   }
   fix_axis(sweep.groups, assignment->pointer);

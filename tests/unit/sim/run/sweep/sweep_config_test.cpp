@@ -40,7 +40,8 @@ TEST(SweepConfig, SetChangesTheBaseAndTheCommandLineChangesItLast) {
   ASSERT_TRUE(sweep) << texts(sweep.error());
   EXPECT_THAT(sweep->base, AllOf(HasSubstr(R"("duration":"2s")"), HasSubstr(R"("seed":4)"),
                                  HasSubstr(R"("jitter_cv":0.5)"),
-                                 HasSubstr(R"({"name":"mps","parameters":{"priority":"training"}})")));
+                                 HasSubstr(R"("name":"mps","parameters":)"),
+                                 HasSubstr(R"({"priority":"training"})")));
 }
 
 TEST(SweepConfig, SetFixesAnAxis) {
