@@ -13,6 +13,7 @@
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/sweep_display.hpp"
+#include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
@@ -122,74 +123,6 @@ run::FailedRuns failed_runs(const SweepArguments& arguments) {
   return arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
 }
 
-/// What the sweep will take.
-struct Forecast {
-  run::RunCost cost;
-  Duration a_run{};
-  bool from_store = false;
-  std::size_t threads = 1;
-  Duration all{};
-  std::uint64_t memory = 0;  ///< bytes
-};
-
-Forecast forecast(const Sweep& sweep, const run::RemainingRuns& left, const AppContext& context) {
-  Forecast out;
-  if (left.runs.empty()) return out;
-  out.cost = run::measure_run(left.runs.front(), context.policies, sweep.options);
-  out.from_store = left.timed > 0;
-  out.a_run = out.from_store ? left.cpu / static_cast<std::int64_t>(left.timed) : out.cost.run;
-  out.threads = std::min(sweep.options.threads, left.runs.size());
-  const auto rounds = static_cast<std::int64_t>(left.runs.size());
-  out.all = out.cost.load + out.a_run * rounds / static_cast<std::int64_t>(out.threads);
-  out.memory = out.cost.shared.value + out.threads * out.cost.each.value;
-  return out;
-}
-
-void print_forecast(const Sweep& sweep, const run::RemainingRuns& left, const Forecast& cast) {
-  const auto mb = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  fmt::print("sweep {}: {} points, {} runs", sweep.config.name, sweep.plan.points,
-             sweep.plan.runs.size());
-  if (sweep.mine.size() != sweep.plan.runs.size()) {
-    fmt::print(", {} of them in this shard", sweep.mine.size());
-  }
-  if (sweep.plan.repeated > 0) fmt::print(" ({} more are equal to others)", sweep.plan.repeated);
-  fmt::print("\nin {}: {} done, {} failed; {} to do\n", sweep.store, left.done, left.failed,
-             left.runs.size());
-  if (left.runs.empty()) return;
-  fmt::print("time:   about {} on {} threads: {:.3f} s a run ({}), {:.3f} s to load inputs\n",
-             short_time(cast.all), cast.threads, to_seconds(cast.a_run),
-             cast.from_store ? "mean of those in the store" : "the first one, measured",
-             to_seconds(cast.cost.load));
-  fmt::print("memory: about {:.0f} MB: {:.0f} MB shared and {:.0f} MB a thread (the first run, "
-             "measured)\n",
-             mb(cast.memory), mb(cast.cost.shared.value), mb(cast.cost.each.value));
-  if (!cast.cost.failure.empty()) fmt::print("the first run fails: {}\n", cast.cost.failure);
-}
-
-void print_forecast_json(const Sweep& sweep, const run::RemainingRuns& left,
-                         const Forecast& cast) {
-  const Json json{{"event", "dry_run"},
-                  {"sweep", sweep.config.name},
-                  {"points", sweep.plan.points},
-                  {"runs", sweep.plan.runs.size()},
-                  {"in_shard", sweep.mine.size()},
-                  {"repeated", sweep.plan.repeated},
-                  {"store", sweep.store},
-                  {"done", left.done},
-                  {"failed", left.failed},
-                  {"to_do", left.runs.size()},
-                  {"threads", cast.threads},
-                  {"run_s", to_seconds(cast.a_run)},
-                  {"run_s_from", cast.from_store ? "store" : "first run"},
-                  {"load_s", to_seconds(cast.cost.load)},
-                  {"total_s", to_seconds(cast.all)},
-                  {"shared_bytes", cast.cost.shared.value},
-                  {"thread_bytes", cast.cost.each.value},
-                  {"memory_bytes", cast.memory},
-                  {"failure", cast.cost.failure.empty() ? Json(nullptr) : Json(cast.cost.failure)}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 bool is_server(const std::string& store) { return store.find("://") != std::string::npos; }
 
 int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContext& context) {
@@ -207,8 +140,12 @@ int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContex
     left.runs = sweep.mine;
   }
   if (arguments.limit > 0 && arguments.limit < left.runs.size()) left.runs.resize(arguments.limit);
-  const Forecast cast = forecast(sweep, left, context);
-  arguments.json ? print_forecast_json(sweep, left, cast) : print_forecast(sweep, left, cast);
+  const SweepForecast cast = forecast(left, sweep.options, context.policies);
+  const ForecastSubject subject{sweep.config.name,      sweep.store,        sweep.plan.points,
+                                sweep.plan.runs.size(), sweep.mine.size(), sweep.plan.repeated};
+  const std::string text = arguments.json ? forecast_json(subject, left, cast)
+                                          : forecast_text(subject, left, cast);
+  std::fputs(text.c_str(), stdout);
   return kExitOk;
 }
 

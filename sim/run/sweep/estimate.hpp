@@ -1,7 +1,9 @@
-// What a sweep will take, measured on one of its runs.
+// What a sweep will take, measured on some of its runs.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
@@ -11,17 +13,20 @@
 namespace bubblesim::run {
 
 struct RunCost {
-  Duration load{};      ///< to read and build what runs share
-  Duration run{};       ///< one run after that
-  Bytes shared;         ///< the process with what is shared
-  Bytes each;           ///< a run takes on top of it, at most
-  std::string failure;  ///< why the run failed; empty: it did not
+  std::size_t runs = 0;  ///< that were measured
+  Duration load{};       ///< to read and build what the first run shares with others
+  Duration run{};        ///< mean, without loading
+  Bytes shared;          ///< the process with what is shared
+  Bytes each;            ///< a run takes on top of it, at most
+  std::string failure;   ///< why the first one that failed did; empty: none did
 };
 
-/// Runs it once, and keeps nothing. Memory is what Linux says of the process (0: it says nothing),
-/// and only right where nothing else runs in it.
-[[nodiscard]] RunCost measure_run(const PlannedRun& run, const policy::Registry& registry,
-                                  const ExecuteOptions& options);
+/// Does runs from all over the plan, the first one for sure and more while less than `budget` has
+/// passed, 8 at most; keeps nothing. Memory is what Linux says of the process (0: it says nothing),
+/// and only right where nothing else runs in it. Precondition: there is a run.
+[[nodiscard]] RunCost measure_runs(const std::vector<PlannedRun>& plan,
+                                   const policy::Registry& registry,
+                                   const ExecuteOptions& options, Duration budget);
 
 /// Most memory that the process has held at once; 0: not known.
 [[nodiscard]] Bytes peak_memory();

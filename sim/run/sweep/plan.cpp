@@ -97,8 +97,9 @@ class Planner {
   }
 
   CheckedResult<SweepPlan> plan() {
-    expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
-    if (points_ * sweep_.repetitions > kMostRuns) {
+    const bool many = least_runs() > static_cast<double>(kMostRuns);
+    if (!many) expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
+    if (many || full()) {
       return tl::unexpected<Errors>(Errors{
           {sweep_.file, "/axes",
            "found more than " + std::to_string(kMostRuns) +
@@ -110,6 +111,15 @@ class Planner {
   }
 
  private:
+  // Without what depends on conditions.
+  [[nodiscard]] double least_runs() const {
+    double runs = sweep_.repetitions;
+    for (const AxisGroup& group : sweep_.groups) {
+      if (group.when.empty()) runs *= static_cast<double>(group.axes.front().values.size());
+    }
+    return runs;
+  }
+
   [[nodiscard]] bool full() const { return points_ * sweep_.repetitions > kMostRuns; }
 
   [[nodiscard]] bool holds(std::size_t group, const Json& config) const {

@@ -71,9 +71,11 @@ std::optional<Quantity> read_quantity(ObjectReader& reader, std::string_view key
   if (!reader.present()) return std::nullopt;
   if (!reader.require(key, "\"" + std::string(key) + "\" is missing")) return std::nullopt;
   const std::string found = reader.raw(key);
-  auto quantity = parse_quantity(Json::parse(found, nullptr, false));
+  const Json value = Json::parse(found, nullptr, false);
+  auto quantity = parse_quantity(value);
   if (!quantity || std::abs(quantity->value) > kLargest) {
-    reader.fault(key, "found " + quote_found(found) +
+    reader.fault(key, "found " +
+                          quote_found(value.is_string() ? value.get<std::string>() : found) +
                           "; expected a number up to 9e15, or a span or a size with its unit");
     return std::nullopt;
   }

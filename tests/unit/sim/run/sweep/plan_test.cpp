@@ -124,6 +124,13 @@ TEST(SweepPlan, TheSeedIsAnAxisOrRepeated) {
   EXPECT_EQ(plan->runs[1].repetition, 1U);
 }
 
+TEST(SweepPlan, MoreThanAMillionRunsAreRefusedWithoutMakingThem) {
+  const std::string thousand = R"({"from": 1, "to": 1000000, "step": 1}})";
+  EXPECT_THAT(faults(R"([{"pointer": "/seed", "range": )" + thousand + R"(,
+                         {"pointer": "/training/x", "values": [1, 2]}])"),
+              HasSubstr("more than 1000000 runs"));
+}
+
 TEST(SweepPlan, ShardsAreEverySoManiethRun) {
   std::vector<PlannedRun> plan(5);
   for (std::size_t i = 0; i < plan.size(); ++i) plan[i].index = i;

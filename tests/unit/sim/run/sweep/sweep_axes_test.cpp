@@ -101,7 +101,7 @@ TEST(SweepAxis, FaultsSayWhatIsAllowed) {
               HasSubstr("more than a million values"));
   EXPECT_THAT(axis(R"("values": [])").faults, HasSubstr("expected a list of 1 to a million"));
   EXPECT_THAT(axis(R"("range": {"from": "soon", "to": 2, "count": 2})").faults,
-              HasSubstr("; expected a number up to 9e15, or a span or a size with its unit"));
+              HasSubstr("found \"soon\"; expected a number"));
   EXPECT_THAT(axis(R"("rang": {"from": 0})").faults, HasSubstr("rang"));
 }
 
