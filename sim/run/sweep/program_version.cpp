@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "bubblesim_commit.hpp"
+#include <bubblesim_commit.hpp>  // made by the build: scripts/cmake/program_version.cmake
 #include "sim/run/sweep/run_key.hpp"
 
 namespace bubblesim::run {
