@@ -24,7 +24,9 @@ class Campaigns(unittest.TestCase):
 
     def run_script(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = ["bash", SCRIPT, "--out", str(self.out), "--python", sys.executable, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        plain = {name: value for name, value in os.environ.items() if name != "BUBBLESIM_FAKE_CUDA"}
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                              env=plain)
 
     def run_fake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self.run_script("--fake", "--bubblesim", str(HERE / "fake_bubblesim"), *arguments)
