@@ -61,7 +61,8 @@ class SchemaOfKind : public ::testing::TestWithParam<std::string> {
     for (const SchemaKind& kind : app::schema_kinds(policies_)) {
       if (kind.name == GetParam()) kind_ = kind;
     }
-    folder_ = fs::path(::testing::TempDir()) / ("schema_test_" + GetParam() + "_" + std::to_string(::getpid()));
+    folder_ = fs::path(::testing::TempDir()) /
+              ("schema_test_" + GetParam() + "_" + std::to_string(::getpid()));
     fs::create_directories(folder_);
   }
   ~SchemaOfKind() override { fs::remove_all(folder_); }
