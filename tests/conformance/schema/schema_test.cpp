@@ -1,6 +1,7 @@
 // configs/schema is what the declarations of the readers say, and an independent validator agrees
 // with the readers by it: it accepts what they accept, and refuses what is plainly broken.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
