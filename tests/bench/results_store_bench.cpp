@@ -64,7 +64,7 @@ RunRecord template_record(std::uint32_t policies) {
     RecordedLatency latency;
     latency.policy = policy;
     for (int i = 0; i < 1000; ++i) {
-      latency.histogram.add(std::chrono::microseconds(2000 + (i * i * 7919) % 30011));
+      latency.histogram.add(std::chrono::microseconds(2000 + (i * i % 30011 * 7919) % 30011));
     }
     record.latencies.push_back(latency);
   }
