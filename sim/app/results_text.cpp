@@ -5,31 +5,22 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "sim/base/csv_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/store/store_export.hpp"
 
 namespace bubblesim::app {
-namespace {
-
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
-  std::string text = "\"";
-  for (const char letter : cell) {
-    if (letter == '"') text += '"';
-    text += letter;
-  }
-  return text + '"';
-}
-
-}  // namespace
 
 std::string short_number(double value) { return fmt::format("{:.5g}", value); }
 
 std::string csv_table(const std::vector<Line>& lines) {
   std::string text;
   for (const Line& line : lines) {
-    for (const std::string& cell : line) text += (&cell == &line[0] ? "" : ",") + quoted(cell);
+    for (const std::string& cell : line) {
+      if (&cell != &line[0]) text += ',';
+      append_csv_cell(text, cell);
+    }
     text += '\n';
   }
   return text;

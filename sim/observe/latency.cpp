@@ -1,10 +1,10 @@
 #include "sim/observe/latency.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/observe/nearest_rank.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -23,15 +23,8 @@ std::vector<Sample> sorted(const std::vector<Duration>& completed,
   return samples;
 }
 
-/// ceil(percent / 100 * count), from 1 to count. The product is formed first: 0.95 * 100 is not
-/// 95 in binary, 95 * 100 / 100 is.
-std::size_t nearest_rank(double percent, std::size_t count) {
-  const double rank = std::ceil(percent * static_cast<double>(count) / 100.0);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(rank), 1, count);
-}
-
 LatencyValue at_rank(const std::vector<Sample>& samples, double percent) {
-  const std::size_t rank = nearest_rank(percent, samples.size());
+  const auto rank = static_cast<std::size_t>(nearest_rank(percent, samples.size()));
   const auto end = samples.begin() + static_cast<std::ptrdiff_t>(rank);
   const bool censored = std::any_of(samples.begin(), end, [](const Sample& sample) {
     return sample.second == Bound::kLower;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "sim/base/check.hpp"
+#include "sim/observe/nearest_rank.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -106,9 +106,7 @@ std::optional<LatencyValue> LatencyHistogram::percentile(double percent) const {
   BUBBLESIM_CHECK(percent > 0 && percent <= 100, "percentile outside (0, 100]");
   const std::uint64_t total = completed_total_ + unfinished_total_;
   if (total == 0) return std::nullopt;
-  const double exact = std::ceil(percent * static_cast<double>(total) / 100.0);
-  const std::uint64_t rank =
-      std::clamp<std::uint64_t>(static_cast<std::uint64_t>(exact), 1, total);
+  const std::uint64_t rank = nearest_rank(percent, total);
   std::uint64_t seen = 0;
   auto done = completed_.begin();
   auto open = unfinished_.begin();

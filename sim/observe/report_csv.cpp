@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "sim/base/csv_text.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
@@ -210,20 +211,6 @@ const Column kColumns[] = {
     {"counters", CellType::kText, counts},
 };
 
-/// RFC 4180: a cell with a comma, quote or line end is quoted, quotes are doubled.
-void append_cell(std::string& line, const std::string& cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) {
-    line += cell;
-    return;
-  }
-  line += '"';
-  for (const char letter : cell) {
-    if (letter == '"') line += '"';
-    line += letter;
-  }
-  line += '"';
-}
-
 /// A cell's text as a value of its column's type: the texts of numbers read back exactly.
 Cell typed(const std::string& text, CellType type) {
   if (text.empty()) return {};
@@ -253,7 +240,7 @@ void append_row(std::string& text, const Row& row) {
   for (const Column& column : kColumns) {
     if (!first) text += ',';
     first = false;
-    append_cell(text, column.cell(row));
+    append_csv_cell(text, column.cell(row));
   }
   text += '\n';
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/base/csv_text.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim::validate {
@@ -105,12 +106,9 @@ Result<std::uint64_t> CsvTable::count(std::size_t row, std::string_view column) 
 std::string CsvTable::place(std::size_t row) const { return "line " + std::to_string(row + 2); }
 
 std::string csv_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
+  std::string out;
+  append_csv_quoted(out, text);
+  return out;
 }
 
 }  // namespace bubblesim::validate

@@ -4,6 +4,8 @@
 #include <ostream>
 #include <string_view>
 
+#include "sim/base/csv_text.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -77,16 +79,7 @@ class Row {
 
   Row& text(std::string_view cell) {
     separate();
-    if (cell.find_first_of("\",\r\n") == std::string_view::npos) {
-      text_ += cell;
-      return *this;
-    }
-    text_ += '"';
-    for (const char c : cell) {
-      if (c == '"') text_ += '"';
-      text_ += c;
-    }
-    text_ += '"';
+    append_csv_cell(text_, cell);
     return *this;
   }
   template <class Integer>

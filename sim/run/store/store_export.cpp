@@ -5,26 +5,18 @@
 #include <set>
 #include <utility>
 
+#include "sim/base/csv_text.hpp"
 #include "sim/base/json.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-/// A line of cells; RFC 4180: quoted where they must be, quotes doubled.
+/// A line of cells.
 class CsvLine {
  public:
   void append(std::string_view cell) {
     if (!std::exchange(first_, false)) line_ += ',';
-    if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
-      line_ += cell;
-      return;
-    }
-    line_ += '"';
-    for (const char letter : cell) {
-      if (letter == '"') line_ += '"';
-      line_ += letter;
-    }
-    line_ += '"';
+    append_csv_cell(line_, cell);
   }
   [[nodiscard]] std::string end() && { return std::move(line_) + '\n'; }
 
