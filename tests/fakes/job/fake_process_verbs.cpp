@@ -29,11 +29,14 @@ constexpr int kTooMuchMemory = 24;
 constexpr int kInChild = 25;
 
 /// No file that the recorder had open may be open in a child: neither trace nor socket.
+/// Allocates nothing: another thread may have held the allocator's lock (a sanitizer's is not
+/// freed in a child) when this one forked.
 bool recorder_left_descriptors() {
+  std::array<char, 32> link{};
   std::array<char, 256> target{};
   for (int descriptor = 3; descriptor < 256; ++descriptor) {
-    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-    const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", descriptor);
+    const ssize_t length = ::readlink(link.data(), target.data(), target.size());
     if (length <= 0) continue;
     const std::string_view name(target.data(), static_cast<std::size_t>(length));
     for (const char* part : {".btr", "eventpoll", "eventfd", "socket:"}) {
@@ -78,25 +81,36 @@ int workers(std::uint64_t count) {
   return worst.load();
 }
 
-/// Becomes fake_job with other verbs; returns only if that fails.
-int become(const std::string& verbs) {
-  std::vector<std::string> words{"fake_job"};
-  std::istringstream in(verbs);
-  for (std::string word; std::getline(in, word, '+');) {
-    std::replace(word.begin(), word.end(), '=', ':');
-    words.push_back(word);
+/// The arguments of fake_job with other verbs; made before a fork, since a child of threads must
+/// not allocate.
+class OtherJob {
+ public:
+  explicit OtherJob(const std::string& verbs) {
+    std::istringstream in(verbs);
+    for (std::string word; std::getline(in, word, '+');) {
+      std::replace(word.begin(), word.end(), '=', ':');
+      words_.push_back(word);
+    }
+    for (std::string& word : words_) arguments_.push_back(word.data());
+    arguments_.push_back(nullptr);
   }
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execv("/proc/self/exe", arguments.data());
-  return kWrong;
-}
+
+  /// Replaces this program; returns only if that fails.
+  int become() {
+    ::execv("/proc/self/exe", arguments_.data());
+    return kWrong;
+  }
+
+ private:
+  std::vector<std::string> words_{"fake_job"};
+  std::vector<char*> arguments_;
+};
 
 int spawn(const std::string& verbs) {
+  OtherJob other(verbs);
   const pid_t child = ::fork();
   if (child != 0) return wait_for(child);
-  ::_exit(become(verbs));
+  ::_exit(other.become());
 }
 
 int inject(std::uint64_t times) {
@@ -173,7 +187,7 @@ int do_process_verb(const Verb& verb, bool& known) {
   const std::string& name = verb.name;
   if (name == "fork") return fork_child(verb.text(0));
   if (name == "workers") return workers(verb.number(0, 4));
-  if (name == "exec") return become(verb.text(0));
+  if (name == "exec") return OtherJob(verb.text(0)).become();
   if (name == "spawn") return spawn(verb.text(0));
   if (name == "inject") return inject(verb.number(0, 1));
   if (name == "dlclose") return load_and_unload();
