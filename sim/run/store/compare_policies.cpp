@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "sim/base/check.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/run/store/policy_labels.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -42,44 +42,6 @@ std::optional<double> number_of(const observe::Cell& cell) {
   if (const auto* number = std::get_if<double>(&cell)) return *number;
   if (const auto* integer = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*integer);
   return std::nullopt;
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find(separator, from), text.size());
-    parts.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
-  return parts;
-}
-
-/// A policy's name, with the parameters in which those of its name differ.
-class Labels {
- public:
-  void see(const std::string& policy, const std::string& parameters) {
-    seen_[policy].insert(parameters);
-  }
-  [[nodiscard]] std::string of(const std::string& policy, const std::string& parameters) const {
-    const auto& all = seen_.at(policy);
-    if (all.size() < 2) return policy;
-    std::string label;
-    for (const std::string& part : split(parameters, ';')) {
-      const bool common = std::all_of(all.begin(), all.end(), [&](const std::string& other) {
-        const auto parts = split(other, ';');
-        return std::find(parts.begin(), parts.end(), part) != parts.end();
-      });
-      if (!common) label += (label.empty() ? "" : ", ") + part;
-    }
-    return policy + "(" + label + ")";
-  }
-
- private:
-  std::map<std::string, std::set<std::string>> seen_;
-};
-
-bool is_of_point(const Setting& setting) {
-  return !setting.pointer.starts_with("/policies") && setting.pointer != "/seed";
 }
 
 class Comparer {
@@ -182,7 +144,7 @@ class Comparer {
   std::size_t policy_ = find_column("policy").value();
   std::size_t parameters_ = find_column("policy_parameters").value();
   std::size_t filler_ = find_column("filler").value();
-  Labels labels_;
+  PolicyLabels labels_;
   std::vector<std::string> order_;  ///< of policies, as first seen
   std::map<std::tuple<std::size_t, std::string, std::string>, Series> series_;
 };
