@@ -1,0 +1,40 @@
+// A program that runs beside the test, so that it can be given signals.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/conformance/app/command.hpp"
+
+namespace bubblesim::app_test {
+
+/// `bubblesim ARGUMENTS` in the workplace's folder; output in the files NAME.out and NAME.err
+/// there. Killed at the end if it still runs.
+class RunningProgram {
+ public:
+  /// `before`: shell commands that hold for the program, such as "ulimit -f 100".
+  RunningProgram(const Workplace& place, const std::string& name, const std::string& arguments,
+                 const std::string& before = "true");
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  void send(int signal) const;
+  /// Waits until standard output holds `text` so many times. False: it ended before, or two minutes
+  /// have passed.
+  [[nodiscard]] bool says(const std::string& text, std::size_t times = 1);
+  /// Waits for its end, two minutes at most. The exit code; 128 + n: ended by signal n.
+  [[nodiscard]] Outcome wait();
+
+ private:
+  [[nodiscard]] bool ended();
+
+  const Workplace& place_;
+  std::string name_;
+  pid_t pid_ = -1;
+  int code_ = -1;
+};
+
+}  // namespace bubblesim::app_test
