@@ -78,7 +78,9 @@ class PolicyRuns {
 
   Result<void> run_alone() {
     tell("training alone");
-    BUBBLESIM_ASSIGN_OR_RETURN(alone_.training, Simulation(loaded_, {}).run());
+    Scenario job;
+    job.stop = options_.stop;
+    BUBBLESIM_ASSIGN_OR_RETURN(alone_.training, Simulation(loaded_, job).run());
     const std::size_t count = loaded_.config.fillers.size();
     std::vector<Result<observe::PolicyResult>> results(count);
     for_each_parallel(count, options_.threads, [&](std::size_t i) {
@@ -87,6 +89,7 @@ class PolicyRuns {
       scenario.training = false;
       scenario.fillers = {static_cast<std::uint32_t>(i)};
       scenario.limit = alone_.training.simulated;
+      scenario.stop = options_.stop;
       results[i] = Simulation(loaded_, scenario).run();
     });
     for (auto& result : results) {
@@ -143,6 +146,7 @@ class PolicyRuns {
       scenario.fillers.push_back(i);
     }
     scenario.limit = std::min(alone_.training.simulated, Duration::max() / kPatience) * kPatience;
+    scenario.stop = options_.stop;
     if (options_.timeline_of == index) scenario.timeline = options_.timeline;
     return scenario;
   }

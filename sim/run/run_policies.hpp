@@ -1,6 +1,7 @@
 // Runs a loaded config: the job alone, each filler with GPUs of its own, then every policy.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -22,6 +23,8 @@ struct RunOptions {
   std::optional<std::size_t> timeline_of;
   observe::TimelineRecorder* timeline = nullptr;
   ProgressText progress;
+  /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Reads traces, device and filler programs of a config. Every fault names its file.

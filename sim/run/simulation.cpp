@@ -224,7 +224,7 @@ Result<void> Simulation::advance() {
   if (queue_) queue_->start();
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
   const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
-  engine_.run_until(last);
+  BUBBLESIM_RETURN_IF_ERROR(run_until(last));
   for (const auto& node : nodes_) {
     if (node->driver && node->driver->fault()) {
       return tl::unexpected<Error>(*node->driver->fault());
@@ -242,6 +242,20 @@ Result<void> Simulation::advance() {
   }
   end_ = last == SimTime::max() ? engine_.now() : last;
   if (!loaded_.config.duration && scenario_.training) counters_.add(kIterationsNotReached);
+  return {};
+}
+
+// The stop is looked at between stretches of simulated time, which change nothing else.
+Result<void> Simulation::run_until(SimTime last) {
+  constexpr Duration kStretch = std::chrono::milliseconds{100};
+  while (scenario_.stop != nullptr) {
+    if (*scenario_.stop) return fail("stopped at " + format_duration(engine_.now() - kSimStart));
+    const std::optional<SimTime> next = engine_.next_due();
+    if (!next || *next > last || last - *next <= kStretch) break;
+    engine_.run_until(*next + kStretch);
+    if (engine_.stopped()) return {};
+  }
+  engine_.run_until(last);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // One simulation: a job, fillers, or both, under a policy or none.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,6 +32,7 @@ struct Scenario {
   bool training = true;
   Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
   observe::TimelineRecorder* timeline = nullptr;
+  const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
 };
 
 inline constexpr CounterSpec kIterationsNotReached{
@@ -94,6 +96,7 @@ class Simulation final : private IterationListener {
   void add_filler(GpuNode& node, std::size_t index, const ClientPlace& client);
   Result<void> build_arrivals();
   Result<void> advance();
+  Result<void> run_until(SimTime last);
   void on_iteration_ended(std::uint32_t rank_index) override;
 
   observe::PolicyResult collect();
