@@ -77,10 +77,11 @@ void SweepDisplay::started(const run::PlannedRun& run) {
   in_flight_[run.index] = Clock::now();
 }
 
-void SweepDisplay::finished(const run::RunRecord& record) {
+void SweepDisplay::finished(const run::RunRecord& record, std::optional<Duration> took) {
   const std::scoped_lock lock(mutex_);
   if (const auto started = in_flight_.find(record.run.index); started != in_flight_.end()) {
-    in_runs_ += std::chrono::duration_cast<Duration>(Clock::now() - started->second);
+    const auto since = std::chrono::duration_cast<Duration>(Clock::now() - started->second);
+    in_runs_ += took.value_or(since);
     in_flight_.erase(started);
   }
   ++counts_.done;

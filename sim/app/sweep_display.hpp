@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "sim/app/app.hpp"
@@ -32,7 +33,8 @@ class SweepDisplay {
   SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output);
 
   void started(const run::PlannedRun& run);
-  void finished(const run::RunRecord& record);
+  /// `took`: by the clock on the wall, where it is known better than by started().
+  void finished(const run::RunRecord& record, std::optional<Duration> took = std::nullopt);
   /// Rewrites the line, or prints one; a few times a second at most.
   void show(bool stopping);
   /// Ends the line.
