@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "sim/base/check.hpp"
+#include "sim/observe/latency_buckets.hpp"
 #include "sim/observe/nearest_rank.hpp"
 
 namespace bubblesim::observe {
@@ -20,6 +21,13 @@ std::uint32_t bucket_of(Duration latency) {
   const auto power = static_cast<unsigned>(std::bit_width(ns)) - 1;  // >= kPartBits
   const auto part = static_cast<std::uint32_t>(ns >> (power - kPartBits)) - kParts;
   return (power - kPartBits + 1) * kParts + part;
+}
+
+/// The least latency of a bucket.
+Duration low_of(std::uint32_t bucket) {
+  if (bucket < kParts) return Duration{bucket};
+  const std::uint64_t low = std::uint64_t{kParts + bucket % kParts} << (bucket / kParts - 1);
+  return Duration{static_cast<std::int64_t>(low)};
 }
 
 /// The middle of a bucket, rounded down.
@@ -133,6 +141,32 @@ Result<LatencyHistogram> LatencyHistogram::decode(std::span<const std::uint8_t> 
   const bool right = take(bytes, result.completed_, result.completed_total_) &&
                      take(bytes, result.unfinished_, result.unfinished_total_) && bytes.empty();
   if (!right) return fail({}, {}, "found bytes that are no latency histogram");
+  return result;
+}
+
+LatencyBuckets buckets_of(const LatencyHistogram& histogram) {
+  const std::vector<std::uint8_t> encoded = histogram.encode();
+  std::span<const std::uint8_t> bytes = encoded;
+  Buckets completed, unfinished;
+  std::uint64_t total = 0;
+  const bool right = take(bytes, completed, total) && take(bytes, unfinished, total);
+  BUBBLESIM_CHECK(right, "a histogram reads back what it wrote");
+  Buckets all = completed;
+  for (const auto& [bucket, count] : unfinished) all[bucket] += count;
+  LatencyBuckets result;
+  if (all.empty()) return result;
+  const auto count_in = [](const Buckets& buckets, std::uint32_t bucket) {
+    const auto found = buckets.find(bucket);
+    return found == buckets.end() ? 0 : found->second;
+  };
+  for (std::uint32_t bucket = all.begin()->first; bucket <= all.rbegin()->first; ++bucket) {
+    result.edges.push_back(low_of(bucket));
+    result.middles.push_back(middle_of(bucket));
+    result.completed.push_back(count_in(completed, bucket));
+    result.unfinished.push_back(count_in(unfinished, bucket));
+  }
+  const std::uint32_t last = all.rbegin()->first;
+  result.edges.push_back(last == kMaxBucket ? Duration::max() : low_of(last + 1));
   return result;
 }
 

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "sim/base/counters.hpp"
+
 namespace bubblesim::plugin::python {
 
 /// Helpers for spans of time: us(), ms(), seconds(), parse_duration(), format_duration().
@@ -13,7 +15,19 @@ void bind_contract(pybind11::module_& module);
 void bind_policy(pybind11::module_& module);
 /// Declarations of parameters, and register().
 void bind_register(pybind11::module_& module);
-/// run() and Error.
+/// LatencyHistogram.
+void bind_latency(pybind11::module_& module);
+/// simulate(), and what it gives.
 void bind_run(pybind11::module_& module);
+void bind_run_output(pybind11::module_& module);
+/// read_trace(), and the records of a trace.
+void bind_trace(pybind11::module_& module);
+/// read_store(), and what a store of results holds.
+void bind_store(pybind11::module_& module);
+/// execute_sweep().
+void bind_sweep(pybind11::module_& module);
+
+/// Counters as a list of dicts with name, severity, count and help.
+[[nodiscard]] pybind11::list counters_list(const CounterSet& counters);
 
 }  // namespace bubblesim::plugin::python

@@ -65,7 +65,7 @@ const std::vector<Room>& rooms() {
                  traces}},
         {policy, {base}},
         {policies, {base, policy}},
-        {python, {base, policy, policies, plugin, run, observe}},
+        {python, {base, traces, policy, policies, plugin, run, observe}},
         {plugin, {base, policy}},
         {schedule, {base, hardware, engine, gpu, network, workload, policy}},
         {observe, {base, engine}},

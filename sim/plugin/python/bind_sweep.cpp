@@ -1,0 +1,132 @@
+// sweep(): what the command `bubblesim sweep CONFIG --store FILE` does.
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "sim/plugin/python/bindings.hpp"
+#include "sim/plugin/python/errors.hpp"
+#include "sim/plugin/python/interruptible.hpp"
+#include "sim/plugin/python/surroundings.hpp"
+#include "sim/run/sweep/execute.hpp"
+#include "sim/run/sweep/plan.hpp"
+#include "sim/run/sweep/program_version.hpp"
+#include "sim/run/sweep/record_writer.hpp"
+#include "sim/run/sweep/remaining.hpp"
+#include "sim/run/sweep/sweep_config.hpp"
+
+namespace bubblesim::plugin::python {
+namespace {
+
+struct SweepArguments {
+  std::string config;
+  std::string store;
+  std::vector<std::string> set;
+  std::optional<std::string> configs;
+  std::size_t threads;
+  std::optional<std::size_t> limit;
+  bool retry_failed;
+  py::object progress;
+};
+
+/// The runs that are left, on threads, into the store.
+class Execution {
+ public:
+  Execution(std::vector<run::PlannedRun> runs, run::ResultsStore& store)
+      : runs_(std::move(runs)), writer_(store) {}
+
+  void execute(const policy::Registry& registry, const run::ExecuteOptions& options) {
+    run::SweepPorts ports;
+    ports.next = [&]() -> std::optional<run::PlannedRun> {
+      const std::size_t index = next_++;
+      if (index >= runs_.size()) return std::nullopt;
+      return runs_[index];
+    };
+    ports.done = [&](run::RunRecord&& record) {
+      if (record.status == run::RunStatus::kFailed) ++failed_;
+      writer_.add(std::move(record));
+      ++done_;
+    };
+    ports.stopped = [&] { return stop_ || writer_.failed(); };
+    run::execute_runs(registry, options, ports);
+  }
+  [[nodiscard]] Result<void> finish() { return writer_.finish(); }
+  [[nodiscard]] std::atomic<bool>& stop() { return stop_; }
+  [[nodiscard]] std::size_t done() const { return done_; }
+  [[nodiscard]] std::size_t failed() const { return failed_; }
+  [[nodiscard]] std::size_t all() const { return runs_.size(); }
+
+ private:
+  const std::vector<run::PlannedRun> runs_;
+  run::RecordWriter writer_;
+  std::atomic<std::size_t> next_{0}, done_{0}, failed_{0};
+  std::atomic<bool> stop_{false};
+};
+
+py::dict outcome(const run::SweepPlan& plan, const run::RemainingRuns& left, std::size_t all,
+                 const Execution& execution) {
+  py::dict result;
+  result["runs"] = plan.runs.size();
+  result["stored"] = left.done + left.failed;
+  result["done"] = execution.done();
+  result["failed"] = execution.failed() + left.failed;
+  result["left"] = all - execution.done();
+  return result;
+}
+
+py::dict sweep(const py::module_& module, const SweepArguments& arguments) {
+  const policy::Registry registry = known_policies({});
+  const std::string configs = config_folder(module, arguments.configs);
+  const run::SweepConfig config = good(run::read_sweep_config(arguments.config, arguments.set));
+  run::ExecuteOptions options;
+  options.threads = arguments.threads;
+  options.sweep = config.name;
+  options.device_folder = configs + "/devices";
+  options.version = run::program_version();
+  const run::SweepPlan plan =
+      good(run::plan_sweep(config, registry, {options.device_folder, options.version}));
+  const auto store = good(run::open_store(arguments.store, run::StoreAccess::kWrite));
+  run::BestSoFar best{run::BestGoal{}};
+  const auto kept = arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
+  run::RemainingRuns left =
+      good(run::remaining_runs(plan.runs, config.name, *store, kept, best));
+  const std::size_t all = left.runs.size();
+  left.runs.resize(std::min(all, arguments.limit.value_or(all)));
+  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+  options.threads = std::max<std::size_t>(1, std::min(options.threads, left.runs.size()));
+  Execution execution(std::move(left.runs), *store);
+  std::size_t told = 0;
+  const auto tell = [&] {
+    if (arguments.progress.is_none() || told == execution.done()) return;
+    told = execution.done();
+    arguments.progress(told, execution.all());
+  };
+  run_interruptibly([&] { execution.execute(registry, options); }, execution.stop(), tell);
+  {
+    Result<void> stored;
+    {
+      const py::gil_scoped_release unlocked;
+      stored = execution.finish();
+    }
+    good(std::move(stored));
+  }
+  tell();
+  return outcome(plan, left, all, execution);
+}
+
+}  // namespace
+
+void bind_sweep(py::module_& module) {
+  module.def("execute_sweep",
+             [module](const std::string& config, const std::string& store,
+                      std::vector<std::string> set, const std::optional<std::string>& configs,
+                      std::size_t threads, std::optional<std::size_t> limit, bool retry_failed,
+                      const py::object& progress) {
+               return sweep(module, {config, store, std::move(set), configs, threads, limit,
+                                     retry_failed, progress});
+             });
+}
+
+}  // namespace bubblesim::plugin::python

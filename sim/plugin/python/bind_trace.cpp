@@ -1,0 +1,259 @@
+// Traces: the records as they lie in memory, and what `bubblesim inspect` computes of them.
+// bubblesim/_trace.py makes of it what users see.
+#include <pybind11/stl.h>
+
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include "sim/plugin/python/arrays.hpp"
+#include "sim/plugin/python/bindings.hpp"
+#include "sim/plugin/python/errors.hpp"
+#include "sim/plugin/python/trace_records.hpp"
+#include "sim/run/load_trace.hpp"
+#include "traces/inspect/inspection.hpp"
+#include "traces/inspect/labels.hpp"
+#include "traces/inspect/render_json.hpp"
+
+namespace bubblesim::plugin::python {
+namespace {
+
+using namespace traces;
+
+/// A rank of a trace that lives as long as one of its ranks does.
+struct Rank {
+  std::shared_ptr<const run::LoadedTrace> trace;  // shared: by the trace and its ranks
+  const RankTrace* rank;
+};
+
+struct Trace {
+  std::shared_ptr<const run::LoadedTrace> trace;
+};
+
+Trace read_trace(const std::vector<std::string>& paths) {
+  Result<run::LoadedTrace> loaded = fail("");
+  {
+    const py::gil_scoped_release unlocked;
+    loaded = run::load_trace(paths);
+  }
+  return {std::make_shared<const run::LoadedTrace>(good(std::move(loaded)))};
+}
+
+std::vector<Rank> ranks_of(const Trace& trace) {
+  std::vector<Rank> ranks;
+  for (const RankTrace& rank : trace.trace->job.ranks) ranks.push_back({trace.trace, &rank});
+  return ranks;
+}
+
+std::string inspect_json(const Trace& trace, std::size_t top_kernels) {
+  const py::gil_scoped_release unlocked;
+  InspectOptions options;
+  options.top_kernels = top_kernels;
+  return render_json(inspect_job(trace.trace->job, options));
+}
+
+py::dtype segment_type() {
+  return record_type({{"start", "i8", offsetof(BubbleSegment, span.begin)},
+                      {"end", "i8", offsetof(BubbleSegment, span.end)},
+                      {"cause", "u1", offsetof(BubbleSegment, cause)}},
+                     sizeof(BubbleSegment));
+}
+
+py::dtype interval_type() {
+  return record_type({{"start", "i8", offsetof(Interval, begin)},
+                      {"end", "i8", offsetof(Interval, end)}}, sizeof(Interval));
+}
+
+py::array bubbles_of(const Rank& self) {
+  std::vector<BubbleSegment> segments;
+  {
+    const py::gil_scoped_release unlocked;
+    CounterSet counters;
+    segments = bubble_segments(*self.rank, device_use(*self.rank), {}, counters);
+  }
+  return array_of(segment_type(), std::move(segments));
+}
+
+py::array idle_of(const Rank& self) {
+  Intervals idle;
+  {
+    const py::gil_scoped_release unlocked;
+    const DeviceUse use = device_use(*self.rank);
+    idle = gaps_within(use.busy, use.window);
+  }
+  return array_of(interval_type(), std::move(idle));
+}
+
+py::array iterations_of(const Rank& self) {
+  std::vector<Iteration> all;
+  {
+    const py::gil_scoped_release unlocked;
+    all = inspect_rank(*self.rank).iterations.all;
+  }
+  return array_of(record_type({{"number", "i8", offsetof(Iteration, number)},
+                               {"start", "i8", offsetof(Iteration, span.begin)},
+                               {"end", "i8", offsetof(Iteration, span.end)},
+                               {"busy", "i8", offsetof(Iteration, busy)},
+                               {"own", "i8", offsetof(Iteration, own)}}, sizeof(Iteration)),
+                  std::move(all));
+}
+
+py::str text(const std::string& bytes) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<py::ssize_t>(bytes.size()), "replace"));
+}
+
+py::list names_of(const Rank& self) {
+  py::list names;
+  for (std::uint32_t id = 0; id < self.rank->names.size(); ++id) {
+    names.append(text(self.rank->names[NameId{id}]));
+  }
+  return names;
+}
+
+py::dict device_of(const Rank& self) {
+  const DeviceInfo& device = self.rank->device;
+  py::dict result;
+  result["name"] = text(device.name);
+  result["sm_count"] = device.sm_count;
+  result["compute_major"] = device.compute_major;
+  result["compute_minor"] = device.compute_minor;
+  result["memory_bytes"] = device.memory_bytes;
+  return result;
+}
+
+py::dict metadata_of(const Rank& self) {
+  const Provenance& from = self.rank->provenance;
+  py::dict result;
+  result["source"] = text(from.source);
+  result["format"] = text(from.format);
+  result["tool"] = text(from.tool);
+  result["note"] = text(from.note);
+  return result;
+}
+
+py::list threads_of(const Rank& self) {
+  py::list threads;
+  for (const HostThread& thread : self.rank->threads) {
+    py::dict entry;
+    entry["system_id"] = thread.system_id;
+    entry["name"] = text(thread.name);
+    threads.append(entry);
+  }
+  return threads;
+}
+
+py::list streams_of(const Rank& self) {
+  py::list streams;
+  for (const Stream& stream : self.rank->streams) {
+    py::dict entry;
+    entry["system_id"] = stream.system_id;
+    entry["priority"] = stream.priority;
+    entry["device"] = stream.device;
+    streams.append(entry);
+  }
+  return streams;
+}
+
+std::vector<std::uint32_t> peers_of(const Rank& self, std::size_t collective) {
+  if (collective >= self.rank->collectives.size()) throw py::index_error("no such collective");
+  return self.rank->collectives[collective].peers;
+}
+
+/// Names of a kind, by its number in the records.
+template <std::size_t kCount, class Name>
+py::tuple kind_names(Name name) {
+  py::tuple names(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) names[i] = py::str(std::string(name(i)));
+  return names;
+}
+
+void bind_kinds(py::module_& module) {
+  using namespace std::string_view_literals;
+  module.attr("DEVICE_OP_KINDS") = kind_names<4>(
+      [](std::size_t i) { return device_op_kind_name(static_cast<DeviceOpKind>(i)); });
+  module.attr("COPY_DIRECTIONS") = kind_names<6>(
+      [](std::size_t i) { return copy_direction_name(static_cast<CopyDirection>(i)); });
+  module.attr("COLLECTIVE_KINDS") = kind_names<11>(
+      [](std::size_t i) { return collective_kind_name(static_cast<CollectiveKind>(i)); });
+  module.attr("BUBBLE_CAUSES") = kind_names<kBubbleCauseCount>(
+      [](std::size_t i) { return bubble_cause_name(static_cast<BubbleCause>(i)); });
+  static constexpr std::array kCalls{
+      "launch_kernel"sv, "launch_graph"sv, "copy"sv, "memset"sv, "stream_sync"sv,
+      "device_sync"sv, "event_sync"sv, "event_record"sv, "stream_wait_event"sv,
+      "event_query"sv, "alloc"sv, "free"sv, "other"sv};
+  static_assert(kCalls.size() == static_cast<std::size_t>(HostCallKind::kOther) + 1);
+  module.attr("HOST_CALL_KINDS") = kind_names<kCalls.size()>([](auto i) { return kCalls[i]; });
+  static constexpr std::array kMarkers{"iteration"sv, "phase"sv, "micro_batch"sv, "user"sv};
+  static_assert(kMarkers.size() == static_cast<std::size_t>(MarkerKind::kUser) + 1);
+  module.attr("RANGE_KINDS") = kind_names<kMarkers.size()>([](auto i) { return kMarkers[i]; });
+  static constexpr std::array kStalls{"queue_full"sv, "profiler"sv, "module_load"sv, "other"sv};
+  static_assert(kStalls.size() == static_cast<std::size_t>(StallKind::kOther) + 1);
+  module.attr("STALL_KINDS") = kind_names<kStalls.size()>([](auto i) { return kStalls[i]; });
+}
+
+template <class Member>
+auto records(Member member, py::dtype (*type)()) {
+  return [member, type](const py::object& self) {
+    return view(type(), self.cast<const Rank&>().rank->*member, self);
+  };
+}
+
+}  // namespace
+
+py::list counters_list(const CounterSet& counters) {
+  py::list list;
+  for (const auto& [name, entry] : counters) {
+    py::dict item;
+    item["name"] = name;
+    item["severity"] = std::string(severity_name(entry.severity));
+    item["count"] = entry.count;
+    item["help"] = entry.help;
+    list.append(item);
+  }
+  return list;
+}
+
+void bind_trace(py::module_& module) {
+  bind_kinds(module);
+  py::class_<Rank>(module, "TraceRank")
+      .def_property_readonly("number", [](const Rank& self) { return self.rank->rank; })
+      .def_property_readonly("world_size", [](const Rank& self) { return self.rank->world_size; })
+      .def_property_readonly("device", &device_of)
+      .def_property_readonly("metadata", &metadata_of)
+      .def_property_readonly("threads", &threads_of)
+      .def_property_readonly("streams", &streams_of)
+      .def_property_readonly("names", &names_of)
+      .def_property_readonly("counters", [](const Rank& self) {
+        return counters_list(self.rank->counters);
+      })
+      .def_property_readonly("device_ops", records(&RankTrace::device_ops, &device_op_type))
+      .def_property_readonly("host_calls", records(&RankTrace::host_calls, &host_call_type))
+      .def_property_readonly("collectives", records(&RankTrace::collectives, &collective_type))
+      .def_property_readonly("edges", records(&RankTrace::edges, &edge_type))
+      .def_property_readonly("ranges", records(&RankTrace::markers, &marker_type))
+      .def_property_readonly("memory", records(&RankTrace::memory, &memory_type))
+      .def_property_readonly("stalls", records(&RankTrace::stalls, &stall_type))
+      .def_property_readonly("clocks", records(&RankTrace::clocks, &clock_type))
+      .def_property_readonly("shapes", [](const py::object& self) {
+        const auto& shapes = self.cast<const Rank&>().rank->shapes;
+        const void* first = shapes.size() == 0 ? nullptr : &shapes[ShapeId{0}];
+        return view(shape_type(), first, shapes.size(), self);
+      })
+      .def("peers", &peers_of)
+      .def("bubbles", &bubbles_of)
+      .def("idle", &idle_of)
+      .def("iterations", &iterations_of);
+  py::class_<Trace>(module, "TraceFile")
+      .def_property_readonly("ranks", &ranks_of)
+      .def_property_readonly("counters", [](const Trace& self) {
+        return counters_list(self.trace->counters);
+      })
+      .def_property_readonly("residual_ns", [](const Trace& self) {
+        return to_ns(self.trace->residual);
+      })
+      .def("inspect_json", &inspect_json);
+  module.def("read_trace", &read_trace);
+}
+
+}  // namespace bubblesim::plugin::python
