@@ -9,12 +9,14 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <unordered_set>
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
+#include "sim/app/sweep_outcome.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
@@ -149,54 +151,27 @@ int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContex
   return kExitOk;
 }
 
-/// Of the whole sweep now, and of this start.
-struct Outcome {
-  SweepEnd end = SweepEnd::kAllDone;
-  SweepCounts counts;
-  std::size_t failed_before = 0;
-  std::size_t left = 0;  ///< beyond --limit or after a stop
-  double in_runs = 1;    ///< share of the threads' time
-  double seconds = 0;
-};
-
-void print_outcome(const Sweep& sweep, const Outcome& outcome, const run::BestSoFar& best) {
-  const SweepCounts& counts = outcome.counts;
-  fmt::print("sweep {}: {} runs, {} stored before, {} done now", sweep.config.name,
-             counts.planned, counts.stored, counts.done);
-  if (counts.failed + outcome.failed_before > 0) {
-    fmt::print(", {} failed", counts.failed + outcome.failed_before);
-  }
-  if (outcome.left > 0) fmt::print(", {} left", outcome.left);
-  if (counts.done > 0) {
-    fmt::print("; {:.1f} s, {:.3g} runs/s, {:.1f} % of the time in runs", outcome.seconds,
-               static_cast<double>(counts.done) / outcome.seconds, 100 * outcome.in_runs);
-  }
-  const run::BestGoal& goal = best.goal();
-  fmt::print("\n{} {}", goal.better == run::Better::kMore ? "most" : "least", goal.column);
-  if (goal.training_kept > 0) fmt::print(", training kept >= {}", goal.training_kept);
-  fmt::print(": {}\nresults: {}\n", best_text(best), sweep.store);
+// Journals of runs in flight lie beside the store; for a server, in the current folder.
+run::JournalPlace journal_place(const Sweep& sweep) {
+  return {is_server(sweep.store) ? default_store(sweep.config.name, {}) : sweep.store,
+          sweep.config.name};
 }
 
-void print_outcome_json(const Sweep& sweep, const Outcome& outcome) {
-  const SweepCounts& counts = outcome.counts;
-  const Json json{{"event", outcome.end == SweepEnd::kAllDone ? "end" : "stopped"},
-                  {"sweep", sweep.config.name},
-                  {"runs", counts.planned},
-                  {"stored", counts.stored},
-                  {"done", counts.done},
-                  {"failed", counts.failed + outcome.failed_before},
-                  {"left", outcome.left},
-                  {"seconds", outcome.seconds},
-                  {"time_in_runs_fraction", outcome.in_runs},
-                  {"peak_memory_bytes", run::peak_memory().value},
-                  {"store", sweep.store}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+// A sweep that cannot note its runs in flight is done all the same.
+std::unique_ptr<run::RunJournal> make_journal(const run::JournalPlace& place) {
+  auto journal = run::RunJournal::create(place);
+  if (journal) return *std::move(journal);
+  fmt::print(stderr, "bubblesim: runs in flight are not noted: {}\n", journal.error().text());
+  return nullptr;
 }
 
-int exit_code(const Outcome& outcome, bool untrusted) {
-  if (outcome.end == SweepEnd::kStopped) return kExitInterrupted;
-  if (outcome.counts.failed + outcome.failed_before > 0) return kExitRunsFailed;
-  return untrusted ? kExitUntrusted : kExitOk;
+// What died of runs of this shard.
+void forget(run::DeadJournals& dead, const Sweep& sweep) {
+  if (dead.empty()) return;
+  std::unordered_set<std::string> others;
+  for (const run::PlannedRun& run : sweep.plan.runs) others.insert(run.key);
+  for (const run::PlannedRun& run : sweep.mine) others.erase(run.key);
+  dead.forget_but(others);
 }
 
 int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
@@ -206,7 +181,13 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
   auto left = run::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
                                   best);
   if (!left) return report_fault(left.error());
-  Outcome outcome;
+  const run::JournalPlace place = journal_place(sweep);
+  auto dead = run::DeadJournals::read(place);
+  if (!dead) return report_fault(dead.error());
+  if (arguments.retry_failed) forget(*dead, sweep);
+  SweepOutcome outcome;
+  outcome.sweep = sweep.config.name;
+  outcome.store = sweep.store;
   outcome.failed_before = left->failed;
   const std::size_t all = left->runs.size();
   if (arguments.limit > 0 && arguments.limit < all) left->runs.resize(arguments.limit);
@@ -215,20 +196,20 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
   SweepDisplay display({sweep.mine.size(), left->done + left->failed, left->runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep_here(left->runs, context.policies, sweep.options, **store, display);
+      run_sweep_here(run::by_trust(left->runs, *dead), *dead, context.policies, sweep.options,
+                     **store, left->runs.empty() ? nullptr : make_journal(place), display);
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return report_fault(end.error());
   outcome.end = *end;
   outcome.counts = display.counts();
+  outcome.untrusted = display.untrusted();
   outcome.left = all - outcome.counts.done;
   outcome.in_runs = to_seconds(display.time_in_runs()) /
                     (outcome.seconds * static_cast<double>(sweep.options.threads));
-  if (arguments.json) {
-    print_outcome_json(sweep, outcome);
-  } else {
-    print_outcome(sweep, outcome, display.best());
-  }
-  return exit_code(outcome, display.untrusted());
+  if (outcome.left == 0) forget(*dead, sweep);
+  print_outcome(outcome, display.best(),
+                arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
+  return exit_code(outcome);
 }
 
 int run_command(const SweepArguments& arguments, AppContext& context) {
@@ -272,10 +253,11 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   command->add_option("--limit", arguments->limit, "At most so many runs now (default: all)");
   command->add_flag("--retry-failed", arguments->retry_failed,
-                    "Do runs again that failed (default: they would fail again)");
+                    "Do runs again that failed, or that a process died of (default: they would "
+                    "fail again)");
   command->add_flag("--dry-run", arguments->dry_run,
-                    "Do one run to measure it, store nothing; say how many runs there are, how "
-                    "long they take and how much memory");
+                    "Do up to 8 runs to measure them, store nothing; say how many runs there are, "
+                    "how long they take and how much memory");
   command->add_option("--best", arguments->best,
                       "Column of the results (OUTPUTS.md) whose most is shown as best; min:COLUMN "
                       "for the least")

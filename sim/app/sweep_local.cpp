@@ -1,5 +1,6 @@
 #include "sim/app/sweep_local.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "sim/app/crash_notes.hpp"
 #include "sim/app/stop_signals.hpp"
 #include "sim/run/sweep/record_writer.hpp"
 
@@ -15,51 +17,106 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds{50};
 
-// Everything that is finished is stored; runs in flight are dropped.
-[[noreturn]] void leave_now(run::RecordWriter& writer, SweepDisplay& display) {
-  display.clear();
-  if (auto stored = writer.finish(); !stored) report_fault(stored.error());
-  std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
-  std::fflush(nullptr);
-  std::_Exit(kExitInterrupted);  // other threads are amid runs
-}
+/// A sweep on the threads of this process.
+class LocalSweep {
+ public:
+  LocalSweep(const policy::Registry& registry, const run::ExecuteOptions& options,
+             run::ResultsStore& store, std::unique_ptr<run::RunJournal> journal,
+             SweepDisplay& display)
+      : registry_(registry), options_(options), journal_(std::move(journal)), display_(display),
+        writer_(store), watch_([this] { watch(); }) {}
+
+  ~LocalSweep() { end_watch(); }
+  LocalSweep(const LocalSweep&) = delete;
+  LocalSweep& operator=(const LocalSweep&) = delete;
+
+  void give_up(const std::vector<run::PlannedRun>& runs, const run::DeadJournals& dead) {
+    for (const run::PlannedRun& each : runs) {
+      finished(run::failed_record(each, options_, run::reason_of(dead.of(each.key))));
+    }
+  }
+
+  void run(const std::vector<run::PlannedRun>& runs, std::size_t threads) {
+    std::atomic<std::size_t> next{0};
+    run::SweepPorts ports;
+    ports.next = [&]() -> std::optional<run::PlannedRun> {
+      const std::size_t index = next++;
+      if (index >= runs.size()) return std::nullopt;
+      display_.started(runs[index]);
+      if (journal_) journal_->started(runs[index]);
+      return runs[index];
+    };
+    ports.done = [&](run::RunRecord&& record) {
+      if (journal_) journal_->ended();
+      finished(std::move(record));
+    };
+    ports.stopped = [&] { return signals_.count() > 0 || writer_.failed(); };
+    run::ExecuteOptions options = options_;
+    options.threads = std::min(threads, runs.size());
+    if (!runs.empty()) run::execute_runs(registry_, options, ports);
+  }
+
+  [[nodiscard]] Result<void> finish() {
+    end_watch();
+    return writer_.finish();
+  }
+
+ private:
+  void end_watch() {
+    ended_ = true;
+    if (watch_.joinable()) watch_.join();
+  }
+
+  void finished(run::RunRecord&& record) {
+    display_.finished(record);
+    writer_.add(std::move(record));
+  }
+
+  void watch() {
+    while (!ended_) {
+      if (signals_.count() > 1) leave_now();
+      display_.show(signals_.count() > 0);
+      std::this_thread::sleep_for(kTick);
+    }
+  }
+
+  // Everything that is finished is stored; runs in flight are dropped.
+  [[noreturn]] void leave_now() {
+    display_.clear();
+    if (auto stored = writer_.finish(); !stored) report_fault(stored.error());
+    std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
+    std::fflush(nullptr);
+    if (journal_) journal_->remove();
+    std::_Exit(kExitInterrupted);  // other threads are amid runs
+  }
+
+  const policy::Registry& registry_;
+  const run::ExecuteOptions& options_;
+  std::unique_ptr<run::RunJournal> journal_;
+  SweepDisplay& display_;
+  StopSignals signals_;
+  CrashNotes crashes_;
+  run::RecordWriter writer_;
+  std::atomic<bool> ended_{false};
+  std::thread watch_;
+};
 
 }  // namespace
 
-Result<SweepEnd> run_sweep_here(const std::vector<run::PlannedRun>& runs,
+Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs, const run::DeadJournals& dead,
                                 const policy::Registry& registry,
                                 const run::ExecuteOptions& options, run::ResultsStore& store,
-                                SweepDisplay& display) {
-  StopSignals signals;
-  run::RecordWriter writer(store);
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> ended{false};
-  run::SweepPorts ports;
-  ports.next = [&]() -> std::optional<run::PlannedRun> {
-    const std::size_t index = next++;
-    if (index >= runs.size()) return std::nullopt;
-    display.started(runs[index]);
-    return runs[index];
-  };
-  ports.done = [&](run::RunRecord&& record) {
-    display.finished(record);
-    writer.add(std::move(record));
-  };
-  ports.stopped = [&] { return signals.count() > 0 || writer.failed(); };
-  std::thread watch([&] {
-    while (!ended) {
-      if (signals.count() > 1) leave_now(writer, display);
-      display.show(signals.count() > 0);
-      std::this_thread::sleep_for(kTick);
-    }
-  });
-  execute_runs(registry, options, ports);
-  ended = true;
-  watch.join();
+                                std::unique_ptr<run::RunJournal> journal, SweepDisplay& display) {
+  {
+    LocalSweep sweep(registry, options, store, std::move(journal), display);
+    sweep.give_up(runs.none, dead);
+    sweep.run(runs.with_others, options.threads);
+    sweep.run(runs.alone, 1);
+    BUBBLESIM_RETURN_IF_ERROR(sweep.finish());
+  }
   display.clear();
-  BUBBLESIM_RETURN_IF_ERROR(writer.finish());
-  const bool all = display.counts().done >= runs.size();
-  return all ? SweepEnd::kAllDone : SweepEnd::kStopped;
+  const std::size_t all = runs.none.size() + runs.with_others.size() + runs.alone.size();
+  return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
 }
 
 }  // namespace bubblesim::app

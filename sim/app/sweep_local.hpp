@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/run/store/results_store.hpp"
 #include "sim/run/sweep/execute.hpp"
+#include "sim/run/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
 
@@ -19,12 +21,16 @@ enum class SweepEnd : std::uint8_t {
   kStopped,  ///< by a signal; what was finished is stored
 };
 
-/// Runs `runs` and adds their records to `store`. A first Ctrl-C or SIGTERM lets the runs in flight
-/// end; a second ends the process with 130 as soon as what is finished is stored. Fault: the
-/// store's; no further run is begun then.
-[[nodiscard]] Result<SweepEnd> run_sweep_here(const std::vector<run::PlannedRun>& runs,
+/// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those to
+/// be done alone are done last. A first Ctrl-C or SIGTERM lets the runs in flight end; a second ends
+/// the process with 130 as soon as what is finished is stored. Fault: the store's; no further run is
+/// begun then. What is in flight is in `journal`, unless it is null.
+[[nodiscard]] Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs,
+                                              const run::DeadJournals& dead,
                                               const policy::Registry& registry,
                                               const run::ExecuteOptions& options,
-                                              run::ResultsStore& store, SweepDisplay& display);
+                                              run::ResultsStore& store,
+                                              std::unique_ptr<run::RunJournal> journal,
+                                              SweepDisplay& display);
 
 }  // namespace bubblesim::app

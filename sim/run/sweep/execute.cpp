@@ -63,16 +63,35 @@ void fail_with(RunRecord& record, std::string reason) {
   record.latencies.clear();
 }
 
-}  // namespace
-
-RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
-                      const ExecuteOptions& options, InputCache& inputs) {
-  const Duration started = thread_cpu();
+RunRecord record_of(const PlannedRun& run, const ExecuteOptions& options) {
   RunRecord record;
   record.run = run;
   record.sweep = options.sweep;
   record.version = options.version;
   record.host = host_name();
+  return record;
+}
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+RunRecord failed_record(const PlannedRun& run, const ExecuteOptions& options,
+                        std::string reason) {
+  RunRecord record = record_of(run, options);
+  fail_with(record, std::move(reason));
+  record.finished_unix_ns = unix_now();
+  return record;
+}
+
+RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
+                      const ExecuteOptions& options, InputCache& inputs) {
+  const Duration started = thread_cpu();
+  RunRecord record = record_of(run, options);
   // Policies from outside the tree may throw, and a run may need more memory than there is.
   try {
     const auto report = report_of(run, registry, options, inputs);
@@ -83,9 +102,7 @@ RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
     fail_with(record, "threw something that is no std::exception");
   }
   record.cpu = thread_cpu() - started;
-  record.finished_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::system_clock::now().time_since_epoch())
-                                .count();
+  record.finished_unix_ns = unix_now();
   return record;
 }
 

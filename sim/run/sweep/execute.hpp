@@ -33,6 +33,10 @@ struct ExecuteOptions {
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
+/// The record of a run that is not done, and why.
+[[nodiscard]] RunRecord failed_record(const PlannedRun& run, const ExecuteOptions& options,
+                                      std::string reason);
+
 /// One run. A fault of its inputs, an illegal decision and an exception are failed records.
 [[nodiscard]] RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
                                     const ExecuteOptions& options, InputCache& inputs);

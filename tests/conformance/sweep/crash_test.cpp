@@ -1,0 +1,103 @@
+// Runs that end the process are found out, and the rest of the sweep is done without them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/conformance/sweep/running_program.hpp"
+#include "tests/conformance/sweep/sweep_place.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The library's policy between two others, 2 seeds each.
+void write_deadly(const Workplace& place, const std::string& policy) {
+  Json sweep = small_sweep(2);
+  sweep["axes"][0]["values"] = Json::array({"exclusive", policy, "mps"});
+  write_sweep(place, sweep);
+}
+
+// Programs that die do so in a process of their own: no shell reports on them.
+Outcome started(const Workplace& place, const std::string& options = "") {
+  const std::string command =
+      "sweep sweep.json --store runs.db --json --policy-library " BUBBLESIM_LIBRARIES
+      "/libdeadly.so ";
+  RunningProgram program(place, "deadly", command + options, "ulimit -c 0");
+  return program.wait();
+}
+
+std::vector<std::string> journals(const Workplace& place) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path(""))) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".running-") != name.npos) found.push_back(name);
+  }
+  return found;
+}
+
+std::vector<std::string> reasons(const Workplace& place) {
+  const Outcome failed = place.bubblesim("results runs.db list --failed --json");
+  EXPECT_EQ(failed.code, 0) << failed.err;
+  std::vector<std::string> all;
+  const Json list = parse_json(failed.out);
+  for (const Json& run : list["failed"]) all.push_back(run["reason"]);
+  return all;
+}
+
+// Each of the 2 runs brings down one process, whatever else is in flight.
+TEST(CrashingRun, IsRecordedAtTheNextStartAndTheRestIsDone) {
+  const Workplace place;
+  write_deadly(place, "aborts");
+  for (int start = 0; start < 2; ++start) {
+    const Outcome died = started(place, "--threads 1");
+    EXPECT_EQ(died.code, 128 + 6) << died.out << died.err;
+    EXPECT_THAT(died.err, HasSubstr("brings the program down; started again, the sweep records"));
+  }
+  EXPECT_EQ(journals(place).size(), 2U);
+  const Outcome last = started(place, "--threads 2");
+  EXPECT_EQ(last.code, 3) << last.err;
+  EXPECT_EQ(last_event(last.out)["failed"], 2) << last.out;
+  EXPECT_EQ(last_event(last.out)["left"], 0) << last.out;
+  EXPECT_THAT(reasons(place), testing::Each(HasSubstr("brought the program down")));
+  EXPECT_EQ(reasons(place).size(), 2U);
+  EXPECT_TRUE(journals(place).empty()) << "all is decided";
+  EXPECT_EQ(started(place).code, 3) << "nothing is tried again";
+  EXPECT_EQ(started(place, "--retry-failed").code, 128 + 6) << "unless asked for";
+}
+
+// Killed from outside, any run in flight may be the one: a third time is needed, alone.
+TEST(CrashingRun, OneThatIsKilledIsTriedThreeTimesAndLastAlone) {
+  const Workplace place;
+  Json sweep = small_sweep(1);
+  sweep["axes"][0]["values"] = Json::array({"killed", "exclusive", "mps", "time_slicing"});
+  write_sweep(place, sweep);
+  EXPECT_EQ(started(place, "--threads 2").code, 128 + 9);
+  EXPECT_EQ(started(place, "--threads 2").code, 128 + 9);
+  const Outcome third = started(place, "--threads 2");
+  EXPECT_EQ(third.code, 128 + 9);
+  const Outcome last = started(place, "--threads 2");
+  EXPECT_EQ(last.code, 3) << last.err;
+  EXPECT_THAT(reasons(place), testing::ElementsAre(AllOf(
+                                  HasSubstr("in flight 3 times"), HasSubstr("alone"))));
+  const Json end = last_event(last.out);
+  EXPECT_EQ(end["stored"].get<int>() + end["done"].get<int>(), 4) << last.out;
+}
+
+TEST(CrashingRun, OneKillOfAWholeSweepMakesNothingFail) {
+  const Workplace place;
+  write_sweep(place, small_sweep(4));
+  RunningProgram sweep(place, "killed", "sweep sweep.json --threads 2 --store runs.db --json");
+  ASSERT_TRUE(sweep.says(R"("event":"run")"));
+  sweep.send(SIGKILL);
+  (void)sweep.wait();
+  const Outcome rest = place.bubblesim("sweep sweep.json --store runs.db --json");
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(last_event(rest.out)["failed"], 0);
+  EXPECT_TRUE(journals(place).empty());
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test
