@@ -58,9 +58,12 @@ std::string short_time(Duration span) {
 }
 
 std::string best_text(const run::BestSoFar& best) {
-  if (!best.best()) return "none yet";
-  const run::BestRun& run = *best.best();
-  return fmt::format("{:.6g} ({}, {})", run.value, run.policy, run::settings_text(run.settings));
+  const auto named = [](const run::BestRun& run) {
+    return fmt::format("{:.6g} ({}, {})", run.value, run.policy, run::settings_text(run.settings));
+  };
+  if (best.best()) return named(*best.best());
+  if (!best.closest()) return "none yet";
+  return "none; the most that any keeps is " + named(*best.closest()) + "; --keep sets the least";
 }
 
 SweepDisplay::SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output)

@@ -72,7 +72,7 @@ class SweepDisplay {
 /// "1h02m", "3m20s", "12s".
 [[nodiscard]] std::string short_time(Duration span);
 
-/// "120.5 (specinf, /a = 1)"; "none yet".
+/// "120.5 (specinf, /a = 1)"; "none yet"; where none keeps enough of training, which keeps most.
 [[nodiscard]] std::string best_text(const run::BestSoFar& best);
 
 }  // namespace bubblesim::app

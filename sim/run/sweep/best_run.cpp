@@ -33,6 +33,17 @@ std::string text_in(const observe::ResultRow& row, std::string_view name) {
   return text == nullptr ? std::string() : *text;
 }
 
+bool comes_before(double value, const PlannedRun& run, const std::optional<BestRun>& best,
+                  Better better) {
+  if (!best || value == best->value) return !best || run.index < best->index;
+  return better == Better::kMore ? value > best->value : value < best->value;
+}
+
+BestRun run_of(double value, const PlannedRun& run, const observe::ResultRow& row) {
+  return {value,        text_in(row, "policy"), text_in(row, "policy_parameters"),
+          text_in(row, "filler"), run.settings,           run.index};
+}
+
 }  // namespace
 
 Result<BestGoal> parse_best_goal(const std::string& text) {
@@ -61,15 +72,13 @@ void BestSoFar::look_at(const RunRecord& record) {
 void BestSoFar::look_at(const PlannedRun& run, const observe::ResultRow& row) {
   const auto value = number_in(row, column_);
   if (!value) return;
-  static const std::size_t kept = index_of("training_normalised_fraction");
-  if (goal_.training_kept > 0 && number_in(row, kept).value_or(0) < goal_.training_kept) return;
-  if (best_) {
-    const bool better =
-        goal_.better == Better::kMore ? *value > best_->value : *value < best_->value;
-    if (!better && (*value != best_->value || run.index >= best_->index)) return;
+  static const std::size_t kept_column = index_of("training_normalised_fraction");
+  const double kept = number_in(row, kept_column).value_or(0);
+  if (kept < goal_.training_kept) {
+    if (comes_before(kept, run, closest_, Better::kMore)) closest_ = run_of(kept, run, row);
+  } else if (comes_before(*value, run, best_, goal_.better)) {
+    best_ = run_of(*value, run, row);
   }
-  best_ = BestRun{*value, text_in(row, "policy"), text_in(row, "policy_parameters"),
-                  text_in(row, "filler"), run.settings, run.index};
 }
 
 }  // namespace bubblesim::run

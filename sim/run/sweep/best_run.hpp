@@ -40,12 +40,16 @@ class BestSoFar {
   void look_at(const RunRecord& record);
   void look_at(const PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }
+  /// Where there is no best: the row that keeps most of training, which is its value. Nothing: no
+  /// row has a value of the column.
+  [[nodiscard]] const std::optional<BestRun>& closest() const { return closest_; }
   [[nodiscard]] const BestGoal& goal() const { return goal_; }
 
  private:
   BestGoal goal_;
   std::size_t column_ = 0;
   std::optional<BestRun> best_;
+  std::optional<BestRun> closest_;
 };
 
 }  // namespace bubblesim::run
