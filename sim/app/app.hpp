@@ -87,6 +87,7 @@ void add_list_commands(CLI::App& parser, AppContext& context);
 void add_schema_command(CLI::App& parser, AppContext& context);
 void add_sweep_command(CLI::App& parser, AppContext& context);
 void add_results_command(CLI::App& parser, AppContext& context);
+void add_report_command(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);

@@ -1,0 +1,68 @@
+# Run at build time (cmake -P): page/*.{html,css,js} of a report as one C++ header, with the hashes
+# of style and script that its content security policy names.
+# FOLDER: of the files; SCRIPTS: names in order, separated by commas; OUTPUT: the header.
+
+# The base64 of a hexadecimal text of whole bytes.
+function(base64_of hex result)
+  set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  string(LENGTH "${hex}" length)
+  set(text "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${hex}000000" ${at} 6 part)
+    foreach(shift IN ITEMS 18 12 6 0)
+      math(EXPR place "(0x${part} >> ${shift}) & 63")
+      string(SUBSTRING "${digits}" ${place} 1 digit)
+      string(APPEND text "${digit}")
+    endforeach()
+    math(EXPR at "${at} + 6")
+  endwhile()
+  # 32 bytes of SHA-256 leave one byte of the last three over.
+  string(LENGTH "${text}" length)
+  math(EXPR length "${length} - 1")
+  string(SUBSTRING "${text}" 0 ${length} text)
+  set(${result} "${text}=" PARENT_SCOPE)
+endfunction()
+
+function(literal_of name text)
+  string(FIND "${text}" ")page\"" found)
+  if(NOT found EQUAL -1)
+    message(FATAL_ERROR "${name}: found )page\", which ends the literal that holds it")
+  endif()
+  # GCC takes literals of any length; pieces keep within what other compilers take.
+  set(literal " \"\"")
+  string(LENGTH "${text}" length)
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 12000 part)
+    string(APPEND literal "\n    R\"page(${part})page\"")
+    math(EXPR at "${at} + 12000")
+  endwhile()
+  set(literals "${literals}inline constexpr std::string_view ${name} =${literal};\n" PARENT_SCOPE)
+endfunction()
+
+set(script "(() => {\n'use strict';\n")
+string(REPLACE "," ";" scripts "${SCRIPTS}")
+foreach(file IN LISTS scripts)
+  file(READ "${FOLDER}/${file}" part)
+  string(APPEND script "${part}")
+endforeach()
+string(APPEND script "})();\n")
+file(READ "${FOLDER}/page.css" style)
+file(READ "${FOLDER}/page.html" html)
+string(SHA256 script_hex "${script}")
+string(SHA256 style_hex "${style}")
+base64_of(${script_hex} script_hash)
+base64_of(${style_hex} style_hash)
+set(literals "")
+literal_of(kHtml "${html}")
+literal_of(kStyle "${style}")
+literal_of(kScript "${script}")
+file(WRITE "${OUTPUT}" "// Made from sim/run/report/page by scripts/cmake/embed_page.cmake.
+#pragma once
+#include <string_view>
+namespace bubblesim::run::page {
+inline constexpr std::string_view kStyleHash = \"sha256-${style_hash}\";
+inline constexpr std::string_view kScriptHash = \"sha256-${script_hash}\";
+${literals}}  // namespace bubblesim::run::page
+")

@@ -1,0 +1,57 @@
+// Policies against a baseline, sweep by sweep, as `bubblesim results compare` computes them.
+#include <utility>
+
+#include "sim/run/report/report_parts.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+const std::vector<std::string>& compared_metrics() {
+  static const std::vector<std::string> names{
+      "training_normalised_fraction", "filler_requests_per_s", "latency_p95_ms",
+      "bubble_recovered_fraction"};
+  return names;
+}
+
+bool has_points_of(const ReportData& data, std::uint32_t sweep) {
+  for (const ReportPoint& point : data.points) {
+    if (point.sweep == sweep) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<void> add_comparisons(ResultsStore& store, const ReportOptions& options, ReportData& data) {
+  for (std::uint32_t index = 0; index < data.sweeps.size(); ++index) {
+    ReportSweep& sweep = data.sweeps[index];
+    if (!has_points_of(data, index)) continue;
+    CompareOptions compare;
+    compare.metrics = compared_metrics();
+    compare.baseline = options.baseline;
+    compare.confidence = options.confidence;
+    compare.filter = options.filter;
+    compare.filter.sweeps = {sweep.name};
+    for (const auto group : {ComparisonGroup::kAll, ComparisonGroup::kPoint}) {
+      compare.group = group;
+      BUBBLESIM_ASSIGN_OR_RETURN(Comparison compared, compare_policies(store, compare));
+      sweep.baseline = compared.baseline;
+      if (group == ComparisonGroup::kPoint && compared.lines.size() > kReportComparisons) {
+        sweep.comparisons_left_out = compared.lines.size();
+        continue;
+      }
+      for (PolicyComparison& line : compared.lines) {
+        ReportComparison& shown = sweep.comparisons.emplace_back();
+        if (group == ComparisonGroup::kPoint) {
+          for (const ReportAxis& axis : sweep.axes) {
+            shown.values.push_back(axis.place_of(line.point));
+          }
+        }
+        shown.line = std::move(line);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace bubblesim::run

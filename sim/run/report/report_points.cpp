@@ -1,0 +1,104 @@
+// Rows of seeds become points.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "sim/run/report/report_parts.hpp"
+#include "sim/run/store/policy_labels.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+std::vector<const std::vector<Setting>*> settings_of_sweep(const ReportSource& source,
+                                                           const ReportData& data,
+                                                           std::uint32_t sweep) {
+  std::vector<const std::vector<Setting>*> all;
+  for (std::size_t run = 0; run < data.runs.size(); ++run) {
+    if (data.runs[run].sweep == sweep) all.push_back(&source.settings[run]);
+  }
+  return all;
+}
+
+class Points {
+ public:
+  Points(const ReportSource& source, ReportData& data) : source_(source), data_(data) {
+    for (const ReportRow& row : source.rows) labels_.see(row.policy, row.parameters);
+  }
+
+  void take(const ReportRow& row) {
+    const ReportRun& run = data_.runs[row.run];
+    const ReportSweep& sweep = data_.sweeps[run.sweep];
+    std::vector<AxisPlace> values;
+    for (const ReportAxis& axis : sweep.axes) {
+      values.push_back(axis.place_of(source_.settings[row.run]));
+    }
+    const std::uint32_t policy = policy_of(row);
+    const std::uint32_t filler = place_in(data_.fillers, row.filler);
+    const auto [place, fresh] =
+        points_.try_emplace({run.sweep, policy, filler, values}, data_.points.size());
+    if (fresh) {
+      data_.points.push_back({run.sweep, policy, filler, values, {}, {}, {}});
+      rows_.emplace_back();
+    }
+    ReportPoint& point = data_.points[place->second];
+    const bool again = std::any_of(point.runs.begin(), point.runs.end(), [&](std::uint32_t other) {
+      return data_.runs[other].seed == run.seed;
+    });
+    if (again) {
+      ++data_.repeated;
+      return;
+    }
+    point.runs.push_back(row.run);
+    rows_[place->second].push_back(&row);
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < data_.points.size(); ++i) finish(data_.points[i], rows_[i]);
+  }
+
+ private:
+  std::uint32_t policy_of(const ReportRow& row) {
+    const std::string label = labels_.of(row.policy, row.parameters);
+    const auto [place, fresh] =
+        policies_.try_emplace(label, static_cast<std::uint32_t>(data_.policies.size()));
+    if (fresh) data_.policies.push_back({label, row.policy, row.parameters, row.oracle});
+    return place->second;
+  }
+
+  void finish(ReportPoint& point, const std::vector<const ReportRow*>& rows) const {
+    for (const ReportRow* row : rows) point.by_run.push_back(row->figures);
+    for (std::size_t figure = 0; figure < report_metrics().size(); ++figure) {
+      std::vector<std::optional<double>> values;
+      std::uint32_t bounds = 0;
+      for (const ReportRow* row : rows) {
+        values.push_back(row->figures[figure]);
+        bounds += values.back() && row->lower_bounds[figure] ? 1U : 0U;
+      }
+      point.figures.push_back(mean_over_seeds(values, data_.confidence));
+      point.figures.back().lower_bounds = bounds;
+    }
+  }
+
+  const ReportSource& source_;
+  ReportData& data_;
+  PolicyLabels labels_;
+  std::unordered_map<std::string, std::uint32_t> policies_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::vector<AxisPlace>>,
+           std::size_t>
+      points_;
+  std::vector<std::vector<const ReportRow*>> rows_;  // by point
+};
+
+}  // namespace
+
+void add_points(ReportSource& source, ReportData& data) {
+  for (std::uint32_t sweep = 0; sweep < data.sweeps.size(); ++sweep) {
+    data.sweeps[sweep].axes = axes_of(settings_of_sweep(source, data, sweep));
+  }
+  Points points(source, data);
+  for (const ReportRow& row : source.rows) points.take(row);
+  points.finish();
+}
+
+}  // namespace bubblesim::run
