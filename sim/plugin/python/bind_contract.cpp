@@ -68,57 +68,69 @@ void bind_machine(py::module_& module) {
   py::class_<ClientInfo>(module, "ClientInfo", "One process on the policy's GPU.")
       .def_property_readonly("id", [](const ClientInfo& self) { return self.id.value; },
                              "0 is the protected client.")
-      .def_readonly("role", &ClientInfo::role)
-      .def_readonly("name", &ClientInfo::name)
+      .def_readonly("role", &ClientInfo::role, "What it is.")
+      .def_readonly("name", &ClientInfo::name, "For people.")
       .def_property_readonly("memory", bytes(&ClientInfo::memory), "Bytes; 0: not known.")
-      .def_readonly("memory_known", &ClientInfo::memory_known)
+      .def_readonly("memory_known", &ClientInfo::memory_known, "Whether memory is.")
       .def_property_readonly("pass_ns", nanoseconds(&ClientInfo::pass),
                              "A filler's pass alone; 0: not known.")
-      .def_readonly("queued", &ClientInfo::queued);
+      .def_readonly("queued", &ClientInfo::queued,
+                    "It works off fill jobs, and holds memory only while one is placed here.");
   py::class_<MigGeometry>(module, "MigGeometry", "How MIG cuts the GPU; 0 slices: it does not.")
-      .def_readonly("compute_slices", &MigGeometry::compute_slices)
-      .def_readonly("memory_slices", &MigGeometry::memory_slices)
-      .def_readonly("slice_sms", &MigGeometry::slice_sms);
+      .def_readonly("compute_slices", &MigGeometry::compute_slices, "Of the GPU; 0: no MIG.")
+      .def_readonly("memory_slices", &MigGeometry::memory_slices, "Of the GPU; 0: no MIG.")
+      .def_readonly("slice_sms", &MigGeometry::slice_sms, "SMs of a compute slice.");
   py::class_<GpuInfo>(module, "GpuInfo", "The GPU as nvidia-smi and the device query show it.")
-      .def_readonly("name", &GpuInfo::name)
-      .def_readonly("sm_count", &GpuInfo::sm_count)
-      .def_readonly("tpc_sms", &GpuInfo::tpc_sms)
-      .def_property_readonly("memory", bytes(&GpuInfo::memory))
-      .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice))
-      .def_property_readonly("context_switch_ns", nanoseconds(&GpuInfo::context_switch))
+      .def_readonly("name", &GpuInfo::name, "The product.")
+      .def_readonly("sm_count", &GpuInfo::sm_count, "SMs.")
+      .def_readonly("tpc_sms", &GpuInfo::tpc_sms, "SMs that a cap takes or leaves together.")
+      .def_property_readonly("memory", bytes(&GpuInfo::memory), "Bytes.")
+      .def_property_readonly("time_slice_ns", nanoseconds(&GpuInfo::time_slice),
+                             "A context's turn.")
+      .def_property_readonly("context_switch_ns", nanoseconds(&GpuInfo::context_switch),
+                             "Idle between two turns.")
       .def_property_readonly(
           "dram_bandwidth", [](const GpuInfo& self) { return self.dram_bandwidth.value; },
           "Bytes a second.")
       .def_property_readonly(
           "host_bandwidth", [](const GpuInfo& self) { return self.host_bandwidth.value; },
           "Bytes a second; 0: not known.")
-      .def_readonly("mig", &GpuInfo::mig);
+      .def_readonly("mig", &GpuInfo::mig, "How MIG cuts it.");
 }
 
 void bind_infos(py::module_& module) {
   py::class_<LaunchInfo>(module, "LaunchInfo", "A launch call that a host thread makes.")
-      .def_property_readonly("client", client_of<LaunchInfo>())
-      .def_readonly("kind", &LaunchInfo::kind)
-      .def_readonly("blocks", &LaunchInfo::blocks)
-      .def_readonly("threads_per_block", &LaunchInfo::threads_per_block)
-      .def_readonly("launch", &LaunchInfo::launch)
-      .def_property_readonly("profiled_ns", nanoseconds(&LaunchInfo::profiled))
-      .def_readonly("operations", &LaunchInfo::operations)
-      .def_readonly("sm_blocks", &LaunchInfo::sm_blocks)
-      .def_readonly("kernel", &LaunchInfo::kernel)
-      .def_readonly("bound", &LaunchInfo::bound);
+      .def_property_readonly("client", client_of<LaunchInfo>(), "Whose.")
+      .def_readonly("kind", &LaunchInfo::kind, "Of what.")
+      .def_readonly("blocks", &LaunchInfo::blocks, "Of the grid; 0 for copies and memsets.")
+      .def_readonly("threads_per_block", &LaunchInfo::threads_per_block,
+                    "0 for copies and memsets.")
+      .def_readonly("launch", &LaunchInfo::launch,
+                    "The client's launches so far, this one included.")
+      .def_property_readonly("profiled_ns", nanoseconds(&LaunchInfo::profiled),
+                             "Alone on a GPU; only with Needs(kernel_durations).")
+      .def_readonly("operations", &LaunchInfo::operations,
+                    "Device operations of this call; a CUDA graph has many.")
+      .def_readonly("sm_blocks", &LaunchInfo::sm_blocks,
+                    "Blocks that the GPU holds at once; 0: not known.")
+      .def_readonly("kernel", &LaunchInfo::kernel,
+                    "Equal for launches of one function by one client.")
+      .def_readonly("bound", &LaunchInfo::bound,
+                    "What bounds it; only with Needs(kernel_classes).");
   py::class_<CompletionInfo>(module, "CompletionInfo", "A device operation that ended.")
-      .def_property_readonly("client", client_of<CompletionInfo>())
-      .def_readonly("kind", &CompletionInfo::kind)
-      .def_readonly("launch", &CompletionInfo::launch);
+      .def_property_readonly("client", client_of<CompletionInfo>(), "Whose.")
+      .def_readonly("kind", &CompletionInfo::kind, "Of what.")
+      .def_readonly("launch", &CompletionInfo::launch, "Which launch ended.");
   py::class_<BubbleInfo>(module, "BubbleInfo", "A bubble of training that begins.")
-      .def_property_readonly("expected_ns", nanoseconds(&BubbleInfo::expected))
-      .def_property_readonly("free_memory", bytes(&BubbleInfo::free_memory))
-      .def_readonly("pipeline", &BubbleInfo::pipeline);
+      .def_property_readonly("expected_ns", nanoseconds(&BubbleInfo::expected), "Measured length.")
+      .def_property_readonly("free_memory", bytes(&BubbleInfo::free_memory),
+                             "Bytes free during it; 0: not known.")
+      .def_readonly("pipeline", &BubbleInfo::pipeline, "A wait for a pipeline peer.");
   py::class_<IterationInfo>(module, "IterationInfo", "An iteration, or a pass, that ended.")
-      .def_property_readonly("client", client_of<IterationInfo>())
-      .def_readonly("number", &IterationInfo::number)
-      .def_property_readonly("length_ns", nanoseconds(&IterationInfo::length));
+      .def_property_readonly("client", client_of<IterationInfo>(), "Whose.")
+      .def_readonly("number", &IterationInfo::number, "From 1 on.")
+      .def_property_readonly("length_ns", nanoseconds(&IterationInfo::length),
+                             "Since the last one's end; a pass: since its first launch.");
 }
 
 std::optional<Duration> span(std::optional<std::int64_t> ns) {
@@ -159,8 +171,8 @@ void bind_decisions(py::module_& module) {
              return Admission{admitted, std::move(reason)};
            }),
            py::arg("admitted") = true, py::arg("reason") = "")
-      .def_readonly("admitted", &Admission::admitted)
-      .def_readonly("reason", &Admission::reason);
+      .def_readonly("admitted", &Admission::admitted, "Whether it may run.")
+      .def_readonly("reason", &Admission::reason, "Why not.");
   py::class_<Needs>(module, "Needs", "Knowledge that a policy asks for.")
       .def(py::init([](bool kernel_durations, bool bubbles, bool completions, bool kernel_classes,
                        bool iterations) {

@@ -30,19 +30,19 @@ void bind_actions(py::module_& module) {
       .def("held", [](const BorrowedActions& self,
                       std::uint32_t client) { return self.get().held(ClientId{client}); },
            py::arg("client"), "How many launches of the client are held.")
-      .def("oldest_held", &oldest_held, py::arg("client"))
+      .def("oldest_held", &oldest_held, py::arg("client"), "The launch that release() lets go on.")
       .def("set_sm_percentage", [](const BorrowedActions& self, std::uint32_t client,
                                    std::uint32_t percentage) {
              self.get().set_sm_percentage(ClientId{client}, percentage);
-           }, py::arg("client"), py::arg("percentage"))
+           }, py::arg("client"), py::arg("percentage"), "MPS active-thread percentage, 1 to 100.")
       .def("set_priority", [](const BorrowedActions& self, std::uint32_t client,
                               std::int32_t priority) {
              self.get().set_priority(ClientId{client}, priority);
-           }, py::arg("client"), py::arg("priority"))
+           }, py::arg("client"), py::arg("priority"), "Larger is placed first.")
       .def("set_time_slice", [](const BorrowedActions& self, std::uint32_t client,
                                 std::int64_t slice_ns) {
              self.get().set_time_slice(ClientId{client}, Duration{slice_ns});
-           }, py::arg("client"), py::arg("slice_ns"))
+           }, py::arg("client"), py::arg("slice_ns"), "Its turn, where clients are time-sliced.")
       .def("preempt", [](const BorrowedActions& self, std::uint32_t client, Preemption how) {
              self.get().preempt(ClientId{client}, how);
            }, py::arg("client"), py::arg("how"), "Drives the client's kernels off the GPU.")
@@ -54,7 +54,8 @@ void bind_actions(py::module_& module) {
       .def("set_resident_memory", [](const BorrowedActions& self, std::uint32_t client,
                                      std::uint64_t resident) {
              self.get().set_resident_memory(ClientId{client}, Bytes{resident});
-           }, py::arg("client"), py::arg("resident"));
+           }, py::arg("client"), py::arg("resident"),
+           "Bytes of the client that are on the device from now on.");
 }
 
 void add_count(const BorrowedCounters& self, const std::string& name, Severity severity,
@@ -97,7 +98,7 @@ void bind_base(py::module_& module) {
       .def("next_tick", [](DefaultPolicy&) { return std::optional<std::int64_t>(); },
            "When on_tick wants to be called next; asked after every call. None: not at all.")
       .def("on_tick", [](DefaultPolicy&, std::int64_t, const BorrowedActions&) {},
-           py::arg("now"), py::arg("actions"))
+           py::arg("now"), py::arg("actions"), "The instant that next_tick gave.")
       .def("add_counts", [](DefaultPolicy&, const BorrowedCounters&) {}, py::arg("counters"),
            "Asked once, at the end.");
 }
@@ -108,7 +109,7 @@ void bind_policy(py::module_& module) {
   bind_actions(module);
   py::class_<BorrowedCounters>(module, "Counters", "What the reader of the result should know.")
       .def("add", &add_count, py::arg("name"), py::arg("severity"), py::arg("help"),
-           py::arg("count") = 1);
+           py::arg("count") = 1, "Adds to a count; a name has one severity and one help.");
   bind_base(module);
 }
 

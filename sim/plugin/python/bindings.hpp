@@ -13,6 +13,8 @@ void bind_time(pybind11::module_& module);
 void bind_contract(pybind11::module_& module);
 /// Policy, Actions, Counters.
 void bind_policy(pybind11::module_& module);
+/// Placer, and what it is told.
+void bind_placer(pybind11::module_& module);
 /// Declarations of parameters, and register().
 void bind_register(pybind11::module_& module);
 /// LatencyHistogram.

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, module) {
   python::bind_time(module);
   python::bind_contract(module);
   python::bind_policy(module);
+  python::bind_placer(module);
   python::bind_register(module);
   python::bind_latency(module);
   python::bind_run(module);

@@ -11,6 +11,7 @@ namespace bubblesim::plugin::python {
 struct Registered {
   policy::PolicySpec spec;  ///< without maker
   py::object make;          ///< takes a dict of parameters, gives a Policy
+  py::object make_placer;   ///< likewise a Placer; or None
 };
 
 /// The spec with a maker that calls Python. `fault` outlives what it makes; copies of the spec may

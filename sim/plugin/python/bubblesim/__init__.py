@@ -7,11 +7,12 @@ Every time is a whole number of nanoseconds, every memory size one of bytes, eve
 from ._core import (
     ADMIT, BUBBLE_CAUSES, COLLECTIVE_KINDS, CONTRACT_VERSION, COPY_DIRECTIONS, DEVICE_OP_KINDS,
     HOLD, HOST_CALL_KINDS, RANGE_KINDS, SLICE_KINDS, STALL_KINDS, Actions, Admission, BubbleInfo,
-    ClientInfo, ClientSharing, CompletionInfo, Counters, Error, Fault, GpuInfo, IterationInfo,
-    KernelBound, LatencyHistogram, LaunchInfo, LaunchKind, MigGeometry, Needs, Parameter, Policy,
-    Preemption, RegisteredPolicy, Role, Severity, Sharing, SharingMode, Verdict, __version__,
-    declare_choice, declare_duration, declare_flag, declare_integer, declare_number,
-    format_duration, ms, parse_duration, register, registered, seconds, us)
+    ClientInfo, ClientSharing, CompletionInfo, Counters, Error, Fault, GpuInfo, GpuState,
+    IterationInfo, JobInfo, KernelBound, LatencyHistogram, LaunchInfo, LaunchKind, MigGeometry,
+    Needs, Parameter, Placer, Policy, Preemption, RegisteredPolicy, Role, Severity, Sharing,
+    SharingMode, Verdict, __version__, declare_choice, declare_duration, declare_flag,
+    declare_integer, declare_number, format_duration, ms,
+    parse_duration, register, registered, seconds, us)
 from ._run import RunResult, run, sweep
 from ._store import Store, open_store
 from ._trace import Rank, Trace, open_trace
@@ -20,8 +21,9 @@ __all__ = [
     "ADMIT", "BUBBLE_CAUSES", "COLLECTIVE_KINDS", "CONTRACT_VERSION", "COPY_DIRECTIONS",
     "DEVICE_OP_KINDS", "HOLD", "HOST_CALL_KINDS", "RANGE_KINDS", "SLICE_KINDS", "STALL_KINDS",
     "Actions", "Admission", "BubbleInfo", "ClientInfo", "ClientSharing", "CompletionInfo",
-    "Counters", "Error", "Fault", "GpuInfo", "IterationInfo", "KernelBound", "LatencyHistogram",
-    "LaunchInfo", "LaunchKind", "MigGeometry", "Needs", "Parameter", "Policy", "Preemption",
+    "Counters", "Error", "Fault", "GpuInfo", "GpuState", "IterationInfo", "JobInfo", "KernelBound",
+    "LatencyHistogram", "LaunchInfo", "LaunchKind", "MigGeometry", "Needs", "Parameter", "Placer",
+    "Policy", "Preemption",
     "Rank", "RegisteredPolicy", "Role", "RunResult", "Severity", "Sharing", "SharingMode", "Store",
     "Trace", "Verdict", "__version__", "declare_choice", "declare_duration", "declare_flag",
     "declare_integer", "declare_number", "format_duration", "ms", "open_store", "open_trace",

@@ -81,7 +81,8 @@ class Store:
         `key`: a LatencyHistogram. policy and filler may be left out where there is one only."""
         places = self._data.places(_filter(policy=policy, filler=filler, key=key))
         if len(places) != 1:
-            found = ", ".join(f"{run[:8]} {name}/{served}" for run, name, served, _, _ in places[:8])
+            found = ", ".join(f"{run[:8]} {name}/{served}"
+                              for run, name, served, _, _ in places[:8])
             raise _core.Error(f"{self.path}: key {key!r}: found "
                               f"{'several: ' + found if places else 'no policy with a filler'}, "
                               "expected one run, policy and filler")
