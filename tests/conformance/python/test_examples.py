@@ -1,0 +1,25 @@
+"""The examples of sim/plugin/python/README.md run as they stand."""
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("pandas")
+SOURCE = Path(os.environ["BUBBLESIM_SOURCE"])
+README = (SOURCE / "sim/plugin/python/README.md").read_text()
+
+
+def test_the_examples_of_the_readme_run(tmp_path, monkeypatch, capsys):
+    for name in ("configs", "traces"):
+        (tmp_path / name).symlink_to(SOURCE / name)
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+    assert len(examples) == 3
+    names = {}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
+    assert names["done"]["done"] == 4 and names["done"]["failed"] == 0
+    assert "4 of 4" in capsys.readouterr().out
+    assert len(names["results"]) >= 1

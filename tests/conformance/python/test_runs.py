@@ -1,0 +1,145 @@
+"""run(): the program's report, and the same figures as frames, arrays and a timeline."""
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import bubblesim
+import pytest
+from common import PROGRAM, SOURCE, config, environment, has_program
+
+numpy = pytest.importorskip("numpy")
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def result():
+    return bubblesim.run(config(["exclusive", "mps"]), timeline="mps",
+                         timeline_window_ns=bubblesim.ms(20))
+
+
+@pytest.mark.skipif(not has_program(), reason="needs the program bubblesim")
+def test_the_report_is_the_programs_byte_by_byte(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config(["mps", "specinf"])))
+    printed = subprocess.run([PROGRAM, "run", str(path), "--json", "--threads", "1"], check=True,
+                             capture_output=True, env=environment()).stdout
+    assert bubblesim.run(path).json.encode() == printed
+    assert bubblesim.run(path, threads=2).json.encode() == printed
+    assert bubblesim.run(config(["mps", "specinf"])).json.encode() == printed
+
+
+def test_paths_of_a_dict_are_relative_to_the_base():
+    relative = config(["mps"], traces="samples")
+    assert (bubblesim.run(relative, base=SOURCE / "traces").json
+            == bubblesim.run(config(["mps"])).json)
+    with pytest.raises(bubblesim.Error) as caught:
+        bubblesim.run(relative, base="elsewhere")
+    assert "elsewhere/samples/training" in str(caught.value)
+
+
+def test_the_frame_has_the_figures_of_the_report(result):
+    frame = result.frame()
+    assert list(frame["policy"]) == ["exclusive", "mps"]
+    for row, policy in zip(frame.itertuples(), result["policies"]):
+        assert row.training_iterations_per_s == policy["training"]["iterations_per_s"]
+        assert row.requests_completed == policy["fillers"][0]["requests_completed"]
+    assert frame["seed"].dtype == "int64"
+    assert numpy.isnan(frame["training_samples_per_s"]).all()  # the config says nothing of samples
+
+
+def test_iterations_are_those_that_the_report_counts(result):
+    iterations = result.iterations("exclusive")
+    assert list(iterations.columns) == ["policy", "rank", "iteration", "duration_ns", "counted"]
+    assert set(iterations["rank"]) == {0, 1, 2, 3}
+    counted = iterations[iterations["counted"]]
+    rate = len(counted) / (counted["duration_ns"].sum() * 1e-9)
+    assert rate == pytest.approx(result["policies"][0]["training"]["iterations_per_s"])
+    assert set(result.iterations()["policy"]) == {"exclusive", "mps"}
+
+
+def test_latencies_are_a_view_and_their_histogram_is_within_one_percent(result):
+    samples = result.latencies("mps")
+    assert not samples.flags.writeable and samples.dtype == numpy.int64
+    assert numpy.shares_memory(samples, result.latencies(1, 0))
+    histogram = result.latency("mps", "encoder")
+    assert histogram.completed == len(samples) > 0
+    assert histogram.counts.sum() == histogram.completed
+    assert histogram.unfinished_counts.sum() == histogram.unfinished
+    edges = histogram.edges
+    assert len(edges) == len(histogram.counts) + 1 and (numpy.diff(edges) > 0).all()
+    assert edges[0] <= samples.min() and samples.max() < edges[-1]
+    p95 = result["policies"][1]["fillers"][0]["latency"]["p95"]
+    assert histogram.percentile(95) == pytest.approx(p95["value_ns"], rel=0.01)
+    assert histogram.is_lower_bound(95) == p95["lower_bound"]
+    if not histogram.unfinished:
+        assert histogram.mean() == pytest.approx(samples.mean(), rel=0.01)
+        inside = numpy.histogram(samples, bins=edges)[0]
+        assert (inside == histogram.counts).all()
+    assert (histogram + histogram).completed == 2 * histogram.completed
+    with pytest.raises(ValueError, match="percentile"):
+        histogram.percentile(0)
+
+
+def test_a_view_keeps_the_result_alive():
+    samples = bubblesim.run(config(["mps"])).latencies("mps")
+    total = samples.sum()
+    bubblesim.run(config(["mps"]))
+    assert samples.sum() == total
+
+
+def test_a_timeline_is_recorded_on_request(result, tmp_path):
+    timeline = result.timeline()
+    assert {"kernel", "request"} <= set(timeline["kind"]) <= set(bubblesim.SLICE_KINDS)
+    assert (timeline["end_ns"] >= timeline["start_ns"]).all()
+    # 50 ms of warm-up, then 20 ms of window.
+    assert timeline["end_ns"].min() >= 50_000_000 and timeline["start_ns"].max() <= 70_000_000
+    assert "encoder" in set(timeline["client"])
+    assert (timeline[timeline["kind"] == "bubble"]["request"] == -1).all()
+    counters = result.timeline_counters()
+    assert list(counters.columns) == ["gpu", "counter", "at_ns", "value"]
+    result.write_timeline(tmp_path / "timeline.json")
+    assert json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    with pytest.raises(bubblesim.Error, match='timeline: found "tgs"'):
+        bubblesim.run(config(["mps"]), timeline="tgs")
+    with pytest.raises(ValueError, match="no timeline was recorded"):
+        bubblesim.run(config(["exclusive"])).timeline()
+
+
+def test_policies_and_fillers_that_are_not_there_are_named(result):
+    with pytest.raises(ValueError, match="found policy 'tgs', expected one of exclusive, mps"):
+        result.latency("tgs")
+    with pytest.raises(ValueError, match="found filler 'chat', expected one of encoder"):
+        result.latency("mps", "chat")
+    with pytest.raises(bubblesim.Error) as caught:
+        bubblesim.run({**config(["mps"]), "durration": "1s"})
+    fault, = caught.value.faults
+    assert fault.place == "/durration" and "duration" in fault.message
+
+
+def test_other_threads_go_on_while_a_run_simulates():
+    ticks, ended = [], threading.Event()
+
+    def tick():
+        while not ended.wait(0.001):
+            ticks.append(time.monotonic())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    began = time.monotonic()
+    bubblesim.run(config(["mps"], "2s"))
+    done = time.monotonic()
+    ended.set()
+    thread.join()
+    assert sum(began < at < done for at in ticks) >= 3
+
+
+def test_ctrl_c_ends_a_run():
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        bubblesim.run(config(["mps"], "1000000s"))  # days of work
+    timer.join()
+    assert bubblesim.run(config(["mps"]))["policies"][0]["policy"] == "mps"
