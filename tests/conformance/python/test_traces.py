@@ -91,7 +91,7 @@ def test_bubbles_and_kernels_are_those_of_inspect():
         assert idle == rank["whole"]["idle_ns"]
         assert len(trace[number].iterations()) == len(rank["iterations"]["all"])
     sums = trace.kernels().groupby("name")["duration_ns"].agg(["sum", "count"])
-    for kernel in inspected["job"]["operations"]["kernels"]:
+    for kernel in inspected["job"]["operations"]["top_kernels"]:
         if kernel["kind"] == "kernel":
             assert sums.loc[kernel["name"], "sum"] == kernel["total_ns"]
             assert sums.loc[kernel["name"], "count"] == kernel["count"]
