@@ -71,6 +71,8 @@ void Leader::take(const Message& message) {
 
 void Leader::take(int from, const Ask& ask) {
   Worker& worker = workers_[from];
+  if (ask.number <= worker.number) return;  // come twice
+  worker.number = ask.number;
   if (worker.state == Worker::State::kUnknown || worker.state == Worker::State::kLost) {
     if (!accept(from, ask)) refuse(from, "runs version " + ask.version + " of the program, not " +
                                              options_.version);
@@ -128,7 +130,6 @@ bool Leader::accept(int rank, const Ask& ask) {
   }
   worker.state = Worker::State::kWorking;
   worker.host = ask.host;
-  worker.threads = ask.threads;
   queue_.set_threads(rank, ask.threads);
   return ask.version == options_.version;
 }

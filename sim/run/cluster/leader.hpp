@@ -72,7 +72,7 @@ class Leader {
     State state = State::kUnknown;
     Duration heard{};       // when
     std::string host;
-    std::size_t threads = 0;
+    std::uint64_t number = 0;  // of its last ask
   };
 
   void take(const Message& message);

@@ -20,8 +20,6 @@ namespace bubblesim::run {
 namespace {
 
 constexpr Duration kLongestReceive = std::chrono::milliseconds{20};
-/// An answer takes as long as the leader is busy; after this the ask is put again.
-constexpr Duration kAskAgain = std::chrono::seconds{5};
 /// The leader reads files and plans before it answers anybody.
 constexpr Duration kPlanning = std::chrono::hours{1};
 /// Runs beyond those that threads are at, a thread: answers take a few milliseconds.
@@ -145,7 +143,7 @@ class Talker {
     const Duration now = steady_now();
     const bool leaving = ports_.stopped();
     if (leaving) desk_.drop_waiting();
-    const bool again = waits_for_answer_ && now - asked_ > kAskAgain;
+    const bool again = waits_for_answer_ && now - asked_ > options_.ask_again;
     const bool due = !waits_for_answer_ && (desk_.has_news() || now - asked_ >= kBeat);
     if (!again && !due) return;
     Ask ask = desk_.ask();
@@ -165,7 +163,7 @@ class Talker {
     answered_ = true;
     auto* answer = std::get_if<Answer>(&*note);
     // The leader knows from the ask that came after it that this one's runs were not taken.
-    if (answer == nullptr || answer->number != number_) return std::nullopt;
+    if (answer == nullptr || answer->number != number_ || !waits_for_answer_) return std::nullopt;
     waits_for_answer_ = false;
     switch (answer->order) {
       case Order::kPart: return WorkerEnd::kTogether;

@@ -21,6 +21,8 @@ struct WorkerOptions {
   ExecuteOptions execute;    ///< `sweep` is the leader's to say
   std::string host;
   Duration silence = kSilence;
+  /// An answer takes as long as the leader is busy; after this the ask is put again.
+  Duration ask_again = std::chrono::seconds{5};
 };
 
 struct WorkerPorts {
