@@ -20,12 +20,20 @@ bool has_points_of(const ReportData& data, std::uint32_t sweep) {
   return false;
 }
 
+/// Every set of parameters would be a policy of its own.
+bool varies_policies(const ReportSweep& sweep) {
+  for (const ReportAxis& axis : sweep.axes) {
+    if (!swept_parameter({axis.pointer, {}}).empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<void> add_comparisons(ResultsStore& store, const ReportOptions& options, ReportData& data) {
   for (std::uint32_t index = 0; index < data.sweeps.size(); ++index) {
     ReportSweep& sweep = data.sweeps[index];
-    if (!has_points_of(data, index)) continue;
+    if (!has_points_of(data, index) || varies_policies(sweep)) continue;
     CompareOptions compare;
     compare.metrics = compared_metrics();
     compare.baseline = options.baseline;
@@ -33,6 +41,7 @@ Result<void> add_comparisons(ResultsStore& store, const ReportOptions& options, 
     compare.filter = options.filter;
     compare.filter.sweeps = {sweep.name};
     for (const auto group : {ComparisonGroup::kAll, ComparisonGroup::kPoint}) {
+      if (group == ComparisonGroup::kPoint && sweep.axes.empty()) continue;
       compare.group = group;
       BUBBLESIM_ASSIGN_OR_RETURN(Comparison compared, compare_policies(store, compare));
       sweep.baseline = compared.baseline;

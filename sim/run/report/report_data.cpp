@@ -194,6 +194,10 @@ Result<ReportData> collect_report(ResultsStore& store, const ReportOptions& opti
   ReportData data;
   data.confidence = options.confidence;
   BUBBLESIM_ASSIGN_OR_RETURN(ReportSource source, read_store(store, options, data));
+  for (const ReportSweep& sweep : data.sweeps) {
+    data.title += (data.title.empty() ? "Results: " : ", ") + sweep.name;
+  }
+  if (data.title.empty()) data.title = "Results: none";
   add_points(source, data);
   add_fronts(data);
   add_curves(data);

@@ -38,10 +38,10 @@ inline constexpr std::size_t kReportFailures = 500;
 /// A sweep's comparisons point by point are left out if there are more.
 inline constexpr std::size_t kReportComparisons = 5000;
 /// Fronts of a sweep are made for every choice on its axes, up to so many.
-inline constexpr std::size_t kReportFronts = 3000;
+inline constexpr std::size_t kReportFronts = 2000;
 
+/// A policy with its parameters; it looks the same everywhere on a page.
 struct ReportPolicy {
-  std::string label;       ///< the same everywhere on the page
   std::string name;
   std::string parameters;  ///< "name=value;...", but for those that a sweep varies
   bool oracle = false;
@@ -93,7 +93,7 @@ struct ReportPoint {
 };
 
 /// The points that no other beats, among those with these choices on the axes. Oracles stand
-/// outside: they neither are on a front nor beat others.
+/// outside: they neither are on a front nor beat others. There are fronts of two points or more.
 struct ReportFront {
   std::uint32_t filler = 0;
   std::uint32_t trade = 0;
@@ -118,9 +118,12 @@ struct ReportSweep {
   std::string name;
   std::string base_config;  ///< of its first run
   std::vector<ReportAxis> axes;
+  /// Policies of its runs with their names among these (policy_labels.hpp).
+  std::vector<std::pair<std::uint32_t, std::string>> labels;
   std::vector<ReportFront> fronts;
   std::uint64_t fronts_left_out = 0;
   std::vector<ReportCurve> curves;
+  /// Comparisons are not made where parameters of policies are axes.
   std::string baseline;
   std::vector<ReportComparison> comparisons;
   std::uint64_t comparisons_left_out = 0;

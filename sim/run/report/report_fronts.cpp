@@ -72,6 +72,7 @@ void add_fronts_of(const ReportData& data, std::uint32_t filler,
       if (chosen == std::popcount(set)) groups[choices].push_back(point);
     }
     for (const auto& [choices, members] : groups) {
+      if (members.size() < 2) continue;
       for (std::uint32_t trade = 0; trade < report_trades().size(); ++trade) {
         auto front = front_of(data, report_trades()[trade], members);
         if (front.empty()) continue;

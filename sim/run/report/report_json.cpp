@@ -84,6 +84,8 @@ Json comparison_json(const ReportComparison& comparison) {
 Json sweep_json(const ReportSweep& sweep) {
   Json axes = Json::array();
   for (const ReportAxis& axis : sweep.axes) axes.push_back(axis_json(axis));
+  Json labels = Json::array();
+  for (const auto& [policy, label] : sweep.labels) labels.push_back(Json::array({policy, label}));
   Json fronts = Json::array();
   for (const ReportFront& front : sweep.fronts) {
     fronts.push_back(Json::array({front.filler, front.trade, front.choices, front.points}));
@@ -100,6 +102,7 @@ Json sweep_json(const ReportSweep& sweep) {
   if (base.is_discarded()) base = sweep.base_config;
   return {{"name", sweep.name},
           {"axes", std::move(axes)},
+          {"labels", std::move(labels)},
           {"fronts", std::move(fronts)},
           {"frontsLeftOut", sweep.fronts_left_out},
           {"curves", std::move(curves)},
@@ -186,7 +189,7 @@ std::string report_json(const ReportData& data) {
   page["devices"] = data.devices;
   page["fillers"] = data.fillers;
   page["policies"] = list_json(data.policies, [](const ReportPolicy& policy) {
-    return Json::array({policy.label, policy.name, policy.parameters, policy.oracle});
+    return Json::array({policy.name, policy.parameters, policy.oracle});
   });
   page["sweeps"] = list_json(data.sweeps, sweep_json);
   page["runs"] = list_json(data.runs, run_json);

@@ -1,8 +1,8 @@
 // Rows of seeds become points.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "sim/run/report/report_parts.hpp"
 #include "sim/run/store/policy_labels.hpp"
@@ -22,8 +22,11 @@ std::vector<const std::vector<Setting>*> settings_of_sweep(const ReportSource& s
 
 class Points {
  public:
-  Points(const ReportSource& source, ReportData& data) : source_(source), data_(data) {
-    for (const ReportRow& row : source.rows) labels_.see(row.policy, row.parameters);
+  Points(const ReportSource& source, ReportData& data)
+      : source_(source), data_(data), labels_(data.sweeps.size()) {
+    for (const ReportRow& row : source.rows) {
+      labels_[data.runs[row.run].sweep].see(row.policy, row.parameters);
+    }
   }
 
   void take(const ReportRow& row) {
@@ -59,10 +62,14 @@ class Points {
 
  private:
   std::uint32_t policy_of(const ReportRow& row) {
-    const std::string label = labels_.of(row.policy, row.parameters);
-    const auto [place, fresh] =
-        policies_.try_emplace(label, static_cast<std::uint32_t>(data_.policies.size()));
-    if (fresh) data_.policies.push_back({label, row.policy, row.parameters, row.oracle});
+    const auto [place, fresh] = policies_.try_emplace(
+        {row.policy, row.parameters}, static_cast<std::uint32_t>(data_.policies.size()));
+    if (fresh) data_.policies.push_back({row.policy, row.parameters, row.oracle});
+    const std::uint32_t sweep = data_.runs[row.run].sweep;
+    if (labelled_.insert({sweep, place->second}).second) {
+      data_.sweeps[sweep].labels.emplace_back(place->second,
+                                              labels_[sweep].of(row.policy, row.parameters));
+    }
     return place->second;
   }
 
@@ -82,8 +89,9 @@ class Points {
 
   const ReportSource& source_;
   ReportData& data_;
-  PolicyLabels labels_;
-  std::unordered_map<std::string, std::uint32_t> policies_;
+  std::vector<PolicyLabels> labels_;  // by sweep
+  std::map<std::pair<std::string, std::string>, std::uint32_t> policies_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> labelled_;  // sweep and policy
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::vector<AxisPlace>>,
            std::size_t>
       points_;

@@ -11,7 +11,7 @@ function add(node, attributes, children) {
       node.setAttribute(name, value === true ? '' : String(value));
     }
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== '') node.append(child);
   }
   return node;
@@ -29,7 +29,7 @@ const byId = (id) => document.getElementById(id);
 
 /** Replaces what is in a node. */
 function fill(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== null));
+  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
 let lastId = 0;
@@ -61,7 +61,7 @@ function intervalTexts(mean, half) {
   if (half === null || half === undefined) return [numberText(mean), ''];
   if (half === 0) return [numberText(mean), '0'];
   const digits = Math.min(digitsOf(half, 2), digitsOf(mean, 6));
-  return [fixed(mean, digits), fixed(half, digits)];
+  return [fixed(mean, digits), Number(half.toFixed(digits)) === 0 ? '0' : fixed(half, digits)];
 }
 
 const plural = (count, one, many) => `${fixed(count, 0)} ${count === 1 ? one : many || `${one}s`}`;

@@ -80,9 +80,9 @@ function axes(box, x, y, xTitle, yTitle) {
   parts.push(line(box.left, box.bottom, box.right, box.bottom, 'axis'));
   const logs = (scale) => (scale.log ? ' (logarithmic)' : '');
   parts.push(
-    label(box.left - 7 > 40 ? 0 : 0, box.top - 12, `\u2191 ${yTitle}${logs(y)}`,
+    label(0, box.top - 12, `\u2191 ${yTitle}${logs(y)}`,
       { class: 'title' }),
-    label(box.right, box.bottom + 38, `${xTitle}${logs(x)} \u2192`,
+    label(box.outer, box.bottom + 38, `${xTitle}${logs(x)} \u2192`,
       { class: 'title', 'text-anchor': 'end' }));
   return parts;
 }

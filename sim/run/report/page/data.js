@@ -5,9 +5,17 @@ const metrics = data.metrics;
 const sweeps = data.sweeps;
 const metricPlace = new Map(metrics.map((metric, place) => [metric.column, place]));
 
-const policies = data.policies.map(([label, name, parameters, oracle], id) => ({
-  id, label: oracle ? `${label} (oracle)` : label, plain: label, name, parameters, oracle,
-}));
+const policies = data.policies.map(([name, parameters, oracle], id) =>
+  ({ id, label: name, plain: name, name, parameters, oracle }));
+
+/** Policies are called by what tells them apart in the sweep that is shown. */
+function nameFor(sweep) {
+  for (const policy of policies) policy.plain = policy.name;
+  for (const [id, label] of sweeps[sweep].labels) policies[id].plain = label;
+  for (const policy of policies) {
+    policy.label = policy.plain + (policy.oracle ? ' (oracle)' : '');
+  }
+}
 
 const runs = data.runs.map((run) => ({
   key: run[0], sweep: run[1], index: run[2], seed: run[3], host: data.hosts[run[4]],

@@ -90,7 +90,7 @@ function drawScatter(plot, width, trade) {
 function scatterNote(trade) {
   const way = (place) => (metrics[place].less ? 'less' : 'more');
   const chosen = state.choices.some((choice) => choice >= 0);
-  const lost = frontOf(trade).length === 0 && sweeps[state.sweep].fronts.length > 0;
+  const lost = frontOf(trade).length === 0 && sweeps[state.sweep].frontsLeftOut > 0;
   return [`A point is a policy at one setting: the mean over its seeds${
     shownPoints.some((point) => point.runs.length > 1)
       ? `, lines the ${numberText(data.confidence * 100)} % interval of that mean` : ''}.`,

@@ -56,6 +56,7 @@ function defaultMetric() {
 
 /** Choices that do not fit the sweep go back to their defaults. */
 function settle() {
+  nameFor(state.sweep);
   const fillers = fillersOf(state.sweep);
   if (!fillers.includes(state.filler)) state.filler = fillers.length > 0 ? fillers[0] : 0;
   const { axes } = sweeps[state.sweep] || { axes: [] };
@@ -95,6 +96,7 @@ function readHash() {
   const query = new URLSearchParams(location.hash.slice(1));
   const place = (list, name, otherwise) => (list.indexOf(name) < 0 ? otherwise : list.indexOf(name));
   state.sweep = place(sweeps.map((sweep) => sweep.name), query.get('sweep'), 0);
+  nameFor(state.sweep);
   state.filler = place(data.fillers, query.get('filler'), fillersOf(state.sweep)[0]);
   const { axes } = sweeps[state.sweep] || { axes: [] };
   state.choices = axes.map((axis) => place(axis.choices, query.get(axis.pointer), -1));

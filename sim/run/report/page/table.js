@@ -15,8 +15,8 @@ function compared(a, b, down) {
 function headCell(column, sort, onSort) {
   const sorted = sort !== null && sort.column === column.id;
   const way = sorted ? (sort.down ? 'descending' : 'ascending') : null;
-  const title = column.unit
-    ? [column.title, h('span', { class: 'unit' }, column.unit)] : [column.title];
+  const title = [h('span', { class: onSort ? 'way' : null }, column.title),
+    column.unit ? h('span', { class: 'unit' }, column.unit) : null];
   return h('th', { scope: 'col', class: column.number ? 'number' : null,
     'aria-sort': onSort ? way || 'none' : null, 'data-column': column.id },
   onSort ? h('button', { type: 'button', on: { click: () => onSort(column) } }, title) : title);
