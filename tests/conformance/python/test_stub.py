@@ -2,6 +2,7 @@
 import ast
 import inspect
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -93,11 +94,15 @@ def test_the_package_is_marked_as_typed():
 
 
 @pytest.mark.skipif(shutil.which("mypy") is None, reason="needs mypy (Debian: mypy)")
-def test_mypy_accepts_the_stub_and_the_example(tmp_path):
-    example = Path(os.environ["BUBBLESIM_SOURCE"]) / "sim/plugin/python/examples/quiet_gate.py"
+def test_mypy_accepts_the_stub_and_the_examples(tmp_path):
+    room = Path(os.environ["BUBBLESIM_SOURCE"]) / "sim/plugin/python"
+    examples = re.findall(r"^```python\n(.*?)^```$", (room / "README.md").read_text(), re.M | re.S)
+    page = tmp_path / "page.py"
+    page.write_text("\n".join(examples))
     environment = {**os.environ, "MYPYPATH": str(PACKAGE.parent)}
     environment.pop("LD_PRELOAD", None)
-    done = subprocess.run(["mypy", "--ignore-missing-imports", "--cache-dir", str(tmp_path),
-                           str(PACKAGE / "__init__.pyi"), str(example)],
+    done = subprocess.run(["mypy", "--ignore-missing-imports", "--follow-imports=silent",
+                           "--cache-dir", str(tmp_path), str(PACKAGE / "__init__.pyi"), str(page),
+                           str(room / "examples/quiet_gate.py")],
                           capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
