@@ -7,6 +7,8 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_reader.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/run/sweep/sweep_axes.hpp"
+#include "sim/run/sweep/sweep_config.hpp"
 #include "sim/schema/explore.hpp"
 #include "sim/schema/write_schema.hpp"
 #include "sim/synth/plan_file.hpp"
@@ -27,6 +29,24 @@ std::function<Errors(const JsonDocument&)> of_root(ReadRoot read_root) {
   };
 }
 
+/// Of what a sweep's reader takes as it is: it holds for run configs, point by point.
+Json sweep_definitions() {
+  const Json text{{"type", "string"}};
+  Json out;
+  out["base"] = {{"description", "The path of a run config, or one (run.schema.json)"},
+                 {"anyOf", {text, {{"type", "object"}}}}};
+  out["settings"] = {{"type", "object"},
+                     {"description", "JSON pointers into the run config, and values"},
+                     {"propertyNames", {{"pattern", "^(/[^/]+)+$"}}}};
+  out["values"] = {{"type", "array"},
+                   {"description", "Any JSON that the place may hold"},
+                   {"minItems", 1},
+                   {"maxItems", run::kMostValues}};
+  out["quantity"] = {{"description", "A number, or a span or a size with its unit"},
+                     {"anyOf", {{{"type", "number"}}, text}}};
+  return out;
+}
+
 }  // namespace
 
 std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
@@ -34,6 +54,11 @@ std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
       {"run", "runs", "one run: a training job, what fills its bubbles, and the policies",
        [&policies](const JsonDocument& document) {
          const auto config = run::parse_run_config(document, document.file(), policies);
+         return config ? Errors{} : config.error();
+       }},
+      {"sweep", "sweeps", "a sweep: a run and what varies in it",
+       [](const JsonDocument& document) {
+         const auto config = run::parse_sweep_config(document);
          return config ? Errors{} : config.error();
        }},
       {"device", "devices", "a GPU", of_root(hardware::read_constants)},
@@ -56,6 +81,7 @@ std::string schema_text(const SchemaKind& kind, const policy::Registry& policies
           kind.name + "` from the declarations that check such files; not edited by hand."};
   Json definitions = Json::object();
   if (kind.name == "run") definitions = policy_definitions(policies);
+  if (kind.name == "sweep") definitions = sweep_definitions();
   const schema::Form form =
       schema::explore([&kind](const JsonDocument& document) { (void)kind.read(document); });
   return schema::write_schema(form, heading, std::move(definitions)).dump(2) + "\n";

@@ -68,6 +68,7 @@ std::optional<Quantity> parse_quantity(const Json& value) {
 }
 
 std::optional<Quantity> read_quantity(ObjectReader& reader, std::string_view key) {
+  reader.defined_by(key, "quantity");
   if (!reader.present()) return std::nullopt;
   if (!reader.require(key, "\"" + std::string(key) + "\" is missing")) return std::nullopt;
   const std::string found = reader.raw(key);
@@ -184,6 +185,7 @@ std::vector<std::string> read_range(ObjectReader reader, Scale scale) {
 }
 
 std::vector<std::string> read_values(ObjectReader& axis) {
+  axis.defined_by("values", "values");
   const Json list = Json::parse(axis.raw("values"), nullptr, false);
   if (!list.is_array() || list.empty() || list.size() > kMostValues) {
     axis.fault("values", "found " + quote_found(axis.raw("values")) +
@@ -257,9 +259,13 @@ std::string read_pointer(ObjectReader& axis) {
 }
 
 Axis read_axis(ObjectReader& axis) {
+  axis.one_of({"values", "range", "log_range"});
+  return read_axis_form(axis);
+}
+
+Axis read_axis_form(ObjectReader& axis) {
   Axis out;
   out.pointer = read_pointer(axis);
-  axis.one_of({"values", "range", "log_range"});
   if (axis.has("values")) {
     out.values = read_values(axis);
   } else if (axis.has("range")) {

@@ -49,14 +49,15 @@ std::vector<Axis> read_zip(ObjectReader& reader) {
 
 AxisGroup read_group(ObjectReader& reader) {
   AxisGroup group;
-  reader.one_of({"pointer", "zip", "sample"});
-  if (reader.has("pointer")) {
-    group.axes = {read_axis(reader)};
-  } else if (reader.has("zip")) {
+  reader.one_of({"values", "range", "log_range", "zip", "sample"});
+  if (reader.has("zip")) {
     group.axes = read_zip(reader);
   } else if (reader.has("sample")) {
     group.axes = read_sample(reader.child("sample"));
+  } else {
+    group.axes = {read_axis_form(reader)};
   }
+  reader.defined_by("when", "settings");
   if (reader.has("when")) group.when = read_settings(reader.child("when"));
   return group;
 }
@@ -95,6 +96,7 @@ struct BaseParts {
 
 void read_base(ObjectReader& root, SweepConfig& sweep, BaseParts& base) {
   sweep.base_file = sweep.file;
+  root.defined_by("base", "base");
   const JsonKind kind = root.kind("base");
   if (kind == JsonKind::kText) {
     base.path = root.text("base");
@@ -107,6 +109,7 @@ void read_base(ObjectReader& root, SweepConfig& sweep, BaseParts& base) {
     root.fault("base", "found " + quote_found(root.raw("base")) +
                            "; expected the path of a run config, or a run config");
   }
+  root.defined_by("set", "settings");
   if (root.has("set")) base.set = read_settings(root.child("set"));
 }
 

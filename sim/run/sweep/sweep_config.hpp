@@ -46,7 +46,8 @@ struct SweepConfig {
     const std::string& path, const std::vector<std::string>& overrides);
 
 /// The file alone: changes to the base, and the base where it is a file, are not read. Says which
-/// keys there are (sim/schema).
+/// keys there are (sim/schema); "base", "settings", "values" and "quantity" are defined by
+/// sim/app/schema_kinds.cpp.
 [[nodiscard]] CheckedResult<SweepConfig> parse_sweep_config(const JsonDocument& document);
 
 }  // namespace bubblesim::run

@@ -145,7 +145,7 @@ void break_everywhere(const Json& file, const Json& at, const std::string& point
     out.back()[Json::json_pointer(pointer)]["no_such_key"] = 1;
   }
   for (const auto& [key, value] : at.items()) {
-    const std::string inner = pointer + "/" + key;
+    const std::string inner = pointer + "/" + escaped(key);
     out.push_back(file);
     out.back()[Json::json_pointer(inner)] = nullptr;  // no key of any file may be null
     if (value.is_number()) {
@@ -161,6 +161,11 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
   std::vector<Json> broken;
   const Json file = files_of(kind_).front();
   break_everywhere(file, file, "", broken);
+  // A value of an axis may be anything, and a base needs its axes: both are read point by point.
+  if (kind_.name == "sweep") {
+    std::erase_if(broken, [this](const Json& each) { return faults(kind_, each).empty(); });
+    ASSERT_GT(broken.size(), 10U);
+  }
   const auto found = verdicts(broken);
   for (std::size_t i = 0; i < broken.size(); ++i) {
     EXPECT_NE(found[i], "ok") << broken[i].dump();
@@ -168,7 +173,7 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaOfKind,
-                         ::testing::Values("run", "device", "cluster", "model", "plan",
+                         ::testing::Values("run", "sweep", "device", "cluster", "model", "plan",
                                            "software", "efficiency"),
                          [](const auto& tested) { return tested.param; });
 
@@ -176,7 +181,7 @@ TEST(SchemaKinds, AllAreTested) {
   const policy::Registry registry = builtin();
   std::vector<std::string> names;
   for (const SchemaKind& kind : app::schema_kinds(registry)) names.push_back(kind.name);
-  EXPECT_THAT(names, ::testing::ElementsAre("run", "device", "cluster", "model", "plan",
+  EXPECT_THAT(names, ::testing::ElementsAre("run", "sweep", "device", "cluster", "model", "plan",
                                             "software", "efficiency"));
 }
 

@@ -14,7 +14,7 @@ class Maker {
   void visit(const Json& at, const std::string& pointer) {
     if (at.is_object()) add(pointer + "/no_such_key", 1);
     for (const auto& [key, value] : at.items()) {
-      const std::string inner = pointer + "/" + key;
+      const std::string inner = pointer + "/" + escaped(key);
       if (at.is_object()) {
         leave_out(pointer, key);
         replace(key, inner);
@@ -54,6 +54,14 @@ class Maker {
 };
 
 }  // namespace
+
+std::string escaped(const std::string& key) {
+  std::string text;
+  for (const char letter : key) {
+    text += letter == '~' ? "~0" : letter == '/' ? "~1" : std::string(1, letter);
+  }
+  return text;
+}
 
 void collect_values(const Json& file, KnownValues& known) {
   for (const auto& [key, value] : file.items()) {

@@ -19,4 +19,7 @@ void collect_values(const Json& file, KnownValues& known);
 /// In a fixed order; each differs from the file in one place.
 [[nodiscard]] std::vector<Json> variants(const Json& file, const KnownValues& known);
 
+/// A key as JSON pointers have it.
+[[nodiscard]] std::string escaped(const std::string& key);
+
 }  // namespace bubblesim::schema_test
