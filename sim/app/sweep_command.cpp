@@ -13,6 +13,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
+#include "sim/app/sweep_cluster.hpp"
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_forecast.hpp"
 #include "sim/app/sweep_local.hpp"
@@ -36,6 +37,7 @@ struct SweepArguments {
   std::vector<std::string> set;
   std::vector<std::string> policy_libraries;
   std::string shard = "0/1";
+  std::string mpi = "auto";
   std::string best = run::BestGoal{}.column;
   double keep = run::BestGoal{}.training_kept;
   std::size_t threads = 0;
@@ -113,9 +115,7 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   sweep.options.device_folder = context.device_folder();
   sweep.options.version = *version;
   sweep.options.threads = arguments.threads;
-  if (arguments.threads == 0) {
-    sweep.options.threads = std::max(1U, std::thread::hardware_concurrency());
-  }
+  if (arguments.threads == 0) sweep.options.threads = usual_threads(launch_of_this_process());
   sweep.store = arguments.store;
   if (sweep.store.empty()) sweep.store = default_store(sweep.config.name, *shard);
   return sweep;
@@ -174,7 +174,25 @@ void forget(run::DeadJournals& dead, const Sweep& sweep) {
   dead.forget_but(others);
 }
 
-int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context) {
+// Those that are done alone are done last, by this process; the others wait for it then.
+Result<SweepEnd> run_sweep(run::RunsByTrust runs, const run::DeadJournals& dead,
+                           const AppContext& context, Sweep& sweep, run::ResultsStore& store,
+                           std::unique_ptr<run::RunJournal> journal, SweepDisplay& display,
+                           SweepRanks* ranks) {
+  if (ranks != nullptr) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const SweepEnd end,
+                               ranks->lead(runs.with_others, context.policies, sweep.options,
+                                           store, journal.get(), display));
+    if (end == SweepEnd::kStopped) return end;
+    runs.with_others.clear();
+    if (runs.none.empty() && runs.alone.empty()) return end;
+  }
+  return run_sweep_here(runs, dead, context.policies, sweep.options, store, std::move(journal),
+                        display);
+}
+
+int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context,
+            SweepRanks* ranks) {
   const auto store = run::open_store(sweep.store, run::StoreAccess::kWrite);
   if (!store) return report_fault(store.error());
   run::BestSoFar best(sweep.goal);
@@ -196,8 +214,8 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
   SweepDisplay display({sweep.mine.size(), left->done + left->failed, left->runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep_here(run::by_trust(left->runs, *dead), *dead, context.policies, sweep.options,
-                     **store, left->runs.empty() ? nullptr : make_journal(place), display);
+      run_sweep(run::by_trust(left->runs, *dead), *dead, context, sweep, **store,
+                left->runs.empty() ? nullptr : make_journal(place), display, ranks);
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return report_fault(end.error());
   outcome.end = *end;
@@ -205,18 +223,42 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
   outcome.untrusted = display.untrusted();
   outcome.left = all - outcome.counts.done;
   outcome.in_runs = to_seconds(display.time_in_runs()) /
-                    (outcome.seconds * static_cast<double>(sweep.options.threads));
+                    (outcome.seconds * static_cast<double>(
+                                           ranks != nullptr ? ranks->threads()
+                                                            : sweep.options.threads));
   if (outcome.left == 0) forget(*dead, sweep);
   print_outcome(outcome, display.best(),
                 arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   return exit_code(outcome);
 }
 
-int run_command(const SweepArguments& arguments, AppContext& context) {
+int plan_and_execute(const SweepArguments& arguments, AppContext& context, SweepRanks* ranks) {
   auto sweep = read_sweep(arguments, context);
   if (!sweep) return report_faults(sweep.error());
   return arguments.dry_run ? dry_run(arguments, *sweep, context)
-                           : execute(arguments, *sweep, context);
+                           : execute(arguments, *sweep, context, ranks);
+}
+
+// What a worker needs of the command line; of the files it knows what it is sent. One that cannot
+// load the policies takes part without being given runs, and the leading process says why.
+int work(const SweepArguments& arguments, AppContext& context, SweepRanks& ranks) {
+  run::ExecuteOptions options;
+  options.device_folder = context.device_folder();
+  options.threads = arguments.threads;
+  if (options.threads == 0) options.threads = usual_threads(launch_of_this_process());
+  const auto loaded = load_policy_libraries(arguments.policy_libraries, context);
+  const auto version = version_with_policies(context);
+  options.version = loaded ? version.value_or("unknown") : loaded.error().front().text();
+  return ranks.work(context.policies, options);
+}
+
+int run_command(const SweepArguments& arguments, AppContext& context) {
+  const Launch launch = launch_of_this_process();
+  auto ranks = join_ranks(mpi_use(arguments.mpi, arguments.shard != SweepArguments{}.shard), launch);
+  if (!ranks) return launch.rank == 0 ? report_fault(ranks.error()) : kExitInputFault;
+  if (*ranks == nullptr) return plan_and_execute(arguments, context, nullptr);
+  return (*ranks)->leave((*ranks)->leads() ? plan_and_execute(arguments, context, ranks->get())
+                                           : work(arguments, context, **ranks));
 }
 
 }  // namespace
@@ -226,7 +268,8 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
   CLI::App* command = parser.add_subcommand(
       "sweep",
       "Runs everything that a sweep file describes, and keeps the results in a store. Started "
-      "again, it does only what is not in the store: what was killed, added or changed.\n\n"
+      "again, it does only what is not in the store: what was killed, added or changed. On several "
+      "machines: mpirun -n 8 bubblesim sweep ... (configs/README.md).\n\n"
       "Examples:\n"
       "  bubblesim sweep configs/sweeps/devices.json --dry-run\n"
       "  bubblesim sweep configs/sweeps/devices.json --store results.db --shard 0/8\n"
@@ -246,10 +289,16 @@ void add_sweep_command(CLI::App& parser, AppContext& context) {
       ->take_all()
       ->expected(1);
   command->add_option("--threads", arguments->threads,
-                      "Runs at once; results do not depend on it (default: all cores)");
+                      "Runs at once, in each process; results do not depend on it (default: all "
+                      "cores, shared among the processes that mpirun started on a host)");
   command->add_option("--shard", arguments->shard,
                       "INDEX/COUNT: only every COUNT-th run from run INDEX (from 0) on, for job "
                       "arrays; stores are merged by `bubblesim results merge`")
+      ->capture_default_str();
+  command->add_option("--mpi", arguments->mpi,
+                      "Whether processes that mpirun or srun --mpi=pmix started together share the "
+                      "sweep: auto (where there are several), on, off")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   command->add_option("--limit", arguments->limit, "At most so many runs now (default: all)");
   command->add_flag("--retry-failed", arguments->retry_failed,
