@@ -41,6 +41,7 @@ std::string config_folder(const py::module_& module, const std::optional<std::st
   if (!set.is_none()) return set.cast<std::string>();
   const py::object parents =
       py::module_::import("pathlib").attr("Path")(module.attr("__file__")).attr("parents");
+  if (py::len(parents) <= BUBBLESIM_PREFIX_DEPTH) return BUBBLESIM_CONFIG_DIR;
   const py::object prefix = parents[py::int_(BUBBLESIM_PREFIX_DEPTH)];
   const py::object installed = prefix / py::str("share/bubblesim/configs");
   if ((installed / py::str("devices")).attr("is_dir")().cast<bool>()) {
