@@ -33,7 +33,7 @@ std::string PolicyLabels::of(const std::string& policy, const std::string& param
     });
     if (!common) label += (label.empty() ? "" : ", ") + part;
   }
-  return policy + "(" + label + ")";
+  return label.empty() ? policy : policy + "(" + label + ")";
 }
 
 bool is_of_point(const Setting& setting) {

@@ -3,7 +3,7 @@
 const kBarsOfAPolicy = 4;
 const kBars = 60;
 
-/** Rows of the figure: a bar a point, or a row a policy with a mark a point where there are many. */
+/** Rows of the figure: a bar a point; where there are many, a row a policy with a mark a point. */
 function barRows() {
   const place = metricPlace.get('bubble_recovered_fraction');
   const groups = new Map();
@@ -57,7 +57,7 @@ function drawBars(plot, width) {
     if (above) y += 16;
     const rows = few ? list.length : 1;
     const middle = y + (rows * (bar + 3)) / 2;
-    parts.push(above ? label(0, y - 4, name(policy), {})
+    parts.push(above ? label(0, y - 4, name(policy).slice(0, Math.floor(width / 6.7)), {})
       : label(box.left - 10, middle + 3, name(policy), { 'text-anchor': 'end' }));
     if (!few) parts.push(...stripOf(policy, list, x, y, bar));
     for (const one of list) {

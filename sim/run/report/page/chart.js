@@ -60,6 +60,14 @@ function line(x1, y1, x2, y2, name) {
   return s('line', { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: name });
 }
 
+/** A line of which only what lies in the box is drawn; it runs along one of the axes. */
+function clipped(box, x1, y1, x2, y2, name) {
+  const within = (value, low, high) => Math.max(low, Math.min(high, value));
+  const [u1, u2] = [x1, x2].map((value) => within(value, box.left, box.outer));
+  const [v1, v2] = [y1, y2].map((value) => within(value, box.top - 6, box.bottom));
+  return line(u1, v1, u2, v2, name);
+}
+
 function label(x, y, text, attributes) {
   return s('text', { x: round(x), y: round(y), ...attributes }, text);
 }

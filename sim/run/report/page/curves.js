@@ -2,18 +2,29 @@
 
 function curvesShown() {
   const wanted = new Set(shownPoints.map((point) => point.id));
-  return sweeps[state.sweep].curves
+  const curves = sweeps[state.sweep].curves
     .filter(([filler, , axis]) => filler === state.filler && axis === state.axis)
     .map(([, policy, , ids]) => ({ policy, ids: ids.filter((id) => wanted.has(id) &&
       points[id].figures[state.metric] !== null) }))
     .filter((curve) => curve.ids.length > 0);
+  return curves.length > 0 ? curves : loosePoints();
+}
+
+/** Where points differ by more than this axis: those of a policy, without a line. */
+function loosePoints() {
+  const there = shownPoints.filter((point) => point.values[state.axis] >= 0 &&
+    point.figures[state.metric] !== null);
+  return [...new Set(there.map((point) => point.policy))].map((policy) => ({ policy, loose: true,
+    ids: there.filter((point) => point.policy === policy)
+      .sort((a, b) => a.values[state.axis] - b.values[state.axis]).map((point) => point.id) }));
 }
 
 /** What tells curves of one policy apart. */
 function otherSettings(curve) {
   const { axes: all } = sweeps[state.sweep];
   const others = all.map((_, place) => place)
-    .filter((place) => place !== state.axis && state.choices[place] < 0 && all[place].values.length > 1);
+    .filter((place) => place !== state.axis && state.choices[place] < 0 &&
+      all[place].values.length > 1);
   return settingsText(points[curve.ids[0]], others);
 }
 
@@ -27,14 +38,15 @@ function curveMarks(curve, x, y) {
   });
 }
 
-function curveParts(marks, y) {
+function curveParts(curve, y, box) {
+  const { marks } = curve;
   const path = marks.map(({ x, y: at }, place) => `${place === 0 ? 'M' : 'L'}${x} ${at}`).join('');
   const { policy } = marks[0];
   const whiskers = marks.filter(({ value }) => value.half &&
     (!y.log || value.mean > value.half)).map(({ x, value }) =>
-    line(x, y.scale(value.mean - value.half), x, y.scale(value.mean + value.half),
+    clipped(box, x, y.scale(value.mean - value.half), x, y.scale(value.mean + value.half),
       `interval ${hue(policy)}`));
-  return [...whiskers, s('path', { class: `line ${hue(policy)}`, d: path,
+  return curve.loose ? whiskers : [...whiskers, s('path', { class: `line ${hue(policy)}`, d: path,
     'stroke-dasharray': dash(policy) })];
 }
 
@@ -62,7 +74,7 @@ function drawCurves(plot, width) {
   const several = new Set(shownCurves.map((curve) => curve.policy)).size < shownCurves.length;
   const narrow = width < 560;
   for (const curve of shownCurves) {
-    const other = several && !narrow ? otherSettings(curve) : '';
+    const other = several && !narrow && !curve.loose ? otherSettings(curve) : '';
     const text = policies[curve.policy].plain + (other ? `, ${other}` : '');
     const most = narrow ? 14 : 28;
     curve.text = text.length > most ? `${text.slice(0, most - 1)}\u2026` : text;
@@ -83,7 +95,7 @@ function drawCurves(plot, width) {
   putChart(plot, width, height, `${title}: ${plural(shownCurves.length, 'curve')}`,
     `${metricTitle(metric)} along ${axis.pointer}${axis.unit ? `, ${axis.unit}` : ''}.`,
     [...axes(box, x, y, axisTitle(axis), metricTitle(metric)),
-      ...shownCurves.flatMap((curve) => curveParts(curve.marks, y)),
+      ...shownCurves.flatMap((curve) => curveParts(curve, y, box)),
       ...markLayers(marks, marks.length > 300 ? 2.6 : 4), ...endLabels(shownCurves, box)], marks);
 }
 

@@ -57,7 +57,7 @@ function drawDetail() {
     return [metricTitle(metric), value === null ? '' : figureText(value)];
   });
   const settings = sweep.axes.map((axis, place) => [axis.pointer,
-    point.values[place] < 0 ? '' : axis.values[point.values[place]]]);
+    point.values[place] < 0 ? '' : valueText(axis, point.values[place])]);
   fill(panel,
     h('button', { id: 'close', type: 'button', on: { click: closeDetail } }, 'Close'),
     h('h2', null, swatch(point.policy), policy.label),

@@ -21,18 +21,18 @@ function frontPath(ids, x, y, trade) {
   return [s('path', { class: 'front', d: path })];
 }
 
-function intervals(marks, x, y) {
+function intervals(marks, x, y, box) {
   const parts = [];
   for (const { policy, xValue, yValue } of marks) {
     const [u, v] = [x.scale(xValue.mean), y.scale(yValue.mean)];
     const low = xValue.mean - xValue.half;
     if (xValue.half && (!x.log || low > 0)) {
-      parts.push(line(x.scale(low), v, x.scale(xValue.mean + xValue.half), v,
+      parts.push(clipped(box, x.scale(low), v, x.scale(xValue.mean + xValue.half), v,
         `interval ${hue(policy)}`));
     }
     const under = yValue.mean - yValue.half;
     if (yValue.half && (!y.log || under > 0)) {
-      parts.push(line(u, y.scale(under), u, y.scale(yValue.mean + yValue.half),
+      parts.push(clipped(box, u, y.scale(under), u, y.scale(yValue.mean + yValue.half),
         `interval ${hue(policy)}`));
     }
   }
@@ -82,7 +82,7 @@ function drawScatter(plot, width, trade) {
     `${plural(front.length, 'point')} on the Pareto front.`,
     [...axes(box, x, y, metricTitle(metrics[trade.x]), metricTitle(metrics[trade.y])),
       ...frontPath(front, x, y, trade),
-      ...(marks.length <= 80 ? intervals(marks, x, y) : []),
+      ...(marks.length <= 80 ? intervals(marks, x, y, box) : []),
       ...markLayers(marks, marks.length > 600 ? 2.6 : marks.length > 120 ? 3.6 : 4.8),
       ...placedLabels(wanted, marks.slice(0, 400), box)], marks);
 }
