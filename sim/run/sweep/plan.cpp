@@ -1,9 +1,11 @@
 #include "sim/run/sweep/plan.hpp"
 
 #include <filesystem>
+#include <iomanip>
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "sim/base/json.hpp"
@@ -16,6 +18,13 @@ namespace bubblesim::run {
 namespace {
 
 constexpr std::size_t kMostFaults = 20;  // that are shown
+
+// "1200000", or "1e+12" where it is long.
+std::string count_text(double runs) {
+  std::ostringstream text;
+  text << std::setprecision(runs < 1e9 ? 9 : 3) << runs;
+  return text.str();
+}
 
 /// A point of the sweep: the base with settings.
 struct Point {
@@ -102,8 +111,10 @@ class Planner {
     if (many || full()) {
       return tl::unexpected<Errors>(Errors{
           {sweep_.file, "/axes",
-           "found more than " + std::to_string(kMostRuns) +
-               " runs; expected fewer values or repetitions, or a \"sample\" of the axes"}});
+           "found " + (many ? count_text(least_runs()) : "more than a million") +
+               " runs; a sweep has at most a million, for a plan is held in memory; expected "
+               "fewer values or repetitions, a \"sample\" of the axes, or several sweeps, each "
+               "with an axis fixed by --set: one store may hold them all"}});
     }
     if (faults_.any()) return tl::unexpected<Errors>(faults_.texts(points_));
     plan_.points = points_;

@@ -128,7 +128,7 @@ TEST(SweepPlan, MoreThanAMillionRunsAreRefusedWithoutMakingThem) {
   EXPECT_THAT(faults(R"([{"pointer": "/seed", "range": {"from": 1, "to": 1001, "step": 1}},
                          {"pointer": "/training/x",
                           "range": {"from": 1, "to": 1000, "step": 1}}])"),
-              HasSubstr("more than 1000000 runs"));
+              HasSubstr("found 1001000 runs; a sweep has at most a million"));
 }
 
 TEST(SweepPlan, ShardsAreEverySoManiethRun) {
