@@ -52,6 +52,7 @@ function drawBars(plot, width) {
     list.map(({ value }) => value.mean))), box.left, box.right, 5);
   const parts = [];
   const marks = [];
+  const differing = varied();
   let y = box.top;
   for (const [policy, list] of groups) {
     if (above) y += 16;
@@ -61,8 +62,8 @@ function drawBars(plot, width) {
       : label(box.left - 10, middle + 3, name(policy), { 'text-anchor': 'end' }));
     if (!few) parts.push(...stripOf(policy, list, x, y, bar));
     for (const one of list) {
-      const settings = settingsText(one.point, varied());
-      const text = figureText(one.value) + (settings && width > 700 ? `  (${shortened(settings)})`
+      const settings = few && width > 700 ? settingsText(one.point, differing) : '';
+      const text = figureText(one.value) + (settings ? `  (${shortened(settings)})`
         : '');
       if (few) parts.push(...barOf(one, x, y, bar, box, text));
       marks.push({ point: one.point.id, policy, x: round(x.scale(one.value.mean)),

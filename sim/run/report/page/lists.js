@@ -154,7 +154,7 @@ function failuresView() {
   fill(section, h('h2', { id: 'failures-title' }, 'Table 3. Failed runs'),
     h('p', { class: 'note' }, `${plural(total, 'run')} failed${data.failuresLeftOut > 0
       ? `; ${fixed(data.failuresLeftOut, 0)} of them are left out here (bubblesim results list ` +
-        '--failed has all)' : ''}. They are in no figure. Running the sweep again runs them again.`),
+        '--failed has all)' : ''}. They are in no figure; the sweep, run again, runs them again.`),
     table);
   const settings = (one) => one.settings.map(([pointer, value]) => `${pointer} = ${value}`)
     .join('\n');

@@ -94,7 +94,8 @@ function hashOf() {
 
 function readHash() {
   const query = new URLSearchParams(location.hash.slice(1));
-  const place = (list, name, otherwise) => (list.indexOf(name) < 0 ? otherwise : list.indexOf(name));
+  const place = (list, name, otherwise) =>
+    (list.indexOf(name) < 0 ? otherwise : list.indexOf(name));
   state.sweep = place(sweeps.map((sweep) => sweep.name), query.get('sweep'), 0);
   nameFor(state.sweep);
   state.filler = place(data.fillers, query.get('filler'), fillersOf(state.sweep)[0]);
