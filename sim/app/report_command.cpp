@@ -164,7 +164,7 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   auto data = run::collect_report(
       **store, {*filter, arguments.results.baseline, arguments.results.confidence});
   if (!data) return report_fault(data.error());
-  data->title = arguments.title;
+  if (!arguments.title.empty()) data->title = arguments.title;
   data->selection = selection_text(arguments);
   const auto wanted = wanted_timelines(**store, *filter, arguments);
   if (!wanted) return report_fault(wanted.error());
