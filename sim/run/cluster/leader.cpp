@@ -39,6 +39,7 @@ LeaderSummary Leader::lead() {
   for (int rank = 1; rank < transport_.size(); ++rank) workers_[rank].heard = now;
   while (!over() || !all_parted()) {
     if (const auto message = transport_.receive(kLongestReceive)) take(*message);
+    answer_parked();
     if (steady_now() - looked_ < kLookEvery) continue;
     looked_ = steady_now();
     look_for_lost();
@@ -84,15 +85,30 @@ void Leader::take(int from, const Ask& ask) {
   }
   give_up(queue_.has_only(from, held), "was given out again and again and never came back");
   if (ask.leaving) queue_.set_threads(from, 0);
-  Answer answer{ask.number, order_for(from), options_.sweep, {}};
+  worker.parked.reset();
+  if (!answer(from, ask)) worker.parked = ask;
+}
+
+// False: the rank is idle and there is nothing for it; it hears at once when there is.
+bool Leader::answer(int rank, const Ask& ask) {
+  Answer answer{ask.number, order_for(rank), options_.sweep, {}};
   if (answer.order == Order::kGoOn && !ask.leaving) {
-    for (const PlannedRun* run : queue_.give(from, ask.idle, ask.spare)) {
+    for (const PlannedRun* run : queue_.give(rank, ask.idle, ask.spare)) {
       answer.runs.push_back(*run);
     }
+    if (answer.runs.empty() && ask.held.empty()) return false;
   }
-  transport_.send(from, encode(Note(answer)));
+  transport_.send(rank, encode(Note(answer)));
   if (answer.order == Order::kPart || answer.order == Order::kPartAlone) {
-    worker.state = Worker::State::kParted;
+    workers_[rank].state = Worker::State::kParted;
+  }
+  return true;
+}
+
+void Leader::answer_parked() {
+  for (auto& [rank, worker] : workers_) {
+    const bool working = worker.state == Worker::State::kWorking;
+    if (working && worker.parked && answer(rank, *worker.parked)) worker.parked.reset();
   }
 }
 

@@ -73,10 +73,13 @@ class Leader {
     Duration heard{};       // when
     std::string host;
     std::uint64_t number = 0;  // of its last ask
+    std::optional<Ask> parked;  // of one that has nothing to do: answered when there is something
   };
 
   void take(const Message& message);
   void take(int from, const Ask& ask);
+  [[nodiscard]] bool answer(int rank, const Ask& ask);
+  void answer_parked();
   void take(int from, Delivery&& delivery);
   void take(int from, const Refusal& refusal);
   void tell_started(std::uint64_t index);
