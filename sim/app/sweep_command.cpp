@@ -254,7 +254,8 @@ int work(const SweepArguments& arguments, AppContext& context, SweepRanks& ranks
 
 int run_command(const SweepArguments& arguments, AppContext& context) {
   const Launch launch = launch_of_this_process();
-  auto ranks = join_ranks(mpi_use(arguments.mpi, arguments.shard != SweepArguments{}.shard), launch);
+  const bool of_shard = arguments.shard != SweepArguments{}.shard;
+  auto ranks = join_ranks(mpi_use(arguments.mpi, of_shard), launch);
   if (!ranks) return launch.rank == 0 ? report_fault(ranks.error()) : kExitInputFault;
   if (*ranks == nullptr) return plan_and_execute(arguments, context, nullptr);
   return (*ranks)->leave((*ranks)->leads() ? plan_and_execute(arguments, context, ranks->get())

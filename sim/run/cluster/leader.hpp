@@ -62,8 +62,8 @@ class Leader {
   [[nodiscard]] std::optional<PlannedRun> next_here();
   void done_here(RunRecord&& record, Duration took);
 
-  /// Returns when all runs are done, or after a stop no rank has one any more, and every worker that
-  /// lives has been told to end. The parting from the transport is the caller's.
+  /// Returns when all runs are done, or after a stop no rank has one any more, and every worker
+  /// that lives has been told to end. The parting from the transport is the caller's.
   LeaderSummary lead();
 
  private:

@@ -1,7 +1,7 @@
 // What ranks of a sweep tell each other, as bytes with a check sum: damage in between is found, and
 // is as if the message had not come.
 //
-// Workers ask and deliver; the leader only answers. A worker that is gone is therefore sent nothing:
+// Workers ask and deliver; the leader only answers. A worker that is gone is thus sent nothing:
 // Open MPI ends a process that sends to a closed socket twice.
 #pragma once
 

@@ -13,8 +13,8 @@
 
 namespace bubblesim::run {
 
-/// What does the runs: execute_runs(), or a test's. Called once, on a thread of its own; the sweep's
-/// name in `options` is that of the runs.
+/// What does the runs: execute_runs(), or a test's. Called once, on a thread of its own; the
+/// sweep's name in `options` is that of the runs.
 using RunExecutor = std::function<void(const ExecuteOptions& options, const SweepPorts& ports)>;
 
 struct WorkerOptions {

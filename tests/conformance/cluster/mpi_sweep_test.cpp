@@ -1,4 +1,4 @@
-// mpirun -n N bubblesim sweep, with the real mpirun: the same results on any number of ranks, a rank
+// mpirun -n N bubblesim sweep, with the real mpirun: the same results on any number of ranks, one
 // killed amid its runs, faults that are told once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
