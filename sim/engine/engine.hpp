@@ -5,6 +5,7 @@
 // Single-threaded; nothing here allocates once the entities are added.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,9 +26,15 @@ class EventHandler {
   virtual void on_event(SimTime now) = 0;
 };
 
-/// Runs events in the order of EventKey.
+class Conductor;
+
+/// Runs events in the order of EventKey: on its own, or as one of a Conductor's domains.
 class Engine {
  public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
   /// Registers an entity; `handler` must outlive the engine's last run. Not while running.
   EntityId add_entity(EventHandler& handler, Phase phase);
 
@@ -42,18 +49,37 @@ class Engine {
   [[nodiscard]] std::optional<SimTime> next_due() const;
 
   /// The time of the event that runs now, or of the last one that ran; the limit after a
-  /// run_until that left events for later.
-  [[nodiscard]] SimTime now() const { return now_; }
+  /// run_until that left events for later. Of a domain: at least that of the event of another
+  /// domain that runs now.
+  [[nodiscard]] SimTime now() const { return std::max(now_, *floor_); }
   /// How many events have run.
   [[nodiscard]] std::uint64_t events() const { return events_; }
 
   /// Runs until nothing is pending, the next event lies after `limit`, or stop() was called.
   void run_until(SimTime limit = SimTime::max());
   /// Makes run_until return after the event that calls it.
-  void stop() { stopped_ = true; }
+  void stop();
   [[nodiscard]] bool stopped() const { return stopped_; }
 
+  /// No event of another domain may run at this moment, so that this one may call into it.
+  /// Always so without a conductor.
+  [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
+
  private:
+  friend class Conductor;
+  /// What the domains of a conductor have in common.
+  struct Order {
+    SimTime clock = kSimStart;  ///< of the event that runs in order
+    EventQueue firsts;          ///< each domain's next event, while they run in order
+    bool in_order = true;       ///< false: in a window, where each domain runs on its own
+    const Engine* running = nullptr;  ///< in order: whose event it is
+    bool stopped = false;       ///< by an event that ran in order
+  };
+
+  void step();
+  void run_before(SimTime until);
+  void publish();
+
   struct Entity {
     EventHandler* handler;
     Phase phase;
@@ -65,6 +91,9 @@ class Engine {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t events_ = 0;
   bool stopped_ = false;
+  const SimTime* floor_ = &now_;
+  Order* order_ = nullptr;  ///< null: no conductor
+  EntityId domain_{};       ///< in `firsts`
 };
 
 }  // namespace bubblesim::engine

@@ -1,0 +1,84 @@
+// Several engines, a domain each (a GPU with everything on it), in one order of time.
+//
+// The order is that of EventKey with the domain before the sequence: time, phase, domain, then the
+// order of scheduling in the domain. An event may call into other domains; what it finds there has
+// run exactly what comes before it in this order.
+//
+// Mostly domains do not touch each other: GPUs of a job meet at collectives. Each domain knows a
+// time before which it reaches out to nobody (ContactBound). Up to the least of these times lies a
+// *window*: each domain runs its events there on its own, one domain after another, which keeps
+// the caches warm, or side by side on several threads. Windows, their lengths and the threads
+// change no result: inside one, nothing passes between domains.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/crew.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace bubblesim::engine {
+
+/// What a domain says of its future.
+class ContactBound {
+ public:
+  virtual ~ContactBound() = default;
+  /// Until the returned time, exclusive, no event of the domain calls into another domain or into
+  /// anything shared, as long as nobody calls into it. At least `now`, before which its events
+  /// have run. SimTime::max(): never.
+  [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
+};
+
+enum class Windows : std::uint8_t {
+  kNever,       ///< one event after another: someone watches them all, in order
+  kWorthwhile,  ///< where they are expected to hold enough events
+  kAlways,      ///< however short; for tests
+};
+
+struct ConductorSetup {
+  Windows windows = Windows::kWorthwhile;
+  std::size_t threads = 1;  ///< that share a window's domains; 0 counts as 1
+};
+
+class Conductor {
+ public:
+  explicit Conductor(const ConductorSetup& setup = {});
+  ~Conductor();
+
+  /// The domain of what all share. Its events never run in a window.
+  [[nodiscard]] Engine& shared() { return *engines_.front(); }
+  /// Not while running; `bound` outlives the conductor's last run.
+  Engine& add_domain(const ContactBound& bound);
+
+  /// As Engine's, over all domains. An exception of a handler is passed on.
+  void run_until(SimTime limit = SimTime::max());
+  /// An engine's stop() ended the last run.
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] std::optional<SimTime> next_due() const;
+  [[nodiscard]] SimTime now() const;
+  [[nodiscard]] std::uint64_t events() const;
+  /// Of events(): those that ran in windows.
+  [[nodiscard]] std::uint64_t events_in_windows() const { return events_in_windows_; }
+  [[nodiscard]] std::uint64_t windows() const { return windows_; }
+
+ private:
+  [[nodiscard]] SimTime window_end(SimTime from, SimTime last, Duration least) const;
+  [[nodiscard]] Duration time_of(std::uint64_t events_a_domain) const;
+  void run_window(SimTime from, SimTime until);
+  void run_in_order(SimTime until);
+
+  Windows mode_;
+  Crew crew_;
+  Engine::Order order_;
+  std::vector<std::unique_ptr<Engine>> engines_;  ///< the shared one first
+  std::vector<const ContactBound*> bounds_;       ///< of the others
+  std::int64_t stretch_ = 1;  ///< between looks for a window
+  std::uint64_t windows_ = 0;
+  std::uint64_t events_in_windows_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace bubblesim::engine

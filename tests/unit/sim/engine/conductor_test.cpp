@@ -1,0 +1,186 @@
+// Domains in one order of time: what runs when, and that windows change nothing.
+#include "sim/engine/conductor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bubblesim::engine {
+namespace {
+
+SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
+
+/// Reaches out at a fixed time.
+class Bound final : public ContactBound {
+ public:
+  explicit Bound(SimTime contact = SimTime::max()) : contact_(contact) {}
+  [[nodiscard]] SimTime next_contact(SimTime now) const override { return std::max(now, contact_); }
+
+ private:
+  SimTime contact_;
+};
+
+class Doing final : public EventHandler {
+ public:
+  Doing(Engine& engine, Phase phase, std::function<void(SimTime)> what)
+      : entity(engine.add_entity(*this, phase)), what_(std::move(what)) {}
+  void on_event(SimTime now) override { what_(now); }
+  EntityId entity;
+
+ private:
+  std::function<void(SimTime)> what_;
+};
+
+using Log = std::vector<std::string>;
+
+TEST(Conductor, RunsDomainsByTimeThenPhaseThenDomain) {
+  Conductor conductor({Windows::kNever, 1});
+  const Bound never;
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  Log log;
+  const auto note = [&log](std::string name) {
+    return [&log, name](SimTime now) { log.push_back(name + std::to_string(to_ns(now))); };
+  };
+  Doing shared(conductor.shared(), Phase::kHost, note("shared@"));
+  Doing host(first, Phase::kHost, note("host@"));
+  Doing done(second, Phase::kCompletion, note("done@"));
+  Doing late(second, Phase::kHost, note("late@"));
+  second.schedule(late.entity, at(5));
+  second.schedule(done.entity, at(5));
+  first.schedule(host.entity, at(5));
+  conductor.shared().schedule(shared.entity, at(5));
+  conductor.run_until();
+  EXPECT_EQ(log, (Log{"done@5", "shared@5", "host@5", "late@5"}));
+  EXPECT_EQ(conductor.events(), 4U);
+  EXPECT_EQ(conductor.now(), at(5));
+}
+
+TEST(Conductor, ACallIntoAnotherDomainFindsItAtTheCallersTime) {
+  Conductor conductor({Windows::kNever, 1});
+  const Bound never;
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  Log log;
+  Doing answer(second, Phase::kCompletion,
+               [&log](SimTime now) { log.push_back("answer@" + std::to_string(to_ns(now))); });
+  Doing ask(first, Phase::kHost, [&](SimTime now) {
+    EXPECT_EQ(second.now(), now);
+    second.schedule(answer.entity, now);
+  });
+  Doing after(first, Phase::kObserve, [&log](SimTime) { log.push_back("after"); });
+  first.schedule(ask.entity, at(7));
+  first.schedule(after.entity, at(7));
+  conductor.run_until();
+  EXPECT_EQ(log, (Log{"answer@7", "after"}));
+}
+
+TEST(Conductor, InAWindowEachDomainRunsOnItsOwnUpToTheFirstContact) {
+  Conductor conductor({Windows::kAlways, 1});
+  const Bound soon(at(20)), never;
+  Engine& first = conductor.add_domain(soon);
+  Engine& second = conductor.add_domain(never);
+  Log log;
+  const auto ticks = [&log](Engine& engine, std::string name) {
+    auto self = std::make_shared<std::unique_ptr<Doing>>();
+    *self = std::make_unique<Doing>(engine, Phase::kHost, [&log, &engine, name,
+                                                          raw = self.get()](SimTime now) {
+      log.push_back(name + std::to_string(to_ns(now)));
+      if (now < at(30)) engine.schedule((*raw)->entity, now + Duration{10});
+    });
+    engine.schedule((*self)->entity, at(0));
+    return self;
+  };
+  const auto a = ticks(first, "a");
+  const auto b = ticks(second, "b");
+  conductor.run_until();
+  EXPECT_EQ(log, (Log{"a0", "a10", "b0", "b10", "a20", "b20", "a30", "b30"}));
+  EXPECT_EQ(conductor.windows(), 1U);
+  EXPECT_EQ(conductor.events_in_windows(), 4U);
+}
+
+TEST(Conductor, SharedEventsEndAWindow) {
+  Conductor conductor({Windows::kAlways, 1});
+  const Bound never;
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  Log log;
+  const auto note = [&log](std::string name) {
+    return [&log, name](SimTime) { log.push_back(name); };
+  };
+  Doing shared(conductor.shared(), Phase::kCompletion, note("shared"));
+  Doing a(first, Phase::kHost, note("a")), b(second, Phase::kHost, note("b"));
+  conductor.shared().schedule(shared.entity, at(3));
+  first.schedule(a.entity, at(3));
+  second.schedule(b.entity, at(2));
+  conductor.run_until();
+  EXPECT_EQ(log, (Log{"b", "shared", "a"}));
+}
+
+TEST(Conductor, StopsAtTheLimitAndGoesOn) {
+  Conductor conductor({Windows::kAlways, 2});
+  const Bound never;
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  int runs = 0;
+  Doing a(first, Phase::kHost, [&runs](SimTime) { ++runs; });
+  Doing b(second, Phase::kHost, [&runs](SimTime) { ++runs; });
+  first.schedule(a.entity, at(10));
+  second.schedule(b.entity, at(11));
+  conductor.run_until(at(10));
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(conductor.now(), at(10));
+  EXPECT_EQ(conductor.next_due(), at(11));
+  conductor.run_until(at(11));
+  EXPECT_EQ(runs, 2);
+  EXPECT_FALSE(conductor.next_due().has_value());
+}
+
+TEST(Conductor, AnyDomainMayStopTheRun) {
+  for (const Windows windows : {Windows::kNever, Windows::kAlways}) {
+    Conductor conductor({windows, 1});
+    const Bound never;
+    Engine& first = conductor.add_domain(never);
+    Engine& second = conductor.add_domain(never);
+    Doing stop(first, Phase::kHost, [&](SimTime) { first.stop(); });
+    Doing later(second, Phase::kHost, [](SimTime) {});
+    first.schedule(stop.entity, at(1));
+    second.schedule(later.entity, SimTime::max() - Duration{1});
+    conductor.run_until(at(100));
+    EXPECT_TRUE(conductor.stopped());
+    EXPECT_EQ(conductor.now(), at(1));
+  }
+}
+
+TEST(Conductor, AnExceptionInAWindowOfThreadsReachesTheCaller) {
+  Conductor conductor({Windows::kAlways, 2});
+  const Bound never;
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  Doing fine(first, Phase::kHost, [](SimTime) {});
+  Doing throws(second, Phase::kHost, [](SimTime) { throw std::runtime_error("as it must"); });
+  first.schedule(fine.entity, at(1));
+  second.schedule(throws.entity, at(1));
+  EXPECT_THROW(conductor.run_until(), std::runtime_error);
+}
+
+TEST(Crew, GivesEachPieceToOneThreadInUnbrokenRanges) {
+  Crew crew(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int> done(7, 0);
+    std::vector<std::thread::id> who(7);
+    crew.run(done.size(), [&](std::size_t i) {
+      ++done[i];
+      who[i] = std::this_thread::get_id();
+    });
+    EXPECT_EQ(done, std::vector<int>(7, 1));
+    EXPECT_EQ(who[0], who[1]);  // 0-1, 2-3, 4-6
+    EXPECT_EQ(who[4], who[6]);
+  }
+}
+
+}  // namespace
+}  // namespace bubblesim::engine
