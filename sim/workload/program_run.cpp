@@ -31,6 +31,7 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& pro
     streams_.push_back(std::make_unique<Stream>(*this, i));
     streams_.back()->entity = engine.add_entity(*streams_.back(), engine::Phase::kDispatch);
   }
+  if (setup.rendezvous != nullptr) meetings_ = meeting_table(program);
 }
 
 ProgramRun::~ProgramRun() = default;
@@ -149,6 +150,7 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
                          static_cast<float>(form.slowdown), takes_place});
     if (takes_place) ++stream.queued_calls;
     ++stream.launched;
+    if (op.collective != kNoIndex) ++stream.meetings_launched;
     ++outstanding_;
     if (stream.state == Stream::State::kIdle) advance(stream, now);
   }
@@ -212,6 +214,7 @@ bool ProgramRun::wait_is_over(const Thread& thread) const {
 // The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
 void ProgramRun::end_step(Thread& thread, SimTime end) {
   thread.last_end = end;
+  thread.host_done += thread.step().think.duration() + thread.step().cost.duration();
   ++thread.steps_done;
   const std::size_t ended = thread.next++;
   if (setup_.observer != nullptr) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/random.hpp"
@@ -16,6 +17,7 @@
 #include "sim/gpu/gpu.hpp"
 #include "sim/network/rendezvous.hpp"
 #include "sim/workload/launch.hpp"
+#include "sim/workload/meeting_table.hpp"
 #include "sim/workload/program.hpp"
 
 namespace bubblesim::workload {
@@ -83,6 +85,11 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
+  /// Before the returned time, exclusive, the run arrives at no collective of several ranks, as
+  /// long as none that it waits in is completed: what the device and the host must do before takes
+  /// at least its own time. At least `now`, the present; SimTime::max(): it has no such collective.
+  [[nodiscard]] SimTime next_meeting(SimTime now) const;
+
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
   void on_work_paused(std::uint64_t cookie, SimTime now) override;
   void on_work_resumed(std::uint64_t cookie, SimTime now) override;
@@ -92,6 +99,12 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
  private:
   class Thread;
   class Stream;
+  /// What a stream has ahead.
+  struct Ahead {
+    SimTime from;          ///< earliest start of what comes after what runs
+    Duration done{};       ///< work over all passes, with what runs
+    std::uint64_t meetings = 0;
+  };
   struct OpResult {
     SimTime end{};
     std::uint64_t passes = 0;  ///< how often the operation has ended
@@ -111,6 +124,11 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void submit(Stream& stream, SimTime now);
   [[nodiscard]] Duration duration_of(const Op& op, double slowdown) const;
   [[nodiscard]] double remote_stretch(const Op& op) const;
+  [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,
+                                       SimTime now) const;
+  [[nodiscard]] bool about_to_arrive(const Stream& stream) const;
+  [[nodiscard]] Ahead ahead_of(const Stream& stream, SimTime now) const;
+  [[nodiscard]] SimTime next_meeting_of(std::uint32_t stream, SimTime now) const;
   void begin_iteration(const Step& step, const Thread& thread, SimTime now);
 
   engine::Engine& engine_;
@@ -122,6 +140,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<OpResult> results_;
+  std::optional<MeetingTable> meetings_;  ///< if there is a rendezvous
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
   LaunchForm form_;

@@ -37,6 +37,8 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
   const Op& op = program_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
+  stream.earliest_end = now + op.duration;
+  stream.arrived = false;
   const gpu::KernelProfile* profile =
       op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
   gpu_.submit({client_, op.kind, duration_of(op, pending.slowdown), profile, stream.index,
@@ -71,6 +73,9 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
     gpu_.finish_collective(work, now + op.duration);
   } else {
     BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
+    BUBBLESIM_CHECK(engine_.in_order(), "a rank arrives earlier than it can");
+    stream.arrived = true;
+    stream.earliest_end = SimTime::max();
     setup_.rendezvous->arrive(op.collective, *this, cookie, now);
   }
 }
@@ -78,6 +83,7 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
 void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const Op& op = program_.ops[stream.pending.front().op];
+  stream.earliest_end = now + op.duration;
   gpu_.finish_collective(stream.work, now + op.duration);
 }
 
@@ -99,6 +105,8 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   stream.pending.pop();
   stream.last_end = now;
   stream.has_run = true;
+  stream.work_ended += program_.ops[index].duration;
+  if (program_.ops[index].collective != kNoIndex) ++stream.meetings_ended;
   ++stream.ended;
   --outstanding_;
   if (slot != kNoIndex) {

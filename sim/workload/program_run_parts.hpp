@@ -34,6 +34,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   std::uint64_t pass = 0;        ///< passes that this thread has ended
   std::uint64_t steps_done = 0;  ///< over all passes
   SimTime last_end{};            ///< of the step before
+  Duration host_done{};          ///< think times and costs of the steps done, over all passes
   SimTime pass_begin{};
 
   // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
@@ -107,8 +108,13 @@ class ProgramRun::Stream final : public engine::EventHandler {
   std::uint64_t ended = 0;
   SimTime last_end{};
   bool has_run = false;
+  Duration work_ended{};           ///< own durations of the operations that have ended
+  std::uint64_t meetings_ended = 0;
+  std::uint64_t meetings_launched = 0;
   gpu::WorkId work{};
   SimTime work_start{};
+  SimTime earliest_end{};          ///< of what runs; max(): when others have arrived
+  bool arrived = false;            ///< what runs is a collective, and has begun
   std::uint32_t blocked_on = kNoIndex;  ///< result slot
 };
 

@@ -1,0 +1,48 @@
+// Where a program meets other ranks, and how much its device and its host must do before: from
+// this a run knows how long it surely meets nobody (ProgramRun::next_meeting).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::workload {
+
+/// Work of another stream that a collective waits for.
+struct MeetingEdge {
+  std::uint32_t stream = 0;
+  Duration through{};  ///< of the stream in a pass, up to and with what is waited for
+};
+
+/// A joined collective.
+struct Meeting {
+  Duration before{};             ///< work of its own stream in a pass before it
+  Duration host_before{};        ///< host time of its thread in a pass before its launch
+  std::uint32_t thread = 0;      ///< that launches it
+  std::uint32_t first_edge = 0;  ///< into MeetingTable::edges
+  std::uint32_t edge_count = 0;
+};
+
+/// "Work": the sum of the operations' own durations. "Host time": that of think times and costs of
+/// steps. Both take longer, never less.
+struct MeetingTable {
+  struct Stream {
+    Duration pass{};                ///< work of a pass
+    std::vector<Meeting> meetings;  ///< in stream order
+  };
+  std::vector<Stream> streams;  ///< by stream
+  std::vector<MeetingEdge> edges;
+  std::vector<Duration> host_passes;         ///< by thread: host time of a pass
+  std::vector<std::uint32_t> with_meetings;  ///< streams that have any, ascending
+  /// False: threads share a stream with meetings, whose order may then change from pass to pass.
+  bool known = true;
+};
+
+[[nodiscard]] MeetingTable meeting_table(const Program& program);
+
+/// The host's own time of the shortest iteration: no run ends two iterations in less.
+[[nodiscard]] Duration least_iteration(const Program& program);
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,82 @@
+// When a ProgramRun can next arrive at a collective of several ranks: a lower bound.
+#include <algorithm>
+
+#include "sim/workload/program_run_parts.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+// Nothing runs faster than alone; the GPU model rounds times of shared work to nanoseconds.
+constexpr double kCaution = 0.999;
+
+}  // namespace
+
+SimTime ProgramRun::next_meeting(SimTime now) const {
+  if (!meetings_ || meetings_->with_meetings.empty()) return SimTime::max();
+  const bool own_durations =
+      setup_.perturbation.slowdown >= 1 && setup_.perturbation.jitter_cv <= 0 && pass_factor_ >= 1;
+  if (!meetings_->known || !own_durations) return now;
+  SimTime next = SimTime::max();
+  for (const std::uint32_t stream : meetings_->with_meetings) {
+    next = std::min(next, next_meeting_of(stream, now));
+  }
+  if (next == SimTime::max()) return next;
+  return now + Duration{static_cast<std::int64_t>(
+                   static_cast<double>((next - now).count()) * kCaution)};
+}
+
+ProgramRun::Ahead ProgramRun::ahead_of(const Stream& stream, SimTime now) const {
+  if (stream.state != Stream::State::kRunning) {
+    return {now, stream.work_ended, stream.meetings_ended};
+  }
+  const Op& op = program_.ops[stream.pending.front().op];
+  const std::uint64_t meets = op.collective == kNoIndex ? 0 : 1;
+  return {std::max(now, stream.earliest_end), stream.work_ended + op.duration,
+          stream.meetings_ended + meets};
+}
+
+// A collective is on the GPU, whose blocks wait for room.
+bool ProgramRun::about_to_arrive(const Stream& stream) const {
+  return stream.state == Stream::State::kRunning && !stream.arrived &&
+         program_.ops[stream.pending.front().op].collective != kNoIndex;
+}
+
+// When the host calls its launch, at the earliest.
+SimTime ProgramRun::next_launch_of(const Meeting& meeting, std::int64_t pass, SimTime now) const {
+  const Thread& thread = *threads_[meeting.thread];
+  if (thread.state == Thread::State::kDone || thread.state == Thread::State::kEnding) return now;
+  Duration left = pass * meetings_->host_passes[meeting.thread] + meeting.host_before -
+                  thread.host_done - thread.step().think.duration();
+  if (thread.state == Thread::State::kThinking) {
+    return engine_.due(thread.entity).value_or(now) + std::max(Duration{}, left);
+  }
+  left -= thread.step().cost.duration();  // its call may be about to return
+  return now + std::max(Duration{}, left);
+}
+
+// What waits in a collective lets nothing behind it begin (SimTime::max()).
+SimTime ProgramRun::next_meeting_of(std::uint32_t index, SimTime now) const {
+  const MeetingTable::Stream& stream = meetings_->streams[index];
+  if (about_to_arrive(*streams_[index])) return now;
+  const Ahead own = ahead_of(*streams_[index], now);
+  if (own.from == SimTime::max()) return own.from;
+  const std::uint64_t count = stream.meetings.size();
+  const auto pass = static_cast<std::int64_t>(own.meetings / count);
+  const Meeting& meeting = stream.meetings[own.meetings % count];
+  SimTime next = own.from + (pass * stream.pass + meeting.before - own.done);
+  if (own.meetings >= streams_[index]->meetings_launched) {
+    next = std::max(next, next_launch_of(meeting, pass, now));
+  }
+  for (std::uint32_t i = 0; i < meeting.edge_count; ++i) {
+    const MeetingEdge& edge = meetings_->edges[meeting.first_edge + i];
+    const Stream& other = *streams_[edge.stream];
+    const Duration through = pass * meetings_->streams[edge.stream].pass + edge.through;
+    const Ahead ahead = ahead_of(other, now);
+    if (through <= other.work_ended) continue;
+    if (ahead.from == SimTime::max()) return ahead.from;
+    next = std::max(next, ahead.from + std::max(Duration{}, through - ahead.done));
+  }
+  return std::max(next, now);
+}
+
+}  // namespace bubblesim::workload
