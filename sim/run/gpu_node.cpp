@@ -97,4 +97,14 @@ double GpuNode::filler_sm_seconds() const {
   return total;
 }
 
+SimTime GpuContact::next_contact(SimTime now) const {
+  if (!node_.training) return SimTime::max();
+  const SimTime meeting = node_.runs.front()->next_meeting(now);
+  if (!iterations_) return meeting;
+  const std::uint64_t ended = node_.monitors.front()->iterations.size();
+  if (ended >= *iterations_) return meeting;
+  const auto others = static_cast<std::int64_t>(*iterations_ - ended - 1);
+  return std::min(meeting, now + others * least_iteration_);
+}
+
 }  // namespace bubblesim::run

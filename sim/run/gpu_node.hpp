@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/engine/conductor.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/observe/activity_meter.hpp"
 #include "sim/observe/timeline.hpp"
@@ -69,7 +71,27 @@ class HoldRecorder final : public schedule::HoldListener {
   NameId name_;
 };
 
+/// When a GPU reaches out to others: where its rank arrives at a collective or, if the run is for
+/// iterations, ends the last of them.
+class GpuContact final : public engine::ContactBound {
+ public:
+  GpuContact(const GpuNode& node, std::optional<std::uint64_t> iterations)
+      : node_(node), iterations_(iterations) {}
+  [[nodiscard]] SimTime next_contact(SimTime now) const override;
+  /// Of a rank that runs here; before the run.
+  void expect(const workload::Program& program) {
+    least_iteration_ = workload::least_iteration(program);
+  }
+
+ private:
+  const GpuNode& node_;
+  std::optional<std::uint64_t> iterations_;
+  Duration least_iteration_{};
+};
+
 struct GpuNode {
+  std::unique_ptr<GpuContact> contact;
+  engine::Engine* engine = nullptr;  ///< the GPU's own domain
   GpuId id{};
   std::uint32_t rank_index = 0;  ///< into the job's ranks, if a rank runs here
   observe::TimelineRecorder* timeline = nullptr;

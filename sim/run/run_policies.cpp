@@ -80,6 +80,7 @@ class PolicyRuns {
     tell("training alone");
     Scenario job;
     job.stop = options_.stop;
+    job.gpus.threads = options_.threads;
     BUBBLESIM_ASSIGN_OR_RETURN(alone_.training, Simulation(loaded_, job).run());
     const std::size_t count = loaded_.config.fillers.size();
     std::vector<Result<observe::PolicyResult>> results(count);
@@ -90,6 +91,7 @@ class PolicyRuns {
       scenario.fillers = {static_cast<std::uint32_t>(i)};
       scenario.limit = alone_.training.simulated;
       scenario.stop = options_.stop;
+      scenario.gpus.threads = spare_threads(count);
       results[i] = Simulation(loaded_, scenario).run();
     });
     for (auto& result : results) {
@@ -147,8 +149,14 @@ class PolicyRuns {
     }
     scenario.limit = std::min(alone_.training.simulated, Duration::max() / kPatience) * kPatience;
     scenario.stop = options_.stop;
+    scenario.gpus.threads = spare_threads(loaded_.config.policies.size());
     if (options_.timeline_of == index) scenario.timeline = options_.timeline;
     return scenario;
+  }
+
+  // For the GPUs of each of so many simulations that run at once.
+  [[nodiscard]] std::size_t spare_threads(std::size_t simulations) const {
+    return std::max<std::size_t>(1, options_.threads / std::max<std::size_t>(1, simulations));
   }
 
   // Requests a second of one GPU of the filler's own.

@@ -17,7 +17,8 @@
 namespace bubblesim::run {
 
 struct RunOptions {
-  /// Simulations that run at once; results do not depend on it. 0 counts as 1.
+  /// Simulations that run at once; where there are fewer, threads that share the GPUs of each.
+  /// Results do not depend on it. 0 counts as 1.
   std::size_t threads = 1;
   /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
   std::optional<std::size_t> timeline_of;

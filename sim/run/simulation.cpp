@@ -6,6 +6,20 @@
 #include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
+namespace {
+
+// A timeline and the queue of fill jobs follow all GPUs, event by event.
+engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& scenario) {
+  engine::ConductorSetup setup = scenario.gpus;
+  const bool jobs = std::any_of(config.fillers.begin(), config.fillers.end(), [](const auto& one) {
+    return one.mode == observe::FillerMode::kJobs;
+  });
+  if (jobs || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
+  return setup;
+}
+
+}  // namespace
+
 /// Notes what had been used when the warm-up ended.
 class Simulation::WarmupSnapshot final : public engine::EventHandler {
  public:
@@ -24,16 +38,19 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
 };
 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
-    : loaded_(loaded), scenario_(std::move(scenario)), warmup_(kSimStart + loaded.config.warmup),
-      rendezvous_(engine_, workload::meetings(*loaded.training), loaded.training->links) {}
+    : loaded_(loaded), scenario_(std::move(scenario)),
+      conductor_(conductor_setup(loaded.config, scenario_)),
+      warmup_(kSimStart + loaded.config.warmup),
+      rendezvous_(conductor_.shared(), workload::meetings(*loaded.training),
+                  loaded.training->links) {}
 
 Simulation::~Simulation() = default;
 
 Result<observe::PolicyResult> Simulation::run() {
   BUBBLESIM_RETURN_IF_ERROR(build());
   BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
-  snapshot_ = std::make_unique<WarmupSnapshot>(engine_, nodes_);
-  engine_.schedule(snapshot_->entity, warmup_);
+  snapshot_ = std::make_unique<WarmupSnapshot>(conductor_.shared(), nodes_);
+  conductor_.shared().schedule(snapshot_->entity, warmup_);
   BUBBLESIM_RETURN_IF_ERROR(advance());
   return collect();
 }
@@ -49,6 +66,8 @@ Result<void> Simulation::build() {
 
 Result<void> Simulation::build_node(std::uint32_t gpu_index) {
   auto node = std::make_unique<GpuNode>();
+  node->contact = std::make_unique<GpuContact>(*node, loaded_.config.iterations);
+  node->engine = &conductor_.add_domain(*node->contact);
   node->id = GpuId{gpu_index};
   node->rank_index = gpu_index;
   node->timeline = scenario_.timeline;
@@ -71,7 +90,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     plan = schedule::plan_without_policy(clients);
   }
   unified_memory_ = unified_memory_ || plan.unified_memory;
-  node->gpu = std::make_unique<gpu::Gpu>(engine_, loaded_.device, plan.sharing);
+  node->gpu = std::make_unique<gpu::Gpu>(*node->engine, loaded_.device, plan.sharing);
   if (scenario_.policy != nullptr) {
     if (scenario_.timeline != nullptr) {
       node->holds = std::make_unique<HoldRecorder>(node->id, *scenario_.timeline);
@@ -79,7 +98,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     const schedule::BubbleTable* bubbles =
         scenario_.bubbles == nullptr ? nullptr : &(*scenario_.bubbles)[gpu_index];
     node->driver = std::make_unique<schedule::PolicyDriver>(
-        engine_, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
+        *node->engine, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
   }
   if (scenario_.training) {
     add_training(*node, {plan.clients.front(), clients.front().memory, plan.resident.front()});
@@ -148,7 +167,9 @@ void Simulation::add_training(GpuNode& node, const ClientPlace& client) {
   setup.rendezvous = &rendezvous_;
   setup.gate = node.driver.get();
   setup.observer = node.monitors.back().get();
-  node.runs.push_back(std::make_unique<workload::ProgramRun>(engine_, *node.gpu, program, setup));
+  node.runs.push_back(
+      std::make_unique<workload::ProgramRun>(*node.engine, *node.gpu, program, setup));
+  node.contact->expect(program);
   node.training = true;
   if (node.driver) {
     node.driver->attach(node.runs.back().get(), client.memory, client.resident);
@@ -169,7 +190,7 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace&
   setup.gate = node.driver.get();
   setup.observer = node.monitors.back().get();
   node.runs.push_back(std::make_unique<workload::ProgramRun>(
-      engine_, *node.gpu, *loaded_.fillers[instance.filler], setup));
+      *node.engine, *node.gpu, *loaded_.fillers[instance.filler], setup));
   node.filler_clients.push_back(node.runs.back()->client());
   if (node.driver) {
     node.driver->attach(node.runs.back().get(), client.memory, client.resident);
@@ -182,7 +203,7 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace&
   const workload::ServiceSetup service{config.requests_per_pass, config.max_batch, config.max_wait,
                                        config.batch_cost};
   instance.service =
-      std::make_unique<workload::Service>(engine_, *node.runs.back(), service, instance);
+      std::make_unique<workload::Service>(*node.engine, *node.runs.back(), service, instance);
 }
 
 Result<void> Simulation::build_arrivals() {
@@ -200,7 +221,7 @@ Result<void> Simulation::build_arrivals() {
         auto process,
         workload::make_arrivals(*config.arrivals, RandomStream(loaded_.config.seed,
                                                                "arrivals of " + config.name)));
-    routers_.push_back(std::make_unique<ArrivalRouter>(engine_, std::move(process),
+    routers_.push_back(std::make_unique<ArrivalRouter>(conductor_.shared(), std::move(process),
                                                        std::move(instances), warmup_));
   }
   return {};
@@ -225,37 +246,44 @@ Result<void> Simulation::advance() {
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
   const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
   BUBBLESIM_RETURN_IF_ERROR(run_until(last));
-  for (const auto& node : nodes_) {
-    if (node->driver && node->driver->fault()) {
-      return tl::unexpected<Error>(*node->driver->fault());
-    }
-  }
+  if (auto fault = policy_fault()) return tl::unexpected<Error>(*std::move(fault));
   if (queue_ && queue_->fault()) return tl::unexpected<Error>(*queue_->fault());
-  if (engine_.stopped()) {
-    end_ = engine_.now();
+  if (conductor_.stopped()) {
+    end_ = conductor_.now();
     return {};
   }
-  const bool idle = !engine_.next_due().has_value();
+  const bool idle = !conductor_.next_due().has_value();
   if (idle && scenario_.training) {
-    return fail("the training job stops at " + format_duration(engine_.now() - kSimStart) +
+    return fail("the training job stops at " + format_duration(conductor_.now() - kSimStart) +
                 ": a dependency is never met");
   }
-  end_ = last == SimTime::max() ? engine_.now() : last;
+  end_ = last == SimTime::max() ? conductor_.now() : last;
   if (!loaded_.config.duration && scenario_.training) counters_.add(kIterationsNotReached);
   return {};
+}
+
+// In a window GPUs run beside each other: of several faults the earliest counts.
+std::optional<Error> Simulation::policy_fault() const {
+  const GpuNode* first = nullptr;
+  for (const auto& node : nodes_) {
+    if (!node->driver || !node->driver->fault()) continue;
+    if (first == nullptr || node->engine->now() < first->engine->now()) first = node.get();
+  }
+  if (first == nullptr) return std::nullopt;
+  return *first->driver->fault();
 }
 
 // The stop is looked at between stretches of simulated time, which change nothing else.
 Result<void> Simulation::run_until(SimTime last) {
   constexpr Duration kStretch = std::chrono::milliseconds{100};
   while (scenario_.stop != nullptr) {
-    if (*scenario_.stop) return fail("stopped at " + format_duration(engine_.now() - kSimStart));
-    const std::optional<SimTime> next = engine_.next_due();
+    if (*scenario_.stop) return fail("stopped at " + format_duration(conductor_.now() - kSimStart));
+    const std::optional<SimTime> next = conductor_.next_due();
     if (!next || *next > last || last - *next <= kStretch) break;
-    engine_.run_until(*next + kStretch);
-    if (engine_.stopped()) return {};
+    conductor_.run_until(*next + kStretch);
+    if (conductor_.stopped()) return {};
   }
-  engine_.run_until(last);
+  conductor_.run_until(last);
   return {};
 }
 
@@ -263,7 +291,7 @@ void Simulation::on_iteration_ended(std::uint32_t rank_index) {
   if (!loaded_.config.iterations) return;
   const auto& times = nodes_[rank_index]->monitors.front()->iterations;
   if (times.size() != *loaded_.config.iterations) return;
-  if (++ranks_at_goal_ == nodes_.size()) engine_.stop();
+  if (++ranks_at_goal_ == nodes_.size()) nodes_[rank_index]->engine->stop();
 }
 
 }  // namespace bubblesim::run

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "sim/engine/engine.hpp"
+#include "sim/engine/conductor.hpp"
 #include "sim/network/rendezvous.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/timeline.hpp"
@@ -33,6 +33,8 @@ struct Scenario {
   Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
   observe::TimelineRecorder* timeline = nullptr;
   const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
+  /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.
+  engine::ConductorSetup gpus{};
 };
 
 inline constexpr CounterSpec kIterationsNotReached{
@@ -68,6 +70,9 @@ class Simulation final : private IterationListener {
   /// dependencies are never met.
   [[nodiscard]] Result<observe::PolicyResult> run();
 
+  /// Of the run: how far its GPUs ran beside each other.
+  [[nodiscard]] const engine::Conductor& conductor() const { return conductor_; }
+
  private:
   /// How a client is set up on its GPU.
   struct ClientPlace {
@@ -97,6 +102,7 @@ class Simulation final : private IterationListener {
   Result<void> build_arrivals();
   Result<void> advance();
   Result<void> run_until(SimTime last);
+  [[nodiscard]] std::optional<Error> policy_fault() const;
   void on_iteration_ended(std::uint32_t rank_index) override;
 
   observe::PolicyResult collect();
@@ -106,7 +112,7 @@ class Simulation final : private IterationListener {
 
   const LoadedRun& loaded_;
   Scenario scenario_;
-  engine::Engine engine_;
+  engine::Conductor conductor_;
   SimTime warmup_;
   SimTime end_{};
   network::Rendezvous rendezvous_;

@@ -137,7 +137,8 @@ Result<void> Simulation::build_queue() {
   if (!jobs) return {};
   static const std::vector<FillerProfile> kNotMeasured;
   queue_ = std::make_unique<FillQueue>(
-      engine_, loaded_.config, scenario_.profiles != nullptr ? *scenario_.profiles : kNotMeasured,
+      conductor_.shared(), loaded_.config,
+      scenario_.profiles != nullptr ? *scenario_.profiles : kNotMeasured,
       *placement_, next_job_, scenario_.timeline);
   for (const auto& node : nodes_) {
     for (const auto& instance : node->fillers) {

@@ -24,7 +24,7 @@ observe::PolicyResult Simulation::collect() {
   }
   result.simulated = end_ - kSimStart;
   result.warmup = warmup_ - kSimStart;
-  result.events = engine_.events();
+  result.events = conductor_.events();
   result.training = collect_training();
   for (const std::uint32_t filler : scenario_.fillers) {
     result.fillers.push_back(collect_filler(filler));
