@@ -21,10 +21,10 @@ enum class SweepEnd : std::uint8_t {
   kStopped,  ///< by a signal; what was finished is stored
 };
 
-/// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those to
-/// be done alone are done last. A first Ctrl-C or SIGTERM lets the runs in flight end; a second ends
-/// the process with 130 as soon as what is finished is stored. Fault: the store's; no further run is
-/// begun then. What is in flight is in `journal`, unless it is null.
+/// Runs `runs` and adds their records to `store`; those without trust are stored as failed, those
+/// to be done alone are done last. A first Ctrl-C or SIGTERM lets the runs in flight end; a second
+/// ends the process with 130 as soon as what is finished is stored. Fault: the store's; no further
+/// run is begun then. What is in flight is in `journal`, unless it is null.
 [[nodiscard]] Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs,
                                               const run::DeadJournals& dead,
                                               const policy::Registry& registry,

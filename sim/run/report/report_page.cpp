@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "bubblesim_report_page.hpp"
+#include <bubblesim_report_page.hpp>
 
 namespace bubblesim::run {
 namespace {
