@@ -1,8 +1,7 @@
 #include "sim/run/report/report_page.hpp"
 
+#include <bubblesim_report_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
 #include <utility>
-
-#include <bubblesim_report_page.hpp>
 
 namespace bubblesim::run {
 namespace {
