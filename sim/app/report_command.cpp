@@ -65,8 +65,8 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
     const run::StoredRow found = rows[place];
     chosen.emplace_back(found.key, found.row.policy);
     std::erase_if(rows, [&](const run::StoredRow& row) {
-      return row.sweep == found.sweep && row.point == found.point &&
-             row.row.policy == found.row.policy;
+      const bool same_point = row.sweep == found.sweep && row.point == found.point;
+      return (same_point || row.key == found.key) && row.row.policy == found.row.policy;
     });
   }
   return chosen;

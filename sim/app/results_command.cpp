@@ -136,9 +136,11 @@ int check_results(const ResultsArguments& arguments) {
   const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
   if (const auto checked = (*store)->check(); !checked) return report_fault(checked.error());
-  std::size_t runs = 0;
-  const auto read = (*store)->each_run({}, [&](const run::StoredRun&) { ++runs; });
-  if (!read) return report_fault(read.error());
+  const auto done = (*store)->done();
+  if (!done) return report_fault(done.error());
+  const auto failed = (*store)->failed();
+  if (!failed) return report_fault(failed.error());
+  const std::size_t runs = done->size() + failed->size();
   if (arguments.json) {
     fmt::print("{}\n", Json{{"runs", runs}, {"damaged", false}}.dump());
   } else {

@@ -195,6 +195,8 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
             SweepRanks* ranks) {
   const auto store = run::open_store(sweep.store, run::StoreAccess::kWrite);
   if (!store) return report_fault(store.error());
+  const auto joined = (*store)->join(sweep.config.name, sweep.mine);
+  if (!joined) return report_fault(joined.error());
   run::BestSoFar best(sweep.goal);
   auto left = run::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
                                   best);

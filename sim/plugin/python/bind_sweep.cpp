@@ -88,6 +88,7 @@ py::dict sweep(const py::module_& module, const SweepArguments& arguments) {
   const run::SweepPlan plan =
       good(run::plan_sweep(config, registry, {options.device_folder, options.version}));
   const auto store = good(run::open_store(arguments.store, run::StoreAccess::kWrite));
+  good((*store).join(config.name, plan.runs));
   run::BestSoFar best{run::BestGoal{}};
   const auto kept = arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
   run::RemainingRuns left =

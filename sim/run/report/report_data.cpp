@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "sim/base/json.hpp"
@@ -167,8 +168,16 @@ std::uint32_t place_in(std::vector<std::string>& list, const std::string& text) 
 Result<ReportSource> read_store(ResultsStore& store, const ReportOptions& options,
                                 ReportData& data) {
   StoreReading reading(options.filter, data);
-  BUBBLESIM_RETURN_IF_ERROR(store.each_record(
-      options.filter, [&](const RunRecord& record) { reading.take(record); }));
+  RowFilter filter = options.filter;
+  if (filter.sweeps.empty()) {  // named, so that a run comes under each of its sweeps
+    std::set<std::string> sweeps;
+    BUBBLESIM_RETURN_IF_ERROR(
+        store.each_run(filter, [&](const StoredRun& run) { sweeps.insert(run.sweep); }));
+    if (sweeps.empty()) return std::move(reading).source();
+    filter.sweeps.assign(sweeps.begin(), sweeps.end());
+  }
+  BUBBLESIM_RETURN_IF_ERROR(
+      store.each_record(filter, [&](const RunRecord& record) { reading.take(record); }));
   return std::move(reading).source();
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "sim/base/check.hpp"
 #include "sim/base/nearest.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 struct Value {
   double value = 0;
+  std::string run;  ///< its key
   bool lower_bound = false;
 };
 
@@ -88,7 +90,7 @@ class Comparer {
       series.filler = filler;
       if (by_point) series.point = point;
       // A run that several points contain is the same run: the first stands for all.
-      series.of(policy).emplace(pair, Value{*value, is_lower_bound(row.row, name)});
+      series.of(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name)});
     }
   }
 
@@ -111,12 +113,15 @@ class Comparer {
       line.point = series.point;
       line.policy = policy;
       std::vector<double> differences;
+      std::set<std::pair<std::string_view, std::string_view>> counted;
       for (const auto& [pair, value] : series.of(policy)) {
         const auto other = baseline.find(pair);
         if (other == baseline.end()) {
           ++line.unpaired;
           continue;
         }
+        // Two runs that several sweeps contain are one pair.
+        if (!counted.emplace(value.run, other->second.run).second) continue;
         ++line.pairs;
         line.lower_bounds += value.lower_bound || other->second.lower_bound ? 1 : 0;
         line.mean += value.value;

@@ -1,9 +1,11 @@
 #include "sim/run/store/merge_stores.hpp"
 
+#include <map>
 #include <memory>
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/run/store/membership.hpp"
 #include "sim/run/store/results_store.hpp"
 
 namespace bubblesim::run {
@@ -29,6 +31,7 @@ Rank rank_of(const StoredRun& run) {
 
 struct Choice {
   Rank rank;
+  std::string sweep;  ///< that stored it
   std::size_t store = 0;
 };
 using Choices = std::unordered_map<std::string, Choice>;
@@ -38,12 +41,43 @@ Result<Choices> choose(const Stores& stores) {
   Choices choices;
   for (std::size_t i = 0; i < stores.size(); ++i) {
     BUBBLESIM_RETURN_IF_ERROR(stores[i]->each_run({}, [&](const StoredRun& run) {
-      Choice choice{rank_of(run), i};
+      if (run.sweep != run.stored_by) return;
+      Choice choice{rank_of(run), run.sweep, i};
       const auto [place, is_new] = choices.try_emplace(run.run.key, choice);
       if (!is_new && choice.rank < place->second.rank) place->second = std::move(choice);
     }));
   }
   return choices;
+}
+
+/// Where sweeps differ over a run, whatever the order of the inputs.
+bool comes_first(const PlannedRun& a, const PlannedRun& b) {
+  const auto rank = [](const PlannedRun& run) {
+    return std::tuple(run.index, run.repetition, run.point,
+                      settings_text_of(run.settings));
+  };
+  return rank(a) < rank(b);
+}
+
+/// What other sweeps say of runs than those under which they are chosen.
+Result<void> merge_memberships(const Stores& stores, const Choices& choices, ResultsStore& out) {
+  std::map<std::string, std::map<std::string, PlannedRun>> members;  // by sweep and key
+  for (const auto& store : stores) {
+    BUBBLESIM_RETURN_IF_ERROR(store->each_run({}, [&](const StoredRun& stored) {
+      const auto choice = choices.find(stored.run.key);
+      if (choice == choices.end() || choice->second.sweep == stored.sweep) return;
+      PlannedRun run = stored.run;
+      run.config.clear();
+      const auto [place, is_new] = members[stored.sweep].try_emplace(run.key, run);
+      if (!is_new && comes_first(run, place->second)) place->second = std::move(run);
+    }));
+  }
+  for (const auto& [sweep, by_key] : members) {
+    std::vector<PlannedRun> runs;
+    for (const auto& [key, run] : by_key) runs.push_back(run);
+    BUBBLESIM_RETURN_IF_ERROR(out.join(sweep, runs));
+  }
+  return {};
 }
 
 }  // namespace
@@ -80,6 +114,7 @@ Result<MergeCount> merge_stores(
     if (stored && !batch.empty()) flush();
     BUBBLESIM_RETURN_IF_ERROR(stored);
   }
+  BUBBLESIM_RETURN_IF_ERROR(merge_memberships(stores, choices, *out));
   return count;
 }
 

@@ -16,7 +16,8 @@ struct MergeCount {
 };
 
 /// Every key once: done before failed; of several that are done the first that finished, of
-/// failures the last. What the output has as done stays. The output's content does not depend on
+/// failures the last. What the output has as done stays; a run belongs to every sweep that it
+/// belongs to in some input. The output's content does not depend on
 /// the order of the inputs, and merging again changes nothing. All inputs are opened before the
 /// output is made. `progress` is told of the records read so far.
 [[nodiscard]] Result<MergeCount> merge_stores(

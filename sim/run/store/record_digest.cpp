@@ -63,6 +63,20 @@ EncodedHistograms encode_histograms(const RunRecord& record) {
   return all;
 }
 
+std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run) {
+  Digest digest;
+  digest.add(sweep);
+  digest.add(std::string_view(run.key));
+  digest.add(std::string_view(run.point));
+  digest.add(run.index);
+  digest.add(std::uint64_t{run.repetition});
+  for (const Setting& setting : run.settings) {
+    digest.add(std::string_view(setting.pointer));
+    digest.add(std::string_view(setting.value));
+  }
+  return digest.value();
+}
+
 std::uint64_t record_digest(const RunRecord& record) {
   return record_digest(record, encode_histograms(record));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/run/store/run_record.hpp"
@@ -18,6 +19,10 @@ namespace bubblesim::run {
 using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);
+
+/// Of what a sweep says of a run: sweep, key, index, point, repetition, settings.
+[[nodiscard]] std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run);
+
 [[nodiscard]] EncodedHistograms encode_histograms(const RunRecord& record);
 
 }  // namespace bubblesim::run

@@ -1,5 +1,6 @@
 #include "sim/run/store/results_store.hpp"
 
+#include "sim/run/store/membership.hpp"
 #include "sim/run/store/record_digest.hpp"
 #include "sim/run/store/sql_store.hpp"
 #include "sim/run/store/store_reader.hpp"
@@ -11,17 +12,23 @@ namespace {
 
 constexpr std::string_view kPostgres[] = {"postgresql://", "postgres://"};
 
-StoredRun stored_run(RunRecord&& record) {
+StoredRun stored_run(StoredRecord& stored) {
+  std::string first = stored.record.sweep;
+  stored.relabel();
+  RunRecord& record = stored.record;
   return {std::move(record.run),     std::move(record.sweep),  record.status,
           std::move(record.reason),  std::move(record.host),   std::move(record.version),
-          record.finished_unix_ns,   record.cpu};
+          record.finished_unix_ns,   record.cpu,               std::move(first)};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ResultsStore>> SqlStore::create(std::unique_ptr<SqlDatabase> database) {
   std::unique_ptr<SqlStore> store(new SqlStore(std::move(database)));
-  BUBBLESIM_ASSIGN_OR_RETURN(store->columns_, columns_of(*store->database_, "rows"));
+  StoreShape& shape = store->shape_;
+  BUBBLESIM_ASSIGN_OR_RETURN(shape.row_columns, columns_of(*store->database_, "rows"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto columns, columns_of(*store->database_, "memberships"));
+  shape.memberships = !columns.empty();
   return std::unique_ptr<ResultsStore>(std::move(store));
 }
 
@@ -37,17 +44,36 @@ Result<std::size_t> SqlStore::add(std::span<const RunRecord> records) {
   return stored;
 }
 
-Result<std::unordered_set<std::string>> SqlStore::done() {
-  std::unordered_set<std::string> keys;
+Result<void> SqlStore::join(const std::string& sweep, std::span<const PlannedRun> runs) {
+  if (runs.empty()) return {};
+  std::vector<Membership> members;
+  for (const PlannedRun& run : runs) members.push_back({sweep, &run});
+  BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
+  Result<void> joined;
+  auto others = stored_elsewhere(*database_, members);
+  if (!others) joined = tl::unexpected<Error>(std::move(others).error());
+  if (joined) joined = write_memberships(*database_, *std::move(others));
+  if (joined) joined = database_->commit();
+  if (!joined) database_->roll_back();
+  return joined;
+}
+
+Result<std::unordered_set<std::string>> SqlStore::done() { return keys("done"); }
+
+Result<std::unordered_set<std::string>> SqlStore::failed() { return keys("failed"); }
+
+Result<std::unordered_set<std::string>> SqlStore::keys(std::string_view status) {
+  std::unordered_set<std::string> found;
   BUBBLESIM_RETURN_IF_ERROR(
-      database_->query("SELECT key FROM runs WHERE status = 'done'",
-                       [&](const SqlRow& row) { keys.insert(row.text(0)); }));
-  return keys;
+      database_->query("SELECT key FROM runs WHERE status = '" + std::string(status) + "'",
+                       [&](const SqlRow& row) { found.insert(row.text(0)); }));
+  return found;
 }
 
 Result<void> SqlStore::each_row(const RowFilter& filter,
                                 const std::function<void(const StoredRow&)>& visit) {
   const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
+    stored.relabel();
     RunRecord& record = stored.record;
     StoredRow row{record.run.key,  record.run.point,      record.sweep,        record.run.index,
                   record.run.seed, record.run.repetition, record.run.settings, {}};
@@ -58,7 +84,7 @@ Result<void> SqlStore::each_row(const RowFilter& filter,
     }
     return {};
   };
-  return read_records(*database_, filter, {.rows = true}, columns_, visit_run);
+  return read_records(*database_, filter, {.rows = true}, RunsOf::kEachSweep, shape_, visit_run);
 }
 
 Result<void> SqlStore::each_run(const RowFilter& filter,
@@ -69,10 +95,10 @@ Result<void> SqlStore::each_run(const RowFilter& filter,
     for (const observe::ResultRow& row : stored.record.rows) {
       wanted = wanted || passes(row, filter);
     }
-    if (wanted) visit(stored_run(std::move(stored.record)));
+    if (wanted) visit(stored_run(stored));
     return {};
   };
-  return read_records(*database_, filter, {.rows = by_row}, columns_, visit_run);
+  return read_records(*database_, filter, {.rows = by_row}, RunsOf::kEachSweep, shape_, visit_run);
 }
 
 Result<std::optional<observe::LatencyHistogram>> SqlStore::latency(const std::string& key,
@@ -99,16 +125,19 @@ Result<void> SqlStore::each_record(const RowFilter& filter,
       return fail(database_->name(), "run " + stored.record.run.key,
                   "does not have the check sum that it was stored with: is damaged");
     }
+    stored.relabel();
     visit(stored.record);
     return {};
   };
   const RecordParts all{.settings = true, .rows = true, .latencies = true, .counters = true};
-  return read_records(*database_, filter, all, columns_, visit_record);
+  const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
+  return read_records(*database_, filter, all, runs_of, shape_, visit_record);
 }
 
 Result<void> SqlStore::check() {
   BUBBLESIM_RETURN_IF_ERROR(database_->check());
-  return each_record([](const RunRecord&) {});
+  BUBBLESIM_RETURN_IF_ERROR(each_record([](const RunRecord&) {}));
+  return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
 }
 
 Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where, StoreAccess access) {

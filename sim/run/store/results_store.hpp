@@ -2,7 +2,8 @@
 // Tables and columns: sim/observe/OUTPUTS.md, "Results store".
 //
 // One writer object a process; several processes may write one store. What add() returned for is
-// on disk: a killed program loses nothing that was added, and a key is stored once.
+// on disk: a killed program loses nothing that was added, and a key is stored once. A run
+// that several sweeps contain is stored under the first, and shown under each as that planned it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace bubblesim::run {
 
-inline constexpr int kStoreSchemaVersion = 1;
+inline constexpr int kStoreSchemaVersion = 2;
 
 enum class StoreAccess : std::uint8_t { kRead, kWrite };
 
@@ -55,6 +56,7 @@ struct StoredRun {
   std::string version;
   std::int64_t finished_unix_ns = 0;
   Duration cpu{};
+  std::string stored_by;  ///< the sweep that stored it: its first
 };
 
 class ResultsStore {
@@ -62,11 +64,19 @@ class ResultsStore {
   virtual ~ResultsStore() = default;
 
   /// Stores the records in one transaction. A key that is there already as done is left as it is;
-  /// one that failed is replaced. Returns how many were stored.
+  /// one that failed is replaced. Whatever is stored belongs to each record's sweep afterwards.
+  /// Returns how many were stored.
   [[nodiscard]] virtual Result<std::size_t> add(std::span<const RunRecord> records) = 0;
+  /// What is stored of the runs, done or failed, belongs to the sweep afterwards, as planned here;
+  /// what belonged to it before stays as it was. One transaction.
+  [[nodiscard]] virtual Result<void> join(const std::string& sweep,
+                                          std::span<const PlannedRun> runs) = 0;
   /// Keys of finished runs.
   [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
+  /// Keys of runs that failed.
+  [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
   /// In the order of sweep, index, policy, filler: the same store content gives the same order.
+  /// A run comes once for every sweep that it belongs to.
   [[nodiscard]] virtual Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) = 0;
   [[nodiscard]] virtual Result<void> each_run(
@@ -78,7 +88,8 @@ class ResultsStore {
   [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
     return each_record({}, visit);
   }
-  /// Of the runs that a filter's sweeps, settings and key leave.
+  /// Of the runs that a filter's sweeps, settings and key leave: once for each of these sweeps, or
+  /// once, under the sweep that stored it, where the filter names none.
   [[nodiscard]] virtual Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
   /// Reads everything: the database's own check, then the check sum of every record. The fault

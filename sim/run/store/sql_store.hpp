@@ -7,6 +7,7 @@
 
 #include "sim/run/store/results_store.hpp"
 #include "sim/run/store/sql_database.hpp"
+#include "sim/run/store/store_reader.hpp"
 
 namespace bubblesim::run {
 
@@ -17,7 +18,10 @@ class SqlStore final : public ResultsStore {
       std::unique_ptr<SqlDatabase> database);
 
   [[nodiscard]] Result<std::size_t> add(std::span<const RunRecord> records) override;
+  [[nodiscard]] Result<void> join(const std::string& sweep,
+                                  std::span<const PlannedRun> runs) override;
   [[nodiscard]] Result<std::unordered_set<std::string>> done() override;
+  [[nodiscard]] Result<std::unordered_set<std::string>> failed() override;
   [[nodiscard]] Result<void> each_row(
       const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) override;
   [[nodiscard]] Result<void> each_run(
@@ -32,8 +36,10 @@ class SqlStore final : public ResultsStore {
  private:
   explicit SqlStore(std::unique_ptr<SqlDatabase> database) : database_(std::move(database)) {}
 
+  [[nodiscard]] Result<std::unordered_set<std::string>> keys(std::string_view status);
+
   std::unique_ptr<SqlDatabase> database_;
-  std::vector<std::string> columns_;  ///< that the store's table `rows` has
+  StoreShape shape_;
 };
 
 }  // namespace bubblesim::run

@@ -5,11 +5,12 @@
 #include <unordered_map>
 
 #include "sim/base/json.hpp"
+#include "sim/run/store/membership.hpp"
+#include "sim/run/store/page_query.hpp"
+#include "sim/run/store/record_digest.hpp"
 
 namespace bubblesim::run {
 namespace {
-
-constexpr std::size_t kPageRuns = 200;
 
 /// Where the next page begins.
 struct Position {
@@ -28,9 +29,10 @@ std::optional<Severity> severity_of(std::string_view name) {
 
 class Reader {
  public:
-  Reader(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts,
-         const std::vector<std::string>& row_columns)
-      : database_(database), filter_(filter), parts_(parts), row_columns_(row_columns) {
+  Reader(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts, RunsOf runs_of,
+         const StoreShape& shape)
+      : database_(database), filter_(filter), parts_(parts), row_columns_(shape.row_columns),
+        runs_of_(shape.memberships ? runs_of : RunsOf::kFirstSweep) {
     for (const Setting& setting : filter.settings) {
       wanted_.emplace_back(setting.pointer, Json::parse(setting.value, nullptr, false));
     }
@@ -42,7 +44,10 @@ class Reader {
       if (page_.empty()) return {};
       BUBBLESIM_RETURN_IF_ERROR(read_parts());
       for (StoredRecord& record : page_) {
-        if (!has_settings(record.record.run.settings)) continue;
+        if (!has_settings(record.member ? record.member->second.settings
+                                        : record.record.run.settings)) {
+          continue;
+        }
         BUBBLESIM_RETURN_IF_ERROR(visit(record));
       }
       if (page_.size() < kPageRuns) return {};
@@ -50,24 +55,9 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] std::string page_query() const {
-    std::string sql =
-        "SELECT run, key, sweep, plan_index, point, seed, repetition, status, reason, config, "
-        "host, version, finished_unix_ns, cpu_ns, digest FROM runs WHERE "
-        "(sweep, plan_index, key) > ($1, $2, $3)";
-    for (std::size_t i = 0; i < filter_.sweeps.size(); ++i) {
-      sql += (i == 0 ? " AND sweep IN ($" : ", $") + std::to_string(i + 4);
-    }
-    if (!filter_.sweeps.empty()) sql += ')';
-    const std::size_t next = filter_.sweeps.size() + 4;
-    if (!filter_.key.empty()) {
-      sql += " AND key >= $" + std::to_string(next) + " AND key < $" + std::to_string(next + 1);
-    }
-    return sql + " ORDER BY sweep, plan_index, key LIMIT " + std::to_string(kPageRuns);
-  }
-
   [[nodiscard]] Result<void> read_page() {
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto statement, database_.prepare(page_query()));
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto statement,
+                               database_.prepare(page_query(filter_, runs_of_)));
     page_.clear();
     by_run_.clear();
     ids_.clear();
@@ -84,30 +74,50 @@ class Reader {
       parameters.values.insert(parameters.values.end(),
                                {std::string_view(filter_.key), std::string_view(beyond)});
     }
-    return database_.run(statement, parameters,
-                         [this](std::size_t, const SqlRow& row) { take_run(row); });
+    auto result = database_.run(statement, parameters,
+                                [this](std::size_t, const SqlRow& row) { take_run(row); });
+    if (result && damaged_) return tl::unexpected<Error>(*damaged_);
+    return result;
   }
 
   void take_run(const SqlRow& row) {
-    by_run_.emplace(row.integer(0), page_.size());
-    ids_ += (ids_.empty() ? "" : ",") + std::to_string(row.integer(0));
+    const std::int64_t run = row.integer(11);
+    by_run_.emplace(run, page_.size());
+    ids_ += (ids_.empty() ? "" : ",") + std::to_string(run);
     StoredRecord& stored = page_.emplace_back();
     RunRecord& record = stored.record;
-    record.run.key = row.text(1);
-    record.sweep = row.text(2);
-    record.run.index = static_cast<std::uint64_t>(row.integer(3));
-    record.run.point = row.text(4);
-    record.run.seed = static_cast<std::uint64_t>(row.integer(5));
-    record.run.repetition = static_cast<std::uint32_t>(row.integer(6));
-    record.status = row.text(7) == "done" ? RunStatus::kDone : RunStatus::kFailed;
-    record.reason = row.text(8);
-    record.run.config = row.text(9);
-    record.host = row.text(10);
-    record.version = row.text(11);
-    record.finished_unix_ns = row.integer(12);
-    record.cpu = Duration{row.integer(13)};
-    stored.digest = row.integer(14);
-    next_ = {record.sweep, row.integer(3), record.run.key};
+    next_ = {row.text(0), row.integer(1), row.text(2)};
+    record.run.key = next_.key;
+    record.status = row.text(3) == "done" ? RunStatus::kDone : RunStatus::kFailed;
+    record.reason = row.text(4);
+    record.run.config = row.text(5);
+    record.host = row.text(6);
+    record.version = row.text(7);
+    record.finished_unix_ns = row.integer(8);
+    record.cpu = Duration{row.integer(9)};
+    stored.digest = row.integer(10);
+    record.sweep = row.text(12);
+    record.run.index = static_cast<std::uint64_t>(row.integer(13));
+    record.run.point = row.text(14);
+    record.run.repetition = static_cast<std::uint32_t>(row.integer(15));
+    record.run.seed = static_cast<std::uint64_t>(row.integer(16));
+    if (!row.absent(19)) take_member(row, stored);
+  }
+
+  void take_member(const SqlRow& row, StoredRecord& stored) {
+    PlannedRun run;
+    run.key = next_.key;
+    run.index = static_cast<std::uint64_t>(next_.index);
+    run.point = row.text(17);
+    run.repetition = static_cast<std::uint32_t>(row.integer(18));
+    auto settings = parse_settings(row.text(19));
+    if (settings) run.settings = std::move(*settings);
+    const auto digest = static_cast<std::int64_t>(membership_digest(next_.sweep, run));
+    if (!settings || digest != row.integer(20)) {
+      damaged_ = Error{database_.name(), "run " + run.key + " of sweep " + next_.sweep,
+                       "does not have the check sum that it was stored with: is damaged"};
+    }
+    stored.member.emplace(next_.sweep, std::move(run));
   }
 
   [[nodiscard]] Result<void> read_parts() {
@@ -125,8 +135,8 @@ class Reader {
     const std::string sql = "SELECT run, " + what + " WHERE run IN (" + ids_ +
                             ") ORDER BY run, " + order;
     return database_.query(sql, [&](const SqlRow& row) {
-      const auto found = by_run_.find(row.integer(0));
-      if (found != by_run_.end()) take(row, page_[found->second].record);
+      const auto [first, last] = by_run_.equal_range(row.integer(0));
+      for (auto it = first; it != last; ++it) take(row, page_[it->second].record);
     });
   }
 
@@ -223,10 +233,13 @@ class Reader {
   const RowFilter& filter_;
   RecordParts parts_;
   const std::vector<std::string>& row_columns_;
+  RunsOf runs_of_;
+  std::optional<Error> damaged_;
   std::vector<std::pair<std::string, Json>> wanted_;
   Position next_;
   std::vector<StoredRecord> page_;
-  std::unordered_map<std::int64_t, std::size_t> by_run_;
+  /// One line in `runs` may stand in a page under several sweeps.
+  std::unordered_multimap<std::int64_t, std::size_t> by_run_;
   std::string ids_;
 };
 
@@ -243,6 +256,17 @@ bool names_cell(const observe::ResultRow& row, std::string_view column,
 
 }  // namespace
 
+void StoredRecord::relabel() {
+  if (!member) return;
+  auto& [sweep, run] = *member;
+  record.sweep = std::move(sweep);
+  record.run.index = run.index;
+  record.run.point = std::move(run.point);
+  record.run.repetition = run.repetition;
+  record.run.settings = std::move(run.settings);
+  member.reset();
+}
+
 bool passes(const observe::ResultRow& row, const RowFilter& filter) {
   return names_cell(row, "policy", filter.policies) && names_cell(row, "filler", filter.fillers);
 }
@@ -255,10 +279,10 @@ Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database, cons
 }
 
 Result<void> read_records(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts,
-                          const std::vector<std::string>& row_columns,
+                          RunsOf runs_of, const StoreShape& shape,
                           const std::function<Result<void>(StoredRecord&)>& visit) {
   BUBBLESIM_RETURN_IF_ERROR(database.begin(SqlTransaction::kRead));
-  auto result = Reader(database, filter, parts, row_columns).read(visit);
+  auto result = Reader(database, filter, parts, runs_of, shape).read(visit);
   if (result) result = database.commit();
   if (!result) database.roll_back();
   return result;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "sim/base/check.hpp"
+#include "sim/run/store/membership.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -66,6 +67,17 @@ std::vector<StoreTable> make_tables() {
       {"counters",
        {{"run", kInteger}, {"name"}, {"severity"}, {"count", kInteger}, {"help"}},
        {"run", "name"}},
+      {"memberships",
+       {{"sweep"},
+        {"key"},
+        {"plan_index", kInteger},
+        {"point"},
+        {"repetition", kInteger},
+        {"settings"},
+        {"digest", kInteger}},
+       {"sweep", "key"},
+       false,
+       2},
   };
 }
 
@@ -105,21 +117,27 @@ std::string create_table(const StoreTable& table, const SqlDialect& dialect) {
   return sql + std::string(by_key ? dialect.keyed_table_end : dialect.table_end) + ";";
 }
 
-/// What people and other programs read: a line a policy and filler with the run it is of.
+constexpr std::string_view kMembershipIndex =
+    "CREATE INDEX memberships_in_order ON memberships(sweep, plan_index, key);";
+
+/// What people and other programs read: a line a policy, filler and sweep with the run it is of.
 std::string create_view() {
-  std::string sql =
-      "CREATE VIEW results AS SELECT runs.key, runs.sweep, runs.plan_index, runs.point, "
-      "runs.repetition, rows.policy_index, rows.filler_index";
+  std::string cells = "rows.policy_index, rows.filler_index";
   for (const observe::ResultColumn& column : observe::result_columns()) {
-    sql += ", rows.\"" + std::string(column.name) + "\"";
+    cells += ", rows.\"" + std::string(column.name) + "\"";
   }
-  return sql + " FROM runs JOIN rows ON rows.run = runs.run;";
+  return "CREATE VIEW results AS SELECT runs.key, runs.sweep, runs.plan_index, runs.point, "
+         "runs.repetition, " + cells + " FROM runs JOIN rows ON rows.run = runs.run "
+         "UNION ALL SELECT m.key, m.sweep, m.plan_index, m.point, m.repetition, " + cells +
+         " FROM memberships m JOIN runs ON runs.key = m.key AND runs.sweep <> m.sweep "
+         "JOIN rows ON rows.run = runs.run;";
 }
 
 Result<void> create_all(SqlDatabase& database) {
   std::string sql;
   for (const StoreTable& table : store_tables()) sql += create_table(table, database.dialect());
   sql += "CREATE INDEX runs_in_order ON runs(sweep, plan_index, key);";
+  sql += kMembershipIndex;
   sql += create_view();
   sql += "INSERT INTO meta(name, value) VALUES ('kind', '" + std::string(kKind) +
          "'), ('schema_version', '" + std::to_string(kStoreSchemaVersion) + "');";
@@ -146,7 +164,8 @@ Result<std::string> meta_value(SqlDatabase& database, std::string_view name) {
   return value;
 }
 
-Result<void> check_version(SqlDatabase& database) {
+/// The version found.
+Result<int> check_version(SqlDatabase& database) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string kind, meta_value(database, "kind"));
   if (kind != kKind) return fail(database.name(), "meta", "is no results store of bubblesim");
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, meta_value(database, "schema_version"));
@@ -161,7 +180,17 @@ Result<void> check_version(SqlDatabase& database) {
                 "was written by a newer bubblesim: found schema version " + text +
                     ", this program reads up to " + std::to_string(kStoreSchemaVersion));
   }
-  return {};
+  return version;
+}
+
+/// Tables of this version for a store of an older one.
+Result<void> add_new_tables(SqlDatabase& database, int version) {
+  if (version >= 2) return {};
+  BUBBLESIM_RETURN_IF_ERROR(
+      database.execute(create_table(store_table("memberships"), database.dialect()) +
+                       std::string(kMembershipIndex) + "UPDATE meta SET value = '" +
+                       std::to_string(kStoreSchemaVersion) + "' WHERE name = 'schema_version';"));
+  return write_memberships_of_failures(database);
 }
 
 bool known_column(const StoreTable& table, const std::string& name) {
@@ -169,8 +198,9 @@ bool known_column(const StoreTable& table, const std::string& name) {
                      [&](const StoreColumn& column) { return column.name == name; });
 }
 
-/// A table's columns against those that this program knows.
-Result<void> check_columns(SqlDatabase& database, const StoreTable& table, StoreAccess access) {
+/// A table's columns against those that this program knows. Returns whether it was given some.
+Result<bool> check_columns(SqlDatabase& database, const StoreTable& table, StoreAccess access) {
+  bool added = false;
   BUBBLESIM_ASSIGN_OR_RETURN(const auto found, columns_of(database, table.name));
   for (const std::string& name : found) {
     if (known_column(table, name)) continue;
@@ -185,10 +215,10 @@ Result<void> check_columns(SqlDatabase& database, const StoreTable& table, Store
     }
     if (access == StoreAccess::kRead) continue;
     const std::string definition = column_definition(column, database.dialect());
-    BUBBLESIM_RETURN_IF_ERROR(database.execute("ALTER TABLE rows ADD COLUMN " + definition +
-                                               "; DROP VIEW results; " + create_view()));
+    BUBBLESIM_RETURN_IF_ERROR(database.execute("ALTER TABLE rows ADD COLUMN " + definition));
+    added = true;
   }
-  return {};
+  return added;
 }
 
 Result<void> create_or_check(SqlDatabase& database, StoreAccess access) {
@@ -199,11 +229,20 @@ Result<void> create_or_check(SqlDatabase& database, StoreAccess access) {
   BUBBLESIM_ASSIGN_OR_RETURN(const bool there, has_table(database, "meta"));
   if (!there && access == StoreAccess::kWrite) return create_all(database);
   if (!there) return fail(database.name(), {}, "is no results store: found no table meta");
-  BUBBLESIM_RETURN_IF_ERROR(check_version(database));
-  for (const StoreTable& table : store_tables()) {
-    BUBBLESIM_RETURN_IF_ERROR(check_columns(database, table, access));
+  BUBBLESIM_ASSIGN_OR_RETURN(int version, check_version(database));
+  bool changed = false;
+  if (access == StoreAccess::kWrite && version < kStoreSchemaVersion) {
+    BUBBLESIM_RETURN_IF_ERROR(add_new_tables(database, version));
+    version = kStoreSchemaVersion;
+    changed = true;
   }
-  return {};
+  for (const StoreTable& table : store_tables()) {
+    if (table.since > version) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(const bool added, check_columns(database, table, access));
+    changed = changed || added;
+  }
+  if (!changed) return {};
+  return database.execute("DROP VIEW IF EXISTS results; " + create_view());
 }
 
 }  // namespace

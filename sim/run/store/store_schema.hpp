@@ -23,6 +23,7 @@ struct StoreTable {
   std::vector<StoreColumn> columns;
   std::vector<std::string> key;      ///< primary key; empty: the row id
   bool of_run = true;                ///< first column refers to runs.run
+  int since = 1;                     ///< first schema version that has it
 };
 
 /// In the order in which they are made. The columns of `rows` end with observe::result_columns().
@@ -36,7 +37,8 @@ struct StoreTable {
 
 /// Makes the tables where there are none (kWrite); else checks that they are a store that this
 /// program can read. Columns that a newer version of this program added to `rows` are added to an
-/// older store by kWrite; kRead finds them in `absent_columns`.
+/// older store by kWrite. A store of an older version is read as it is, and made one of this
+/// version by kWrite.
 [[nodiscard]] Result<void> prepare_schema(SqlDatabase& database, StoreAccess access);
 
 /// Names of the columns of `rows` that the database has.

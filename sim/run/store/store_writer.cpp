@@ -6,8 +6,11 @@
 #include <list>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "sim/run/store/membership.hpp"
 #include "sim/run/store/record_digest.hpp"
+#include "sim/run/store/storable_text.hpp"
 #include "sim/run/store/store_schema.hpp"
 
 namespace bubblesim::run {
@@ -43,54 +46,20 @@ bool replaces(const RunRecord& a, const RunRecord& b) {
   return a.status == RunStatus::kDone || a.finished_unix_ns > b.finished_unix_ns;
 }
 
-/// Length of the valid UTF-8 sequence that `text` starts with (RFC 3629); 0: none, or a NUL.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return lead == 0 ? 0 : 1;
-  if (lead >= 0xC2 && lead < 0xE0) return follows(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead < 0xF0) {
-    const bool shortest = lead != 0xE0 || byte(1) >= 0xA0;
-    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
-    return follows(1) && follows(2) && shortest && !surrogate ? 3 : 0;
-  }
-  if (lead < 0xF0 || lead > 0xF4) return 0;
-  const bool in_range = (lead != 0xF0 || byte(1) >= 0x90) && (lead != 0xF4 || byte(1) < 0x90);
-  return follows(1) && follows(2) && follows(3) && in_range ? 4 : 0;
-}
-
-bool storable(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-/// Bytes that no database takes as text become U+FFFD.
-std::string made_storable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return result;
-}
-
 /// Texts from outside: file names in reasons, names of machines.
 constexpr std::string RunRecord::*kOutside[] = {&RunRecord::sweep, &RunRecord::reason,
                                                 &RunRecord::host, &RunRecord::version};
 
-/// One record a key, in the order of keys: two writers that wait for each other's rows wait in
-/// one order. `changed` holds those whose texts had to be.
-std::vector<const RunRecord*> distinct(std::span<const RunRecord> records,
-                                       std::list<RunRecord>& changed) {
+struct Distinct {
+  std::vector<const RunRecord*> records;  ///< one a key, in the order of keys
+  std::vector<const RunRecord*> left_out;
+};
+
+/// In the order of keys: two writers that wait for each other's rows wait in one order. `changed`
+/// holds those whose texts had to be.
+Distinct distinct(std::span<const RunRecord> records, std::list<RunRecord>& changed) {
   std::map<std::string_view, const RunRecord*> by_key;
+  Distinct result;
   for (const RunRecord& given : records) {
     const bool right = std::all_of(std::begin(kOutside), std::end(kOutside),
                                    [&](const auto member) { return storable(given.*member); });
@@ -99,11 +68,12 @@ std::vector<const RunRecord*> distinct(std::span<const RunRecord> records,
       if (!right) changed.back().*member = made_storable(given.*member);
     }
     const auto [place, is_new] = by_key.emplace(record.run.key, &record);
-    if (!is_new && replaces(record, *place->second)) place->second = &record;
+    if (is_new) continue;
+    const bool better = replaces(record, *place->second);
+    result.left_out.push_back(better ? std::exchange(place->second, &record) : &record);
   }
-  std::vector<const RunRecord*> order;
-  for (const auto& [key, record] : by_key) order.push_back(record);
-  return order;
+  for (const auto& [key, record] : by_key) result.records.push_back(record);
+  return result;
 }
 
 std::string_view status_text(RunStatus status) {
@@ -114,12 +84,14 @@ class Writer {
  public:
   explicit Writer(SqlDatabase& database) : database_(database) {}
 
-  [[nodiscard]] Result<std::size_t> write(const std::vector<const RunRecord*>& records) {
+  [[nodiscard]] Result<std::size_t> write(const Distinct& distinct) {
+    const std::vector<const RunRecord*>& records = distinct.records;
     histograms_.clear();
     for (const RunRecord* record : records) histograms_.push_back(encode_histograms(*record));
     BUBBLESIM_RETURN_IF_ERROR(clear_failed(records));
     BUBBLESIM_ASSIGN_OR_RETURN(const auto runs, insert_runs(records));
     BUBBLESIM_RETURN_IF_ERROR(insert_parts(records, runs));
+    BUBBLESIM_RETURN_IF_ERROR(insert_memberships(distinct, runs));
     return static_cast<std::size_t>(
         std::count_if(runs.begin(), runs.end(), [](const auto& run) { return run.has_value(); }));
   }
@@ -189,6 +161,23 @@ class Writer {
     BUBBLESIM_RETURN_IF_ERROR(insert("rows", std::move(rows)));
     BUBBLESIM_RETURN_IF_ERROR(insert("latencies", std::move(latencies)));
     return insert("counters", std::move(counters));
+  }
+
+  /// Of records that are stored under another sweep, and of failures, which others may replace.
+  [[nodiscard]] Result<void> insert_memberships(const Distinct& distinct, const RunIds& runs) {
+    std::vector<Membership> failed, elsewhere;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const RunRecord& record = *distinct.records[i];
+      const Membership member{record.sweep, &record.run};
+      if (!runs[i]) elsewhere.push_back(member);
+      if (runs[i] && record.status == RunStatus::kFailed) failed.push_back(member);
+    }
+    for (const RunRecord* record : distinct.left_out) {
+      elsewhere.push_back({record->sweep, &record->run});
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(auto members, stored_elsewhere(database_, elsewhere));
+    members.insert(members.end(), failed.begin(), failed.end());
+    return write_memberships(database_, std::move(members));
   }
 
   static void append_settings(Values& values, std::int64_t run,

@@ -11,15 +11,15 @@ Result<RemainingRuns> remaining_runs(const std::vector<PlannedRun>& plan, const 
   std::unordered_set<std::string> planned;
   for (const PlannedRun& run : plan) planned.insert(run.key);
   std::unordered_set<std::string> kept;
+  if (failed == FailedRuns::kKeep) {
+    BUBBLESIM_ASSIGN_OR_RETURN(kept, store.failed());
+  }
   RowFilter of_sweep;
   of_sweep.sweeps = {sweep};
   BUBBLESIM_RETURN_IF_ERROR(store.each_run(of_sweep, [&](const StoredRun& run) {
-    if (run.status == RunStatus::kDone) {
-      out.cpu += run.cpu;
-      ++out.timed;
-    } else if (failed == FailedRuns::kKeep && planned.contains(run.run.key)) {
-      kept.insert(run.run.key);
-    }
+    if (run.status != RunStatus::kDone) return;
+    out.cpu += run.cpu;
+    ++out.timed;
   }));
   BUBBLESIM_RETURN_IF_ERROR(store.each_row(of_sweep, [&](const StoredRow& row) {
     if (!planned.contains(row.key)) return;

@@ -27,7 +27,8 @@ struct RemainingRuns {
   std::size_t timed = 0;          ///< how many those are
 };
 
-/// `best` is shown the rows that the store has of the plan. Fault: the store's.
+/// `best` is shown the rows that the store has of the sweep and plan; those that another sweep
+/// stored are among them once the plan has joined (ResultsStore::join). Fault: the store's.
 [[nodiscard]] Result<RemainingRuns> remaining_runs(const std::vector<PlannedRun>& plan,
                                                    const std::string& sweep, ResultsStore& store,
                                                    FailedRuns failed, BestSoFar& best);

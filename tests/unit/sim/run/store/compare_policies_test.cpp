@@ -72,6 +72,21 @@ TEST(PairedInterval, IsStudentsOfTheDifferences) {
   EXPECT_NEAR(paired_half_width(differences, 0.99), 9.924843 * 2 / std::sqrt(3.0), 1e-5);
 }
 
+TEST_F(ComparePolicies, APairOfRunsThatTwoSweepsContainCountsOnce) {
+  add(1, "0.1", 1, 10, 14);
+  add(2, "0.2", 1, 20, 26);
+  const PlannedRun shared = sample_record(1).run;
+  ASSERT_TRUE(store_->join("other", {&shared, 1}));
+  const Comparison result = compare();
+  ASSERT_EQ(result.lines.size(), 1U);
+  EXPECT_EQ(result.lines[0].pairs, 2U);
+  EXPECT_DOUBLE_EQ(result.lines[0].difference, 5) << "(4 + 6) / 2";
+  CompareOptions of_other;
+  of_other.filter.sweeps = {"other"};
+  ASSERT_EQ(compare(of_other).lines.size(), 1U);
+  EXPECT_DOUBLE_EQ(compare(of_other).lines[0].difference, 4);
+}
+
 TEST_F(ComparePolicies, PairsByPointAndSeed) {
   // Seeds differ by 100 ms, policies by 2, 4 and 6: unpaired means would see nothing.
   add(1, "0.5", 1, 100, 102);

@@ -65,6 +65,40 @@ TEST_F(MergeStores, AnyOrderGivesTheSameContentAndAgainChangesNothing) {
   EXPECT_EQ(content("cba"), expected);
 }
 
+TEST_F(MergeStores, ARunBelongsToEverySweepThatItBelongsToInSomeInput) {
+  const auto of = [](const std::string& sweep, std::uint64_t number, std::uint64_t index) {
+    RunRecord record = sample_record(number);
+    record.sweep = sweep;
+    record.run.index = index;
+    return record;
+  };
+  RunRecord later = of("b", 1, 7);
+  later.finished_unix_ns += 100;
+  std::vector<std::string> inputs{store("one", {sample_record(0), sample_record(1)}),
+                                  store("two", {later, of("b", 2, 8)}),
+                                  store("three", {of("c", 2, 0)})};
+  const PlannedRun run = of("d", 0, 9).run;
+  ASSERT_TRUE((*open_store(at("one"), StoreAccess::kWrite))->join("d", {&run, 1}));
+  const auto lines = [&](const std::string& name) {
+    std::vector<std::string> found;
+    EXPECT_TRUE((*open_store(at(name), StoreAccess::kRead))
+                    ->each_run({}, [&](const StoredRun& stored) {
+                      found.push_back(stored.sweep + std::to_string(stored.run.index) + " " +
+                                      stored.run.key.back() + " " + stored.stored_by);
+                    }));
+    return found;
+  };
+  EXPECT_EQ(merge(inputs, "out").stored, 3U);
+  const std::vector<std::string> expected{"b7 1 load", "b8 2 b",    "c0 2 b",
+                                          "d9 0 load", "load0 0 load", "load1 1 load"};
+  EXPECT_EQ(lines("out"), expected);
+  std::reverse(inputs.begin(), inputs.end());
+  EXPECT_EQ(merge(inputs, "reversed").stored, 3U);
+  EXPECT_EQ(lines("reversed"), expected);
+  EXPECT_EQ(merge({at("out")}, "reversed").stored, 0U);
+  EXPECT_EQ(lines("reversed"), expected);
+}
+
 TEST_F(MergeStores, IntoOneOfTheInputsKeepsWhatItHas) {
   const std::string a = store("a", {sample_record(0)});
   const std::string b = store("b", {sample_record(1)});

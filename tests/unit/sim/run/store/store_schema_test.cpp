@@ -46,10 +46,10 @@ class StoreSchema : public testing::Test {
 };
 
 TEST_F(StoreSchema, ANewerVersionIsRefusedWithBothVersions) {
-  sql("UPDATE meta SET value = '2' WHERE name = 'schema_version'");
+  sql("UPDATE meta SET value = '3' WHERE name = 'schema_version'");
   for (const StoreAccess access : {StoreAccess::kRead, StoreAccess::kWrite}) {
     EXPECT_THAT(fault(access), AllOf(HasSubstr("written by a newer bubblesim"),
-                                     HasSubstr("version 2"), HasSubstr("up to 1")));
+                                     HasSubstr("version 3"), HasSubstr("up to 2")));
   }
 }
 
@@ -95,6 +95,58 @@ TEST_F(StoreSchema, AnOlderStoreIsReadAndIsGivenTheColumnsThatItLacks) {
   EXPECT_EQ(events[0], observe::Cell());
   EXPECT_EQ(events[1], record.rows[1].cells[column_place("events")]);
   sql("SELECT events FROM results");
+}
+
+/// What version 1 had: no memberships, and a view without them.
+constexpr const char* kToVersionOne =
+    "DROP VIEW results; DROP TABLE memberships; "
+    "UPDATE meta SET value = '1' WHERE name = 'schema_version'; "
+    "CREATE VIEW results AS SELECT runs.key, runs.sweep, rows.* FROM runs JOIN rows ON "
+    "rows.run = runs.run";
+
+TEST_F(StoreSchema, AStoreOfVersionOneIsReadAsItIsAndBecomesVersionTwoWhenItIsWritten) {
+  const RunRecord failed = failed_record(2, "bad");
+  ASSERT_TRUE((*open_store(where(), StoreAccess::kWrite))->add({&failed, 1}));
+  sql(kToVersionOne);
+  const auto lines = [](ResultsStore& store) {
+    std::string found;
+    EXPECT_TRUE(store.each_run({}, [&](const StoredRun& run) {
+      found += run.sweep + std::to_string(run.run.index) + " ";
+    }));
+    return found;
+  };
+  {
+    const auto store = open_store(where(), StoreAccess::kRead);
+    ASSERT_TRUE(store) << store.error().text();
+    EXPECT_EQ(lines(**store), "load1 load2 ");
+    EXPECT_TRUE((*store)->check());
+  }
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  EXPECT_EQ(lines(**store), "load1 load2 ");
+  RunRecord done = sample_record(2);
+  done.sweep = "other";
+  done.run.index = 5;
+  EXPECT_EQ((*store)->add({&done, 1}).value_or(9), 1U) << "in the place of the failure";
+  ASSERT_TRUE((*store)->join("other", std::vector<PlannedRun>{sample_record(1).run}));
+  EXPECT_EQ(lines(**store), "load1 load2 other1 other5 ");
+  EXPECT_TRUE((*store)->check());
+  EXPECT_EQ(lines(**open_store(where(), StoreAccess::kWrite)), "load1 load2 other1 other5 ");
+  sql("CREATE TABLE seen(rows CHECK(rows = 'load4 other4')); INSERT INTO seen SELECT "
+      "group_concat(sweep || n, ' ') FROM (SELECT sweep, count(*) AS n FROM results "
+      "GROUP BY sweep ORDER BY sweep)");
+}
+
+TEST_F(StoreSchema, AChangedMembershipIsFoundByTheCheck) {
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE((*store)->join("other", std::vector<PlannedRun>{sample_record(1).run}));
+  EXPECT_TRUE((*store)->check());
+  for (const char* change : {"plan_index = 3", "settings = '[[1]]'", "settings = 'no list'"}) {
+    sql(std::string("UPDATE memberships SET ") + change);
+    const auto checked = (*store)->check();
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().text(), AllOf(HasSubstr("sweep other"), HasSubstr("check sum")));
+  }
 }
 
 std::string type_text(StoreType type) {

@@ -21,7 +21,11 @@ class ListStore final : public ResultsStore {
     stored += records.size();
     return records.size();
   }
+  Result<void> join(const std::string&, std::span<const PlannedRun>) override { return {}; }
   Result<std::unordered_set<std::string>> done() override {
+    return std::unordered_set<std::string>{};
+  }
+  Result<std::unordered_set<std::string>> failed() override {
     return std::unordered_set<std::string>{};
   }
   Result<void> each_row(const RowFilter&,
