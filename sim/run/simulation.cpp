@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
 #include "sim/workload/service.hpp"
 
@@ -291,6 +292,7 @@ void Simulation::on_iteration_ended(std::uint32_t rank_index) {
   if (!loaded_.config.iterations) return;
   const auto& times = nodes_[rank_index]->monitors.front()->iterations;
   if (times.size() != *loaded_.config.iterations) return;
+  BUBBLESIM_CHECK(nodes_[rank_index]->engine->in_order(), "a rank ends earlier than it can");
   if (++ranks_at_goal_ == nodes_.size()) nodes_[rank_index]->engine->stop();
 }
 
