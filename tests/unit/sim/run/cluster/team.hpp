@@ -69,6 +69,7 @@ class Team {
       [](int, const PlannedRun&) { return std::string(); };
   std::map<int, std::string> versions;  ///< of workers; the leader's is "1"
   Duration silence = kSilence;
+  Duration workers_silence = std::chrono::minutes{5};
 
  private:
   void execute(int rank, const ExecuteOptions& options, const SweepPorts& ports) {
@@ -91,7 +92,7 @@ class Team {
     options.execute.threads = threads_;
     options.execute.version = versions.contains(rank) ? versions[rank] : "1";
     options.host = "host" + std::to_string(rank);
-    options.silence = std::chrono::minutes{5};
+    options.silence = workers_silence;
     options.ask_again = std::chrono::milliseconds{50};
     WorkerPorts ports;
     ports.execute = [this, rank](const ExecuteOptions& execute_options, const SweepPorts& runs) {
