@@ -31,7 +31,6 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& pro
     streams_.push_back(std::make_unique<Stream>(*this, i));
     streams_.back()->entity = engine.add_entity(*streams_.back(), engine::Phase::kDispatch);
   }
-  if (setup.rendezvous != nullptr) meetings_ = meeting_table(program);
 }
 
 ProgramRun::~ProgramRun() = default;

@@ -140,7 +140,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<OpResult> results_;
-  std::optional<MeetingTable> meetings_;  ///< if there is a rendezvous
+  mutable std::optional<MeetingTable> meetings_;  ///< made when first asked: few simulations do
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
   LaunchForm form_;

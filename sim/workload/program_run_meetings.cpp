@@ -12,7 +12,9 @@ constexpr double kCaution = 0.999;
 }  // namespace
 
 SimTime ProgramRun::next_meeting(SimTime now) const {
-  if (!meetings_ || meetings_->with_meetings.empty()) return SimTime::max();
+  if (setup_.rendezvous == nullptr) return SimTime::max();
+  if (!meetings_) meetings_ = meeting_table(program_);
+  if (meetings_->with_meetings.empty()) return SimTime::max();
   const bool own_durations =
       setup_.perturbation.slowdown >= 1 && setup_.perturbation.jitter_cv <= 0 && pass_factor_ >= 1;
   if (!meetings_->known || !own_durations) return now;
