@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include "sim/run/cluster/leader.hpp"
 #include "sim/run/cluster/mpi_module.hpp"
 #include "sim/run/cluster/worker.hpp"
+#include "sim/run/sweep/execute.hpp"
 #include "sim/run/sweep/record_writer.hpp"
 
 namespace bubblesim::app {
@@ -29,11 +29,6 @@ std::size_t number_in(const char* variable, std::size_t otherwise) {
   const std::string_view view(text);
   const auto read = std::from_chars(view.begin(), view.end(), number);
   return read.ec == std::errc{} ? number : otherwise;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 // Beside the program in a build, in lib/bubblesim where it was installed.
@@ -77,16 +72,6 @@ class LocalRuns {
   }
   std::thread thread_;
 };
-
-[[noreturn]] void leave_now(run::RecordWriter& writer, SweepDisplay& display,
-                            const run::RunJournal* journal) {
-  display.clear();
-  if (auto stored = writer.finish(); !stored) report_fault(stored.error());
-  std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
-  std::fflush(nullptr);
-  if (journal != nullptr) journal->remove();
-  std::_Exit(kExitInterrupted);  // other threads are amid runs
-}
 
 void warn(SweepDisplay& display, const std::string& text) {
   display.clear();
@@ -143,7 +128,7 @@ bool SweepRanks::leads() const { return transport_->rank() == run::kLeaderRank; 
 int SweepRanks::work(const policy::Registry& registry, const run::ExecuteOptions& options) {
   led_ = true;
   StopSignals signals;
-  run::WorkerOptions worker{options, host_name()};
+  run::WorkerOptions worker{options, run::host_name()};
   run::WorkerPorts ports;
   ports.execute = [&registry](const run::ExecuteOptions& execute, const run::SweepPorts& runs) {
     run::execute_runs(registry, execute, runs);
@@ -182,11 +167,11 @@ Result<SweepEnd> SweepRanks::lead(const std::vector<run::PlannedRun>& runs,
   ports.stopped = [&] { return signals.count() > 0 || writer.failed(); };
   ports.warn = [&](const std::string& text) { warn(display, text); };
   ports.tick = [&] {
-    if (signals.count() > 1) leave_now(writer, display, journal);
+    if (signals.count() > 1) leave_sweep(writer, display, journal);
     display.show(signals.count() > 0);
   };
   run::Leader leader(*transport_, runs,
-                     {options.sweep, options.version, host_name(), options.threads}, ports);
+                     {options.sweep, options.version, run::host_name(), options.threads}, ports);
   run::LeaderSummary summary;
   {
     const LocalRuns local(leader, registry, options, signals, journal);

@@ -10,7 +10,6 @@
 
 #include "sim/app/crash_notes.hpp"
 #include "sim/app/stop_signals.hpp"
-#include "sim/run/sweep/record_writer.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -74,20 +73,10 @@ class LocalSweep {
 
   void watch() {
     while (!ended_) {
-      if (signals_.count() > 1) leave_now();
+      if (signals_.count() > 1) leave_sweep(writer_, display_, journal_.get());
       display_.show(signals_.count() > 0);
       std::this_thread::sleep_for(kTick);
     }
-  }
-
-  // Everything that is finished is stored; runs in flight are dropped.
-  [[noreturn]] void leave_now() {
-    display_.clear();
-    if (auto stored = writer_.finish(); !stored) report_fault(stored.error());
-    std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
-    std::fflush(nullptr);
-    if (journal_) journal_->remove();
-    std::_Exit(kExitInterrupted);  // other threads are amid runs
   }
 
   const policy::Registry& registry_;
@@ -117,6 +106,16 @@ Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs, const run::DeadJou
   display.clear();
   const std::size_t all = runs.none.size() + runs.with_others.size() + runs.alone.size();
   return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
+}
+
+void leave_sweep(run::RecordWriter& writer, SweepDisplay& display,
+                 const run::RunJournal* journal) {
+  display.clear();
+  if (auto stored = writer.finish(); !stored) report_fault(stored.error());
+  std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);
+  std::fflush(nullptr);
+  if (journal != nullptr) journal->remove();
+  std::_Exit(kExitInterrupted);  // other threads are amid runs
 }
 
 }  // namespace bubblesim::app

@@ -12,6 +12,7 @@
 #include "sim/policy/declaration.hpp"
 #include "sim/run/store/results_store.hpp"
 #include "sim/run/sweep/execute.hpp"
+#include "sim/run/sweep/record_writer.hpp"
 #include "sim/run/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
@@ -32,5 +33,10 @@ enum class SweepEnd : std::uint8_t {
                                               run::ResultsStore& store,
                                               std::unique_ptr<run::RunJournal> journal,
                                               SweepDisplay& display);
+
+/// Ends the process with 130, amid runs: everything that is finished is stored, runs in flight are
+/// dropped. `journal` may be null.
+[[noreturn]] void leave_sweep(run::RecordWriter& writer, SweepDisplay& display,
+                              const run::RunJournal* journal);
 
 }  // namespace bubblesim::app

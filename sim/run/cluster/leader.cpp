@@ -3,6 +3,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "sim/run/sweep/execute.hpp"
+
 namespace bubblesim::run {
 namespace {
 
@@ -190,17 +192,12 @@ void Leader::lose(int rank, const std::string& how) {
 }
 
 void Leader::give_up(const std::vector<const PlannedRun*>& runs, const std::string& why) {
+  ExecuteOptions as_executed;
+  as_executed.sweep = options_.sweep;
+  as_executed.version = options_.version;
   for (const PlannedRun* run : runs) {
-    RunRecord record;
-    record.run = *run;
-    record.sweep = options_.sweep;
-    record.version = options_.version;
+    RunRecord record = failed_record(*run, as_executed, "the run " + why);
     record.host = options_.host;
-    record.status = RunStatus::kFailed;
-    record.reason = "the run " + why;
-    record.finished_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                  std::chrono::system_clock::now().time_since_epoch())
-                                  .count();
     ports_.done(std::move(record), std::nullopt);
   }
 }

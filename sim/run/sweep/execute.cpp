@@ -20,11 +20,6 @@ Duration thread_cpu() {
   return std::chrono::seconds{now.tv_sec} + Duration{now.tv_nsec};
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 std::string text_of(const Errors& faults) {
   std::string text;
   for (const Error& fault : faults) text += (text.empty() ? "" : "\n") + fault.text();
@@ -79,6 +74,11 @@ std::int64_t unix_now() {
 }
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 RunRecord failed_record(const PlannedRun& run, const ExecuteOptions& options,
                         std::string reason) {

@@ -33,6 +33,9 @@ struct ExecuteOptions {
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
+/// Of this machine; empty: it has none.
+[[nodiscard]] std::string host_name();
+
 /// The record of a run that is not done, and why.
 [[nodiscard]] RunRecord failed_record(const PlannedRun& run, const ExecuteOptions& options,
                                       std::string reason);
