@@ -8,14 +8,15 @@
 Functions named after a figure return its table, a pandas frame; units are in the columns' names.
 Nothing here simulates: `scripts/figures` does, and writes what this reads.
 """
-from tables import draw
+from tables import draw, tour
 from tables.claims import Claim, save as save_claims, within
-from tables.draw import COLUMN, PAGE, bars, grid, legend, lines, points, save, style
+from tables.draw import (
+    COLUMN, PAGE, bars, grid, legend, lines, logarithmic, points, save, style)
 from tables.results import (
     Missing, half_interval, over_seeds, parameter, parameters, reduced, run, settings, sweep,
     usage)
 
 __all__ = [
     "COLUMN", "Claim", "Missing", "PAGE", "bars", "draw", "grid", "half_interval", "legend",
-    "lines", "over_seeds", "parameter", "parameters", "points", "reduced", "run", "save",
-    "save_claims", "settings", "style", "sweep", "usage", "within"]
+    "lines", "logarithmic", "over_seeds", "parameter", "parameters", "points", "reduced", "run", "save",
+    "save_claims", "settings", "style", "sweep", "tour", "usage", "within"]

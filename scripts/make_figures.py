@@ -159,7 +159,7 @@ def environment(options):
             "PYTHONPATH": os.pathsep.join(way for way in ways if way),
             "IPYTHONDIR": str(options.output / ".ipython"),
             "JUPYTER_RUNTIME_DIR": str(options.output / ".jupyter"),
-            "PYTHONDONTWRITEBYTECODE": "1"}
+            "PYTHONDONTWRITEBYTECODE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 
 def execute(path, options):

@@ -8,6 +8,7 @@ import itertools
 
 import matplotlib
 import matplotlib.pyplot as pyplot
+import matplotlib.ticker
 import numpy
 
 from . import results
@@ -119,6 +120,18 @@ def points(axes, frame, x, y, series):
         part = frame[frame[series] == name]
         axes.scatter(part[x], part[y], marker=mark, color=colour, label=label(name), s=28,
                      edgecolors="black", linewidths=0.4, zorder=3)
+
+
+def logarithmic(axis, ticks=None):
+    """A logarithmic axis (axes.xaxis or axes.yaxis) with plain numbers, at ticks if given."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    plain = matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}")
+    axis.set_major_formatter(plain)
+    if ticks is None:
+        axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    else:
+        axis.set_major_locator(matplotlib.ticker.FixedLocator(list(ticks)))
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
 def legend(figure, axes, columns=4):
