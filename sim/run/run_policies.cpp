@@ -17,12 +17,6 @@ namespace {
 // A run for iterations is cut when it has taken this many times as long as the job alone.
 constexpr std::int64_t kPatience = 100;
 
-/// What the policies' runs are measured against.
-struct Alone {
-  observe::PolicyResult training;
-  std::vector<observe::PolicyResult> fillers;
-};
-
 observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table) {
   observe::BubbleBaseline out;
   out.gpu = gpu;
@@ -59,66 +53,93 @@ Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded, const Sc
 class PolicyRuns {
  public:
   PolicyRuns(const LoadedRun& loaded, const policy::Registry& registry, const RunOptions& options)
-      : loaded_(loaded), registry_(registry), options_(options) {}
+      : loaded_(loaded), registry_(registry), options_(options),
+        baselines_(options.baselines.cache != nullptr ? *options.baselines.cache : own_),
+        keys_(options.baselines.cache != nullptr ? options.baselines.keys : own_keys(loaded)) {}
 
   Result<observe::RunReport> run() {
-    BUBBLESIM_RETURN_IF_ERROR(run_alone());
-    profile_fillers();
+    BUBBLESIM_RETURN_IF_ERROR(measure_training());
+    BUBBLESIM_RETURN_IF_ERROR(measure_fillers());
     BUBBLESIM_RETURN_IF_ERROR(measure_bubbles());
     BUBBLESIM_RETURN_IF_ERROR(run_each_policy());
     return report();
   }
 
  private:
-  void tell(const std::string& text) {
+  void tell(const std::string& text) const {
     if (!options_.progress) return;
     const std::scoped_lock lock(progress_);
     options_.progress(text);
   }
 
-  Result<void> run_alone() {
-    tell("training alone");
+  static BaselineKeys own_keys(const LoadedRun& loaded) {
+    BaselineKeys keys;
+    for (const FillerConfig& filler : loaded.config.fillers) keys.fillers.push_back(filler.name);
+    return keys;
+  }
+
+  Result<void> measure_training() {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        training_, baselines_.training.get(keys_.training, options_.stop, [this] {
+          tell("training alone");
+          return run_training_alone();
+        }));
+    return {};
+  }
+
+  Result<TrainingAlone> run_training_alone() const {
     Scenario job;
     job.stop = options_.stop;
     job.gpus.threads = options_.threads;
-    BUBBLESIM_ASSIGN_OR_RETURN(alone_.training, Simulation(loaded_, job).run());
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, Simulation(loaded_, job).run());
+    return TrainingAlone{alone.simulated, alone.training.mean_iteration,
+                         alone.training.iterations_per_s};
+  }
+
+  Result<void> measure_fillers() {
     const std::size_t count = loaded_.config.fillers.size();
-    std::vector<Result<observe::PolicyResult>> results(count);
+    std::vector<Result<SharedResults<FillerProfile>::Pointer>> results(count);
     for_each_parallel(count, options_.threads, [&](std::size_t i) {
-      tell("filler " + loaded_.config.fillers[i].name + " alone");
-      Scenario scenario;
-      scenario.training = false;
-      scenario.fillers = {static_cast<std::uint32_t>(i)};
-      scenario.limit = alone_.training.simulated;
-      scenario.stop = options_.stop;
-      scenario.gpus.threads = spare_threads(count);
-      results[i] = Simulation(loaded_, scenario).run();
+      results[i] = baselines_.fillers.get(keys_.fillers[i], options_.stop, [this, i] {
+        tell("filler " + loaded_.config.fillers[i].name + " alone");
+        return run_filler_alone(i);
+      });
     });
     for (auto& result : results) {
       BUBBLESIM_RETURN_IF_ERROR(result);
-      alone_.fillers.push_back(std::move(*result));
+      profiles_.push_back(**result);
     }
     return {};
   }
 
-  void profile_fillers() {
-    for (std::size_t i = 0; i < loaded_.fillers.size(); ++i) {
-      FillerProfile profile;
-      const bool table = i < loaded_.tables.size() && loaded_.tables[i].has_value();
-      if (!table) profile.pass = measure_pass(*loaded_.fillers[i], loaded_.device);
-      profile.requests_per_s = own_gpu_rate(i);
-      profiles_.push_back(profile);
-    }
+  Result<FillerProfile> run_filler_alone(std::size_t filler) const {
+    Scenario scenario;
+    scenario.training = false;
+    scenario.fillers = {static_cast<std::uint32_t>(filler)};
+    scenario.limit = training_->simulated;
+    scenario.stop = options_.stop;
+    scenario.gpus.threads = spare_threads(loaded_.config.fillers.size());
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone,
+                               Simulation(loaded_, scenario).run());
+    const observe::FillerResult& result = alone.fillers.front();
+    FillerProfile profile;
+    const bool table = filler < loaded_.tables.size() && loaded_.tables[filler].has_value();
+    if (!table) profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
+    const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
+    profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
+    return profile;
   }
 
   Result<void> measure_bubbles() {
     for (const PolicyChoice& choice : loaded_.config.policies) {
       BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry_.find(choice.name));
       specs_.push_back(spec);
-      if (!spec->needs.bubbles || !bubbles_.empty()) continue;
-      tell("measuring the bubbles");
-      BUBBLESIM_ASSIGN_OR_RETURN(bubbles_,
-                                 schedule::measure_bubbles(*loaded_.training, loaded_.device));
+      if (!spec->needs.bubbles || bubbles_) continue;
+      BUBBLESIM_ASSIGN_OR_RETURN(
+          bubbles_, baselines_.bubbles.get(keys_.bubbles, options_.stop, [this] {
+            tell("measuring the bubbles");
+            return schedule::measure_bubbles(*loaded_.training, loaded_.device);
+          }));
     }
     return {};
   }
@@ -141,13 +162,13 @@ class PolicyRuns {
     Scenario scenario;
     scenario.policy = specs_[index];
     scenario.parameters = &loaded_.config.policies[index].parameters;
-    if (specs_[index]->needs.bubbles) scenario.bubbles = &bubbles_;
+    if (specs_[index]->needs.bubbles) scenario.bubbles = bubbles_.get();
     scenario.profiles = &profiles_;
-    scenario.iteration = alone_.training.training.mean_iteration;
+    scenario.iteration = training_->mean_iteration;
     for (std::uint32_t i = 0; i < loaded_.config.fillers.size(); ++i) {
       scenario.fillers.push_back(i);
     }
-    scenario.limit = std::min(alone_.training.simulated, Duration::max() / kPatience) * kPatience;
+    scenario.limit = std::min(training_->simulated, Duration::max() / kPatience) * kPatience;
     scenario.stop = options_.stop;
     scenario.gpus.threads = spare_threads(loaded_.config.policies.size());
     if (options_.timeline_of == index) scenario.timeline = options_.timeline;
@@ -159,22 +180,15 @@ class PolicyRuns {
     return std::max<std::size_t>(1, options_.threads / std::max<std::size_t>(1, simulations));
   }
 
-  // Requests a second of one GPU of the filler's own.
-  [[nodiscard]] double own_gpu_rate(std::size_t filler) const {
-    const observe::FillerResult& result = alone_.fillers[filler].fillers.front();
-    const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
-    return result.requests_per_s / static_cast<double>(gpus);
-  }
-
   void normalise(observe::PolicyResult& result) const {
-    const observe::TrainingResult& alone = alone_.training.training;
-    const std::optional<double> rate =
-        alone.iterations_per_s > 0 ? std::optional(alone.iterations_per_s) : std::nullopt;
+    const std::optional<double> rate = training_->iterations_per_s > 0
+                                           ? std::optional(training_->iterations_per_s)
+                                           : std::nullopt;
     result.training = observe::summarise_training(
         std::move(result.training.ranks), {loaded_.samples_per_iteration, rate});
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
-                                own_gpu_rate(i));
+                                profiles_[i].requests_per_s);
     }
   }
 
@@ -187,19 +201,19 @@ class PolicyRuns {
     report.ranks_per_gpu = loaded_.fold;
     report.world_size = std::max(loaded_.world_size, report.ranks);
     report.counters = loaded_.counters;
-    const observe::TrainingResult& alone = alone_.training.training;
-    report.baseline.training_iterations_per_s = alone.iterations_per_s;
-    report.baseline.training_mean_iteration = alone.mean_iteration;
+    report.baseline.training_iterations_per_s = training_->iterations_per_s;
+    report.baseline.training_mean_iteration = training_->mean_iteration;
     report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
     if (loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0) {
       report.baseline.replay_error =
-          to_seconds(alone.mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
+          to_seconds(training_->mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
     }
-    for (std::size_t i = 0; i < alone_.fillers.size(); ++i) {
-      report.baseline.fillers.push_back({loaded_.config.fillers[i].name, own_gpu_rate(i)});
+    for (std::size_t i = 0; i < profiles_.size(); ++i) {
+      report.baseline.fillers.push_back(
+          {loaded_.config.fillers[i].name, profiles_[i].requests_per_s});
     }
-    for (std::uint32_t gpu = 0; gpu < bubbles_.size(); ++gpu) {
-      report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, bubbles_[gpu]));
+    for (std::uint32_t gpu = 0; bubbles_ && gpu < bubbles_->size(); ++gpu) {
+      report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, (*bubbles_)[gpu]));
     }
     for (observe::PolicyResult& result : policies_) {
       normalise(result);
@@ -211,11 +225,14 @@ class PolicyRuns {
   const LoadedRun& loaded_;
   const policy::Registry& registry_;
   const RunOptions& options_;
-  std::mutex progress_;
-  Alone alone_;
+  mutable std::mutex progress_;
+  BaselineCache own_;  ///< used if none is shared
+  BaselineCache& baselines_;
+  const BaselineKeys keys_;
+  SharedResults<TrainingAlone>::Pointer training_;
   std::vector<FillerProfile> profiles_;
   std::vector<const policy::PolicySpec*> specs_;
-  std::vector<schedule::BubbleTable> bubbles_;
+  SharedResults<BubbleTables>::Pointer bubbles_;  ///< null: no policy needs them
   std::vector<observe::PolicyResult> policies_;
 };
 

@@ -11,6 +11,7 @@
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/timeline.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/run/baselines.hpp"
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
 
@@ -26,6 +27,8 @@ struct RunOptions {
   ProgressText progress;
   /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
   const std::atomic<bool>* stop = nullptr;
+  /// What other runs know of what parts of this one do alone. Results do not depend on it.
+  SharedBaselines baselines;
 };
 
 /// Reads traces, device and filler programs of a config. Every fault names its file.

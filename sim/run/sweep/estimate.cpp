@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <string_view>
 
 #include "sim/run/run_config.hpp"
@@ -36,6 +37,73 @@ std::size_t place_of(std::size_t n, std::size_t size) {
   return static_cast<std::size_t>(place * static_cast<double>(size));
 }
 
+// Whether what is at `pointer` is `place` or in it.
+bool in(std::string_view pointer, std::string_view place) {
+  return pointer.starts_with(place) &&
+         (pointer.size() == place.size() || pointer[place.size()] == '/');
+}
+
+// Whether a baseline depends on what a sweep sets there: as baseline_keys(), by places alone.
+using DependsOn = bool (*)(std::string_view pointer);
+
+bool filler_depends_on(std::string_view pointer) {
+  return !in(pointer, "/name") && !in(pointer, "/policies");
+}
+
+bool training_depends_on(std::string_view pointer) {
+  return filler_depends_on(pointer) && !in(pointer, "/fillers");
+}
+
+bool bubbles_depend_on(std::string_view pointer) {
+  return in(pointer, "/device") || pointer == "/training" || in(pointer, "/training/trace") ||
+         in(pointer, "/training/synth");
+}
+
+/// How many different baselines of a kind there are among runs of one sweep, which differ by
+/// settings and seeds.
+class BaselineCount {
+ public:
+  explicit BaselineCount(DependsOn depends) : depends_(depends) {}
+  void add(const PlannedRun& run) {
+    std::string text;
+    for (const Setting& setting : run.settings) {
+      if (depends_(setting.pointer)) text += setting.pointer + '=' + setting.value + '\n';
+    }
+    if (depends_("/seed")) text += std::to_string(run.seed);
+    texts_.insert(std::move(text));
+  }
+  [[nodiscard]] std::size_t count() const { return texts_.size(); }
+
+ private:
+  DependsOn depends_;
+  std::set<std::string> texts_;
+};
+
+// Of those of the whole plan, what took `made` for the measured runs.
+Duration whole(Duration made, DependsOn depends, const std::vector<const PlannedRun*>& measured,
+               const std::vector<PlannedRun>& plan) {
+  BaselineCount seen(depends), all(depends);
+  for (const PlannedRun* run : measured) seen.add(*run);
+  for (const PlannedRun& run : plan) all.add(run);
+  return made / static_cast<std::int64_t>(seen.count()) * static_cast<std::int64_t>(all.count());
+}
+
+// A run of the plan on average, where the measured ones took `in_runs`: what parts do alone is
+// simulated once for all runs that need it, and measured runs, far from each other, share less.
+Duration mean_run(Duration in_runs, const BaselineCache& baselines,
+                  const std::vector<const PlannedRun*>& measured,
+                  const std::vector<PlannedRun>& plan) {
+  const Duration training = baselines.training.made().time;
+  const Duration fillers = baselines.fillers.made().time;
+  const Duration bubbles = baselines.bubbles.made().time;
+  const Duration own = std::max(Duration{}, in_runs - training - fillers - bubbles) /
+                       static_cast<std::int64_t>(measured.size());
+  return own + (whole(training, &training_depends_on, measured, plan) +
+                whole(fillers, &filler_depends_on, measured, plan) +
+                whole(bubbles, &bubbles_depend_on, measured, plan)) /
+                   static_cast<std::int64_t>(plan.size());
+}
+
 // From now on the peak is that of what follows.
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << '5'; }
 
@@ -44,27 +112,29 @@ void forget_peak() { std::ofstream("/proc/self/clear_refs") << '5'; }
 RunCost measure_runs(const std::vector<PlannedRun>& plan, const policy::Registry& registry,
                      const ExecuteOptions& options, Duration budget) {
   RunCost cost;
-  InputCache inputs(options.device_folder);
+  SharedWork shared(options.device_folder);
   const auto started = Clock::now();
   const std::size_t most = std::min(plan.size(), kMostMeasured);
   Duration in_runs{};
+  std::vector<const PlannedRun*> measured;
   for (std::size_t i = 0; i < most && (i == 0 || since(started) < budget); ++i) {
     const PlannedRun& run = plan[place_of(i, plan.size())];
     const auto loading = Clock::now();
     const auto config = parse_run_config(run.config, options.sweep, registry);
-    if (config) (void)inputs.load(*config, run.config);  // its fault is the run's too
+    if (config) (void)shared.inputs.load(*config, run.config);  // its fault is the run's too
     if (i == 0) cost.load = since(loading);
     cost.shared = std::max(cost.shared, memory_line("VmRSS:"));
     forget_peak();
     const auto running = Clock::now();
-    const RunRecord record = execute_run(run, registry, options, inputs);
+    const RunRecord record = execute_run(run, registry, options, shared);
     in_runs += since(running);
-    ++cost.runs;
+    measured.push_back(&run);
     const Bytes peak = peak_memory();
     if (peak > cost.shared) cost.each = std::max(cost.each, Bytes{peak.value - cost.shared.value});
     if (record.status == RunStatus::kFailed && cost.failure.empty()) cost.failure = record.reason;
   }
-  cost.run = in_runs / static_cast<std::int64_t>(cost.runs);
+  cost.runs = measured.size();
+  cost.run = mean_run(in_runs, shared.baselines, measured, plan);
   return cost;
 }
 

@@ -15,7 +15,7 @@ namespace bubblesim::run {
 struct RunCost {
   std::size_t runs = 0;  ///< that were measured
   Duration load{};       ///< to read and build what the first run shares with others
-  Duration run{};        ///< mean, without loading
+  Duration run{};        ///< mean, without loading, with its part of what runs simulate once
   Bytes shared;          ///< the process with what is shared
   Bytes each;            ///< a run takes on top of it, at most
   std::string failure;   ///< why the first one that failed did; empty: none did

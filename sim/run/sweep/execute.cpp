@@ -10,6 +10,7 @@
 
 #include "sim/run/parallel.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/run/sweep/baseline_keys.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -28,11 +29,13 @@ std::string text_of(const Errors& faults) {
 
 CheckedResult<observe::RunReport> report_of(const PlannedRun& run,
                                             const policy::Registry& registry,
-                                            const ExecuteOptions& options, InputCache& inputs) {
+                                            const ExecuteOptions& options, SharedWork& shared) {
   BUBBLESIM_ASSIGN_OR_RETURN(const RunConfig config,
                              parse_run_config(run.config, options.sweep, registry));
-  BUBBLESIM_ASSIGN_OR_RETURN(const LoadedRun loaded, inputs.load(config, run.config));
-  auto report = run_policies(loaded, registry, {});
+  BUBBLESIM_ASSIGN_OR_RETURN(const LoadedRun loaded, shared.inputs.load(config, run.config));
+  RunOptions how;
+  how.baselines = {&shared.baselines, baseline_keys(run.config)};
+  auto report = run_policies(loaded, registry, how);
   if (!report) return tl::unexpected<Errors>(Errors{report.error()});
   return *std::move(report);
 }
@@ -89,12 +92,12 @@ RunRecord failed_record(const PlannedRun& run, const ExecuteOptions& options,
 }
 
 RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
-                      const ExecuteOptions& options, InputCache& inputs) {
+                      const ExecuteOptions& options, SharedWork& shared) {
   const Duration started = thread_cpu();
   RunRecord record = record_of(run, options);
   // Policies from outside the tree may throw, and a run may need more memory than there is.
   try {
-    const auto report = report_of(run, registry, options, inputs);
+    const auto report = report_of(run, registry, options, shared);
     report ? fill(record, *report) : fail_with(record, text_of(report.error()));
   } catch (const std::exception& fault) {
     fail_with(record, std::string("threw an exception: ") + fault.what());
@@ -108,13 +111,13 @@ RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
 
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports) {
-  InputCache inputs(options.device_folder);
+  SharedWork shared(options.device_folder);
   const std::size_t threads = options.threads == 0 ? 1 : options.threads;
   for_each_parallel(threads, threads, [&](std::size_t) {
     while (!ports.stopped()) {
       const std::optional<PlannedRun> run = ports.next();
       if (!run) return;
-      ports.done(execute_run(*run, registry, options, inputs));
+      ports.done(execute_run(*run, registry, options, shared));
     }
   });
 }

@@ -6,8 +6,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "sim/policy/declaration.hpp"
+#include "sim/run/baselines.hpp"
 #include "sim/run/store/run_record.hpp"
 #include "sim/run/sweep/input_cache.hpp"
 #include "sim/run/sweep/planned_run.hpp"
@@ -28,8 +30,16 @@ struct ExecuteOptions {
   std::string version;
 };
 
+/// What the runs of a process share: inputs are loaded once, and what parts of runs do alone is
+/// simulated once, by the thread that needs it first. Thread-safe.
+struct SharedWork {
+  explicit SharedWork(std::string device_folder) : inputs(std::move(device_folder)) {}
+  InputCache inputs;
+  BaselineCache baselines;
+};
+
 /// Returns when `next` is empty or `stopped`, and the runs in flight are done. A run that fails is
-/// a record with its reason. Inputs that runs share are loaded once (input_cache.hpp).
+/// a record with its reason.
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
@@ -42,6 +52,6 @@ void execute_runs(const policy::Registry& registry, const ExecuteOptions& option
 
 /// One run. A fault of its inputs, an illegal decision and an exception are failed records.
 [[nodiscard]] RunRecord execute_run(const PlannedRun& run, const policy::Registry& registry,
-                                    const ExecuteOptions& options, InputCache& inputs);
+                                    const ExecuteOptions& options, SharedWork& shared);
 
 }  // namespace bubblesim::run

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/run/sweep/baseline_keys.hpp"
 #include "sim/run/sweep/config_edit.hpp"
 
 namespace bubblesim::run {
@@ -130,11 +131,9 @@ InputCache::~InputCache() = default;
 
 CheckedResult<LoadedRun> InputCache::load(const RunConfig& config, std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  const std::string job = text_at(json, "/device") + '\n' + text_at(json, "/training/trace") +
-                          '\n' + text_at(json, "/training/synth");
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      auto training,
-      trainings_->get(job, *use_, [&] { return load_training(config, device_folder_, {}); }));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto training, trainings_->get(job_text(json), *use_, [&] {
+    return load_training(config, device_folder_, {});
+  }));
   const hardware::GpuSpec& device = training->device;
   // Devices of one name may come from different files.
   const std::string on = device.name + '\n' + text_at(json, "/device") + '\n' +

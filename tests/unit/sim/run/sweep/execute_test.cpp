@@ -97,12 +97,11 @@ TEST(InputCache, LoadsEachInputOnce) {
                             R"(, "repetitions": 4)");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  InputCache inputs(kSource + "/configs/devices");
-  std::shared_ptr<const void> first;
+  SharedWork shared(kSource + "/configs/devices");
   for (const PlannedRun& run : plan->runs) {
-    EXPECT_EQ(execute_run(run, registry, options(1), inputs).status, RunStatus::kDone);
+    EXPECT_EQ(execute_run(run, registry, options(1), shared).status, RunStatus::kDone);
   }
-  EXPECT_EQ(inputs.loads(), 2U);  // the job, and the filler
+  EXPECT_EQ(shared.inputs.loads(), 2U);  // the job, and the filler
 }
 
 TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
@@ -114,8 +113,11 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
   InputCache one(kSource + "/configs/devices", 1);  // bytes: only what was used last
   InputCache all(kSource + "/configs/devices");
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200
-    EXPECT_EQ(encode(execute_run(plan->runs[i], registry, options(1), one)).empty(), false);
-    EXPECT_EQ(encode(execute_run(plan->runs[i], registry, options(1), all)).empty(), false);
+    const std::string& text = plan->runs[i].config;
+    const auto config = parse_run_config(text, "s", registry);
+    ASSERT_TRUE(config);
+    EXPECT_TRUE(one.load(*config, text));
+    EXPECT_TRUE(all.load(*config, text));
   }
   EXPECT_EQ(all.loads(), 4U);
   EXPECT_EQ(one.loads(), 8U);
