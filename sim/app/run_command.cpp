@@ -21,6 +21,9 @@
 namespace bubblesim::app {
 namespace {
 
+// Of --usage. NVML's own sample periods are between 1/6 s and 1 s (nvml.h, nvmlUtilization_t).
+constexpr const char* kUsageInterval = "100ms";
+
 struct RunArguments {
   std::string config;
   QuickRun quick;
@@ -35,6 +38,9 @@ struct RunArguments {
   std::string duration = "120s";
   std::string warmup = "60s";
   std::string timeline_window = "1s";
+  std::string usage;
+  std::string usage_interval;  ///< empty: not given
+  Duration usage_length{};     ///< what it says
   std::size_t threads = 0;
   bool json = false;
   bool csv = false;
@@ -44,6 +50,7 @@ struct RunArguments {
 struct RunOutputs {
   std::string table;
   std::string csv;
+  std::string usage;
   std::vector<std::string> json;
   bool untrusted = false;
 };
@@ -103,6 +110,7 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
   observe::TimelineRecorder timeline;
   timeline.set_window(kSimStart + loaded.config.warmup,
                       kSimStart + loaded.config.warmup + window);
+  if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = *index;
   options.timeline = &timeline;
   auto report = run::run_policies(loaded, context.policies, options);
@@ -116,6 +124,7 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
   }
   outputs.table += observe::report_table(*report) + "\n";
   outputs.csv += observe::csv_rows(*report);
+  outputs.usage += observe::usage_rows(*report);
   outputs.json.push_back(observe::report_json(*report));
   for (const auto& result : report->policies) {
     outputs.untrusted = outputs.untrusted || result.counters.has_error();
@@ -179,6 +188,10 @@ std::string json_of(const RunOutputs& outputs) {
 }
 
 Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outputs) {
+  if (!arguments.usage.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(
+        write_output(arguments.usage, observe::usage_header() + outputs.usage));
+  }
   if (arguments.out.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/table.txt", outputs.table));
   BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/results.json", json_of(outputs)));
@@ -194,6 +207,22 @@ Result<void> read_times(RunArguments& arguments) {
                                     arguments.duration + ")");
   }
   return {};
+}
+
+// A length alone asks for the file of --out; a file alone is cut as finely as the default.
+Result<void> read_usage(RunArguments& arguments) {
+  const std::string& interval = arguments.usage_interval;
+  if (!interval.empty() && arguments.usage.empty()) {
+    if (arguments.out.empty()) {
+      return fail("--usage-interval", {}, "expected --usage FILE or --out DIR with it");
+    }
+    arguments.usage = arguments.out + "/usage.csv";
+  }
+  if (arguments.usage.empty()) return {};
+  const std::string text = interval.empty() ? kUsageInterval : interval;
+  BUBBLESIM_RETURN_IF_ERROR(read_duration("--usage-interval", text, arguments.usage_length));
+  if (arguments.usage_length > Duration{}) return {};
+  return fail("--usage-interval", {}, "found \"" + text + "\", expected more than 0s");
 }
 
 // Which of the three forms was asked for: a config, traces, a synthesised job.
@@ -223,6 +252,7 @@ int run_run(RunArguments arguments, AppContext& context) {
   }
   const bool quick = arguments.config.empty();
   if (auto read = read_times(arguments); !read) return report_fault(read.error());
+  if (auto read = read_usage(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
     if (auto made = make_folder_of(arguments.out + "/table.txt"); !made) {
@@ -265,6 +295,15 @@ void add_job_options(CLI::App& command, RunArguments& arguments) {
   cluster->needs(model);
 }
 
+void add_usage_options(CLI::App& command, RunArguments& arguments) {
+  command.add_option("--usage", arguments.usage,
+                     "Write how each GPU is used over time under each policy, as CSV: busy as NVML "
+                     "shows it, SM shares, memory (sim/observe/OUTPUTS.md, Usage over time)");
+  command.add_option("--usage-interval", arguments.usage_interval,
+                     std::string("Length of its intervals, such as 1s (default: ") +
+                         kUsageInterval + ")");
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& parser, AppContext& context) {
@@ -278,7 +317,8 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run --training traces/samples/training "
       "--filler traces/samples/inference.json.gz --out out/demo\n"
       "  bubblesim run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
-      "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s");
+      "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s\n"
+      "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms");
   command->add_option("CONFIG", arguments->config, "Run config (JSON; configs/README.md)");
   add_job_options(*command, *arguments);
   command->add_option("--filler", arguments->quick.filler,
@@ -306,7 +346,8 @@ void add_run_command(CLI::App& parser, AppContext& context) {
   command->add_option("--seed", arguments->quick.seed, "With --training: of arrivals and jitter")
       ->capture_default_str();
   command->add_option("--out", arguments->out,
-                      "Folder for table.txt, results.json, results.csv and timeline.json");
+                      "Folder for table.txt, results.json, results.csv, timeline.json and, with "
+                      "--usage-interval, usage.csv");
   command->add_option("--timeline", arguments->timeline,
                       "Write a Chrome trace of one policy's run, for https://ui.perfetto.dev");
   command->add_option("--timeline-policy", arguments->timeline_policy,
@@ -314,6 +355,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
   command->add_option("--timeline-window", arguments->timeline_window,
                       "How much of the run the timeline shows, from the end of the warm-up on")
       ->capture_default_str();
+  add_usage_options(*command, *arguments);
   command->add_option("--threads", arguments->threads,
                       "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command->add_flag("--json", arguments->json, "Print JSON instead of the table");

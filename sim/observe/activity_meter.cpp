@@ -44,6 +44,12 @@ Duration ActivityMeter::busy() const {
 Duration ActivityMeter::busy_without_collectives() const {
   return sum([](unsigned bits) { return (bits & (kWork | kFiller)) != 0; });
 }
+Duration ActivityMeter::training_busy() const {
+  return sum([](unsigned bits) { return (bits & (kWork | kCollective)) != 0; });
+}
+Duration ActivityMeter::filler_busy() const {
+  return sum([](unsigned bits) { return (bits & kFiller) != 0; });
+}
 Duration ActivityMeter::bubble() const {
   return sum([](unsigned bits) { return (bits & kWork) == 0; });
 }

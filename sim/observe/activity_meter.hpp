@@ -31,6 +31,10 @@ class ActivityMeter {
   [[nodiscard]] Duration busy() const;
   /// Any operation other than a training collective ran.
   [[nodiscard]] Duration busy_without_collectives() const;
+  /// A training operation ran, collectives included.
+  [[nodiscard]] Duration training_busy() const;
+  /// An operation of a filler ran.
+  [[nodiscard]] Duration filler_busy() const;
   /// No training operation but collectives ran.
   [[nodiscard]] Duration bubble() const;
   /// Bubble time while a training collective ran (cause "collective").

@@ -28,4 +28,9 @@ namespace bubblesim::observe {
 /// columns), in the order of csv_columns(). RFC 4180 quoting, lines end with "\n".
 [[nodiscard]] std::string csv_rows(const RunReport& report);
 
+/// The same of PolicyResult::usage: one line an interval, by policy, GPU and time.
+[[nodiscard]] std::span<const std::string_view> usage_columns();
+[[nodiscard]] std::string usage_header();
+[[nodiscard]] std::string usage_rows(const RunReport& report);
+
 }  // namespace bubblesim::observe

@@ -1,10 +1,10 @@
 // CSV: one table of columns, each a name and how its cell is made.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
 
 #include "sim/base/csv_text.hpp"
+#include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
@@ -26,29 +26,7 @@ struct Column {
   std::string (*cell)(const Row&);
 };
 
-/// The shortest text that reads back as the same double.
-std::string number(double value) {
-  std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return error == std::errc{} ? std::string(buffer.data(), end) : std::string();
-}
-
-std::string number(const std::optional<double>& value) {
-  return value ? number(*value) : std::string();
-}
-
-/// Nanoseconds over a power of ten, exactly: digits after the point are `decimals`.
-std::string decimal(Duration span, std::size_t decimals) {
-  const bool negative = span < Duration::zero();
-  std::string digits = std::to_string(span.count()).substr(negative ? 1 : 0);
-  if (digits.size() <= decimals) digits.insert(0, decimals + 1 - digits.size(), '0');
-  digits.insert(digits.size() - decimals, ".");
-  return (negative ? "-" : "") + digits;
-}
-std::string seconds(Duration span) { return decimal(span, 9); }
-std::string milliseconds(Duration span) { return decimal(span, 6); }
-
-std::string milliseconds(const std::optional<LatencySummary>& latency,
+std::string latency_cell(const std::optional<LatencySummary>& latency,
                          LatencyValue LatencySummary::*value) {
   return latency ? milliseconds(((*latency).*value).value) : std::string();
 }
@@ -120,7 +98,7 @@ std::string gpu_mean(const Row& row) {
 
 template <auto Value>
 std::string latency_cell(const Row& row) {
-  return milliseconds(row.latency, Value);
+  return latency_cell(row.latency, Value);
 }
 
 const Column kColumns[] = {

@@ -16,6 +16,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/latency.hpp"
+#include "sim/observe/usage_series.hpp"
 
 namespace bubblesim::observe {
 
@@ -142,6 +143,7 @@ struct PolicyResult {
   TrainingResult training;
   std::vector<FillerResult> fillers;
   std::vector<GpuUse> gpus;
+  std::vector<GpuUsage> usage;   ///< over time; empty: nobody asked for it
   PolicyActivity activity;
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;

@@ -9,7 +9,7 @@ namespace bubblesim::run {
 ClusterPlacement::ClusterPlacement(std::string policy, std::unique_ptr<policy::Placer> placer,
                                    std::vector<policy::GpuState> gpus)
     : policy_(std::move(policy)), placer_(std::move(placer)), gpus_(std::move(gpus)),
-      booked_(gpus_.size()), workers_most_(gpus_.size()) {
+      booked_(gpus_.size()), workers_now_(gpus_.size()), workers_most_(gpus_.size()) {
   for (const policy::GpuState& gpu : gpus_) training_.push_back(gpu.used);
 }
 
@@ -44,6 +44,7 @@ void ClusterPlacement::update(GpuId gpu) {
     state.limit += each.job.limit;
     if (worker) workers = workers + each.job.memory;
   }
+  workers_now_[gpu.index()] = workers;
   workers_most_[gpu.index()] = std::max(workers_most_[gpu.index()], workers);
 }
 

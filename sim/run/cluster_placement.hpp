@@ -44,7 +44,8 @@ class ClusterPlacement {
   /// Whether what is booked fits every device. Fault: the placer's.
   [[nodiscard]] Result<void> check_memory(policy::Instant now) const;
 
-  /// Most memory that workers of fill jobs held at once.
+  /// Memory that workers of fill jobs hold now, and the most that they held at once.
+  [[nodiscard]] Bytes workers_now(GpuId gpu) const { return workers_now_[gpu.index()]; }
   [[nodiscard]] Bytes workers_most(GpuId gpu) const { return workers_most_[gpu.index()]; }
   void add_counts(CounterSet& counters) const;
 
@@ -73,6 +74,7 @@ class ClusterPlacement {
   std::vector<std::vector<Booked>> booked_;   ///< by GPU, in order
   bool unified_ = false;
   std::set<std::uint32_t> worker_kinds_;
+  std::vector<Bytes> workers_now_;            ///< by GPU
   std::vector<Bytes> workers_most_;
 };
 

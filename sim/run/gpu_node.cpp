@@ -23,6 +23,16 @@ observe::Activity ClientMonitor::activity_of(const workload::Op& op) const {
                                                : observe::Activity::kTrainingWork;
 }
 
+void ClientMonitor::count_started(const workload::Op& op, SimTime now) {
+  node_.meter->started(activity_of(op), now);
+  if (node_.usage) node_.usage->started(activity_of(op), now);
+}
+
+void ClientMonitor::count_ended(const workload::Op& op, SimTime now) {
+  node_.meter->ended(activity_of(op), now);
+  if (node_.usage) node_.usage->ended(activity_of(op), now);
+}
+
 void ClientMonitor::on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) {
   if (filler_ != nullptr || index == 0) return;
   const Duration length = now - last_iteration_end_;
@@ -37,7 +47,7 @@ void ClientMonitor::on_iteration(workload::ProgramRun& run, std::uint32_t index,
 }
 
 void ClientMonitor::on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
-  node_.meter->started(activity_of(run.program().ops[op]), now);
+  count_started(run.program().ops[op], now);
   if (node_.timeline != nullptr) since_[op] = now;
   if (node_.driver) node_.driver->op_started(run, op, now);
 }
@@ -48,18 +58,18 @@ void ClientMonitor::on_op_paused(workload::ProgramRun& run, std::uint32_t op, Si
     record(run, op, slice_kind(run.program().ops[op].kind), now);
   }
   if (filler_ == nullptr) return;
-  node_.meter->ended(activity_of(run.program().ops[op]), now);
+  count_ended(run.program().ops[op], now);
 }
 
 void ClientMonitor::on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
   record(run, op, observe::SliceKind::kPaused, now);
   if (filler_ == nullptr) return;
-  node_.meter->started(activity_of(run.program().ops[op]), now);
+  count_started(run.program().ops[op], now);
 }
 
 void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
   const workload::Op& op = finished.run->program().ops[finished.op];
-  node_.meter->ended(activity_of(op), finished.end);
+  count_ended(op, finished.end);
   if (node_.driver) node_.driver->op_finished(finished);
   record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
 }
@@ -94,6 +104,13 @@ double GpuNode::training_sm_seconds() const {
 double GpuNode::filler_sm_seconds() const {
   double total = 0;
   for (const ClientId client : filler_clients) total += gpu->usage(client).sm_seconds;
+  return total;
+}
+
+Bytes GpuNode::memory_now() const {
+  if (!driver) return memory;
+  Bytes total;
+  for (const ClientId client : memory_of) total = total + driver->resident(client);
   return total;
 }
 

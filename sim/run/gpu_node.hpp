@@ -11,6 +11,7 @@
 #include "sim/gpu/gpu.hpp"
 #include "sim/observe/activity_meter.hpp"
 #include "sim/observe/timeline.hpp"
+#include "sim/observe/usage_series.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/run/filler_instance.hpp"
 #include "sim/schedule/policy_driver.hpp"
@@ -45,6 +46,8 @@ class ClientMonitor final : public workload::RunObserver {
 
  private:
   [[nodiscard]] observe::Activity activity_of(const workload::Op& op) const;
+  void count_started(const workload::Op& op, SimTime now);
+  void count_ended(const workload::Op& op, SimTime now);
   void record(const workload::ProgramRun& run, std::uint32_t op, observe::SliceKind kind,
               SimTime until);
 
@@ -98,6 +101,7 @@ struct GpuNode {
   IterationListener* iterations = nullptr;
   std::unique_ptr<gpu::Gpu> gpu;
   std::unique_ptr<observe::ActivityMeter> meter;
+  std::unique_ptr<observe::UsageSeries> usage;  ///< null: nobody asks for usage over time
   std::unique_ptr<policy::Policy> policy;
   std::unique_ptr<HoldRecorder> holds;
   std::unique_ptr<schedule::PolicyDriver> driver;
@@ -106,12 +110,15 @@ struct GpuNode {
   bool training = false;                 ///< monitors and runs begin with the training client
   std::vector<std::unique_ptr<FillerInstance>> fillers;
   std::vector<ClientId> filler_clients;  ///< the GPU's, of admitted fillers
-  Bytes memory;                          ///< of all admitted clients, as far as known
+  Bytes memory;  ///< of admitted clients at the start, as far as known; not of fill jobs
+  std::vector<ClientId> memory_of;  ///< the policy's ids of these clients
   double training_sm_seconds_at_warmup = 0;
   double filler_sm_seconds_at_warmup = 0;
 
   [[nodiscard]] double training_sm_seconds() const;
   [[nodiscard]] double filler_sm_seconds() const;
+  /// As `memory`, now: the policy may have moved some of it.
+  [[nodiscard]] Bytes memory_now() const;
 };
 
 }  // namespace bubblesim::run

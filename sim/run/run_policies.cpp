@@ -10,6 +10,7 @@
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/run/usage_check.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -58,7 +59,13 @@ class PolicyRuns {
         keys_(options.baselines.cache != nullptr ? options.baselines.keys : own_keys(loaded)) {}
 
   Result<observe::RunReport> run() {
+    const std::optional<Duration> length = loaded_.config.duration;
+    if (length) BUBBLESIM_RETURN_IF_ERROR(check_usage(loaded_, options_.usage_interval, *length));
     BUBBLESIM_RETURN_IF_ERROR(measure_training());
+    if (!length) {
+      BUBBLESIM_RETURN_IF_ERROR(
+          check_usage(loaded_, options_.usage_interval, training_->simulated));
+    }
     BUBBLESIM_RETURN_IF_ERROR(measure_fillers());
     BUBBLESIM_RETURN_IF_ERROR(measure_bubbles());
     BUBBLESIM_RETURN_IF_ERROR(run_each_policy());
@@ -171,6 +178,7 @@ class PolicyRuns {
     scenario.limit = std::min(training_->simulated, Duration::max() / kPatience) * kPatience;
     scenario.stop = options_.stop;
     scenario.gpus.threads = spare_threads(loaded_.config.policies.size());
+    scenario.usage = usage_setup(loaded_, options_.usage_interval);
     if (options_.timeline_of == index) scenario.timeline = options_.timeline;
     return scenario;
   }

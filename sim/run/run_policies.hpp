@@ -24,6 +24,9 @@ struct RunOptions {
   /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
   std::optional<std::size_t> timeline_of;
   observe::TimelineRecorder* timeline = nullptr;
+  /// Length of the intervals of PolicyResult::usage; 0: it is not recorded. Other results do not
+  /// depend on it.
+  Duration usage_interval{};
   ProgressText progress;
   /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
   const std::atomic<bool>* stop = nullptr;

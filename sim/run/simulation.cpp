@@ -74,6 +74,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
   node->timeline = scenario_.timeline;
   node->iterations = this;
   node->meter = std::make_unique<observe::ActivityMeter>(warmup_);
+  if (records_usage()) node->usage = std::make_unique<observe::UsageSeries>();
   for (const PlacedFiller& placed : placed_[gpu_index]) {
     auto instance = std::make_unique<FillerInstance>(warmup_, scenario_.timeline);
     instance->gpu = node->id;
@@ -115,6 +116,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
   for (std::size_t i = 0; i < clients.size(); ++i) {
     if (!plan.admissions[i].admitted || clients[i].queued) continue;
     node->memory = node->memory + plan.resident[i];
+    if (i > 0 || scenario_.training) node->memory_of.push_back(clients[i].id);
   }
   if (scenario_.timeline != nullptr) {
     scenario_.timeline->name_gpu(node->id, "GPU " + std::to_string(gpu_index));
@@ -272,20 +274,6 @@ std::optional<Error> Simulation::policy_fault() const {
   }
   if (first == nullptr) return std::nullopt;
   return *first->driver->fault();
-}
-
-// The stop is looked at between stretches of simulated time, which change nothing else.
-Result<void> Simulation::run_until(SimTime last) {
-  constexpr Duration kStretch = std::chrono::milliseconds{100};
-  while (scenario_.stop != nullptr) {
-    if (*scenario_.stop) return fail("stopped at " + format_duration(conductor_.now() - kSimStart));
-    const std::optional<SimTime> next = conductor_.next_due();
-    if (!next || *next > last || last - *next <= kStretch) break;
-    conductor_.run_until(*next + kStretch);
-    if (conductor_.stopped()) return {};
-  }
-  conductor_.run_until(last);
-  return {};
 }
 
 void Simulation::on_iteration_ended(std::uint32_t rank_index) {

@@ -32,6 +32,7 @@ struct Scenario {
   bool training = true;
   Duration limit = Duration::max();     ///< a run for iterations is cut here (and counted)
   observe::TimelineRecorder* timeline = nullptr;
+  observe::UsageSetup usage{};          ///< recorded in PolicyResult::usage; changes nothing else
   const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
   /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.
   engine::ConductorSetup gpus{};
@@ -102,6 +103,7 @@ class Simulation final : private IterationListener {
   Result<void> build_arrivals();
   Result<void> advance();
   Result<void> run_until(SimTime last);
+  Result<void> run_stretch(SimTime last);
   [[nodiscard]] std::optional<Error> policy_fault() const;
   void on_iteration_ended(std::uint32_t rank_index) override;
 
@@ -109,6 +111,9 @@ class Simulation final : private IterationListener {
   observe::TrainingResult collect_training() const;
   observe::FillerResult collect_filler(std::uint32_t filler);
   observe::GpuUse collect_gpu(const GpuNode& node) const;
+  [[nodiscard]] bool records_usage() const { return scenario_.usage.interval > Duration::zero(); }
+  void close_usage(SimTime now);
+  void collect_usage(observe::PolicyResult& result);
 
   const LoadedRun& loaded_;
   Scenario scenario_;

@@ -53,6 +53,7 @@ observe::PolicyResult Simulation::collect() {
   if (released > 0) result.activity.mean_hold = held / static_cast<std::int64_t>(released);
   for (const auto& router : routers_) counters_.merge(router->counters());
   placement_->add_counts(counters_);
+  collect_usage(result);
   result.counters = counters_;
   return result;
 }

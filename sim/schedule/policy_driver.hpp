@@ -83,6 +83,8 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   void iteration_ended(const workload::ProgramRun& run, Duration length, SimTime now);
 
   [[nodiscard]] const DriverCounts& counts() const { return counts_; }
+  /// Of the client's memory, what the policy wants on the device now; 0: not known.
+  [[nodiscard]] Bytes resident(ClientId client) const { return clients_[client.index()].resident; }
   /// Launches that are held now.
   [[nodiscard]] std::uint64_t still_held() const;
   /// The illegal decision that stopped the run.

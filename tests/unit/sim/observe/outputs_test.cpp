@@ -51,6 +51,12 @@ TEST(Outputs, EveryCsvColumnIsDefinedAndNoOther) {
   EXPECT_EQ(defined(section("CSV")), std::set<std::string>(columns.begin(), columns.end()));
 }
 
+TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
+  const auto columns = usage_columns();
+  EXPECT_EQ(defined(section("Usage over time")),
+            std::set<std::string>(columns.begin(), columns.end()));
+}
+
 TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
   std::set<std::string> written;
   collect(Json::parse(report_json(sample_report())), "", written);

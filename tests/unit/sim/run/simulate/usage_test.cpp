@@ -1,0 +1,202 @@
+// Usage over time: what each interval holds, that intervals add up to the report, and that nobody
+// notices that it was recorded.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/observe/report.hpp"
+#include "sim/run/simulation.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+/// Every policy beside an offline filler, an online one and fill jobs.
+LoadedRun every_policy(const policy::Registry& registry) {
+  FillerConfig jobs = offline("jobs");
+  jobs.mode = observe::FillerMode::kJobs;
+  jobs.jobs = {{.requests = 5, .submitted = 3ms}, {.requests = 4, .submitted = 30ms}};
+  LoadedRun loaded = small_run({offline("batch"), online("chat", 300), jobs});
+  loaded.config.training.jitter_cv = 0.1;
+  for (const policy::PolicySpec& spec : registry.all()) {
+    loaded.config.policies.push_back(choice(spec.name, registry));
+  }
+  return loaded;
+}
+
+observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
+                             Duration interval, std::size_t threads = 1) {
+  RunOptions options;
+  options.threads = threads;
+  options.usage_interval = interval;
+  auto report = run_policies(loaded, registry, options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  return report ? *report : observe::RunReport{};
+}
+
+observe::PolicyResult simulate(const LoadedRun& loaded, const observe::UsageSetup& usage) {
+  Scenario scenario;
+  scenario.usage = usage;
+  auto result = Simulation(loaded, scenario).run();
+  EXPECT_TRUE(result) << (result ? "" : result.error().text());
+  return result ? *result : observe::PolicyResult{};
+}
+
+// Rank 0, 7 ms an iteration: A 0 - 1, B 1 - 2 on 100 SMs, AR 2 - 4 on 20, C 4 - 5 on 100.
+TEST(Usage, EachIntervalHoldsWhatRanInIt) {
+  const observe::PolicyResult result = simulate(small_run({}), {.interval = 3500us});
+  ASSERT_EQ(result.usage.size(), 2U);
+  const auto& intervals = result.usage.front().intervals;
+  ASSERT_EQ(intervals.size(), 20U);  // 70 / 3.5
+  for (std::size_t i = 0; i < 20; i += 2) {
+    EXPECT_EQ(intervals[i].busy, 3500us);
+    EXPECT_EQ(intervals[i].training_busy, 3500us);
+    EXPECT_EQ(intervals[i].training_sm_ns, 230 * kMillion);  // 2 x 100 + 1.5 x 20
+    EXPECT_EQ(intervals[i + 1].busy, 1500us);
+    EXPECT_EQ(intervals[i + 1].training_sm_ns, 110 * kMillion);  // 0.5 x 20 + 100
+    EXPECT_EQ(intervals[i].filler_busy, Duration{});
+    EXPECT_EQ(intervals[i].filler_sm_ns, 0);
+    EXPECT_EQ(intervals[i].memory, Bytes{10'000'000'000});
+  }
+}
+
+TEST(Usage, TheLastIntervalEndsWithTheRun) {
+  LoadedRun loaded = small_run({});
+  loaded.config.duration.reset();
+  loaded.config.iterations = 3;
+  const observe::PolicyResult result = simulate(loaded, {.interval = 5ms});
+  std::vector<Duration> ends;
+  for (const auto& interval : result.usage.back().intervals) ends.push_back(interval.to - kSimStart);
+  EXPECT_EQ(ends, (std::vector<Duration>{5ms, 10ms, 15ms, 20ms, 21ms}));
+}
+
+TEST(Usage, BeyondTheLimitItEndsEarlyAndIsCounted) {
+  const observe::PolicyResult result = simulate(small_run({}), {.interval = 10ms, .most = 3});
+  ASSERT_EQ(result.usage.front().intervals.size(), 3U);
+  EXPECT_EQ(result.usage.front().intervals.back().to, kSimStart + 30ms);
+  EXPECT_EQ(result.counters.count("usage_intervals_dropped"), 2U * 4U);  // GPUs x 30 to 70
+  EXPECT_EQ(result.simulated, 70ms);
+  EXPECT_TRUE(simulate(small_run({}), {.interval = 10ms, .most = 7}).counters.empty());
+}
+
+/// Of one GPU: lie end to end, with a boundary at the end of the warm-up; after it they add up to
+/// what the report has.
+void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
+  SCOPED_TRACE(result.policy + ", GPU " + std::to_string(gpu));
+  const observe::GpuUsage& usage = result.usage[gpu];
+  const observe::GpuUse& use = result.gpus[gpu];
+  const SimTime warmup = kSimStart + result.warmup;
+  SimTime last = kSimStart;
+  observe::UsageInterval sum;
+  for (const observe::UsageInterval& each : usage.intervals) {
+    EXPECT_EQ(each.from, last);
+    EXPECT_TRUE(each.to <= warmup || each.from >= warmup);
+    EXPECT_LE(each.memory, use.memory_high_water);
+    last = each.to;
+    if (each.from < warmup) continue;
+    sum.busy += each.busy;
+    sum.training_busy += each.training_busy;
+    sum.training_sm_ns += each.training_sm_ns;
+    sum.filler_sm_ns += each.filler_sm_ns;
+  }
+  EXPECT_EQ(last - kSimStart, result.simulated);
+  const Duration window = result.simulated - result.warmup;
+  EXPECT_EQ(to_seconds(sum.busy) / to_seconds(window), use.busy_fraction);
+  EXPECT_EQ(window - sum.training_busy, use.bubbles[1].time);  // "idle"
+  const double sm_ns = static_cast<double>(window.count()) * usage.sm_count;
+  EXPECT_NEAR(static_cast<double>(sum.training_sm_ns), use.training_sm_fraction * sm_ns, 1.001);
+  EXPECT_NEAR(static_cast<double>(sum.filler_sm_ns), use.filler_sm_fraction * sm_ns, 1.001);
+}
+
+TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
+  const policy::Registry registry = builtin_policies();
+  for (const Duration warmup : {Duration{}, Duration{20ms}}) {
+    LoadedRun loaded = every_policy(registry);
+    loaded.config.warmup = warmup;
+    const observe::RunReport report = report_of(loaded, registry, 3ms);
+    ASSERT_EQ(report.policies.size(), registry.all().size());
+    for (const observe::PolicyResult& result : report.policies) {
+      ASSERT_EQ(result.usage.size(), 2U);
+      expect_sums(result, 0);
+      expect_sums(result, 1);
+    }
+  }
+}
+
+TEST(Usage, RecordingItChangesNoByteOfTheReport) {
+  const policy::Registry registry = builtin_policies();
+  const LoadedRun loaded = every_policy(registry);
+  const observe::RunReport without = report_of(loaded, registry, Duration{});
+  EXPECT_EQ(observe::usage_rows(without), "");
+  const observe::RunReport with = report_of(loaded, registry, 333us);
+  EXPECT_EQ(observe::report_json(with), observe::report_json(without));
+  EXPECT_EQ(observe::csv_rows(with), observe::csv_rows(without));
+  EXPECT_EQ(observe::report_table(with), observe::report_table(without));
+}
+
+// The GPUs run beside each other, in windows that end at boundaries.
+TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
+  loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
+  const std::string one = observe::usage_rows(report_of(loaded, registry, 1ms));
+  EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), one);
+  Scenario in_order;
+  in_order.gpus.windows = engine::Windows::kNever;
+  Scenario in_windows;
+  in_windows.gpus.windows = engine::Windows::kAlways;
+  std::vector<std::string> rows;
+  for (Scenario* scenario : {&in_order, &in_windows}) {
+    scenario->usage.interval = 1ms;
+    Simulation simulation(loaded, *scenario);
+    observe::RunReport report;
+    report.policies.push_back(*simulation.run());
+    rows.push_back(observe::usage_rows(report));
+    EXPECT_EQ(simulation.conductor().windows() > 0, scenario == &in_windows);
+  }
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+// A job of 1 GB is submitted at 3 ms and has ended by 65 ms; training has 10 GB.
+TEST(Usage, MemoryFollowsFillJobs) {
+  const policy::Registry registry = builtin_policies();
+  FillerConfig filler = offline("jobs");
+  filler.mode = observe::FillerMode::kJobs;
+  filler.gpus = {{0}};
+  filler.jobs = {{.requests = 2, .submitted = 3ms}};
+  LoadedRun loaded = small_run({filler});
+  loaded.config.policies = {choice("mps", registry)};
+  const observe::RunReport report = report_of(loaded, registry, 1ms);
+  const auto& job = report.policies.front().fillers.front().jobs->list.front();
+  ASSERT_TRUE(job.ended);
+  for (const auto& interval : report.policies.front().usage.front().intervals) {
+    const Duration now = interval.to - kSimStart;
+    const bool there = now >= job.placed && now < *job.ended;
+    EXPECT_EQ(interval.memory, Bytes{there ? 11'000'000'000U : 10'000'000'000U}) << now.count();
+  }
+}
+
+// 70 ms in 1,000,000 / (2 GPUs x 1 policy) intervals: 140 ns each.
+TEST(Usage, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.config.policies = {choice("exclusive", registry)};
+  RunOptions options;
+  options.usage_interval = 139ns;
+  const auto refused = run_policies(loaded, registry, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("found 139ns, expected 140ns or more"));
+  loaded.config.duration.reset();
+  loaded.config.iterations = 10;  // 70 ms too, but nobody knows before
+  const auto later = run_policies(loaded, registry, options);
+  ASSERT_FALSE(later);
+  EXPECT_THAT(later.error().text(), HasSubstr("found 139ns, expected 140ns or more"));
+}
+
+}  // namespace
+}  // namespace bubblesim::run
