@@ -1,4 +1,4 @@
-"""PipeFill's figures (MLSys 2025, arXiv 2410.07192): what bubbles hold, and what filling them gives.
+"""PipeFill's figures (MLSys 2025, arXiv 2410.07192): what bubbles hold, what filling them gives.
 
 The main job: 40B parameters, 16 stages of 8 GPUs, a fixed global batch; more GPUs, more replicas,
 fewer micro-batches a pipeline. One GPU a stage is simulated. Fractions are of 1, rates of a second,
