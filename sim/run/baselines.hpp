@@ -20,6 +20,7 @@ struct TrainingAlone {
   Duration simulated{};       ///< from the start to the end of the run
   Duration mean_iteration{};
   double iterations_per_s = 0;  ///< 0: no iteration finished in the measured window
+  observe::UseAlone use;
 };
 
 /// By rank.
@@ -32,6 +33,7 @@ struct BaselineKeys {
   std::string training;
   std::vector<std::string> fillers;  ///< by RunConfig::fillers
   std::string bubbles;
+  friend bool operator==(const BaselineKeys&, const BaselineKeys&) = default;
 };
 
 /// Of each of training and fillers, and of bubbles: 10,000s of runs, and those of large jobs.

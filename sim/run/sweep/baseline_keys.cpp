@@ -6,6 +6,8 @@
 
 #include "sim/base/json.hpp"
 #include "sim/run/sweep/config_edit.hpp"
+#include "sim/run/sweep/named_files.hpp"
+#include "sim/run/sweep/run_key.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -47,9 +49,12 @@ BaselineKeys baseline_keys(std::string_view config) {
   return keys;
 }
 
-CheckedResult<BaselineKeys> baseline_keys(std::string_view config, const std::string& configs,
-                                          FileHashes& files) {
-  const Json json = Json::parse(config, nullptr, false);
+CheckedResult<BaselineKeys> baseline_keys_now(std::string_view config, const std::string& folder,
+                                              const std::string& configs) {
+  Json json = Json::parse(config, nullptr, false);
+  if (!json.is_object()) return tl::unexpected<Errors>(Errors{{{}, {}, "is no JSON object"}});
+  make_paths_absolute(json, folder);
+  FileHashes files;
   BUBBLESIM_ASSIGN_OR_RETURN(
       BaselineKeys keys,
       keys_of(json, [&](const Json& part) -> CheckedResult<std::string> {

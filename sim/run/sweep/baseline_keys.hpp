@@ -13,7 +13,6 @@
 #include "sim/base/json_fwd.hpp"
 #include "sim/base/result.hpp"
 #include "sim/run/baselines.hpp"
-#include "sim/run/sweep/run_key.hpp"
 
 namespace bubblesim::run {
 
@@ -24,10 +23,10 @@ namespace bubblesim::run {
 /// content. 32 digits each.
 [[nodiscard]] BaselineKeys baseline_keys(std::string_view config);
 
-/// The same where files may change between runs: what they hold now is part of the keys. `configs`
-/// and faults as run_content.
-[[nodiscard]] CheckedResult<BaselineKeys> baseline_keys(std::string_view config,
-                                                        const std::string& configs,
-                                                        FileHashes& files);
+/// The same where files may change between runs: what they hold now is part of the keys. The
+/// config's paths are relative to `folder`; `configs` and faults as run_content.
+[[nodiscard]] CheckedResult<BaselineKeys> baseline_keys_now(std::string_view config,
+                                                            const std::string& folder,
+                                                            const std::string& configs);
 
 }  // namespace bubblesim::run

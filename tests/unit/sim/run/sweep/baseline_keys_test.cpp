@@ -81,11 +81,10 @@ TEST(BaselineKeys, OtherFillersAndPlacesInTheListDoNotMix) {
 TEST(BaselineKeys, ByContentFollowTheFiles) {
   const Folder folder;
   const auto keys_of = [&](const std::string& table) {
-    const auto path = folder.write("table.csv", table);
-    FileHashes files;
-    const std::string filler = R"({"name": "a", "program": {"kernel_table": ")" + path + R"("}})";
-    const auto keys = baseline_keys(R"({"seed": 1, "fillers": [)" + filler + "]}",
-                                    kSource + "/configs", files);
+    folder.write("table.csv", table);
+    const auto keys = baseline_keys_now(
+        R"({"seed": 1, "fillers": [{"name": "a", "program": {"kernel_table": "table.csv"}}]})",
+        folder.path(""), kSource + "/configs");
     EXPECT_TRUE(keys) << texts(keys.error());
     return *keys;
   };
@@ -96,10 +95,9 @@ TEST(BaselineKeys, ByContentFollowTheFiles) {
 }
 
 TEST(BaselineKeys, ByContentDependOnTheSeed) {
-  FileHashes files;
   const std::string configs = kSource + "/configs";
-  EXPECT_NE(baseline_keys(R"({"seed": 1})", configs, files)->training,
-            baseline_keys(R"({"seed": 2})", configs, files)->training);
+  EXPECT_NE(baseline_keys_now(R"({"seed": 1})", ".", configs)->training,
+            baseline_keys_now(R"({"seed": 2})", ".", configs)->training);
 }
 
 const ExecuteOptions kOptions{1, "s", kSource + "/configs/devices", "1"};
