@@ -184,6 +184,7 @@ def stack(axes, table):
             axes.bar(x, part["fill_tflops"], width, bottom=part["main_tflops"], color=colour,
                      hatch=hatch, label=f"fill job, {draw.label(series)}", **edge)
     axes.set_xticks(range(len(scales)), scales, rotation=45)
+    axes.set_ylim(top=1.4 * axes.get_ylim()[1])  # for the legend
     axes.legend()
 
 

@@ -14,7 +14,7 @@ TIME, MPS = "pipefill", "PipeFill, MPS"
 SMALL, LARGE = 1024, 8192
 FIFTH = 0.2
 JOB = "40B, 16 stages of 8 V100-32GB, batch 512, GPipe"
-SPINNING = ("while a stage waits, its receive is a kernel that spins on the GPU; with time slices "
+SPINNING = ("While a stage waits, its receive is a kernel that spins on the GPU; with time slices "
             "it gets every other slice, so that fill kernels take twice as long as profiled")
 
 
@@ -25,9 +25,13 @@ def pick(frame, column, **where):
     return float(frame[column].iloc[0]) if len(frame) else float("nan")
 
 
-def both(frame, column, form, **where):
+def percent(value, digits=0):
+    return f"{100 * value:.{digits}f} %"
+
+
+def both(frame, column, form, scale=1, **where):
     """Our number with time slices and under MPS, as text."""
-    found = [pick(frame, column, series=series, **where) for series in (TIME, MPS)]
+    found = [scale * pick(frame, column, series=series, **where) for series in (TIME, MPS)]
     return f"{form.format(found[0])} (time slices); {form.format(found[1])} (MPS)"
 
 
@@ -46,11 +50,13 @@ def of_bubbles(bubbles):
     rule = [pick(bubbles, "law", gpus=g) for g in (SMALL, LARGE)]
     return Claim(
         "pipefill-bubbles", "bubbles are often 15-30 % of the job's GPU time, and can exceed 60 %",
-        ABSTRACT, "stated", f"{small:.0%} at 1K to {large:.0%} at 8K GPUs (last stage)", JOB,
+        ABSTRACT, "stated",
+        f"{percent(small)} at 1K to {percent(large)} at 8K GPUs (last stage)", JOB,
         every(within(small, 0.15, 0.30), within(large, 0.60, 1.0)),
-        f"(p - 1)/(m + p - 1) gives {rule[0]:.0%} and {rule[1]:.0%}. Over all stages the mean is "
-        f"{mean[0]:.0%} and {mean[1]:.0%}: the last one has the output layer on top, and the others"
-        " wait for it in each micro-batch. Stages and batch are inferred from the paper's days")
+        f"(p - 1)/(m + p - 1) gives {percent(rule[0])} and {percent(rule[1])}. Over all stages the "
+        f"mean is {percent(mean[0])} and {percent(mean[1])}: the last one has the output layer on "
+        "top, and the others wait for it in each micro-batch. Stages and batch are inferred from "
+        "the paper's days")
 
 
 def of_days(days):
@@ -73,7 +79,7 @@ def of_gain_large(mixed):
     where = {"kind": "inference", "gpus": LARGE}
     return Claim(
         "pipefill-gain-8k", "overall GPU utilisation rises by up to 63 % at 8K GPUs", ABSTRACT,
-        "stated", both(mixed, "gain_flops", "+{:.0%}", **where),
+        "stated", both(mixed, "gain_flops", "+{:.0f} %", scale=100, **where),
         f"{JOB}; useful FLOP/s over the main job's, mean of batch inference of all models",
         about(pick(mixed, "gain_flops", series=TIME, **where), PAPER["gain_large"]),
         "The paper's fill jobs and what its utilisation counts are not known to us. At its own "
@@ -88,12 +94,12 @@ def of_gain_small(mixed, short):
     long = pick(short, "share", series=TIME, schedule="gpipe", gpus=SMALL, min_bubble_ms=100.0)
     return Claim(
         "pipefill-gain-1k", "utilisation rises by 5-15 % at low scale", ABSTRACT, "stated",
-        both(mixed, "gain_flops", "+{:.0%}", **where),
+        both(mixed, "gain_flops", "+{:.0f} %", scale=100, **where),
         f"{JOB}, 1K GPUs; useful FLOP/s, mean of batch inference of all models",
         within(pick(mixed, "gain_flops", series=TIME, **where), *PAPER["gain_small"]),
         "Our job has many short waits besides fill and drain: for the slower last stage, and for "
         "transfers, in each micro-batch. Bubbles of 100 ms or more alone give "
-        f"{long:.1%} of a GPU in place of {share:.1%}")
+        f"{percent(long, 1)} of a GPU in place of {percent(share, 1)}")
 
 
 def of_slowdown(table, short):
@@ -102,14 +108,14 @@ def of_slowdown(table, short):
     long = pick(short, "slowdown", series=TIME, schedule="gpipe", gpus=LARGE, min_bubble_ms=1.0)
     return Claim(
         "pipefill-slowdown", "the main job is slowed by less than 2 %", ABSTRACT, "stated",
-        f"up to {worst[TIME]:.1%} (time slices); {worst[MPS]:.2%} (MPS)",
+        f"up to {percent(worst[TIME], 1)} (time slices); {percent(worst[MPS], 2)} (MPS)",
         f"{JOB}, 1K to 16K GPUs; batch inference of BERT base",
         within(worst[TIME], 0, PAPER["slowdown"]),
         f"{SPINNING}. 0.68 of a bubble then takes 1.36 of it: up to half of a bubble costs next to "
         "nothing, more costs (figure of the fill fraction). It is the shortest bubbles that cost: "
-        f"with those of 1 ms or more alone the job at 8K is slowed by {long:.1%}. The shorter ones "
-        "are tensor-parallel exchanges while a send to the next stage is under way, which count as "
-        "waits for a peer here")
+        f"with those of 1 ms or more alone the job at 8K is slowed by {percent(long, 1)}. The "
+        "shorter ones are tensor-parallel exchanges while a send to the next stage is under way, "
+        "which count as waits for a peer here")
 
 
 def of_worth(mixed):
@@ -140,7 +146,7 @@ def of_schedules(ratios, short):
         f"100 ms or more alone the ratio is {long:.2f} (MPS)")
 
 
-def of_inference(best):
+def of_inference(best, bubbles):
     trained = set(best[best["kind"] == "training"]["model"])
     part = best[(best["gpus"] == LARGE) & best["model"].isin(trained)]
     rate = part.groupby(["series", "kind"])["fill_tflops"].mean()
@@ -152,15 +158,17 @@ def of_inference(best):
         agrees = bool(rate[TIME, "inference"] > rate[TIME, "training"])
         ours = "; ".join(
             f"{rate[s, 'inference']:.1f} and {rate[s, 'training']:.1f} TFLOP/s a GPU, "
-            f"{share[s, 'inference']:.0%} and {share[s, 'training']:.0%} of a GPU of its own "
-            f"({name})" for s, name in ((TIME, "time slices"), (MPS, "MPS")))
-        cost = f"{slow[TIME, 'inference']:.1%} and {slow[TIME, 'training']:.1%}"
+            f"{percent(share[s, 'inference'])} and {percent(share[s, 'training'])} of a GPU of its "
+            f"own ({name})" for s, name in ((TIME, "time slices"), (MPS, "MPS")))
+        cost = f"{percent(slow[TIME, 'inference'], 1)} and {percent(slow[TIME, 'training'], 1)}"
     return Claim(
         "pipefill-inference", "batch inference fills better than training", SUMMARY, "second-hand",
         ours, f"{JOB}, 8K GPUs; means over the models that are trained", agrees,
         "As FLOP/s. In parts of a GPU of its own the two are close, and with time slices training "
-        f"even has more: its longer kernels overrun bubbles, and slow the main job by up to {cost} "
-        "(inference, training). Memory decides nothing here: the bubbles have 14 to 29 GB free")
+        "even has more: what is launched cannot be called back, so that longer passes overrun "
+        f"bubbles more, and slow the main job by up to {cost} (inference, training). Memory "
+        f"decides little: bubbles have {bubbles['free_least_GB'].min():.0f} to "
+        f"{bubbles['free_most_GB'].max():.0f} GB free")
 
 
 def of_fraction(fractions):
@@ -183,4 +191,4 @@ def claims(tables):
         of_bubbles(t["bubbles"]), of_days(t["days"]), of_gain_large(t["mix"]),
         of_gain_small(t["mix"], t["short"]), of_slowdown(t["filled"], t["short"]),
         of_worth(t["mix"]), of_schedules(t["schedules"], t["short"]),
-        of_inference(t["types"]), of_fraction(t["fraction"])]
+        of_inference(t["types"], t["bubbles"]), of_fraction(t["fraction"])]
