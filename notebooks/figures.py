@@ -8,7 +8,9 @@
 Functions named after a figure return its table, a pandas frame; units are in the columns' names.
 Nothing here simulates: `scripts/figures` does, and writes what this reads.
 """
-from tables import draw, pipefill, pipefill_claims, pipefill_sensitivity, tour
+from tables import (
+    beyond, beyond_claims, beyond_draw, beyond_jobs, draw, pipefill, pipefill_claims,
+    pipefill_sensitivity, tour)
 from tables.claims import Claim, save as save_claims, within
 from tables.draw import (
     COLUMN, PAGE, bars, grid, legend, lines, logarithmic, points, save, style)
@@ -17,7 +19,8 @@ from tables.results import (
     usage)
 
 __all__ = [
-    "COLUMN", "Claim", "Missing", "PAGE", "bars", "draw", "grid", "half_interval", "legend",
-    "lines", "logarithmic", "over_seeds", "parameter", "parameters", "pipefill",
-    "pipefill_claims", "pipefill_sensitivity", "points", "reduced", "run", "save",
-    "save_claims", "settings", "style", "sweep", "tour", "usage", "within"]
+    "COLUMN", "Claim", "Missing", "PAGE", "bars", "beyond", "beyond_claims", "beyond_draw",
+    "beyond_jobs", "draw", "grid", "half_interval", "legend", "lines", "logarithmic",
+    "over_seeds", "parameter", "parameters", "pipefill", "pipefill_claims",
+    "pipefill_sensitivity", "points", "reduced", "run", "save", "save_claims", "settings",
+    "style", "sweep", "tour", "usage", "within"]
