@@ -10,7 +10,7 @@ Nothing here simulates: `scripts/figures` does, and writes what this reads.
 """
 from tables import (
     beyond, beyond_claims, beyond_draw, beyond_jobs, draw, pipefill, pipefill_claims,
-    pipefill_sensitivity, tour)
+    pipefill_sensitivity, specinf, specinf_claims, specinf_draw, tour)
 from tables.claims import Claim, save as save_claims, within
 from tables.draw import (
     COLUMN, PAGE, bars, grid, legend, lines, logarithmic, points, save, style)
@@ -23,4 +23,4 @@ __all__ = [
     "beyond_jobs", "draw", "grid", "half_interval", "legend", "lines", "logarithmic",
     "over_seeds", "parameter", "parameters", "pipefill", "pipefill_claims",
     "pipefill_sensitivity", "points", "reduced", "run", "save", "save_claims", "settings",
-    "style", "sweep", "tour", "usage", "within"]
+    "specinf", "specinf_claims", "specinf_draw", "style", "sweep", "tour", "usage", "within"]

@@ -29,6 +29,7 @@ POLICIES = {
     "mps": (SKY, "^", "\\\\", "-."),
     "tgs": (ORANGE, "D", "xx", ":"),
     "specinf": (BLUE, "*", "", "-"),
+    "specinf_drain": (BLUE, "o", "..", "--"),
     "pipefill": (VERMILION, "P", "..", "-"),
     "freeride": (PURPLE, "X", "--", "--"),
     "ideal": (BLACK, "h", "", ":"),
@@ -51,7 +52,8 @@ SERIES = [(BLUE, "o", "", "-"), (ORANGE, "s", "//", "--"), (GREEN, "^", "..", "-
           (GREY, "X", "||", "-"), (BLACK, "*", "++", ":")]
 
 NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS", "tgs": "TGS",
-         "specinf": "SpecInF", "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
+         "specinf": "SpecInF", "specinf_drain": "SpecInF, waits for kernels",
+         "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",
          "stream_priority": "Stream priority", "green_context": "Green contexts",
          "gpreempt": "GPreempt", "tgs_fast": "TGS, fast clocks", "antman": "AntMan",
