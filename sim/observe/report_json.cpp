@@ -178,11 +178,20 @@ Json bubbles_json(const BubbleBaseline& bubbles) {
 
 Json baseline_json(const Baseline& baseline) {
   Json fillers = list_json(baseline.fillers, [](const FillerBaseline& filler) -> Json {
-    return {{"name", filler.name}, {"requests_per_s", filler.requests_per_s}};
+    return {{"name", filler.name},
+            {"requests_per_s", filler.requests_per_s},
+            {"busy_fraction", filler.use.busy_fraction},
+            {"sm_fraction", filler.use.sm_fraction},
+            {"memory_high_water_bytes", filler.use.memory_high_water.value}};
   });
   const auto& recorded = baseline.recorded_mean_iteration;
+  const UseAlone& training = baseline.training_use;
   return {{"training_iterations_per_s", baseline.training_iterations_per_s},
           {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
+          {"training_busy_fraction", training.busy_fraction},
+          {"training_sm_fraction", training.sm_fraction},
+          {"training_bubble_fraction", training.bubble_fraction},
+          {"training_memory_high_water_bytes", training.memory_high_water.value},
           {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
           {"replay_error_fraction", optional_json(baseline.replay_error)},
           {"fillers", std::move(fillers)},

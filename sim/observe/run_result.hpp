@@ -149,10 +149,19 @@ struct PolicyResult {
   CounterSet counters;
 };
 
+/// How GPUs are used that the job, or a filler, has to itself: means over them.
+struct UseAlone {
+  double busy_fraction = 0;
+  double sm_fraction = 0;
+  double bubble_fraction = 0;
+  Bytes memory_high_water;  ///< of any of them
+};
+
 /// A filler with a GPU of its own.
 struct FillerBaseline {
   std::string name;
   double requests_per_s = 0;  ///< on one GPU
+  UseAlone use{};
 };
 
 /// The bubbles of one GPU's rank while the job runs alone, as policies that ask for them are told.
@@ -169,6 +178,7 @@ struct BubbleBaseline {
 struct Baseline {
   double training_iterations_per_s = 0;
   Duration training_mean_iteration{};
+  UseAlone training_use;
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   std::vector<FillerBaseline> fillers;

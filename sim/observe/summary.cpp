@@ -76,6 +76,25 @@ double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction)
   return sum / static_cast<double>(gpus.size());
 }
 
+UseAlone use_alone(const PolicyResult& alone) {
+  std::vector<GpuUse> gpus = alone.gpus;
+  if (!alone.fillers.empty()) {
+    const std::vector<FillerInstance>& instances = alone.fillers.front().instances;
+    std::erase_if(gpus, [&instances](const GpuUse& gpu) {
+      return std::ranges::find(instances, gpu.gpu, &FillerInstance::gpu) == instances.end();
+    });
+  }
+  UseAlone use;
+  use.busy_fraction = mean_over_gpus(gpus, &GpuUse::busy_fraction);
+  use.sm_fraction = mean_over_gpus(gpus, &GpuUse::training_sm_fraction) +
+                    mean_over_gpus(gpus, &GpuUse::filler_sm_fraction);
+  use.bubble_fraction = mean_over_gpus(gpus, &GpuUse::bubble_fraction);
+  for (const GpuUse& gpu : gpus) {
+    use.memory_high_water = std::max(use.memory_high_water, gpu.memory_high_water);
+  }
+  return use;
+}
+
 double recovered_over_gpus(const std::vector<GpuUse>& gpus) {
   double bubble = 0;
   double recovered = 0;

@@ -20,6 +20,7 @@ struct TrainingAlone {
   Duration simulated{};       ///< from the start to the end of the run
   Duration mean_iteration{};
   double iterations_per_s = 0;  ///< 0: no iteration finished in the measured window
+  observe::UseAlone use{};
 };
 
 /// By rank.

@@ -29,6 +29,7 @@ namespace bubblesim::run {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
+  observe::UseAlone use{};
 };
 
 /// How long so many requests take on a GPU of their own; 0: not known.

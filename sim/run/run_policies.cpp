@@ -100,7 +100,7 @@ class PolicyRuns {
     job.gpus.threads = options_.threads;
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, Simulation(loaded_, job).run());
     return TrainingAlone{alone.simulated, alone.training.mean_iteration,
-                         alone.training.iterations_per_s};
+                         alone.training.iterations_per_s, observe::use_alone(alone)};
   }
 
   Result<void> measure_fillers() {
@@ -134,6 +134,7 @@ class PolicyRuns {
     if (!table) profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
+    profile.use = observe::use_alone(alone);
     return profile;
   }
 
@@ -211,6 +212,7 @@ class PolicyRuns {
     report.counters = loaded_.counters;
     report.baseline.training_iterations_per_s = training_->iterations_per_s;
     report.baseline.training_mean_iteration = training_->mean_iteration;
+    report.baseline.training_use = training_->use;
     report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
     if (loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0) {
       report.baseline.replay_error =
@@ -218,7 +220,7 @@ class PolicyRuns {
     }
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       report.baseline.fillers.push_back(
-          {loaded_.config.fillers[i].name, profiles_[i].requests_per_s});
+          {loaded_.config.fillers[i].name, profiles_[i].requests_per_s, profiles_[i].use});
     }
     for (std::uint32_t gpu = 0; bubbles_ && gpu < bubbles_->size(); ++gpu) {
       report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, (*bubbles_)[gpu]));

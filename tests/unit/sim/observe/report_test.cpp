@@ -105,6 +105,9 @@ TEST(ResultRows, WhatWasNotMeasuredIsEmpty) {
 TEST(ReportJson, IsParsedBackWithExactValues) {
   const Json json = Json::parse(report_json(sample_report()));
   EXPECT_EQ(json["baseline"]["replay_error_fraction"], -0.0099);
+  EXPECT_EQ(json["baseline"]["training_busy_fraction"], 0.875);
+  EXPECT_EQ(json["baseline"]["training_memory_high_water_bytes"], 30'000'000'000);
+  EXPECT_EQ(json["baseline"]["fillers"][0]["sm_fraction"], 0.125);
   const Json& policy = json["policies"][0];
   EXPECT_EQ(policy["training"]["ranks"][0]["iteration_times_ns"], Json({250000000, 250000001}));
   const Json& filler = policy["fillers"][0];

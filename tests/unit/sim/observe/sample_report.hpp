@@ -81,7 +81,8 @@ inline RunReport sample_report() {
   report.baseline.training_mean_iteration = std::chrono::milliseconds{200};
   report.baseline.recorded_mean_iteration = std::chrono::milliseconds{202};
   report.baseline.replay_error = -0.0099;
-  report.baseline.fillers = {{"bert, \"large\"", 15}};
+  report.baseline.training_use = {0.875, 0.5, 0.25, Bytes{30'000'000'000}};
+  report.baseline.fillers = {{"bert, \"large\"", 15, {0.75, 0.125, 1, Bytes{5'000'000'000}}}};
   report.baseline.bubbles = {{GpuId{0}, 4, std::chrono::milliseconds{30},
                               std::chrono::milliseconds{20}, Bytes{6'000'000'000},
                               Bytes{8'000'000'000}}};

@@ -59,6 +59,25 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
 }
 
+// Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The filler:
+// 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
+TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.fillers.front().gpus = {{1}};
+  loaded.config.policies = {choice("exclusive", registry)};
+  const observe::Baseline baseline = report_of(loaded, registry, 1).baseline;
+  const observe::UseAlone& training = baseline.training_use;
+  EXPECT_DOUBLE_EQ(training.busy_fraction, 5.0 / 7);
+  EXPECT_DOUBLE_EQ(training.bubble_fraction, (4.0 / 7 + 3.0 / 7) / 2);
+  EXPECT_DOUBLE_EQ(training.sm_fraction, (3.4 / 7 + 4.2 / 7) / 2);
+  EXPECT_EQ(training.memory_high_water, Bytes{10'000'000'000});
+  const observe::UseAlone& filler = baseline.fillers.front().use;
+  EXPECT_DOUBLE_EQ(filler.busy_fraction, 63.7 / 70);
+  EXPECT_DOUBLE_EQ(filler.sm_fraction, 63.7 / 70 / 2);
+  EXPECT_EQ(filler.memory_high_water, Bytes{1'000'000'000});
+}
+
 // Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
 TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   const policy::Registry registry = builtin_policies();
