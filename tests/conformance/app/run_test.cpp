@@ -25,13 +25,14 @@ Outcome succeed(const Workplace& place, const std::string& arguments) {
   return outcome;
 }
 
-// The columns that OUTPUTS.md documents, in its order: the first table after "## CSV".
-std::vector<std::string> documented_columns(const Workplace& place) {
+// The columns that OUTPUTS.md documents under a heading, in its order.
+std::vector<std::string> documented_columns(const Workplace& place,
+                                            const std::string& heading = "## CSV") {
   std::vector<std::string> names;
-  bool csv = false;
+  bool there = false;
   for (const std::string& line : lines_of(place.read("sim/observe/OUTPUTS.md"))) {
-    if (line.starts_with("## ")) csv = line == "## CSV";
-    if (csv && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
+    if (line.starts_with("## ")) there = line == heading;
+    if (there && line.starts_with("| `")) names.push_back(line.substr(3, line.find('`', 3) - 3));
   }
   return names;
 }
@@ -107,6 +108,37 @@ TEST(Run, RecordingATimelineChangesNoResult) {
   const Workplace place;
   const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
   EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --timeline t.json").out, plain);
+}
+
+TEST(Run, UsageOverTimeHasTheDocumentedColumnsAndChangesNoResult) {
+  const Workplace place;
+  const std::string plain = succeed(place, std::string(kExample) + "--csv").out;
+  EXPECT_EQ(succeed(place, std::string(kExample) + "--csv --usage u.csv").out, plain);
+  const auto rows = csv_of(place.read("u.csv"));
+  EXPECT_EQ(rows.front(), documented_columns(place, "## Usage over time"));
+  EXPECT_EQ(rows[1][4], "0.000000");
+  EXPECT_EQ(rows[1][5], "100.000000");
+}
+
+TEST(Run, OutHasUsageOverTimeIfAnIntervalIsGiven) {
+  const Workplace place;
+  succeed(place, std::string(kExample) + "--out results --usage-interval 500ms");
+  const auto rows = csv_of(place.read("results/usage.csv"));
+  ASSERT_GT(rows.size(), 1U);
+  EXPECT_EQ(rows[1][5], "500.000000");
+}
+
+TEST(Run, AnIntervalOfUsageThatCannotBeIsAFault) {
+  const Workplace place;
+  for (const auto& [option, fault] : std::vector<std::pair<const char*, const char*>>{
+           {"--usage-interval 1s", "expected --usage FILE or --out DIR"},
+           {"--usage u.csv --usage-interval 0s", "expected more than 0s"},
+           {"--usage u.csv --usage-interval soon", "--usage-interval"},
+           {"--usage u.csv --usage-interval 1ns", "or more: "}}) {
+    const Outcome outcome = place.bubblesim(std::string(kExample) + option);
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, HasSubstr(fault)) << option;
+  }
 }
 
 TEST(Run, AJobAndAServiceAloneRunOfflineAndOnline) {
