@@ -71,7 +71,7 @@ TEST(Usage, TheLastIntervalEndsWithTheRun) {
   loaded.config.iterations = 3;
   const observe::PolicyResult result = simulate(loaded, {.interval = 5ms});
   std::vector<Duration> ends;
-  for (const auto& interval : result.usage.back().intervals) ends.push_back(interval.to - kSimStart);
+  for (const auto& each : result.usage.back().intervals) ends.push_back(each.to - kSimStart);
   EXPECT_EQ(ends, (std::vector<Duration>{5ms, 10ms, 15ms, 20ms, 21ms}));
 }
 
