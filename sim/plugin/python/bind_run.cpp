@@ -1,10 +1,15 @@
 // simulate(): what the command `bubblesim run CONFIG` does, with policies of Python's too.
 //
 // A run that uses a policy of Python's simulates on the calling thread, and takes the lock for
-// every call of it; others on `threads`, and Ctrl-C ends them.
+// every call of it; others on `threads`, and Ctrl-C ends them. What parts of a run do alone is
+// simulated once a session for all runs that have it in common.
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +22,7 @@
 #include "sim/plugin/python/run_output.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/run_policies.hpp"
+#include "sim/run/sweep/baseline_keys.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -34,8 +40,9 @@ struct RunArguments {
 
 class PythonRun {
  public:
-  PythonRun(const py::module_& module, const RunArguments& arguments)
-      : module_(module), arguments_(arguments),
+  PythonRun(const py::module_& module, const RunArguments& arguments,
+            run::BaselineCache& baselines)
+      : module_(module), arguments_(arguments), baselines_(baselines),
         registry_(known_policies(arguments.libraries)) {}
 
   std::unique_ptr<RunOutput> run() {
@@ -63,12 +70,16 @@ class PythonRun {
  private:
   run::RunConfig read_config() {
     const py::module_ json = py::module_::import("json");
-    std::string path = arguments_.base.value_or(".") + "/config";
+    std::string& path = path_;
+    path = arguments_.base.value_or(".") + "/config";
     py::object config = arguments_.config;
     if (!py::isinstance<py::dict>(config)) {
       path = py::module_::import("os").attr("fspath")(config).cast<std::string>();
       if (arguments_.policies.is_none()) {
-        return good(run::read_run_config(path, registry_), &fault_);
+        text_ = text_of(path);
+        run::RunConfig read = good(run::read_run_config(path, registry_), &fault_);
+        if (text_of(path) != *text_) text_.reset();
+        return read;
       }
       const py::object text = py::module_::import("pathlib").attr("Path")(path).attr("read_text")();
       config = json.attr("loads")(text);
@@ -79,8 +90,8 @@ class PythonRun {
       config = py::module_::import("copy").attr("copy")(config);
       config["policies"] = arguments_.policies;
     }
-    const auto text = json.attr("dumps")(config).cast<std::string>();
-    return good(run::parse_run_config(text, path, registry_), &fault_);
+    text_ = json.attr("dumps")(config).cast<std::string>();
+    return good(run::parse_run_config(*text_, path, registry_), &fault_);
   }
 
   void ask_for_timeline(const run::RunConfig& config, run::RunOptions& options,
@@ -100,9 +111,12 @@ class PythonRun {
   }
 
   CheckedResult<void> simulate(const run::RunConfig& config, const std::string& devices,
-                               const run::RunOptions& options, RunOutput& output) const {
+                               run::RunOptions options, RunOutput& output) const {
+    const auto keys = baseline_keys(devices);
     const auto loaded = run::load_run(config, devices);
     if (!loaded) return tl::unexpected<Errors>(loaded.error());
+    // A file that changed meanwhile may have been read before or after.
+    if (keys && keys == baseline_keys(devices)) options.baselines = {&baselines_, *keys};
     auto report = run::run_policies(*loaded, registry_, options);
     if (!report) return tl::unexpected<Errors>(Errors{report.error()});
     output.report = *std::move(report);
@@ -111,8 +125,26 @@ class PythonRun {
     return {};
   }
 
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // Nothing: what the run depends on cannot be told, and it measures its own.
+  [[nodiscard]] std::optional<run::BaselineKeys> baseline_keys(const std::string& devices) const {
+    if (!text_) return std::nullopt;
+    const auto folder = [](const std::string& path) {
+      return std::filesystem::path(path).parent_path().string();
+    };
+    auto keys = run::baseline_keys_now(*text_, folder(path_), folder(devices));
+    return keys ? std::optional(*std::move(keys)) : std::nullopt;
+  }
+
   const py::module_& module_;
   const RunArguments& arguments_;
+  run::BaselineCache& baselines_;
+  std::string path_;                 ///< of the config; its paths are relative to the folder
+  std::optional<std::string> text_;  ///< of it; nothing: it changed while it was read
   RunFault fault_;
   policy::Registry registry_;
 };
@@ -121,15 +153,18 @@ class PythonRun {
 
 void bind_run(py::module_& module) {
   bind_run_output(module);
+  // Shared by the calls of the function, for as long as it lives.
+  const auto baselines = std::make_shared<run::BaselineCache>();
   module.def(
       "simulate",
-      [module](const py::object& config, const py::object& policies,
-               const std::optional<std::string>& base, std::vector<std::string> libraries,
-               const std::optional<std::string>& configs, std::size_t threads,
-               const std::optional<std::string>& timeline, std::int64_t window_ns) {
+      [module, baselines](const py::object& config, const py::object& policies,
+                          const std::optional<std::string>& base,
+                          std::vector<std::string> libraries,
+                          const std::optional<std::string>& configs, std::size_t threads,
+                          const std::optional<std::string>& timeline, std::int64_t window_ns) {
         const RunArguments arguments{config,  policies, base,     std::move(libraries),
                                      configs, threads,  timeline, window_ns};
-        return PythonRun(module, arguments).run();
+        return PythonRun(module, arguments, *baselines).run();
       });
 }
 

@@ -143,3 +143,19 @@ def test_ctrl_c_ends_a_run():
         bubblesim.run(config(["mps"], "1000000s"))  # days of work
     timer.join()
     assert bubblesim.run(config(["mps"]))["policies"][0]["policy"] == "mps"
+
+
+# What parts of a run do alone is shared by the runs of a session, as long as files do not change.
+def test_a_file_that_changes_between_runs_is_read_anew(tmp_path):
+    def alone(milliseconds):
+        (tmp_path / "kernels.csv").write_text(
+            "Name,Profile,Memory_footprint,SM_usage,Duration\n"
+            f"F,-1,0,50,{milliseconds * 1_000_000}\n")
+        changed = config(["exclusive"])
+        changed["fillers"] = [{"name": "batch", "mode": "offline", "memory": "1GB",
+                               "program": {"kernel_table": str(tmp_path / "kernels.csv")}}]
+        return bubblesim.run(changed)["baseline"]["fillers"][0]["requests_per_s"]
+
+    once = alone(1)
+    assert alone(2) == pytest.approx(once / 2, rel=0.02)
+    assert alone(1) == once
