@@ -68,7 +68,8 @@ def cells(frame, mode):
         "inference": frame["/fillers/0/name"].map(name), "policy": series(frame),
         "seed": frame["seed"], "training": frame["training_normalised_fraction"],
         "filler": frame["filler_normalised_fraction"], "p95_ms": frame["latency_p95_ms"],
-        "p95_is_bound": frame["latency_lower_bound_from"].isin(["p50", "p90", "p95"]),
+        "p95_is_bound": frame["requests_unfinished"] > 0.05 * frame["requests_arrived"],
+        "bubbles": frame["bubble_fraction"], "recovered": frame["bubble_recovered_fraction"],
         "gpus": frame["filler_gpus_admitted"], "of_gpus": frame["filler_gpus"]})
 
 
@@ -126,9 +127,14 @@ def admitted(frame):
 
 
 def over_time(run, policy, steps=1):
-    """How each GPU is used over time, a row a GPU and sample; `steps` samples joined in one."""
+    """How each GPU is used over time, a row a GPU and sample; `steps` samples joined in one.
+
+    Of policies of one name in a run the first is taken.
+    """
     frame = results.usage(run)
-    frame = frame[frame["policy"] == policy].sort_values(["gpu", "from_ms"]).copy()
+    frame = frame[frame["policy"] == policy]
+    first = frame["policy_index"] == frame["policy_index"].min()
+    frame = frame[first].sort_values(["gpu", "from_ms"]).copy()
     frame["step"] = frame.groupby("gpu").cumcount() // steps
     frame["ms"] = frame["to_ms"] - frame["from_ms"]
     shares = [c for c in frame.columns if c.endswith("_fraction")]
@@ -251,6 +257,23 @@ def grains(runs, report_s=5.0):
         length_s = results.run(run)["baseline"]["training_iteration_mean_ns"] / 1e9
         rows.append({"what": label, "iteration_s": length_s,
                      "iteration_of_a_report": length_s / report_s})
+    return pandas.DataFrame(rows)
+
+
+def alternatives(run):
+    """A row a policy of a run: what it cost training and gave inference, and what was changed.
+
+    What was changed is told against the first policy of the same name.
+    """
+    rows, first = [], {}
+    for each in results.run(run)["policies"]:
+        found = {p["name"]: p["value"] for p in each["parameters"]}
+        usual = first.setdefault(each["policy"], found)
+        rows.append({
+            "policy": each["policy"],
+            "changed": "; ".join(f"{n}={v}" for n, v in found.items() if usual[n] != v),
+            "training": each["training"]["normalised_fraction"],
+            "filler": sum(f["normalised_fraction"] or 0 for f in each["fillers"])})
     return pandas.DataFrame(rows)
 
 
