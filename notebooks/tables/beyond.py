@@ -23,8 +23,9 @@ KEPT_UP = 0.95
 CHAINS = {
     "specinf": (
         ("bound-spatial", "oracle", "`ideal_spatial`: all time and SMs that training leaves"),
-        ("specinf-mps", "no preemption",
-         "`mps`: kernels share SMs as they come; none is taken back"),
+        ("specinf-priority", "no preemption",
+         "`stream_priority`: training's waiting blocks go first; what runs is not taken back"),
+        ("specinf-mps", "no priority", "`mps`: blocks go as they come"),
         ("specinf-at-once", "watching launches",
          "`specinf` with `window` 50 us, `poll` 10 us, all tokens from the first empty window on"),
         ("specinf-delay", "detection delay", "`window` 5 ms, `poll` 2 ms, as published for Dilu"),

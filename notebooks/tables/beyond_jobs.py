@@ -133,7 +133,8 @@ def side_tasks(frame):
               for key in zip(frame["config"], frame[GLOBAL_BATCH])]
     return pandas.DataFrame({
         "task": frame["config"], "micro_batches": micro_batches, "policy": frame["policy"],
-        "bubble": bubble, "overhead_percent":
+        "bubble": bubble, "closed_form": [closed_form("1f1b", 4, m) for m in micro_batches],
+        "overhead_percent":
         100 * (1 / frame["training_normalised_fraction"] - 1),
         "filler_throughput": frame["filler_normalised_fraction"].fillna(0.0),
         "recovered": frame["bubble_recovered_fraction"]})
