@@ -110,7 +110,7 @@ void Conductor::run_window(SimTime from, SimTime until) {
 // One event after another, as long as they are due before `until`.
 void Conductor::run_in_order(SimTime until) {
   while (const std::optional<EntityId> next = order_.firsts.first()) {
-    const SimTime due = order_.firsts.key(*next).time;
+    const SimTime due = order_.firsts.time(*next);
     if (due >= until) return;
     order_.clock = due;
     Engine& engine = *engines_[next->index()];
@@ -128,7 +128,7 @@ void Conductor::run_in_order(SimTime until) {
 std::optional<SimTime> Conductor::next_due() const {
   const std::optional<EntityId> next = order_.firsts.first();
   if (!next) return std::nullopt;
-  return order_.firsts.key(*next).time;
+  return order_.firsts.time(*next);
 }
 
 SimTime Conductor::now() const {

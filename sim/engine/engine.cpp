@@ -31,25 +31,25 @@ void Engine::stop() {
 void Engine::publish() {
   const std::optional<EntityId> next = queue_.first();
   if (!next) return order_->firsts.clear(domain_);
-  const EventKey& key = queue_.key(*next);
+  const EventKey key = queue_.key(*next);
   order_->firsts.set(domain_, {key.time, key.phase, domain_.value});
 }
 
 std::optional<SimTime> Engine::due(EntityId entity) const {
   if (!queue_.pending(entity)) return std::nullopt;
-  return queue_.key(entity).time;
+  return queue_.time(entity);
 }
 
 std::optional<SimTime> Engine::next_due() const {
   const std::optional<EntityId> next = queue_.first();
   if (!next) return std::nullopt;
-  return queue_.key(*next).time;
+  return queue_.time(*next);
 }
 
 // Runs the next event, which exists.
 void Engine::step() {
   const EntityId next = *queue_.first();
-  now_ = queue_.key(next).time;
+  now_ = queue_.time(next);
   queue_.clear(next);
   ++events_;
   entities_[next.index()].handler->on_event(now_);
@@ -59,7 +59,7 @@ void Engine::step() {
 void Engine::run_before(SimTime until) {
   while (!stopped_) {
     const std::optional<EntityId> next = queue_.first();
-    if (!next || queue_.key(*next).time >= until) return;
+    if (!next || queue_.time(*next) >= until) return;
     step();
   }
 }
@@ -69,7 +69,7 @@ void Engine::run_until(SimTime limit) {
   while (!stopped_) {
     const std::optional<EntityId> next = queue_.first();
     if (!next) return;
-    if (queue_.key(*next).time > limit) {
+    if (queue_.time(*next) > limit) {
       now_ = std::max(now_, limit);
       return;
     }

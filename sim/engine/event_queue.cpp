@@ -6,6 +6,10 @@ namespace bubblesim::engine {
 namespace {
 
 constexpr EventKey kNoEvent{SimTime::max(), Phase::kObserve, UINT64_MAX};
+constexpr PackedKey kNone{kNoEvent};
+// Trees with no more leaves are walked to the root: that is shorter than a branch that is often
+// taken for the wrong one.
+constexpr std::size_t kSmall = 32;
 
 }  // namespace
 
@@ -17,7 +21,7 @@ EntityId EventQueue::add() {
 
 void EventQueue::set(EntityId entity, const EventKey& key) {
   BUBBLESIM_DCHECK(entity.index() < count_, "no such entity");
-  keys_[entity.index()] = key;
+  keys_[entity.index()] = PackedKey{key};
   replay(entity.value);
 }
 
@@ -25,11 +29,22 @@ void EventQueue::clear(EntityId entity) {
   if (pending(entity)) set(entity, kNoEvent);
 }
 
-// Plays the matches on the path from a leaf towards the root, up to the first that the leaf
-// neither won before nor wins now: above it, nothing has changed.
+// Plays the matches on the path from a leaf towards the root. In a large tree up to the first that
+// the leaf neither won before nor wins now: above it, nothing has changed.
 void EventQueue::replay(std::uint32_t leaf) {
   const std::uint32_t sibling = leaf ^ 1U;
   std::uint32_t winner = keys_[sibling] < keys_[leaf] ? sibling : leaf;
+  if (capacity_ <= kSmall) {
+    std::size_t node = (leaf + capacity_) / 2;
+    winners_[node] = winner;
+    while (node > 1) {
+      const std::uint32_t rival = winners_[node ^ 1U];
+      winner = keys_[rival] < keys_[winner] ? rival : winner;
+      node /= 2;
+      winners_[node] = winner;
+    }
+    return;
+  }
   for (std::size_t node = (leaf + capacity_) / 2;; node /= 2) {
     if (winner != leaf && winners_[node] == winner) return;
     winners_[node] = winner;
@@ -42,7 +57,7 @@ void EventQueue::replay(std::uint32_t leaf) {
 // Doubles the leaves and plays every match again.
 void EventQueue::rebuild() {
   capacity_ = capacity_ == 0 ? 2 : capacity_ * 2;
-  keys_.resize(capacity_, kNoEvent);
+  keys_.resize(capacity_, kNone);
   winners_.assign(capacity_, 0);
   for (std::size_t leaf = 0; leaf < capacity_; leaf += 2) {
     winners_[(leaf + capacity_) / 2] =

@@ -28,10 +28,11 @@ class EventQueue {
   /// Removes the entity's key, if there is one.
   void clear(EntityId entity);
   [[nodiscard]] bool pending(EntityId entity) const {
-    return keys_[entity.index()].time != SimTime::max();
+    return keys_[entity.index()].time() != SimTime::max();
   }
   /// Precondition: pending(entity).
-  [[nodiscard]] const EventKey& key(EntityId entity) const { return keys_[entity.index()]; }
+  [[nodiscard]] EventKey key(EntityId entity) const { return keys_[entity.index()].key(); }
+  [[nodiscard]] SimTime time(EntityId entity) const { return keys_[entity.index()].time(); }
 
   /// The entity with the smallest key, or nothing.
   [[nodiscard]] std::optional<EntityId> first() const {
@@ -45,7 +46,7 @@ class EventQueue {
 
   std::size_t count_ = 0;
   std::size_t capacity_ = 0;             ///< leaves; a power of two
-  std::vector<EventKey> keys_;           ///< by leaf; no event: time is max()
+  std::vector<PackedKey> keys_;          ///< by leaf; no event: time is max()
   std::vector<std::uint32_t> winners_;   ///< inner nodes 1..capacity-1: leaf of the winner
 };
 
