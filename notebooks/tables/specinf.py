@@ -19,27 +19,23 @@ POLICIES = ["exclusive", "tgs", "mps", "specinf", "specinf_drain"]
 CELL = ["mode", "job", "inference", "policy"]
 TRAINING_COLUMNS = ["training_normalised_fraction", "training_normalised_fraction_half"]
 MODEL = "/training/synth/model"
-# A bubble's cause in the two words of the paper's abstract, and what is neither.
-CAUSES = {"peer_wait": "allocation", "collective_wait": "communication",
-          "collective": "communication"}
-
 # The mechanism's parts, and the parameters that stand for one of them changed or off.
 PARTS = [
     ("as it is", "SpecInF, defaults", {}),
-    ("monitor", "off: always aggressive", {"empty_blocks": "1000000000", "aggressive_after": "1"}),
+    ("monitor", "off (always aggressive)", {"empty_blocks": "1000000000", "aggressive_after": "1"}),
     ("monitor", "never aggressive", {"aggressive_after": "100000"}),
     ("monitor", "waits for kernels too", {"drain_check": "true"}),
     ("monitor", "window 1 ms", {"window": "1ms", "upper_blocks": "2000000"}),
     ("monitor", "window 2 ms", {"window": "2ms", "upper_blocks": "4000000"}),
     ("monitor", "window 10 ms", {"window": "10ms", "upper_blocks": "20000000"}),
     ("monitor", "window 20 ms", {"window": "20ms", "upper_blocks": "40000000"}),
-    ("tokens", "off: without bound", {"upper_blocks": "1000000000000"}),
+    ("tokens", "off (without bound)", {"upper_blocks": "1000000000000"}),
     ("tokens", "a tenth", {"upper_blocks": "1000000"}),
     ("tokens", "a hundredth", {"upper_blocks": "100000"}),
     ("tokens", "react to iterations", {"reaction": "iterations"}),
     ("barrier", "polls every 0.2 ms", {"poll": "200us"}),
     ("barrier", "holds training too", {"barrier": "both"}),
-    ("barrier", "off: MPS", None),
+    ("barrier", "off (MPS)", None),
 ]
 
 
@@ -174,15 +170,19 @@ def occupancy(runs, services, memory):
 
 
 def causes(runs):
-    """What training alone waits for: a row a job, fractions of its time, by the paper's words."""
+    """What training alone waits for: a row a job, fractions of its time.
+
+    `nccl`: an exchange, or a stage's turn, which is a receive too; `host`: nothing runs.
+    """
     rows = []
     for label, run in runs.items():
         report = results.run(run)["policies"][0]
         window = (report["simulated_ns"] - report["warmup_ns"]) * len(report["gpus"])
-        row = {"what": label, "allocation": 0.0, "communication": 0.0, "other": 0.0}
+        row = {"what": label, "nccl": 0.0, "host": 0.0}
         for gpu in report["gpus"]:
             for bubble in gpu["bubbles"]:
-                row[CAUSES.get(bubble["cause"], "other")] += bubble["time_ns"] / window
+                kind = "nccl" if bubble["cause"] == "collective" else "host"
+                row[kind] += bubble["time_ns"] / window
         rows.append(row)
     return pandas.DataFrame(rows)
 
@@ -284,5 +284,6 @@ def network():
         {"a100-40gb-4": "NVLink", "rtx6000ada-4": "PCIe 4.0"})
     return pandas.DataFrame({
         "job": frame[MODEL].map(name) + ", " + node, "series": series(frame),
-        "bubbles": frame["bubble_fraction"], "training": frame["training_normalised_fraction"],
+        "bubbles_alone": frame["bubble_fraction"].where(frame["policy"] == "exclusive"),
+        "training": frame["training_normalised_fraction"],
         "filler": frame["filler_normalised_fraction"]})

@@ -143,7 +143,7 @@ def variants(table, columns, labels, log=()):
             place.scatter(part[column], rows, color=colour, marker=mark, s=20, label=job,
                           edgecolors="black", linewidths=0.4, zorder=3)
         if column in log:
-            draw.logarithmic(place.xaxis)
+            draw.logarithmic(place.xaxis, (10, 100, 1000, 10000))
         place.set_xlabel(label)
         place.grid(True, axis="both")
     heads = dict(zip(table["variant"], table["part"]))
@@ -156,12 +156,13 @@ def variants(table, columns, labels, log=()):
 def grouped(table, columns, labels, log=()):
     """One axes a measure, a group of bars a job, a bar a series, with intervals over seeds."""
     figure, axes = draw.grid(1, len(columns), height=1.9)
+    breaks = ", " if len(columns) < 3 else ", |-"  # narrow axes: names in more lines
+    table = table.assign(job=table["job"].str.replace(breaks, "\n", regex=True))
     for place, column, label in zip(axes[0], columns, labels):
         shown = table[table[column].notna()]
-        draw.bars(place, shown.assign(job=shown["job"].str.replace(", ", "\n")), "job", "series",
-                  column, column + "_half")
+        draw.bars(place, shown, "job", "series", column, column + "_half")
         if column in log:
             from_a_decade(place.yaxis)
         place.set_ylabel(label)
-    legend_above(figure, axes[0][0])
+    legend_above(figure, max(axes[0], key=lambda a: len(a.get_legend_handles_labels()[0])))
     return figure

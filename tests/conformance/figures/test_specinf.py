@@ -108,14 +108,11 @@ def report(cause_ns, gpus=2):
                                       "sm_fraction": 0.2, "memory_high_water_bytes": 2e9}]}}
 
 
-def test_causes_are_the_papers_two_and_the_rest(place):
-    write_run(place, "r", report({"peer_wait": 400_000_000, "collective_wait": 100_000_000,
-                                  "host_silent": 50_000_000}))
-    table = specinf.causes({"job": "r"})
-    assert table["allocation"][0] == pytest.approx(0.4)
-    assert table["communication"][0] == pytest.approx(0.1)
-    assert table["other"][0] == pytest.approx(0.05)
-    claim = specinf_claims.idle_causes(table.assign(what="A, MP alone"), "MP")
+def test_waits_in_nccl_are_told_from_nothing(place):
+    write_run(place, "r", report({"collective": 400_000_000, "idle": 150_000_000}))
+    table = specinf.causes({"A, MP alone": "r"})
+    assert table["nccl"][0] == pytest.approx(0.4) and table["host"][0] == pytest.approx(0.15)
+    claim = specinf_claims.idle_causes(table, "MP")
     assert claim.agrees is True and "55.0%" in claim.ours
 
 
@@ -148,7 +145,7 @@ def test_parts_are_found_by_what_differs_from_the_defaults(place):
                 ("specinf", plain.replace("2ms", "9s"))])]
     write(place, "specinf-parts", rows)
     table = specinf.parts()
-    assert list(table["variant"]) == ["SpecInF, defaults", "polls every 0.2 ms", "off: MPS"]
+    assert list(table["variant"]) == ["SpecInF, defaults", "polls every 0.2 ms", "off (MPS)"]
     assert list(table["holds"]) == [1, 2, 0] and set(table["job"]) == {"LLaMA2-7B, PP"}
 
 
