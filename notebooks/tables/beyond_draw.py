@@ -21,11 +21,15 @@ LOOKS = {"XSched, level 1": draw.POLICIES["xsched"],
          "PipeFill, offloading": (draw.VERMILION, "s", "", "--")}
 
 
-def _labels(axes, table, x, y):
+def _label_all(figure, parts, x, y):
+    """Labels of [(axes, rows)]; sizes of axes and texts are known only in a drawn figure."""
+    figure.canvas.draw()
+    for axes, table in parts:
+        _labels(axes, table, x, y, figure.canvas.get_renderer())
+
+
+def _labels(axes, table, x, y, renderer):
     """Names beside the marks that have room; the others are in the legend only."""
-    figure = axes.get_figure()
-    figure.canvas.draw()  # sizes of axes and texts are known only then
-    renderer = figure.canvas.get_renderer()
     marks = axes.transData.transform(table[[x, y]].to_numpy(dtype=float))
     taken = [matplotlib.transforms.Bbox.from_extents(
         px - MARK_PIXELS, py - MARK_PIXELS, px + MARK_PIXELS, py + MARK_PIXELS)
@@ -71,6 +75,7 @@ def offline(table):
     """A plane a job: training kept over filler throughput, and the oracles' dashed lines."""
     jobs = list(dict.fromkeys(table["job"]))
     figure, grid = draw.grid(1, len(jobs), height=2.9)
+    parts = []
     for axes, job in zip(grid[0], jobs):
         part = table[table["job"] == job]
         for oracle, dashes in (("ideal", ":"), ("ideal_spatial", "--")):
@@ -81,16 +86,18 @@ def offline(table):
                  xlabel="filler throughput, of GPUs of its own")
         axes.grid(True, axis="both")
         _refused(axes, part)
-        _labels(axes, there[~_corner(axes, there)], "filler_throughput", "training_kept")
+        inset, inside = _corner(axes, there)
+        parts += [(axes, there[~inside]), (inset, there[inside])]
     grid[0][0].set_ylabel("training kept, of its pace alone")
+    _label_all(figure, parts, "filler_throughput", "training_kept")
     _all_policies(figure, table)
     return figure
 
 
 def _corner(axes, part):
-    """Enlarges CORNER inside the axes, where all three jobs leave room; which rows lie in it."""
+    """Enlarges CORNER where all three jobs leave room: the inset, and which rows lie in it."""
     (left, right), (low, high) = CORNER
-    inset = axes.inset_axes([0.13, 0.06, 0.2, 0.42])
+    inset = axes.inset_axes([0.12, 0.06, 0.17, 0.42])
     inside = part["filler_throughput"].between(left, right) & part["training_kept"].between(
         low, high)
     draw.points(inset, part[inside], "filler_throughput", "training_kept", "policy")
@@ -101,14 +108,14 @@ def _corner(axes, part):
     _, connectors = axes.indicate_inset_zoom(inset, edgecolor="black", linewidth=0.5)
     for connector in connectors:
         connector.set_visible(False)
-    _labels(inset, part[inside], "filler_throughput", "training_kept")
-    return inside
+    return inset, inside
 
 
 def online(table):
     """A plane a job and load: p95 over requests served; pale: training lost more than 5 %."""
     jobs, loads = list(dict.fromkeys(table["job"])), sorted(table["load_per_s"].unique())
     figure, grid = draw.grid(len(loads), len(jobs), height=2.5)
+    parts = []
     for row, load in zip(grid, loads):
         for axes, job in zip(row, jobs):
             part = table[(table["job"] == job) & (table["load_per_s"] == load)]
@@ -118,8 +125,9 @@ def online(table):
                      ylim=(4, 8e4), yscale="log", xlabel="requests served, 1/s")
             axes.grid(True, axis="both")
             _refused(axes, part)
-            _labels(axes, there, "requests_per_s", "p95_ms")
+            parts.append((axes, there))
         row[0].set_ylabel("p95 of latency, ms")
+    _label_all(figure, parts, "requests_per_s", "p95_ms")
     _all_policies(figure, table)
     return figure
 
