@@ -215,5 +215,6 @@ def test_figures_stand_missing_numbers():
     table = pandas.DataFrame([
         {"mode": "PP", "job": "A", "inference": "VGG19", "policy": p, "training": t, "filler": 0.1}
         for p, t in [("exclusive", 1.0), ("mps", float("nan"))]])
-    figure = specinf_draw.offline(table)
-    assert len(figure.axes) == 2
+    assert len(specinf_draw.offline(table).axes) == 2
+    none = specinf.against(table, "specinf", "tgs", "filler")
+    assert len(specinf_draw.ratios(none, 14).axes) == 3
