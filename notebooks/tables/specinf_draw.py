@@ -127,8 +127,8 @@ def settle(series):
             table.groupby("policy", sort=False), draw.looks(series).values()):
         axes[0][0].plot(part["s"], part["busy"] * 100, dashes, color=colour,
                         label=draw.label(name))
-    axes[0][0].set(xlabel="Time (s)", ylabel="Inference busy (% of time)", ylim=(0, None))
-    axes[0][0].legend()
+    axes[0][0].set(xlabel="Time (s)", ylabel="Inference busy\n(% of time)", ylim=(0, None))
+    axes[0][0].legend(loc="center right")
     return figure
 
 
