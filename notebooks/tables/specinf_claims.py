@@ -189,9 +189,9 @@ def overhead(table):
         f"held; {calls:,.0f} calls of the policy a second and GPU",
         "a service that hardly asks, gate against MPS; 1 % or more would refute it",
         None if loss < 0.01 else False,
-        "What decides cost nothing; what a call costs is not simulated, so the claim cannot be "
-        f"confirmed. At 1 us each, calls would be {calls * 1e-6:.1%} of a host thread that waits for "
-        "the GPU most of the time.")
+        "The gate's decisions cost training nothing; the host time of its calls is not simulated, "
+        "so the claim cannot be confirmed. At 1 us each, calls would be "
+        f"{calls * 1e-6:.1%} of a host thread that waits for the GPU most of the time.")
 
 
 def idle_causes(table, mode):
