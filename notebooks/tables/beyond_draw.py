@@ -44,10 +44,17 @@ def _labels(axes, table, x, y, renderer):
             box = text.get_window_extent(renderer)
             others = taken[:i] + taken[i + 1:]
             if inside.contains(*box.min) and inside.contains(*box.max) and not any(
-                    box.overlaps(other) for other in others):
+                    box.overlaps(other) for other in others) and _nearest(box, marks, i):
                 taken.append(box)
                 break
             text.remove()
+
+
+def _nearest(box, marks, own):
+    """Whether a label is no nearer to another mark than to its own: it would name the wrong one."""
+    gaps = numpy.maximum(numpy.maximum(box.min - marks, marks - box.max), 0)
+    distances = numpy.hypot(gaps[:, 0], gaps[:, 1])
+    return distances[own] <= distances.min() + 1
 
 
 def _all_policies(figure, table):
