@@ -57,8 +57,8 @@ class BubbleWatch final : public workload::RunObserver {
   void on_op_started(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
     const workload::Op& op = run.program().ops[index];
     if (op.kind == gpu::WorkKind::kCollective) {
-      if (is_peer(op)) ++transfers_;
-      pipeline_ = pipeline_ || transfers_ > 0;
+      pass(now);
+      ++(is_peer(op) ? transfers_ : others_);
       return;
     }
     if (running_++ == 0) close(index, now);
@@ -67,13 +67,16 @@ class BubbleWatch final : public workload::RunObserver {
   void on_op_finished(const workload::OpRecord& record) override {
     const workload::Op& op = record.run->program().ops[record.op];
     if (op.kind == gpu::WorkKind::kCollective) {
-      if (is_peer(op)) --transfers_;
+      pass(record.end);
+      --(is_peer(op) ? transfers_ : others_);
+      last_is_peer_ = is_peer(op);
       return;
     }
     if (--running_ > 0) return;
     last_op_ = record.op;
-    idle_since_ = record.end;
-    pipeline_ = transfers_ > 0;
+    idle_since_ = passed_ = record.end;
+    peers_only_ = {};
+    last_is_peer_ = false;
   }
 
   void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime) override {
@@ -92,9 +95,23 @@ class BubbleWatch final : public workload::RunObserver {
     return op.collective != kNoIndex && peers_[op.collective];
   }
 
+  /// Of a gap, up to `now`.
+  void pass(SimTime now) {
+    if (transfers_ > 0 && others_ == 0) peers_only_ += now - passed_;
+    passed_ = now;
+  }
+
+  // A send may be under way in any gap, as in one of a tensor-parallel exchange: that is no wait
+  // for the pipeline. Where a peer is waited for, nothing but its transfer runs for the most part
+  // of the gap (an exchange may follow), or, beside gradients, it is what ends last.
+  [[nodiscard]] bool waits_for_peer(Duration gap) const {
+    return last_is_peer_ || 2 * peers_only_ >= gap;
+  }
+
   void close(std::uint32_t next, SimTime now) {
     if (last_op_ == kNoIndex || passes_ != 1 || now - idle_since_ < kShortestBubble) return;
-    Bubble bubble{last_op_, now - idle_since_, pipeline_, {}};
+    pass(now);
+    Bubble bubble{last_op_, now - idle_since_, waits_for_peer(now - idle_since_), {}};
     if (held_.known()) {
       const std::uint64_t held = std::min(held_.least(last_op_, next), memory_.value);
       bubble.free_memory = Bytes{memory_.value - held};
@@ -108,11 +125,14 @@ class BubbleWatch final : public workload::RunObserver {
   engine::Engine& engine_;
   std::uint32_t& unfinished_;
   std::uint32_t running_ = 0;
-  std::uint32_t transfers_ = 0;
+  std::uint32_t transfers_ = 0;  ///< waits for peers under way
+  std::uint32_t others_ = 0;     ///< other collectives under way
   std::uint32_t passes_ = 0;
   std::uint32_t last_op_ = kNoIndex;
   SimTime idle_since_{};
-  bool pipeline_ = false;
+  SimTime passed_{};
+  Duration peers_only_{};      ///< of the gap so far: only waits for peers were under way
+  bool last_is_peer_ = false;  ///< the last collective that ended in the gap
   BubbleTable table_;
 };
 

@@ -16,7 +16,9 @@ namespace bubblesim::schedule {
 struct Bubble {
   std::uint32_t after_op = 0;  ///< into the rank's program; the bubble begins when it ends
   Duration length{};
-  bool pipeline = false;       ///< a wait for a pipeline peer, see pipeline_collectives()
+  /// A wait for a pipeline peer (pipeline_collectives()): only such were under way for half of it
+  /// or more, or one ended last.
+  bool pipeline = false;
   /// Device memory that the rank does not hold between the steps around the bubble: what is held
   /// is the least that its program marks from `after_op` to the operation that ends the bubble (a
   /// micro-batch's activations are gone after its backward pass, and not there before its forward

@@ -59,6 +59,25 @@ TEST(BubbleTable, AWaitForACollectiveOfAllIsNoPipelineBubble) {
   EXPECT_EQ(text((*tables)[0]), "0: 920\n");
 }
 
+// Rank 0 sends to rank 2 from 0 to 900, and exchanges with rank 1 from 300 to 500, between its two
+// kernels. It waits for the exchange; that a send is under way makes it no wait for the pipeline.
+TEST(BubbleTable, AnExchangeDuringASendIsNoPipelineWait) {
+  JobProgram job;
+  job.ranks.push_back(ProgramMaker(2)
+                          .kernel(0, 300).collective(0, 900, 0, 1)
+                          .collective(0, 200, 1).kernel(0, 600)
+                          .wait_device(0, 0).end().program());
+  job.ranks.push_back(ProgramMaker()
+                          .rank(1).kernel(0, 300).collective(0, 200, 1).kernel(0, 600)
+                          .wait_stream(0, 0).end().program());
+  job.ranks.push_back(
+      ProgramMaker().rank(2).collective(0, 900, 0).wait_stream(0, 0).end().program());
+  job.collectives = {{2, true, 0}, {2, false, 0}};
+  const auto tables = measure_bubbles(job, plain_gpu());
+  ASSERT_TRUE(tables) << tables.error().text();
+  EXPECT_EQ(text((*tables)[0]), "0: 200\n");
+}
+
 // Both stages end with an all-reduce over both (the gradients' norm): whoever is early waits there
 // for its peer. A third rank, which sends nothing, shares another one with stage 0.
 TEST(BubbleTable, ACollectiveOfRanksThatSendsConnectIsAPipelineWait) {
