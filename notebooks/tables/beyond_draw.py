@@ -67,12 +67,6 @@ def _all_policies(figure, table):
                   fontsize=6.5, columnspacing=1.0, handletextpad=0.2)
 
 
-def above(figure, axes, columns):
-    """One legend of the series of one of its axes, on top of a figure of any height."""
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=columns)
-
-
 def _refused(axes, part, rest=""):
     names = [beyond.short(p) for p in part.loc[part["admitted"] == 0, "policy"]]
     axes.set_xlabel(f"{axes.get_xlabel()}\nadmits no filler: {', '.join(names)}{rest}")
@@ -205,7 +199,7 @@ def detection(table):
                      label=draw.label("ideal"))
         axes.set(xscale="log", ylim=(0, 1.04 if value == "training_kept" else None), ylabel=name,
                  xlabel="window (SpecInF), poll of bubbles (FreeRide), ms")
-    above(figure, grid[0][0], 3)
+    draw.legend(figure, grid[0][0], 3)
     return figure
 
 
@@ -218,7 +212,7 @@ def preemption(table):
         axes.set_xscale("log", base=2)
         axes.set(xlabel="requests of a pass", ylabel=name)
         axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%d"))
-    above(figure, grid[0][0], 4)
+    draw.legend(figure, grid[0][0], 4)
     return figure
 
 
@@ -229,5 +223,5 @@ def memory(table):
                                  ("filler throughput", "GPUs that admit it")):
         _lines(axes, table, "memory_gb", "series", value)
         axes.set(xlabel="memory of the filler on each GPU, GB", ylabel=name)
-    above(figure, grid[0][0], 4)
+    draw.legend(figure, grid[0][0], 4)
     return figure

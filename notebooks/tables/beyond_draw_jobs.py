@@ -2,7 +2,7 @@
 import numpy
 
 from . import beyond_jobs, draw
-from .beyond_draw import above, stack
+from .beyond_draw import stack
 
 # Numbers of micro-batches are no policies: greys.
 GREYS = ("#404040", "#909090", "#D8D8D8")
@@ -64,7 +64,7 @@ def regions(table):
                              rotation_mode="anchor")
     for axes, name in zip(grid[:, 0], ("bubble of the job alone", "utilisation", "training kept")):
         axes.set_ylabel(name)
-    above(figure, grid[1][0], 5)
+    draw.legend(figure, grid[1][0], 5)
     return figure
 
 
@@ -78,7 +78,7 @@ def serving(table):
         axes.set_ylabel(name)
         axes.set_xticklabels(axes.get_xticklabels(), rotation=25)
     grid[0][0].set_yscale("log")
-    above(figure, grid[0][0], 4)
+    draw.legend(figure, grid[0][0], 4)
     return figure
 
 
@@ -96,5 +96,5 @@ def side_tasks(table):
     left.set(ylabel="bubble of the job alone", title="short lines: (p-1)/(m+p-1)")
     draw.bars(right, table[table["policy"] != "exclusive"], "group", "policy", "recovered")
     right.set_ylabel("bubble time used")
-    above(figure, right, 2)
+    draw.legend(figure, right, 2)
     return figure

@@ -136,16 +136,10 @@ def logarithmic(axis, ticks=None):
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
-def legend(figure, axes, columns=4):
-    """One legend above the whole figure, of the series of one of its axes."""
+def legend(figure, axes, columns=5):
+    """One legend above the whole figure, of one of its axes; what is saved has room for it."""
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center" if _outside() else "upper center",
-                  ncol=columns, bbox_to_anchor=None if _outside() else (0.5, 1.12))
-
-
-def _outside():
-    # Legends that make room for themselves are new in matplotlib 3.7.
-    return tuple(int(part) for part in matplotlib.__version__.split(".")[:2]) >= (3, 7)
+    figure.legend(handles, names, loc="lower center", ncol=columns, bbox_to_anchor=(0.5, 1.0))
 
 
 def save(figure, name):

@@ -18,12 +18,6 @@ def percent(frame, columns):
     return frame.assign(**{c: frame[c] * 100 for c in columns if c in frame})
 
 
-def legend_above(figure, axes, columns=5):
-    """One legend above the whole figure; what is saved has room for it."""
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="lower center", ncol=columns, bbox_to_anchor=(0.5, 1.0))
-
-
 def from_a_decade(axis):
     """A logarithmic y axis whose bars begin at a power of ten."""
     least = min((bar.get_height() for bar in axis.axes.patches if bar.get_height() > 0), default=1)
@@ -54,7 +48,7 @@ def pairs(table, columns, labels, log=()):
         axes[0][j].set_title(f"{part['mode'].iloc[0]} training of {job}" if len(part) else job)
     for i, label in enumerate(labels):
         axes[i][0].set_ylabel(label)
-    legend_above(figure, axes[0][0])
+    draw.legend(figure, axes[0][0])
     return figure
 
 
@@ -86,7 +80,7 @@ def over_time(series, columns, labels):
         axes[i][0].set_ylim(-3, 103)
     for place in axes[-1]:
         place.set_xlabel("Time (s)")
-    legend_above(figure, axes[0][0])
+    draw.legend(figure, axes[0][0])
     return figure
 
 
@@ -149,7 +143,7 @@ def variants(table, columns, labels, log=()):
     heads = dict(zip(table["variant"], table["part"]))
     axes[0][0].set_yticks([-i for i in range(len(names))], [f"{heads[n]}: {n}" if heads[
         n] != "as it is" else n for n in names])
-    legend_above(figure, axes[0][0])
+    draw.legend(figure, axes[0][0])
     return figure
 
 
@@ -164,5 +158,5 @@ def grouped(table, columns, labels, log=()):
         if column in log:
             from_a_decade(place.yaxis)
         place.set_ylabel(label)
-    legend_above(figure, max(axes[0], key=lambda a: len(a.get_legend_handles_labels()[0])))
+    draw.legend(figure, max(axes[0], key=lambda a: len(a.get_legend_handles_labels()[0])))
     return figure

@@ -88,7 +88,7 @@ def key(figure, *what):
     """A legend of timeline colours."""
     from matplotlib.patches import Patch
     figure.legend(handles=[Patch(color=COLOURS[w], label=w) for w in what], ncol=len(what),
-                  loc="upper center", bbox_to_anchor=(0.5, 1.1))
+                  loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def first_look(result):
