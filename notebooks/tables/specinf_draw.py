@@ -105,7 +105,7 @@ def ratios(table, stated):
         draw.bars(place, shown, "inference", "job", "ratio")
         draw.logarithmic(place.yaxis, (0.1, 1, 10, 100))
         reference(place, stated, f"stated: up to {stated}")
-        place.set(title=mode, ylim=(0.1, 1000))
+        place.set(title=mode, ylim=(0.1, 5000))
         place.tick_params(axis="x", labelsize=5)
         place.legend(loc="upper left", fontsize=6)
     axes[0][0].set_ylabel("Offline throughput,\nSpecInF over TGS")
