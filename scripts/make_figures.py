@@ -22,15 +22,16 @@ CONFIGS = ROOT / "configs"
 # nvmlDeviceGetUtilizationRates: "between 1 second and 1/6 second depending on the product".
 USAGE_INTERVAL = "166667us"
 CELL_TIMEOUT_S = 1200
+WRONG_ARGUMENTS = 2
 
 
 def say(text):
     print(f"figures: {text}", flush=True)
 
 
-def stop(text):
+def stop(text, code=1):
     print(f"figures: {text}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,7 @@ def notebooks(wanted):
     found = {path.stem.split("_", 1)[1]: path for path in sorted(NOTEBOOKS.glob("[0-9]*_*.ipynb"))}
     for name in wanted:
         if name not in found:
-            stop(f"no notebook {name!r}; allowed: {', '.join(found)}")
+            stop(f"no notebook {name!r}; allowed: {', '.join(found)}", WRONG_ARGUMENTS)
     return {name: path for name, path in found.items() if not wanted or name in wanted}
 
 
@@ -201,19 +202,22 @@ def write_readme(output):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(description=__doc__, prog="make_figures.py")
-    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser = argparse.ArgumentParser(prog="scripts/figures")
+    parser.add_argument("--program", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out" / "figures")
     parser.add_argument("--notebook", action="append", default=[])
     parser.add_argument("--reduced", action="store_true")
     parser.add_argument("--readme", action="store_true")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # before a build
     options = parser.parse_args(arguments)
     if options.readme and options.reduced:
         parser.error("--readme: reduced results are no results; leave out --reduced")
     options.program = options.program.resolve()
     options.output = options.output.resolve()
-    if not options.program.is_file():
+    if options.threads < 0:
+        parser.error(f"--threads: found {options.threads}, expected 1 or more")
+    if not options.check and not options.program.is_file():
         parser.error(f"--program: no such file: {options.program}")
     return options
 
@@ -222,6 +226,8 @@ def main(arguments):
     options = parse(arguments)
     begin = time.monotonic()
     books = notebooks(options.notebook)
+    if options.check:
+        return
     options.output.mkdir(parents=True, exist_ok=True)
     small = options.output / "reduced"
     small.unlink(missing_ok=True)

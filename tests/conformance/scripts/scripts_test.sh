@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/setup, scripts/demo and scripts/test say and how they exit. Usage: scripts_test.sh ROOT
+# What scripts/setup, demo, figures and test say and how they exit. Usage: scripts_test.sh ROOT
 set -uo pipefail
 root=$1
 work=$(mktemp -d)
@@ -56,6 +56,13 @@ expect 'demo names a filler that is not there' 2 'no such file: /no/such.json' \
   "$root/scripts/demo" --filler /no/such.json
 expect 'demo wants a value for its option' 2 '--filler needs a file' "$root/scripts/demo" --filler
 expect 'demo names what is allowed' 2 'allowed: --filler FILE' "$root/scripts/demo" --fill
+expect 'figures has a help' 0 'scripts/figures --notebook specinf' "$root/scripts/figures" --help
+expect 'figures names a wrong argument before it builds' 2 'unrecognized arguments: --bad' \
+  "$root/scripts/figures" --bad
+expect 'figures names the notebooks that there are' 2 'allowed: tour, specinf' \
+  "$root/scripts/figures" --notebook nothing
+expect 'figures names a program that is not there' 2 'no such file: /no/such' \
+  env BUBBLESIM=/no/such "$root/scripts/figures"
 expect 'test has a help' 0 'The gate' "$root/scripts/test" --help
 expect 'test names a wrong argument' 2 "unknown argument 'x'" "$root/scripts/test" x
 
