@@ -11,6 +11,7 @@
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/quick_config.hpp"
+#include "sim/app/run_arguments.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/run_policies.hpp"
@@ -21,31 +22,6 @@
 namespace bubblesim::app {
 namespace {
 
-// Of --usage. NVML's own sample periods are between 1/6 s and 1 s (nvml.h, nvmlUtilization_t).
-constexpr const char* kUsageInterval = "100ms";
-
-struct RunArguments {
-  std::string config;
-  QuickRun quick;
-  std::string synth_model;  ///< of the quick run's job, in place of traces
-  std::string plan;
-  std::string cluster;
-  std::string mode = "both";
-  std::vector<std::string> policy_libraries;
-  std::string out;
-  std::string timeline;
-  std::string timeline_policy;
-  std::string duration = "120s";
-  std::string warmup = "60s";
-  std::string timeline_window = "1s";
-  std::string usage;
-  std::string usage_interval;  ///< empty: not given
-  Duration usage_length{};     ///< what it says
-  std::size_t threads = 0;
-  bool json = false;
-  bool csv = false;
-};
-
 /// What a run printed and wrote, report by report.
 struct RunOutputs {
   std::string table;
@@ -54,25 +30,6 @@ struct RunOutputs {
   std::vector<std::string> json;
   bool untrusted = false;
 };
-
-// The one asked for; else SpecInF, if it is there; else the last.
-std::string timeline_policy(const RunArguments& arguments, const run::RunConfig& config) {
-  if (!arguments.timeline_policy.empty()) return arguments.timeline_policy;
-  for (const run::PolicyChoice& choice : config.policies) {
-    if (choice.name == "specinf") return choice.name;
-  }
-  return config.policies.back().name;
-}
-
-// Both modes of a quick run have a timeline: the online one's file says so in its name.
-std::string timeline_path(const RunArguments& arguments, const run::RunConfig& config) {
-  const std::filesystem::path path(arguments.timeline);
-  if (arguments.config.empty() && arguments.mode == "both" && config.name == "online") {
-    return (path.parent_path() / (path.stem().string() + "-online" + path.extension().string()))
-        .string();
-  }
-  return path.string();
-}
 
 CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arguments,
                                                          const run::RunConfig& config) {
@@ -87,29 +44,17 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
-Result<void> read_duration(const char* option, const std::string& text, Duration& into) {
-  const auto read = parse_duration(text);
-  if (!read) return fail(option, {}, read.error().message);
-  if (*read < Duration{}) return fail(option, {}, "found \"" + text + "\", expected 0s or more");
-  into = *read;
-  return {};
-}
-
 CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
                                const AppContext& context, ProgressLine& progress,
                                RunOutputs& outputs) {
   run::RunOptions options;
   options.threads = arguments.threads;
   options.progress = progress.callback();
-  Duration window{};
-  if (auto read = read_duration("--timeline-window", arguments.timeline_window, window); !read) {
-    return one(read.error());
-  }
   const auto index = timeline_index(arguments, loaded.config);
   if (!index) return tl::unexpected<Errors>(index.error());
   observe::TimelineRecorder timeline;
   timeline.set_window(kSimStart + loaded.config.warmup,
-                      kSimStart + loaded.config.warmup + window);
+                      kSimStart + loaded.config.warmup + arguments.timeline_length);
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = *index;
   options.timeline = &timeline;
@@ -198,61 +143,13 @@ Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outp
   return write_file(arguments.out + "/results.csv", observe::csv_header() + outputs.csv);
 }
 
-Result<void> read_times(RunArguments& arguments) {
-  QuickRun& quick = arguments.quick;
-  BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
-  BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, quick.warmup));
-  if (quick.warmup >= quick.duration) {
-    return fail("--warmup", {}, "found " + arguments.warmup + ", expected less than --duration (" +
-                                    arguments.duration + ")");
-  }
-  return {};
-}
-
-// A length alone asks for the file of --out; a file alone is cut as finely as the default.
-Result<void> read_usage(RunArguments& arguments) {
-  const std::string& interval = arguments.usage_interval;
-  if (!interval.empty() && arguments.usage.empty()) {
-    if (arguments.out.empty()) {
-      return fail("--usage-interval", {}, "expected --usage FILE or --out DIR with it");
-    }
-    arguments.usage = arguments.out + "/usage.csv";
-  }
-  if (arguments.usage.empty()) return {};
-  const std::string text = interval.empty() ? kUsageInterval : interval;
-  BUBBLESIM_RETURN_IF_ERROR(read_duration("--usage-interval", text, arguments.usage_length));
-  if (arguments.usage_length > Duration{}) return {};
-  return fail("--usage-interval", {}, "found \"" + text + "\", expected more than 0s");
-}
-
-// Which of the three forms was asked for: a config, traces, a synthesised job.
-Result<void> read_job(RunArguments& arguments) {
-  QuickRun& quick = arguments.quick;
-  const bool synth = !arguments.synth_model.empty();
-  const bool job = synth || !quick.training.empty();
-  if ((job || !quick.filler.empty()) == !arguments.config.empty()) {
-    return fail("run", {}, "expected either CONFIG, or --training and --filler");
-  }
-  if (!arguments.config.empty()) return {};
-  if (!job || quick.filler.empty()) {
-    return fail("run", {}, "expected both --training (or --synth-model) and --filler");
-  }
-  if (!synth) return {};
-  quick.synth.emplace();
-  quick.synth->model = arguments.synth_model;
-  quick.synth->plan = arguments.plan;
-  quick.synth->cluster = arguments.cluster;
-  return {};
-}
-
 int run_run(RunArguments arguments, AppContext& context) {
-  if (auto asked = read_job(arguments); !asked) return report_fault(asked.error());
+  if (auto read = read_job(arguments); !read) return report_fault(read.error());
   if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
     return report_faults(loaded.error());
   }
   const bool quick = arguments.config.empty();
   if (auto read = read_times(arguments); !read) return report_fault(read.error());
-  if (auto read = read_usage(arguments); !read) return report_fault(read.error());
   if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
   if (!arguments.out.empty()) {
     if (auto made = make_folder_of(arguments.out + "/table.txt"); !made) {
@@ -279,31 +176,6 @@ int run_run(RunArguments arguments, AppContext& context) {
   return outputs.untrusted ? kExitUntrusted : kExitOk;
 }
 
-void add_job_options(CLI::App& command, RunArguments& arguments) {
-  auto* training = command.add_option("--training", arguments.quick.training,
-                                      "Traces of the training job: files or a folder");
-  auto* model = command
-                    .add_option("--synth-model", arguments.synth_model,
-                                "In place of traces: a model to train (bubblesim models)")
-                    ->excludes(training);
-  auto* plan = command.add_option("--plan", arguments.plan,
-                                  "With --synth-model: how (bubblesim plans)");
-  auto* cluster = command.add_option("--cluster", arguments.cluster,
-                                     "With --synth-model: on what (bubblesim clusters)");
-  model->needs(plan)->needs(cluster);
-  plan->needs(model);
-  cluster->needs(model);
-}
-
-void add_usage_options(CLI::App& command, RunArguments& arguments) {
-  command.add_option("--usage", arguments.usage,
-                     "Write how each GPU is used over time under each policy, as CSV: busy as NVML "
-                     "shows it, SM shares, memory (sim/observe/OUTPUTS.md, Usage over time)");
-  command.add_option("--usage-interval", arguments.usage_interval,
-                     std::string("Length of its intervals, such as 1s (default: ") +
-                         kUsageInterval + ")");
-}
-
 }  // namespace
 
 void add_run_command(CLI::App& parser, AppContext& context) {
@@ -319,47 +191,7 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "  bubblesim run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
       "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s\n"
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms");
-  command->add_option("CONFIG", arguments->config, "Run config (JSON; configs/README.md)");
-  add_job_options(*command, *arguments);
-  command->add_option("--filler", arguments->quick.filler,
-                      "Trace of one pass of the inference service");
-  command->add_option("--policy", arguments->quick.policies,
-                      "Policies to compare, comma-separated (default: the config's, else all)");
-  add_policy_library_option(*command, arguments->policy_libraries);
-  command->add_option("--device", arguments->quick.device,
-                      "Device to simulate, with --training (default: the one recorded)");
-  command->add_option("--mode", arguments->mode, "With --training: the filler's mode")
-      ->check(CLI::IsMember({"offline", "online", "both"}))
-      ->capture_default_str();
-  command->add_option("--load", arguments->quick.load,
-                      "With --training, online: offered load, 1 is all that a GPU of the "
-                      "service's own can serve")
-      ->check(CLI::Range(0.001, 10.0))
-      ->capture_default_str();
-  command->add_option("--duration", arguments->duration,
-                      "With --training: simulated time, such as 60s")
-      ->capture_default_str();
-  command->add_option("--warmup", arguments->warmup,
-                      "With --training: simulated time before anything is measured; TGS needs "
-                      "up to 50s to profile training")
-      ->capture_default_str();
-  command->add_option("--seed", arguments->quick.seed, "With --training: of arrivals and jitter")
-      ->capture_default_str();
-  command->add_option("--out", arguments->out,
-                      "Folder for table.txt, results.json, results.csv, timeline.json and, with "
-                      "--usage-interval, usage.csv");
-  command->add_option("--timeline", arguments->timeline,
-                      "Write a Chrome trace of one policy's run, for https://ui.perfetto.dev");
-  command->add_option("--timeline-policy", arguments->timeline_policy,
-                      "Whose timeline (default: specinf's, else the last policy's)");
-  command->add_option("--timeline-window", arguments->timeline_window,
-                      "How much of the run the timeline shows, from the end of the warm-up on")
-      ->capture_default_str();
-  add_usage_options(*command, *arguments);
-  command->add_option("--threads", arguments->threads,
-                      "Simulations at once; results do not depend on it (default: all cores)");
-  auto* json = command->add_flag("--json", arguments->json, "Print JSON instead of the table");
-  command->add_flag("--csv", arguments->csv, "Print CSV instead of the table")->excludes(json);
+  add_run_arguments(*command, *arguments);
   command->callback([arguments, &context] { context.exit_code = run_run(*arguments, context); });
 }
 

@@ -68,6 +68,7 @@ def other_captures() -> list[Part]:
         _train("resnet152", "ddp", "--world 4 --batch 32"),
         _train("vgg19", "ddp", "--world 4 --batch 32"),
         _train("roberta-large", "ddp", "--world 4 --batch 8 --sequence 512"),
+        _train("bert-large", "ddp", "--world 4 --batch 16 --sequence 128"),
         _train("gpt-1.7b", "ddp", "--world 8 --batch 1 --sequence 2048"),
         _train("gpt-7.5b", "fsdp", "--world 32 --batch 1 --sequence 2048 --set layers=12"),
         _train("mixtral-8x7b", "none", "--set layers=1 --batch 1 --sequence 2048"),
@@ -81,6 +82,7 @@ def other_captures() -> list[Part]:
         _infer("llama-68m", "--batch 8 --prompt 128 --tokens 32 --cuda-graph"),
         _infer("chatglm-6b", "--batch 4 --prompt 256 --tokens 8"),
         _infer("roberta-large", "--batch 8 --prompt 128"),
+        _infer("xlm-roberta-xl", "--batch 8 --prompt 128"),
         _infer("resnet152", "--batch 16"),
         _infer("vgg19", "--batch 16"),
     ]

@@ -1,0 +1,57 @@
+// What `bubblesim run` is asked for: its options, and what their texts say.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/app/quick_config.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/run/run_config.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+struct RunArguments {
+  std::string config;
+  QuickRun quick;
+  std::string synth_model;  ///< of the quick run's job, in place of traces
+  std::string plan;
+  std::string cluster;
+  std::string mode = "both";
+  std::vector<std::string> policy_libraries;
+  std::string out;
+  std::string timeline;
+  std::string timeline_policy;
+  std::string duration = "120s";
+  std::string warmup = "60s";
+  std::string timeline_window = "1s";
+  Duration timeline_length{};  ///< what it says
+  std::string usage;
+  std::string usage_interval;  ///< empty: not given
+  Duration usage_length{};     ///< what it says, or its default
+  std::size_t threads = 0;
+  bool json = false;
+  bool csv = false;
+};
+
+/// Declares every option of the command.
+void add_run_arguments(CLI::App& command, RunArguments& arguments);
+
+/// Which of the three forms was asked for: a config, traces, a synthesised job.
+[[nodiscard]] Result<void> read_job(RunArguments& arguments);
+/// The spans that options give, and where usage over time goes.
+[[nodiscard]] Result<void> read_times(RunArguments& arguments);
+
+/// Whose timeline: the one asked for; else SpecInF's, if it is there; else the last.
+[[nodiscard]] std::string timeline_policy(const RunArguments& arguments,
+                                          const run::RunConfig& config);
+/// Where to. Both modes of a quick run have a timeline: the online one's file says so in its name.
+[[nodiscard]] std::string timeline_path(const RunArguments& arguments,
+                                        const run::RunConfig& config);
+
+}  // namespace bubblesim::app
