@@ -59,8 +59,8 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
   EXPECT_GT(*report.policies[1].fillers.front().normalised_to_own_gpu, 0.0);
 }
 
-// Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The filler:
-// 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
+// Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
+// filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
   const policy::Registry registry = builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
