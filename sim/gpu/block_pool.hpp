@@ -53,6 +53,13 @@ class BlockPool {
   /// kernels are not in its way.
   [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const Residency& needs,
                                                  std::uint64_t own) const;
+  /// Nobody holds anything, and a full wave of these needs fits.
+  [[nodiscard]] bool has_room_for_all(const Residency& needs) const {
+    const std::uint64_t blocks = needs.blocks_per_sm * sm_count_;
+    return resident_ == 0 && needs.warps * blocks <= total_.warps && blocks <= total_.slots &&
+           needs.registers * blocks <= total_.registers &&
+           needs.shared_memory_bytes * blocks <= total_.shared_memory_bytes;
+  }
   void take(ClientId client, const Residency& needs, std::uint64_t blocks) {
     held_[client.index()].add(needs, blocks);
     resident_ += blocks;

@@ -40,6 +40,13 @@ class Context {
 
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
+  /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
+  /// comes, and so ends when it has run for as long as alone.
+  [[nodiscard]] bool leaves_alone(const Work& work) const;
+  /// Such a kernel begins, or has ended: nothing of it is kept here meanwhile.
+  void pass_alone(ClientId client, SimTime now);
+  /// Takes in a kernel that has run alone since then, as if it had been placed here.
+  void take_over(WorkId id, SimTime since);
   /// Restores the order of placement after a client's priority changed.
   void sort_waiting();
   /// Adapts collectives that are not yet placed to a new cap of their client.

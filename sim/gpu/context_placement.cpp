@@ -165,6 +165,30 @@ void Context::follow(WorkState& state) {
   last_placed_ = client;
 }
 
+bool Context::leaves_alone(const Work& work) const {
+  if (!resident_.empty() || !waiting_.empty() || frozen_ || watched_) return false;
+  if (leftover_ > 0 || contention_.bandwidth() < 1 || capped(work.client)) return false;
+  if (shared_.clients[work.client.index()].off != Preemption::kNone) return false;
+  const bool follows = shared_.kind != Clients::kStreams && last_placed_;
+  return (!follows || *last_placed_ == work.client) &&
+         pool_.has_room_for_all(work.profile->residency);
+}
+
+void Context::pass_alone(ClientId client, SimTime now) {
+  if (shared_.kind != Clients::kStreams) last_placed_ = client;
+  settled_ = now;
+  changed_ = mixed_ = false;
+}
+
+void Context::take_over(WorkId id, SimTime since) {
+  WorkState& state = shared_.works[id];
+  const KernelProfile& profile = *state.work.profile;
+  state.waves.start(state.work.solo, profile.blocks,
+                    std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
+  add(id);
+  place(since);
+}
+
 void Context::tell_started(WorkId id) {
   WorkState& state = shared_.works[id];
   const bool complete = state.waves.unplaced() == 0;

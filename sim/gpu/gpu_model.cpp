@@ -72,6 +72,11 @@ WorkId Gpu::Model::submit(const Work& work) {
   state.end = SimTime::max();
   state.started = state.running = state.listed = false;
   state.refills = state.behind_held = state.stalled = false;
+  if (may_run_alone(work)) {
+    begin_alone(id, engine_.now());
+    return id;
+  }
+  leave_alone();
   queue(id, engine_.now());
   update(engine_.now());
   return id;
@@ -102,6 +107,7 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
 }
 
 void Gpu::Model::finish_collective(WorkId id, SimTime end) {
+  leave_alone();
   BUBBLESIM_CHECK(shared_.works.holds(id), "no such work");
   WorkState& state = shared_.works[id];
   BUBBLESIM_CHECK(state.work.kind == WorkKind::kCollective && state.started,
@@ -114,6 +120,7 @@ void Gpu::Model::finish_collective(WorkId id, SimTime end) {
 }
 
 void Gpu::Model::set_sm_cap(ClientId client, std::uint32_t sm_cap) {
+  leave_alone();
   BUBBLESIM_CHECK(sm_cap >= 1, "an SM cap leaves at least one SM");
   context_of(client).catch_up(engine_.now());
   shared_.clients[client.index()].setup.sm_cap = sm_cap;
@@ -122,6 +129,7 @@ void Gpu::Model::set_sm_cap(ClientId client, std::uint32_t sm_cap) {
 }
 
 void Gpu::Model::set_priority(ClientId client, std::int32_t priority) {
+  leave_alone();
   context_of(client).catch_up(engine_.now());
   shared_.clients[client.index()].setup.priority = priority;
   context_of(client).sort_waiting();
@@ -134,6 +142,7 @@ void Gpu::Model::set_slice(ClientId client, Duration slice) {
 }
 
 void Gpu::Model::preempt(ClientId client, Preemption how) {
+  leave_alone();
   BUBBLESIM_CHECK(how != Preemption::kContextSwitch || slicer_, "only time slices switch contexts");
   const SimTime now = engine_.now();
   Context& context = context_of(client);
@@ -153,11 +162,13 @@ ClientUsage Gpu::Model::usage(ClientId client) const {
   for (const std::size_t live : live_) {
     usage.sm_seconds += contexts_[live].unsettled_sm_ns(client, engine_.now()) * 1e-9;
   }
+  if (alone_) usage.sm_seconds += alone_sm_ns(client, engine_.now()) * 1e-9;
   return usage;
 }
 
 void Gpu::Model::on_event(SimTime now) {
   scheduled_ = SimTime::max();
+  if (alone_) return end_alone(now);
   event_ = true;
   update(now);
 }

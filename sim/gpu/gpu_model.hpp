@@ -53,6 +53,20 @@ class Gpu::Model {
   void tell(SimTime now);
   void reschedule(SimTime now);
 
+  // A kernel that is alone on the GPU (gpu_model_alone.cpp).
+  [[nodiscard]] bool may_run_alone(const Work& work) const;
+  void begin_alone(WorkId id, SimTime now);
+  void end_alone(SimTime now);
+  void leave_alone();
+  [[nodiscard]] double alone_sm_ns(ClientId client, SimTime now) const;
+
+  /// A kernel that has the GPU to itself: no context knows of it. Whoever else comes has it
+  /// handed to its context first.
+  struct Alone {
+    WorkId work;
+    SimTime since;
+  };
+
   engine::Engine& engine_;
   Shared shared_;
   SharingMode mode_;
@@ -60,6 +74,7 @@ class Gpu::Model {
                                    ///< one for the others
   std::optional<TimeSlicer> slicer_;
   std::vector<std::size_t> live_;  ///< the contexts that have the GPU
+  std::optional<Alone> alone_;
   Transfers transfers_;
   engine::EntityId entity_;
   std::uint64_t arrivals_ = 0;

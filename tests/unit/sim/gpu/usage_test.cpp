@@ -60,6 +60,19 @@ TEST_F(Books, CanBeReadWhileAKernelRuns) {
   EXPECT_EQ(end(1), 200);  // looking changes nothing
 }
 
+// A kernel that has the GPU to itself is kept apart until something else happens: here a cap that
+// changes nothing, in its second wave.
+TEST_F(Books, AKernelAloneHasTheSameBooksIfItsContextTakesItOver) {
+  const ClientId c = client();
+  kernel_at(0, 1, c, 200, blocks_of_warps(12, 4));
+  script_.at(150, [&] { gpu_->set_sm_cap(c, small_gpu().sm_count); });
+  run();
+  EXPECT_EQ(end(1), 200);
+  EXPECT_EQ(gpu_->usage(c).busy, Duration{200});
+  EXPECT_EQ(gpu_->usage(c).kernels, 1U);
+  EXPECT_NEAR(gpu_->usage(c).sm_seconds, 600e-9, 1e-15);
+}
+
 TEST_F(Books, FrozenContextsAreNotBusy) {
   make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();

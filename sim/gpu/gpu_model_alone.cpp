@@ -1,0 +1,96 @@
+// A kernel that is alone on the GPU ends when it has run for as long as alone: it needs no waves, no
+// pool and no rates. Most kernels of a training job are such. Every figure and the order of every
+// call are as if a context had it (tests/laws/gpu).
+#include <utility>
+
+#include "sim/base/check.hpp"
+#include "sim/gpu/gpu_model.hpp"
+
+namespace bubblesim::gpu {
+namespace {
+
+// Up to here doubles hold whole numbers, and what waves add up is exact.
+constexpr double kExact = 0x1p53;
+
+/// Units of work of a kernel, as waves count them: blocks times nanoseconds of each.
+double block_units(const Work& work) {
+  return static_cast<double>(work.profile->blocks) * static_cast<double>(work.solo.count());
+}
+
+}  // namespace
+
+bool Gpu::Model::may_run_alone(const Work& work) const {
+  if (updating_ || alone_ || mode_ != SharingMode::kSpatial) return false;
+  if (work.kind != WorkKind::kKernel || work.most_blocks > 0 || work.profile == nullptr) {
+    return false;
+  }
+  const std::uint64_t full = std::uint64_t{work.profile->residency.blocks_per_sm} *
+                             shared_.spec.sm_count;
+  // The last wave counts as a whole one in what waves add up.
+  const double units = block_units(work) + static_cast<double>(full) *
+                                               static_cast<double>(work.solo.count());
+  return work.profile->blocks > 0 && full > 0 && units < kExact &&
+         work.solo < SimTime::max() - engine_.now() && transfers_.idle() &&
+         contexts_.front().leaves_alone(work);
+}
+
+void Gpu::Model::begin_alone(WorkId id, SimTime now) {
+  WorkState& state = shared_.works[id];
+  const Work work = state.work;
+  state.started = state.running = true;
+  alone_ = {id, now};
+  contexts_.front().pass_alone(work.client, now);
+  shared_.usage.begin(work.client, work.kind, now);
+  updating_ = true;
+  again_ = false;
+  shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
+  updating_ = false;
+  if (again_) return update(now);
+  scheduled_ = now + work.solo;
+  engine_.schedule(entity_, scheduled_);
+}
+
+void Gpu::Model::end_alone(SimTime now) {
+  const WorkId id = std::exchange(alone_, std::nullopt)->work;
+  WorkState& state = shared_.works[id];
+  const Work work = state.work;
+  const std::uint64_t capacity = std::uint64_t{work.profile->residency.blocks_per_sm} *
+                                 shared_.spec.sm_count;
+  const std::uint64_t blocks = work.profile->blocks;
+  const auto waves = static_cast<double>((blocks + capacity - 1) / capacity);
+  if (work.solo > Duration::zero()) {
+    shared_.usage.add_sm_ns(work.client,
+                            block_units(work) / waves / work.profile->residency.blocks_per_sm);
+  }
+  state.running = false;
+  shared_.usage.end(work.client, work.kind, now);
+  contexts_.front().pass_alone(work.client, now);
+  updating_ = true;
+  again_ = false;
+  shared_.usage.count(work.client, work.kind);
+  shared_.clients[work.client.index()].listener->on_work_finished(work.cookie, now);
+  shared_.works.release(id);
+  updating_ = false;
+  if (again_) update(now);
+}
+
+// Hands the kernel to its context, for somebody else comes, or something changes.
+void Gpu::Model::leave_alone() {
+  if (!alone_) return;
+  const Alone alone = *std::exchange(alone_, std::nullopt);
+  contexts_.front().take_over(alone.work, alone.since);
+}
+
+double Gpu::Model::alone_sm_ns(ClientId client, SimTime now) const {
+  const WorkState& state = shared_.works[alone_->work];
+  if (state.work.client != client) return 0;
+  const KernelProfile& profile = *state.work.profile;
+  Waves waves;
+  waves.start(state.work.solo, profile.blocks,
+              std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
+  waves.place(waves.full_wave());
+  const Refill refill = waves.unplaced() > 0 ? Refill::kSelf : Refill::kNone;
+  return waves.pass(now - alone_->since, refill).block_ns / profile.residency.blocks_per_sm;
+}
+
+}  // namespace bubblesim::gpu
