@@ -1,6 +1,6 @@
-// A kernel that is alone on the GPU ends when it has run for as long as alone: it needs no waves, no
-// pool and no rates. Most kernels of a training job are such. Every figure and the order of every
-// call are as if a context had it (tests/laws/gpu).
+// A kernel that is alone on the GPU ends when it has run for as long as it took alone: it needs no
+// waves, no pool and no rates. Most kernels of a training job are such. Every figure and the order
+// of every call are as if a context had it (tests/laws/gpu).
 #include <utility>
 
 #include "sim/base/check.hpp"
