@@ -136,19 +136,11 @@ def largest_loss(table):
     return part.loc[worst, ["job", "policy", "loss", "cost_gpus"]].reset_index(drop=True)
 
 
-def milliseconds(text):
-    """A span as a config writes it, in ms."""
-    for unit, factor in (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
-        if text.endswith(unit):
-            return float(text[:-len(unit)]) * factor
-    raise ValueError(f"{text!r} is no span")
-
-
 def detection(frame):
     """Policies by the delay after which they may learn of a bubble, in ms; the oracle has none."""
     delay = results.parameter(frame, "window").fillna(results.parameter(frame, "manager_poll"))
     out = pandas.DataFrame({"policy": frame["policy"], "delay_ms": [
-        None if text is None or text != text else milliseconds(text) for text in delay]})
+        None if text is None or text != text else results.milliseconds(text) for text in delay]})
     return pandas.concat([out, kept(frame)], axis=1)
 
 
@@ -167,17 +159,10 @@ def preemption(frame):
     return pandas.concat([out, kept(frame)], axis=1)
 
 
-def gigabytes(text):
-    """A size as a config writes it, in GB."""
-    if not text.endswith("GB"):
-        raise ValueError(f"{text!r} is not in GB")
-    return float(text[:-2])
-
-
 def memory(frame):
     """By policy and a filler's memory in GB: GPUs that admit it, and what it gets done."""
     out = pandas.DataFrame({"series": frame["config"].map(SERIES),
-                            "memory_gb": swept(frame, MEMORY, "2GB").map(gigabytes),
+                            "memory_gb": swept(frame, MEMORY, "2GB").map(results.gigabytes),
                             "admitted": frame["filler_gpus_admitted"]})
     return pandas.concat([out, kept(frame)], axis=1)
 

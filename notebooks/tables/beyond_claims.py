@@ -4,16 +4,12 @@ FreeRide (arXiv 2409.06941), ATLAS and BubbleTea (two systems of one paper, read
 zero bubble schedules (arXiv 2401.10241), DualPipe's README, and limits of PipeFill in summaries.
 """
 from . import beyond_jobs
-from .claims import Claim, within
+from .claims import Claim, percent, within
 
 # Of the closed form's saving; kernels are of whole waves and stages not quite alike.
 TOLERANCE = 0.15
 FREERIDE = "arXiv 2409.06941, abstract"
 RTX = "GPT 3.6B, 1F1B over 4 RTX 6000 Ada, {} micro-batches"
-
-
-def percent(value, digits=1):
-    return f"{100 * value:.{digits}f} %"
 
 
 def freeride(side):
@@ -22,7 +18,7 @@ def freeride(side):
     bubbles = alone.set_index("micro_batches")["bubble"]
     filled = side[side["policy"] == "freeride"]
     worst = filled.loc[filled["overhead_percent"].idxmax()]
-    shown = ", ".join(f"{percent(b)} at {m}" for m, b in bubbles.items())
+    shown = ", ".join(f"{percent(b, 1)} at {m}" for m, b in bubbles.items())
     few = bubbles.index.min()
     return [
         Claim("freeride-bubbles", "bubbles are more than 40 % of training's time", FREERIDE,
@@ -31,7 +27,7 @@ def freeride(side):
               "3/(m+3); with 8 it falls short"),
         Claim("freeride-formula", "at 4 stages and 4 micro-batches 42.9 % of the time is bubbles",
               "arXiv 2409.06941: (p-1)/(m+p-1), our arithmetic", "inferred",
-              percent(bubbles[few]), RTX.format(few), within(bubbles[few], 0.399, 0.459),
+              percent(bubbles[few], 1), RTX.format(few), within(bubbles[few], 0.399, 0.459),
               "within 3 points; the rest is stages of 7 and 8 layers, the head and the optimizer"),
         Claim("freeride-overhead",
               "side tasks cost training about 1 % (ResNet-50 1.36 %, VGG-19 2.1 %)",
@@ -54,8 +50,8 @@ def bubbletea(table):
     best = kept.loc[kept["utilisation"].idxmax()] if len(kept) else None
     bound = part.loc[part["policy"] == "ideal", "utilisation"].max()
     ours = "no policy keeps 95 % of training" if best is None else (
-        f"{percent(best['utilisation'])} ({best['policy']}, {best['link']}); alone "
-        f"{percent(alone.min())} to {percent(alone.max())}; oracle up to {percent(bound)}")
+        f"{percent(best['utilisation'], 1)} ({best['policy']}, {best['link']}); alone "
+        f"{percent(alone.min(), 1)} to {percent(alone.max(), 1)}; oracle up to {percent(bound, 1)}")
     return [Claim(
         "bubbletea-utilisation",
         "prefill in the bubbles of geo-distributed training: GPU utilisation up to 94 %",
@@ -76,7 +72,7 @@ def schedules(table):
                  & ~saved["schedule"].isin(["1F1B"])].set_index("schedule")
     m = int(saved["micro_batches"].min())
     slope, busy = beyond_jobs.per_micro_batch(table, "1F1B")
-    uneven = (f"the last stage has the head, so that {percent(1 - busy / slope)} of the others' "
+    uneven = (f"the last stage has the head, so that {percent(1 - busy / slope, 1)} of the others' "
               "time stays idle with any schedule")
     said = {
         "GPipe": ("the same bubble as 1F1B's, (p-1)(F+B)", "arXiv 2104.04473, 2.2.1", "stated"),

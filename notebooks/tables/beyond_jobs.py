@@ -41,6 +41,12 @@ def closed_form(schedule, ranks, micro_batches):
     return None if idle is None else idle / (3 * micro_batches + idle)
 
 
+def bubble_alone(frame, by):
+    """Of each row's job alone, which `by` tells from others: its bubble fraction."""
+    alone = frame[frame["policy"] == "exclusive"].set_index(by)
+    return [alone.loc[key, "bubble_fraction"] for key in zip(*(frame[name] for name in by))]
+
+
 def schedules(frame, ranks=4):
     """By schedule, micro-batches and policy: bubble, closed form, iteration, and GPU time used.
 
@@ -48,12 +54,10 @@ def schedules(frame, ranks=4):
     filler's throughput it is `used_gpus`.
     """
     frame = frame.assign(**{GLOBAL_BATCH: swept(frame, GLOBAL_BATCH, 8)})
-    alone = frame[frame["policy"] == "exclusive"].set_index([SCHEDULE, GLOBAL_BATCH])
-    keys = list(zip(frame[SCHEDULE], frame[GLOBAL_BATCH]))
-    bubble = [alone.loc[key, "bubble_fraction"] for key in keys]
+    keys = zip(frame[SCHEDULE], frame[GLOBAL_BATCH])
     out = pandas.DataFrame({
         "schedule": frame[SCHEDULE].map(SCHEDULES), "micro_batches": frame[GLOBAL_BATCH],
-        "policy": frame["policy"], "bubble": bubble,
+        "policy": frame["policy"], "bubble": bubble_alone(frame, [SCHEDULE, GLOBAL_BATCH]),
         "closed_form": [closed_form(schedule, ranks, m) for schedule, m in keys],
         "iteration_ms": frame["training_iteration_mean_ms"]})
     out = pandas.concat([out, kept(frame)[["training_kept", "filler_throughput"]]], axis=1)
@@ -101,11 +105,10 @@ def regions(frame):
 
     `utilisation`: time with any operation on the GPU but collectives.
     """
-    alone = frame[frame["policy"] == "exclusive"].set_index(["config", CLUSTER])
-    bubble = [alone.loc[key, "bubble_fraction"] for key in zip(frame["config"], frame[CLUSTER])]
     out = pandas.DataFrame({
         "plan": frame["config"], "link": frame[CLUSTER].map(LINKS), "policy": frame["policy"],
-        "bubble": bubble, "iteration_ms": frame["training_iteration_mean_ms"],
+        "bubble": bubble_alone(frame, ["config", CLUSTER]),
+        "iteration_ms": frame["training_iteration_mean_ms"],
         "utilisation": frame["gpu_busy_without_collectives_fraction"]})
     return pandas.concat([out, kept(frame)], axis=1)
 
@@ -128,12 +131,10 @@ def side_tasks(frame):
     """FreeRide's set-up, by task, micro-batches and policy: bubble, overhead in %, task's rate."""
     frame = frame.assign(**{GLOBAL_BATCH: swept(frame, GLOBAL_BATCH, 16)})
     micro_batches = frame[GLOBAL_BATCH] // 4
-    alone = frame[frame["policy"] == "exclusive"].set_index(["config", GLOBAL_BATCH])
-    bubble = [alone.loc[key, "bubble_fraction"]
-              for key in zip(frame["config"], frame[GLOBAL_BATCH])]
     return pandas.DataFrame({
         "task": frame["config"], "micro_batches": micro_batches, "policy": frame["policy"],
-        "bubble": bubble, "closed_form": [closed_form("1f1b", 4, m) for m in micro_batches],
+        "bubble": bubble_alone(frame, ["config", GLOBAL_BATCH]),
+        "closed_form": [closed_form("1f1b", 4, m) for m in micro_batches],
         "overhead_percent":
         100 * (1 / frame["training_normalised_fraction"] - 1),
         "filler_throughput": frame["filler_normalised_fraction"].fillna(0.0),

@@ -71,6 +71,11 @@ def save(paper, claims):
     return table(claims)
 
 
+def percent(value, digits=0):
+    """A fraction as a claim's text shows it."""
+    return f"{100 * value:.{digits}f} %"
+
+
 def within(value, least, most):
     """Whether least <= value <= most; None where there is no value."""
     if value is None or value != value:

@@ -5,9 +5,10 @@ and attention scores count; what streams through memory is below 1 % (sim/model/
 """
 import functools
 import json
-import pathlib
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "models"
+from .results import CONFIGS
+
+MODELS = CONFIGS / "models"
 # Backward makes two products of each forward one: by inputs and by weights (Narayanan et al.,
 # SC 2021, appendix). Work that recomputes activations is not counted: it is not useful.
 TRAINING_OVER_FORWARD = 3

@@ -5,13 +5,11 @@ fewer micro-batches a pipeline. One GPU a stage is simulated. Fractions are of 1
 FLOPs useful ones (flops.py). A fill job's work "in GPUs" is its rate over that of a GPU of its own.
 """
 import json
-import pathlib
 
 import pandas
 
 from . import draw, flops, results
 
-CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs" / "figures"
 PLAN = "/training/synth/plan/"
 PROGRAM = "/fillers/0/program"
 SCALES = ("1k", "2k", "4k", "8k", "16k")
@@ -26,7 +24,7 @@ DAY_S = 86400
 
 def config(name):
     """configs/figures/NAME.json."""
-    return json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((results.CONFIGS / "figures" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def job(name):

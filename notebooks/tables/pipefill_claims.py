@@ -4,7 +4,7 @@ The paper's text was not at hand: its abstract was, and summaries. "About" means
 the stated number. Verdicts are of PipeFill as `bubblesim policies pipefill` sets it, with time
 slices; what MPS in their place would give stands beside.
 """
-from .claims import Claim, within
+from .claims import Claim, percent, within
 
 ABSTRACT = "arXiv 2410.07192, abstract"
 SUMMARY = "a summary of arXiv 2410.07192"
@@ -25,10 +25,6 @@ def pick(frame, column, **where):
     for name, value in where.items():
         frame = frame[frame[name] == value]
     return float(frame[column].iloc[0]) if len(frame) else float("nan")
-
-
-def percent(value, digits=0):
-    return f"{100 * value:.{digits}f} %"
 
 
 def both(frame, column, form, scale=1, **where):

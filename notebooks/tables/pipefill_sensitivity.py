@@ -21,20 +21,12 @@ def length(frame, name="pipefill-length"):
         by + ["bubble_ms", "series", "share", "slowdown"]]
 
 
-def milliseconds(text):
-    """A span as a config writes it."""
-    for unit, scale in (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
-        if text.endswith(unit):
-            return float(text[:-len(unit)]) * scale
-    raise ValueError(f"{text!r} is no span")
-
-
 def short(frame, name="pipefill-short"):
     """A row a least length of bubbles that are filled, scale, schedule and sharing."""
     return pandas.DataFrame({
         "gpus": gpus(frame, name), "series": sharing(frame),
         "schedule": setting(frame, PLAN + "schedule", name),
-        "min_bubble_ms": results.parameter(frame, "min_bubble").map(milliseconds),
+        "min_bubble_ms": results.parameter(frame, "min_bubble").map(results.milliseconds),
         "share": frame["filler_normalised_fraction"], "slowdown": slowdown(frame)})
 
 
@@ -43,7 +35,7 @@ def memory(frame, name="pipefill-memory"):
     moved = results.parameter(frame, "offload").map({"true": "moved to host", "false": "stays"})
     return pandas.DataFrame({
         "gpus": gpus(frame, name), "series": moved,
-        "memory_GB": setting(frame, "/fillers/0/memory", name).str[:-2].astype(float),
+        "memory_GB": setting(frame, "/fillers/0/memory", name).map(results.gigabytes),
         "share": frame["filler_normalised_fraction"], "slowdown": slowdown(frame)})
 
 

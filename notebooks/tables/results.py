@@ -10,8 +10,10 @@ import pathlib
 import numpy
 import pandas
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the checkout
+CONFIGS = ROOT / "configs"
 FOLDER_VARIABLE = "BUBBLESIM_FIGURES"
-DEFAULT_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "out" / "figures"
+DEFAULT_FOLDER = ROOT / "out" / "figures"
 
 # Student's t, two-sided 95 %, by degrees of freedom; of more than 30 the normal's
 # (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2).
@@ -67,6 +69,21 @@ def parameters(text):
 def parameter(frame, name):
     """One parameter of each row's policy, as text; None where the policy has no such."""
     return frame["policy_parameters"].map(lambda text: parameters(text).get(name))
+
+
+def milliseconds(text):
+    """A span as a config writes it, in ms."""
+    for unit, factor in (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3)):
+        if text.endswith(unit):
+            return float(text[:-len(unit)]) * factor
+    raise ValueError(f"{text!r} is no span")
+
+
+def gigabytes(text):
+    """A size as a config writes it, in GB."""
+    if not text.endswith("GB"):
+        raise ValueError(f"{text!r} is not in GB")
+    return float(text[:-2])
 
 
 def half_interval(values):

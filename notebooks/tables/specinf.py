@@ -144,7 +144,7 @@ def over_time(run, policy, steps=1):
 
 def device_bytes(device):
     """Memory of a file of configs/devices."""
-    path = results.DEFAULT_FOLDER.parents[1] / "configs" / "devices" / f"{device}.json"
+    path = results.CONFIGS / "devices" / f"{device}.json"
     return float(json.loads(path.read_text(encoding="utf-8"))["memory"]["value"].rstrip("B"))
 
 

@@ -2,11 +2,9 @@
 
 Frames come from the Python package `bubblesim`; times are nanoseconds there and milliseconds here.
 """
-import pathlib
-
 from . import draw
+from .results import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "traces" / "samples" / "training"
 RUN = ROOT / "configs" / "runs" / "example.json"
 SWEEP = ROOT / "configs" / "sweeps" / "load-latency.json"

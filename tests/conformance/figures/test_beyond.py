@@ -2,7 +2,7 @@
 import pandas
 import pytest
 
-from tables import beyond, beyond_claims, beyond_jobs
+from tables import beyond, beyond_claims, beyond_jobs, results
 
 
 def rows(*values, **columns):
@@ -57,13 +57,13 @@ def test_each_step_costs_the_work_that_it_takes_from_the_one_before():
 
 
 def test_spans_and_sizes_are_read_with_their_units():
-    assert [beyond.milliseconds(t) for t in ("50us", "2ms", "1s", "500ns")] == [
+    assert [results.milliseconds(t) for t in ("50us", "2ms", "1s", "500ns")] == [
         pytest.approx(0.05), 2.0, 1000.0, pytest.approx(5e-4)]
-    assert beyond.gigabytes("12GB") == 12
+    assert results.gigabytes("12GB") == 12
     with pytest.raises(ValueError, match="no span"):
-        beyond.milliseconds("5")
+        results.milliseconds("5")
     with pytest.raises(ValueError, match="GB"):
-        beyond.gigabytes("12MiB")
+        results.gigabytes("12MiB")
 
 
 def test_detection_reads_the_delay_from_the_policys_parameters():

@@ -145,7 +145,7 @@ def test_the_length_of_bubbles_is_that_of_the_job_alone():
 @pytest.mark.parametrize("text, milliseconds", [
     ("0ns", 0), ("300us", 0.3), ("3ms", 3), ("1s", 1e3)])
 def test_spans_are_read_as_configs_write_them(text, milliseconds):
-    assert sensitivity.milliseconds(text) == milliseconds
+    assert results.milliseconds(text) == milliseconds
 
 
 def report_of_two_jobs():
