@@ -69,6 +69,7 @@ class Conductor {
   [[nodiscard]] Duration time_of(std::uint64_t events_a_domain) const;
   void run_window(SimTime from, SimTime until);
   void run_in_order(SimTime until);
+  void run_turn(Engine& engine, SimTime until);
 
   Windows mode_;
   Crew crew_;

@@ -45,7 +45,7 @@ class Engine {
   /// When the entity's event is due; nothing if none is pending.
   [[nodiscard]] std::optional<SimTime> due(EntityId entity) const;
 
-  /// When the next event is due; nothing if none is pending.
+  /// When the next event is due; nothing if none is pending. Not from inside an event.
   [[nodiscard]] std::optional<SimTime> next_due() const;
 
   /// The time of the event that runs now, or of the last one that ran; the limit after a
@@ -70,7 +70,7 @@ class Engine {
   /// What the domains of a conductor have in common.
   struct Order {
     SimTime clock = kSimStart;  ///< of the event that runs in order
-    EventQueue firsts;          ///< each domain's next event, while they run in order
+    EventQueue firsts{Ties::kByEntity};  ///< each domain's next event, while they run in order
     bool in_order = true;       ///< false: in a window, where each domain runs on its own
     const Engine* running = nullptr;  ///< in order: whose event it is
     bool stopped = false;       ///< by an event that ran in order
@@ -79,6 +79,9 @@ class Engine {
   void step();
   void run_before(SimTime until);
   void publish();
+  [[nodiscard]] std::optional<EventKey> next_key() const;
+
+  static constexpr EntityId kNobody{UINT32_MAX};
 
   struct Entity {
     EventHandler* handler;
@@ -87,8 +90,9 @@ class Engine {
 
   std::vector<Entity> entities_;
   EventQueue queue_;
+  /// Whose event runs: its key stays in the queue until its handler sets another, or has returned.
+  EntityId running_ = kNobody;
   SimTime now_ = kSimStart;
-  std::uint64_t next_sequence_ = 0;
   std::uint64_t events_ = 0;
   bool stopped_ = false;
   const SimTime* floor_ = &now_;

@@ -1,72 +1,105 @@
 #include "sim/engine/event_queue.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
 #include "sim/base/check.hpp"
 
 namespace bubblesim::engine {
 namespace {
 
-constexpr EventKey kNoEvent{SimTime::max(), Phase::kObserve, UINT64_MAX};
-constexpr PackedKey kNone{kNoEvent};
-// Trees with no more leaves are walked to the root: that is shorter than a branch that is often
-// taken for the wrong one.
-constexpr std::size_t kSmall = 32;
+constexpr unsigned kPhaseBits = 3;
+// At least so many tickets, and eight times as many as entities: drawing them anew, O(entities log
+// entities), is rare.
+constexpr unsigned kTicketBits = 20;
+constexpr unsigned kTicketBitsAnEntity = 3;
 
 }  // namespace
 
 EntityId EventQueue::add() {
-  const EntityId id{static_cast<std::uint32_t>(count_++)};
-  if (count_ > capacity_) rebuild();
-  return id;
-}
-
-void EventQueue::set(EntityId entity, const EventKey& key) {
-  BUBBLESIM_DCHECK(entity.index() < count_, "no such entity");
-  keys_[entity.index()] = PackedKey{key};
-  replay(entity.value);
-}
-
-void EventQueue::clear(EntityId entity) {
-  if (pending(entity)) set(entity, kNoEvent);
-}
-
-// Plays the matches on the path from a leaf towards the root. In a large tree up to the first that
-// the leaf neither won before nor wins now: above it, nothing has changed.
-void EventQueue::replay(std::uint32_t leaf) {
-  const std::uint32_t sibling = leaf ^ 1U;
-  std::uint32_t winner = keys_[sibling] < keys_[leaf] ? sibling : leaf;
-  if (capacity_ <= kSmall) {
-    std::size_t node = (leaf + capacity_) / 2;
-    winners_[node] = winner;
-    while (node > 1) {
-      const std::uint32_t rival = winners_[node ^ 1U];
-      winner = keys_[rival] < keys_[winner] ? rival : winner;
-      node /= 2;
-      winners_[node] = winner;
-    }
-    return;
+  if (size() == kMostEntities) {
+    throw std::length_error("an event queue holds at most 4,194,304 entities");
   }
-  for (std::size_t node = (leaf + capacity_) / 2;; node /= 2) {
-    if (winner != leaf && winners_[node] == winner) return;
-    winners_[node] = winner;
-    if (node == 1) return;
-    const std::uint32_t rival = winners_[node ^ 1U];
-    if (keys_[rival] < keys_[winner]) winner = rival;
-  }
+  if (size() == leaves_ || size() == 0) grow();
+  late_times_.push_back(SimTime::max());
+  return EntityId{static_cast<std::uint32_t>(size() - 1)};
 }
 
-// Doubles the leaves and plays every match again.
-void EventQueue::rebuild() {
-  capacity_ = capacity_ == 0 ? 2 : capacity_ * 2;
-  keys_.resize(capacity_, kNone);
-  winners_.assign(capacity_, 0);
-  for (std::size_t leaf = 0; leaf < capacity_; leaf += 2) {
-    winners_[(leaf + capacity_) / 2] =
-        static_cast<std::uint32_t>(keys_[leaf + 1] < keys_[leaf] ? leaf + 1 : leaf);
+// For a key of this time.
+void EventQueue::make_room(SimTime time) {
+  if (time < base_) rebase(time);
+  if (ticket_ == tickets_end_) draw_tickets_anew();
+}
+
+// Nothing that is pending is early: the base follows time.
+void EventQueue::follow() const {
+  SimTime base = SimTime::max();
+  for (std::uint32_t i = 0; i < size(); ++i) base = std::min(base, time(EntityId{i}));
+  rebase(base);
+}
+
+void EventQueue::rebase(SimTime base) const {
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    Key& own = tree_[leaves_ + i];
+    if (own == kNone) continue;
+    const Key rest = own & ((Key{1} << time_shift_) - 1);
+    own = pack(EntityId{i}, time_of(EntityId{i}, own), base, rest);
   }
-  for (std::size_t node = capacity_ / 2 - 1; node >= 1; --node) {
-    const std::uint32_t left = winners_[2 * node];
-    const std::uint32_t right = winners_[2 * node + 1];
-    winners_[node] = keys_[right] < keys_[left] ? right : left;
+  base_ = base;
+  play_all();
+}
+
+// Gives what is pending the first tickets, in the order of those that it has.
+void EventQueue::draw_tickets_anew() {
+  std::vector<std::pair<Key, std::size_t>> pending;
+  for (std::size_t leaf = leaves_; leaf < tree_.size(); ++leaf) {
+    if (tree_[leaf] != kNone) pending.emplace_back(ticket_of(tree_[leaf]), leaf);
+  }
+  std::sort(pending.begin(), pending.end());
+  ticket_ = 0;
+  for (const auto& [ticket, leaf] : pending) {
+    tree_[leaf] += ticket_ - ticket;
+    ticket_ += ticket_step_;
+  }
+  play_all();
+}
+
+// Doubles the leaves, and lays out keys anew.
+void EventQueue::grow() {
+  EventQueue larger(ties_);
+  larger.leaves_ = 2 * leaves_;
+  larger.tree_.assign(2 * larger.leaves_, kNone);
+  larger.late_times_ = late_times_;
+  larger.base_ = base_;
+  larger.lay_out_keys();
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    const EntityId id{i};
+    if (!pending(id)) continue;
+    const Key rest = Key{static_cast<std::uint8_t>(phase(id))} << larger.phase_shift_ |
+                     2 * ticket_of(key(id)) | i;
+    larger.tree_[larger.leaves_ + i] = larger.pack(id, time(id), base_, rest);
+  }
+  larger.ticket_ = 2 * ticket_;
+  larger.play_all();
+  *this = std::move(larger);
+}
+
+// From the highest bits on: time, phase, ticket, entity. In keys of twice as many entities a ticket
+// is twice as large a number.
+void EventQueue::lay_out_keys() {
+  const auto entity_bits = static_cast<unsigned>(std::countr_zero(leaves_));
+  phase_shift_ = entity_bits + std::max(kTicketBits, entity_bits + kTicketBitsAnEntity);
+  time_shift_ = phase_shift_ + kPhaseBits;
+  late_ = kNone << time_shift_;
+  tickets_end_ = Key{1} << phase_shift_;
+  ticket_step_ = ties_ == Ties::kByScheduling ? leaves_ : 0;
+}
+
+void EventQueue::play_all() const {
+  for (std::size_t node = leaves_ - 1; node >= kRoot; --node) {
+    tree_[node] = std::min(tree_[2 * node], tree_[2 * node + 1]);
   }
 }
 

@@ -1,53 +1,130 @@
 // A winner (tournament) tree over entities: one key an entity, changed in place.
 //
-// Leaves hold keys, inner nodes the index of the smaller child's winner. Setting or clearing a
-// key walks from the leaf towards the root, no further than what changes; the smallest key is
-// read in O(1). Ties cannot occur: EventKey's sequence is unique.
+// A key is one number of 64 bits, so that a match is one comparison without a branch and a walk
+// from a leaf to the root touches nothing but keys: from the highest bits on, time after a base,
+// phase, a ticket drawn when the key was set, and the entity. What does not fit is made to fit
+// again: times too far after the base count as one late time until the base has followed, and
+// tickets are given out anew when they have run out. Neither changes an order.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "sim/base/check.hpp"
 #include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
 #include "sim/engine/event_key.hpp"
 
 namespace bubblesim::engine {
 
 using EntityId = StrongId<struct EntityTag>;
 
-/// The pending events of a fixed set of entities.
+/// What comes first of two entities with one time and phase.
+enum class Ties : std::uint8_t {
+  kByScheduling,  ///< whose key was set first
+  kByEntity,      ///< which was added first
+};
+
+/// The pending events of a growing set of entities, ordered by time, phase, and `Ties`.
 class EventQueue {
  public:
-  /// Adds an entity with no event. O(entities) when the tree must grow.
-  EntityId add();
-  [[nodiscard]] std::size_t size() const { return count_; }
+  /// Entities that one queue can have.
+  static constexpr std::size_t kMostEntities = std::size_t{1} << 22U;
 
-  /// Sets or replaces the entity's key.
-  void set(EntityId entity, const EventKey& key);
-  /// Removes the entity's key, if there is one.
-  void clear(EntityId entity);
-  [[nodiscard]] bool pending(EntityId entity) const {
-    return keys_[entity.index()].time() != SimTime::max();
+  explicit EventQueue(Ties ties = Ties::kByScheduling) : ties_(ties) {}
+
+  /// Adds an entity with no event. O(entities) when the tree must grow. Throws std::length_error
+  /// where there are kMostEntities.
+  EntityId add();
+  [[nodiscard]] std::size_t size() const { return late_times_.size(); }
+
+  /// Sets or replaces the entity's key; SimTime::max() removes it. O(log entities).
+  void set(EntityId entity, SimTime time, Phase phase) {
+    BUBBLESIM_DCHECK(entity.index() < size(), "no such entity");
+    if (time < base_ || ticket_ == tickets_end_) make_room(time);
+    const Key rest = Key{static_cast<std::uint8_t>(phase)} << phase_shift_ | ticket_ | entity.value;
+    ticket_ += ticket_step_;
+    replay(entity, pack(entity, time, base_, rest));
   }
+  /// Removes the entity's key, if there is one.
+  void clear(EntityId entity) {
+    if (pending(entity)) replay(entity, kNone);
+  }
+  [[nodiscard]] bool pending(EntityId entity) const { return key(entity) != kNone; }
+  /// SimTime::max() if nothing is pending.
+  [[nodiscard]] SimTime time(EntityId entity) const { return time_of(entity, key(entity)); }
   /// Precondition: pending(entity).
-  [[nodiscard]] EventKey key(EntityId entity) const { return keys_[entity.index()].key(); }
-  [[nodiscard]] SimTime time(EntityId entity) const { return keys_[entity.index()].time(); }
+  [[nodiscard]] Phase phase(EntityId entity) const {
+    return Phase{static_cast<std::uint8_t>(key(entity) >> phase_shift_ & 7U)};
+  }
 
   /// The entity with the smallest key, or nothing.
   [[nodiscard]] std::optional<EntityId> first() const {
-    if (count_ == 0 || !pending(EntityId{winners_[1]})) return std::nullopt;
-    return EntityId{winners_[1]};
+    if (tree_[kRoot] >= late_) {
+      if (tree_[kRoot] == kNone) return std::nullopt;
+      follow();
+    }
+    return EntityId{static_cast<std::uint32_t>(tree_[kRoot] & (leaves_ - 1))};
   }
+  /// When that one is due. Precondition: first().
+  [[nodiscard]] SimTime first_time() const { return early_time(tree_[kRoot]); }
 
  private:
-  void replay(std::uint32_t leaf);
-  void rebuild();
+  using Key = std::uint64_t;
+  static constexpr Key kNone = UINT64_MAX;
+  static constexpr std::size_t kRoot = 1;
 
-  std::size_t count_ = 0;
-  std::size_t capacity_ = 0;             ///< leaves; a power of two
-  std::vector<PackedKey> keys_;          ///< by leaf; no event: time is max()
-  std::vector<std::uint32_t> winners_;   ///< inner nodes 1..capacity-1: leaf of the winner
+  [[nodiscard]] Key key(EntityId entity) const { return tree_[leaves_ + entity.index()]; }
+  [[nodiscard]] SimTime early_time(Key key) const {
+    return base_ + Duration{static_cast<std::int64_t>(key >> time_shift_)};
+  }
+  [[nodiscard]] Key ticket_of(Key key) const {
+    return key & ((Key{1} << phase_shift_) - leaves_);
+  }
+  [[nodiscard]] SimTime time_of(EntityId entity, Key key) const {
+    if (key < late_) return early_time(key);
+    return key == kNone ? SimTime::max() : late_times_[entity.index()];
+  }
+  /// The key of a time with these lower bits.
+  [[nodiscard]] Key pack(EntityId entity, SimTime time, SimTime base, Key rest) const {
+    const auto after = static_cast<Key>((time - base).count());
+    if (after < late_ >> time_shift_) return after << time_shift_ | rest;
+    late_times_[entity.index()] = time;
+    return time == SimTime::max() ? kNone : late_ | rest;
+  }
+  /// Plays the matches on the path from the entity's leaf to the root.
+  void replay(EntityId entity, Key key) const {
+    Key* const tree = tree_.data();
+    for (std::size_t node = leaves_ + entity.index(); node > kRoot; node /= 2) {
+      tree[node] = key;
+      key = std::min(key, tree[node ^ 1U]);
+    }
+    tree[kRoot] = key;
+  }
+  void make_room(SimTime time);
+  void follow() const;
+  void rebase(SimTime base) const;
+  void draw_tickets_anew();
+  void grow();
+  void lay_out_keys();
+  void play_all() const;
+
+  Ties ties_;
+  // Another base says the same of the same events: not the queue's state.
+  mutable std::vector<Key> tree_{kNone, kNone};  ///< winners, the final one at 1; then leaves
+  mutable std::vector<SimTime> late_times_;      ///< by entity, where the key does not hold it
+  mutable SimTime base_ = kSimStart;             ///< no pending time is before
+  std::size_t leaves_ = 1;  ///< a power of two
+  Key late_ = kNone;        ///< the smallest key of times that are too far after the base
+  unsigned time_shift_ = 0;
+  unsigned phase_shift_ = 0;
+  // Tickets, where they stand in keys.
+  Key ticket_ = 0;       ///< the next one
+  Key ticket_step_ = 0;  ///< to the one after it; kByEntity: all draw the first
+  Key tickets_end_ = 1;
 };
 
 }  // namespace bubblesim::engine

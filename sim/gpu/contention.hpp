@@ -13,6 +13,8 @@
 // MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,14 +33,48 @@ class Contention {
   /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
-  void clear();
+  void clear() { std::fill(clients_.begin(), clients_.end(), Demand{}); }
+  /// Part of the SMs that a kernel sits on whose full wave is so many blocks. One of fewer blocks
+  /// than SMs sits on that many SMs, one block each: the hardware spreads blocks before it stacks
+  /// them.
+  [[nodiscard]] double sm_share(std::uint64_t full_wave) const {
+    return std::min(1.0, static_cast<double>(full_wave) / sm_count_);
+  }
   /// A kernel that has `resident` of the `full_wave` blocks that it has alone.
   void add(ClientId client, const KernelProfile& profile, std::uint64_t resident,
-           std::uint64_t full_wave);
+           std::uint64_t full_wave, double sm_share) {
+    Demand& demand = clients_[client.index()];
+    if (resident == full_wave) {
+      demand.dram += profile.dram_share;
+      demand.issue += profile.issue_share * sm_share;
+      return;
+    }
+    const double present = static_cast<double>(resident) / static_cast<double>(full_wave);
+    demand.dram += profile.dram_share * present;
+    demand.issue += profile.issue_share * present * sm_share;
+  }
   /// After the last add.
-  void total();
+  void total() {
+    total_ = {};
+    for (Demand& demand : clients_) {
+      demand.dram = std::min(demand.dram, 1.0);
+      demand.issue = std::min(demand.issue, 1.0);
+      total_.dram += demand.dram;
+      total_.issue += demand.issue;
+    }
+    none_ = total_.dram <= bandwidth_ && total_.issue <= 1;
+    dram_stretch_ = std::max(1.0, total_.dram / bandwidth_);
+    issue_stretch_ = std::max(1.0, total_.issue);
+  }
   /// Speed of the client's kernels of this class relative to alone; exactly 1 without contention.
-  [[nodiscard]] double rate(ClientId client, KernelClass kernel_class) const;
+  [[nodiscard]] double rate(ClientId client, KernelClass kernel_class) const {
+    const double others = std::max(0.0, total_.dram - clients_[client.index()].dram);
+    const double l2 = l2_slowdown_ * others;
+    if (none_ && l2 <= 0) return 1;
+    const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
+    const double stretch = memory * dram_stretch_ + (1 - memory) * issue_stretch_;
+    return 1 / (std::max(1.0, stretch) * (1 + l2));
+  }
 
  private:
   struct Demand {
@@ -46,13 +82,15 @@ class Contention {
     double issue = 0;
   };
 
-  [[nodiscard]] double boundness(KernelClass kernel_class) const;
-
-  hardware::ContentionSpec spec_;
+  std::array<double, 3> boundness_;  ///< by KernelClass
+  double l2_slowdown_;
   double sm_count_;
   double bandwidth_ = 1;
   std::vector<Demand> clients_;
   Demand total_;
+  bool none_ = true;         ///< demands fit, L2 apart
+  double dram_stretch_ = 1;
+  double issue_stretch_ = 1;
 };
 
 }  // namespace bubblesim::gpu

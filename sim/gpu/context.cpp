@@ -21,6 +21,8 @@ bool Context::before(WorkId a, WorkId b) const {
 
 void Context::add(WorkId id) {
   changed_ = true;
+  WorkState& state = shared_.works[id];
+  state.sm_share = contention_.sm_share(state.waves.full_wave());
   std::size_t at = waiting_.size();
   while (at > 0 && before(id, waiting_[at - 1])) --at;
   waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), id);
@@ -217,7 +219,7 @@ void Context::set_rates() {
     const WorkState& state = shared_.works[id];
     if (state.work.kind == WorkKind::kCollective && state.end == SimTime::max()) continue;
     contention_.add(state.work.client, *state.work.profile, state.waves.resident(),
-                    state.waves.full_wave());
+                    state.waves.full_wave(), state.sm_share);
   }
   contention_.total();
   for (const WorkId id : resident_) {

@@ -9,9 +9,6 @@
 namespace bubblesim::gpu {
 namespace {
 
-// Up to here doubles hold whole numbers, and what waves add up is exact.
-constexpr double kExact = 0x1p53;
-
 /// Units of work of a kernel, as waves count them: blocks times nanoseconds of each.
 double block_units(const Work& work) {
   return static_cast<double>(work.profile->blocks) * static_cast<double>(work.solo.count());
@@ -24,14 +21,12 @@ bool Gpu::Model::may_run_alone(const Work& work) const {
   if (work.kind != WorkKind::kKernel || work.most_blocks > 0 || work.profile == nullptr) {
     return false;
   }
+  if (!contexts_.front().leaves_alone(work) || !transfers_.idle()) return false;
   const std::uint64_t full = std::uint64_t{work.profile->residency.blocks_per_sm} *
                              shared_.spec.sm_count;
-  // The last wave counts as a whole one in what waves add up.
-  const double units = block_units(work) + static_cast<double>(full) *
-                                               static_cast<double>(work.solo.count());
-  return work.profile->blocks > 0 && full > 0 && units < kExact &&
-         work.solo < SimTime::max() - engine_.now() && transfers_.idle() &&
-         contexts_.front().leaves_alone(work);
+  return work.profile->blocks > 0 && full > 0 &&
+         Waves::exact(work.solo, work.profile->blocks, full) &&
+         work.solo < SimTime::max() - engine_.now();
 }
 
 void Gpu::Model::begin_alone(WorkId id, SimTime now) {

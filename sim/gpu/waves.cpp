@@ -66,13 +66,18 @@ void Waves::push(double end, std::uint64_t blocks) {
   }
 }
 
-bool Waves::due(double end) const { return (end - progress_) / speed_ <= kToleranceNs; }
+// Mostly there is far more left, which takes no division to see.
+bool Waves::due(double end) const {
+  const double left = end - progress_;
+  return left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs;
+}
 
 Duration Waves::until(double end) const {
   const double left = (end - progress_) / speed_ - kToleranceNs;
   if (left <= 0) return Duration::zero();
   if (left >= 0x1p62) return Duration::max();
-  return Duration{static_cast<std::int64_t>(std::ceil(left))};
+  const auto whole = static_cast<std::int64_t>(left);
+  return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
 }
 
 // All rounds in which every resident block was replaced by one that waited.

@@ -28,6 +28,12 @@ class Waves {
  public:
   /// A kernel of `blocks` blocks, of which `capacity` fit at once on the GPU alone.
   void start(Duration solo, std::uint64_t blocks, std::uint64_t capacity);
+  /// Whether such a kernel ends after exactly its own duration: units stay whole numbers. The last
+  /// wave counts as a whole one in what waves add up.
+  [[nodiscard]] static bool exact(Duration solo, std::uint64_t blocks, std::uint64_t capacity) {
+    const auto each = static_cast<double>(solo.count());
+    return static_cast<double>(blocks) * each + static_cast<double>(capacity) * each < 0x1p53;
+  }
   /// Blocks that never end by themselves, for collectives.
   void hold(std::uint64_t blocks);
 

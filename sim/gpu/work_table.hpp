@@ -23,6 +23,7 @@ struct WorkState {
   Work work;
   Waves waves;
   std::uint64_t arrival = 0;      ///< order of submission
+  double sm_share = 1;            ///< part of the SMs that a full wave of it sits on
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
   bool started = false;           ///< the listener has been told
   bool running = false;           ///< its time counts as busy

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "sim/workload/lone_job.hpp"
+#include "sim/workload/recurrence.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -16,21 +19,22 @@ double relative_error(Duration simulated, Duration recorded) {
 /// Notes when the iterations of one rank begin, and when its pass ends.
 class IterationClock final : public RunObserver {
  public:
-  void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override { marks.push_back(now); }
-  void on_op_finished(const OpRecord& record) override { last_end = record.end; }
-  void on_pass_finished(ProgramRun&, SimTime now) override { end = now; }
+  void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override {
+    times.marks.push_back(now);
+  }
+  void on_op_finished(const OpRecord& record) override { times.last_op_end = record.end; }
+  void on_pass_finished(ProgramRun&, SimTime now) override { times.end = now; }
+  void on_host_call(const HostCallRecord&) override { ++times.calls; }
 
-  std::vector<SimTime> marks;
-  SimTime last_end{};
-  SimTime end{};
+  PassTimes times;
 };
 
-RankReplay compare(const Program& program, const IterationClock& clock) {
+RankReplay compare(const Program& program, const PassTimes& times) {
   RankReplay rank;
   rank.rank = program.rank;
   rank.recorded_span = program.recorded_span;
   // The pass ends with its last operation or its last call, whichever is later.
-  rank.simulated_span = std::max({clock.last_end, clock.marks.back(), clock.end}) -
+  rank.simulated_span = std::max({times.last_op_end, times.marks.back(), times.end}) -
                         (kSimStart + program.start_offset);
   const bool marked = program.counters.count("program_iterations_unmarked") == 0;
   if (!marked) {
@@ -39,10 +43,33 @@ RankReplay compare(const Program& program, const IterationClock& clock) {
     return rank;
   }
   rank.recorded = program.recorded_iterations;
-  for (std::size_t i = 0; i + 1 < clock.marks.size(); ++i) {
-    rank.simulated.push_back(clock.marks[i + 1] - clock.marks[i]);
+  for (std::size_t i = 0; i + 1 < times.marks.size(); ++i) {
+    rank.simulated.push_back(times.marks[i + 1] - times.marks[i]);
   }
   return rank;
+}
+
+ReplayReport compare(const JobProgram& job, const std::vector<PassTimes>& times) {
+  ReplayReport report;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    report.device_ops += job.ranks[i].ops.size();
+    report.events += 2 * job.ranks[i].ops.size() + times[i].calls;
+    report.ranks.push_back(compare(job.ranks[i], times[i]));
+  }
+  return report;
+}
+
+Result<ReplayReport> replay_by_events(const JobProgram& job, const hardware::GpuSpec& spec) {
+  engine::Engine engine;
+  std::vector<IterationClock> clocks(job.ranks.size());
+  std::vector<RunObserver*> observers;
+  for (IterationClock& clock : clocks) observers.push_back(&clock);
+  LoneJob lone(engine, job, spec, {}, observers);
+  lone.run();
+  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
+  std::vector<PassTimes> times;
+  for (IterationClock& clock : clocks) times.push_back(std::move(clock.times));
+  return compare(job, times);
 }
 
 }  // namespace
@@ -70,20 +97,9 @@ double ReplayReport::worst_error() const {
 }
 
 Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
-  engine::Engine engine;
-  std::vector<IterationClock> clocks(job.ranks.size());
-  std::vector<RunObserver*> observers;
-  for (IterationClock& clock : clocks) observers.push_back(&clock);
-  LoneJob lone(engine, job, spec, {}, observers);
-  lone.run();
-  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
-  ReplayReport report;
-  report.events = engine.events();
-  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    report.device_ops += job.ranks[i].ops.size();
-    report.ranks.push_back(compare(job.ranks[i], clocks[i]));
-  }
-  return report;
+  const auto times = has_recurrence(job, spec) ? pass_times(job) : std::nullopt;
+  if (!times) return replay_by_events(job, spec);  // says what is never met
+  return compare(job, *times);
 }
 
 }  // namespace bubblesim::workload

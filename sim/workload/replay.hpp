@@ -27,7 +27,7 @@ struct RankReplay {
 struct ReplayReport {
   std::vector<RankReplay> ranks;
   std::uint64_t device_ops = 0;
-  std::uint64_t events = 0;
+  std::uint64_t events = 0;  ///< calls made, operations started and ended
 
   /// Mean of the ranks' mean errors; the largest of them.
   [[nodiscard]] double mean_error() const;

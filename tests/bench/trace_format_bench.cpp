@@ -2,7 +2,8 @@
 //
 // One kernel is one device operation and the host call that launched it, as a captured training
 // step has them: 400 names, 1500 shapes, gaps and durations of hundreds of ns to tens of us, 2 % of
-// operations collectives, one stream in ten another. bytes_per_second is of records in memory.
+// operations collectives, one stream in ten another. bytes_per_second is of records in memory,
+// file_bytes/s of the file.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -97,6 +98,8 @@ void report(benchmark::State& state, const JobTrace& job) {
   state.SetBytesProcessed(state.iterations() * bytes_in_memory(job));
   state.counters["bytes/kernel"] = file_bytes / kernels;
   state.counters["memory/kernel"] = static_cast<double>(bytes_in_memory(job)) / kernels;
+  state.counters["file_bytes/s"] = benchmark::Counter(
+      file_bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
   state.counters["kernels/s"] = benchmark::Counter(
       kernels * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }

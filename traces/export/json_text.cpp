@@ -34,7 +34,14 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
   return 0;
 }
 
-void append_ascii(std::string& out, char letter) {
+/// Whether the byte stands for itself in a JSON string.
+bool is_plain(char letter) {
+  const auto byte = static_cast<Byte>(letter);
+  return byte >= 0x20 && byte < 0x7F && letter != '"' && letter != '\\';
+}
+
+/// One that does not.
+void escape_ascii(std::string& out, char letter) {
   constexpr std::string_view kHex = "0123456789abcdef";
   switch (letter) {
     case '"': out += "\\\""; return;
@@ -45,10 +52,6 @@ void append_ascii(std::string& out, char letter) {
     default: break;
   }
   const auto byte = static_cast<Byte>(letter);
-  if (byte >= 0x20 && byte != 0x7F) {
-    out += letter;
-    return;
-  }
   out += "\\u00";
   out += kHex[byte >> 4U];
   out += kHex[byte & 15U];
@@ -59,8 +62,13 @@ void append_ascii(std::string& out, char letter) {
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && is_plain(text[end])) ++end;
+    out.append(text, at, end - at);
+    at = end;
+    if (at == text.size()) break;
     if (static_cast<Byte>(text[at]) < 0x80) {
-      append_ascii(out, text[at++]);
+      escape_ascii(out, text[at++]);
       continue;
     }
     const std::size_t length = sequence_length(text, at);

@@ -146,16 +146,37 @@ class ColumnChecker {
   bool right_ = true;
 };
 
-/// Fills `records` from columns that ColumnChecker passed. The columns lie in memory that goes
-/// on for kVarintPadding bytes after the last.
+/// Fills records from columns that ColumnChecker passed, a block of records after the other: few
+/// enough to stay in the cache while each column in turn adds its field. The columns lie in memory
+/// that goes on for kVarintPadding bytes after the last.
 template <class Record>
 class ColumnDecoder {
  public:
-  ColumnDecoder(std::span<const ByteView> columns, std::span<Record> records)
-      : columns_(columns), records_(records) {}
+  ColumnDecoder(std::span<const ByteView> columns, std::size_t count) {
+    columns_.reserve(columns.size());
+    for (const ByteView column : columns) {
+      const bool bytes = column.size() == count && all_one_byte(column);
+      columns_.push_back({column.data(), column.data() + column.size(), bytes});
+    }
+  }
 
+  /// Decodes the records that come next.
+  void fill(std::span<Record> records) {
+    records_ = records;
+    next_ = 0;
+    Schema<Record>::columns(*this);
+  }
+  /// Of all that was filled, and that no column has more than that. Asked after the last.
+  [[nodiscard]] bool right() const {
+    return right_ && !faults_.out_of_range &&
+           std::all_of(columns_.begin(), columns_.begin() + static_cast<long>(next_),
+                       [](const Column& column) { return column.place == column.end; });
+  }
+  [[nodiscard]] std::uint64_t unknown_enums() const { return faults_.unknown_enums; }
+
+  // What the schema calls.
   void plain(auto get) {
-    each([&](Record& record, std::uint64_t number, FieldFaults& faults) {
+    each([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
       from_number(number, get(record), faults);
     });
   }
@@ -163,21 +184,19 @@ class ColumnDecoder {
     if (next_ < columns_.size()) plain(get);
   }
   void delta(auto get) {
-    std::uint64_t value = 0;
-    each([&](Record& record, std::uint64_t number, FieldFaults& faults) {
+    each([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
       value += static_cast<std::uint64_t>(unzigzag(number));
       from_number(value, get(record), faults);
     });
   }
   void index(auto get) {
-    each([&](Record& record, std::uint64_t number, FieldFaults& faults) {
+    each([&](Record& record, std::uint64_t number, std::uint64_t&, FieldFaults& faults) {
       from_number(number, get(record), faults);
       --get(record);
     });
   }
   void index_delta(auto get) {
-    std::uint64_t value = 0;
-    each([&](Record& record, std::uint64_t number, FieldFaults& faults) {
+    each([&](Record& record, std::uint64_t number, std::uint64_t& value, FieldFaults& faults) {
       value += static_cast<std::uint64_t>(unzigzag(number));
       from_number(value, get(record), faults);
       --get(record);
@@ -185,82 +204,74 @@ class ColumnDecoder {
   }
   void text(auto get) {
     const std::vector<std::uint64_t> lengths = take_lengths();
-    ByteView bytes = columns_[next_++];
+    Column& column = columns_[next_++];
     for (std::size_t i = 0; i < records_.size() && right_; ++i) {
-      if (lengths[i] > bytes.size()) {
-        right_ = false;
-        return;
-      }
-      get(records_[i]).assign(bytes.begin(), bytes.begin() + static_cast<long>(lengths[i]));
-      bytes = bytes.subspan(lengths[i]);
+      right_ = lengths[i] <= static_cast<std::uint64_t>(column.end - column.place);
+      if (!right_) return;
+      get(records_[i]).assign(column.place, column.place + lengths[i]);
+      column.place += lengths[i];
     }
-    right_ = right_ && bytes.empty();
   }
   void list(auto get) {
     const std::vector<std::uint64_t> lengths = take_lengths();
-    const ByteView bytes = columns_[next_++];
-    const std::uint8_t* place = bytes.data();
-    const std::uint8_t* const end = place + bytes.size();
+    Column& column = columns_[next_++];
     for (std::size_t i = 0; i < records_.size() && right_; ++i) {
-      right_ = lengths[i] <= static_cast<std::uint64_t>(end - place);
+      right_ = lengths[i] <= static_cast<std::uint64_t>(column.end - column.place);
       if (!right_) return;
-      get(records_[i]).resize(lengths[i]);
-      place = fill(std::span(get(records_[i])), place, end, [this](auto& item, std::uint64_t n) {
-        from_number(n, item, faults_);
+      auto& items = get(records_[i]);
+      items.resize(lengths[i]);
+      read(column, items.size(), [&](std::size_t at, std::uint64_t number) {
+        from_number(number, items[at], faults_);
       });
     }
-    right_ = right_ && place == end;
   }
 
-  [[nodiscard]] bool right() const { return right_ && !faults_.out_of_range; }
-  [[nodiscard]] std::uint64_t unknown_enums() const { return faults_.unknown_enums; }
-
  private:
+  struct Column {
+    const std::uint8_t* place;
+    const std::uint8_t* end;
+    bool bytes;               ///< each number is one byte
+    std::uint64_t value = 0;  ///< what differences have added up to
+  };
+
+  static bool all_one_byte(ByteView column) {
+    std::uint8_t any = 0;
+    for (const std::uint8_t byte : column) any |= byte;
+    return any <= 0x7F;
+  }
+
+  void read(Column& column, std::size_t count, auto take) {
+    const auto* place = read_varints(column.place, column.end, count, take);
+    right_ = right_ && place != nullptr;
+    column.place = place == nullptr ? column.end : place;
+  }
+
   std::vector<std::uint64_t> take_lengths() {
     std::vector<std::uint64_t> lengths(records_.size());
-    const ByteView column = columns_[next_++];
-    const std::uint8_t* const end = column.data() + column.size();
-    const auto* place = fill(std::span(lengths), column.data(), end,
-                             [](std::uint64_t& length, std::uint64_t n) { length = n; });
-    right_ = right_ && place == end;
+    read(columns_[next_++], lengths.size(),
+         [&](std::size_t i, std::uint64_t number) { lengths[i] = number; });
     return lengths;
   }
 
-  /// Gives each item a number; returns the place after the last.
-  template <class Item>
-  const std::uint8_t* fill(std::span<Item> items, const std::uint8_t* place,
-                           const std::uint8_t* end, auto store) {
-    for (Item& item : items) {
-      std::uint64_t number = 0;
-      if (place < end) place = read_varint(place, number);
-      else place = nullptr;
-      if (place == nullptr || place > end) [[unlikely]] {
-        right_ = false;
-        return end;
-      }
-      store(item, number);
-    }
-    return place;
-  }
-
   void each(auto store) {
-    const ByteView column = columns_[next_++];
+    Column& column = columns_[next_++];
     FieldFaults faults;
-    if (column.size() == records_.size() &&
-        std::none_of(column.begin(), column.end(), [](std::uint8_t byte) { return byte > 0x7F; })) {
-      for (std::size_t i = 0; i < records_.size(); ++i) store(records_[i], column[i], faults);
+    std::uint64_t value = column.value;
+    if (column.bytes) {
+      const std::uint8_t* place = column.place;
+      for (Record& record : records_) store(record, *place++, value, faults);
+      column.place = place;
     } else {
-      const std::uint8_t* const end = column.data() + column.size();
-      const auto* place = fill(records_, column.data(), end, [&](Record& record, std::uint64_t n) {
-        store(record, n, faults);
+      read(column, records_.size(), [&](std::size_t i, std::uint64_t number) {
+        store(records_[i], number, value, faults);
       });
-      right_ = right_ && place == end;
     }
+    column.value = value;
     faults_.out_of_range |= faults.out_of_range;
     faults_.unknown_enums += faults.unknown_enums;
   }
 
-  std::span<const ByteView> columns_;
+  std::vector<Column> columns_;
   std::span<Record> records_;
   std::size_t next_ = 0;
   bool right_ = true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "traces/format/counters.hpp"
+#include "traces/format/large_pages.hpp"
 #include "traces/format/schema.hpp"
 
 namespace bubblesim::traces::format {
@@ -17,37 +18,69 @@ bool columns_fit(std::span<const ByteView> columns, std::uint32_t count) {
   return checker.right();
 }
 
+/// Records decoded at a time: operations of 56 bytes then fill a third of a first-level cache.
+constexpr std::size_t kBlockRecords = 256;
+
 /// Fewest payload bytes of a record of a kind worth foretelling: a byte in each of 8 columns.
 constexpr std::uint32_t kForetoldBytes = 8;
+
+/// Room made at once for records foretold by chunks that nobody has looked into yet.
+constexpr std::size_t kMostForetold = std::size_t{1} << 24U;
 
 /// Makes room for what is foretold, else as push_back would, so that chunk after chunk stays
 /// linear.
 template <class Record>
-void grow(std::vector<Record>& records, std::size_t size, std::size_t foretold) {
-  if (size > records.capacity()) {
-    records.reserve(std::max({size, foretold, records.capacity() * 2}));
-  }
-  records.resize(size);
+void make_room(std::vector<Record>& records, std::size_t size, std::size_t foretold) {
+  if (size <= records.capacity()) return;
+  records.reserve(std::max({size, std::min(foretold, kMostForetold), records.capacity() * 2}));
+  prefer_large_pages(records.data(), records.capacity() * sizeof(Record));
 }
 
 }  // namespace
 
+/// Adds `count` records to `into`, or none: a block at a time, while it is in the cache.
 template <class Record>
-bool RecordStore::decode(std::span<const ByteView> columns, std::span<Record> records) {
-  ColumnDecoder<Record> decoder(columns, records);
-  Schema<Record>::columns(decoder);
-  if (decoder.right()) counters_.add(kEnumsUnknown, decoder.unknown_enums());
-  return decoder.right();
+bool RecordStore::decode(std::span<const ByteView> columns, std::size_t count,
+                         std::vector<Record>& into, UsedIds& used) {
+  const std::size_t before = into.size();
+  const std::size_t size = before + count;
+  ColumnDecoder<Record> decoder(columns, count);
+  UsedIds used_here;
+  do {
+    const std::size_t done = into.size();
+    into.resize(std::min(size, done + kBlockRecords));
+    const std::span<Record> block = std::span(into).subspan(done);
+    decoder.fill(block);
+    for (const Record& record : block) used_here.add(record);
+  } while (into.size() < size);
+  if (!decoder.right()) {
+    into.resize(before);
+    return false;
+  }
+  used.merge(used_here);
+  counters_.add(kEnumsUnknown, decoder.unknown_enums());
+  return true;
+}
+
+/// The chunk's records by themselves, which refer to nothing; nothing if they are not right.
+template <class Record>
+std::optional<std::vector<Record>> RecordStore::decode_new(const ChunkHeader& header,
+                                                           std::span<const ByteView> columns) {
+  if (!columns_fit<Record>(columns, header.records)) return std::nullopt;
+  std::vector<Record> records;
+  records.reserve(header.records);
+  UsedIds none;
+  if (!decode(columns, header.records, records, none)) return std::nullopt;
+  return records;
 }
 
 /// Decodes into fresh records and hands them to keep(state, records).
 template <class Record, class Keep>
 bool RecordStore::load_new(const ChunkHeader& header, std::span<const ByteView> columns,
                            Keep keep) {
-  if (!columns_fit<Record>(columns, header.records)) return false;
-  std::vector<Record> records(header.records);
-  if (!decode<Record>(columns, records)) return false;
-  keep(ranks_[header.rank], records);
+  auto records = decode_new<Record>(header, columns);
+  if (!records) return false;
+  keep(ranks_[header.rank], *records);
   return true;
 }
 
@@ -58,12 +91,8 @@ bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> co
   if (!columns_fit<Record>(columns, header.records)) return false;
   RankState& state = ranks_[header.rank];
   std::vector<Record>& records = state.trace.*into;
-  const std::size_t before = records.size();
-  grow(records, before + header.records, foretold_[{header.rank, header.kind}]);
-  if (!decode<Record>(columns, std::span(records).subspan(before))) {
-    records.resize(before);
-    return false;
-  }
+  make_room(records, records.size() + header.records, foretold_[{header.rank, header.kind}]);
+  if (!decode(columns, header.records, records, state.tables.used)) return false;
   if (table != nullptr) (state.tables.*table).add(header.first_record, header.records);
   return true;
 }
@@ -106,10 +135,9 @@ bool RecordStore::load_counters(const ChunkHeader& header, std::span<const ByteV
 }
 
 bool RecordStore::load_totals(const ChunkHeader& header, std::span<const ByteView> columns) {
-  if (!columns_fit<TotalRecord>(columns, header.records)) return false;
-  std::vector<TotalRecord> totals(header.records);
-  if (!decode<TotalRecord>(columns, totals)) return false;
-  for (const TotalRecord& total : totals) expect(total.rank, total.kind, total.records);
+  const auto totals = decode_new<TotalRecord>(header, columns);
+  if (!totals) return false;
+  for (const TotalRecord& total : *totals) expect(total.rank, total.kind, total.records);
   return true;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "sim/base/counters.hpp"
 #include "traces/format/columns.hpp"
@@ -38,6 +40,9 @@ class RecordStore {
   };
 
   [[nodiscard]] bool load_kind(const ChunkHeader& header, std::span<const ByteView> columns);
+  template <class Record>
+  [[nodiscard]] std::optional<std::vector<Record>> decode_new(const ChunkHeader& header,
+                                                              std::span<const ByteView> columns);
   template <class Record, class Keep>
   [[nodiscard]] bool load_new(const ChunkHeader& header, std::span<const ByteView> columns,
                               Keep keep);
@@ -52,7 +57,8 @@ class RecordStore {
   [[nodiscard]] bool load_counters(const ChunkHeader& header, std::span<const ByteView> columns);
   [[nodiscard]] bool load_totals(const ChunkHeader& header, std::span<const ByteView> columns);
   template <class Record>
-  [[nodiscard]] bool decode(std::span<const ByteView> columns, std::span<Record> records);
+  [[nodiscard]] bool decode(std::span<const ByteView> columns, std::size_t count,
+                            std::vector<Record>& into, UsedIds& used);
   void expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records);
   void count_lost_records();
 

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::string_view kLostName = "(lost)";
 
-bool has_shape(const DeviceOp& op) {
-  return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-}
-
 /// Are ids those of the file, that is, did interning find no duplicate?
 template <class Id>
 bool in_order(const std::vector<Id>& ids) {
@@ -73,56 +69,6 @@ class DistinctFix {
   const TableExtents& table_;
   std::map<std::uint32_t, std::uint32_t> stand_ins_;
 };
-
-std::uint64_t greater(std::uint64_t used, std::uint32_t id) {
-  return std::max(used, std::uint64_t{id} + 1);
-}
-std::uint64_t greater_index(std::uint64_t used, std::uint32_t index) {
-  return index == kNone ? used : greater(used, index);
-}
-
-/// For each table, one past the greatest id in use.
-struct Used {
-  std::uint64_t names = 0, shapes = 0, threads = 0, streams = 0;
-  std::uint64_t host_calls = 0, device_ops = 0, collectives = 0;
-};
-
-Used used_by(const RankTrace& trace) {
-  Used used;
-  for (const HostCall& call : trace.host_calls) {
-    used.names = greater(used.names, call.name.value);
-    used.threads = greater(used.threads, call.thread.value);
-    used.streams = greater_index(used.streams, call.stream);
-  }
-  for (const DeviceOp& op : trace.device_ops) {
-    used.names = greater(used.names, op.name.value);
-    used.streams = greater(used.streams, op.stream.value);
-    if (has_shape(op)) used.shapes = greater(used.shapes, op.shape.value);
-    used.host_calls = greater_index(used.host_calls, op.launch);
-    used.collectives = greater_index(used.collectives, op.collective);
-  }
-  for (const Collective& item : trace.collectives) {
-    used.names = greater(used.names, item.group.value);
-  }
-  for (const Marker& marker : trace.markers) {
-    used.names = greater(used.names, marker.name.value);
-    used.threads = greater(used.threads, marker.thread.value);
-  }
-  for (const HostStall& stall : trace.stalls) {
-    used.threads = greater(used.threads, stall.thread.value);
-  }
-  for (const SyncRecord& sync : trace.syncs) {
-    used.streams = greater_index(used.streams, sync.stream);
-  }
-  for (const CollectiveNote& note : trace.notes) {
-    used.threads = greater(used.threads, note.thread.value);
-    used.collectives = greater_index(used.collectives, note.collective);
-  }
-  for (const Edge& edge : trace.edges) {
-    used.device_ops = greater(greater(used.device_ops, edge.before.value), edge.after.value);
-  }
-  return used;
-}
 
 void fix_names(RankTrace& trace, const RankTables& tables, std::uint64_t used,
                CounterSet& counters) {
@@ -241,15 +187,23 @@ std::optional<std::uint32_t> TableExtents::place(std::uint64_t position) const {
   return static_cast<std::uint32_t>(extent.base + (position - extent.first));
 }
 
+void UsedIds::merge(const UsedIds& other) {
+  for (Extent UsedIds::*extent : {&UsedIds::names, &UsedIds::shapes, &UsedIds::threads,
+                                  &UsedIds::streams, &UsedIds::host_calls, &UsedIds::device_ops,
+                                  &UsedIds::collectives}) {
+    (this->*extent).end = std::max((this->*extent).end, (other.*extent).end);
+  }
+}
+
 void resolve_references(RankTrace& trace, const RankTables& tables, CounterSet& counters) {
-  const Used used = used_by(trace);
-  fix_names(trace, tables, used.names, counters);
-  fix_shapes(trace, tables, used.shapes, counters);
-  fix_threads(trace, tables.threads, used.threads, counters);
-  fix_streams(trace, tables.streams, used.streams, counters);
-  fix_launches(trace, tables.host_calls, used.host_calls, counters);
-  fix_collectives(trace, tables.collectives, used.collectives, counters);
-  fix_edges(trace, tables.device_ops, used.device_ops, counters);
+  const UsedIds& used = tables.used;
+  fix_names(trace, tables, used.names.end, counters);
+  fix_shapes(trace, tables, used.shapes.end, counters);
+  fix_threads(trace, tables.threads, used.threads.end, counters);
+  fix_streams(trace, tables.streams, used.streams.end, counters);
+  fix_launches(trace, tables.host_calls, used.host_calls.end, counters);
+  fix_collectives(trace, tables.collectives, used.collectives.end, counters);
+  fix_edges(trace, tables.device_ops, used.device_ops.end, counters);
 }
 
 }  // namespace bubblesim::traces::format

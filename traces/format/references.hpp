@@ -4,6 +4,7 @@
 // meaningful when a chunk between is lost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,15 +37,66 @@ class TableExtents {
   std::uint64_t loaded_ = 0;
 };
 
+[[nodiscard]] inline bool has_shape(const DeviceOp& op) {
+  return op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
+}
+
+/// Which ids records hold: for each table, one past the greatest. Taken while records are decoded
+/// and in the cache: a pass of its own over a trace took a tenth of reading it.
+struct UsedIds {
+  struct Extent {
+    std::uint64_t end = 0;
+    void add(std::uint32_t id) { end = std::max(end, std::uint64_t{id} + 1); }
+    void add_index(std::uint32_t index) {
+      if (index != kNone) add(index);
+    }
+  };
+  Extent names, shapes, threads, streams, host_calls, device_ops, collectives;
+
+  void add(const HostCall& call) {
+    names.add(call.name.value);
+    threads.add(call.thread.value);
+    streams.add_index(call.stream);
+  }
+  void add(const DeviceOp& op) {
+    names.add(op.name.value);
+    streams.add(op.stream.value);
+    if (has_shape(op)) shapes.add(op.shape.value);
+    host_calls.add_index(op.launch);
+    collectives.add_index(op.collective);
+  }
+  void add(const Edge& edge) {
+    device_ops.add(edge.before.value);
+    device_ops.add(edge.after.value);
+  }
+  void add(const Marker& marker) {
+    names.add(marker.name.value);
+    threads.add(marker.thread.value);
+  }
+  void add(const CollectiveNote& note) {
+    threads.add(note.thread.value);
+    collectives.add_index(note.collective);
+  }
+  void add(const Collective& item) { names.add(item.group.value); }
+  void add(const HostStall& stall) { threads.add(stall.thread.value); }
+  void add(const SyncRecord& sync) { streams.add_index(sync.stream); }
+  /// All other records refer to nothing.
+  template <class Record>
+  void add(const Record&) {}
+  void merge(const UsedIds& other);
+};
+
 /// The tables of one rank that records refer to.
 struct RankTables {
   TableExtents names, shapes, threads, streams, host_calls, device_ops, collectives;
   std::vector<NameId> name_ids;    ///< of each name read; equal texts share an id
   std::vector<ShapeId> shape_ids;  ///< of each shape read; equal shapes share an id
+  UsedIds used;
 };
 
 /// Makes every id of `trace` point at a record that exists: unchanged if nothing is missing, else
 /// moved to where its record now stands, or to a stand-in, or to none. Counts what it replaced.
+/// `tables.used` covers all ids of `trace`.
 void resolve_references(RankTrace& trace, const RankTables& tables, CounterSet& counters);
 
 }  // namespace bubblesim::traces::format

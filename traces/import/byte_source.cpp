@@ -13,7 +13,7 @@
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::size_t kPackedBlock = std::size_t{256} << 10;
+constexpr std::size_t kPackedBlock = std::size_t{64} << 10;
 
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }

@@ -76,7 +76,7 @@ std::optional<Decimal> split_decimal(std::string_view text) {
   return out;
 }
 
-/// The general case: exponents, and more than three digits after the point.
+/// The general case: exponents, more than three digits after the point, times out of range.
 std::optional<Nanoseconds> slow_microseconds(std::string_view text) {
   const auto decimal = split_decimal(text);
   if (!decimal) return std::nullopt;
@@ -106,29 +106,33 @@ std::optional<Nanoseconds> slow_microseconds(std::string_view text) {
 
 }  // namespace
 
+// Up to 16 digits before the point, as microseconds since 1970 have, fit 64 bits with three more.
 std::optional<Nanoseconds> microseconds_to_ns(std::string_view digits) {
   const char* at = digits.data();
   const char* const end = at + digits.size();
   const bool negative = at < end && *at == '-';
   if (negative) ++at;
-  if (at == end || end - at > 19) return slow_microseconds(digits);
-  std::int64_t value = 0;
   const char* const whole = at;
-  while (at < end && *at >= '0' && *at <= '9') value = value * 10 + (*at++ - '0');
-  if (at == whole || at - whole > 15) return slow_microseconds(digits);
+  std::uint64_t value = 0;
+  while (at < end && end - whole <= 20 && *at >= '0' && *at <= '9') {
+    value = value * 10 + static_cast<std::uint64_t>(*at++ - '0');
+  }
+  if (at == whole || at - whole > 16) return slow_microseconds(digits);
   Nanoseconds out;
-  std::int64_t scale = 1000;
+  std::uint64_t scale = 1000;
   if (at < end && *at == '.') {
     out.has_fraction = true;
     ++at;
     while (at < end && scale > 1 && *at >= '0' && *at <= '9') {
-      value = value * 10 + (*at++ - '0');
+      value = value * 10 + static_cast<std::uint64_t>(*at++ - '0');
       scale /= 10;
     }
   }
-  if (at != end) return slow_microseconds(digits);
   value *= scale;
-  out.value = negative ? -value : value;
+  const bool odd = at != end || digits.back() == '.' || value >= std::uint64_t{kMaxNs};
+  if (odd) return slow_microseconds(digits);
+  const auto magnitude = static_cast<std::int64_t>(value);
+  out.value = negative ? -magnitude : magnitude;
   return out;
 }
 

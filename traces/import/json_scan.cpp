@@ -1,31 +1,13 @@
 #include "traces/import/json_scan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 
+#include "traces/import/json_brackets.hpp"
+
 namespace bubblesim::traces {
 namespace {
-
-enum CharClass : std::uint8_t { kPlain, kQuote, kOpen, kClose, kComma, kSpace, kBad };
-
-/// What a byte means outside strings. Letters of true, false, null, NaN, Infinity and exponents
-/// are plain; all others are damage, which shows a lost quote within a few bytes.
-constexpr std::array<std::uint8_t, 256> make_classes() {
-  std::array<std::uint8_t, 256> classes{};
-  classes.fill(kBad);
-  for (const char c : std::string_view("0123456789+-.eEtruefalsnNIiy:")) {
-    classes[static_cast<unsigned char>(c)] = kPlain;
-  }
-  for (const char c : std::string_view(" \n\t\r")) classes[static_cast<unsigned char>(c)] = kSpace;
-  classes['"'] = kQuote;
-  classes['{'] = classes['['] = kOpen;
-  classes['}'] = classes[']'] = kClose;
-  classes[','] = kComma;
-  return classes;
-}
-constexpr auto kClasses = make_classes();
 
 /// Matches brackets across refills of the window: all state is offsets from the anchor.
 class Matcher {
@@ -38,25 +20,25 @@ class Matcher {
         if (depth_ == 0) return decide(ScanStatus::kComplete, at_);
         continue;
       }
-      switch (kClasses[static_cast<unsigned char>(text[at_])]) {
-        case kPlain: break;
-        case kSpace:
-        case kComma:
+      switch (kJsonBytes[static_cast<unsigned char>(text[at_])]) {
+        case JsonByte::kPlain: break;
+        case JsonByte::kSpace:
+        case JsonByte::kComma:
           if (depth_ == 0 && at_ > 0) return decide(ScanStatus::kComplete, at_);
           break;
-        case kQuote:
+        case JsonByte::kQuote:
           if (depth_ == 0 && at_ > 0) return decide(ScanStatus::kDamaged, at_);
           in_string_ = true;
           string_start_ = at_ + 1;
           break;
-        case kOpen:
+        case JsonByte::kOpen:
           if (depth_ >= kMaxDepth || (depth_ == 0 && at_ > 0)) {
             return decide(ScanStatus::kDamaged, at_);
           }
           open_ = (open_ << 1U) | (text[at_] == '{' ? 1U : 0U);
           ++depth_;
           break;
-        case kClose:
+        case JsonByte::kClose:
           if (depth_ == 0) return decide(ScanStatus::kComplete, at_);
           if ((open_ & 1U) != (text[at_] == '}' ? 1U : 0U)) {
             return decide(ScanStatus::kDamaged, at_);
@@ -140,6 +122,11 @@ Fit event_at(std::string_view text, std::size_t brace) {
 }  // namespace
 
 Scan scan_value(TextWindow& window) {
+  const std::string_view text = window.text();
+  if (!text.empty() && (text.front() == '{' || text.front() == '[')) {
+    const std::size_t length = match_brackets(text);
+    if (length > 0) return {ScanStatus::kComplete, length};
+  }
   Matcher matcher;
   while (!matcher.run(window.text())) {
     if (window.more()) continue;
@@ -180,6 +167,7 @@ std::optional<std::size_t> find_event_start(TextWindow& window, std::size_t from
 
 std::optional<std::size_t> find_events_array(TextWindow& window, std::size_t from) {
   constexpr std::string_view kKey = "\"traceEvents\"";
+  std::size_t at = 0;  // up to here there are but spaces behind the key
   while (true) {
     const std::string_view text = window.text();
     const std::size_t key = text.find(kKey, std::min(from, text.size()));
@@ -188,7 +176,7 @@ std::optional<std::size_t> find_events_array(TextWindow& window, std::size_t fro
       if (!window.more()) return std::nullopt;
       continue;
     }
-    std::size_t at = key + kKey.size();
+    at = std::max(at, key + kKey.size());
     while (at < text.size() && (is_space(text[at]) || text[at] == ':')) ++at;
     if (at >= text.size()) {
       if (!window.more()) return std::nullopt;

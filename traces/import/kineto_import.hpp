@@ -1,6 +1,6 @@
 // Import of PyTorch profiler (Kineto) traces: one JSON file a rank, plain or gzip.
 //
-// The text is streamed: memory is a small multiple of the result plus a window of a few MiB.
+// The text is streamed: memory is a small multiple of the result plus a window of 256 KiB.
 // What each quirk of the format becomes, and every counter, is in traces/import/README.md.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ImportProgress {
   std::uint64_t bytes_total = 0;
 };
 
-/// Called after every block of about 0.5 MiB of text, on the importing thread.
+/// Called after every block of about 128 KiB of text, on the importing thread.
 using ProgressCallback = std::function<void(const ImportProgress&)>;
 
 struct ImportOptions {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "traces/import/kineto_counters.hpp"
+#include "traces/join/sort_stably.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -25,15 +26,14 @@ void sort_all(KinetoRecords& records) {
     inversions += earlier_op(records.ops[i], records.ops[i - 1]) ? 1 : 0;
   }
   if (inversions > 0) records.trace.counters.add(kineto::kUnsorted, inversions);
-  std::stable_sort(records.ops.begin(), records.ops.end(), earlier_op);
-  std::stable_sort(records.calls.begin(), records.calls.end(),
-                   [](const PendingCall& a, const PendingCall& b) {
-                     return a.call.start < b.call.start;
-                   });
-  std::stable_sort(records.trace.markers.begin(), records.trace.markers.end(),
-                   [](const Marker& a, const Marker& b) { return a.start < b.start; });
-  std::stable_sort(records.trace.memory.begin(), records.trace.memory.end(),
-                   [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
+  sort_stably(records.ops, earlier_op);
+  sort_stably(records.calls, [](const PendingCall& a, const PendingCall& b) {
+    return a.call.start < b.call.start;
+  });
+  sort_stably(records.trace.markers,
+              [](const Marker& a, const Marker& b) { return a.start < b.start; });
+  sort_stably(records.trace.memory,
+              [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {
@@ -178,13 +178,15 @@ void add_if_any(CounterSet& counters, const CounterSpec& spec, std::uint64_t cou
   if (count > 0) counters.add(spec, count);
 }
 
-void copy_calls(const KinetoRecords& records, RankTrace& trace) {
+/// Moves the calls into the trace. Memory is given back at once: here an import has its peak.
+void move_calls(KinetoRecords& records, RankTrace& trace) {
   trace.host_calls.reserve(records.calls.size());
   for (const PendingCall& entry : records.calls) trace.host_calls.push_back(entry.call);
+  records.calls = std::vector<PendingCall>();  // {} would keep the memory
 }
 
-/// Copies the operations into the trace and returns collectives in the order of their kernels.
-std::vector<PendingCollective> copy_ops(KinetoRecords& records, RankTrace& trace) {
+/// The same for operations; returns collectives in the order of their kernels.
+std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace) {
   std::vector<PendingCollective> collectives;
   trace.device_ops.reserve(records.ops.size());
   for (const PendingOp& entry : records.ops) {
@@ -196,6 +198,7 @@ std::vector<PendingCollective> copy_ops(KinetoRecords& records, RankTrace& trace
     }
     trace.device_ops.push_back(op);
   }
+  records.ops = std::vector<PendingOp>();
   return collectives;
 }
 
@@ -223,11 +226,11 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
 
   // The records and the index keep the file's correlations: synchronisation rows refer to them.
   RankTrace trace = std::move(records.trace);
-  copy_calls(records, trace);
-  add_if_any(trace.counters, kineto::kRenumbered, index.renumber(trace.host_calls));
-  std::vector<PendingCollective> collectives = copy_ops(records, trace);
-  apply_sync_rows(records, index, trace);
   describe_device(records, metadata, trace);
+  move_calls(records, trace);
+  add_if_any(trace.counters, kineto::kRenumbered, index.renumber(trace.host_calls));
+  std::vector<PendingCollective> collectives = move_ops(records, trace);
+  apply_sync_rows(records, index, trace);
   name_threads(records, trace);
   complete_collectives(collectives, metadata, trace);
   return trace;

@@ -10,15 +10,17 @@ namespace {
 
 constexpr std::size_t kMostKeys = 32;
 constexpr std::size_t kFirstBytes = 512;
+/// Damage behind the events with more text than this after it is not the end of a file.
+constexpr std::size_t kMostTail = std::size_t{512} << 10;
 
 char front(const TextWindow& window) { return window.text().front(); }
 
 /// Whether an array of events goes on after `length` bytes. A quote inside a name may close an
 /// event too early ("a"}"): then something else follows.
 bool array_goes_on(TextWindow& window, std::size_t length) {
+  std::size_t at = length;
   while (true) {
     const std::string_view text = window.text();
-    std::size_t at = length;
     while (at < text.size() && is_space(text[at])) ++at;
     if (at < text.size()) return text[at] == ',' || text[at] == ']' || text[at] == '{';
     if (!window.more()) return true;
@@ -84,8 +86,9 @@ KinetoReader::Step KinetoReader::read_member() {
 KinetoReader::Step KinetoReader::recover_member() {
   if (shape_.has_events_array) {
     // What follows the events is a few values: give up the rest.
-    const bool at_end = !window_.more() && window_.at_end();
-    if (at_end) mark_truncated();
+    while (window_.text().size() < kMostTail && window_.more()) {
+    }
+    if (window_.at_end()) mark_truncated();
     else count(kineto::kDamagedEvents);
     return Step::kEnd;
   }

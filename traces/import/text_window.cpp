@@ -7,7 +7,7 @@
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{512} << 10;
+constexpr std::size_t kBlock = std::size_t{128} << 10;
 
 }  // namespace
 

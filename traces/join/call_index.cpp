@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "traces/join/sort_stably.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -22,7 +24,8 @@ bool launches(HostCallKind kind) {
 }
 
 void CallIndex::order() {
-  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+  // Most profilers number calls in order of start.
+  sort_stably(entries_, [](const Entry& a, const Entry& b) {
     return a.correlation < b.correlation;
   });
 }

@@ -109,8 +109,8 @@ TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
 TEST_F(ContentionOnGpu, HalfOfTheBlocksDemandHalfOfTheBandwidth) {
   Contention contention(hardware::ContentionSpec{}, 4);
   contention.set_clients(2);
-  contention.add(ClientId{0}, shares(KernelClass::kMemory, 1, 0), 4, 4);
-  contention.add(ClientId{1}, shares(KernelClass::kMemory, 1, 0), 2, 4);
+  contention.add(ClientId{0}, shares(KernelClass::kMemory, 1, 0), 4, 4, 1);
+  contention.add(ClientId{1}, shares(KernelClass::kMemory, 1, 0), 2, 4, 1);
   contention.total();  // D = 1.5
   EXPECT_DOUBLE_EQ(contention.rate(ClientId{0}, KernelClass::kMemory), 1 / 1.5);
   EXPECT_DOUBLE_EQ(contention.rate(ClientId{0}, KernelClass::kUnknown), 1 / (0.7 + 0.3 * 1.5));

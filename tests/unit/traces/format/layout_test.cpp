@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "sim/base/random.hpp"
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/varint.hpp"
 
@@ -58,6 +59,53 @@ TEST(BtrLayout, a_varint_beyond_64_bits_is_refused) {
   EXPECT_EQ(read_varint(coded.data(), value), nullptr);
   coded[9] = 1;  // bit 63
   EXPECT_EQ(read_varint(coded.data(), value), coded.data() + 10);
+}
+
+/// `values` in a row, with what may follow a column.
+Bytes coded_row(const std::vector<std::uint64_t>& values) {
+  Bytes coded(values.size() * kMaxVarintBytes + kVarintPadding, 0x80);
+  std::uint8_t* place = coded.data();
+  for (const std::uint64_t value : values) place = write_varint(place, value);
+  coded.resize(static_cast<std::size_t>(place - coded.data()) + kVarintPadding);
+  return coded;
+}
+
+TEST(BtrLayout, varints_in_a_row_return_whatever_their_lengths) {
+  RandomStream random(3, "layout_test");
+  for (const double mean_bits : {4.0, 9.0, 20.0, 64.0}) {
+    for (std::size_t count = 0; count < 300; ++count) {
+      std::vector<std::uint64_t> values(count);
+      for (auto& value : values) {
+        const auto bits = static_cast<unsigned>(random.uniform() * mean_bits);
+        value = (~std::uint64_t{0} >> (63 - bits)) - (random.uniform() < 0.5 ? 1 : 0);
+      }
+      const Bytes coded = coded_row(values);
+      const std::uint8_t* const end = coded.data() + coded.size() - kVarintPadding;
+      std::vector<std::uint64_t> back(count);
+      const auto take = [&back](std::size_t i, std::uint64_t value) { back[i] = value; };
+      EXPECT_EQ(read_varints(coded.data(), end, count, take), end);
+      EXPECT_EQ(back, values);
+      EXPECT_EQ(read_varints(coded.data(), end, count + 1, [](std::size_t, std::uint64_t) {}),
+                nullptr);
+    }
+  }
+}
+
+TEST(BtrLayout, a_row_of_varints_stops_at_one_beyond_64_bits) {
+  const auto nothing = [](std::size_t, std::uint64_t) {};
+  for (std::size_t place = 0; place < 200; ++place) {
+    Bytes coded(place, 1);
+    coded.insert(coded.end(), 9, 0xFF);
+    coded.push_back(2);
+    coded.insert(coded.end(), 100 + kVarintPadding, 1);
+    const std::uint8_t* const end = coded.data() + coded.size() - kVarintPadding;
+    EXPECT_EQ(read_varints(coded.data(), end, place + 1, nothing), nullptr);
+    EXPECT_EQ(read_varints(coded.data(), end, place, nothing), coded.data() + place);
+    coded[place + 9] = 1;
+    EXPECT_EQ(read_varints(coded.data(), end, place + 101, nothing), end);
+  }
+  const Bytes endless(200 + kVarintPadding, 0x80);
+  EXPECT_EQ(read_varints(endless.data(), endless.data() + 200, 1, nothing), nullptr);
 }
 
 TEST(BtrLayout, zigzag_numbers_small_magnitudes_first) {

@@ -47,6 +47,18 @@ std::string twenty_kernels() {
   return file(events, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 1},");
 }
 
+TEST(KinetoRefusal, damage_behind_the_events_ends_the_file_if_little_follows) {
+  const auto with_tail = [](std::size_t bytes) {
+    return imported(file({call("1"), kernel("3")}, "", ", \"a\": ?" + std::string(bytes, ' ')));
+  };
+  for (const std::size_t bytes : {10, 100'000, 400'000}) {
+    EXPECT_EQ(with_tail(bytes).counters.count("kineto_truncated"), 1U) << bytes;
+  }
+  const RankTrace trace = with_tail(2'000'000);
+  EXPECT_EQ(trace.counters.count("kineto_truncated"), 0U);
+  EXPECT_EQ(trace.counters.count("kineto_damaged_events_dropped"), 1U);
+}
+
 TEST(KinetoDamage, gzip_is_told_by_content_and_members_follow_each_other) {
   const std::string text = twenty_kernels();
   EXPECT_EQ(imported(gzip(text)).device_ops.size(), 20U);

@@ -32,6 +32,8 @@ TEST(KinetoTimes, digits_become_nanoseconds_without_floating_point) {
   EXPECT_EQ(ns("12.3"), 12300);
   EXPECT_EQ(ns("-1.5"), -1500);
   EXPECT_EQ(ns("1712195495519689.047"), 1712195495519689047);  // a double is 125 ns off
+  EXPECT_EQ(ns("1697665461611339"), 1697665461611339000);
+  EXPECT_EQ(ns("-2305843009213693.951"), -2305843009213693951);
   EXPECT_EQ(ns("6322354273271.390"), 6322354273271390);
   EXPECT_EQ(ns("1.5e3"), 1500000);
   EXPECT_EQ(ns("1712195495519689047e-3"), 1712195495519689047);
@@ -43,7 +45,8 @@ TEST(KinetoTimes, digits_become_nanoseconds_without_floating_point) {
 
 TEST(KinetoTimes, hostile_numbers_are_no_times) {
   for (const char* text : {"", "-", "NaN", "Infinity", "1e30", "9223372036854775807", "1.2.3",
-                           "1e", "1e99999999999", "0x10", "--1", "null", "true"}) {
+                           "1e", "1e99999999999", "0x10", "--1", "null", "true",
+                           "2305843009213693.952", "9999999999999999.999", "99999999999999999"}) {
     EXPECT_FALSE(microseconds_to_ns(text).has_value()) << text;
   }
   EXPECT_FALSE(microseconds_to_ns(std::string(1000000, '9')).has_value());

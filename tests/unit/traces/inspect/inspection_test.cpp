@@ -187,7 +187,8 @@ TEST(Inspection, MemoryHighWaterIsTheLargestSample) {
 }
 
 TEST(Inspection, ARankWithoutDeviceOperationsIsAllZeroAndCounted) {
-  const RankInspection rank = inspect_rank(RankTrace{});
+  const RankTrace nothing;
+  const RankInspection rank = inspect_rank(nothing);
   EXPECT_EQ(rank.whole.length, Duration{});
   EXPECT_TRUE(rank.iterations.all.empty());
   EXPECT_EQ(rank.counters.count("inspect_rank_without_device_operations"), 1u);

@@ -83,7 +83,9 @@ TEST(RenderText, LinesStayWithinAHundredColumns) {
 
 TEST(RenderText, AnEmptyJobAndAnEmptyRankHaveAText) {
   EXPECT_EQ(render_text(inspect_job({})), "No ranks.\n");
-  EXPECT_THAT(render_text(inspect_job({{RankTrace{}}})), HasSubstr("No bubbles."));
+  JobTrace job;
+  job.ranks.emplace_back();
+  EXPECT_THAT(render_text(inspect_job(job)), HasSubstr("No bubbles."));
 }
 
 TEST(RenderJson, HoldsIntegersInNanosecondsAndSumsThatAgree) {
@@ -200,7 +202,9 @@ TEST(TimelineSvg, ShowsTheFirstRanksOnlyAndSaysSo) {
 }
 
 TEST(TimelineSvg, NothingToDrawIsSaid) {
-  for (const JobTrace& job : {JobTrace{}, JobTrace{{RankTrace{}}}}) {
+  JobTrace one_rank;
+  one_rank.ranks.emplace_back();
+  for (const JobTrace& job : {JobTrace{}, one_rank}) {
     const std::string svg = render_timeline_svg(job);
     expect_well_formed(svg);
     EXPECT_THAT(svg, HasSubstr("No device operations to draw."));

@@ -1,0 +1,334 @@
+#include "sim/workload/rank_recurrence.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr SimTime kUnknown = SimTime::max();
+
+bool joined(const Op& op) {
+  return op.kind == gpu::WorkKind::kCollective && op.collective != kNoIndex;
+}
+
+}  // namespace
+
+MeetingBoard::MeetingBoard(const JobProgram& job) : meetings_(job.collectives.size()) {
+  for (std::size_t i = 0; i < meetings_.size(); ++i) {
+    meetings_[i].needed = job.collectives[i].participants;
+    meetings_[i].arrivals.reserve(meetings_[i].needed);
+  }
+}
+
+void MeetingBoard::arrive(std::uint32_t collective, const Arrival& arrival, SimTime at) {
+  Meeting& meeting = meetings_[collective];
+  meeting.arrivals.push_back(arrival);
+  meeting.last = std::max(meeting.last, at);
+  if (meeting.arrivals.size() == meeting.needed) complete_.push_back(collective);
+}
+
+std::optional<MeetingBoard::Meeting> MeetingBoard::take_complete() {
+  if (complete_.empty()) return std::nullopt;
+  Meeting meeting = std::move(meetings_[complete_.back()]);
+  complete_.pop_back();
+  return meeting;
+}
+
+RankRecurrence::RankRecurrence(const Program& program, std::uint32_t rank, MeetingBoard& board)
+    : program_(program), rank_(rank), board_(board), threads_(program.threads.size()),
+      streams_(program.stream_count) {
+  times_.op_ends.assign(program.ops.size(), kUnknown);
+  const SimTime start = kSimStart + program.start_offset;
+  times_.end = start;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    threads_[i].steps = &program.threads[i].steps;
+    threads_[i].last_end = start;
+  }
+  for (Thread& thread : threads_) {
+    if (!thread.steps->empty()) begin_step(thread, start);
+  }
+}
+
+bool RankRecurrence::finished() const {
+  return unended_ == 0 && std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
+           return thread.state == Thread::State::kDone;
+         });
+}
+
+PassTimes RankRecurrence::take() {
+  times_.end = std::max(times_.end, times_.last_op_end);
+  return std::move(times_);
+}
+
+SimTime RankRecurrence::end_of_wait(const Thread& thread) const {
+  SimTime end = SimTime::min();
+  for (const std::uint32_t op : thread.waits_for) end = std::max(end, times_.op_ends[op]);
+  return end;
+}
+
+bool RankRecurrence::has_ended(std::uint32_t op, SimTime now) {
+  const SimTime end = times_.op_ends[op];
+  if (end == now && program_.ops[op].duration == Duration::zero()) ambiguous_ = true;
+  return end <= now;
+}
+
+// By the time of the thread's call.
+bool RankRecurrence::wait_is_over(const Thread& thread) {
+  return std::all_of(thread.waits_for.begin(), thread.waits_for.end(),
+                     [&](std::uint32_t op) { return has_ended(op, thread.at); });
+}
+
+// Ends of operations come before calls of their instant. If a thread waits for what is not known
+// yet, it may still be the first.
+RankRecurrence::Next RankRecurrence::look_ahead(bool certain_only) const {
+  Next next;
+  for (std::uint32_t i = 0; i < threads_.size(); ++i) {
+    const Thread& thread = threads_[i];
+    if (thread.state != Thread::State::kCalls && thread.state != Thread::State::kWaits) continue;
+    const bool returns = thread.state == Thread::State::kWaits;
+    const SimTime at = returns ? std::max(end_of_wait(thread), thread.at) : thread.at;
+    if (at == kUnknown && certain_only) return {};
+    const bool first = at < next.at || (at == next.at && at != kUnknown && !next.returns &&
+                                        (returns || thread.ticket < threads_[next.thread].ticket));
+    if (first) next = {at, i, returns};
+  }
+  return next;
+}
+
+void RankRecurrence::run() {
+  while (true) {
+    const Next next = look_ahead(true);
+    if (next.at == kUnknown) return;
+    go(next);
+  }
+}
+
+SimTime RankRecurrence::next_call() const { return look_ahead(false).at; }
+
+void RankRecurrence::make_next_call() { go(look_ahead(false)); }
+
+// Which of several threads goes on first in one instant is a matter of which operation ended first
+// in it, unless they waited for the same; and one that takes no time may end after a call of its
+// instant.
+bool RankRecurrence::returns_beyond_doubt(const Thread& thread, SimTime at) const {
+  const std::vector<std::uint32_t> ended = ended_at(thread, at);
+  const bool certain =
+      !ended.empty() && std::none_of(ended.begin(), ended.end(), [&](std::uint32_t op) {
+        return program_.ops[op].duration == Duration::zero();
+      });
+  return std::none_of(threads_.begin(), threads_.end(), [&](const Thread& other) {
+    if (&other == &thread) return false;
+    if (other.state == Thread::State::kCalls) return !certain && other.at == at;
+    return other.state == Thread::State::kWaits &&
+           std::max(end_of_wait(other), other.at) == at && ended_at(other, at) != ended;
+  });
+}
+
+std::vector<std::uint32_t> RankRecurrence::ended_at(const Thread& thread, SimTime at) const {
+  std::vector<std::uint32_t> ended;
+  for (const std::uint32_t op : thread.waits_for) {
+    if (times_.op_ends[op] == at) ended.push_back(op);
+  }
+  return ended;
+}
+
+void RankRecurrence::go(Next next) {
+  Thread& thread = threads_[next.thread];
+  if (!next.returns) return call(thread, next.at);
+  if (threads_.size() > 1 && !returns_beyond_doubt(thread, next.at)) ambiguous_ = true;
+  thread.state = Thread::State::kCalls;
+  const Step& step = thread.step();
+  if (std::exchange(thread.relaunches, false)) {
+    thread.at = next.at;
+    thread.call_end = next.at + step.cost.duration();
+    return launch(thread, next.at);
+  }
+  // What has ended before the call needs no time to be noticed.
+  const bool noticed = !wait_is_over(thread) && step.detail != kNoIndex;
+  const Duration lag = noticed ? program_.details[step.detail].return_lag.duration() : Duration{};
+  end_step(thread, std::max(thread.call_end, next.at + lag), next.at);
+}
+
+void RankRecurrence::call(Thread& thread, SimTime now) {
+  const Step& step = thread.step();
+  ++times_.calls;
+  thread.call_end = now + step.cost.duration();
+  switch (step.kind) {
+    case StepKind::kPause: return end_step(thread, thread.call_end, now);
+    case StepKind::kIteration:
+    case StepKind::kEnd:
+      times_.marks.push_back(now);
+      return end_step(thread, thread.call_end, now);
+    case StepKind::kLaunch:
+    case StepKind::kLaunchAndWait: return launch(thread, now);
+    case StepKind::kWaitStream:
+    case StepKind::kWaitDevice:
+    case StepKind::kWaitOp: return wait(thread, now);
+  }
+}
+
+// A launch waits while its stream has as many before it as fit into the queue.
+void RankRecurrence::launch(Thread& thread, SimTime now) {
+  const Step& step = thread.step();
+  if (step.cost.nanoseconds > 0 && step.count > 0) {
+    Stream& stream = streams_[program_.ops[step.target].stream];
+    if (stream.calls.empty()) stream.calls.resize(kLaunchQueueDepth);
+    std::uint32_t& place = stream.calls[stream.call_count % kLaunchQueueDepth];
+    if (stream.call_count >= kLaunchQueueDepth && !has_ended(place, now)) {
+      thread.waits_for.assign(1, place);
+      thread.relaunches = true;
+      thread.state = Thread::State::kWaits;
+      return;
+    }
+    place = step.target;
+    ++stream.call_count;
+  }
+  for (std::uint32_t i = 0; i < step.count; ++i) put_on_stream(step.target + i, now);
+  if (step.kind == StepKind::kLaunch) return end_step(thread, thread.call_end, now);
+  wait(thread, now);
+}
+
+void RankRecurrence::wait(Thread& thread, SimTime now) {
+  const Step& step = thread.step();
+  thread.waits_for.clear();
+  const auto wait_for_stream = [&](const Stream& stream) {
+    if (stream.last_op != kNoIndex) thread.waits_for.push_back(stream.last_op);
+  };
+  switch (step.kind) {
+    case StepKind::kWaitStream: wait_for_stream(streams_[step.target]); break;
+    case StepKind::kWaitOp: thread.waits_for.push_back(step.target); break;
+    case StepKind::kLaunchAndWait:
+      wait_for_stream(streams_[program_.ops[step.target + step.count - 1].stream]);
+      break;
+    case StepKind::kWaitDevice:
+      for (const Stream& stream : streams_) wait_for_stream(stream);
+      break;
+    default: break;
+  }
+  if (wait_is_over(thread)) return end_step(thread, std::max(thread.call_end, now), now);
+  thread.state = Thread::State::kWaits;
+}
+
+// The step's call returns at `end`, which may lie ahead; whoever waits for a hand-over goes on.
+void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
+  thread.last_end = end;
+  const std::size_t ended = thread.next++;
+  for (Thread& other : threads_) {
+    if (other.state != Thread::State::kAwaits) continue;
+    const StepDetail& detail = program_.details[other.step().detail];
+    if (&threads_[detail.after_thread] != &thread || detail.after_step > ended) continue;
+    begin_step(other, now);
+  }
+  if (thread.next < thread.steps->size()) return begin_step(thread, now);
+  thread.state = Thread::State::kDone;
+  times_.end = std::max({times_.end, thread.last_end, now});
+}
+
+void RankRecurrence::begin_step(Thread& thread, SimTime now) {
+  const Step& step = thread.step();
+  SimTime base = thread.last_end;
+  if (step.detail != kNoIndex) {
+    const StepDetail& detail = program_.details[step.detail];
+    if (detail.after_thread != kNoIndex) {
+      const Thread& other = threads_[detail.after_thread];
+      if (other.next <= detail.after_step) {
+        thread.state = Thread::State::kAwaits;
+        return;
+      }
+      if (other.next == std::size_t{detail.after_step} + 1) base = std::max(base, other.last_end);
+    }
+  }
+  thread.state = Thread::State::kCalls;
+  thread.at = std::max(base + step.think.duration(), now);
+  thread.ticket = tickets_++;
+}
+
+void RankRecurrence::put_on_stream(std::uint32_t index, SimTime now) {
+  const Op& op = program_.ops[index];
+  Stream& stream = streams_[op.stream];
+  const Pending pending{index, now + op.launch_lag.duration()};
+  stream.last_op = index;
+  ++unended_;
+  if (stream.head < stream.pending.size()) {
+    stream.pending.push_back(pending);
+    return;
+  }
+  if (!begin(stream, pending)) {
+    stream.pending.push_back(pending);
+  } else if (op.result_slot != kNoIndex) {
+    advance_all();
+  }
+}
+
+// Whether others may have waited for something that has ended.
+bool RankRecurrence::advance(Stream& stream) {
+  bool awaited = false;
+  while (!stream.meets && stream.head < stream.pending.size()) {
+    const std::uint32_t op = stream.pending[stream.head].op;
+    if (!begin(stream, stream.pending[stream.head])) return awaited;
+    drop_first(stream);
+    awaited = awaited || program_.ops[op].result_slot != kNoIndex;
+  }
+  return awaited;
+}
+
+// The next operation of the stream; false if its end is not known yet.
+bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
+  const Op& op = program_.ops[pending.op];
+  const SimTime start = start_of(stream, op, pending.ready);
+  if (start == kUnknown) return false;
+  if (joined(op)) {
+    stream.meets = true;
+    board_.arrive(op.collective, {rank_, pending.op}, start);
+    return false;
+  }
+  end_op(stream, pending.op, start + op.duration);
+  return true;
+}
+
+void RankRecurrence::advance_all() {
+  for (bool again = true; again;) {
+    again = false;
+    for (Stream& stream : streams_) {
+      if (stream.head < stream.pending.size()) again = advance(stream) || again;
+    }
+  }
+}
+
+SimTime RankRecurrence::start_of(const Stream& stream, const Op& op, SimTime ready) const {
+  SimTime start = ready;
+  if (stream.has_run) start = std::max(start, stream.last_end + op.gap.duration());
+  for (std::uint32_t i = 0; i < op.edge_count; ++i) {
+    const OpEdge& edge = program_.edges[op.first_edge + i];
+    const SimTime before = times_.op_ends[edge.before];
+    if (before == kUnknown) return kUnknown;
+    start = std::max(start, before + edge.lag.duration());
+  }
+  return start;
+}
+
+void RankRecurrence::end_op(Stream& stream, std::uint32_t op, SimTime end) {
+  times_.op_ends[op] = end;
+  times_.last_op_end = std::max(times_.last_op_end, end);
+  stream.last_end = end;
+  stream.has_run = true;
+  --unended_;
+}
+
+void RankRecurrence::drop_first(Stream& stream) {
+  if (++stream.head < stream.pending.size()) return;
+  stream.pending.clear();
+  stream.head = 0;
+}
+
+void RankRecurrence::met(std::uint32_t index, SimTime all_arrived) {
+  const Op& op = program_.ops[index];
+  Stream& stream = streams_[op.stream];
+  stream.meets = false;
+  end_op(stream, index, all_arrived + op.duration);
+  drop_first(stream);
+  if (advance(stream) || op.result_slot != kNoIndex) advance_all();
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,131 @@
+// One rank of a recurrence: its threads make their calls in order of time; an operation's end is
+// known as soon as the ends of all that it waits for are. Part of recurrence.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/workload/program.hpp"
+#include "sim/workload/program_run.hpp"
+#include "sim/workload/recurrence.hpp"
+
+namespace bubblesim::workload {
+
+/// Where ranks meet: counts arrivals, and keeps what is complete until somebody takes it.
+class MeetingBoard {
+ public:
+  struct Arrival {
+    std::uint32_t rank;  ///< position
+    std::uint32_t op;
+  };
+  struct Meeting {
+    std::uint32_t needed = 0;
+    SimTime last = SimTime::min();  ///< arrival so far
+    std::vector<Arrival> arrivals;
+  };
+
+  explicit MeetingBoard(const JobProgram& job);
+  void arrive(std::uint32_t collective, const Arrival& arrival, SimTime at);
+  /// Meetings that every rank has reached, each once.
+  [[nodiscard]] std::optional<Meeting> take_complete();
+
+ private:
+  std::vector<Meeting> meetings_;
+  std::vector<std::uint32_t> complete_;
+};
+
+class RankRecurrence {
+ public:
+  RankRecurrence(const Program& program, std::uint32_t rank, MeetingBoard& board);
+
+  /// Makes calls as long as it is certain that none of the rank's threads comes first.
+  void run();
+  /// When the next call is known to come; SimTime::max() if all threads are done or wait.
+  [[nodiscard]] SimTime next_call() const;
+  /// Makes that call. Precondition: none of the job's ranks has one that comes earlier.
+  void make_next_call();
+  /// All ranks of the operation's collective have arrived.
+  void met(std::uint32_t op, SimTime all_arrived);
+
+  /// Every thread is done, and what they launched has ended.
+  [[nodiscard]] bool finished() const;
+  /// Of things that happened in one instant it matters which came first, and only events tell.
+  [[nodiscard]] bool ambiguous() const { return ambiguous_; }
+  [[nodiscard]] PassTimes take();
+
+ private:
+  struct Thread {
+    enum class State : std::uint8_t {
+      kDone,
+      kCalls,    ///< its next call comes at `at`
+      kWaits,    ///< inside a call that waits for operations
+      kAwaits,   ///< for another thread's hand-over
+    };
+    const std::vector<Step>* steps = nullptr;
+    State state = State::kDone;
+    bool relaunches = false;  ///< kWaits: for room on a stream, then launches
+    std::size_t next = 0;
+    SimTime at{};             ///< kCalls: of its next call; kWaits: of the one that it is in
+    std::uint64_t ticket = 0;  ///< order of calls at one time
+    SimTime last_end{};
+    SimTime call_end{};
+    std::vector<std::uint32_t> waits_for;  ///< operations
+    [[nodiscard]] const Step& step() const { return (*steps)[next]; }
+  };
+  struct Pending {
+    std::uint32_t op;
+    SimTime ready;
+  };
+  struct Stream {
+    SimTime last_end{};
+    bool has_run = false;
+    bool meets = false;              ///< the first pending operation has arrived at its meeting
+    std::uint32_t last_op = kNoIndex;
+    std::vector<Pending> pending;    ///< from `head` on: launched, their ends not yet known
+    std::size_t head = 0;
+    std::vector<std::uint32_t> calls;  ///< launches that take a place in the queue, the last ones
+    std::uint64_t call_count = 0;
+  };
+  /// What comes next: a thread's call, or the return of one that waited.
+  /// Of 16 bytes, which functions return in registers.
+  struct Next {
+    SimTime at = SimTime::max();  ///< nothing comes
+    std::uint32_t thread = 0;
+    bool returns = false;
+  };
+
+  [[nodiscard]] Next look_ahead(bool certain_only) const;
+  [[nodiscard]] SimTime end_of_wait(const Thread& thread) const;
+  [[nodiscard]] bool has_ended(std::uint32_t op, SimTime now);
+  [[nodiscard]] bool wait_is_over(const Thread& thread);
+  [[nodiscard]] bool returns_beyond_doubt(const Thread& thread, SimTime at) const;
+  /// Of the operations that the thread waits for.
+  [[nodiscard]] std::vector<std::uint32_t> ended_at(const Thread& thread, SimTime at) const;
+  void go(Next next);
+  void call(Thread& thread, SimTime now);
+  void launch(Thread& thread, SimTime now);
+  void wait(Thread& thread, SimTime now);
+  void end_step(Thread& thread, SimTime end, SimTime now);
+  void begin_step(Thread& thread, SimTime now);
+  void put_on_stream(std::uint32_t op, SimTime now);
+  bool advance(Stream& stream);
+  void advance_all();
+  bool begin(Stream& stream, const Pending& pending);
+  [[nodiscard]] SimTime start_of(const Stream& stream, const Op& op, SimTime ready) const;
+  static void drop_first(Stream& stream);
+  void end_op(Stream& stream, std::uint32_t op, SimTime end);
+
+  const Program& program_;
+  std::uint32_t rank_;
+  MeetingBoard& board_;
+  std::vector<Thread> threads_;
+  std::vector<Stream> streams_;
+  std::uint64_t tickets_ = 0;
+  std::uint64_t unended_ = 0;  ///< operations launched whose end is not known
+  bool ambiguous_ = false;
+  PassTimes times_;
+};
+
+}  // namespace bubblesim::workload
