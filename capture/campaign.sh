@@ -27,6 +27,7 @@ began=$SECONDS
 say() { printf 'campaign: %s\n' "$*" >&2; }
 die() { printf 'campaign: %s\n' "$*" >&2; exit 2; }
 usage() { sed -n '2,22s/^# \{0,1\}//p' "$0"; }
+. "$here/build_program.sh"
 
 out=$root/out/campaign python=python3 bubblesim='' budget=570 fake='' dry='' passed=()
 
@@ -72,24 +73,12 @@ check_tools() {
   command -v nvcc >/dev/null || say "note: no nvcc; nothing here needs it"
 }
 
-build() {
-  local folder=$root/build/demo
-  command -v cmake >/dev/null || die "no cmake: give a built program with --bubblesim FILE"
-  say "building bubblesim in $folder"
-  mkdir -p "$out"
-  { cmake --preset demo -S "$root" &&
-    cmake --build "$folder" --target bubblesim bubblesim_capture; } >"$out/build.log" 2>&1 ||
-    die "the build failed: $out/build.log ends with: $(tail -n 1 "$out/build.log")"
-  bubblesim=$(find "$folder" -type f -name bubblesim -perm -u+x | head -n 1)
-  [ -n "$bubblesim" ] || die "the build made no program bubblesim"
-}
-
 if [ -n "$dry" ]; then
   command -v "$python" >/dev/null || die "no Python: '$python' is not there; name one with --python"
 else
   check_python
   check_tools
-  if [ -z "$bubblesim" ]; then build; fi
+  if [ -z "$bubblesim" ]; then build_program "$root" "$out" bubblesim bubblesim_capture; fi
   [ -x "$bubblesim" ] || die "no program: '$bubblesim' cannot be run"
   passed+=(--bubblesim "$bubblesim")
 fi

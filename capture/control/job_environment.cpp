@@ -16,23 +16,24 @@ constexpr const char* kCudaInjection = "CUDA_INJECTION64_PATH";
 constexpr const char* kNvtxInjection = "NVTX_INJECTION64_PATH";
 constexpr const char* kNcclProfiler = "NCCL_PROFILER_PLUGIN";
 
-// From the program's folder: installed, installed where libraries have an architecture, build tree.
+// From the program's folder: installed, installed where libraries have an architecture.
 constexpr std::array kPlaces{"../lib", "../lib64", "../lib/x86_64-linux-gnu",
-                             "../lib/aarch64-linux-gnu", "../../capture/record/process", "."};
+                             "../lib/aarch64-linux-gnu"};
 
-Result<void> check_shared_object(const std::string& path) {
+Result<void> check_shared_object(const std::string& path, const WantedLibrary& library) {
+  const std::string expected = "expected " + library.what;
   std::error_code fault;
-  if (!fs::exists(path, fault)) return fail(path, {}, "found no such file; expected the recorder");
+  if (!fs::exists(path, fault)) return fail(path, {}, "found no such file; " + expected);
   if (!fs::is_regular_file(path, fault)) {
-    return fail(path, {}, "found no file; expected the recorder, " + std::string(kRecorderLibrary));
+    return fail(path, {}, "found no file; " + expected + ", " + library.file);
   }
   std::array<char, 4> magic{};
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(path, {}, "cannot be read");
   in.read(magic.data(), magic.size());
   if (!in || magic != std::array<char, 4>{'\x7f', 'E', 'L', 'F'}) {
-    return fail(path, {}, "found a file that is no shared object; expected the recorder, " +
-                              std::string(kRecorderLibrary));
+    return fail(path, {}, "found a file that is no shared object; " + expected + ", " +
+                              library.file);
   }
   return {};
 }
@@ -61,24 +62,36 @@ void set_request(Variables& variables, const JobSettings& settings) {
 
 }  // namespace
 
-Result<std::string> find_library(const std::string& program_folder, const std::string& wanted) {
+Result<std::string> find_library(const std::string& program_folder, const std::string& wanted,
+                                 const WantedLibrary& library) {
   std::error_code fault;
   if (!wanted.empty()) {
     const std::string path = fs::absolute(wanted, fault).lexically_normal().string();
-    BUBBLESIM_RETURN_IF_ERROR(check_shared_object(path));
+    BUBBLESIM_RETURN_IF_ERROR(check_shared_object(path, library));
     return path;
   }
+  std::vector<std::string> candidates(kPlaces.begin(), kPlaces.end());
+  candidates.push_back("../../" + library.build_folder);
+  candidates.push_back(".");
   std::string places;
-  for (const char* place : kPlaces) {
+  for (const std::string& place : candidates) {
     const fs::path folder = (fs::path(program_folder) / place).lexically_normal();
-    const std::string path = (folder / kRecorderLibrary).string();
+    const std::string path = (folder / library.file).string();
     if (fs::exists(path, fault)) {
-      BUBBLESIM_RETURN_IF_ERROR(check_shared_object(path));
+      BUBBLESIM_RETURN_IF_ERROR(check_shared_object(path, library));
       return path;
     }
     places += (places.empty() ? "" : ", ") + folder.string();
   }
-  return fail(kRecorderLibrary, {}, "is in none of " + places + "; name it with --library");
+  return fail(library.file, {}, "is in none of " + places + "; name it with --library");
+}
+
+WantedLibrary recorder_library() {
+  return {kRecorderLibrary, "the recorder", "capture/record/process"};
+}
+
+Result<std::string> find_library(const std::string& program_folder, const std::string& wanted) {
+  return find_library(program_folder, wanted, recorder_library());
 }
 
 Result<JobEnvironment> job_environment(const Variables& inherited, const JobSettings& settings) {

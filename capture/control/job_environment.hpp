@@ -13,9 +13,21 @@ namespace bubblesim::capture {
 
 using Variables = std::map<std::string, std::string>;
 
+/// A shared object that comes with the program and is loaded into jobs.
+struct WantedLibrary {
+  std::string file;          ///< its name
+  std::string what;          ///< in a fault: "the recorder"
+  std::string build_folder;  ///< within a build tree
+};
+[[nodiscard]] WantedLibrary recorder_library();
+
 /// Looked for beside the program, which lies in `program_folder`: installed (../lib and the like),
 /// then in a build tree. The fault lists the places. `wanted`, if not empty, is the file itself,
 /// and must be a shared object. The result is an absolute path.
+[[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
+                                               const std::string& wanted,
+                                               const WantedLibrary& library);
+/// The recorder.
 [[nodiscard]] Result<std::string> find_library(const std::string& program_folder,
                                                const std::string& wanted);
 

@@ -10,24 +10,11 @@
 #include <vector>
 
 #include "capture/control/job_environment.hpp"
+#include "capture/control/spawn_job.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
 namespace bubblesim::capture {
-
-inline constexpr int kExitNotExecutable = 126;
-inline constexpr int kExitNotFound = 127;
-
-struct JobEnd {
-  int exit_code = 0;  ///< as shells give it: 128 + n where signal n ended the job
-  int signal = 0;     ///< 0: it exited
-};
-
-/// A command that could not be started: `exit_code` is 127 or 126.
-struct StartFault {
-  Error error;
-  int exit_code = kExitNotFound;
-};
 
 /// One at a time in a process, used by one thread, which blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT
 /// and SIGCHLD as long as the object lives. A signal that somebody sent to this process is sent on
@@ -48,7 +35,6 @@ class JobProcess {
 
  private:
   JobProcess(pid_t pid, const sigset_t& mask) : pid_(pid), mask_(mask) {}
-  [[nodiscard]] std::optional<JobEnd> reap();
   pid_t pid_;
   sigset_t mask_;  ///< of the thread, as it was
   std::optional<JobEnd> end_;

@@ -76,6 +76,7 @@ int report_fault(const Error& fault);
 void add_import_command(CLI::App& parser, AppContext& context);
 void add_inspect_command(CLI::App& parser, AppContext& context);
 void add_run_command(CLI::App& parser, AppContext& context);
+void add_measure_command(CLI::App& parser, AppContext& context);
 void add_export_command(CLI::App& parser, AppContext& context);
 void add_retarget_command(CLI::App& parser, AppContext& context);
 void add_synth_command(CLI::App& parser, AppContext& context);

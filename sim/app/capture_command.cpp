@@ -3,7 +3,6 @@
 // The job owns standard output; what there is to say goes to standard error, and with --json one
 // line of JSON ends standard output. Exit codes: sim/app/README.md.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "capture/control/process_info.hpp"
 #include "capture/control/recorder_watch.hpp"
 #include "sim/app/capture_command.hpp"
+#include "sim/app/own_process.hpp"
 #include "sim/base/json.hpp"
 
 namespace bubblesim::app {
@@ -33,21 +33,6 @@ struct LaunchArguments {
   bool idle = false;
   bool json = false;
 };
-
-capture::Variables inherited_environment() {
-  capture::Variables variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
-
-std::string program_folder() {
-  std::error_code code;
-  return fs::read_symlink("/proc/self/exe", code).parent_path().string();
-}
 
 /// A job that ran.
 struct RanJob {

@@ -6,6 +6,8 @@
 
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
+#include "sim/app/calibrate_command.hpp"
+#include "sim/app/fill_command.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace {
@@ -76,6 +78,8 @@ int main(int argc, char** argv) {
   bubblesim::app::add_import_command(parser, context);
   bubblesim::app::add_inspect_command(parser, context);
   bubblesim::app::add_run_command(parser, context);
+  bubblesim::app::add_measure_command(parser, context);
+  bubblesim::app::add_calibrate_command(parser, context);
   bubblesim::app::add_sweep_command(parser, context);
   bubblesim::app::add_results_command(parser, context);
   bubblesim::app::add_report_command(parser, context);
@@ -91,6 +95,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_fit_command(parser, context);
   bubblesim::app::add_validate_command(parser, context);
   bubblesim::app::add_capture_command(parser, context);
+  bubblesim::app::add_fill_command(parser, context);
   if (const int code = check_command(parser, argc, argv); code != 0) return code;
   try {
     parser.parse(argc, argv);

@@ -106,13 +106,18 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "Policies to compare, comma-separated (default: the config's, else all)");
   add_policy_library_option(command, arguments.policy_libraries);
   command.add_option("--device", arguments.quick.device,
-                     "Device to simulate, with --training (default: the one recorded)");
+                     "Device to simulate: a name (`bubblesim devices`) or a file, such as one of "
+                     "`bubblesim calibrate` (default: the config's, else the one recorded)");
   add_quick_options(command, arguments);
   command.add_option("--out", arguments.out,
                      "Folder for table.txt, results.json, results.csv, timeline.json and, with "
                      "--usage-interval, usage.csv");
   add_timeline_options(command, arguments);
   add_usage_options(command, arguments);
+  command.add_option("--lone-rank", arguments.lone_rank,
+                     "Simulate this rank only, on one GPU, as `bubblesim measure` runs it: its "
+                     "collectives last what they last in the whole job alone, however late the "
+                     "rank is; fillers are those of its GPU");
   command.add_option("--threads", arguments.threads,
                      "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command.add_flag("--json", arguments.json, "Print JSON instead of the table");

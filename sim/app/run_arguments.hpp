@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,7 @@ struct RunArguments {
   std::string usage;
   std::string usage_interval;  ///< empty: not given
   Duration usage_length{};     ///< what it says, or its default
+  std::optional<std::uint32_t> lone_rank;  ///< nothing: the whole job
   std::size_t threads = 0;
   bool json = false;
   bool csv = false;

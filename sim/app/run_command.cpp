@@ -14,6 +14,7 @@
 #include "sim/app/run_arguments.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
 #include "sim/workload/replay.hpp"
@@ -44,10 +45,11 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
-CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
-                               const AppContext& context, ProgressLine& progress,
-                               RunOutputs& outputs) {
+CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& arguments,
+                              const AppContext& context, ProgressLine& progress,
+                              const run::SharedBaselines& baselines, RunOutputs& outputs) {
   run::RunOptions options;
+  options.baselines = baselines;
   options.threads = arguments.threads;
   options.progress = progress.callback();
   const auto index = timeline_index(arguments, loaded.config);
@@ -78,6 +80,17 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
   return {};
 }
 
+CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
+                               const AppContext& context, ProgressLine& progress,
+                               const run::SharedBaselines& baselines, RunOutputs& outputs) {
+  if (!arguments.lone_rank) {
+    return run_ranks(loaded, arguments, context, progress, baselines, outputs);
+  }
+  auto lone = run::lone_rank(loaded, *arguments.lone_rank);
+  if (!lone) return one(lone.error());
+  return run_ranks(*lone, arguments, context, progress, baselines, outputs);
+}
+
 CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
                                     ProgressLine& progress, RunOutputs& outputs) {
   auto config = run::read_run_config(arguments.config, context.policies);
@@ -87,9 +100,10 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     config->policies = std::move(*chosen);
   }
+  if (!arguments.quick.device.empty()) config->device = arguments.quick.device;
   auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
-  return run_loaded(*loaded, arguments, context, progress, outputs);
+  return run_loaded(*loaded, arguments, context, progress, {}, outputs);
 }
 
 // Requests a second that the filler's program serves alone.
@@ -111,13 +125,15 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
   auto rate = alone_rate(*loaded);
   if (!rate) return tl::unexpected<Errors>(rate.error());
+  run::BaselineCache cache;  // both modes have the job alone and its bubbles in common
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
     auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training->ranks.size(),
                                context.policies);
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     loaded->config = std::move(*chosen);
-    auto done = run_loaded(*loaded, arguments, context, progress, outputs);
+    const run::SharedBaselines baselines{&cache, {"job", {observe::filler_mode_name(mode)}, "job"}};
+    auto done = run_loaded(*loaded, arguments, context, progress, baselines, outputs);
     if (!done) return done;
   }
   return {};
@@ -190,7 +206,8 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "--filler traces/samples/inference.json.gz --out out/demo\n"
       "  bubblesim run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
       "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s\n"
-      "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms");
+      "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"
+      "  bubblesim run configs/runs/example.json --lone-rank 0");
   add_run_arguments(*command, *arguments);
   command->callback([arguments, &context] { context.exit_code = run_run(*arguments, context); });
 }

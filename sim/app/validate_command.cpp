@@ -59,12 +59,19 @@ int validate_all(ValidateArguments arguments, const AppContext& context) {
 void add_validate_command(CLI::App& parser, AppContext& context) {
   CLI::App* command = parser.add_subcommand(
       "validate",
-      "Simulates what others measured or published, and prints measured, simulated and error of "
-      "every row, with a summary by table.\n\nExamples:\n"
+      "Simulated against measured: RUN and MEASURED are results.json files of `bubblesim run` and "
+      "`bubblesim measure`, or folders of them; each figure's errors, a summary by metric and "
+      "policy, and whether the policies come in the measured order. With a subcommand: simulates "
+      "what others measured or published, and prints measured, simulated and error of every "
+      "row.\n\nExamples:\n"
+      "  bubblesim validate out/simulated out/measured --plot out/errors.svg\n"
+      "  bubblesim validate out/run/results.json out/measured/results.json --csv errors.csv\n"
+      "  bubblesim validate out/simulated out/measured --role roles.csv --summary\n"
       "  bubblesim validate parallel --only schedules\n"
       "  bubblesim validate parallel --only graphpipe --summary\n"
       "  bubblesim validate sharing --summary");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
+  add_validate_measured(*command, context);
   auto arguments = std::make_shared<ValidateArguments>();
   arguments->request.tables = "../shared/validation";
   arguments->request.data = "../shared/data";

@@ -5,6 +5,8 @@
 
 namespace bubblesim::app {
 
+/// What `bubblesim validate RUN MEASURED` takes, on the command itself.
+void add_validate_measured(CLI::App& command, AppContext& context);
 void add_validate_sharing(CLI::App& parent, AppContext& context);
 
 }  // namespace bubblesim::app

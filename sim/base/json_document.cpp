@@ -39,6 +39,12 @@ void declare_schema_key(json_detail::ObjectState& root) {
                          "found " + json_detail::describe(*node) + "; expected text");
 }
 
+void report_duplicates(const json_detail::Tree& tree, Errors& errors) {
+  for (const Error& duplicate : tree.duplicate_keys) {
+    json_detail::add_fault(errors, duplicate.file, duplicate.place, duplicate.message);
+  }
+}
+
 }  // namespace
 
 JsonDocument::JsonDocument(std::unique_ptr<json_detail::Tree> tree) : tree_(std::move(tree)) {}
@@ -63,9 +69,7 @@ const std::string& JsonDocument::file() const { return tree_->file; }
 void JsonDocument::record(ReadRecorder& recorder) { tree_->recorder = &recorder; }
 
 ObjectReader JsonDocument::root(Errors& errors) const {
-  for (const Error& duplicate : tree_->duplicate_keys) {
-    json_detail::add_fault(errors, duplicate.file, duplicate.place, duplicate.message);
-  }
+  report_duplicates(*tree_, errors);
   auto state = std::make_shared<json_detail::ObjectState>();
   state->tree = tree_.get();
   state->errors = &errors;
@@ -77,6 +81,28 @@ ObjectReader JsonDocument::root(Errors& errors) const {
   }
   declare_schema_key(*state);
   return ObjectReader(std::move(state));
+}
+
+std::vector<ObjectReader> JsonDocument::roots(Errors& errors) const {
+  const auto* list = std::get_if<json_detail::List>(&tree_->root.value);
+  if (list == nullptr) return {root(errors)};
+  report_duplicates(*tree_, errors);
+  std::vector<ObjectReader> out;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    auto state = std::make_shared<json_detail::ObjectState>();
+    state->tree = tree_.get();
+    state->errors = &errors;
+    state->pointer = "/" + std::to_string(i);
+    state->object = std::get_if<json_detail::Object>(&(*list)[i].value);
+    if (state->object != nullptr) {
+      out.push_back(ObjectReader(std::move(state)));
+      continue;
+    }
+    json_detail::add_fault(errors, tree_->file, state->pointer,
+                           "found " + json_detail::describe((*list)[i]) +
+                               "; expected an object");
+  }
+  return out;
 }
 
 }  // namespace bubblesim

@@ -223,6 +223,9 @@ class JsonDocument {
   void record(ReadRecorder& recorder);
   /// Reports duplicate keys into `errors`, and a root that is not an object.
   [[nodiscard]] ObjectReader root(Errors& errors) const;
+  /// The same for a file that is one object or a list of them; pointers of the latter begin with
+  /// "/0", "/1" and so on. Elements that are no objects are faults and left out.
+  [[nodiscard]] std::vector<ObjectReader> roots(Errors& errors) const;
 
  private:
   explicit JsonDocument(std::unique_ptr<json_detail::Tree> tree);

@@ -62,6 +62,7 @@ std::string counts(const Row& row) {
 }
 
 std::string memory_high_water(const Row& row) {
+  if (row.policy.gpus.empty()) return {};
   Bytes most;
   for (const GpuUse& gpu : row.policy.gpus) most = std::max(most, gpu.memory_high_water);
   return std::to_string(most.value);
@@ -93,6 +94,7 @@ std::string jobs_seconds(const Row& row) {
 
 template <auto Fraction>
 std::string gpu_mean(const Row& row) {
+  if (row.policy.gpus.empty()) return {};
   return number(mean_over_gpus(row.policy.gpus, Fraction));
 }
 
@@ -175,7 +177,9 @@ const Column kColumns[] = {
     {"filler_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::filler_sm_fraction>},
     {"bubble_fraction", CellType::kNumber, gpu_mean<&GpuUse::bubble_fraction>},
     {"bubble_recovered_fraction", CellType::kNumber,
-     [](const Row& r) { return number(recovered_over_gpus(r.policy.gpus)); }},
+     [](const Row& r) {
+       return r.policy.gpus.empty() ? std::string() : number(recovered_over_gpus(r.policy.gpus));
+     }},
     {"memory_high_water_bytes", CellType::kInteger, memory_high_water},
     {"policy_calls", CellType::kInteger,
      [](const Row& r) { return std::to_string(r.policy.activity.calls); }},

@@ -142,13 +142,43 @@ Json list_json(const std::vector<T>& items, Make make) {
   return list;
 }
 
+Json host_json(const HostActivity& host) {
+  return {{"substrate", host.substrate},
+          {"decisions", host.decisions},
+          {"decision_p50_ns", to_ns(host.decision_p50)},
+          {"decision_p95_ns", to_ns(host.decision_p95)},
+          {"decision_p99_ns", to_ns(host.decision_p99)},
+          {"decision_max_ns", to_ns(host.decision_max)},
+          {"policy_call_mean_ns", to_ns(host.policy_call_mean)},
+          {"gate_time_ns", to_ns(host.gate_time)}};
+}
+
+Json measured_json(const Measurement& measured) {
+  return {{"place", measured.place},
+          {"date", measured.date},
+          {"driver", measured.driver},
+          {"rank", measured.rank},
+          {"round", measured.round},
+          {"sm_clock_before_mhz", optional_json(measured.sm_clock_before_mhz)},
+          {"sm_clock_after_mhz", optional_json(measured.sm_clock_after_mhz)}};
+}
+
+/// A part of how a GPU is used; null where that was not measured.
+Json use_json(const std::optional<UseAlone>& use, double UseAlone::*part) {
+  return use ? Json((*use).*part) : Json(nullptr);
+}
+
+Json memory_json(const std::optional<UseAlone>& use) {
+  return use ? Json(use->memory_high_water.value) : Json(nullptr);
+}
+
 Json policy_json(const PolicyResult& policy) {
   Json parameters = Json::array();
   for (const auto& [name, value] : policy.parameters) {
     parameters.push_back({{"name", name}, {"value", value}});
   }
   const PolicyActivity& activity = policy.activity;
-  return {{"policy", policy.policy},
+  Json json = {{"policy", policy.policy},
           {"parameters", std::move(parameters)},
           {"oracle", policy.oracle},
           {"simulated_ns", to_ns(policy.simulated)},
@@ -162,6 +192,8 @@ Json policy_json(const PolicyResult& policy) {
                         {"hold_total_ns", to_ns(activity.total_hold)}}},
           {"events", policy.events},
           {"counters", counters_json(policy.counters)}};
+  if (policy.host) json["host"] = host_json(*policy.host);
+  return json;
 }
 
 Json bubbles_json(const BubbleBaseline& bubbles) {
@@ -180,18 +212,18 @@ Json baseline_json(const Baseline& baseline) {
   Json fillers = list_json(baseline.fillers, [](const FillerBaseline& filler) -> Json {
     return {{"name", filler.name},
             {"requests_per_s", filler.requests_per_s},
-            {"busy_fraction", filler.use.busy_fraction},
-            {"sm_fraction", filler.use.sm_fraction},
-            {"memory_high_water_bytes", filler.use.memory_high_water.value}};
+            {"busy_fraction", use_json(filler.use, &UseAlone::busy_fraction)},
+            {"sm_fraction", use_json(filler.use, &UseAlone::sm_fraction)},
+            {"memory_high_water_bytes", memory_json(filler.use)}};
   });
   const auto& recorded = baseline.recorded_mean_iteration;
-  const UseAlone& training = baseline.training_use;
+  const std::optional<UseAlone>& training = baseline.training_use;
   return {{"training_iterations_per_s", baseline.training_iterations_per_s},
           {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
-          {"training_busy_fraction", training.busy_fraction},
-          {"training_sm_fraction", training.sm_fraction},
-          {"training_bubble_fraction", training.bubble_fraction},
-          {"training_memory_high_water_bytes", training.memory_high_water.value},
+          {"training_busy_fraction", use_json(training, &UseAlone::busy_fraction)},
+          {"training_sm_fraction", use_json(training, &UseAlone::sm_fraction)},
+          {"training_bubble_fraction", use_json(training, &UseAlone::bubble_fraction)},
+          {"training_memory_high_water_bytes", memory_json(training)},
           {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
           {"replay_error_fraction", optional_json(baseline.replay_error)},
           {"fillers", std::move(fillers)},
@@ -201,7 +233,7 @@ Json baseline_json(const Baseline& baseline) {
 }  // namespace
 
 std::string report_json(const RunReport& report) {
-  const Json json = {{"config", report.config},
+  Json json = {{"config", report.config},
                      {"seed", report.seed},
                      {"device", report.device},
                      {"ranks", report.ranks},
@@ -210,6 +242,7 @@ std::string report_json(const RunReport& report) {
                      {"baseline", baseline_json(report.baseline)},
                      {"policies", list_json(report.policies, policy_json)},
                      {"counters", counters_json(report.counters)}};
+  if (report.measured) json["measured"] = measured_json(*report.measured);
   // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

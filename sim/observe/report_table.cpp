@@ -67,6 +67,10 @@ Cells row_cells(const PolicyResult& policy, const std::string& label,
               rate(policy.training.iterations_per_s), ratio(policy.training.normalised_to_alone)};
   const Cells of_filler = filler_cells(filler);
   cells.insert(cells.end(), of_filler.begin(), of_filler.end());
+  if (policy.gpus.empty()) {  // measured runs do not know
+    cells.insert(cells.end(), 4, "-");
+    return cells;
+  }
   Bytes memory;
   for (const GpuUse& gpu : policy.gpus) memory = std::max(memory, gpu.memory_high_water);
   cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::busy_fraction)));

@@ -133,6 +133,18 @@ struct PolicyActivity {
   Duration total_hold{};
 };
 
+/// How fast a policy answered that ran outside of the simulator.
+struct HostActivity {
+  std::string substrate;         ///< how processes shared the GPU: capture/rig/rig.hpp
+  std::uint64_t decisions = 0;   ///< launches that were not held
+  Duration decision_p50{};       ///< from such a launch's request to its verdict
+  Duration decision_p95{};
+  Duration decision_p99{};
+  Duration decision_max{};
+  Duration policy_call_mean{};   ///< inside the policy's own code
+  Duration gate_time{};          ///< that threads of all clients spent at the gate, without holds
+};
+
 /// One run under one policy.
 struct PolicyResult {
   std::string policy;
@@ -142,9 +154,10 @@ struct PolicyResult {
   Duration warmup{};
   TrainingResult training;
   std::vector<FillerResult> fillers;
-  std::vector<GpuUse> gpus;
+  std::vector<GpuUse> gpus;      ///< empty: not measured
   std::vector<GpuUsage> usage;   ///< over time; empty: nobody asked for it
   PolicyActivity activity;
+  std::optional<HostActivity> host;  ///< of measured runs
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;
 };
@@ -161,7 +174,7 @@ struct UseAlone {
 struct FillerBaseline {
   std::string name;
   double requests_per_s = 0;  ///< on one GPU
-  UseAlone use{};
+  std::optional<UseAlone> use;
 };
 
 /// The bubbles of one GPU's rank while the job runs alone, as policies that ask for them are told.
@@ -178,11 +191,21 @@ struct BubbleBaseline {
 struct Baseline {
   double training_iterations_per_s = 0;
   Duration training_mean_iteration{};
-  UseAlone training_use;
+  std::optional<UseAlone> training_use;
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   std::vector<FillerBaseline> fillers;
   std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy asks for them
+};
+
+/// Where and when a report was measured, as opposed to simulated.
+struct Measurement {
+  std::string place;          ///< "gpu", or "fake": the simulator's GPU behind real processes
+  std::string date;           ///< of its start, UTC, ISO 8601
+  std::string driver;         ///< version; empty: none
+  std::uint32_t rank = 0;     ///< the job's rank that ran, with its peers' waits
+  std::uint32_t round = 1;    ///< of several, baselines anew in each
+  std::optional<double> sm_clock_before_mhz, sm_clock_after_mhz;
 };
 
 /// Everything one run config gave.
@@ -193,6 +216,7 @@ struct RunReport {
   std::uint32_t ranks = 0;          ///< simulated, one a GPU
   std::uint32_t ranks_per_gpu = 1;  ///< that each of them stands for
   std::uint32_t world_size = 0;     ///< ranks of the whole job
+  std::optional<Measurement> measured;  ///< nothing: simulated
   Baseline baseline;
   std::vector<PolicyResult> policies;
   CounterSet counters;  ///< of what is common to all policies: traces, config

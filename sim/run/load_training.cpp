@@ -17,24 +17,6 @@ constexpr const char* kPlanPlace = "/training/synth/plan";
 
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
-// What an iteration took when it was recorded, as a job that goes on repeats it: host and device
-// are two stages of a pipeline, so the slower one sets the pace. The host's time is that of the
-// marked iterations, the device's from the first start to the last end of what they launched. Mean
-// over ranks; nothing if the trace marks no iterations.
-std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
-  Duration total{};
-  std::int64_t iterations = 0;
-  for (const workload::Program& rank : job.ranks) {
-    if (rank.counters.count("program_iterations_unmarked") > 0) return std::nullopt;
-    Duration host{};
-    for (const Duration time : rank.recorded_iterations) host += time;
-    total += std::max(host, rank.recorded_device_span);
-    iterations += rank.iterations;
-  }
-  if (iterations == 0) return std::nullopt;
-  return total / iterations;
-}
-
 std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
   std::uint64_t most = 0;
   for (const traces::MemorySample& sample : rank.memory) {
@@ -113,6 +95,20 @@ Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
 }
 
 }  // namespace
+
+std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
+  Duration total{};
+  std::int64_t iterations = 0;
+  for (const workload::Program& rank : job.ranks) {
+    if (rank.counters.count("program_iterations_unmarked") > 0) return std::nullopt;
+    Duration host{};
+    for (const Duration time : rank.recorded_iterations) host += time;
+    total += std::max(host, rank.recorded_device_span);
+    iterations += rank.iterations;
+  }
+  if (iterations == 0) return std::nullopt;
+  return total / iterations;
+}
 
 CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                             const std::string& device_folder,

@@ -41,6 +41,12 @@ struct FillerInputs {
   std::optional<Bytes> memory;  ///< of an instance, by its model
 };
 
+/// What an iteration took when it was recorded, as a job that goes on repeats it: host and device
+/// are two stages of a pipeline, so the slower one sets the pace. The host's time is that of the
+/// marked iterations, the device's from the first start to the last end of what they launched. Mean
+/// over ranks; nothing if the trace marks no iterations.
+[[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
+
 /// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
 /// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it.
 [[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,

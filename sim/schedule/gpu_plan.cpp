@@ -4,24 +4,13 @@
 
 #include "sim/base/units.hpp"
 #include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::schedule {
 namespace {
 
 tl::unexpected<Error> illegal(const policy::PolicySpec& spec, const std::string& reason) {
   return fail({}, "policy " + spec.name, "illegal decision at the start: " + reason);
-}
-
-policy::GpuInfo describe(const hardware::GpuSpec& gpu) {
-  return {.name = gpu.name,
-          .sm_count = gpu.sm_count,
-          .tpc_sms = gpu.tpc_sms,
-          .memory = gpu.memory,
-          .time_slice = gpu.time_slice,
-          .context_switch = gpu.context_switch,
-          .dram_bandwidth = gpu.dram_bandwidth,
-          .host_bandwidth = gpu.host_bandwidth,
-          .mig = {gpu.mig.compute_slices, gpu.mig.memory_slices, gpu.mig.slice_sms}};
 }
 
 gpu::SharingMode mode_of(policy::Sharing::Mode mode) {
@@ -39,17 +28,13 @@ gpu::SharingMode mode_of(policy::Sharing::Mode mode) {
 Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
                                      const policy::Sharing& sharing,
                                      const hardware::GpuSpec& gpu) {
-  gpu::SharingSetup setup;
-  setup.mode = mode_of(sharing.mode);
-  if (sharing.mode == policy::Sharing::Mode::kMps) setup.clients = gpu::Clients::kProcesses;
+  const gpu::SharingSetup setup = gpu_sharing(sharing, gpu);
   const bool bound = setup.mode == gpu::SharingMode::kIdleOnly ||
                      setup.mode == gpu::SharingMode::kLeftover;
   if (bound && !spec.oracle) {
     return illegal(spec, "fillers that cost nothing, which only an oracle may ask for");
   }
   if (setup.mode != gpu::SharingMode::kTimeSliced) return setup;
-  setup.slice = sharing.slice.value_or(gpu.time_slice);
-  setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
   if (setup.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
   if (setup.switch_cost < Duration{}) return illegal(spec, "a negative switch cost");
   return setup;
@@ -81,14 +66,10 @@ Result<gpu::ClientSetup> client_setup(const policy::PolicySpec& spec,
     return illegal(spec, std::to_string(share.sm_percentage) + " % of SMs for " + client.name +
                              ", allowed are 1 to 100");
   }
-  gpu::ClientSetup setup;
-  setup.name = client.name;
-  setup.priority = share.priority;
-  setup.sm_cap = share.sms > 0 ? share.sms : sm_cap(share.sm_percentage, gpu);
-  if (share.slice) {
-    if (*share.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
-    setup.slice = *share.slice;
+  if (share.slice && *share.slice <= Duration{}) {
+    return illegal(spec, "a time slice of 0, allowed is above 0");
   }
+  const gpu::ClientSetup setup = gpu_client(client.name, share, sharing, gpu);
   if (sharing.mode != policy::Sharing::Mode::kPartitioned) return setup;
   // Rounding of shares of a whole must not refuse the last part of it.
   constexpr double kSlack = 1e-9;
@@ -101,7 +82,6 @@ Result<gpu::ClientSetup> client_setup(const policy::PolicySpec& spec,
   }
   left.sms -= share.sms;
   left.memory_share -= share.memory_share;
-  setup.bandwidth = std::min(1.0, share.memory_share);
   return setup;
 }
 
@@ -142,6 +122,29 @@ std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu) {
   return std::max<std::uint32_t>(unit, static_cast<std::uint32_t>(units) * unit);
 }
 
+gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing, const hardware::GpuSpec& gpu) {
+  gpu::SharingSetup setup;
+  setup.mode = mode_of(sharing.mode);
+  if (sharing.mode == policy::Sharing::Mode::kMps) setup.clients = gpu::Clients::kProcesses;
+  if (setup.mode != gpu::SharingMode::kTimeSliced) return setup;
+  setup.slice = sharing.slice.value_or(gpu.time_slice);
+  setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
+  return setup;
+}
+
+gpu::ClientSetup gpu_client(const std::string& name, const policy::ClientSharing& share,
+                            const policy::Sharing& sharing, const hardware::GpuSpec& gpu) {
+  gpu::ClientSetup setup;
+  setup.name = name;
+  setup.priority = share.priority;
+  setup.sm_cap = share.sms > 0 ? share.sms : sm_cap(share.sm_percentage, gpu);
+  setup.slice = share.slice.value_or(Duration{});
+  if (sharing.mode == policy::Sharing::Mode::kPartitioned) {
+    setup.bandwidth = std::min(1.0, share.memory_share);
+  }
+  return setup;
+}
+
 GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients) {
   GpuPlan plan;
   for (const policy::ClientInfo& client : clients) {
@@ -156,7 +159,7 @@ Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
                          const hardware::GpuSpec& gpu,
                          const std::vector<policy::ClientInfo>& clients) {
   GpuPlan plan;
-  const policy::GpuInfo info = describe(gpu);
+  const policy::GpuInfo info = gpu_info(gpu);
   const policy::Sharing sharing = policy.start(info, clients);
   plan.unified_memory = sharing.unified_memory;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing, gpu));
@@ -185,6 +188,8 @@ Result<GpuPlan> plan_gpu(const policy::PolicySpec& spec, policy::Policy& policy,
         client_setup(spec, clients[i], shares[i], sharing, gpu, left));
     plan.clients.push_back(std::move(setup));
   }
+  plan.decided = sharing;
+  plan.decided_shares = std::move(shares);
   return plan;
 }
 

@@ -7,31 +7,13 @@
 #include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
 #include "sim/schedule/driver_timer.hpp"
+#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::schedule {
 namespace {
 
 // A policy may look again in the same instant, but not forever.
 constexpr std::uint32_t kMostTicksInInstant = 10'000;
-
-policy::LaunchKind launch_kind(gpu::WorkKind kind) {
-  switch (kind) {
-    case gpu::WorkKind::kKernel: return policy::LaunchKind::kKernel;
-    case gpu::WorkKind::kCollective: return policy::LaunchKind::kCollective;
-    case gpu::WorkKind::kCopy: return policy::LaunchKind::kCopy;
-    case gpu::WorkKind::kMemset: return policy::LaunchKind::kMemset;
-  }
-  return policy::LaunchKind::kKernel;
-}
-
-policy::KernelBound bound_of(gpu::KernelClass kernel_class) {
-  switch (kernel_class) {
-    case gpu::KernelClass::kCompute: return policy::KernelBound::kCompute;
-    case gpu::KernelClass::kMemory: return policy::KernelBound::kMemory;
-    case gpu::KernelClass::kUnknown: break;
-  }
-  return policy::KernelBound::kUnknown;
-}
 
 }  // namespace
 
@@ -53,7 +35,9 @@ void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes residen
   client.memory = memory;
   client.resident = resident;
   place_memory(client, resident);
-  if (run != nullptr) client.launch_of_op.resize(run->program().ops.size());
+  if (run != nullptr && spec_.needs.completions) {
+    client.launch_of_op.resize(run->program().ops.size());
+  }
   clients_.push_back(std::move(client));
 }
 
@@ -77,7 +61,7 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
   info.operations = call.count;
   for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
     const workload::Op& op = program.ops[i];
-    client.launch_of_op[i] = info.launch;
+    if (spec_.needs.completions) client.launch_of_op[i] = info.launch;
     if (op.profile != workload::kNoIndex) {
       const gpu::KernelProfile& profile = program.profiles[op.profile];
       if (info.blocks == 0) {

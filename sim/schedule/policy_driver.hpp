@@ -31,6 +31,8 @@ struct GpuPlan {
   std::vector<policy::Admission> admissions;  ///< by policy client; the training client's: true
   bool unified_memory = false;
   std::vector<Bytes> resident;                ///< of each client's memory, on the device
+  policy::Sharing decided;                    ///< as the policy said it, for a real GPU
+  std::vector<policy::ClientSharing> decided_shares;  ///< by policy client
 };
 
 /// Asks the policy for its decisions before the start; checks them.
@@ -40,6 +42,14 @@ struct GpuPlan {
 
 /// Without a policy: one context, everybody admitted, all memory on the device.
 [[nodiscard]] GpuPlan plan_without_policy(const std::vector<policy::ClientInfo>& clients);
+
+/// Decisions that are legal, in the GPU model's terms.
+[[nodiscard]] gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing,
+                                            const hardware::GpuSpec& gpu);
+[[nodiscard]] gpu::ClientSetup gpu_client(const std::string& name,
+                                          const policy::ClientSharing& share,
+                                          const policy::Sharing& sharing,
+                                          const hardware::GpuSpec& gpu);
 
 /// SMs that an MPS active-thread percentage leaves a client: whole TPCs, at least one
 /// (research: an 82-SM RTX 3090 at 50 % gives 40 SMs, not 41).
@@ -113,7 +123,8 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
     workload::ProgramRun* run = nullptr;
     std::uint64_t launches = 0;
     std::deque<HeldLaunch> held;
-    std::vector<std::uint64_t> launch_of_op;  ///< number of the launch that last put it on a stream
+    /// Number of the launch that last put it on a stream; empty if no completion is asked for.
+    std::vector<std::uint64_t> launch_of_op;
     std::uint64_t iterations = 0;
     std::optional<workload::LaunchForm> form;  ///< of its next launch that goes on
     Bytes memory;

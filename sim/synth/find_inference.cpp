@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
+#include "sim/synth/device_efficiency.hpp"
 #include "sim/synth/software_file.hpp"
 
 namespace bubblesim::synth {
@@ -19,24 +19,11 @@ T take(CheckedResult<T> found, Errors& errors) {
   return {};
 }
 
-CheckedResult<std::string> device_id(const hardware::GpuSpec& gpu, const std::string& configs) {
-  const auto devices = hardware::read_device_folder(configs + "/devices");
-  if (!devices) return tl::make_unexpected(devices.error());
-  const auto match = std::find_if(devices->begin(), devices->end(), [&](const auto& device) {
-    return device.spec.name == gpu.name;
-  });
-  if (match != devices->end()) return match->id;
-  return tl::make_unexpected(Errors{
-      {configs + "/efficiency", {}, "no file is known for " + gpu.name +
-                                        "; expected \"efficiency\" to name one"}});
-}
-
 CheckedResult<model::Efficiency> efficiency_of(const InferenceNames& names,
                                                const hardware::GpuSpec& gpu,
                                                const std::string& configs) {
   if (names.efficiency) return model::find_efficiency(*names.efficiency, configs + "/efficiency");
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string id, device_id(gpu, configs));
-  return model::find_efficiency(id, configs + "/efficiency");
+  return device_efficiency(gpu, configs);
 }
 
 Generation generation_of(const InferenceNames& names, const std::string& configs,

@@ -9,8 +9,8 @@
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
-#include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
+#include "sim/synth/device_efficiency.hpp"
 #include "sim/synth/named_file.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/software_file.hpp"
@@ -104,9 +104,10 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
   }
   if (known) {
     const std::string device = names.device.value_or(out.cluster.device);
-    out.gpu = take(hardware::find_gpu_spec(device, configs + "/devices"), errors);
-    const std::string id = std::filesystem::path(device).stem().string();
-    out.efficiency = take(model::find_efficiency(id, configs + "/efficiency"), errors);
+    auto gpu = hardware::find_gpu_spec(device, configs + "/devices");
+    const bool described = gpu.has_value();
+    out.gpu = take(std::move(gpu), errors);
+    if (described) out.efficiency = take(device_efficiency(device, out.gpu, configs), errors);
   }
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;

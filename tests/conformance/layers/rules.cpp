@@ -49,7 +49,8 @@ const std::vector<Room>& rooms() {
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       plugin = "sim/plugin", python = "sim/plugin/python",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",
-                      validate = "sim/validate", app = "sim/app", capture = "capture";
+                      validate = "sim/validate", measure = "sim/measure", app = "sim/app",
+                      capture = "capture";
     return std::vector<Room>{
         {base, {}},
         {hardware, {base}},
@@ -73,8 +74,10 @@ const std::vector<Room>& rooms() {
                synth, pipeline}},
         {validate, {base, hardware, traces, engine, gpu, network, model, pipeline, workload, synth,
                     policy, schedule, run}},
+        {measure, {base, hardware, traces, engine, gpu, network, model, workload, policy, schedule,
+                   observe, run, capture}},
         {app, {base, hardware, traces, engine, gpu, network, workload, policy, policies, schedule,
-               observe, run, capture, model, synth, pipeline, validate, plugin,
+               observe, run, capture, model, synth, pipeline, validate, measure, plugin,
                "sim/schema"}},
         {capture, {base, hardware, traces, policy, policies}},
     };

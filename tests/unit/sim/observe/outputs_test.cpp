@@ -1,7 +1,9 @@
 // OUTPUTS.md defines every CSV column and JSON key, and nothing that is not written.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -61,6 +63,16 @@ TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
   std::set<std::string> written;
   collect(Json::parse(report_json(sample_report())), "", written);
   EXPECT_EQ(defined(section("JSON")), written);
+}
+
+TEST(Outputs, EveryJsonKeyOfMeasuredRunsIsDefinedAndNoOther) {
+  std::set<std::string> simulated, measured;
+  collect(Json::parse(report_json(sample_report())), "", simulated);
+  collect(Json::parse(report_json(measured_report())), "", measured);
+  std::set<std::string> added;
+  std::set_difference(measured.begin(), measured.end(), simulated.begin(), simulated.end(),
+                      std::inserter(added, added.begin()));
+  EXPECT_EQ(defined(section("Measured runs")), added);
 }
 
 }  // namespace

@@ -129,6 +129,19 @@ TEST(ReportJson, WhatWasNotMeasuredIsNull) {
   EXPECT_TRUE(json["policies"][0]["training"]["samples_per_s"].is_null());
 }
 
+TEST(Report, HowAGpuWasUsedIsLeftOpenInMeasuredRuns) {
+  const RunReport report = measured_report();
+  const Json json = Json::parse(report_json(report));
+  EXPECT_EQ(json["measured"]["driver"], "580.65.06");
+  EXPECT_TRUE(json["baseline"]["training_busy_fraction"].is_null());
+  EXPECT_TRUE(json["baseline"]["fillers"][0]["sm_fraction"].is_null());
+  EXPECT_EQ(json["policies"][0]["host"]["decisions"], 12);
+  EXPECT_TRUE(json["policies"][0]["gpus"].empty());
+  EXPECT_EQ(cell(report, "gpu_busy_fraction"), "");
+  EXPECT_EQ(cell(report, "bubble_recovered_fraction"), "");
+  EXPECT_EQ(cell(report, "memory_high_water_bytes"), "");
+}
+
 TEST(ReportJson, BrokenUtf8InANameIsReplaced) {
   RunReport report = sample_report();
   report.config = "bad \xFF name";

@@ -81,13 +81,27 @@ inline RunReport sample_report() {
   report.baseline.training_mean_iteration = std::chrono::milliseconds{200};
   report.baseline.recorded_mean_iteration = std::chrono::milliseconds{202};
   report.baseline.replay_error = -0.0099;
-  report.baseline.training_use = {0.875, 0.5, 0.25, Bytes{30'000'000'000}};
-  report.baseline.fillers = {{"bert, \"large\"", 15, {0.75, 0.125, 1, Bytes{5'000'000'000}}}};
+  report.baseline.training_use = UseAlone{0.875, 0.5, 0.25, Bytes{30'000'000'000}};
+  report.baseline.fillers = {
+      {"bert, \"large\"", 15, UseAlone{0.75, 0.125, 1, Bytes{5'000'000'000}}}};
   report.baseline.bubbles = {{GpuId{0}, 4, std::chrono::milliseconds{30},
                               std::chrono::milliseconds{20}, Bytes{6'000'000'000},
                               Bytes{8'000'000'000}}};
   report.policies = {sample_policy()};
   report.counters.add(kSampleLoss, 2);
+  return report;
+}
+
+/// The same as a real GPU gives it: nobody knows how the GPU was used.
+inline RunReport measured_report() {
+  RunReport report = sample_report();
+  report.measured = Measurement{"gpu", "2026-11-22T08:00:00Z", "580.65.06", 3, 2, 1980, 1965};
+  report.baseline.training_use.reset();
+  report.baseline.fillers.front().use.reset();
+  for (PolicyResult& policy : report.policies) {
+    policy.gpus.clear();
+    policy.host = HostActivity{.substrate = "mps", .decisions = 12};
+  }
   return report;
 }
 

@@ -67,12 +67,12 @@ TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
   loaded.config.fillers.front().gpus = {{1}};
   loaded.config.policies = {choice("exclusive", registry)};
   const observe::Baseline baseline = report_of(loaded, registry, 1).baseline;
-  const observe::UseAlone& training = baseline.training_use;
+  const observe::UseAlone& training = *baseline.training_use;
   EXPECT_DOUBLE_EQ(training.busy_fraction, 5.0 / 7);
   EXPECT_DOUBLE_EQ(training.bubble_fraction, (4.0 / 7 + 3.0 / 7) / 2);
   EXPECT_DOUBLE_EQ(training.sm_fraction, (3.4 / 7 + 4.2 / 7) / 2);
   EXPECT_EQ(training.memory_high_water, Bytes{10'000'000'000});
-  const observe::UseAlone& filler = baseline.fillers.front().use;
+  const observe::UseAlone& filler = *baseline.fillers.front().use;
   EXPECT_DOUBLE_EQ(filler.busy_fraction, 63.7 / 70);
   EXPECT_DOUBLE_EQ(filler.sm_fraction, 63.7 / 70 / 2);
   EXPECT_EQ(filler.memory_high_water, Bytes{1'000'000'000});

@@ -1,0 +1,87 @@
+// Time, and waiting, for threads of several processes that act together on one GPU.
+//
+// Two clocks keep this contract. WallClock is the machine's own. TurnClock is for fake devices: its
+// threads, in any number of processes, take turns; time stands still while one of them runs and
+// jumps to the earliest moment that any of them waits for when all of them wait. So what runs on a
+// fake device gives the same numbers on any machine, however busy.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture {
+
+/// The clock that all processes of a rig share: CLOCK_MONOTONIC, or a fake device's.
+struct RigClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<RigClock, Duration>;
+  static constexpr bool is_steady = true;
+};
+using HostTime = RigClock::time_point;
+
+/// Something that threads wait for. Lives in memory that they share; only a HostClock changes it.
+struct Bell {
+  std::atomic<std::uint32_t> rings{0};
+  std::uint32_t id = 0;  ///< HostClock::bell_id(); written before anyone waits
+  std::atomic<std::uint32_t> sleepers{0};  ///< WallClock: threads to be woken; never too few
+};
+
+/// Order of threads that are due at one moment of a TurnClock: the smaller first.
+enum class Turn : std::uint32_t {
+  kDevice = 0,
+  kPolicy = 10,
+  kTraining = 20,  ///< threads of one job: in the order of their numbers
+  kFiller = 30,
+  kControl = 40,   ///< whoever starts and stops the others
+};
+
+/// A thread's part in a clock; it ends with the object, in the thread that began it.
+class ClockPart {
+ public:
+  virtual ~ClockPart() = default;
+};
+
+class HostClock {
+ public:
+  virtual ~HostClock() = default;
+
+  [[nodiscard]] virtual HostTime now() const = 0;
+
+  /// The calling thread takes part until the returned object dies. Needed before it calls any of
+  /// the methods below; once a thread. Blocks until it is the thread's turn.
+  [[nodiscard]] virtual std::unique_ptr<ClockPart> join(Turn turn) = 0;
+
+  /// Returns at once if `until` has passed.
+  virtual void sleep_until(HostTime until) = 0;
+
+  /// Returns when `bell` has been rung since it had `seen` rings, or at `deadline`; may return
+  /// earlier, so callers look again at what they wait for. With a deadline that has passed, a
+  /// TurnClock first lets everybody go on who is due now (what they do may ring the bell).
+  virtual void wait(Bell& bell, std::uint32_t seen, HostTime deadline) = 0;
+
+  /// Lets every thread go on that waits for the bell.
+  virtual void ring(Bell& bell) = 0;
+
+  /// A number for a bell: differs from those of all bells of the same rig.
+  [[nodiscard]] virtual std::uint32_t bell_id() = 0;
+
+  /// Parts that have ever begun. WallClock: 0.
+  [[nodiscard]] virtual std::uint32_t parts_begun() const = 0;
+
+  /// Of a process of the rig that is about to be started, or a thread of this one: until so many
+  /// parts have begun in all, the caller keeps its turn. Gives up after `patience` of the machine's
+  /// own time and returns false. WallClock: true at once.
+  [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
+
+  /// What another process passes to open_clock() to share this clock.
+  [[nodiscard]] virtual std::string address() const = 0;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,90 @@
+// The machine's own time.
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "capture/clock/futex.hpp"
+#include "capture/clock/open_clock.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+/// Tells the core that this is a loop of looking.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Some 2 us.
+constexpr std::uint32_t kLooksBetweenYields = 32;
+
+class WallPart final : public ClockPart {};
+
+class WallClock final : public HostClock {
+ public:
+  explicit WallClock(Duration spin) : spin_(std::max(spin, Duration{})) {}
+
+  HostTime now() const override { return machine_now(); }
+  std::unique_ptr<ClockPart> join(Turn) override { return std::make_unique<WallPart>(); }
+
+  void sleep_until(HostTime until) override {
+    for (HostTime now = machine_now(); now < until; now = machine_now()) {
+      if (until - now > spin_) {
+        sleep_machine(until - spin_);
+      } else {
+        relax();
+      }
+    }
+  }
+
+  void wait(Bell& bell, std::uint32_t seen, HostTime deadline) override {
+    HostTime now = machine_now();
+    const HostTime awake_until = now + spin_;
+    std::uint32_t looks = 0;
+    while (bell.rings.load(std::memory_order_seq_cst) == seen && now < deadline) {
+      if (now < awake_until || deadline - now <= spin_) {
+        // Whoever is to ring may need this very core (tests/bench/README.md, Gate).
+        if (++looks % kLooksBetweenYields == 0) sched_yield();
+        relax();
+      } else {
+        doze(bell, seen, deadline);
+      }
+      now = machine_now();
+    }
+  }
+
+  void ring(Bell& bell) override {
+    bell.rings.fetch_add(1, std::memory_order_seq_cst);
+    // Whoever counts itself as a sleeper after this load sees the new count of rings.
+    if (bell.sleepers.load(std::memory_order_seq_cst) > 0) futex_wake(bell.rings);
+  }
+
+  std::uint32_t bell_id() override { return 0; }
+  std::uint32_t parts_begun() const override { return 0; }
+  bool await_parts(std::uint32_t, Duration) override { return true; }
+  std::string address() const override { return "wall"; }
+
+ private:
+  // Until shortly before the deadline; the rest is spent looking.
+  void doze(Bell& bell, std::uint32_t seen, HostTime deadline) const {
+    bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    futex_wait(bell.rings, seen, deadline == HostTime::max() ? deadline : deadline - spin_);
+    bell.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  static void sleep_machine(HostTime until) {
+    const std::int64_t ns = to_ns(until);
+    const timespec at{ns / 1'000'000'000, ns % 1'000'000'000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  }
+
+  Duration spin_;
+};
+
+}  // namespace
+
+std::unique_ptr<HostClock> wall_clock(Duration spin) { return std::make_unique<WallClock>(spin); }
+
+}  // namespace bubblesim::capture

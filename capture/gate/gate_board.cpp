@@ -1,0 +1,168 @@
+#include "capture/gate/gate_board.hpp"
+
+#include <tuple>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::capture {
+
+GateBoard::GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory)
+    : clock_(clock),
+      memory_(std::move(memory)),
+      segment_(*static_cast<GateSegment*>(memory_->address())) {}
+
+// Nobody is rung: this thread may not take part in the clock. Who waits looks by itself.
+GateBoard::~GateBoard() { segment_.open = 1; }
+
+Result<std::unique_ptr<GateBoard>> GateBoard::make(HostClock& clock, std::uint32_t clients) {
+  if (clients > kMostGateClients) {
+    return fail("a gate has at most " + std::to_string(kMostGateClients) + " clients, not " +
+                std::to_string(clients));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(auto memory,
+                             SharedSegment::make("bubblesim.gate", sizeof(GateSegment)));
+  auto board = std::unique_ptr<GateBoard>(new GateBoard(clock, std::move(memory)));
+  board->set_up(clients);
+  return board;
+}
+
+void GateBoard::set_up(std::uint32_t clients) {
+  segment_.clients = clients;
+  segment_.host = this_process();
+  segment_.host_bell.id = clock_.bell_id();
+  for (GateRow& row : segment_.rows) row.bell.id = clock_.bell_id();
+  segment_.heartbeat = to_ns(clock_.now());
+  segment_.version = kGateVersion;
+  segment_.magic = kGateMagic;
+}
+
+void GateBoard::set_mode(ClientId client, GateMode mode) {
+  segment_.places[client.index()].mode = mode;
+}
+
+void GateBoard::set_window(ClientId client, std::uint32_t launches) {
+  segment_.places[client.index()].window = launches;
+}
+
+void GateBoard::free_if_left(GateRow& row) {
+  std::uint64_t seen = row.state;
+  if (GateRow::state_of(seen) != RowState::kLeft || !row.is_empty()) return;
+  row.state.compare_exchange_strong(seen, GateRow::next(seen, RowState::kFree));
+}
+
+std::optional<std::uint32_t> GateBoard::earliest_row() {
+  const GateMessage* first = nullptr;
+  std::uint32_t from = 0;
+  for (std::uint32_t i = 0; i < segment_.rows_given; ++i) {
+    GateRow& row = segment_.rows[i];
+    const std::uint64_t taken = row.taken.load(std::memory_order_relaxed);
+    if (row.written.load(std::memory_order_acquire) == taken) {
+      free_if_left(row);
+      continue;
+    }
+    const GateMessage& message = row.ring[taken % kGateRing];
+    if (first != nullptr && std::tie(first->time, first->order) <=
+                                std::tie(message.time, message.order)) {
+      continue;
+    }
+    first = &message;
+    from = i;
+  }
+  return first == nullptr ? std::nullopt : std::optional(from);
+}
+
+// A look at all rows takes time: while it lasts, a launch may be told in a row that was looked at
+// before, and its completion in one that comes later. A second look finds what led to the message
+// that the first one found.
+std::optional<GateEvent> GateBoard::take() {
+  std::optional<std::uint32_t> from = earliest_row();
+  for (auto again = from ? earliest_row() : from; again != from; again = earliest_row()) {
+    from = again;
+  }
+  if (!from) return std::nullopt;
+  GateRow& row = segment_.rows[*from];
+  const GateMessage& message = row.ring[row.taken.load(std::memory_order_relaxed) % kGateRing];
+  const GateEvent event{message, {*from, message.ask}};
+  row.taken.fetch_add(1, std::memory_order_release);
+  return event;
+}
+
+bool GateBoard::answer(GateTicket ticket, Answer from, Answer to) {
+  std::uint64_t expected = AnswerWord{ticket.ask, from}.packed();
+  return segment_.rows[ticket.row].answer.compare_exchange_strong(
+      expected, AnswerWord{ticket.ask, to}.packed());
+}
+
+bool GateBoard::hold(GateTicket ticket) { return answer(ticket, Answer::kAsked, Answer::kHeld); }
+
+bool GateBoard::let_go(GateTicket ticket) {
+  if (!answer(ticket, Answer::kAsked, Answer::kGo) &&
+      !answer(ticket, Answer::kHeld, Answer::kReleased)) {
+    return false;
+  }
+  clock_.ring(segment_.rows[ticket.row].bell);
+  return true;
+}
+
+void GateBoard::beat(HostTime now) { segment_.heartbeat = to_ns(now); }
+
+bool GateBoard::has_messages() const {
+  for (std::uint32_t i = 0; i < segment_.rows_given; ++i) {
+    const GateRow& row = segment_.rows[i];
+    if (row.written.load(std::memory_order_seq_cst) != row.taken.load(std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void GateBoard::wait(std::uint32_t knocks, HostTime deadline) {
+  segment_.host_waits.store(1, std::memory_order_seq_cst);
+  // Whoever writes after this look sees the mark.
+  if (!has_messages()) clock_.wait(segment_.host_bell, knocks, deadline);
+  segment_.host_waits.store(0, std::memory_order_seq_cst);
+}
+
+void GateBoard::knock() { clock_.ring(segment_.host_bell); }
+
+void GateBoard::open() {
+  segment_.open = 1;
+  for (std::uint32_t i = 0; i < segment_.rows_given; ++i) {
+    GateRow& row = segment_.rows[i];
+    const Answer answer = AnswerWord::of(row.answer).answer;
+    if (answer == Answer::kAsked || answer == Answer::kHeld) clock_.ring(row.bell);
+  }
+}
+
+bool GateBoard::has_died(ClientId client) const {
+  const GatePlace& place = segment_.places[client.index()];
+  return place.state == PlaceState::kJoined && has_ended(place.process);
+}
+
+void GateBoard::mark_gone(ClientId client) {
+  GatePlace& place = segment_.places[client.index()];
+  const PlaceState was = place.state.exchange(PlaceState::kGone);
+  // A process that lives after all keeps its rows: it may be writing.
+  if (was != PlaceState::kJoined || !has_ended(place.process)) return;
+  for (GateRow& row : segment_.rows) {
+    std::uint64_t seen = row.state;
+    if (GateRow::state_of(seen) != RowState::kUsed || row.client != client.value) continue;
+    row.state.compare_exchange_strong(seen, GateRow::next(seen, RowState::kLeft));
+  }
+}
+
+Duration GateBoard::shortest_patience() const { return Duration{segment_.shortest_patience}; }
+
+std::uint64_t GateBoard::messages_dropped() const {
+  std::uint64_t total = 0;
+  for (const GatePlace& place : segment_.places) total += place.dropped;
+  return total;
+}
+
+std::uint64_t GateBoard::launches_ungated() const {
+  std::uint64_t total = 0;
+  for (const GatePlace& place : segment_.places) total += place.ungated;
+  return total;
+}
+
+}  // namespace bubblesim::capture

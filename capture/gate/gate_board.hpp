@@ -1,0 +1,89 @@
+// The host's side of a gate: its memory, what its clients say, and the answers.
+//
+// One thread takes and answers; open(), knock() and mark_gone() may come from any thread that takes
+// part in the clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/clock/shared_segment.hpp"
+#include "capture/gate/gate_segment.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+/// A thread that waits for an answer.
+struct GateTicket {
+  std::uint32_t row = 0;
+  std::uint32_t ask = 0;
+};
+
+struct GateEvent {
+  GateMessage message;
+  GateTicket ticket;  ///< of MessageKind::kAsked
+};
+
+class GateBoard {
+ public:
+  /// For clients 0 to `clients` - 1, at most kMostGateClients. `clock` outlives the board.
+  [[nodiscard]] static Result<std::unique_ptr<GateBoard>> make(HostClock& clock,
+                                                               std::uint32_t clients);
+  /// Opens the gate, and takes its name away.
+  ~GateBoard();
+  GateBoard(const GateBoard&) = delete;
+  GateBoard& operator=(const GateBoard&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return memory_->name(); }
+  void set_mode(ClientId client, GateMode mode);
+  void set_window(ClientId client, std::uint32_t launches);
+
+  /// The earliest message of all that are there; of equal times the one that was sent first.
+  [[nodiscard]] std::optional<GateEvent> take();
+
+  /// The thread's verdict was to wait. False: it has given up.
+  bool hold(GateTicket ticket);
+  /// Lets the thread go on, held or not. False: it has given up.
+  bool let_go(GateTicket ticket);
+
+  /// The host is there, at this time.
+  void beat(HostTime now);
+  /// How often somebody has knocked; to be read before looking for what the knock is about.
+  [[nodiscard]] std::uint32_t knocks() const { return segment_.host_bell.rings; }
+  /// Returns when a message is there, somebody has knocked since, or at `deadline`; maybe earlier.
+  void wait(std::uint32_t knocks, HostTime deadline);
+  void knock();
+
+  /// From now on nobody is held and nobody asks.
+  void open();
+  [[nodiscard]] bool is_open() const { return segment_.open != 0; }
+
+  /// Its process has ended without leaving, as far as it can be seen.
+  [[nodiscard]] bool has_died(ClientId client) const;
+  /// Nobody may join as this client any more. What is there of its messages can still be taken.
+  void mark_gone(ClientId client);
+
+  /// Of all clients; how long the host may be silent before one takes it for dead. 0: no client.
+  [[nodiscard]] Duration shortest_patience() const;
+  [[nodiscard]] std::uint64_t messages_dropped() const;
+  [[nodiscard]] std::uint64_t launches_ungated() const;
+
+ private:
+  GateBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory);
+  void set_up(std::uint32_t clients);
+  [[nodiscard]] bool has_messages() const;
+  /// That has the earliest of the messages seen in one look at all rows.
+  [[nodiscard]] std::optional<std::uint32_t> earliest_row();
+  void free_if_left(GateRow& row);
+  bool answer(GateTicket ticket, Answer from, Answer to);
+
+  HostClock& clock_;
+  std::unique_ptr<SharedSegment> memory_;
+  GateSegment& segment_;
+};
+
+}  // namespace bubblesim::capture

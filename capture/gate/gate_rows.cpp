@@ -1,0 +1,81 @@
+#include "capture/gate/gate_rows.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+namespace bubblesim::capture {
+namespace {
+
+std::int32_t thread_number() noexcept { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+
+/// Whether the thread that has the row will write no more: it has ended, or its process.
+bool is_abandoned(const GateSegment& segment, const GateRow& row, std::uint32_t client) noexcept {
+  const std::uint32_t owner = row.client;
+  if (owner != client) {
+    const GatePlace& place = segment.places[owner];
+    return place.state == PlaceState::kJoined && has_ended(place.process);
+  }
+  return syscall(SYS_tgkill, getpid(), row.thread.load(), 0) != 0 && errno == ESRCH;
+}
+
+bool try_take(GateRow& row, std::uint64_t seen, HeldRow& held) noexcept {
+  const std::uint64_t mine = GateRow::next(seen, RowState::kUsed);
+  if (!row.state.compare_exchange_strong(seen, mine)) return false;
+  held = {&row, mine};
+  return true;
+}
+
+// One look at a row; `pressed`: those of dead threads are taken too, which costs system calls.
+bool look(GateSegment& segment, GateRow& row, std::uint32_t client, bool pressed,
+          HeldRow& held) noexcept {
+  const std::uint64_t seen = row.state;
+  switch (GateRow::state_of(seen)) {
+    case RowState::kFree: return try_take(row, seen, held);
+    case RowState::kLeft: return row.is_empty() && try_take(row, seen, held);
+    case RowState::kUsed:
+      return pressed && row.is_empty() && is_abandoned(segment, row, client) &&
+             try_take(row, seen, held);
+  }
+  return false;
+}
+
+}  // namespace
+
+HeldRow take_row(GateSegment& segment, std::uint32_t client) noexcept {
+  HeldRow held;
+  for (const bool pressed : {false, true}) {
+    for (std::uint32_t i = 0; i < kMostGateThreads; ++i) {
+      GateRow& row = segment.rows[i];
+      if (!look(segment, row, client, pressed, held)) continue;
+      row.client = client;
+      row.thread = thread_number();
+      // The host looks at rows below this mark only.
+      std::uint32_t given = segment.rows_given;
+      while (given <= i && !segment.rows_given.compare_exchange_weak(given, i + 1)) {
+      }
+      return held;
+    }
+  }
+  return held;
+}
+
+void give_back(const HeldRow& held) noexcept {
+  std::uint64_t mine = held.state;
+  held.row->state.compare_exchange_strong(mine, GateRow::next(mine, RowState::kLeft));
+}
+
+bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept {
+  const std::uint64_t written = row.written.load(std::memory_order_relaxed);
+  if (written - row.taken.load(std::memory_order_acquire) >= kGateRing) return false;
+  message.order = segment.order.fetch_add(1, std::memory_order_relaxed);
+  row.ring[written % kGateRing] = message;
+  // Sequentially consistent: against host_waits, which the host sets before it looks again.
+  row.written.store(written + 1, std::memory_order_seq_cst);
+  return true;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,118 @@
+// The memory that a gate's host and its clients share: plain, of a fixed layout, valid when all
+// zeros but for what the host writes before it tells anybody the name.
+//
+// Each launching thread has a row: a ring of messages with one writer and one reader, and an answer
+// word that both change by compare-and-swap, so that a thread that gives up and a host that answers
+// at the same moment agree on what happened.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/clock/process_mark.hpp"
+#include "capture/gate/gate_client.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::capture {
+
+inline constexpr std::uint64_t kGateMagic = 0x62627367'61746531ULL;
+inline constexpr std::uint32_t kGateVersion = 1;
+/// Messages of one thread that the host has not taken yet, at most.
+inline constexpr std::uint32_t kGateRing = 1024;
+
+enum class MessageKind : std::uint32_t {
+  kTold,     ///< a launch that goes on
+  kAsked,    ///< a launch that waits
+  kUngated,  ///< a launch that went on without being asked for, in mode kAsk
+  kCompleted,
+  kIteration,
+  kBubbleBegan,
+  kBubbleEnded,
+};
+
+struct GateMessage {
+  HostTime time{};          ///< of the request
+  std::uint64_t order = 0;  ///< among messages of one time
+  MessageKind kind = MessageKind::kTold;
+  std::uint32_t ask = 0;      ///< kAsked: the number of the question
+  policy::LaunchInfo launch;  ///< of others than launches: client, kind and number only
+  policy::BubbleInfo bubble;
+  Duration length{};
+};
+static_assert(std::is_trivially_copyable_v<GateMessage>);
+
+enum class Answer : std::uint32_t { kNone, kAsked, kHeld, kGo, kReleased, kWithdrawn };
+
+/// A question and what is known of its answer, in one word.
+struct AnswerWord {
+  std::uint32_t ask = 0;
+  Answer answer = Answer::kNone;
+
+  [[nodiscard]] std::uint64_t packed() const {
+    return std::uint64_t{ask} << 32U | static_cast<std::uint32_t>(answer);
+  }
+  [[nodiscard]] static AnswerWord of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 32U), static_cast<Answer>(word & 0xffffffffU)};
+  }
+};
+
+enum class RowState : std::uint32_t {
+  kFree,
+  kUsed,
+  kLeft,  ///< its thread will write no more; free once the host has taken what is there
+};
+
+/// Of one launching thread.
+struct GateRow {
+  /// State in the lowest two bits; above them how often the row was given out.
+  std::atomic<std::uint64_t> state;
+  std::atomic<std::uint32_t> client;
+  std::atomic<std::int32_t> thread;  ///< gettid() in the client's process
+  Bell bell;                         ///< rung when the answer has changed
+  alignas(64) std::atomic<std::uint64_t> answer;
+  alignas(64) std::atomic<std::uint64_t> written;
+  alignas(64) std::atomic<std::uint64_t> taken;
+  alignas(64) GateMessage ring[kGateRing];
+
+  [[nodiscard]] static RowState state_of(std::uint64_t word) {
+    return static_cast<RowState>(word & 3U);
+  }
+  [[nodiscard]] static std::uint64_t next(std::uint64_t word, RowState to) {
+    const std::uint64_t given = (word >> 2U) + (to == RowState::kUsed ? 1 : 0);
+    return given << 2U | static_cast<std::uint32_t>(to);
+  }
+  [[nodiscard]] bool is_empty() const { return written.load() == taken.load(); }
+};
+
+enum class PlaceState : std::uint32_t { kEmpty, kTaken, kJoined, kLeft, kGone };
+
+/// Of one client.
+struct alignas(64) GatePlace {
+  std::atomic<PlaceState> state;
+  std::atomic<GateMode> mode;
+  std::atomic<std::uint32_t> window;
+  std::atomic<std::uint64_t> launches;
+  std::atomic<std::uint64_t> ungated;
+  std::atomic<std::uint64_t> dropped;
+  ProcessMark process;  ///< of kJoined
+};
+
+struct GateSegment {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t clients;
+  ProcessMark host;
+  alignas(64) std::atomic<std::uint32_t> open;       ///< nobody decides any more
+  std::atomic<std::uint32_t> rows_given;             ///< rows from here on were never used
+  std::atomic<std::int64_t> shortest_patience;       ///< of all clients, ns; 0: none yet
+  alignas(64) std::atomic<std::int64_t> heartbeat;   ///< when the host last looked, ns
+  alignas(64) std::atomic<std::uint64_t> order;      ///< of the last message
+  alignas(64) std::atomic<std::uint32_t> host_waits;  ///< it wants the bell to be rung
+  Bell host_bell;
+  GatePlace places[kMostGateClients];
+  GateRow rows[kMostGateThreads];
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,55 @@
+// What all hooks have in common: calling the driver's own function, and the way past the gate.
+#pragma once
+
+#include "capture/live/interpose/gate_seam.hpp"
+#include "capture/live/interpose/hooks.hpp"
+
+/// Seen from outside of the shared object.
+#define BUBBLESIM_GATE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace bubblesim::capture::interpose {
+
+template <class Function>
+struct CallOf;
+template <class... Parameters>
+struct CallOf<CuResult(Parameters...) noexcept> {
+  /// Of the function behind `slot`.
+  static CuResult real(Slot slot, Parameters... parameters) noexcept {
+    using Pointer = CuResult (*)(Parameters...);
+    const auto function = reinterpret_cast<Pointer>(real_of(slot));
+    return function == nullptr ? kCuNotFound : function(parameters...);
+  }
+};
+
+/// How deep the thread is in the driver by way of a hook: what the driver, or the gate, calls by
+/// itself is no launch of the program's.
+class Inside {
+ public:
+  Inside() noexcept { ++depth; }
+  ~Inside() { --depth; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  [[nodiscard]] static bool is_active() noexcept { return depth > 0; }
+
+ private:
+  static thread_local int depth;
+};
+
+/// Whether what is put into the stream is recorded into a graph and not run.
+[[nodiscard]] bool is_captured(Stream stream, bool per_thread) noexcept;
+
+/// Makes the call, past the gate if it is the program's own and really a launch. `look` fills in
+/// what the gate is told, and is called only then.
+template <class Look, class Call>
+CuResult pass(Stream stream, bool per_thread, Look&& look, Call&& call) noexcept {
+  if (!gate_is_wanted() || Inside::is_active() || is_captured(stream, per_thread)) return call();
+  const Inside inside;
+  SeenLaunch seen{{}, stream, per_thread};
+  look(seen.info);
+  before_launch(seen);
+  const CuResult result = call();
+  after_launch(seen, result);
+  return result;
+}
+
+}  // namespace bubblesim::capture::interpose

@@ -1,0 +1,210 @@
+#include "capture/live/interpose/completions.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "capture/live/interpose/calls.hpp"
+
+namespace bubblesim::capture::interpose {
+namespace {
+
+/// Between two looks: how late a completion is noticed. A look at one event takes the driver some
+/// 100 ns.
+constexpr std::chrono::microseconds kPause{20};
+
+struct EventCalls {
+  using Context = CuResult (*)(Handle*);
+  using SetContext = CuResult (*)(Handle);
+  using Create = CuResult (*)(Handle*, unsigned);
+  using Record = CuResult (*)(Handle, Stream);
+  using Query = CuResult (*)(Handle);
+  using ExchangeMode = CuResult (*)(int*);
+
+  Context context = reinterpret_cast<Context>(driver_function("cuCtxGetCurrent"));
+  SetContext set_context = reinterpret_cast<SetContext>(driver_function("cuCtxSetCurrent"));
+  Create create = reinterpret_cast<Create>(driver_function("cuEventCreate"));
+  Record record = reinterpret_cast<Record>(driver_function("cuEventRecord"));
+  Record record_own = reinterpret_cast<Record>(driver_function("cuEventRecord_ptsz"));
+  Query query = reinterpret_cast<Query>(driver_function("cuEventQuery"));
+  ExchangeMode exchange_mode =
+      reinterpret_cast<ExchangeMode>(driver_function("cuThreadExchangeStreamCaptureMode"));
+
+  [[nodiscard]] bool complete() const {
+    return context != nullptr && create != nullptr && record != nullptr && query != nullptr;
+  }
+};
+
+const EventCalls& calls() {
+  static const EventCalls* const found = new EventCalls;
+  return *found;
+}
+
+/// While another thread captures a graph, the driver allows a thread neither to make events nor
+/// to look at them, and fails the capture, unless the thread is in this mode.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() {
+    if (calls().exchange_mode != nullptr) calls().exchange_mode(&mode_);
+  }
+  ~RelaxedCapture() {
+    if (calls().exchange_mode != nullptr) calls().exchange_mode(&mode_);
+  }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  int mode_ = kCaptureModeRelaxed;
+};
+
+std::uintptr_t this_thread() {
+  static thread_local char mark;
+  return reinterpret_cast<std::uintptr_t>(&mark);
+}
+
+}  // namespace
+
+Completions::Completions(Tell tell) : tell_(std::move(tell)) {
+  // A program that waits for a signal in a thread of its choice must not lose it to this one.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { run(); }).detach();
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Completions::Event Completions::take_event() {
+  Event taken;
+  if (!calls().complete() || calls().context(&taken.context) != kCuSuccess) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<Handle>& unused = free_[taken.context];
+    if (!unused.empty()) {
+      taken.event = unused.back();
+      unused.pop_back();
+      return taken;
+    }
+  }
+  const RelaxedCapture relaxed;
+  if (calls().create(&taken.event, kEventWithoutTiming) != kCuSuccess) return {};
+  return taken;
+}
+
+bool Completions::put_event(const SeenLaunch& launch, Event& event) {
+  event = take_event();
+  if (event.event == nullptr) return false;
+  const auto record = launch.per_thread && calls().record_own != nullptr ? calls().record_own
+                                                                         : calls().record;
+  // An event that cannot be recorded is not kept: the context that it was of may be gone, and
+  // another one have its address.
+  return record(event.event, launch.stream) == kCuSuccess;
+}
+
+Completions::StreamKey Completions::key_of(const SeenLaunch& launch) const {
+  const bool own = (launch.per_thread && launch.stream == nullptr) ||
+                   launch.stream == reinterpret_cast<Stream>(kOwnStream);
+  return {launch.stream, own ? this_thread() : 0};
+}
+
+void Completions::follow(const SeenLaunch& launch) {
+  Event event;
+  if (is_stopped() || !put_event(launch, event)) {
+    tell_({launch.info, true});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  streams_[key_of(launch)].push_back({event, launch.info});
+  if (++followed_ == 1) work_.notify_one();
+}
+
+bool Completions::wait_for_room(std::uint32_t window) {
+  std::unique_lock lock(mutex_);
+  if (stopped_ || followed_ < window) return false;
+  room_.wait(lock, [&] { return stopped_ || followed_ < window; });
+  return true;
+}
+
+void Completions::stop() {
+  constexpr std::chrono::milliseconds kPatience{100};
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  room_.notify_all();
+  work_.notify_all();
+  still_.wait_for(lock, kPatience, [this] { return !looking_; });
+}
+
+bool Completions::is_stopped() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+std::vector<Completions::Head> Completions::heads() {
+  std::vector<Head> found;
+  for (const auto& [key, pending] : streams_) found.push_back({key, pending.front()});
+  return found;
+}
+
+bool Completions::look() {
+  std::vector<Head> first;
+  {
+    const std::lock_guard lock(mutex_);
+    first = heads();
+  }
+  bool any = false;
+  static thread_local Handle context = nullptr;
+  for (const Head& head : first) {
+    if (is_stopped()) break;
+    // No lock: the driver may make us wait. Only this thread takes heads away.
+    if (head.pending.event.context != context && calls().set_context != nullptr) {
+      context = head.pending.event.context;
+      calls().set_context(context);
+    }
+    const CuResult result = calls().query(head.pending.event.event);
+    if (result == kCuNotReady) continue;
+    any = true;
+    tell_({head.pending.info, result != kCuSuccess});
+    const std::lock_guard lock(mutex_);
+    std::deque<Pending>& stream = streams_[head.key];
+    stream.pop_front();
+    if (stream.empty()) streams_.erase(head.key);
+    if (result == kCuSuccess) {
+      free_[head.pending.event.context].push_back(head.pending.event.event);
+    }
+    --followed_;
+    room_.notify_all();
+  }
+  return any;
+}
+
+void Completions::run() {
+  const Inside inside;
+  const RelaxedCapture relaxed;
+  while (may_look()) {
+    const bool any = look();
+    {
+      const std::lock_guard lock(mutex_);
+      looking_ = false;
+      still_.notify_all();
+    }
+    if (!any) std::this_thread::sleep_for(kPause);
+  }
+  // Here for good: the way out is through the driver (~RelaxedCapture), which may be gone.
+  for (;;) ::pause();
+}
+
+bool Completions::may_look() {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [this] { return stopped_ || followed_ > 0; });
+  looking_ = !stopped_;
+  return looking_;
+}
+
+}  // namespace bubblesim::capture::interpose

@@ -1,0 +1,79 @@
+// When launches have ended: an event behind each, and a thread that looks at them.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "capture/live/interpose/gate_seam.hpp"
+
+namespace bubblesim::capture::interpose {
+
+/// Never destroyed: its thread runs until stop(), or the process's end. The thread takes no
+/// signals: those are the program's.
+class Completions {
+ public:
+  /// Of one launch, in the thread that looks; or in the launching one, if the driver gave no event
+  /// (`guessed`).
+  struct Ended {
+    policy::LaunchInfo info;
+    bool guessed = false;
+  };
+  using Tell = std::function<void(const Ended&)>;
+
+  explicit Completions(Tell tell);
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+
+  /// After the launch, in its thread. `info.launch` is its number.
+  void follow(const SeenLaunch& launch);
+  /// Waits until fewer than `window` launches are followed. False: there was room at once.
+  bool wait_for_room(std::uint32_t window);
+  /// From here on the driver is asked nothing, every launch counts as ended, and nobody waits: for
+  /// the process's exit, at which the driver goes away. Waits 100 ms at most for a look under way.
+  void stop();
+
+ private:
+  struct Event {
+    Handle event = nullptr;
+    Handle context = nullptr;
+  };
+  struct Pending {
+    Event event;
+    policy::LaunchInfo info;
+  };
+  /// The stream, and for the thread's own default stream the thread.
+  using StreamKey = std::pair<Stream, std::uintptr_t>;
+  struct Head {
+    StreamKey key;
+    Pending pending;
+  };
+
+  [[nodiscard]] Event take_event();
+  [[nodiscard]] bool put_event(const SeenLaunch& launch, Event& event);
+  [[nodiscard]] bool is_stopped();
+  [[nodiscard]] StreamKey key_of(const SeenLaunch& launch) const;
+  [[nodiscard]] std::vector<Head> heads();
+  /// Whether any had ended.
+  bool look();
+  /// Waits for something to look at. False: stopped.
+  bool may_look();
+  void run();
+
+  Tell tell_;
+  std::mutex mutex_;
+  std::condition_variable work_;   ///< something is followed
+  std::condition_variable room_;   ///< something has ended
+  std::condition_variable still_;  ///< the thread is not in the driver
+  bool looking_ = false;
+  bool stopped_ = false;
+  std::map<StreamKey, std::deque<Pending>> streams_;
+  std::map<Handle, std::vector<Handle>> free_;  ///< events by context
+  std::size_t followed_ = 0;
+};
+
+}  // namespace bubblesim::capture::interpose

@@ -1,0 +1,168 @@
+#include "capture/live/interpose/gate_link.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "capture/clock/open_clock.hpp"
+#include "capture/live/interpose/live_notes.hpp"
+#include "capture/live/interpose/own_place.hpp"
+
+namespace bubblesim::capture::interpose {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// A thread that takes part in a clock; at its end before the gate gives back what the thread had
+/// there, or just after it, with no code of the program's between.
+struct ThreadPart {
+  std::unique_ptr<ClockPart> part;
+  const Link* of = nullptr;
+  ~ThreadPart();
+};
+
+/// Of the thread that runs, which its destructors may ask to the end: never itself destroyed.
+thread_local bool on_its_way_out = false;
+ThreadPart::~ThreadPart() { on_its_way_out = true; }
+thread_local ThreadPart thread_part;
+
+}  // namespace
+
+Link::Link(const GateSettings& settings)
+    : settings_(settings), counts_(open_counts(settings.folder, settings.client)) {
+  char* end = nullptr;
+  const unsigned long id = std::strtoul(settings_.client.c_str(), &end, 10);
+  if (settings_.client.empty() || *end != '\0' || id >= kMostGateClients) {
+    note(settings_.folder, settings_.client,
+         "goes ungated: " + std::string(kEnvGateClient) + " is no client's number");
+    return;
+  }
+  turn_ = id == 0 ? Turn::kTraining : Turn::kFiller;
+  clock_ = wall_clock();
+  join();
+  open_gate(ClientId{static_cast<std::uint32_t>(id)});
+}
+
+void Link::open_gate(ClientId id) {
+  // Nobody but a Link takes a place, and this process has no other: one that is its own already was
+  // taken before an exec.
+  const bool executed = give_up_own_place(settings_.gate, id);
+  auto client = GateClient::open(settings_.gate, id, *clock_);
+  if (!client) {
+    counts_.ungated_processes.fetch_add(1);
+    note(settings_.folder, settings_.client, "goes ungated: " + client.error().text());
+    return;
+  }
+  client_ = std::move(*client);
+  counts_.process.store(::getpid());
+  if (!executed) counts_.processes.fetch_add(1);
+  note(settings_.folder, settings_.client, "is gated");
+}
+
+bool Link::join() {
+  if (on_its_way_out) return false;
+  if (thread_part.of == this) return true;
+  thread_part.part.reset();
+  thread_part.part = clock_->join(turn_);
+  thread_part.of = this;
+  return true;
+}
+
+Completions& Link::completions() {
+  std::call_once(follows_, [this] {
+    completions_ = new Completions([this](const Completions::Ended& ended) { tell(ended); });
+  });
+  return *completions_.load();
+}
+
+void Link::tell(const Completions::Ended& ended) {
+  const Use use(*this);
+  if (!use || !join()) return;
+  counts_.completions.fetch_add(1, std::memory_order_relaxed);
+  if (ended.guessed) counts_.completions_guessed.fetch_add(1, std::memory_order_relaxed);
+  if (!settings_.completions) return;
+  for (std::uint32_t i = 0; i < ended.info.operations; ++i) {
+    client_->completed(ended.info.kind, ended.info.launch);
+  }
+}
+
+void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  switch (info.kind) {
+    case policy::LaunchKind::kKernel: counts_.kernels.fetch_add(1, kRelaxed); break;
+    case policy::LaunchKind::kCollective: counts_.collectives.fetch_add(1, kRelaxed); break;
+    default: counts_.copies.fetch_add(1, kRelaxed);
+  }
+  counts_.blocks.fetch_add(info.blocks, kRelaxed);
+  if (passage.gate_open) counts_.undecided.fetch_add(1, kRelaxed);
+  if (passage.held) counts_.held.fetch_add(1, kRelaxed);
+  (passage.held ? counts_.held_ns : counts_.passing_ns)
+      .fetch_add(static_cast<std::uint64_t>(to_ns(spent)), kRelaxed);
+}
+
+void Link::wait_for_room() {
+  const std::uint32_t window = client_->window();
+  if (window == 0) return;
+  const auto began = steady_clock::now();
+  if (!completions().wait_for_room(window)) return;
+  counts_.window_waits.fetch_add(1);
+  counts_.window_ns.fetch_add(
+      static_cast<std::uint64_t>(Duration{steady_clock::now() - began}.count()));
+}
+
+void Link::before(const SeenLaunch& launch) {
+  const Use use(*this);
+  if (!use) return;
+  if (!join()) {
+    count(launch.info, {.gate_open = true}, Duration{});
+    return;
+  }
+  wait_for_room();
+  const auto began = steady_clock::now();
+  const Passage passage = client_->launch(launch.info);
+  count(launch.info, passage, Duration{steady_clock::now() - began});
+}
+
+void Link::after(const SeenLaunch& launch, CuResult result) {
+  const Use use(*this);
+  if (!use || !join() || (!settings_.completions && client_->window() == 0)) return;
+  SeenLaunch done = launch;
+  done.info.launch = client_->last_launch();
+  if (result == kCuSuccess) {
+    completions().follow(done);
+  } else {
+    tell({done.info, false});  // what the driver refused has ended
+  }
+}
+
+void Link::iteration() {
+  const Use use(*this);
+  if (!use || !join()) return;
+  const std::int64_t now = steady_clock::now().time_since_epoch().count();
+  const std::int64_t began = iteration_began_.exchange(now);
+  if (began == 0) return;  // the first call says where the first iteration begins
+  counts_.iterations.fetch_add(1);
+  client_->iteration_ended(Duration{steady_clock::duration{now - began}});
+}
+
+void Link::stop_looking() {
+  if (Completions* const known = completions_.load()) known->stop();
+}
+
+void Link::leave() {
+  constexpr std::chrono::milliseconds kPatience{5};
+  constexpr std::chrono::microseconds kLook{100};
+  left_ = true;
+  if (client_ == nullptr) return;
+  // Who is at the gate is about to go on, or is held, which may last; the client stays for them.
+  for (const auto end = steady_clock::now() + kPatience;
+       users_ > 0 && steady_clock::now() < end;) {
+    std::this_thread::sleep_for(kLook);
+  }
+  give_up_own_place(settings_.gate,
+                    ClientId{static_cast<std::uint32_t>(std::atoi(settings_.client.c_str()))});
+}
+
+}  // namespace bubblesim::capture::interpose

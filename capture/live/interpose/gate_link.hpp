@@ -1,0 +1,87 @@
+// A process's part in the gate: takes the client's place, asks before each launch, tells what ends.
+//
+// The first process of a job that launches anything is the client. Others that launch while it
+// lives go ungated, and say so. One that exits leaves its place to the next, one that becomes
+// another program by exec keeps it; one that is killed leaves it empty for good.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/gate/gate_client.hpp"
+#include "capture/live/interpose/completions.hpp"
+#include "capture/live/interpose/gate_seam.hpp"
+#include "capture/live/live_counts.hpp"
+
+namespace bubblesim::capture::interpose {
+
+/// Of the job; the same in all of its processes.
+struct GateSettings {
+  std::string gate;     ///< its name
+  std::string client;   ///< its number
+  std::string folder;   ///< of the counts; may be empty
+  bool completions = false;  ///< are told
+};
+
+/// Never destroyed: programs launch until their last moment. Calls may come from any thread, but
+/// the constructor's and leave().
+class Link {
+ public:
+  /// Joins the gate, or finds that it cannot, which then stays so in this process.
+  explicit Link(const GateSettings& settings);
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  /// In a thread that is on its way out, launches go on and are counted as undecided: what it had
+  /// at the gate has been given back already.
+  void before(const SeenLaunch& launch);
+  void after(const SeenLaunch& launch, CuResult result);
+  void iteration();
+  /// The driver is about to go: it is not asked for ends of launches any more.
+  void stop_looking();
+  /// Gives up the place. Launches go on without the gate from here on.
+  void leave();
+
+ private:
+  /// A call that uses the client; not active: there is none, or no longer.
+  class Use {
+   public:
+    explicit Use(Link& link) : link_(link) {
+      ++link.users_;
+      active_ = !link.left_ && link.client_ != nullptr;
+    }
+    ~Use() { --link_.users_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    explicit operator bool() const { return active_; }
+
+   private:
+    Link& link_;
+    bool active_;
+  };
+
+  void open_gate(ClientId id);
+  /// The calling thread, which takes part in the clock from here on. False: it is on its way out.
+  bool join();
+  void count(const policy::LaunchInfo& info, const Passage& passage, Duration spent);
+  void wait_for_room();
+  void tell(const Completions::Ended& ended);
+  Completions& completions();
+
+  const GateSettings settings_;
+  LiveCounts& counts_;
+  std::unique_ptr<HostClock> clock_;
+  std::unique_ptr<GateClient> client_;  ///< null: ungated
+  Turn turn_ = Turn::kFiller;
+  std::once_flag follows_;
+  std::atomic<Completions*> completions_{nullptr};
+  std::atomic<std::int64_t> iteration_began_{0};
+  std::atomic<std::uint32_t> users_{0};
+  std::atomic<bool> left_{false};
+};
+
+}  // namespace bubblesim::capture::interpose

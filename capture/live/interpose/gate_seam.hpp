@@ -1,0 +1,24 @@
+// What the hooks know of the gate: whether there is one, and two calls around each launch.
+#pragma once
+
+#include "capture/live/interpose/driver_types.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::capture::interpose {
+
+/// A launch on its way to the driver. Of `info`, client and launch are the gate's to fill in.
+struct SeenLaunch {
+  policy::LaunchInfo info;
+  Stream stream = nullptr;
+  bool per_thread = false;  ///< stream 0 is the thread's own
+};
+
+/// Whether launches are to be told at all. A look at a flag.
+[[nodiscard]] bool gate_is_wanted() noexcept;
+
+/// May wait, with no lock held.
+void before_launch(const SeenLaunch& launch) noexcept;
+/// In the same thread, whatever came of the launch.
+void after_launch(const SeenLaunch& launch, CuResult result) noexcept;
+
+}  // namespace bubblesim::capture::interpose

@@ -1,0 +1,32 @@
+// The environment of a gated job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/control/job_environment.hpp"
+#include "capture/live/live_plan.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+struct GatedJob {
+  std::uint32_t client = 0;
+  std::string gate;           ///< PolicyHost::gate_name()
+  std::string folder;         ///< LiveFolder::path()
+  std::string library;
+  bool completions = false;   ///< to be told
+  std::string mps_directory;  ///< of the private daemon; empty: none
+  std::string device;         ///< the GPU it sees, UUID or index; empty: as inherited
+};
+
+/// `inherited`, the gate's shared object before what is preloaded already, and how it shares the
+/// GPU: without MPS any daemon is out of reach, or the process would join one that listens at the
+/// standard place. Clients of MPS count the GPUs that the daemon sees, from 0.
+[[nodiscard]] Variables gated_environment(const Variables& inherited, const GatedJob& job,
+                                          const LivePlan& plan);
+
+/// Fault: the loader would not find it, for it divides LD_PRELOAD at spaces and colons.
+[[nodiscard]] Result<void> can_be_preloaded(const std::string& library);
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,36 @@
+// The folder in which the processes of two jobs leave what they count: made for one run, removed
+// after it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/live/live_counts.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+class LiveFolder {
+ public:
+  /// In `parent`, which exists.
+  [[nodiscard]] static Result<std::unique_ptr<LiveFolder>> make(const std::string& parent,
+                                                                std::uint32_t clients);
+  ~LiveFolder();
+  LiveFolder(const LiveFolder&) = delete;
+  LiveFolder& operator=(const LiveFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const LiveCounts& counts(std::uint32_t client) const { return *counts_[client]; }
+  /// What the processes noted so far, a line each.
+  [[nodiscard]] std::vector<std::string> notes() const;
+
+ private:
+  explicit LiveFolder(std::string path) : path_(std::move(path)) {}
+  [[nodiscard]] Result<void> add_counts(std::uint32_t client);
+
+  std::string path_;
+  std::vector<LiveCounts*> counts_;  ///< mapped
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,139 @@
+#include "capture/live/live_plan.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::capture {
+namespace {
+
+using Mode = policy::Sharing::Mode;
+
+/// The value of a parameter as a config writes it; empty: the policy has none of this name.
+std::string given(const policy::ParameterSet& parameters, std::string_view name) {
+  for (const auto& [key, value] : parameters) {
+    if (key == name) return policy::value_text(value);
+  }
+  return {};
+}
+
+struct Refused {
+  const char* policy;
+  const char* parameter;  ///< null: with any parameters
+  const char* value;      ///< refused with this one
+  const char* reason;
+};
+
+/// What policies do that their declarations do not say.
+constexpr Refused kRefused[] = {
+    {"gpreempt", nullptr, nullptr,
+     "is nothing but time slices of its own, which no program may set while others run"},
+    {"time_slicing", "work_conserving", "false",
+     "switches contexts off with work_conserving: false, which only the driver can"},
+    {"xsched", "level", "2", "withdraws launched kernels at level 2; level 1 holds them only"},
+    {"xsched", "level", "3", "switches contexts off at level 3, which only the driver can"},
+};
+
+std::string why_needs(const policy::Needs& needs) {
+  std::string list;
+  const auto add = [&](bool needed, const char* what) {
+    if (needed) list += (list.empty() ? "" : ", ") + std::string(what);
+  };
+  add(needs.kernel_durations, "profiled durations of kernels");
+  add(needs.kernel_classes, "profiled classes of kernels");
+  add(needs.bubbles, "the training job's measured bubbles");
+  if (list.empty()) return {};
+  return "needs " + list + ", which an unchanged program does not give";
+}
+
+Result<LiveSharing> sharing_of(const policy::PolicySpec& spec, Mode mode, Substitute substitute,
+                               LivePlan& plan) {
+  const auto refuse = [&](const std::string& reason) {
+    return fail("policy " + spec.name, {}, reason);
+  };
+  switch (mode) {
+    case Mode::kMps: return LiveSharing::kMps;
+    case Mode::kTimeSliced: return LiveSharing::kTimeSliced;
+    case Mode::kSpatial:
+      if (substitute == Substitute::kTimeSliced) {
+        plan.notes.push_back("the policy asks for streams of one process; two programs have time "
+                             "slices instead, so priorities of streams have no effect");
+        return LiveSharing::kTimeSliced;
+      }
+      return refuse("shares one process between clients; two programs cannot. Say --as time-sliced "
+                    "to run it with time slices, or take a policy that shares by MPS");
+    case Mode::kPartitioned:
+      return refuse("cuts the GPU into MIG instances, which is its owner's to do");
+    case Mode::kIdleOnly:
+    case Mode::kLeftover: break;
+  }
+  return refuse("is an oracle: it knows what no real system knows");
+}
+
+Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing& sharing,
+                          LivePlan& plan) {
+  const bool mps = plan.sharing == LiveSharing::kMps;
+  for (const policy::ClientSharing& share : plan.shares) {
+    if (share.sms > 0) {
+      return fail("policy " + spec.name, {}, "gives clients SMs of their own, which two unchanged "
+                                             "programs cannot have");
+    }
+    if (share.sm_percentage < 100 && !mps) {
+      plan.notes.push_back("a share of " + std::to_string(share.sm_percentage) +
+                           " % of the SMs needs MPS and is not applied");
+    }
+    if (share.memory_limit) plan.notes.push_back("the memory limit of a client is not applied");
+  }
+  if (sharing.slice) plan.notes.push_back("the driver's own time slice is used, not the policy's");
+  if (sharing.unified_memory) {
+    plan.notes.push_back("memory is not oversubscribed: the programs' own allocations decide");
+  }
+  return {};
+}
+
+/// Of policies whose `barrier` stands before all clients.
+bool holds_training(const policy::ParameterSet& parameters) {
+  return given(parameters, "barrier") == "both";
+}
+
+}  // namespace
+
+const char* live_sharing_name(LiveSharing sharing) {
+  return sharing == LiveSharing::kMps ? "MPS" : "time slices";
+}
+
+std::string why_not_live(const policy::PolicySpec& spec, const policy::ParameterSet& parameters) {
+  if (spec.oracle) return "is an oracle: it knows what no real system knows";
+  std::string reason = why_needs(spec.needs);
+  for (const Refused& refused : kRefused) {
+    const bool hit = spec.name == refused.policy &&
+                     (refused.parameter == nullptr ||
+                      given(parameters, refused.parameter) == refused.value);
+    if (hit && reason.empty()) reason = refused.reason;
+  }
+  return reason;
+}
+
+Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
+                           policy::Policy& policy, const policy::GpuInfo& gpu,
+                           const std::vector<policy::ClientInfo>& clients, Substitute substitute) {
+  const std::string reason = why_not_live(spec, parameters);
+  if (!reason.empty()) return fail("policy " + spec.name, {}, reason);
+  LivePlan plan;
+  const policy::Sharing sharing = policy.start(gpu, clients);
+  for (const policy::ClientInfo& client : clients) plan.shares.push_back(policy.share(client));
+  for (std::size_t i = 1; i < clients.size(); ++i) {
+    const policy::Admission admission = policy.admit(clients[i], Bytes{}, gpu);
+    if (admission.admitted) continue;
+    return fail("policy " + spec.name, {}, "does not admit " + clients[i].name +
+                    (admission.reason.empty() ? "" : ": " + admission.reason));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
+  BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
+  plan.asks_training = holds_training(parameters);
+  if (spec.needs.iterations) {
+    plan.notes.push_back("the policy hears of iterations only if the programs call "
+                         "bubblesim_iteration()");
+  }
+  return plan;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,49 @@
+// Whether a policy can decide over programs that nobody changed, and how they then share the GPU.
+//
+// What such programs cannot give: measured bubbles, profiles of kernels, marks of iterations unless
+// they make some (bubblesim_iteration). What cannot be done to them: other slices, other priorities
+// of streams, fewer SMs than MPS's percentage, blocks driven off, kernels rewritten, memory moved.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::capture {
+
+/// How two processes can share a GPU.
+enum class LiveSharing : std::uint8_t {
+  kTimeSliced,  ///< the driver's time slices
+  kMps,         ///< clients of a private MPS daemon
+};
+[[nodiscard]] const char* live_sharing_name(LiveSharing sharing);
+
+/// What the user says about a sharing that cannot be had.
+enum class Substitute : std::uint8_t { kNone, kTimeSliced };
+
+struct LivePlan {
+  LiveSharing sharing = LiveSharing::kTimeSliced;
+  std::vector<policy::ClientSharing> shares;  ///< by client
+  /// Training waits for verdicts too: the policy may hold it.
+  bool asks_training = false;
+  std::vector<std::string> notes;             ///< what is not as the policy asked, a sentence each
+};
+
+/// Why a policy with these parameters cannot decide over live programs; empty: it can. Known before
+/// it is made.
+[[nodiscard]] std::string why_not_live(const policy::PolicySpec& spec,
+                                       const policy::ParameterSet& parameters);
+
+/// Starts the policy (start, share, admit) for `clients` and plans their sharing. Faults, with the
+/// policy's name: why_not_live; a sharing that two processes cannot have; a filler that is not
+/// admitted.
+[[nodiscard]] Result<LivePlan> plan_live(const policy::PolicySpec& spec,
+                                         const policy::ParameterSet& parameters,
+                                         policy::Policy& policy, const policy::GpuInfo& gpu,
+                                         const std::vector<policy::ClientInfo>& clients,
+                                         Substitute substitute);
+
+}  // namespace bubblesim::capture

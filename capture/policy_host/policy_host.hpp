@@ -1,0 +1,90 @@
+// Drives a policy, the simulator's own object, by a clock that is not simulated: launches come
+// through the gate, decisions go back through it.
+//
+// The counterpart of schedule::PolicyDriver, with the same rules (sim/policy/README.md): calls at
+// non-decreasing instants, verdicts, releases, ticks, on_gone when a client's process has died.
+// Launches have the instant at which they asked, whenever the host came to it; ticks the instant at
+// which they run, after all that is there has been told. What hardware cannot do while a job runs
+// (another SM percentage, another priority or slice, driving resident blocks off, other forms of
+// kernels, moving memory) ends the run as an illegal decision does, with the policy's name, the
+// instant and the reason; kAfterKernel preemption is done by the gate, which lets no further launch
+// but collectives pass.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/gate/gate_client.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::capture {
+
+struct HostedClient {
+  policy::ClientInfo info;
+  GateMode mode = GateMode::kAsk;
+  std::uint32_t window = 0;  ///< GateClient::window(); 0: no limit
+};
+
+struct PolicyHostSetup {
+  const policy::PolicySpec* spec = nullptr;
+  policy::Policy* policy = nullptr;     ///< start(), share() and admit() have been called
+  std::vector<HostedClient> clients;    ///< by id; at most kMostGateClients
+  HostTime origin{};                    ///< the policy's instant 0
+};
+
+/// A distribution of spans, in whole nanoseconds.
+struct SpanSummary {
+  std::uint64_t count = 0;
+  Duration mean{}, p50{}, p95{}, p99{}, max{};
+};
+
+/// What the host did, and how fast.
+struct PolicyHostCounts {
+  std::uint64_t calls = 0;
+  std::uint64_t holds = 0;
+  std::uint64_t released = 0;
+  Duration held_time{};           ///< of released launches
+  SpanSummary decision_latency;   ///< from a request's time to its verdict, if it was not held
+  SpanSummary policy_call;        ///< inside the policy's own code
+  std::uint64_t clock_steps = 0;  ///< times that came out of order and were taken as the last one's
+  Duration longest_step{};
+  std::uint64_t messages_dropped = 0;
+  std::uint64_t clients_died = 0;
+};
+
+class PolicyHost {
+ public:
+  /// Makes the gate. `clock` outlives the host.
+  [[nodiscard]] static Result<std::unique_ptr<PolicyHost>> make(HostClock& clock,
+                                                                PolicyHostSetup setup);
+  virtual ~PolicyHost() = default;
+
+  /// What GateClient::open takes.
+  [[nodiscard]] virtual const std::string& gate_name() const = 0;
+
+  /// Sets the policy's instant 0. Before run().
+  virtual void set_origin(HostTime origin) = 0;
+  /// Decides until stop(), in the calling thread, which takes part in the clock. Returns early
+  /// after an illegal decision; then, as after stop(), the gate is open to everybody.
+  virtual void run() = 0;
+  /// From any thread that takes part in the clock; opens the gate.
+  virtual void stop() = 0;
+  /// From any thread: the client's process has ended; whatever of it waits is forgotten.
+  virtual void client_gone(ClientId client) = 0;
+
+  /// After run():
+  [[nodiscard]] virtual const std::optional<Error>& fault() const = 0;
+  [[nodiscard]] virtual PolicyHostCounts counts() const = 0;
+  /// What the policy wants the reader to know (Policy::add_counts), and what the gate counted.
+  [[nodiscard]] virtual CounterSet counters() const = 0;
+};
+
+}  // namespace bubblesim::capture

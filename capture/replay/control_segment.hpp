@@ -1,0 +1,127 @@
+// What a rig and its worker processes tell each other while they run: a small shared memory with a
+// seat for each job, by client. The rig has the board; each worker takes a seat for each of its
+// jobs. (Plans and records are files; launches go through the gate.)
+//
+// Life of a seat: starting -> preparing -> ready -> running (-> ending) -> done, or from anywhere
+// failed. The rig waits until all are ready, sets the common start, and stops jobs when it wants
+// to. All calls are thread-safe; those that ring or wait are for threads that take part in the
+// clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/clock/shared_segment.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+enum class WorkerState : std::uint32_t {
+  kStarting,   ///< nobody has taken the seat yet
+  kPreparing,  ///< reads the plan, opens gate and device, measures stand-ins
+  kReady,      ///< waits for the start
+  kRunning,
+  kEnding,      ///< has done its iterations; closes its device and writes its record
+  kDone,       ///< its record is written
+  kFailed,     ///< text says why; a record may have been written all the same
+};
+[[nodiscard]] const char* worker_state_name(WorkerState state);
+
+/// A seat at one moment.
+struct WorkerStatus {
+  WorkerState state = WorkerState::kStarting;
+  std::uint32_t pid = 0;         ///< 0: not taken
+  /// Grows while the worker is not stuck: steps, ended operations, news of preparing, and once a
+  /// second while none of its threads is inside a call of the device.
+  std::uint64_t progress = 0;
+  std::uint64_t iterations = 0;  ///< ended; of a service: passes
+  std::string text;              ///< kFailed: why; else what it last said about preparing
+};
+
+/// The rig's side.
+class ControlBoard {
+ public:
+  /// Makes the shared memory under a name of its own. Fault: it cannot be made. `clock` outlives
+  /// the board.
+  [[nodiscard]] static Result<std::unique_ptr<ControlBoard>> create(HostClock& clock);
+  /// Removes the shared memory; workers that have it keep it until they end.
+  ~ControlBoard();
+  ControlBoard(const ControlBoard&) = delete;
+  ControlBoard& operator=(const ControlBoard&) = delete;
+
+  /// What `bubblesim_replay --control` takes.
+  [[nodiscard]] const std::string& name() const;
+
+  /// `client` below kMostGateClients.
+  [[nodiscard]] WorkerStatus status(ClientId client) const;
+  /// What a worker said that could not take its seat (an unreadable plan); the first; or empty.
+  [[nodiscard]] std::string fault() const;
+
+  /// Every job's time 0, which may lie ahead. Once; also for seats that get ready later.
+  void start(HostTime origin);
+  /// The job ends soon: before its next step, or out of the wait that it is in. A launch that the
+  /// policy holds ends with the gate (PolicyHost::stop) or its release.
+  void stop(ClientId client);
+  void stop_all();
+
+  /// Rung at every change of a seat's state. As with every bell: `seen = changes()`, look at what
+  /// is waited for, then wait.
+  [[nodiscard]] std::uint32_t changes() const;
+  void wait_for_change(std::uint32_t seen, HostTime deadline);
+
+ private:
+  ControlBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory);
+
+  HostClock& clock_;
+  std::unique_ptr<SharedSegment> memory_;
+};
+
+/// A worker's side: one job's seat.
+class ControlSeat {
+ public:
+  /// Takes the seat, which then is kPreparing. Fault: no such board, one of another version, or
+  /// the seat is taken. `clock` outlives the seat.
+  [[nodiscard]] static Result<std::unique_ptr<ControlSeat>> take(const std::string& name,
+                                                                 HostClock& clock,
+                                                                 ClientId client);
+  ~ControlSeat();
+  ControlSeat(const ControlSeat&) = delete;
+  ControlSeat& operator=(const ControlSeat&) = delete;
+
+  /// Tells the rig. kFailed with the reason.
+  void set_state(WorkerState state);
+  void fail(const std::string& why);
+  /// Of preparing: "stand-ins 12 of 40"; counts as progress.
+  void say(const std::string& text);
+  void add_progress();
+  /// Returns how many that makes.
+  std::uint64_t add_iteration();
+
+  /// When all jobs start; nothing until the rig has said so.
+  [[nodiscard]] std::optional<HostTime> start() const;
+  /// The rig wants the job to end, or has died.
+  [[nodiscard]] bool stop_asked() const;
+
+  /// Rung at ControlBoard::start and stop, and by call_worker().
+  [[nodiscard]] std::uint32_t calls() const;
+  void wait_for_call(std::uint32_t seen, HostTime deadline);
+  /// As the rig does, to let the process's own threads look again.
+  void call_worker();
+
+ private:
+  ControlSeat(HostClock& clock, std::unique_ptr<SharedSegment> memory, ClientId client);
+
+  HostClock& clock_;
+  std::unique_ptr<SharedSegment> memory_;
+  ClientId client_;
+};
+
+/// From a worker that has no seat: what is wrong with its input. Where there is no such board,
+/// nothing happens.
+void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,355 @@
+#include "capture/replay/cuda/cuda_device.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "capture/replay/cuda/cuda_counters.hpp"
+#include "capture/replay/cuda/device_parts.hpp"
+
+namespace bubblesim::capture {
+namespace cuda {
+namespace {
+
+constexpr Duration kSpin = std::chrono::microseconds(50);
+constexpr Duration kWaitStep = std::chrono::microseconds(20);
+constexpr Duration kIdleStep = std::chrono::microseconds(100);
+constexpr Duration kHealthStep = std::chrono::milliseconds(10);
+constexpr std::uint64_t kDriftNoticed = 20'000;  ///< ns
+
+/// What a device that no longer answers holds: letting go of it would wait for that device. Kept
+/// until the process ends, which frees it.
+void abandon(DeviceParts parts) {
+  static std::mutex mutex;
+  static auto* const abandoned = new std::vector<DeviceParts>;
+  const std::lock_guard lock(mutex);
+  abandoned->push_back(std::move(parts));
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::unique_ptr<DeviceContext> context, HostClock& clock, CudaOptions options)
+      : clock_(clock), options_(std::move(options)) {
+    parts_.context = std::move(context);
+  }
+  ~CudaDevice() override { (void)close(); }
+
+  Result<void> prepare(const DeviceJob& job) override;
+  void launch(const OpInstance& first, std::uint32_t count, double factor, Duration) override;
+  void wait_op(std::uint32_t op, std::uint64_t pass) override {
+    wait([&] { return parts_.flights->ended_count(op) > pass; });
+  }
+  void wait_stream(std::uint32_t stream) override {
+    wait([&] { return parts_.flights->in_flight(stream) == 0; });
+  }
+  void wait_all() override {
+    wait([&] { return parts_.flights->in_flight() == 0; });
+  }
+  std::uint64_t resident_blocks(std::uint32_t op) const override {
+    if (!parts_.launcher) return 0;
+    return std::uint64_t{parts_.launcher->stand_in(op).blocks_per_sm} * parts_.streams->sms();
+  }
+  std::uint64_t in_flight() const override {
+    return parts_.flights && !failed_ ? parts_.flights->in_flight() : 0;
+  }
+  Result<void> close() override;
+  CounterSet counters() const override {
+    const std::lock_guard lock(state_mutex_);
+    return counters_;
+  }
+
+ private:
+  [[nodiscard]] Result<void> put(const OpInstance& first, std::uint32_t count, double factor);
+  [[nodiscard]] Result<void> put_one(const OpInstance& op, double factor);
+  [[nodiscard]] Result<void> put_graph(const OpInstance& first, Graph& graph, double factor);
+  [[nodiscard]] Result<void> order_after_edges(std::uint32_t op, std::uint64_t pass,
+                                               std::uint32_t stream);
+  [[nodiscard]] Result<void> order_after(std::uint32_t before, std::uint64_t pass,
+                                         std::uint32_t stream);
+  [[nodiscard]] Result<void> mark_unit(std::uint32_t unit, std::uint64_t pass);
+  void record_launch(const OpInstance& first, std::uint32_t count);
+  template <class Done>
+  bool wait(const Done& done, std::optional<Duration> limit = std::nullopt);
+  bool look();
+  void check_health(HostTime now);
+  void watch();
+  void count(const CounterSpec& spec, std::uint64_t by = 1);
+  void fault(Error error);
+  void end_watch();
+  void note_drift();
+
+  HostClock& clock_;
+  CudaOptions options_;
+  DeviceParts parts_;
+  const JobPlan* plan_ = nullptr;
+  DeviceListener* listener_ = nullptr;
+  std::mutex launch_mutex_;         ///< order of calls is order of streams; the outermost
+  std::mutex look_mutex_;           ///< flights and listener
+  mutable std::mutex state_mutex_;  ///< counters and fault; innermost
+  CounterSet counters_;
+  std::optional<Error> fault_;
+  std::atomic<bool> failed_{false};
+  std::atomic<std::int64_t> last_sign_{0};  ///< ns of the clock: of life
+  std::atomic<bool> stop_{false};
+  std::thread watcher_;
+  bool closed_ = false;
+};
+
+Result<void> CudaDevice::prepare(const DeviceJob& job) {
+  plan_ = job.plan;
+  listener_ = job.listener;
+  const HostTime begun = clock_.now();
+  if (auto made = make_parts(parts_, job, clock_, options_, counters_); !made) {
+    // After a silence it is the device that does not answer: letting go would wait for it too.
+    if (clock_.now() > begun + options_.hang_limit) fault(made.error());
+    return made;
+  }
+  last_sign_ = to_ns(clock_.now());
+  if (listener_ != nullptr) watcher_ = std::thread([this] { watch(); });
+  return {};
+}
+
+void CudaDevice::launch(const OpInstance& first, std::uint32_t count, double factor, Duration) {
+  const std::lock_guard lock(launch_mutex_);
+  if (failed_ || parts_.flights == nullptr) return;
+  if (auto done = put(first, count, factor); !done) fault(std::move(done).error());
+  if (listener_ == nullptr) look();
+}
+
+Result<void> CudaDevice::put(const OpInstance& first, std::uint32_t count, double factor) {
+  BUBBLESIM_CUDA(parts_.context->driver(), set_current, parts_.streams->context());
+  const auto has_slot = [&](std::uint32_t op) {
+    return parts_.flights->launched_count(op) - parts_.flights->ended_count(op) < kSlots;
+  };
+  for (std::uint32_t op = first.op; op < first.op + count; ++op) {
+    if (has_slot(op)) continue;
+    this->count(kSlotWaits);
+    if (!wait([&] { return has_slot(op); })) return {};
+  }
+  Graph* const graph = count > 1 ? parts_.graphs->find(first.op, count) : nullptr;
+  if (graph != nullptr) return put_graph(first, *graph, factor);
+  for (OpInstance op = first; op.op < first.op + count; ++op.op)
+    BUBBLESIM_RETURN_IF_ERROR(put_one(op, factor));
+  return {};
+}
+
+Result<void> CudaDevice::put_one(const OpInstance& op, double factor) {
+  const std::uint32_t stream = plan_->ops[op.op].stream;
+  BUBBLESIM_RETURN_IF_ERROR(order_after_edges(op.op, op.pass, stream));
+  if (failed_) return {};
+  BUBBLESIM_RETURN_IF_ERROR(
+      parts_.launcher->enqueue(op.op, parts_.streams->at(stream), factor, 0));
+  BUBBLESIM_RETURN_IF_ERROR(mark_unit(op.op, op.pass));
+  record_launch(op, 1);
+  return {};
+}
+
+Result<void> CudaDevice::put_graph(const OpInstance& first, Graph& graph, double factor) {
+  const Driver& driver = parts_.context->driver();
+  const StreamHandle main = parts_.streams->at(graph.stream);
+  for (std::uint32_t op = graph.first; op < graph.first + graph.count; ++op)
+    BUBBLESIM_RETURN_IF_ERROR(order_after_edges(op, first.pass, graph.stream));
+  if (failed_) return {};
+  for (const std::uint32_t other : graph.other_streams) {
+    const EventHandle event = parts_.events->stream_event(other);
+    BUBBLESIM_CUDA(driver, event_record, event, parts_.streams->at(other));
+    BUBBLESIM_CUDA(driver, stream_wait_event, main, event, 0);
+  }
+  if (graph.scale_set != factor) {
+    BUBBLESIM_CUDA(driver, set_words, graph.scale,
+                   std::bit_cast<std::uint32_t>(static_cast<float>(factor)), 1, main);
+    graph.scale_set = factor;
+    if (graph.copies > 0) count(kGraphCopiesUnscaled, graph.copies);
+  }
+  BUBBLESIM_CUDA(driver, graph_launch, graph.exec, main);
+  BUBBLESIM_RETURN_IF_ERROR(mark_unit(graph.first, first.pass));
+  if (!graph.other_streams.empty()) {
+    const EventHandle event = parts_.events->stream_event(graph.stream);
+    BUBBLESIM_CUDA(driver, event_record, event, main);
+    for (const std::uint32_t other : graph.other_streams)
+      BUBBLESIM_CUDA(driver, stream_wait_event, parts_.streams->at(other), event, 0);
+  }
+  record_launch(first, graph.count);
+  return {};
+}
+
+Result<void> CudaDevice::order_after_edges(std::uint32_t op, std::uint64_t pass,
+                                           std::uint32_t stream) {
+  const PlanOp& plan = plan_->ops[op];
+  for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
+    const std::uint32_t before = plan_->edges[plan.first_edge + i].before;
+    if (parts_.events->unit(before) == parts_.events->unit(op)) continue;
+    BUBBLESIM_RETURN_IF_ERROR(order_after(before, pass, stream));
+  }
+  return {};
+}
+
+/// A wait for an event means the event's last recording before the call: what comes before must
+/// have been launched by now.
+Result<void> CudaDevice::order_after(std::uint32_t before, std::uint64_t pass,
+                                     std::uint32_t stream) {
+  const Flights& flights = *parts_.flights;
+  if (flights.launched_count(before) <= pass) {
+    count(kEdgeWaits);
+    launch_mutex_.unlock();
+    const bool launched =
+        wait([&] { return flights.launched_count(before) > pass; }, options_.edge_limit);
+    launch_mutex_.lock();
+    if (!launched) {
+      if (!failed_) count(kEdgesGivenUp);
+      return {};
+    }
+  }
+  const std::uint32_t unit = parts_.events->unit(before);
+  if (flights.ended_count(before) > pass || parts_.events->stream(unit) == stream) return {};
+  const EventHandle event = parts_.events->event(unit, pass);
+  if (event == nullptr || flights.launched_count(before) > pass + kEventPasses) {
+    wait([&] { return flights.ended_count(before) > pass; });
+    return {};
+  }
+  BUBBLESIM_CUDA(parts_.context->driver(), stream_wait_event, parts_.streams->at(stream), event,
+                 0);
+  return {};
+}
+
+Result<void> CudaDevice::mark_unit(std::uint32_t unit, std::uint64_t pass) {
+  const EventHandle event = parts_.events->event(unit, pass);
+  if (event == nullptr) return {};
+  const StreamHandle stream = parts_.streams->at(parts_.events->stream(unit));
+  BUBBLESIM_CUDA(parts_.context->driver(), event_record, event, stream);
+  return {};
+}
+
+void CudaDevice::record_launch(const OpInstance& first, std::uint32_t count) {
+  const std::lock_guard lock(look_mutex_);
+  if (parts_.flights->in_flight() == 0) last_sign_ = to_ns(clock_.now());
+  OpInstance op = first;
+  for (; op.op < first.op + count; ++op.op)
+    parts_.flights->launched(op, plan_->ops[op.op].stream);
+}
+
+/// Looks at records first for a while, then between short sleeps. False: the device failed, or
+/// `limit` passed.
+template <class Done>
+bool CudaDevice::wait(const Done& done, std::optional<Duration> limit) {
+  if (parts_.flights == nullptr) return false;
+  const HostTime begun = clock_.now();
+  HostTime healthy = begun;
+  while (true) {
+    look();
+    if (failed_) return false;
+    if (done()) return true;
+    const HostTime now = clock_.now();
+    if (limit && now > begun + *limit) return false;
+    if (now > healthy + kHealthStep) {
+      check_health(now);
+      healthy = now;
+    }
+    if (now > begun + kSpin) clock_.sleep_until(now + kWaitStep);
+  }
+}
+
+bool CudaDevice::look() {
+  const std::lock_guard lock(look_mutex_);
+  if (failed_ || !parts_.flights->look(parts_.offset, listener_)) return false;
+  last_sign_ = to_ns(clock_.now());
+  return true;
+}
+
+/// Errors of the device stick to its context: any stream says them.
+void CudaDevice::check_health(HostTime now) {
+  if (parts_.flights->in_flight() == 0) return;
+  const Driver& driver = parts_.context->driver();
+  (void)driver.set_current(parts_.streams->context());
+  for (std::uint32_t i = 0; i < parts_.streams->size(); ++i) {
+    const Status status = driver.stream_query(parts_.streams->at(i));
+    if (status == Status::kSuccess || status == Status::kNotReady) continue;
+    fault(Error{parts_.context->facts().name, {}, driver.failure("stream_query", status)});
+    return;
+  }
+  const Duration silent{to_ns(now) - last_sign_};
+  if (silent > options_.hang_limit)
+    fault(Error{parts_.context->facts().name,
+                {},
+                "no operation started or ended for " +
+                    std::to_string(to_ns(silent) / 1'000'000) + " ms, and " +
+                    std::to_string(parts_.flights->in_flight()) + " are in flight: it hangs"});
+}
+
+void CudaDevice::watch() {
+  const auto part = clock_.join(Turn::kDevice);
+  while (!stop_) {
+    const bool any = look();
+    const HostTime now = clock_.now();
+    if (!any) clock_.sleep_until(now + (parts_.flights->in_flight() > 0 ? kWaitStep : kIdleStep));
+  }
+}
+
+void CudaDevice::end_watch() {
+  stop_ = true;
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void CudaDevice::count(const CounterSpec& spec, std::uint64_t by) {
+  const std::lock_guard lock(state_mutex_);
+  counters_.add(spec, by);
+}
+
+void CudaDevice::fault(Error error) {
+  const std::lock_guard lock(state_mutex_);
+  if (fault_) return;
+  fault_ = std::move(error);
+  counters_.add(kDeviceFault);
+  failed_ = true;
+}
+
+void CudaDevice::note_drift() {
+  DeviceContext& context = *parts_.context;
+  (void)context.driver().set_current(parts_.streams->context());
+  if (parts_.streams->size() == 0) return;
+  const auto now = measure_offset(context, clock_, parts_.streams->at(0), options_.hang_limit);
+  if (!now) return fault(now.error());
+  const auto drift = static_cast<std::uint64_t>(
+      std::abs(now->middle_ns() - parts_.offset.middle_ns()));
+  count(kDrift, drift);
+  if (drift > kDriftNoticed) count(kDriftLarge);
+}
+
+Result<void> CudaDevice::close() {
+  if (closed_) return {};
+  closed_ = true;
+  if (parts_.flights) wait_all();
+  end_watch();
+  if (parts_.flights && !failed_) note_drift();
+  if (failed_) {
+    abandon(std::move(parts_));
+  } else {
+    if (parts_.context) (void)parts_.context->driver().set_current(parts_.context->primary());
+    parts_.flights.reset();
+    parts_.events.reset();
+    parts_.graphs.reset();
+    parts_.launcher.reset();
+    parts_.streams.reset();
+    parts_.ring.reset();
+    parts_.memory.reset();
+    parts_.context.reset();
+  }
+  if (fault_) return tl::make_unexpected(*fault_);
+  return {};
+}
+
+}  // namespace
+}  // namespace cuda
+
+Result<std::unique_ptr<Device>> open_cuda_device(std::uint32_t index, HostClock& clock,
+                                                 const CudaOptions& options) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto context, cuda::DeviceContext::open(options.library, index));
+  return std::unique_ptr<Device>(
+      std::make_unique<cuda::CudaDevice>(std::move(context), clock, options));
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,66 @@
+// One GPU's primary context, which all jobs of a process share, its facts, and the kernels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "capture/replay/cuda/driver.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// What the driver says of a GPU.
+struct DeviceFacts {
+  std::string name;
+  std::string uuid;  ///< "GPU-..."
+  int driver_version = 0;
+  std::uint32_t sm_count = 0;
+  std::uint32_t clock_khz = 0;
+  std::uint64_t dram_bytes_per_second = 0;  ///< of the interface; 0: the driver does not say
+  std::uint64_t l2_bytes = 0;
+  std::uint32_t threads_per_block = 0;
+  std::uint32_t threads_per_sm = 0;
+  std::uint32_t blocks_per_sm = 0;
+  std::uint32_t registers_per_sm = 0;
+  std::uint64_t shared_bytes_per_sm = 0;
+  std::uint64_t shared_bytes_per_block = 0;
+  std::uint64_t reserved_shared_bytes = 0;  ///< of each block, by the driver
+  std::array<std::uint32_t, 3> most_blocks{};
+  std::array<std::uint32_t, 3> most_threads{};
+};
+
+class DeviceContext {
+ public:
+  /// Faults: no such GPU, with how many there are; what the driver refused; no kernel image.
+  [[nodiscard]] static Result<std::unique_ptr<DeviceContext>> open(const std::string& library,
+                                                                   std::uint32_t index);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
+
+  [[nodiscard]] const Driver& driver() const { return driver_; }
+  [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
+  [[nodiscard]] DeviceHandle device() const { return device_; }
+  [[nodiscard]] ContextHandle primary() const { return primary_; }
+
+  /// By its name in stand_in_kernels.cu.
+  [[nodiscard]] Result<KernelHandle> kernel(const std::string& name);
+
+ private:
+  DeviceContext() = default;
+  [[nodiscard]] Result<void> choose(std::uint32_t index);
+  [[nodiscard]] Result<void> read_facts();
+  [[nodiscard]] Result<void> load();
+
+  Driver driver_;
+  DeviceFacts facts_;
+  DeviceHandle device_ = 0;
+  ContextHandle primary_ = nullptr;
+  LibraryHandle library_ = nullptr;
+  std::map<std::string, KernelHandle> kernels_;
+};
+
+}  // namespace bubblesim::capture::cuda

@@ -1,0 +1,64 @@
+// All that a job has on the device, made in order and let go of in the opposite one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capture/replay/cuda/cuda_device.hpp"
+#include "capture/replay/cuda/flights.hpp"
+#include "capture/replay/cuda/graph_set.hpp"
+#include "capture/replay/cuda/operation_launcher.hpp"
+#include "capture/replay/cuda/stream_set.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// Passes of which events are kept: a later one is waited for on the host.
+inline constexpr std::uint64_t kEventPasses = 4;
+
+/// Events of launch units: an operation launched by itself, or a graph (by its first operation),
+/// where an operation of another stream comes after it.
+class UnitEvents {
+ public:
+  UnitEvents(const Driver& driver, const JobPlan& plan, const GraphSet& graphs);
+  ~UnitEvents();
+  UnitEvents(const UnitEvents&) = delete;
+  UnitEvents& operator=(const UnitEvents&) = delete;
+  [[nodiscard]] Result<void> make();
+
+  /// What `op` is launched with.
+  [[nodiscard]] std::uint32_t unit(std::uint32_t op) const;
+  [[nodiscard]] std::uint32_t stream(std::uint32_t unit) const { return streams_[unit]; }
+  /// Null: nobody waits for it. `pass` counts from 0.
+  [[nodiscard]] EventHandle event(std::uint32_t unit, std::uint64_t pass) const;
+  /// For streams that join a graph's launch.
+  [[nodiscard]] EventHandle stream_event(std::uint32_t stream) const;
+
+ private:
+  const Driver& driver_;
+  const JobPlan& plan_;
+  const GraphSet& graphs_;
+  std::vector<std::uint32_t> streams_;  ///< by operation: where its unit is launched
+  std::vector<std::array<EventHandle, kEventPasses>> events_;
+  std::vector<EventHandle> stream_events_;
+};
+
+struct DeviceParts {
+  std::unique_ptr<DeviceContext> context;
+  std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<RecordRing> ring;
+  std::unique_ptr<StreamSet> streams;
+  std::unique_ptr<OperationLauncher> launcher;
+  std::unique_ptr<GraphSet> graphs;
+  std::unique_ptr<UnitEvents> events;
+  std::unique_ptr<Flights> flights;
+  ClockOffset offset;
+};
+
+/// Fills `parts`, whose context is there. Everything is measured with the whole GPU, before the
+/// job's own streams, which may have a part of it only, are made.
+[[nodiscard]] Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
+                                      const CudaOptions& options, CounterSet& counters);
+
+}  // namespace bubblesim::capture::cuda

@@ -1,0 +1,155 @@
+#include "capture/replay/cuda/graph_set.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "capture/replay/cuda/cuda_counters.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// One capture, with the events that it needs; they go with it.
+class GraphSet::Capture {
+ public:
+  Capture(const Driver& driver, const JobPlan& plan, const StreamSet& streams,
+          const OperationLauncher& launcher, CounterSet& counters)
+      : driver_(driver), plan_(plan), streams_(streams), launcher_(launcher),
+        counters_(counters) {}
+  ~Capture() {
+    for (EventHandle event : events_) (void)driver_.event_destroy(event);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  [[nodiscard]] Result<GraphHandle> run(const Graph& graph) {
+    const StreamHandle main = streams_.at(graph.stream);
+    BUBBLESIM_CUDA(driver_, begin_capture, main, kCaptureThreadLocal);
+    const auto filled = fill(graph, main);
+    GraphHandle captured = nullptr;
+    const Status ended = driver_.end_capture(main, &captured);
+    if (!filled) {
+      if (captured != nullptr) (void)driver_.graph_destroy(captured);
+      return tl::make_unexpected(filled.error());
+    }
+    BUBBLESIM_RETURN_IF_ERROR(checked(driver_, ended, "end_capture"));
+    return captured;
+  }
+
+ private:
+  [[nodiscard]] Result<EventHandle> mark(StreamHandle stream) {
+    EventHandle event = nullptr;
+    BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
+    events_.push_back(event);
+    BUBBLESIM_CUDA(driver_, event_record, event, stream);
+    return event;
+  }
+
+  /// Other streams join the capture at its start and come back at its end.
+  [[nodiscard]] Result<void> fill(const Graph& graph, StreamHandle main) {
+    if (!graph.other_streams.empty()) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const EventHandle fork, mark(main));
+      for (const std::uint32_t other : graph.other_streams)
+        BUBBLESIM_CUDA(driver_, stream_wait_event, streams_.at(other), fork, 0);
+    }
+    for (std::uint32_t op = graph.first; op < graph.first + graph.count; ++op)
+      BUBBLESIM_RETURN_IF_ERROR(add(op, graph));
+    for (const std::uint32_t other : graph.other_streams) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const EventHandle join, mark(streams_.at(other)));
+      BUBBLESIM_CUDA(driver_, stream_wait_event, main, join, 0);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> add(std::uint32_t op, const Graph& graph) {
+    const PlanOp& plan = plan_.ops[op];
+    const StreamHandle stream = streams_.at(plan.stream);
+    for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
+      const std::uint32_t before = plan_.edges[plan.first_edge + i].before;
+      if (before < graph.first || before >= graph.first + graph.count) continue;
+      if (before >= op) counters_.add(kEdgesBackwards);
+      if (const auto found = ends_.find(before); found != ends_.end() && before < op)
+        BUBBLESIM_CUDA(driver_, stream_wait_event, stream, found->second, 0);
+    }
+    BUBBLESIM_RETURN_IF_ERROR(launcher_.enqueue(op, stream, 1, graph.scale));
+    if (!graph.other_streams.empty()) {
+      BUBBLESIM_ASSIGN_OR_RETURN(ends_[op], mark(stream));
+    }
+    return {};
+  }
+
+  const Driver& driver_;
+  const JobPlan& plan_;
+  const StreamSet& streams_;
+  const OperationLauncher& launcher_;
+  CounterSet& counters_;
+  std::vector<EventHandle> events_;
+  std::map<std::uint32_t, EventHandle> ends_;  ///< of the operations so far
+};
+
+namespace {
+
+Graph graph_of(const JobPlan& plan, std::uint32_t first, std::uint32_t count) {
+  Graph graph;
+  graph.first = first;
+  graph.count = count;
+  graph.stream = plan.ops[first].stream;
+  for (std::uint32_t op = first; op < first + count; ++op) {
+    const PlanOp& one = plan.ops[op];
+    const auto& others = graph.other_streams;
+    if (one.stream != graph.stream &&
+        std::find(others.begin(), others.end(), one.stream) == others.end())
+      graph.other_streams.push_back(one.stream);
+    if (one.kind == policy::LaunchKind::kCopy || one.kind == policy::LaunchKind::kMemset)
+      ++graph.copies;
+  }
+  return graph;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GraphSet>> GraphSet::make(DeviceContext& context, const JobPlan& plan,
+                                                 const DeviceMemory& memory,
+                                                 const StreamSet& streams,
+                                                 const OperationLauncher& launcher,
+                                                 CounterSet& counters) {
+  std::unique_ptr<GraphSet> set(new GraphSet(context));
+  const Driver& driver = context.driver();
+  for (const PlanThread& thread : plan.threads) {
+    for (const PlanStep& step : thread.steps) {
+      const bool launches = step.kind == PlanStepKind::kLaunch ||
+                            step.kind == PlanStepKind::kLaunchAndWait;
+      const std::pair key(step.target, step.count);
+      if (!launches || step.count < 2 || set->graphs_.contains(key)) continue;
+      Graph& graph = set->graphs_[key] = graph_of(plan, step.target, step.count);
+      graph.scale = memory.scales() + 4 * (set->graphs_.size() - 1);
+      BUBBLESIM_CUDA(driver, set_words, graph.scale, std::bit_cast<std::uint32_t>(1.0F), 1,
+                     streams.at(graph.stream));
+      Capture capture(driver, plan, streams, launcher, counters);
+      auto captured = capture.run(graph);
+      if (!captured)
+        return fail(plan.name, plan.names[plan.ops[step.target].name], captured.error().text());
+      const Status made = driver.graph_instantiate(&graph.exec, *captured, 0);
+      (void)driver.graph_destroy(*captured);
+      BUBBLESIM_RETURN_IF_ERROR(checked(driver, made, "graph_instantiate"));
+    }
+  }
+  return set;
+}
+
+GraphSet::~GraphSet() {
+  for (const auto& [key, graph] : graphs_)
+    if (graph.exec != nullptr) (void)context_.driver().graph_exec_destroy(graph.exec);
+}
+
+Graph* GraphSet::find(std::uint32_t first, std::uint32_t count) {
+  const auto found = graphs_.find({first, count});
+  return found == graphs_.end() ? nullptr : &found->second;
+}
+
+const Graph* GraphSet::holding(std::uint32_t op) const {
+  auto after = graphs_.upper_bound({op, 0xFFFFFFFFU});
+  if (after == graphs_.begin()) return nullptr;
+  const Graph& graph = std::prev(after)->second;
+  return op < graph.first + graph.count ? &graph : nullptr;
+}
+
+}  // namespace bubblesim::capture::cuda

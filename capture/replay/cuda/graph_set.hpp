@@ -1,0 +1,58 @@
+// Launch calls of several operations, as CUDA graphs made beforehand.
+//
+// A graph's kernels are the same as outside: which execution of its operation this is each kernel
+// reads from the operation's state, so one graph serves all launches. The driver runs launches of
+// one graph one after the other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "capture/replay/cuda/operation_launcher.hpp"
+#include "capture/replay/cuda/stream_set.hpp"
+#include "sim/base/counters.hpp"
+
+namespace bubblesim::capture::cuda {
+
+struct Graph {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t stream = 0;                ///< it is launched there: the first operation's
+  std::vector<std::uint32_t> other_streams;  ///< of its operations
+  std::uint32_t copies = 0;
+  GraphExecHandle exec = nullptr;
+  DevicePointer scale = 0;  ///< float
+  double scale_set = 1;     ///< by the last launch
+};
+
+class GraphSet {
+ public:
+  /// Captures each launch call of several operations that the plan's threads make, on the job's
+  /// streams, which are idle. Fault: the driver's, with the first operation's name.
+  [[nodiscard]] static Result<std::unique_ptr<GraphSet>> make(DeviceContext& context,
+                                                              const JobPlan& plan,
+                                                              const DeviceMemory& memory,
+                                                              const StreamSet& streams,
+                                                              const OperationLauncher& launcher,
+                                                              CounterSet& counters);
+  ~GraphSet();
+  GraphSet(const GraphSet&) = delete;
+  GraphSet& operator=(const GraphSet&) = delete;
+
+  /// Null: the plan launches no such range.
+  [[nodiscard]] Graph* find(std::uint32_t first, std::uint32_t count);
+  /// The range that holds the operation; null: it is launched by itself.
+  [[nodiscard]] const Graph* holding(std::uint32_t op) const;
+
+ private:
+  class Capture;
+  explicit GraphSet(DeviceContext& context) : context_(context) {}
+
+  DeviceContext& context_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Graph> graphs_;
+};
+
+}  // namespace bubblesim::capture::cuda

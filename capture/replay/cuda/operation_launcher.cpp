@@ -1,0 +1,109 @@
+#include "capture/replay/cuda/operation_launcher.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblesim::capture::cuda {
+namespace {
+
+constexpr std::size_t kMemsetPath = 3;
+
+bool is_kernel(const PlanOp& op) {
+  return op.kind == policy::LaunchKind::kKernel || op.kind == policy::LaunchKind::kCollective;
+}
+std::size_t path_of(const PlanOp& op) {
+  return op.kind == policy::LaunchKind::kMemset ? kMemsetPath : static_cast<std::size_t>(op.path);
+}
+
+}  // namespace
+
+Result<void> OperationLauncher::prepare(HostClock& clock, StreamHandle stream, Duration patience) {
+  BUBBLESIM_ASSIGN_OR_RETURN(begin_, context_.kernel("begin_copy"));
+  BUBBLESIM_ASSIGN_OR_RETURN(end_, context_.kernel("end_copy"));
+  for (const PlanOp& op : plan_.ops) {
+    double& rate = bytes_per_ns_[path_of(op)];
+    if (is_kernel(op) || op.bytes.value != 0 || rate != 0) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(rate, measure_rate(path_of(op), clock, stream, patience));
+  }
+  return {};
+}
+
+/// Four chunks, so that what a copy costs beside its bytes counts for little.
+Result<double> OperationLauncher::measure_rate(std::size_t path, HostClock& clock,
+                                               StreamHandle stream, Duration patience) const {
+  const Driver& driver = context_.driver();
+  const std::uint64_t bytes = 4 * memory_.copy_bytes();
+  BUBBLESIM_RETURN_IF_ERROR(move(path, memory_.copy_bytes(), stream));
+  HostTime begun = clock.now();
+  for (int run = 0; run < 2; ++run) {
+    if (run == 1) BUBBLESIM_RETURN_IF_ERROR(move(path, bytes, stream));
+    const HostTime start = clock.now();
+    Status status = Status::kNotReady;
+    while ((status = driver.stream_query(stream)) == Status::kNotReady)
+      if (clock.now() > start + patience) return fail("a copy had not ended in time");
+    BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
+    if (run == 0) begun = clock.now();
+  }
+  const auto lasted = static_cast<double>(std::max<std::int64_t>(to_ns(clock.now() - begun), 1));
+  return static_cast<double>(bytes) / lasted;
+}
+
+Result<void> OperationLauncher::enqueue(std::uint32_t op, StreamHandle stream, double factor,
+                                        DevicePointer scale) const {
+  return is_kernel(plan_.ops[op]) ? enqueue_kernel(op, stream, factor, scale)
+                                  : enqueue_copy(op, stream, factor);
+}
+
+Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle stream,
+                                               double factor, DevicePointer scale) const {
+  const StandIn& one = stand_ins_[op];
+  StandInArguments arguments = arguments_of(one, ring_, op, memory_, factor, scale);
+  void* list[] = {&arguments};
+  BUBBLESIM_CUDA(context_.driver(), launch_kernel, one.kernel, one.shape.grid[0],
+                 one.shape.grid[1], one.shape.grid[2], one.shape.block[0], one.shape.block[1],
+                 one.shape.block[2], one.shape.shared_bytes, stream, list, nullptr);
+  return {};
+}
+
+Result<void> OperationLauncher::enqueue_copy(std::uint32_t op, StreamHandle stream,
+                                             double factor) const {
+  const PlanOp& plan = plan_.ops[op];
+  const std::size_t path = path_of(plan);
+  const double solo = static_cast<double>(to_ns(plan.solo));
+  const double bytes =
+      plan.bytes.value != 0 ? static_cast<double>(plan.bytes.value) : solo * bytes_per_ns_[path];
+  BUBBLESIM_RETURN_IF_ERROR(stamp(begin_, op, stream));
+  BUBBLESIM_RETURN_IF_ERROR(
+      move(path, static_cast<std::uint64_t>(std::max(1.0, std::round(bytes * factor))), stream));
+  return stamp(end_, op, stream);
+}
+
+Result<void> OperationLauncher::stamp(KernelHandle kernel, std::uint32_t op,
+                                      StreamHandle stream) const {
+  StampArguments arguments{ring_.state(op), ring_.slots(op), kSlots, 0};
+  void* list[] = {&arguments};
+  BUBBLESIM_CUDA(context_.driver(), launch_kernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, list,
+                 nullptr);
+  return {};
+}
+
+Result<void> OperationLauncher::move(std::size_t path, std::uint64_t bytes,
+                                     StreamHandle stream) const {
+  const Driver& driver = context_.driver();
+  while (bytes > 0) {
+    const std::uint64_t part = std::min(bytes, memory_.copy_bytes());
+    bytes -= part;
+    if (path == kMemsetPath) {
+      BUBBLESIM_CUDA(driver, set_bytes, memory_.copy_to(), 0, part, stream);
+    } else if (path == static_cast<std::size_t>(CopyPath::kHostToDevice)) {
+      BUBBLESIM_CUDA(driver, copy_to_device, memory_.copy_to(), memory_.host(), part, stream);
+    } else if (path == static_cast<std::size_t>(CopyPath::kDeviceToHost)) {
+      BUBBLESIM_CUDA(driver, copy_to_host, memory_.host(), memory_.copy_from(), part, stream);
+    } else {
+      BUBBLESIM_CUDA(driver, copy_on_device, memory_.copy_to(), memory_.copy_from(), part, stream);
+    }
+  }
+  return {};
+}
+
+}  // namespace bubblesim::capture::cuda

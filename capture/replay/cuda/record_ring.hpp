@@ -1,0 +1,46 @@
+// Where executions write when they started and ended: a few slots an operation in pinned host
+// memory, which the host looks at, and the operations' states in device memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "capture/replay/cuda/driver.hpp"
+#include "capture/replay/cuda/stand_in_arguments.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// Executions of one operation whose records the host has yet to read; a power of two.
+inline constexpr std::uint32_t kSlots = 16;
+
+class RecordRing {
+ public:
+  /// All slots empty. The context is current.
+  [[nodiscard]] static Result<std::unique_ptr<RecordRing>> make(const Driver& driver,
+                                                                std::uint32_t operations);
+  ~RecordRing();
+  RecordRing(const RecordRing&) = delete;
+  RecordRing& operator=(const RecordRing&) = delete;
+
+  /// Addresses for the device.
+  [[nodiscard]] std::uint64_t slots(std::uint32_t op) const;
+  [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
+
+  /// Of execution `n`, from 1 on. The times may be read once these are true.
+  [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
+  [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
+  [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;
+  [[nodiscard]] std::uint64_t end_ns(std::uint32_t op, std::uint64_t n) const;
+
+ private:
+  explicit RecordRing(const Driver& driver) : driver_(driver) {}
+  [[nodiscard]] RecordSlot& slot(std::uint32_t op, std::uint64_t n) const;
+
+  const Driver& driver_;
+  RecordSlot* host_ = nullptr;
+  DevicePointer slots_ = 0;
+  DevicePointer states_ = 0;
+};
+
+}  // namespace bubblesim::capture::cuda

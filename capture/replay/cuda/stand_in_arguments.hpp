@@ -1,0 +1,74 @@
+// What stand-in kernels are handed and what they write: the one header that host code and
+// stand_in_kernels.cu share. Plain data of fixed layout; all addresses are the device's.
+#pragma once
+
+#include <cstdint>
+
+namespace bubblesim::capture::cuda {
+
+/// One execution of an operation, in pinned host memory that the device writes. `n` counts the
+/// operation's executions from 1; the numbers are written after the time that they vouch for.
+struct RecordSlot {
+  std::uint64_t start_ns;  ///< globaltimer, of the first block
+  std::uint64_t end_ns;    ///< globaltimer, of the last block to finish
+  std::uint64_t started;   ///< n: start_ns is that of execution n
+  std::uint64_t ended;     ///< n: end_ns too
+};
+
+/// One operation's, in device memory. Executions of one operation never overlap: they are in one
+/// stream, or in one graph, whose launches run one after the other.
+struct OperationState {
+  std::uint64_t executions;  ///< ended so far; changes after the last block's last look at it
+  std::uint64_t start_ns;    ///< of the present execution; 0: no block has started
+  std::uint32_t finished;    ///< blocks of the present execution
+  std::uint32_t pad;
+};
+
+/// Of every stand-in. The loop runs round(base + slope * scale) times a block; collectives take
+/// that number as nanoseconds since the first block's start.
+struct StandInArguments {
+  std::uint64_t state;   ///< OperationState
+  std::uint64_t slots;   ///< RecordSlot[slot_count], of this operation
+  std::uint64_t scale;   ///< float that the host sets before a graph's launch; 0: 1
+  std::uint64_t buffer;  ///< streamed by memory steps
+  std::uint64_t buffer_lines;  ///< its size in 16 bytes, a power of two
+  /// Execution n (from 0) streams from line first + n * advance on, modulo the buffer: it goes on
+  /// where what ran before it ended. Starting over would find its lines in the L2 cache.
+  std::uint64_t first_line;
+  std::uint64_t advance;
+  double base;
+  double slope;
+  std::uint32_t slot_count;    ///< a power of two
+  std::uint32_t memory_rate;   ///< memory steps in kRateUnit loops
+  std::uint32_t sparse;        ///< units a loop
+  std::uint32_t dense;
+  std::uint32_t wide;
+  std::uint32_t tensor;
+  std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
+  std::uint32_t pad;
+};
+
+/// Of ping_device: the host's clock against the device's.
+struct PingArguments {
+  std::uint64_t slot;  ///< RecordSlot: start_ns is the time, end_ns the next value that differs
+  std::uint64_t number;
+};
+
+/// Of begin_copy and end_copy, one thread around a copy or memset.
+struct StampArguments {
+  std::uint64_t state;
+  std::uint64_t slots;
+  std::uint32_t slot_count;
+  std::uint32_t pad;
+};
+
+// A memory step of a thread: so many lines of 16 bytes, read; the last one written in their place.
+inline constexpr std::uint32_t kLinesPerStep = 4;
+inline constexpr std::uint32_t kBytesPerStep = 16 * (kLinesPerStep + 1);
+inline constexpr std::uint32_t kRateUnit = 1U << 20;
+// Units, in cycles that one warp needs alone (sm_90: FMA 4, shuffle about 24).
+inline constexpr std::uint32_t kChain = 6;          ///< dependent FMAs of a dense unit
+inline constexpr std::uint32_t kWideChains = 4;     ///< chains side by side of a wide unit
+inline constexpr std::uint32_t kUnitCycles = 24;    ///< of any unit but tensor
+
+}  // namespace bubblesim::capture::cuda

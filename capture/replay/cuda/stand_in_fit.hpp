@@ -1,0 +1,47 @@
+// How many loops make a stand-in last what the trace says: a straight line through measured
+// durations, measured again until it holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// duration = floor_ns + loop_ns * loops.
+struct Line {
+  double floor_ns = 0;
+  double loop_ns = 0;
+  /// Loops that last `ns`; not rounded, may be negative below the floor.
+  [[nodiscard]] double loops(double ns) const { return (ns - floor_ns) / loop_ns; }
+};
+
+struct Fit {
+  Line line;
+  double error = 0;       ///< of the last check: |measured - solo| / solo
+  std::uint32_t rounds = 0;  ///< 0: the line that was known held
+  bool at_floor = false;  ///< without any loop it lasts longer than `solo`
+  bool held = false;      ///< within the tolerance, or at the floor
+};
+
+inline constexpr double kFitTolerance = 0.02;
+inline constexpr std::uint32_t kFitRounds = 5;
+
+struct FitLimits {
+  /// Nanoseconds by which a measured duration may be off: no check is stricter, and lines are laid
+  /// through durations of at least 50 times as much.
+  double resolution_ns = 0;
+  std::uint32_t rounds = kFitRounds;
+};
+
+/// Runs the stand-in alone with so many loops; its duration in nanoseconds.
+using Measure = std::function<Result<double>(std::uint64_t loops)>;
+
+/// Tries `known` first, then up to kFitRounds times three points about the wanted loops (least
+/// squares) and a check. `guess` > 0: loops that may last `solo`. Fault: the measurement's own.
+[[nodiscard]] Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
+                                    const Line* known = nullptr, const FitLimits& limits = {});
+
+}  // namespace bubblesim::capture::cuda

@@ -1,0 +1,83 @@
+#include "capture/replay/cuda/stand_in_mix.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "capture/replay/cuda/stand_in_arguments.hpp"
+
+namespace bubblesim::capture::cuda {
+namespace {
+
+constexpr double kReachable = 0.92;  ///< of the interface's bandwidth, by streaming reads
+constexpr std::uint32_t kUnits = 4;  ///< a loop
+constexpr double kSchedulers = 4;    ///< of an SM
+
+double threads_of(const StandInShape& shape) {
+  return double(shape.block[0]) * shape.block[1] * shape.block[2];
+}
+double grid_of(const StandInShape& shape) {
+  return double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+}
+
+/// Issue slots in which one warp alone issues, of a scheduler, while it runs only such units.
+constexpr double kSparseRate = 1.0 / kUnitCycles;
+constexpr double kDenseRate = double(kChain) / kUnitCycles;
+constexpr double kWideRate = double(kChain) * kWideChains / kUnitCycles;
+
+}  // namespace
+
+Shares shares_of(const KernelForm& form) {
+  Shares shares{form.dram_share, form.issue_share};
+  const bool memory = form.bound == policy::KernelBound::kMemory;
+  const bool compute = form.bound == policy::KernelBound::kCompute;
+  if (shares.dram <= 0) shares.dram = memory ? 0.8 : compute ? 0.05 : 0.3;
+  if (shares.issue <= 0) shares.issue = memory ? 0.2 : compute ? 0.8 : 0.4;
+  return {std::min(shares.dram, 1.0), std::min(shares.issue, 1.0)};
+}
+
+Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape& shape) {
+  Mix mix;
+  const Shares shares = shares_of(form);
+  if (form.tensor) {
+    mix.tensor = 2;
+    mix.dense = 1;
+  } else {
+    const double per_sm = std::min<double>(shape.blocks, std::ceil(grid_of(shape) /
+                                                                   std::max(1U, facts.sm_count)));
+    const double warps = std::max(1.0, per_sm * std::ceil(threads_of(shape) / 32) / kSchedulers);
+    // Each of the units is sparse, dense or wide: the sum nearest to what one warp must issue.
+    const double wanted = shares.issue / warps;
+    double nearest = 1e9;
+    for (std::uint32_t wide = 0; wide <= kUnits; ++wide) {
+      for (std::uint32_t dense = 0; wide + dense <= kUnits; ++dense) {
+        const std::uint32_t sparse = kUnits - wide - dense;
+        const double rate =
+            (sparse * kSparseRate + dense * kDenseRate + wide * kWideRate) / kUnits;
+        if (std::abs(rate - wanted) >= nearest) continue;
+        nearest = std::abs(rate - wanted);
+        mix.sparse = sparse;
+        mix.dense = dense;
+        mix.wide = wide;
+      }
+    }
+  }
+  // In the time of a loop, each resident block moves its part of the traffic.
+  const double loop_seconds = kUnits * kUnitCycles / (std::max(1U, facts.clock_khz) * 1e3);
+  const double resident = std::min(grid_of(shape), double(shape.blocks) * facts.sm_count);
+  const double bytes = shares.dram * kReachable * double(facts.dram_bytes_per_second) *
+                       loop_seconds / std::max(1.0, resident);
+  const double rate = kRateUnit * bytes / (threads_of(shape) * kBytesPerStep);
+  mix.memory_rate = static_cast<std::uint32_t>(std::clamp(rate, 0.0, double(kMostMemoryRate)));
+  return mix;
+}
+
+double wanted_traffic(const DeviceFacts& facts, const KernelForm& form, Duration solo) {
+  return shares_of(form).dram * kReachable * double(facts.dram_bytes_per_second) *
+         to_seconds(solo);
+}
+
+double traffic_of(const StandInShape& shape, const Mix& mix, double loops) {
+  return loops * mix.memory_rate / kRateUnit * kBytesPerStep * threads_of(shape) * grid_of(shape);
+}
+
+}  // namespace bubblesim::capture::cuda

@@ -1,0 +1,47 @@
+// What one loop of a stand-in does, so that it takes about the shares of issue slots and DRAM
+// bandwidth that the form says. How many loops make the duration is measured (stand_in_fit.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "capture/replay/cuda/device_context.hpp"
+#include "capture/replay/cuda/residency.hpp"
+#include "capture/replay/cuda/stand_in_arguments.hpp"
+#include "capture/replay/job_plan.hpp"
+
+namespace bubblesim::capture::cuda {
+
+/// Units of StandInArguments, a loop.
+struct Mix {
+  std::uint32_t sparse = 0;
+  std::uint32_t dense = 0;
+  std::uint32_t wide = 0;
+  std::uint32_t tensor = 0;
+  std::uint32_t memory_rate = 0;  ///< memory steps in kRateUnit loops
+  friend bool operator==(const Mix&, const Mix&) = default;
+};
+
+/// 64 steps a loop.
+inline constexpr std::uint32_t kMostMemoryRate = 64 * kRateUnit;
+
+/// Shares that a form leaves at 0 are taken from its bound: memory 0.8 of DRAM and 0.2 of issue
+/// slots, compute 0.05 and 0.8, unknown 0.3 and 0.4. Assumptions, as good as a guess.
+struct Shares {
+  double dram = 0;
+  double issue = 0;
+};
+[[nodiscard]] Shares shares_of(const KernelForm& form);
+
+/// A loop of four units (about 96 cycles of a warp alone) whose issue rate is nearest the share,
+/// by nominal latencies of sm_90; the first guess of the rate of memory steps from `solo`.
+[[nodiscard]] Mix mix_of(const DeviceFacts& facts, const KernelForm& form,
+                         const StandInShape& shape);
+
+/// Bytes of DRAM traffic that the stand-in should cause in `solo`; 0 where the driver does not say
+/// what DRAM can do. Real kernels reach some 0.92 of the interface's rate.
+[[nodiscard]] double wanted_traffic(const DeviceFacts& facts, const KernelForm& form,
+                                    Duration solo);
+/// Bytes of `loops` loops in every block.
+[[nodiscard]] double traffic_of(const StandInShape& shape, const Mix& mix, double loops);
+
+}  // namespace bubblesim::capture::cuda

@@ -1,0 +1,344 @@
+#include "capture/replay/cuda/stand_ins.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "capture/replay/cuda/cuda_counters.hpp"
+#include "capture/replay/cuda/device_clock.hpp"
+
+namespace bubblesim::capture::cuda {
+namespace {
+
+constexpr std::uint32_t kTrafficRounds = 4;
+constexpr double kTrafficTolerance = 0.1;
+constexpr double kSaturated = 0.95;  ///< of DRAM: more memory steps would change nothing
+constexpr double kLoopCycles = 100;
+constexpr std::uint32_t kTickPings = 8;
+constexpr std::uint32_t kFewestRuns = 3;
+constexpr std::uint32_t kMostRuns = 64;
+constexpr Duration kSayStep = std::chrono::seconds(2);
+
+/// A duration is the difference of two times, each of them off by up to a tick: so much the mean of
+/// `runs` may be off, as twice its standard error.
+double resolution_of(double tick_ns, std::uint32_t runs) {
+  return 2 * tick_ns / std::sqrt(6.0 * runs);
+}
+
+std::uint64_t lines_of(const StandIn& stand_in, double loops) {
+  const double bytes = traffic_of(stand_in.shape, stand_in.mix, std::max(loops, 0.0));
+  return static_cast<std::uint64_t>(bytes / kBytesPerStep * kLinesPerStep);
+}
+
+bool is_kernel(const PlanOp& op) {
+  return op.kind == policy::LaunchKind::kKernel || op.kind == policy::LaunchKind::kCollective;
+}
+
+KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) {
+  if (op.form != kNone) return plan.forms[op.form];
+  counters.add(kWithoutForm);
+  KernelForm form;
+  const bool collective = op.kind == policy::LaunchKind::kCollective;
+  form.shape.grid = {collective ? 16U : 1U, 1, 1};
+  form.shape.block = {collective ? 512U : 32U, 1, 1};
+  return form;
+}
+
+/// mma.sync is for whole warps.
+bool has_whole_warps(const KernelForm& form) { return form.shape.threads_per_block() % 32 == 0; }
+
+const char* class_of(const PlanOp& op, const KernelForm& form) {
+  if (op.kind == policy::LaunchKind::kCollective) return "collective";
+  return form.tensor ? "tensor" : "mix";
+}
+
+double first_guess(const DeviceFacts& facts, const StandIn& stand_in, Duration solo) {
+  const auto& shape = stand_in.shape;
+  const double grid = double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+  const double held = std::max(1.0, double(shape.blocks) * facts.sm_count);
+  const double cycles = to_seconds(solo) * facts.clock_khz * 1e3;
+  return cycles / kLoopCycles / std::ceil(grid / held);
+}
+
+}  // namespace
+
+StandInArguments arguments_of(const StandIn& stand_in, const RecordRing& ring, std::uint32_t op,
+                              const DeviceMemory& memory, double factor, DevicePointer scale) {
+  StandInArguments arguments{};
+  arguments.state = ring.state(op);
+  arguments.slots = ring.slots(op);
+  arguments.slot_count = kSlots;
+  arguments.scale = scale;
+  arguments.buffer = memory.stream_buffer();
+  arguments.buffer_lines = memory.stream_bytes() / 16;
+  arguments.first_line = stand_in.first_line;
+  arguments.advance = stand_in.advance;
+  arguments.base = scale == 0 ? stand_in.base + stand_in.slope * factor : stand_in.base;
+  arguments.slope = scale == 0 ? 0 : stand_in.slope;
+  arguments.memory_rate = stand_in.mix.memory_rate;
+  arguments.sparse = stand_in.mix.sparse;
+  arguments.dense = stand_in.mix.dense;
+  arguments.wide = stand_in.mix.wide;
+  arguments.tensor = stand_in.mix.tensor;
+  return arguments;
+}
+
+Result<std::vector<StandIn>> StandIns::make(const Needs& needs, const JobPlan& plan) {
+  StandIns all(needs, plan);
+  const Driver& driver = needs.context.driver();
+  if (needs.context.facts().dram_bytes_per_second == 0) needs.counters.add(kBandwidthUnknown);
+  BUBBLESIM_CUDA(driver, set_current, needs.context.primary());
+  BUBBLESIM_CUDA(driver, stream_create, &all.stream_, kStreamNonBlocking, 0);
+  all.begun_ = all.said_ = needs.clock.now();
+  std::vector<StandIn> list;
+  for (const PlanOp& op : plan.ops) {
+    auto made = all.one(op);
+    if (!made) {
+      const std::string name = op.name < plan.names.size() ? plan.names[op.name] : "operation";
+      return fail(plan.name, name, made.error().text());
+    }
+    list.push_back(*made);
+  }
+  all.lay_out(list);
+  all.report(list);
+  if (!needs.cache.save()) needs.counters.add(kCacheNotSaved);
+  return list;
+}
+
+StandIns::~StandIns() {
+  if (stream_ != nullptr) (void)needs_.context.driver().stream_destroy(stream_);
+}
+
+Result<StandIn> StandIns::one(const PlanOp& op) {
+  if (!is_kernel(op)) return StandIn{};
+  KernelForm form = form_of(plan_, op, needs_.counters);
+  form.tensor = form.tensor && has_whole_warps(form);
+  const auto key = std::tuple(form, op.solo, op.kind);
+  if (const auto found = made_.find(key); found != made_.end()) return found->second;
+  BUBBLESIM_ASSIGN_OR_RETURN(StandIn stand_in, shaped(op, form));
+  if (op.kind == policy::LaunchKind::kCollective) {
+    stand_in.slope = static_cast<double>(to_ns(op.solo));
+  } else {
+    BUBBLESIM_RETURN_IF_ERROR(fit(form, op.solo, stand_in));
+  }
+  made_.emplace(key, stand_in);
+  say_progress();
+  return stand_in;
+}
+
+/// Now and then, so that who watches sees a process that works.
+void StandIns::say_progress() {
+  const HostTime now = needs_.clock.now();
+  if (!needs_.progress || now < said_ + kSayStep) return;
+  said_ = now;
+  needs_.progress(fmt::format("{} kinds of kernels are ready", made_.size()));
+}
+
+/// A pass walks through the buffer as one, and the next one goes on.
+void StandIns::lay_out(std::vector<StandIn>& list) const {
+  std::uint64_t at = 0;
+  for (StandIn& one : list) {
+    if (one.kernel == nullptr) continue;
+    one.first_line = at;
+    at += lines_of(one, one.base + one.slope);
+  }
+  for (StandIn& one : list) one.advance = at;
+}
+
+Result<StandIn> StandIns::shaped(const PlanOp& op, const KernelForm& form) {
+  const DeviceFacts& facts = needs_.context.facts();
+  const Driver& driver = needs_.context.driver();
+  StandIn stand_in;
+  stand_in.shape = shape_stand_in(facts, form.shape);
+  const StandInShape& shape = stand_in.shape;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      stand_in.kernel,
+      needs_.context.kernel(fmt::format("{}_{}", class_of(op, form), shape.registers)));
+  if (shape.shared_bytes > 0)
+    BUBBLESIM_CUDA(driver, set_kernel_attribute, kMaxDynamicSharedBytes,
+                   static_cast<int>(facts.shared_bytes_per_block), stand_in.kernel,
+                   needs_.context.device());
+  int blocks = 0;
+  const std::uint32_t threads = shape.block[0] * shape.block[1] * shape.block[2];
+  BUBBLESIM_CUDA(driver, occupancy, &blocks, stand_in.kernel, static_cast<int>(threads),
+                 shape.shared_bytes);
+  stand_in.blocks_per_sm = static_cast<std::uint32_t>(std::max(blocks, 0));
+  if (blocks < 1)
+    return fail(fmt::format("no SM of {} holds a block of {} threads and {} bytes of shared memory",
+                            facts.name, threads, shape.shared_bytes));
+  if (shape.clamped) needs_.counters.add(kClamped);
+  if (stand_in.blocks_per_sm != shape.traced_blocks) needs_.counters.add(kResidencyDiffers);
+  stand_in.mix = mix_of(facts, form, shape);
+  return stand_in;
+}
+
+Result<void> StandIns::fit(const KernelForm& form, Duration solo, StandIn& stand_in) {
+  const FitKey key{form, solo};
+  const CachedFit* const cached = needs_.cache.find(key);
+  CachedFit found;
+  if (cached != nullptr) {
+    found = *cached;
+  } else {
+    BUBBLESIM_ASSIGN_OR_RETURN(found, measured(key, stand_in));
+  }
+  stand_in.mix = found.mix;
+  stand_in.base = -found.line.floor_ns / found.line.loop_ns;
+  stand_in.slope = static_cast<double>(to_ns(solo)) / found.line.loop_ns;
+  if (stand_in.base + stand_in.slope < 0.5)
+    stand_in.excess_ns = std::max(0.0, found.line.floor_ns - static_cast<double>(to_ns(solo)));
+  return {};
+}
+
+Result<CachedFit> StandIns::measured(const FitKey& key, StandIn& stand_in) {
+  if (!needs_.may_measure)
+    return fail("this process has a part of the GPU only, on which nobody can measure how long a "
+                "kernel lasts on all of it, and the file of fits does not have this kernel: run "
+                "its job alone first, with the same file");
+  const auto last = last_of_form_.find(key.form);
+  const bool known = last != last_of_form_.end();
+  if (known) stand_in.mix = last->second.mix;
+  const double guess = first_guess(needs_.context.facts(), stand_in, key.solo);
+  BUBBLESIM_RETURN_IF_ERROR(begin_measuring());
+  BUBBLESIM_RETURN_IF_ERROR(warm_up(stand_in, static_cast<std::uint64_t>(guess) + 1));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const Fit fit,
+      fit_traffic(key.form, key.solo, stand_in, guess, known ? &last->second.line : nullptr));
+  judge(fit);
+  const CachedFit found{fit.line, stand_in.mix};
+  needs_.cache.put(key, found);
+  last_of_form_.insert_or_assign(key.form, found);
+  return found;
+}
+
+/// How fine the device's clock is says how often a duration must be taken.
+Result<void> StandIns::begin_measuring() {
+  if (warm_) return {};
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const ClockOffset offset,
+      measure_offset(needs_.context, needs_.clock, stream_, needs_.patience, kTickPings));
+  tick_ns_ = static_cast<double>(std::max<std::int64_t>(offset.tick_ns, 1));
+  return {};
+}
+
+/// So many that their mean is within 1 %, as far as the clock is what limits it.
+std::uint32_t StandIns::runs_for(Duration solo) const {
+  if (hurries()) return 1;
+  const double ticks = tick_ns_ / static_cast<double>(std::max<std::int64_t>(to_ns(solo), 1));
+  return static_cast<std::uint32_t>(
+      std::clamp(std::ceil(ticks * ticks * 1e4 / 6), double(kFewestRuns), double(kMostRuns)));
+}
+
+bool StandIns::hurries() const {
+  return needs_.budget > Duration{} && needs_.clock.now() > begun_ + needs_.budget;
+}
+
+/// Memory steps go by loops, and loops by the time that memory steps take: both are set in turn.
+Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,
+                                  double guess, const Line* known) {
+  const double wanted = wanted_traffic(needs_.context.facts(), form, solo);
+  const std::uint32_t runs = runs_for(solo);
+  const bool hurries = this->hurries();
+  if (hurries) needs_.counters.add(kHurried);
+  const FitLimits limits{resolution_of(tick_ns_, runs), hurries ? 1 : kFitRounds};
+  const Measure measure_it = [&](std::uint64_t loops) { return measure(stand_in, loops, runs); };
+  for (std::uint32_t round = 1;; ++round) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const Fit fit, fit_loops(measure_it, solo, guess, known, limits));
+    const double loops = fit.line.loops(static_cast<double>(to_ns(solo)));
+    const double traffic = traffic_of(stand_in.shape, stand_in.mix, loops);
+    if (fit.at_floor || traffic <= 0 || shares_of(form).dram >= kSaturated) return fit;
+    const double ratio = wanted / traffic;
+    if (std::abs(ratio - 1) <= kTrafficTolerance) return fit;
+    if (round == kTrafficRounds || hurries) {
+      needs_.counters.add(kTrafficOff);
+      return fit;
+    }
+    const double rate = stand_in.mix.memory_rate * std::clamp(ratio, 0.25, 4.0);
+    stand_in.mix.memory_rate =
+        static_cast<std::uint32_t>(std::clamp(rate, 1.0, double(kMostMemoryRate)));
+    guess = loops;
+    known = nullptr;
+  }
+}
+
+/// The middle of three: the first may meet a cold cache, any may meet another process. Of more, the
+/// mean: single ones are as coarse as the clock.
+Result<double> StandIns::measure(const StandIn& stand_in, std::uint64_t loops,
+                                 std::uint32_t runs) {
+  std::vector<double> lasted(runs);
+  for (double& one : lasted) {
+    BUBBLESIM_ASSIGN_OR_RETURN(one, run(stand_in, loops));
+  }
+  say_progress();
+  std::sort(lasted.begin(), lasted.end());
+  if (runs <= kFewestRuns) return lasted[runs / 2];
+  double sum = 0;
+  for (const double one : lasted) sum += one;
+  return sum / runs;
+}
+
+Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
+  const auto op = static_cast<std::uint32_t>(plan_.ops.size());
+  const Driver& driver = needs_.context.driver();
+  const StandInShape& shape = stand_in.shape;
+  StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);
+  arguments.base = static_cast<double>(loops);
+  arguments.first_line = cursor_;
+  cursor_ += lines_of(stand_in, arguments.base);
+  void* list[] = {&arguments};
+  const std::uint64_t n = ++runs_;
+  BUBBLESIM_CUDA(driver, launch_kernel, stand_in.kernel, shape.grid[0], shape.grid[1],
+                 shape.grid[2], shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes,
+                 stream_, list, nullptr);
+  const HostTime begun = needs_.clock.now();
+  while (!needs_.ring.ended(op, n)) {
+    const Status status = driver.stream_query(stream_);
+    if (status != Status::kNotReady)
+      BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
+    const HostTime now = needs_.clock.now();
+    if (now > begun + needs_.patience)
+      return fail(fmt::format("a stand-in of {} loops had not ended after {} ms", loops,
+                              to_ns(needs_.patience) / 1'000'000));
+    if (now > begun + std::chrono::milliseconds(1))
+      needs_.clock.sleep_until(now + std::chrono::microseconds(50));
+  }
+  return static_cast<double>(needs_.ring.end_ns(op, n)) -
+         static_cast<double>(needs_.ring.start_ns(op, n));
+}
+
+/// Clocks rise within some 100 ms of work; what is measured before that would be too long.
+Result<void> StandIns::warm_up(const StandIn& stand_in, std::uint64_t loops) {
+  double worked = 0;
+  const auto wanted = static_cast<double>(to_ns(needs_.warm_up));
+  for (int i = 0; !warm_ && i < 100'000 && worked < wanted; ++i) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, run(stand_in, loops));
+    worked += std::max(lasted, 1000.0);
+  }
+  warm_ = true;
+  return {};
+}
+
+void StandIns::judge(const Fit& fit) {
+  if (fit.at_floor) {
+    needs_.counters.add(kAtFloor);
+  } else if (!fit.held) {
+    ++off_target_;
+    worst_error_ = std::max(worst_error_, fit.error);
+  }
+}
+
+void StandIns::report(const std::vector<StandIn>& list) const {
+  double excess = 0;
+  for (const StandIn& one : list) excess += one.excess_ns;
+  if (excess >= 1) needs_.counters.add(kFloorExcess, static_cast<std::uint64_t>(excess));
+  if (off_target_ == 0) return;
+  needs_.counters.add("stand_ins_off_target",
+                      {Severity::kNotice,
+                       fmt::format("Stand-ins more than 2 % from the duration that they stand for "
+                                   "after {} rounds; the worst by {:.1f} %.",
+                                   kFitRounds, 100 * worst_error_),
+                       off_target_});
+}
+
+}  // namespace bubblesim::capture::cuda

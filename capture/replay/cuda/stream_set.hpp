@@ -1,0 +1,61 @@
+// A job's streams: of the priority that the job asks for, and on SMs of its own (a green context)
+// where it asks for some.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "capture/replay/cuda/device_context.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture::cuda {
+
+struct StreamWish {
+  std::uint32_t count = 0;
+  std::int32_t priority = 0;  ///< larger first; 0: the least that CUDA has
+  std::uint32_t sms = 0;      ///< 0: all
+};
+
+class StreamSet {
+ public:
+  /// Priorities are clamped to the driver's range and counted. Jobs of one process get different
+  /// SMs as long as there are enough; what the driver rounds up or makes overlap is counted.
+  /// Fault: the driver's; SMs were asked of a driver without green contexts.
+  [[nodiscard]] static Result<std::unique_ptr<StreamSet>> make(DeviceContext& context,
+                                                               const StreamWish& wish,
+                                                               CounterSet& counters);
+  ~StreamSet();
+  StreamSet(const StreamSet&) = delete;
+  StreamSet& operator=(const StreamSet&) = delete;
+
+  [[nodiscard]] StreamHandle at(std::uint32_t stream) const { return streams_[stream]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(streams_.size()); }
+  /// That threads which use these streams have current: the primary one in any case. A stream knows
+  /// its green context by itself, and a green context may be current to one thread only.
+  [[nodiscard]] ContextHandle context() const { return context_.primary(); }
+  [[nodiscard]] std::uint32_t sms() const { return sms_; }
+
+ private:
+  explicit StreamSet(DeviceContext& context) : context_(context) {}
+  [[nodiscard]] Result<void> make_green(std::uint32_t sms, CounterSet& counters);
+  [[nodiscard]] Result<void> add_streams(std::uint32_t count, int priority);
+
+  DeviceContext& context_;
+  GreenHandle green_ = nullptr;
+  std::uint32_t sms_ = 0;
+  std::vector<StreamHandle> streams_;
+};
+
+inline constexpr CounterSpec kPriorityClamped{
+    "cuda_stream_priority_clamped", Severity::kNotice,
+    "Jobs whose priority is beyond CUDA's range; equal streams then compete as equals."};
+inline constexpr CounterSpec kSmsRounded{
+    "cuda_green_context_sms_rounded", Severity::kNotice,
+    "SMs that a green context has more than the job asked for: the driver gives them in groups."};
+inline constexpr CounterSpec kSmsOverlap{
+    "cuda_green_contexts_overlap", Severity::kNotice,
+    "Jobs whose SMs are also another job's of this process, for too few were left."};
+
+}  // namespace bubblesim::capture::cuda

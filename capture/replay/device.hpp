@@ -1,0 +1,87 @@
+// A GPU as one process of a rig sees it: streams that take operations in order, and waits. CUDA
+// behind it, or a fake device (fake/).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/replay/job_plan.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+/// One execution of an operation. `launch`: as JobRunner numbers the launch calls of the job.
+struct OpInstance {
+  std::uint32_t op = 0;
+  std::uint64_t pass = 0;
+  std::uint64_t launch = 0;
+};
+
+/// Told of operations as the host comes to know of them, by one thread at a time. Times are of the
+/// device's own record on the rig's clock.
+class DeviceListener {
+ public:
+  virtual ~DeviceListener() = default;
+  virtual void on_started(const OpInstance& op, HostTime start) = 0;
+  virtual void on_finished(const OpInstance& op, HostTime start, HostTime end) = 0;
+};
+
+/// How one job uses the device.
+struct DeviceJob {
+  const JobPlan* plan = nullptr;       ///< outlives the device
+  DeviceListener* listener = nullptr;  ///< null: nobody watches, which is cheaper
+  std::function<void(const std::string&)> progress;  ///< may be empty
+};
+
+/// Whose time the host's calls take.
+enum class HostCosts : std::uint8_t {
+  kOwn,      ///< hardware's: PlanStep::cost and return_lag are left alone
+  kPlanned,  ///< the plan's: calls of a fake device take no time; JobRunner sleeps for them
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual HostCosts host_costs() const { return HostCosts::kOwn; }
+
+  /// Gets ready to launch: memory, streams, stand-ins measured until they last what the plan says.
+  /// Fault: what the device cannot hold or do, with the operation's name.
+  [[nodiscard]] virtual Result<void> prepare(const DeviceJob& job) = 0;
+
+  /// Puts operations [first.op, first.op + count) on their streams, after their edges; each lasts
+  /// `factor` times its solo time. Called by host threads of the job; returns when the launch call
+  /// would; kPlanned: at once, or when there is room in the stream's launch queue, in which a call
+  /// has a place whose `cost` (PlanStep::cost) is not 0.
+  virtual void launch(const OpInstance& first, std::uint32_t count, double factor,
+                      Duration cost) = 0;
+
+  /// Each blocks the calling thread. wait_op: until so often (pass + 1 times) the operation ended;
+  /// it has been launched so often.
+  virtual void wait_op(std::uint32_t op, std::uint64_t pass) = 0;
+  virtual void wait_stream(std::uint32_t stream) = 0;
+  virtual void wait_all() = 0;
+
+  /// Blocks of the operation's kernel that the device holds at once; 0: not known.
+  [[nodiscard]] virtual std::uint64_t resident_blocks(std::uint32_t op) const = 0;
+
+  /// Operations that have been launched and have not ended, as far as the host knows.
+  [[nodiscard]] virtual std::uint64_t in_flight() const = 0;
+
+  /// The job stops: later launches do nothing, also one that is waiting for room. What waits for an
+  /// operation that was never launched does not run, and nobody waits for it. From any thread;
+  /// others may be inside launch() and waits. Again: does nothing. The default is for devices on
+  /// which nothing waits for what was never launched.
+  virtual void end_launches() {}
+
+  /// Waits for what was launched, and lets go of everything. A device that no longer answers is a
+  /// fault; what was found wrong with stand-ins is in counters().
+  [[nodiscard]] virtual Result<void> close() = 0;
+  [[nodiscard]] virtual CounterSet counters() const = 0;
+};
+
+}  // namespace bubblesim::capture

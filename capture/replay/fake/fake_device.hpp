@@ -1,0 +1,36 @@
+// A job's end of a fake device: hands launches to the FakeGpu of another process through shared
+// memory, and waits in the clock's turns.
+//
+// Host times are the plan's (HostCosts::kPlanned). A listener hears of a start at once and of an
+// end when a real host would know of it (GpuSpec::completion_notice later), with the true times of
+// both.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/replay/device.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+inline constexpr CounterSpec kFakeNoticesLost{
+    "fake_device_notices_lost", Severity::kLoss,
+    "starts and ends of operations that a fake device had no room to tell of"};
+
+/// Of a stopped device: without an end of any operation for so long of the clock's time, close()
+/// gives up.
+inline constexpr Duration kFakeNoAnswer = std::chrono::seconds(10);
+
+/// Launch calls that may wait in one stream, as workload::kLaunchQueueDepth.
+inline constexpr std::uint32_t kFakeLaunchQueue = 1024;
+
+/// The fake GPU of this name (FakeGpu::begin, without "fake:"). Fault: there is none, the client
+/// has no job on it, or another process has opened that.
+[[nodiscard]] Result<std::unique_ptr<Device>> open_fake_device(const std::string& name,
+                                                               HostClock& clock, ClientId client);
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,67 @@
+// One host thread of a plan: thinks, calls, waits, hands over; the rules of
+// sim/workload/program_run.cpp, lived through instead of scheduled.
+//
+// Think times count from what really happened: after a late wake-up the thread is late, as a real
+// one is, and never catches up.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "capture/replay/host_signals.hpp"
+#include "capture/replay/iteration_log.hpp"
+#include "capture/replay/job_plan.hpp"
+#include "capture/replay/launch_path.hpp"
+
+namespace bubblesim::capture {
+
+class HostThread;
+
+/// What the threads of a job share. All outlive them.
+struct HostThreadSetup {
+  const JobPlan* plan = nullptr;
+  Device* device = nullptr;
+  HostSignals* signals = nullptr;
+  LaunchPath* path = nullptr;
+  IterationLog* log = nullptr;
+  const std::vector<std::unique_ptr<HostThread>>* threads = nullptr;  ///< of the plan, all
+  std::function<void()> progress;  ///< at each step; may be empty
+  std::function<void()> stop;      ///< the job has reached its iterations
+};
+
+class HostThread {
+ public:
+  HostThread(const HostThreadSetup& setup, std::uint32_t index);
+
+  /// Does all steps once; the first one's think time counts from `begin`. Device operations last
+  /// `factor` times their own time. False: told to stop.
+  [[nodiscard]] bool run_pass(HostTime begin, double factor);
+
+  /// Of the last step that was done.
+  [[nodiscard]] HostTime last_end() const { return last_end_; }
+  [[nodiscard]] const LaunchCosts& costs() const { return costs_; }
+
+ private:
+  [[nodiscard]] bool think(const PlanStep& step);
+  [[nodiscard]] bool call(const PlanStep& step);
+  [[nodiscard]] HostTime wait(const PlanStep& step, HostTime start, HostTime call_end);
+  void wait_in_device(const PlanStep& step);
+  void end_step(std::size_t step);
+  [[nodiscard]] HostTime now() const { return setup_.signals->now(); }
+
+  const HostThreadSetup& setup_;
+  std::span<const PlanStep> steps_;
+  bool planned_costs_;
+  double factor_ = 1;
+  std::uint64_t pass_ = 0;
+  HostTime last_end_{};
+  LaunchCosts costs_;
+  std::atomic<std::uint64_t> steps_done_{0};  ///< over all passes
+  std::vector<std::atomic<std::int64_t>> step_ends_;  ///< empty: nobody waits for a hand-over
+};
+
+}  // namespace bubblesim::capture

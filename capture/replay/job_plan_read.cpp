@@ -1,0 +1,232 @@
+#include <utility>
+
+#include "capture/gate/gate_client.hpp"
+#include "capture/replay/job_plan_check.hpp"
+#include "capture/replay/job_plan_file.hpp"
+#include "capture/replay/job_plan_keys.hpp"
+#include "capture/replay/json_columns.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr Range<std::uint32_t> kAnyCount{0, kNone - 1};
+constexpr Range<std::uint32_t> kExtent{1, kNone - 1};
+constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
+/// Of a plan. A stream is a hardware queue and a thread one of the machine's; a plan with more is
+/// a mistake.
+constexpr std::uint32_t kMostStreams = 1024;
+constexpr std::size_t kMostThreads = kMostGateThreads;
+
+std::uint32_t index_of(std::int64_t value) {
+  return value < 0 ? kNone : static_cast<std::uint32_t>(value);
+}
+
+Range<std::int64_t> index_or_none(std::size_t count) {
+  return {-1, static_cast<std::int64_t>(count) - 1};
+}
+
+void read_head(ObjectReader& in, JobPlan& plan) {
+  in.expect("format", kJobPlanFormat);
+  plan.name = in.text("name");
+  plan.client.value = in.integer<std::uint32_t>("client", {0, kMostGateClients - 1});
+  plan.role = in.choice("role", kRoleNames);
+  plan.rank = in.integer<std::uint32_t>("rank");
+  plan.stream_count = in.integer<std::uint32_t>("streams", {0, kMostStreams});
+  plan.iterations = in.integer<std::uint32_t>("iterations", kExtent);
+  plan.marked_thread = in.integer<std::uint32_t>("marked_thread");
+  plan.start_offset = Duration{in.integer<std::int64_t>("start_offset_ns", kSpan)};
+  plan.memory.value = in.integer<std::uint64_t>("memory_bytes");
+  plan.priority = in.integer<std::int32_t>("priority");
+  plan.sms = in.integer<std::uint32_t>("sms");
+  plan.report_completions = in.flag("report_completions");
+  plan.report_classes = in.flag("report_classes");
+  plan.report_durations = in.flag("report_durations");
+  plan.record_operations = in.flag("record_operations");
+  plan.seed = in.integer<std::uint64_t>("seed");
+  plan.device_lags = in.flag("device_lags");
+  plan.as_recorded = in.flag("as_recorded");
+}
+
+void read_serve(ObjectReader in, JobPlan& plan) {
+  ServeMode& serve = plan.serve.emplace();
+  serve.online = in.flag("online");
+  serve.requests_per_pass = in.integer<std::uint64_t>("requests_per_pass", {1});
+  serve.max_batch = in.integer<std::uint32_t>("max_batch", kExtent);
+  serve.max_wait = Duration{in.integer<std::int64_t>("max_wait_ns", kSpan)};
+  serve.batch_cost = in.number("batch_cost", {0, 1e6});
+  for (const std::int64_t at : in.integers<std::int64_t>("arrivals_ns", kSpan)) {
+    if (!serve.arrivals.empty() && Duration{at} < serve.arrivals.back()) {
+      in.fault("arrivals_ns", "found " + std::to_string(at) + " after " +
+                                  std::to_string(to_ns(serve.arrivals.back())) +
+                                  "; arrivals ascend");
+      break;
+    }
+    serve.arrivals.emplace_back(at);
+  }
+}
+
+void read_mode(ObjectReader& in, JobPlan& plan) {
+  in.one_of({"loop", "serve"});
+  if (in.has("loop")) {
+    plan.loop.emplace().iterations = in.child("loop").integer<std::uint64_t>("iterations");
+  }
+  if (in.has("serve")) read_serve(in.child("serve"), plan);
+}
+
+void read_forms(ObjectReader in, JobPlan& plan) {
+  std::vector<std::uint32_t> grid_x;
+  ColumnReader columns(in, "grid_x", kExtent, grid_x);
+  const auto grid_y = columns.column("grid_y", kExtent, 1U);
+  const auto grid_z = columns.column("grid_z", kExtent, 1U);
+  const auto block_x = columns.column("block_x", kExtent, 1U);
+  const auto block_y = columns.column("block_y", kExtent, 1U);
+  const auto block_z = columns.column("block_z", kExtent, 1U);
+  const auto registers = columns.column<std::uint16_t>("registers", {0, 1024}, 0);
+  const auto shared = columns.column("shared_bytes", kAnyCount, 0U);
+  const auto bound = columns.column<std::uint32_t>("bound", {0, kLastBound}, 0);
+  const auto tensor = columns.column<std::uint32_t>("tensor", {0, 1}, 0);
+  const auto dram = columns.numbers("dram_share", {0, 1}, 0);
+  const auto issue = columns.numbers("issue_share", {0, 1}, 0);
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    plan.forms.push_back({{{grid_x[i], grid_y[i], grid_z[i]},
+                           {block_x[i], block_y[i], block_z[i]},
+                           registers[i],
+                           shared[i]},
+                          static_cast<policy::KernelBound>(bound[i]),
+                          tensor[i] != 0,
+                          dram[i],
+                          issue[i]});
+  }
+}
+
+void read_ops(ObjectReader in, JobPlan& plan) {
+  std::vector<std::int64_t> solo;
+  ColumnReader columns(in, "solo_ns", kSpan, solo);
+  const auto kind = columns.column<std::uint32_t>("kind", {0, kLastLaunchKind}, 0);
+  const auto stream = columns.column("stream", index_range<std::uint32_t>(plan.stream_count), 0U);
+  const auto form =
+      columns.column<std::int64_t>("form", index_or_none(plan.forms.size()), -1);
+  const auto name = columns.column("name", index_range<std::uint32_t>(plan.names.size()), 0U);
+  const auto bytes = columns.column<std::uint64_t>("bytes", {}, 0);
+  const auto path = columns.column<std::uint32_t>("path", {0, kLastCopyPath}, 0);
+  const auto edges = columns.column("edges", kAnyCount, 0U);
+  const auto launch_lag = columns.spans("launch_lag_ns");
+  const auto gap = columns.spans("gap_ns");
+  if (columns.rows() > 0 && (plan.stream_count == 0 || plan.names.empty())) {
+    in.fault("", "has operations; the plan has no streams or no names");
+  }
+  plan.ops.reserve(columns.rows());
+  std::uint64_t first_edge = 0;
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    plan.ops.push_back({static_cast<policy::LaunchKind>(kind[i]), stream[i], index_of(form[i]),
+                        name[i], Duration{solo[i]}, {bytes[i]}, static_cast<CopyPath>(path[i]),
+                        static_cast<std::uint32_t>(first_edge), edges[i], launch_lag[i], gap[i]});
+    first_edge += edges[i];
+  }
+}
+
+void read_edges(ObjectReader in, JobPlan& plan) {
+  std::vector<std::uint32_t> before;
+  ColumnReader columns(in, "before", index_range<std::uint32_t>(plan.ops.size()), before);
+  const auto lag = columns.spans("lag_ns");
+  for (std::size_t i = 0; i < columns.rows(); ++i) plan.edges.push_back({before[i], lag[i]});
+  std::uint64_t wanted = 0;
+  for (const PlanOp& op : plan.ops) wanted += op.edge_count;
+  if (wanted != plan.edges.size()) {
+    in.fault("before", "found " + std::to_string(plan.edges.size()) +
+                           " edges; the operations have " + std::to_string(wanted));
+  }
+}
+
+void read_bubbles(ObjectReader in, JobPlan& plan) {
+  std::vector<std::uint32_t> after;
+  ColumnReader columns(in, "after_op", index_range<std::uint32_t>(plan.ops.size()), after);
+  const auto expected = columns.spans("expected_ns");
+  const auto free = columns.column<std::uint64_t>("free_bytes", {}, 0);
+  const auto pipeline = columns.column<std::uint32_t>("pipeline", {0, 1}, 0);
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    if (i > 0 && after[i] <= after[i - 1]) {
+      in.fault("after_op", "found " + std::to_string(after[i]) + " after " +
+                               std::to_string(after[i - 1]) + "; bubbles are in order");
+    }
+    plan.bubbles.push_back({after[i], {expected[i], {free[i]}, pipeline[i] != 0}});
+  }
+}
+
+PlanThread read_thread(ObjectReader& in) {
+  PlanThread thread;
+  thread.name = in.text("name");
+  std::vector<std::uint32_t> kind;
+  ColumnReader columns(in, "kind", {0, kLastStepKind}, kind);
+  const auto think = columns.spans("think_ns");
+  const auto cost = columns.spans("cost_ns");
+  const auto target = columns.column("target", kAnyCount, 0U);
+  const auto count = columns.column("count", kAnyCount, 0U);
+  const auto return_lag = columns.spans("return_lag_ns");
+  const auto after_thread =
+      columns.column<std::int64_t>("after_thread", {-1, kNone - 1}, -1);
+  const auto after_step = columns.column("after_step", kAnyCount, 0U);
+  thread.steps.reserve(columns.rows());
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    thread.steps.push_back({static_cast<PlanStepKind>(kind[i]), think[i], cost[i], target[i],
+                            count[i], return_lag[i], index_of(after_thread[i]), after_step[i]});
+  }
+  return thread;
+}
+
+void read_threads(ObjectReader& in, JobPlan& plan) {
+  std::vector<ObjectReader> threads = in.children("threads");
+  if (threads.size() > kMostThreads) {
+    in.fault("threads", "found " + std::to_string(threads.size()) + " threads; expected at most " +
+                            std::to_string(kMostThreads));
+    return;
+  }
+  for (ObjectReader& thread : threads) plan.threads.push_back(read_thread(thread));
+  if (plan.marked_thread >= plan.threads.size()) {
+    in.fault("marked_thread", "found " + std::to_string(plan.marked_thread) + "; there are " +
+                                  std::to_string(plan.threads.size()) + " threads");
+  }
+}
+
+// A looping thread without steps is harmless, a plan without any has nothing to do and no end.
+void check_work(ObjectReader& in, const JobPlan& plan) {
+  for (const PlanThread& thread : plan.threads) {
+    if (!thread.steps.empty()) return;
+  }
+  in.fault("threads", "no thread has a step");
+}
+
+CheckedResult<JobPlan> read(const JsonDocument& document) {
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  JobPlan plan;
+  read_head(root, plan);
+  read_mode(root, plan);
+  plan.names = root.texts("names");
+  read_forms(root.child("forms"), plan);
+  read_ops(root.child("ops"), plan);
+  read_edges(root.child("edges"), plan);
+  read_bubbles(root.child("bubbles"), plan);
+  read_threads(root, plan);
+  root.finish();
+  if (errors.empty()) {
+    check_work(root, plan);
+    check_plan_steps(root, plan);
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return plan;
+}
+
+}  // namespace
+
+CheckedResult<JobPlan> parse_job_plan(std::string_view text, std::string label) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::parse(text, std::move(label)));
+  return read(document);
+}
+
+CheckedResult<JobPlan> read_job_plan(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
+  return read(document);
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,155 @@
+#include "capture/replay/job_runner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "capture/clock/crew.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+/// Threads of a job beyond so many share the last Turn of their kind.
+constexpr std::size_t kMostTurns = 9;
+
+}  // namespace
+
+JobRunner::JobRunner(const JobPlan& plan, const JobSetup& setup)
+    : plan_(plan), setup_(setup), signals_(*setup.clock),
+      log_(plan, setup.gate, setup.on_iteration),
+      watch_(plan, setup.gate, signals_, setup_.on_progress) {
+  if (plan.serve) queue_.emplace(*plan.serve);
+}
+
+JobRunner::~JobRunner() = default;
+
+Result<void> JobRunner::prepare(std::function<void(const std::string&)> progress) {
+  // Where hearing of operations costs nothing, they are always heard of: who waits for room in the
+  // window goes on at once.
+  const bool watched = setup_.device->host_costs() == HostCosts::kPlanned ||
+                       DeviceWatch::is_needed(plan_, setup_.gate);
+  BUBBLESIM_RETURN_IF_ERROR(setup_.device->prepare(
+      {&plan_, watched ? &watch_ : nullptr, std::move(progress)}));
+  path_ = std::make_unique<LaunchPath>(plan_, *setup_.device, setup_.gate, signals_);
+  thread_setup_ = {&plan_,    setup_.device,       &signals_, path_.get(), &log_,
+                   &threads_, setup_.on_progress, [this] { request_stop(); }};
+  for (std::uint32_t i = 0; i < plan_.threads.size(); ++i) {
+    threads_.push_back(std::make_unique<HostThread>(thread_setup_, i));
+    if (plan_.threads[i].steps.empty()) continue;
+    if (working_threads_++ == 0) leader_ = i;
+  }
+  return {};
+}
+
+void JobRunner::request_stop() {
+  signals_.stop();
+  setup_.device->end_launches();
+}
+
+Turn JobRunner::turn_of(std::size_t thread) const {
+  const Turn first = plan_.client.value == 0 ? Turn::kTraining : Turn::kFiller;
+  return static_cast<Turn>(static_cast<std::uint32_t>(first) +
+                           static_cast<std::uint32_t>(std::min(thread, kMostTurns)));
+}
+
+JobEnd JobRunner::run(HostTime origin) {
+  origin_ = origin;
+  begin_ = origin + plan_.start_offset;
+  log_.begin(origin);
+  watch_.begin(origin);
+  began_ = to_ns(plan_.start_offset);
+  {
+    Crew crew(*setup_.clock);
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      if (plan_.threads[i].steps.empty()) continue;
+      crew.start(turn_of(i), [this, i] { run_thread(i); });
+    }
+    crew.wait();
+  }
+  JobEnd end;
+  end.record.ended = since_origin();
+  if (auto closed = setup_.device->close(); !closed) end.fault = std::move(closed).error();
+  end.record.name = plan_.name;
+  end.record.client = plan_.client;
+  end.record.rank = plan_.rank;
+  end.record.began = Duration{began_.load()};
+  end.record.requests = std::move(requests_);
+  if (queue_) end.record.unfinished = queue_->unfinished(end.record.ended);
+  end.record.operations = watch_.take_operations(*path_);
+  log_.move_into(end.record);
+  write_costs(end.record);
+  return end;
+}
+
+void JobRunner::write_costs(JobRecord& record) const {
+  for (const auto& thread : threads_) {
+    record.launches += thread->costs().launches;
+    record.gate_time += thread->costs().gate;
+    record.held_time += thread->costs().held;
+  }
+  if (setup_.gate != nullptr) record.gate = setup_.gate->counts();
+  record.counters = setup_.device->counters();
+}
+
+void JobRunner::run_thread(std::size_t index) {
+  HostThread& thread = *threads_[index];
+  if (!signals_.sleep_until(begin_)) return;
+  if (index == leader_) began_ = to_ns(since_origin());
+  if (plan_.loop) {
+    loop(thread);
+  } else if (index == leader_) {
+    lead(thread);
+  } else {
+    follow(thread);
+  }
+}
+
+void JobRunner::loop(HostThread& thread) {
+  HostTime begin = signals_.now();
+  while (thread.run_pass(begin, 1.0)) {
+    // A plan without any length must not keep a clock of turns from moving.
+    begin = std::max(thread.last_end(), begin + Duration{1});
+  }
+}
+
+// The first thread with steps decides when a service's passes begin, and sees that they have ended.
+void JobRunner::lead(HostThread& thread) {
+  while (const auto start = queue_->next_start(since_origin())) {
+    if (!signals_.sleep_until(origin_ + *start) || !serve_batch(thread)) break;
+  }
+  request_stop();
+}
+
+bool JobRunner::serve_batch(HostThread& thread) {
+  const std::uint64_t requests = queue_->take(since_origin());
+  pass_begin_ = signals_.now();
+  pass_factor_ = queue_->factor(requests);
+  const std::uint64_t passes = passes_begun_.fetch_add(1) + 1;
+  signals_.notify(Wake::kPass);
+  if (!thread.run_pass(pass_begin_, pass_factor_)) return false;
+  const std::uint64_t all = passes * (working_threads_ - 1);
+  if (!signals_.await(Wake::kPass, [&] { return followers_done_.load() == all; })) return false;
+  {
+    const HostSignals::InsideDevice inside(signals_);
+    setup_.device->wait_all();
+  }
+  // A stop cuts a pass short.
+  if (signals_.stopping()) return false;
+  const HostTime end = signals_.now();
+  for (const Duration arrival : queue_->batch()) {
+    requests_.push_back({arrival, pass_begin_ - origin_, end - origin_});
+  }
+  queue_->served();
+  log_.pass(pass_begin_, end, requests);
+  return signals_.sleep_until(pass_begin_ + Duration{1});
+}
+
+void JobRunner::follow(HostThread& thread) {
+  for (std::uint64_t pass = 1;; ++pass) {
+    if (!signals_.await(Wake::kPass, [&] { return passes_begun_.load() >= pass; })) return;
+    if (!thread.run_pass(pass_begin_, pass_factor_)) return;
+    followers_done_.fetch_add(1);
+    signals_.notify(Wake::kPass);
+  }
+}
+
+}  // namespace bubblesim::capture

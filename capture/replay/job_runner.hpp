@@ -1,0 +1,106 @@
+// Runs a plan on a device, behind a gate: the plan's host threads, each a thread that takes part in
+// the clock.
+//
+// A job that trains does pass after pass until it has reached its iterations or is stopped. A
+// service does a pass for each batch of requests, when it is idle; its pass has ended when its
+// threads and all that they launched have. An online service ends when its last request is served.
+//
+// A stop takes threads out of their thinking, out of waits for each other and out of waits for
+// room in the window, and lets no launch through that has not reached the device. It does not end
+// calls of the device, which come back when what was launched has ended, nor a hold of the policy,
+// which ends with the gate.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/gate/gate_client.hpp"
+#include "capture/replay/device.hpp"
+#include "capture/replay/device_watch.hpp"
+#include "capture/replay/host_signals.hpp"
+#include "capture/replay/host_thread.hpp"
+#include "capture/replay/iteration_log.hpp"
+#include "capture/replay/job_plan.hpp"
+#include "capture/replay/job_record.hpp"
+#include "capture/replay/launch_path.hpp"
+#include "capture/replay/request_queue.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+/// What a job runs on. All outlive the runner.
+struct JobSetup {
+  HostClock* clock = nullptr;
+  Device* device = nullptr;
+  GateClient* gate = nullptr;            ///< null: launches go on unasked
+  std::function<void()> on_progress;     ///< steps and ended operations; any thread; may be empty
+  std::function<void()> on_iteration;    ///< iterations, a service's passes; may be empty
+};
+
+/// What came of a job.
+struct JobEnd {
+  JobRecord record;            ///< up to the fault, if there is one
+  std::optional<Error> fault;  ///< of the device
+};
+
+class JobRunner {
+ public:
+  /// `plan` was checked (parse_job_plan) and outlives the runner.
+  JobRunner(const JobPlan& plan, const JobSetup& setup);
+  ~JobRunner();
+  JobRunner(const JobRunner&) = delete;
+  JobRunner& operator=(const JobRunner&) = delete;
+
+  /// Gets the device ready. Fault: the device's.
+  [[nodiscard]] Result<void> prepare(std::function<void(const std::string&)> progress);
+
+  /// Once, after prepare(), in a thread that takes part in the clock; returns when the job has
+  /// ended and the device is closed. `origin` is time 0 of the plan and of the record, and may lie
+  /// ahead.
+  [[nodiscard]] JobEnd run(HostTime origin);
+
+  /// The job ends soon. From any thread that takes part in the clock; before run() too.
+  void request_stop();
+
+  /// Threads inside calls of the device: if none is, the job is not stuck there.
+  [[nodiscard]] std::uint32_t inside_device() const { return signals_.inside_device(); }
+
+ private:
+  void run_thread(std::size_t index);
+  void loop(HostThread& thread);
+  void lead(HostThread& thread);
+  void follow(HostThread& thread);
+  [[nodiscard]] bool serve_batch(HostThread& thread);
+  [[nodiscard]] Turn turn_of(std::size_t thread) const;
+  [[nodiscard]] Duration since_origin() const { return signals_.now() - origin_; }
+  void write_costs(JobRecord& record) const;
+
+  const JobPlan& plan_;
+  JobSetup setup_;
+  HostSignals signals_;
+  IterationLog log_;
+  DeviceWatch watch_;
+  std::unique_ptr<LaunchPath> path_;
+  HostThreadSetup thread_setup_;
+  std::vector<std::unique_ptr<HostThread>> threads_;  ///< of the plan
+  std::uint32_t working_threads_ = 0;                 ///< that have steps
+  std::size_t leader_ = 0;                            ///< the first of them
+  HostTime origin_{};
+  HostTime begin_{};                                  ///< of the first pass
+  std::atomic<std::int64_t> began_{0};                ///< really
+
+  // A service's pass; written by the leader while the others wait for the next one.
+  std::optional<RequestQueue> queue_;
+  HostTime pass_begin_{};
+  double pass_factor_ = 1;
+  std::atomic<std::uint64_t> passes_begun_{0};
+  std::atomic<std::uint64_t> followers_done_{0};      ///< over all passes
+  std::vector<RequestRecord> requests_;
+};
+
+}  // namespace bubblesim::capture

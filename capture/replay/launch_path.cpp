@@ -1,0 +1,120 @@
+#include "capture/replay/launch_path.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::capture {
+namespace {
+
+/// How long a thread that waits for room in the window waits at most until it looks again: the host
+/// may have changed the window, and devices without a listener tell nobody of ends.
+constexpr Duration kWindowLook = std::chrono::microseconds(20);
+
+constexpr std::uint64_t kWarp = 32;
+
+// As the simulator counts: whole warps.
+std::uint32_t threads_of(const traces::LaunchShape& shape) {
+  const std::uint64_t warps = (shape.threads_per_block() + kWarp - 1) / kWarp;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps * kWarp, kNone));
+}
+
+}  // namespace
+
+LaunchPath::LaunchPath(const JobPlan& plan, Device& device, GateClient* gate,
+                       HostSignals& signals)
+    : plan_(plan), device_(device), gate_(gate), signals_(signals), launched_(plan.ops.size()) {
+  if (gate_ != nullptr) describe_all();
+}
+
+void LaunchPath::describe_all() {
+  info_of_op_.assign(plan_.ops.size(), kNone);
+  for (const PlanThread& thread : plan_.threads) {
+    for (const PlanStep& step : thread.steps) {
+      if (step.kind != PlanStepKind::kLaunch && step.kind != PlanStepKind::kLaunchAndWait) continue;
+      info_of_op_[step.target] = static_cast<std::uint32_t>(infos_.size());
+      infos_.push_back(describe(plan_, device_, step.target, step.count));
+    }
+  }
+}
+
+policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& device,
+                                        std::uint32_t first, std::uint32_t count) {
+  policy::LaunchInfo info;
+  info.client = plan.client;
+  info.kind = plan.ops[first].kind;
+  info.operations = count;
+  for (std::uint32_t i = first; i < first + count; ++i) {
+    const PlanOp& op = plan.ops[i];
+    if (op.form != kNone) {
+      const KernelForm& form = plan.forms[op.form];
+      if (info.blocks == 0) {
+        info.kernel = std::uint64_t{op.name} << 32U | op.form;
+        info.sm_blocks = device.resident_blocks(i);
+        if (plan.report_classes) info.bound = form.bound;
+      }
+      info.blocks += form.shape.blocks();
+      info.threads_per_block = std::max(info.threads_per_block, threads_of(form.shape));
+    }
+    if (plan.report_durations) info.profiled += op.solo;
+  }
+  return info;
+}
+
+bool LaunchPath::await_window() {
+  return signals_.await(
+      Wake::kDone,
+      [this] {
+        const std::uint32_t window = gate_->window();
+        return window == 0 || device_.in_flight() < window;
+      },
+      kWindowLook);
+}
+
+std::uint64_t LaunchPath::number_launch() {
+  return gate_ != nullptr ? gate_->last_launch() : ungated_launches_.fetch_add(1) + 1;
+}
+
+bool LaunchPath::launch(const PlanStep& step, std::uint64_t pass, double factor,
+                        LaunchCosts& costs) {
+  if (gate_ != nullptr) {
+    if (!await_window()) return false;
+    const Passage passage = gate_->launch(infos_[info_of_op_[step.target]]);
+    (passage.held ? costs.held : costs.gate) += passage.asked;
+  }
+  if (signals_.stopping()) return false;
+  const OpInstance first{step.target, pass, number_launch()};
+  const HostTime start = signals_.now();
+  {
+    const HostSignals::InsideDevice inside(signals_);
+    device_.launch(first, step.count, factor, step.cost);
+  }
+  ++costs.launches;
+  if (plan_.record_operations) record(first.launch, {start, call_end(step)});
+  for (std::uint32_t op = step.target; op < step.target + step.count; ++op) {
+    launched_[op].store(pass + 1);
+  }
+  signals_.notify(Wake::kStep);
+  return true;
+}
+
+bool LaunchPath::await_launch(std::uint32_t op, std::uint64_t pass) {
+  if (launched_[op].load() > pass) return true;
+  return signals_.await(Wake::kStep, [this, op, pass] { return launched_[op].load() > pass; });
+}
+
+// On a device whose calls take the plan's time, the caller is about to sleep for it.
+HostTime LaunchPath::call_end(const PlanStep& step) const {
+  const bool planned = device_.host_costs() == HostCosts::kPlanned;
+  return signals_.now() + (planned ? step.cost : Duration{});
+}
+
+void LaunchPath::record(std::uint64_t launch, const Call& call) {
+  const std::lock_guard lock(mutex_);
+  calls_[launch] = call;
+}
+
+LaunchPath::Call LaunchPath::call(std::uint64_t launch) const {
+  const auto found = calls_.find(launch);
+  return found == calls_.end() ? Call{} : found->second;
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,69 @@
+// The way of a launch call: window, gate, device. Says what the call is, as the simulator's
+// PolicyDriver does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/gate/gate_client.hpp"
+#include "capture/replay/device.hpp"
+#include "capture/replay/host_signals.hpp"
+#include "capture/replay/job_plan.hpp"
+
+namespace bubblesim::capture {
+
+/// What a thread met on its way to the device.
+struct LaunchCosts {
+  std::uint64_t launches = 0;
+  Duration gate{};  ///< without holds
+  Duration held{};
+};
+
+class LaunchPath {
+ public:
+  /// All outlive it; `gate` may be null. The device is prepared.
+  LaunchPath(const JobPlan& plan, Device& device, GateClient* gate, HostSignals& signals);
+
+  /// Launches what the step says. False: told to stop, and nothing was launched. A launch waits for
+  /// room in the window first and then asks the policy: its verdict is acted on at once.
+  [[nodiscard]] bool launch(const PlanStep& step, std::uint64_t pass, double factor,
+                            LaunchCosts& costs);
+
+  /// Waits until the operation has been launched so often as `pass` says. False: told to stop.
+  [[nodiscard]] bool await_launch(std::uint32_t op, std::uint64_t pass);
+
+  /// Of a launch call; JobPlan::record_operations, after the last launch.
+  struct Call {
+    HostTime start{};
+    HostTime end{};
+  };
+  [[nodiscard]] Call call(std::uint64_t launch) const;
+
+  /// What a policy is told of the launch of these operations, but for client and number.
+  [[nodiscard]] static policy::LaunchInfo describe(const JobPlan& plan, const Device& device,
+                                                   std::uint32_t first, std::uint32_t count);
+
+ private:
+  void describe_all();
+  [[nodiscard]] bool await_window();
+  [[nodiscard]] std::uint64_t number_launch();
+  void record(std::uint64_t launch, const Call& call);
+  [[nodiscard]] HostTime call_end(const PlanStep& step) const;
+
+  const JobPlan& plan_;
+  Device& device_;
+  GateClient* gate_;
+  HostSignals& signals_;
+  std::vector<policy::LaunchInfo> infos_;         ///< those of the job's launches
+  std::vector<std::uint32_t> info_of_op_;         ///< by first operation; with a gate only
+  std::vector<std::atomic<std::uint64_t>> launched_;  ///< times, by operation
+  std::atomic<std::uint64_t> ungated_launches_{0};
+  std::mutex mutex_;                              ///< of calls_
+  std::unordered_map<std::uint64_t, Call> calls_;  ///< by launch
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,43 @@
+// Requests in front of a service, and when the next batch of them starts: the rules of
+// sim/workload/service.hpp, for a process that looks at them when it is free.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "capture/replay/job_plan.hpp"
+
+namespace bubblesim::capture {
+
+class RequestQueue {
+ public:
+  /// `mode` outlives it. Instants are since the job's time 0.
+  explicit RequestQueue(const ServeMode& mode) : mode_(mode) {}
+
+  /// When the next batch may start, at `now` or later: when max_batch requests wait, or the oldest
+  /// has waited max_wait. Nothing: there are no more requests. Offline: at once.
+  [[nodiscard]] std::optional<Duration> next_start(Duration now) const;
+
+  /// Takes the batch that starts now, and says how many requests it has. Precondition: `now` is at
+  /// least what next_start() said.
+  std::uint64_t take(Duration now);
+  /// Arrivals of the batch that was taken last; offline: empty.
+  [[nodiscard]] std::span<const Duration> batch() const;
+  /// The batch was served.
+  void served() { first_ = next_; }
+
+  /// How much longer than for requests_per_pass a pass for so many requests takes.
+  [[nodiscard]] double factor(std::uint64_t requests) const;
+
+  /// Requests that have arrived by `end` and were not served.
+  [[nodiscard]] std::vector<Duration> unfinished(Duration end) const;
+
+ private:
+  const ServeMode& mode_;
+  std::size_t first_ = 0;  ///< of those taken and not served
+  std::size_t next_ = 0;   ///< not taken
+};
+
+}  // namespace bubblesim::capture

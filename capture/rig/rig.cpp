@@ -1,0 +1,31 @@
+#include "capture/rig/rig.hpp"
+
+#include "capture/clock/open_clock.hpp"
+#include "capture/rig/rig_run.hpp"
+
+namespace bubblesim::capture {
+
+const char* substrate_name(Substrate substrate) {
+  switch (substrate) {
+    case Substrate::kAlone: return "alone";
+    case Substrate::kTimeSliced: return "time-sliced";
+    case Substrate::kMps: return "mps";
+    case Substrate::kStreams: return "streams";
+  }
+  return "alone";
+}
+
+Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
+                          const policy::Sharing& sharing,
+                          const std::vector<policy::ClientSharing>& shares) {
+  std::unique_ptr<HostClock> clock;
+  if (place.fake != nullptr) {
+    BUBBLESIM_ASSIGN_OR_RETURN(clock, make_turn_clock());
+  } else {
+    clock = wall_clock();
+  }
+  const std::unique_ptr<ClockPart> part = clock->join(Turn::kControl);
+  return RigRun(place, setup, *clock).run(sharing, shares);
+}
+
+}  // namespace bubblesim::capture

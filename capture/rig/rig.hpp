@@ -1,0 +1,102 @@
+// Runs jobs side by side on one GPU, each in a process of its own, under a policy or none: the one
+// machine behind `measure` and `calibrate`.
+//
+// A rig starts the processes (replay/: bubblesim_replay) in the environment that the substrate asks
+// for, makes the gate, waits until all are ready, lets them start at one moment, drives the policy,
+// ends them, and reads what each did. A process that dies or hangs ends neither the others nor the
+// rig: its client is gone, and the result says so.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/control/job_environment.hpp"
+#include "capture/policy_host/policy_host.hpp"
+#include "capture/replay/job_plan.hpp"
+#include "capture/replay/job_record.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::capture {
+
+/// How processes come to share the GPU.
+enum class Substrate : std::uint8_t {
+  kAlone,       ///< one process
+  kTimeSliced,  ///< processes without MPS: the driver's time slices
+  kMps,         ///< clients of a private MPS daemon
+  kStreams,     ///< threads of one process: stream priorities and green contexts
+};
+[[nodiscard]] const char* substrate_name(Substrate substrate);
+
+/// One job of the rig.
+struct RigJob {
+  JobPlan plan;
+  std::uint32_t sm_percentage = 100;  ///< kMps
+};
+
+/// One run of the rig. Pointers outlive it.
+struct RigSetup {
+  Substrate substrate = Substrate::kAlone;
+  std::vector<RigJob> jobs;              ///< by client
+  const policy::PolicySpec* spec = nullptr;  ///< null: no gate
+  policy::Policy* policy = nullptr;      ///< start(), share() and admit() have been called
+  std::vector<policy::ClientInfo> clients;   ///< of the policy; refused ones have no job
+  std::uint32_t window = 0;              ///< of fillers; 0: no limit
+  GateMode training_gate = GateMode::kTell;  ///< of client 0
+  Duration limit{};                      ///< fillers and training are stopped then; 0: never
+  Duration patience = std::chrono::seconds(60);  ///< machine's time without progress: hung
+};
+
+struct JobOutcome {
+  std::optional<JobRecord> record;  ///< nothing: it died or hung
+  std::string end;                  ///< "exited with 0", "killed by signal 9", ...
+};
+
+struct RigResult {
+  std::vector<JobOutcome> jobs;     ///< by RigSetup::jobs
+  /// From the common start until training, or all, had done their work; at most RigSetup::limit.
+  Duration length{};
+  std::optional<PolicyHostCounts> host;
+  CounterSet counters;
+};
+
+/// Stands for the driver and the GPU behind a clock of turns; runs in a thread of the rig's own
+/// process.
+class FakeGpu {
+ public:
+  virtual ~FakeGpu() = default;
+  /// Before a run: these jobs come, under this sharing. What bubblesim_replay opens by its address.
+  [[nodiscard]] virtual Result<std::string> begin(
+      HostClock& clock, const RigSetup& setup, const policy::Sharing& sharing,
+      const std::vector<policy::ClientSharing>& shares) = 0;
+  /// In a thread that takes part in the clock, until stop().
+  virtual void run() = 0;
+  virtual void stop() = 0;
+};
+
+/// Where rigs run.
+struct RigPlace {
+  std::string worker;               ///< path of bubblesim_replay
+  std::string folder;               ///< for plans and records; exists, is left as found
+  FakeGpu* fake = nullptr;          ///< null: the GPU of the machine
+  /// File in which fits of stand-ins are kept from run to run; empty: none. A process with a part
+  /// of the GPU cannot make its own, so whoever shares ran alone before.
+  std::string fits;
+  std::string gpu;                  ///< index or UUID; empty: as CUDA_VISIBLE_DEVICES says
+  Variables environment;            ///< of the calling program
+  std::function<void(const std::string&)> progress;  ///< may be empty
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the run ends soon with a fault
+};
+
+/// Fault: what could not be set up; a policy's illegal decision. Jobs that died are no fault.
+[[nodiscard]] Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
+                                        const policy::Sharing& sharing,
+                                        const std::vector<policy::ClientSharing>& shares);
+
+}  // namespace bubblesim::capture

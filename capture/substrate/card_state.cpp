@@ -1,0 +1,164 @@
+#include "capture/substrate/card_state.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "capture/substrate/nvml.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+/// nvmlComputeMode_t; 1 is of old drivers.
+std::string compute_mode_name(unsigned mode) {
+  static constexpr std::array<const char*, 4> kNames{"Default", "ExclusiveThread", "Prohibited",
+                                                     "ExclusiveProcess"};
+  return mode < kNames.size() ? kNames[mode] : "mode " + std::to_string(mode);
+}
+std::string switch_name(unsigned on) { return on != 0 ? "Enabled" : "Disabled"; }
+
+template <class Function, class... Args>
+std::optional<std::uint32_t> number(Function* function, Args... args) {
+  unsigned value = 0;
+  if (function == nullptr || function(args..., &value) != nvml::kSuccess) return std::nullopt;
+  return value;
+}
+
+template <std::size_t kBytes, class Function, class... Args>
+std::string text(Function* function, Args... args) {
+  std::array<char, kBytes> buffer{};
+  if (function == nullptr || function(args..., buffer.data(), kBytes - 1) != nvml::kSuccess)
+    return {};
+  return buffer.data();
+}
+
+template <class Name>
+std::optional<std::string> named(std::optional<std::uint32_t> value, Name name) {
+  if (!value) return std::nullopt;
+  return name(*value);
+}
+
+std::optional<std::uint32_t> mig_of(const nvml::Api& api, nvml::Device device) {
+  unsigned pending = 0;
+  unsigned current = 0;
+  if (api.mig_mode == nullptr || api.mig_mode(device, &current, &pending) != nvml::kSuccess)
+    return std::nullopt;
+  return current;
+}
+
+/// CUDA cores of an SM (NVIDIA's cuda-samples, Common/helper_cuda.h); 0: not known. NVML counts
+/// cores, not SMs.
+unsigned cores_of_sm(int major, int minor) {
+  if (major < 5 || major > 12) return 0;
+  const bool half = major == 7 || (major == 6 && minor == 0) || (major == 8 && minor == 0);
+  return half ? 64 : 128;
+}
+
+std::optional<std::uint32_t> sm_count_of(const nvml::Api& api, nvml::Device device) {
+  const auto cores = number(api.cores, device);
+  int major = 0;
+  int minor = 0;
+  if (!cores || api.compute_capability == nullptr ||
+      api.compute_capability(device, &major, &minor) != nvml::kSuccess) {
+    return std::nullopt;
+  }
+  const unsigned of_sm = cores_of_sm(major, minor);
+  if (of_sm == 0 || *cores % of_sm != 0) return std::nullopt;
+  return *cores / of_sm;
+}
+
+CardState state_of(const nvml::Api& api, nvml::Device device) {
+  CardState state;
+  state.name = text<nvml::kNameBytes>(api.name, device);
+  state.uuid = text<nvml::kUuidBytes>(api.uuid, device);
+  state.driver = text<nvml::kVersionBytes>(api.driver_version);
+  state.sm_count = sm_count_of(api, device);
+  nvml::Memory memory{};
+  if (api.memory != nullptr && api.memory(device, &memory) == nvml::kSuccess)
+    state.memory_bytes = memory.total;
+  state.compute_mode = named(number(api.compute_mode, device), compute_mode_name);
+  state.mig = named(mig_of(api, device), switch_name);
+  state.persistence = named(number(api.persistence, device), switch_name);
+  state.power_limit_mw = number(api.power_limit, device);
+  state.max_sm_clock_mhz = number(api.max_clock, device, unsigned{nvml::kClockSm});
+  state.sm_clock_mhz = number(api.clock, device, unsigned{nvml::kClockSm});
+  state.memory_clock_mhz = number(api.clock, device, unsigned{nvml::kClockMemory});
+  state.power_mw = number(api.power, device);
+  state.temperature_c = number(api.temperature, device, nvml::kTemperatureGpu);
+  unsigned long long reasons = 0;
+  if (api.throttle_reasons != nullptr && api.throttle_reasons(device, &reasons) == nvml::kSuccess)
+    state.throttle_reasons = reasons;
+  return state;
+}
+
+void compare(std::vector<std::string>& changes, const char* what, const std::string& before,
+             const std::string& after) {
+  if (before != after)
+    changes.push_back(fmt::format("{} was {}, is now {}", what, before, after));
+}
+void compare(std::vector<std::string>& changes, const char* what,
+             const std::optional<std::string>& before, const std::optional<std::string>& after) {
+  if (before && after) compare(changes, what, *before, *after);
+}
+void compare(std::vector<std::string>& changes, const char* what, const char* unit,
+             std::optional<std::uint32_t> before, std::optional<std::uint32_t> after) {
+  if (before && after)
+    compare(changes, what, fmt::format("{} {}", *before, unit), fmt::format("{} {}", *after, unit));
+}
+
+}  // namespace
+
+std::vector<std::string> setting_changes(const CardState& before, const CardState& after) {
+  std::vector<std::string> changes;
+  compare(changes, "GPU", before.uuid, after.uuid);
+  compare(changes, "driver", before.driver, after.driver);
+  compare(changes, "compute mode", before.compute_mode, after.compute_mode);
+  compare(changes, "MIG", before.mig, after.mig);
+  compare(changes, "persistence mode", before.persistence, after.persistence);
+  compare(changes, "power limit", "mW", before.power_limit_mw, after.power_limit_mw);
+  compare(changes, "highest SM clock", "MHz", before.max_sm_clock_mhz, after.max_sm_clock_mhz);
+  return changes;
+}
+
+Result<void> settings_unchanged(const CardState& before, const CardState& after) {
+  std::string all;
+  for (const std::string& change : setting_changes(before, after))
+    all += (all.empty() ? "" : "; ") + change;
+  if (all.empty()) return {};
+  return fail(before.name + " (" + before.uuid + "): settings changed during the run: " + all);
+}
+
+std::string card_text(const CardState& state) {
+  const auto shown = [](std::optional<std::uint32_t> value, const char* unit) {
+    return value ? fmt::format("{} {}", *value, unit) : fmt::format("unknown {}", unit);
+  };
+  return fmt::format("{}, driver {}, SM {}, memory {}, {}, {}", state.name, state.driver,
+                     shown(state.sm_clock_mhz, "MHz"), shown(state.memory_clock_mhz, "MHz"),
+                     shown(state.power_mw, "mW"), shown(state.temperature_c, "C"));
+}
+
+CardReader::CardReader(std::unique_ptr<nvml::Library> library) : library_(std::move(library)) {}
+CardReader::~CardReader() = default;
+
+Result<std::unique_ptr<CardReader>> CardReader::open(const std::string& library) {
+  BUBBLESIM_ASSIGN_OR_RETURN(auto opened, nvml::Library::open(library));
+  return std::unique_ptr<CardReader>(new CardReader(std::move(opened)));
+}
+
+Result<CardState> CardReader::read(const std::string& device) const {
+  const nvml::Api& api = library_->api();
+  unsigned count = 0;
+  if (api.device_count(&count) != nvml::kSuccess) return fail("NVML does not count its GPUs");
+  std::string there;
+  for (unsigned index = 0; index < count; ++index) {
+    nvml::Device handle = nullptr;
+    if (api.device_by_index(index, &handle) != nvml::kSuccess) continue;
+    const std::string uuid = text<nvml::kUuidBytes>(api.uuid, handle);
+    const bool begins = device.starts_with("GPU-") && uuid.starts_with(device);
+    if (begins || device == uuid || device == std::to_string(index)) return state_of(api, handle);
+    there += (there.empty() ? "" : ", ") + std::to_string(index) + " (" + uuid + ")";
+  }
+  return fail("no GPU '" + device + "'; there are: " + (there.empty() ? "none" : there));
+}
+
+}  // namespace bubblesim::capture

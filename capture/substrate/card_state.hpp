@@ -1,0 +1,66 @@
+// The GPU's settings and state, read before and after a run and never set: a run during which
+// somebody changed a setting measured two machines.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+/// Nothing: the card or its NVML does not say.
+struct CardState {
+  std::string name;
+  std::string uuid;  ///< "GPU-..."; CUDA_VISIBLE_DEVICES takes it
+  std::string driver;
+  std::optional<std::uint32_t> sm_count;
+  std::optional<std::uint64_t> memory_bytes;  ///< all of it, the driver's own included
+  // Settings.
+  std::optional<std::string> compute_mode;  ///< Default, ExclusiveProcess, Prohibited
+  std::optional<std::string> mig;           ///< Disabled, Enabled
+  std::optional<std::string> persistence;   ///< Disabled, Enabled
+  std::optional<std::uint32_t> power_limit_mw;
+  std::optional<std::uint32_t> max_sm_clock_mhz;
+  // State, for reports.
+  std::optional<std::uint32_t> sm_clock_mhz;
+  std::optional<std::uint32_t> memory_clock_mhz;
+  std::optional<std::uint32_t> power_mw;
+  std::optional<std::uint32_t> temperature_c;
+  std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bits
+};
+
+/// What became of settings, a sentence each: "compute mode was Default, is now ExclusiveProcess".
+/// Empty: nothing changed. What is unknown on either side is not compared.
+[[nodiscard]] std::vector<std::string> setting_changes(const CardState& before,
+                                                       const CardState& after);
+/// The same as a fault that names the card.
+[[nodiscard]] Result<void> settings_unchanged(const CardState& before, const CardState& after);
+
+/// One line for reports: name, driver, clocks, power, temperature.
+[[nodiscard]] std::string card_text(const CardState& state);
+
+namespace nvml {
+class Library;
+}
+
+class CardReader {
+ public:
+  /// Faults: as nvml::Library::open.
+  [[nodiscard]] static Result<std::unique_ptr<CardReader>> open(
+      const std::string& library = "libnvidia-ml.so.1");
+  ~CardReader();
+
+  /// `device`: an index as nvidia-smi numbers them, or a UUID or its beginning. Fault: no such
+  /// card, with those that there are.
+  [[nodiscard]] Result<CardState> read(const std::string& device) const;
+
+ private:
+  explicit CardReader(std::unique_ptr<nvml::Library> library);
+  std::unique_ptr<nvml::Library> library_;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,176 @@
+#include "capture/substrate/mps_daemon.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "capture/substrate/program_run.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+constexpr const char* kProgram = "nvidia-cuda-mps-control";
+/// sun_path holds 108 bytes; the daemon adds names of its own to the folder.
+constexpr std::size_t kLongestFolder = 80;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+pid_t pid_in(const std::string& pipe_directory) {
+  const std::string text = text_of(pipe_directory + "/" + kProgram + ".pid");
+  pid_t pid = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pid);
+  return pid;
+}
+
+/// Field 1 + `n` after the name in /proc/PID/stat (state is 0, parent 1, start 19); empty: gone, or
+/// a process that has ended and waits for its parent.
+std::string stat_field(pid_t pid, std::size_t n) {
+  const std::string text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name = text.rfind(") ");
+  if (name == std::string::npos || text[name + 2] == 'Z') return {};
+  std::size_t at = name + 2;
+  for (; n > 0 && at != std::string::npos; --n) at = text.find(' ', at) + 1;
+  return text.substr(at, text.find(' ', at) - at);
+}
+std::string start_of(pid_t pid) { return pid > 0 ? stat_field(pid, 19) : std::string(); }
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
+    if (stat_field(pid, 1) == std::to_string(parent)) found.push_back(pid);
+  }
+  return found;
+}
+
+Result<void> make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  return fail(path, {}, std::string("cannot make the folder: ") + ::strerror(errno));
+}
+
+std::string with_output(const std::string& what, const ProgramEnd& end) {
+  return what + " (exit " + std::to_string(end.exit_code) + "): " +
+         (end.output.empty() ? "it said nothing" : end.output);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MpsDaemon>> MpsDaemon::start(const MpsSettings& settings) {
+  std::unique_ptr<MpsDaemon> daemon(new MpsDaemon);
+  daemon->settings_ = settings;
+  daemon->program_ = find_program(kProgram, settings.environment);
+  if (daemon->program_.empty())
+    return fail(std::string("no ") + kProgram + " in PATH; it comes with NVIDIA's driver, and "
+                "without it processes cannot share the GPU by MPS");
+  if (settings.folder.size() > kLongestFolder)
+    return fail(settings.folder, {}, "is too long for the daemon's sockets; at most " +
+                                         std::to_string(kLongestFolder) + " bytes fit");
+  daemon->pipe_ = settings.folder + "/mps-pipe";
+  daemon->logs_ = settings.folder + "/mps-log";
+  daemon->note_others();
+  BUBBLESIM_RETURN_IF_ERROR(daemon->launch());
+  return daemon;
+}
+
+void MpsDaemon::note_others() {
+  const auto given = settings_.environment.find("CUDA_MPS_PIPE_DIRECTORY");
+  const std::string place =
+      given == settings_.environment.end() ? "/tmp/nvidia-mps" : given->second;
+  const pid_t other = pid_in(place);
+  if (start_of(other).empty()) return;
+  notes_.push_back("an MPS daemon (process " + std::to_string(other) + ") was there before, at " +
+                   place + ": it is left alone, and its clients may be on the same GPU");
+}
+
+Result<void> MpsDaemon::launch() {
+  BUBBLESIM_RETURN_IF_ERROR(make_folder(pipe_));
+  if (auto made = make_folder(logs_); !made) {
+    remove_folders();
+    return made;
+  }
+  environment_ = settings_.environment;
+  std::erase_if(environment_, [](const auto& one) { return one.first.starts_with("CUDA_MPS_"); });
+  environment_["CUDA_MPS_PIPE_DIRECTORY"] = pipe_;
+  environment_["CUDA_MPS_LOG_DIRECTORY"] = logs_;
+  if (!settings_.device.empty()) {
+    environment_["CUDA_VISIBLE_DEVICES"] = settings_.device;
+    // An index is nvidia-smi's, as in the environments of workers.
+    if (!settings_.device.starts_with("GPU-")) environment_["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  }
+  const auto end = run_program({program_, "-d"}, environment_, "", settings_.patience);
+  pid_ = pid_in(pipe_);
+  started_ = start_of(pid_);
+  running_ = end.has_value() && end->exit_code == 0;
+  Result<void> works = running_ ? probe() : Result<void>{};
+  if (running_ && works) return {};
+  std::string said = log();
+  (void)quit();
+  remove_folders();
+  if (!said.empty()) said = "; its log: " + said;
+  if (!end) return fail(end.error().text() + said);
+  if (end->exit_code != 0) return fail(program_, {}, with_output("did not start", *end) + said);
+  return fail(works.error().text() + said);
+}
+
+Result<void> MpsDaemon::probe() const {
+  BUBBLESIM_ASSIGN_OR_RETURN(const ProgramEnd end,
+                             run_program({program_}, environment_, "get_server_list\n",
+                                         settings_.patience));
+  if (end.exit_code == 0) return {};
+  return fail(program_, {}, with_output("started, and does not answer", end));
+}
+
+std::string MpsDaemon::log() const {
+  return text_of(logs_ + "/control.log") + text_of(logs_ + "/server.log");
+}
+
+bool MpsDaemon::gone_within(Duration patience) const {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!started_.empty() && start_of(pid_) == started_) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+Result<void> MpsDaemon::quit() {
+  if (!running_ && started_.empty()) return {};
+  running_ = false;
+  const auto told = run_program({program_}, environment_, "quit\n", settings_.patience);
+  const bool went = gone_within(settings_.patience);
+  if (!went) {
+    for (const pid_t server : children_of(pid_)) ::kill(server, SIGKILL);
+    ::kill(pid_, SIGKILL);
+  }
+  started_.clear();
+  remove_folders();
+  if (!went)
+    return fail(program_, {}, "process " + std::to_string(pid_) + " did not quit and was killed");
+  if (!told) return tl::make_unexpected(told.error());
+  return {};
+}
+
+void MpsDaemon::remove_folders() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(pipe_, ignored);
+  std::filesystem::remove_all(logs_, ignored);
+}
+
+MpsDaemon::~MpsDaemon() { (void)quit(); }
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,67 @@
+// An MPS control daemon of a rig's own: private folders, started for one run and ended after it.
+//
+// Daemons that were there before are never asked, used or ended: notes() names the one that listens
+// at CUDA_MPS_PIPE_DIRECTORY or /tmp/nvidia-mps. Nothing of the GPU is set: MPS works in compute
+// mode Default, and EXCLUSIVE_PROCESS, which its manual recommends, is the owner's to choose.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capture/control/job_environment.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+
+namespace bubblesim::capture {
+
+struct MpsSettings {
+  std::string folder;      ///< exists; the daemon's two folders are made in it and removed again
+  Variables environment;   ///< of the calling program; PATH says where the daemon is
+  std::string device;      ///< CUDA_VISIBLE_DEVICES of the daemon: UUID or index; empty: inherited
+  Duration patience = std::chrono::seconds(10);  ///< machine's time, for each of its answers
+};
+
+class MpsDaemon {
+ public:
+  /// Returns when the daemon answers. Faults: no nvidia-cuda-mps-control in PATH; it could not
+  /// start or does not answer, with what it said and its log; a folder too long for a socket's
+  /// address.
+  [[nodiscard]] static Result<std::unique_ptr<MpsDaemon>> start(const MpsSettings& settings);
+  /// As quit(), quietly.
+  ~MpsDaemon();
+  MpsDaemon(const MpsDaemon&) = delete;
+  MpsDaemon& operator=(const MpsDaemon&) = delete;
+
+  /// CUDA_MPS_PIPE_DIRECTORY of its clients (process_environment.hpp).
+  [[nodiscard]] const std::string& pipe_directory() const { return pipe_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  /// What the daemon logged so far: control.log and server.log.
+  [[nodiscard]] std::string log() const;
+
+  /// Clients have ended. Tells the daemon to quit and waits; one that does not go is killed, with
+  /// its servers, and that is a fault. Afterwards nothing is done any more.
+  [[nodiscard]] Result<void> quit();
+
+ private:
+  MpsDaemon() = default;
+  [[nodiscard]] Result<void> launch();
+  [[nodiscard]] Result<void> probe() const;
+  void note_others();
+  void remove_folders() const;
+  [[nodiscard]] bool gone_within(Duration patience) const;
+
+  MpsSettings settings_;
+  std::string program_;
+  std::string pipe_;
+  std::string logs_;
+  Variables environment_;       ///< of the daemon and of those that talk to it
+  std::vector<std::string> notes_;
+  pid_t pid_ = 0;               ///< of the daemon; 0: not known
+  std::string started_;         ///< its start, by the kernel: the pid may be another's later
+  bool running_ = false;
+};
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,72 @@
+// The functions of NVML that read a card, found at run time, and the few types that they take.
+//
+// The types mirror NVIDIA's nvml.h (values and signatures from the NVML API reference, r580); none
+// of these functions sets anything.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture::nvml {
+
+/// nvmlReturn_t.
+enum Status : int { kSuccess = 0, kNotSupported = 3, kNotFound = 6, kDriverNotLoaded = 9 };
+
+struct DeviceState;
+using Device = DeviceState*;
+
+enum Clock : unsigned { kClockSm = 1, kClockMemory = 2 };
+inline constexpr unsigned kTemperatureGpu = 0;
+inline constexpr unsigned kNameBytes = 96;
+inline constexpr unsigned kUuidBytes = 96;
+inline constexpr unsigned kVersionBytes = 80;
+
+/// nvmlMemory_t, in bytes.
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+/// A null pointer: this library has no such function, and what it reads stays unknown.
+struct Api {
+  Status (*init)() = nullptr;
+  Status (*shutdown)() = nullptr;
+  const char* (*error_string)(Status) = nullptr;
+  Status (*device_count)(unsigned*) = nullptr;
+  Status (*device_by_index)(unsigned, Device*) = nullptr;
+  Status (*name)(Device, char*, unsigned bytes) = nullptr;
+  Status (*uuid)(Device, char*, unsigned bytes) = nullptr;
+  Status (*driver_version)(char*, unsigned bytes) = nullptr;
+  Status (*cores)(Device, unsigned* cores) = nullptr;
+  Status (*compute_capability)(Device, int* major, int* minor) = nullptr;
+  Status (*memory)(Device, Memory*) = nullptr;
+  Status (*clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
+  Status (*max_clock)(Device, unsigned clock, unsigned* mhz) = nullptr;
+  Status (*power)(Device, unsigned* milliwatts) = nullptr;
+  Status (*power_limit)(Device, unsigned* milliwatts) = nullptr;
+  Status (*temperature)(Device, unsigned sensor, unsigned* celsius) = nullptr;
+  Status (*compute_mode)(Device, unsigned* mode) = nullptr;
+  Status (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
+  Status (*persistence)(Device, unsigned* on) = nullptr;
+  Status (*throttle_reasons)(Device, unsigned long long* reasons) = nullptr;
+};
+
+/// An NVML that has been initialised; shut down with the object.
+class Library {
+ public:
+  /// Faults: no such library; one without the functions that every NVML has; no driver.
+  [[nodiscard]] static Result<std::unique_ptr<Library>> open(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  [[nodiscard]] const Api& api() const { return api_; }
+
+ private:
+  Library() = default;
+  void* handle_ = nullptr;
+  bool initialised_ = false;
+  Api api_;
+};
+
+}  // namespace bubblesim::capture::nvml

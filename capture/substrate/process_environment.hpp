@@ -1,0 +1,37 @@
+// The environment in which a worker of a rig runs, so that it shares the GPU as its substrate says
+// and by no accident of the shell that started it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/control/job_environment.hpp"
+#include "capture/rig/rig.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::capture {
+
+/// MPS knows two: CUDA_MPS_CLIENT_PRIORITY 0 and 1.
+enum class MpsPriority : std::uint8_t { kNormal, kBelowNormal };
+
+struct WorkerSettings {
+  Substrate substrate = Substrate::kAlone;
+  /// UUID ("GPU-...", CardState::uuid) or index; empty: what CUDA_VISIBLE_DEVICES says already.
+  /// The worker then sees this GPU as its number 0. kMps: the daemon's MpsSettings::device.
+  std::string device;
+  std::string mps_directory;          ///< kMps: MpsDaemon::pipe_directory()
+  std::uint32_t sm_percentage = 100;  ///< kMps: [1, 100]
+  MpsPriority priority = MpsPriority::kNormal;  ///< kMps
+  /// Other substrates: a path at which nothing is. Without CUDA_MPS_PIPE_DIRECTORY a process would
+  /// join whatever daemon listens at /tmp/nvidia-mps.
+  std::string no_mps_directory = "/nonexistent/bubblesim-no-mps";
+};
+
+/// `inherited` without any CUDA_MPS_ variable, and with what the substrate needs;
+/// CUDA_DEVICE_MAX_CONNECTIONS is 32 (streams share hardware queues, and so wait for each other,
+/// as late as can be), CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken).
+/// Faults: a percentage outside [1, 100]; kMps without a directory.
+[[nodiscard]] Result<Variables> worker_environment(const Variables& inherited,
+                                                   const WorkerSettings& settings);
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,128 @@
+#include "capture/substrate/program_run.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+namespace bubblesim::capture {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr std::size_t kMostOutput = 64 * 1024;
+
+/// A file without a name that a program reads as its input or writes its outputs to: unlike a pipe
+/// it never blocks either side, and stays open in a daemon to nobody's harm.
+class NamelessFile {
+ public:
+  NamelessFile() : file_(::memfd_create("bubblesim-program", MFD_CLOEXEC)) {}
+  ~NamelessFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+  NamelessFile(const NamelessFile&) = delete;
+  NamelessFile& operator=(const NamelessFile&) = delete;
+
+  [[nodiscard]] int number() const { return file_; }
+  [[nodiscard]] bool write(const std::string& text) const {
+    return file_ >= 0 &&
+           ::pwrite(file_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  }
+  [[nodiscard]] std::string read() const {
+    std::string text(kMostOutput, '\0');
+    const ssize_t got = ::pread(file_, text.data(), text.size(), 0);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return text;
+  }
+
+ private:
+  int file_;
+};
+
+/// posix_spawn's two structures, let go of together.
+class SpawnSetting {
+ public:
+  SpawnSetting() {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  }
+  ~SpawnSetting() {
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSetting(const SpawnSetting&) = delete;
+  SpawnSetting& operator=(const SpawnSetting&) = delete;
+
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (std::string& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+Result<pid_t> start(std::vector<std::string> command, const Variables& environment, int input,
+                    int output) {
+  SpawnSetting setting;
+  ::posix_spawn_file_actions_adddup2(&setting.actions, input, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&setting.actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&setting.actions, output, STDERR_FILENO);
+  std::vector<std::string> pairs;
+  for (const auto& [name, value] : environment) pairs.push_back(name + "=" + value);
+  pid_t pid = 0;
+  const int failed = ::posix_spawn(&pid, command[0].c_str(), &setting.actions, &setting.attributes,
+                                   pointers(command).data(), pointers(pairs).data());
+  if (failed != 0) return fail(command[0], {}, std::string("cannot run: ") + ::strerror(failed));
+  return pid;
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name, const Variables& environment) {
+  const auto path = environment.find("PATH");
+  std::string rest = path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find(':');
+    const std::string file = rest.substr(0, end) + "/" + name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    rest = end == std::string::npos ? "" : rest.substr(end + 1);
+  }
+  return {};
+}
+
+Result<ProgramEnd> run_program(const std::vector<std::string>& command,
+                               const Variables& environment, const std::string& input,
+                               Duration patience) {
+  const NamelessFile in;
+  const NamelessFile out;
+  if (out.number() < 0 || !in.write(input))
+    return fail(command[0], {}, std::string("cannot hold its input: ") + ::strerror(errno));
+  BUBBLESIM_ASSIGN_OR_RETURN(const pid_t pid,
+                             start(command, environment, in.number(), out.number()));
+  const auto until = Steady::now() + patience;
+  int status = 0;
+  while (::waitpid(pid, &status, WNOHANG) != pid) {
+    if (Steady::now() >= until) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &status, 0);
+      return fail(command[0], {}, "had not ended after " +
+                                      std::to_string(to_ns(patience) / 1'000'000) +
+                                      " ms and was killed");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ProgramEnd{code, out.read()};
+}
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,141 @@
+// bubblesim fill: runs a training program and an inference program, neither changed, side by side
+// on the GPU of this machine, the second gated by a policy.
+//
+// Training owns standard input and output; what there is to say goes to standard error, and with
+// --json one line of JSON ends standard output. The exit code is training's.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "capture/live/gpu_facts.hpp"
+#include "sim/app/fill_command.hpp"
+#include "sim/app/fill_text.hpp"
+#include "sim/app/own_process.hpp"
+#include "sim/app/policy_libraries.hpp"
+#include "sim/base/units.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/schedule/policy_terms.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDevice = "h100";
+
+Result<std::string> gate_library(const std::string& wanted) {
+  return capture::find_library(
+      program_folder(), wanted, {"libbubblesim_gate.so", "the gate", "capture/live/interpose"});
+}
+
+std::vector<policy::ClientInfo> clients_of(const FillArguments& arguments) {
+  std::vector<policy::ClientInfo> clients(2);
+  clients[0].name = "training";
+  clients[1].id = ClientId{1};
+  clients[1].name = "filler";
+  clients[1].role = arguments.filler_role == "online"    ? policy::Role::kOnline
+                    : arguments.filler_role == "offline" ? policy::Role::kOffline
+                                                         : policy::Role::kTraining;
+  return clients;
+}
+
+capture::FillerThen then(const std::string& word) {
+  return word == "keep" ? capture::FillerThen::kKeep : capture::FillerThen::kStop;
+}
+
+/// All that a run needs, checked before anything starts.
+struct PreparedFill {
+  std::unique_ptr<policy::Policy> policy;
+  capture::FillSetup setup;
+};
+
+CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
+  const auto faulty = [](const Error& fault) { return tl::unexpected<Errors>(Errors{fault}); };
+  const auto spec = context.policies.find(arguments.policy);
+  if (!spec) return faulty(spec.error());
+  const auto parameters = read_policy_values(**spec, arguments.values);
+  if (!parameters) return tl::unexpected<Errors>(parameters.error());
+  const std::string device = arguments.device.empty() ? kDevice : arguments.device;
+  const auto gpu = hardware::find_gpu_spec(device, context.device_folder());
+  if (!gpu) return tl::unexpected<Errors>(gpu.error());
+  const auto grace = parse_duration(arguments.grace);
+  if (!grace) return faulty({"--grace", {}, grace.error().message});
+  const auto library = gate_library(arguments.library);
+  if (!library) return faulty(library.error());
+  PreparedFill prepared;
+  prepared.policy = (*spec)->make(*parameters);
+  capture::FillSetup& setup = prepared.setup;
+  setup.clients = clients_of(arguments);
+  setup.environment = inherited_environment();
+  setup.device = arguments.gpu;
+  const capture::GpuFacts facts =
+      capture::facts_of_gpu(schedule::gpu_info(*gpu), setup.device, setup.environment);
+  auto plan = capture::plan_live(**spec, *parameters, *prepared.policy, facts.gpu,
+                                 setup.clients,
+                                 arguments.substitute.empty() ? capture::Substitute::kNone
+                                                              : capture::Substitute::kTimeSliced);
+  if (!plan) return faulty(plan.error());
+  setup.plan = std::move(*plan);
+  setup.plan.notes.push_back(facts.text);
+  setup.spec = *spec;
+  setup.policy = prepared.policy.get();
+  setup.library = *library;
+  setup.grace = *grace;
+  return prepared;
+}
+
+int fill(const FillArguments& arguments, AppContext& context) {
+  if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
+    return report_faults(loaded.error());
+  }
+  auto prepared = prepare(arguments, context);
+  if (!prepared) return report_faults(prepared.error());
+  capture::FillSetup& setup = prepared->setup;
+  setup.train = arguments.train;
+  setup.fill = arguments.fill;
+  std::error_code code;
+  setup.folder = fs::temp_directory_path(code).string();
+  setup.fill_log = arguments.fill_log;
+  setup.window = arguments.window;
+  setup.ask_training = arguments.gate_training;
+  setup.after_end = then(arguments.after_training);
+  setup.after_death = then(arguments.after_death);
+  setup.say = [](const std::string& text) { fmt::print(stderr, "bubblesim: {}\n", text); };
+  const auto report = capture::run_fill(setup);
+  if (!report) return report_fault(report.error());
+  fmt::print(stderr, "\n{}", fill_text(*report, arguments.policy, setup.plan));
+  if (arguments.json) fmt::print("{}", fill_json(*report, arguments.policy, setup.plan));
+  if (report->fault) report_fault(*report->fault);
+  const int exit_code = report->training.end ? report->training.end->exit_code : kExitUntrusted;
+  return exit_code == kExitOk && report->fault ? kExitUntrusted : exit_code;
+}
+
+constexpr const char* kHelp =
+    "Runs a training program and an inference program side by side on this machine's GPU. Neither "
+    "is changed: a preloaded library stands before the driver, and the policy decides when the "
+    "filler's launches go on. Policies that need measured bubbles or profiles of kernels are "
+    "refused before anything starts.\n\n"
+    "Examples:\n"
+    "  bubblesim fill --policy tgs --train \"torchrun train.py\" --fill \"python3 serve.py\"\n"
+    "  bubblesim fill --policy specinf --set window=2ms --set upper_blocks=8000 --fill-log "
+    "serve.log --train \"python3 train.py\" --fill \"python3 serve.py\" --json\n"
+    "  bubblesim fill --policy xsched --window 4 --after-training keep "
+    "--train \"python3 train.py\" --fill \"python3 batch.py\"\n\n"
+    "When training has ended the gate is open; the filler is told to end (SIGTERM, after --grace "
+    "SIGKILL) or kept. The filler's end leaves training alone. Exit codes: training's own "
+    "(128 + n: ended by signal n); where that is 0, 1 if the policy had to be stopped. 2: nothing "
+    "was started, for what was asked cannot be.";
+
+}  // namespace
+
+void add_fill_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<FillArguments>();
+  CLI::App* command = parser.add_subcommand("fill", kHelp);
+  add_fill_options(*command, *arguments);
+  command->callback([arguments, &context] { context.exit_code = fill(*arguments, context); });
+}
+
+}  // namespace bubblesim::app

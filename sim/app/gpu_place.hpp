@@ -1,0 +1,68 @@
+// Where `measure` and `calibrate` run: the GPU of the machine or a fake one, with everything that a
+// rig needs to start its processes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "capture/rig/rig.hpp"
+#include "capture/substrate/card_state.hpp"
+#include "sim/app/app.hpp"
+#include "sim/app/scratch_folder.hpp"
+#include "sim/app/stop_signals.hpp"
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/observe/run_result.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+struct PlaceArguments {
+  bool fake = false;
+  std::string gpu;
+  std::string worker;
+  std::string fits;
+};
+
+void add_place_options(CLI::App& command, PlaceArguments& arguments);
+
+/// Ctrl-C and SIGTERM stop what runs in it.
+class GpuPlace {
+ public:
+  /// `device`: what a fake GPU is like. Faults: no worker program; no GPU, or no NVML.
+  [[nodiscard]] static Result<std::unique_ptr<GpuPlace>> open(const PlaceArguments& arguments,
+                                                              const hardware::GpuSpec& device,
+                                                              run::ProgressText progress);
+  ~GpuPlace();
+  GpuPlace(const GpuPlace&) = delete;
+  GpuPlace& operator=(const GpuPlace&) = delete;
+
+  [[nodiscard]] const capture::RigPlace& rig() const { return rig_; }
+  /// Driver, clocks and date of what has been measured since it was opened.
+  [[nodiscard]] observe::Measurement measurement() const;
+  /// Fault: a setting of the card is not what it was.
+  [[nodiscard]] Result<void> check_settings() const;
+
+ private:
+  GpuPlace() = default;
+  Result<void> read_card(const std::string& gpu);
+
+  std::unique_ptr<ScratchFolder> folder_;
+  std::unique_ptr<capture::FakeGpu> fake_;
+  std::unique_ptr<capture::CardReader> reader_;
+  std::optional<capture::CardState> before_;
+  std::string date_;
+  capture::RigPlace rig_;
+  StopSignals signals_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> ended_{false};
+  std::thread watch_;
+};
+
+}  // namespace bubblesim::app

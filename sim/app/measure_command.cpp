@@ -1,0 +1,190 @@
+// bubblesim measure: what `bubblesim run` simulates, on a GPU.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/app/app.hpp"
+#include "sim/app/gpu_place.hpp"
+#include "sim/app/policy_libraries.hpp"
+#include "sim/app/quick_config.hpp"
+#include "sim/measure/measure.hpp"
+#include "sim/observe/report.hpp"
+#include "sim/run/lone_rank.hpp"
+#include "sim/run/run_policies.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct MeasureArguments {
+  PlaceArguments place;
+  std::string config, device, out, policies, substrate;
+  std::vector<std::string> policy_libraries;
+  std::uint32_t rank = 0, rounds = 1, window = 0;
+  bool ask_training = false;
+  bool json = false;
+};
+
+Errors one(Error fault) { return Errors{std::move(fault)}; }
+
+CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppContext& context,
+                                   ProgressLine& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(run::RunConfig config,
+                             run::read_run_config(arguments.config, context.policies));
+  if (!arguments.policies.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
+                               choose_policies(arguments.policies, context.policies));
+  }
+  if (!arguments.device.empty()) config.device = arguments.device;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const run::LoadedRun loaded,
+      run::load_run(config, context.device_folder(), progress.callback()));
+  auto lone = run::lone_rank(loaded, arguments.rank);
+  if (!lone) return tl::unexpected<Errors>(one(lone.error()));
+  return std::move(*lone);
+}
+
+std::optional<capture::Substrate> substrate_of(const std::string& name) {
+  if (name == "time-sliced") return capture::Substrate::kTimeSliced;
+  if (name == "mps") return capture::Substrate::kMps;
+  if (name == "streams") return capture::Substrate::kStreams;
+  return std::nullopt;
+}
+
+// "results.json", or of several rounds "results-2.json".
+std::string file_of(const MeasureArguments& arguments, const std::string& stem,
+                    const std::string& ending, std::uint32_t round) {
+  const std::string number = arguments.rounds > 1 ? "-" + std::to_string(round) : "";
+  return arguments.out + "/" + stem + number + ending;
+}
+
+Result<void> write_round(const MeasureArguments& arguments, const observe::RunReport& report,
+                         std::uint32_t round) {
+  if (arguments.out.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file_of(arguments, "table", ".txt", round)));
+  BUBBLESIM_RETURN_IF_ERROR(write_file(file_of(arguments, "table", ".txt", round),
+                                       observe::report_table(report)));
+  BUBBLESIM_RETURN_IF_ERROR(write_file(file_of(arguments, "results", ".csv", round),
+                                       observe::csv_header() + observe::csv_rows(report)));
+  return write_file(file_of(arguments, "results", ".json", round), observe::report_json(report));
+}
+
+// One round is an object, several are a list: written as they end.
+void print_json(const MeasureArguments& arguments, const observe::RunReport& report) {
+  const std::uint32_t round = report.measured->round;
+  const bool list = arguments.rounds > 1;
+  const char* const before = !list ? "" : round == 1 ? "[\n" : ",\n";
+  const char* const after = list && round == arguments.rounds ? "]\n" : "";
+  fmt::print("{}{}{}", before, observe::report_json(report), after);
+}
+
+void print_answers(const observe::RunReport& report) {
+  for (const observe::PolicyResult& policy : report.policies) {
+    if (!policy.host || policy.host->decisions == 0) continue;
+    fmt::print("{}: {}, {} decisions, in {:.1f} us (p50), {:.1f} us (p95), {:.1f} us (p99)\n",
+               policy.policy, policy.host->substrate, policy.host->decisions,
+               to_seconds(policy.host->decision_p50) * 1e6,
+               to_seconds(policy.host->decision_p95) * 1e6,
+               to_seconds(policy.host->decision_p99) * 1e6);
+  }
+}
+
+bool untrusted(const observe::RunReport& report) {
+  bool bad = report.counters.has_error();
+  for (const auto& policy : report.policies) bad = bad || policy.counters.has_error();
+  return bad;
+}
+
+int measure_run(const MeasureArguments& arguments, AppContext& context) {
+  if (auto read = load_policy_libraries(arguments.policy_libraries, context); !read) {
+    return report_faults(read.error());
+  }
+  ProgressLine progress;
+  const auto lone = load(arguments, context, progress);
+  progress.clear();
+  if (!lone) return report_faults(lone.error());
+  auto place = GpuPlace::open(arguments.place, lone->device, progress.callback());
+  if (!place) return report_fault(place.error());
+  const capture::RigPlace& rig = (*place)->rig();
+  if (const Errors faults = measure::check_measurable(*lone, context.policies, rig);
+      !faults.empty()) {
+    return report_faults(faults);
+  }
+  measure::MeasureOptions options;
+  options.window = arguments.window;
+  options.ask_training = arguments.ask_training;
+  options.substrate = substrate_of(arguments.substrate);
+  bool bad = false;
+  for (std::uint32_t round = 1; round <= arguments.rounds; ++round) {
+    auto report = measure::measure_policies(*lone, context.policies, rig, options);
+    progress.clear();
+    if (!report) return report_fault(report.error());
+    const std::uint32_t rank = report->measured->rank;
+    report->measured = (*place)->measurement();
+    report->measured->rank = rank;
+    report->measured->round = round;
+    if (auto written = write_round(arguments, *report, round); !written) {
+      return report_fault(written.error());
+    }
+    if (arguments.json) {
+      print_json(arguments, *report);
+    } else {
+      std::fputs(observe::report_table(*report).c_str(), stdout);
+      print_answers(*report);
+    }
+    bad = bad || untrusted(*report);
+  }
+  if (auto same = (*place)->check_settings(); !same) return report_fault(same.error());
+  return bad ? kExitUntrusted : kExitOk;
+}
+
+}  // namespace
+
+void add_measure_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<MeasureArguments>();
+  CLI::App* command = parser.add_subcommand(
+      "measure",
+      "Measures what `bubblesim run` simulates: one rank of the config's job, its fillers and its "
+      "policies as processes that launch stand-in kernels on a GPU, under the same policy "
+      "objects. Compare with `bubblesim run --lone-rank` by `bubblesim validate RUN MEASURED`. "
+      "Settings of the GPU are left as they are; MPS runs from private folders.\n\n"
+      "Examples:\n"
+      "  bubblesim measure configs/runs/example.json --policy mps,specinf --out out/measured\n"
+      "  bubblesim measure configs/runs/example.json --policy specinf --rounds 3 --gpu 0\n"
+      "  bubblesim measure configs/runs/example.json --fake");
+  command->add_option("config", arguments->config, "A run config")->required();
+  command->add_option("--policy", arguments->policies, "Policies, comma-separated (default: the "
+                                                       "config's)");
+  add_policy_library_option(*command, arguments->policy_libraries);
+  command->add_option("--rank", arguments->rank, "The job's rank that runs")->capture_default_str();
+  command->add_option("--rounds", arguments->rounds,
+                      "Everything so often, baselines too, in turn")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--window", arguments->window,
+                      "Launches of a filler on the GPU at once; 0: no limit")
+      ->capture_default_str();
+  command->add_flag("--ask-training", arguments->ask_training,
+                    "Training waits at the gate too, for policies that hold its launches (dilu); "
+                    "it costs training a round trip a launch");
+  command->add_option("--as", arguments->substrate,
+                      "How processes share the GPU, in place of what policies ask for: where MPS "
+                      "cannot run")
+      ->check(CLI::IsMember({"time-sliced", "mps", "streams"}));
+  command->add_option("--device", arguments->device,
+                      "Device whose constants policies are told, a name or a file (default: the "
+                      "config's, else the one recorded); with --fake: the GPU");
+  add_place_options(*command, arguments->place);
+  command->add_option("--out", arguments->out,
+                      "Folder for table.txt, results.json and results.csv; of several rounds "
+                      "results-1.json and so on");
+  command->add_flag("--json", arguments->json, "Print JSON in place of the table");
+  command->callback(
+      [arguments, &context] { context.exit_code = measure_run(*arguments, context); });
+}
+
+}  // namespace bubblesim::app

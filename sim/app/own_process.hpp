@@ -1,0 +1,21 @@
+// What the program knows of itself as a process: where it lies, and its environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/control/job_environment.hpp"
+#include "sim/base/result.hpp"
+
+namespace bubblesim::app {
+
+[[nodiscard]] capture::Variables inherited_environment();
+
+/// The folder that holds the program.
+[[nodiscard]] std::string program_folder();
+
+/// A program of bubblesim's that is not `bubblesim`: beside it, installed
+/// (../libexec/bubblesim), or in the build tree. The fault lists the places.
+[[nodiscard]] Result<std::string> find_helper_program(const std::string& name);
+
+}  // namespace bubblesim::app

@@ -1,0 +1,106 @@
+// bubblesim validate RUN MEASURED: reports of runs against reports of measurements.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "sim/app/validate_commands.hpp"
+#include "sim/validate/measured_text.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct MeasuredArguments {
+  std::string run, measured, role, json, csv, plot;
+  std::vector<std::string> fit;
+  double tie_percent = 1;
+  bool summary = false;
+};
+
+Result<validate::MeasuredRoles> roles_of(const MeasuredArguments& arguments,
+                                         const std::vector<validate::MatchedReports>& matched) {
+  validate::MeasuredRoles roles;
+  if (!arguments.role.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(roles, validate::MeasuredRoles::read(arguments.role, matched));
+  }
+  for (const std::string& name : arguments.fit) {
+    BUBBLESIM_RETURN_IF_ERROR(roles.add_fit(name, matched));
+  }
+  return roles;
+}
+
+int print_and_write(const MeasuredArguments& arguments,
+                    const std::vector<validate::MeasuredCell>& cells) {
+  const auto summaries = validate::summarise_measured(cells);
+  const auto orders = validate::order_measured(cells, arguments.tie_percent / 100);
+  if (!arguments.summary) fmt::print("{}\n", validate::measured_cells_text(cells));
+  if (const std::string missing = validate::measured_missing_text(cells); !missing.empty()) {
+    fmt::print("{}\n", missing);
+  }
+  fmt::print("{}\n{}", validate::measured_summary_text(summaries),
+             validate::measured_order_text(orders));
+  for (const auto& put :
+       {write_output(arguments.csv, validate::measured_csv(cells)),
+        write_output(arguments.json, validate::measured_json(cells, summaries, orders)),
+        write_output(arguments.plot, validate::measured_svg(cells))}) {
+    if (!put) return report_fault(put.error());
+  }
+  const bool failed = std::any_of(cells.begin(), cells.end(), [](const auto& cell) {
+    return cell.outcome == validate::Outcome::kFailed;
+  });
+  return failed ? kExitUntrusted : kExitOk;
+}
+
+int validate_measured(const MeasuredArguments& arguments) {
+  if (arguments.run.empty() || arguments.measured.empty()) {
+    return report_fault({"validate", {}, "expected RUN and MEASURED, or a subcommand: parallel, "
+                                         "sharing (--help shows them)"});
+  }
+  const auto simulated = validate::find_reports(arguments.run);
+  const auto measured = validate::find_reports(arguments.measured);
+  if (!simulated || !measured) {
+    Errors faults = simulated ? Errors{} : simulated.error();
+    if (!measured) faults.insert(faults.end(), measured.error().begin(), measured.error().end());
+    return report_faults(faults);
+  }
+  const auto matched = validate::match_reports(*simulated, *measured);
+  const auto roles = roles_of(arguments, matched);
+  if (!roles) return report_fault(roles.error());
+  fmt::print("{}\n", validate::measured_sides_text(matched));
+  return print_and_write(arguments, validate::compare_measured(matched, *roles));
+}
+
+}  // namespace
+
+void add_validate_measured(CLI::App& command, AppContext& context) {
+  auto arguments = std::make_shared<MeasuredArguments>();
+  command.add_option("RUN", arguments->run,
+                     "Simulated: a results.json, or a folder with results.json and results-*.json "
+                     "at any depth");
+  command.add_option("MEASURED", arguments->measured,
+                     "Measured: the same; several reports of a config are repetitions");
+  command.add_option("--role", arguments->role,
+                     "A table with the columns config,policy,role: rows with role fit are reported "
+                     "apart and judged nowhere");
+  command
+      .add_option("--fit", arguments->fit,
+                  "Configs that took part in a fit, comma-separated: CONFIG or CONFIG:POLICY")
+      ->delimiter(',');
+  command
+      .add_option("--tie", arguments->tie_percent,
+                  "Policies whose measured figures are at most so many percent apart are tied")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command.add_option("--csv", arguments->csv, "Write every figure here");
+  command.add_option("--json", arguments->json, "Write figures, summary and order here");
+  command.add_option("--plot", arguments->plot,
+                     "Draw simulated against measured here, as an SVG picture");
+  command.add_flag("--summary", arguments->summary, "Leave single figures out of the text");
+  command.footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
+  command.callback([&command, arguments, &context] {
+    if (command.get_subcommands().empty()) context.exit_code = validate_measured(*arguments);
+  });
+}
+
+}  // namespace bubblesim::app

@@ -1,0 +1,239 @@
+#include "sim/measure/arm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/measure/job_plans.hpp"
+#include "sim/observe/summary.hpp"
+#include "sim/run/simulation.hpp"
+#include "sim/schedule/policy_driver.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+// Training under a policy that starves it is cut at so many times what it takes alone.
+constexpr std::int64_t kPatience = 20;
+
+Error cannot(const policy::PolicySpec& spec, const std::string& what) {
+  return {{}, "policy " + spec.name, what};
+}
+
+std::optional<Bytes> training_memory(const run::LoadedRun& lone) {
+  return lone.rank_memory.empty() ? lone.config.training.memory : lone.rank_memory.front();
+}
+
+/// One arm on its way through the rig.
+class ArmRun {
+ public:
+  ArmRun(const run::LoadedRun& lone, const Arm& arm, const Alone& alone,
+         const capture::RigPlace& place, const MeasureOptions& options)
+      : lone_(lone), arm_(arm), alone_(alone), place_(place), options_(options),
+        infos_(client_infos(lone, arm, alone)) {}
+
+  Result<observe::PolicyResult> run() {
+    BUBBLESIM_RETURN_IF_ERROR(ask_policy());
+    BUBBLESIM_RETURN_IF_ERROR(add_jobs());
+    setup_.clients = infos_;
+    setup_.window = options_.window;
+    if (options_.ask_training || place_.fake != nullptr) {
+      setup_.training_gate = capture::GateMode::kAsk;
+    }
+    setup_.limit = limit();
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const capture::RigResult result,
+        capture::run_rig(place_, setup_, plan_.decided, shares_));
+    return collect(result);
+  }
+
+ private:
+  Result<void> ask_policy() {
+    setup_.substrate = infos_.size() > 1 ? capture::Substrate::kTimeSliced
+                                         : capture::Substrate::kAlone;
+    if (arm_.policy == nullptr) {
+      plan_ = schedule::plan_without_policy(infos_);
+      shares_.resize(infos_.size());
+      if (!arm_.training || infos_.size() == 1) setup_.substrate = capture::Substrate::kAlone;
+      return {};
+    }
+    policy_ = arm_.policy->make(*arm_.parameters);
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_));
+    shares_ = plan_.decided_shares;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        setup_.substrate,
+        substrate_of(*arm_.policy, plan_.decided, shares_, lone_.device, place_));
+    if (options_.substrate) setup_.substrate = *options_.substrate;
+    setup_.spec = arm_.policy;
+    setup_.policy = policy_.get();
+    return {};
+  }
+
+  Result<void> add_jobs() {
+    const PlanSetup with{.spec = arm_.policy,
+                         .shares = &shares_,
+                         .bubbles = arm_.bubbles,
+                         .length = limit()};
+    if (arm_.training) {
+      BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job, training_plan(lone_, with));
+      add_job(std::move(job));
+    }
+    for (std::size_t i = 0; i < arm_.fillers.size(); ++i) {
+      const ClientId client{static_cast<std::uint32_t>(i + 1)};
+      BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job,
+                                 filler_plan(lone_, arm_.fillers[i], client, with));
+      arrivals_.push_back(job.plan.serve->arrivals);  // they come to a refused filler too
+      if (plan_.admissions[i + 1].admitted) add_job(std::move(job));
+    }
+    return {};
+  }
+
+  void add_job(PlannedJob job) {
+    const policy::ClientSharing& share = shares_[job.plan.client.index()];
+    counters_.merge(job.counters);
+    setup_.jobs.push_back({std::move(job.plan), share.sm_percentage});
+  }
+
+  // Of the run; 0: none but training's last iteration.
+  [[nodiscard]] Duration limit() const {
+    if (lone_.config.duration) return *lone_.config.duration;
+    if (!arm_.training) return alone_.length;
+    if (!alone_.iteration) return Duration{};
+    return alone_.length * kPatience;
+  }
+
+  Result<observe::PolicyResult> collect(const capture::RigResult& rig) const {
+    observe::PolicyResult result;
+    const capture::JobRecord* training = nullptr;
+    if (arm_.training) {
+      if (!rig.jobs.front().record) {
+        return fail({}, place_of(), "the training process ended early: " + rig.jobs.front().end);
+      }
+      training = &*rig.jobs.front().record;
+    }
+    // A service that has served all of its requests may end before the run does.
+    const bool whole = lone_.config.duration.has_value() || !arm_.training;
+    result.simulated = end_of_run(lone_.config, training, whole ? limit() : rig.length);
+    result.warmup = lone_.config.warmup;
+    result.counters = counters_;
+    result.counters.merge(rig.counters);
+    if (result.simulated <= result.warmup) {
+      return fail({}, place_of(), "ended before the warm-up did");
+    }
+    const Window window{result.warmup, result.simulated};
+    if (training != nullptr) add_training(*training, window, result);
+    add_fillers(rig, window, result);
+    if (arm_.policy != nullptr) add_policy(rig, result);
+    return result;
+  }
+
+  void add_training(const capture::JobRecord& record, const Window& window,
+                    observe::PolicyResult& result) const {
+    result.training = observe::summarise_training({iterations_of(record, window)},
+                                                  {lone_.samples_per_iteration, {}});
+    if (lone_.config.iterations && record.iterations.size() < *lone_.config.iterations) {
+      result.counters.add(run::kIterationsNotReached);
+    }
+  }
+
+  void add_fillers(const capture::RigResult& rig, const Window& window,
+                   observe::PolicyResult& result) const {
+    std::size_t job = arm_.training ? 1 : 0;
+    for (std::size_t i = 0; i < arm_.fillers.size(); ++i) {
+      const policy::Admission& admission = plan_.admissions[i + 1];
+      std::optional<capture::JobRecord> record;
+      if (admission.admitted) record = rig.jobs[job++].record;
+      result.fillers.push_back(filler_result(lone_.config.fillers[arm_.fillers[i]], record,
+                                             admission, arrivals_[i], window));
+      result.counters.add(run::kUnfinishedRequests, result.fillers.back().requests_unfinished);
+    }
+  }
+
+  void add_policy(const capture::RigResult& rig, observe::PolicyResult& result) const {
+    result.policy = arm_.policy->name;
+    result.oracle = arm_.policy->oracle;
+    for (const auto& [name, value] : *arm_.parameters) {
+      result.parameters.emplace_back(name, policy::value_text(value));
+    }
+    if (rig.host) result.activity = policy_activity(*rig.host);
+    result.host = host_activity(rig, setup_.substrate);
+  }
+
+  [[nodiscard]] std::string place_of() const {
+    return arm_.policy != nullptr ? "policy " + arm_.policy->name : std::string("alone");
+  }
+
+  const run::LoadedRun& lone_;
+  const Arm& arm_;
+  const Alone& alone_;
+  const capture::RigPlace& place_;
+  const MeasureOptions& options_;
+  std::vector<policy::ClientInfo> infos_;
+  schedule::GpuPlan plan_;
+  std::vector<policy::ClientSharing> shares_;
+  std::unique_ptr<policy::Policy> policy_;
+  std::vector<std::vector<Duration>> arrivals_;  ///< by Arm::fillers
+  capture::RigSetup setup_;
+  CounterSet counters_;  ///< of making plans
+};
+
+}  // namespace
+
+std::vector<policy::ClientInfo> client_infos(const run::LoadedRun& lone, const Arm& arm,
+                                             const Alone& alone) {
+  policy::ClientInfo training;
+  training.name = "training rank " + std::to_string(lone.training->ranks.front().rank);
+  training.memory = training_memory(lone).value_or(Bytes{});
+  training.memory_known = training_memory(lone).has_value();
+  std::vector<policy::ClientInfo> clients{training};
+  for (const std::uint32_t index : arm.fillers) {
+    const run::FillerConfig& filler = lone.config.fillers[index];
+    policy::ClientInfo info;
+    info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
+    info.role = run::role_of(filler);
+    info.name = filler.name;
+    info.memory = filler.memory.value_or(Bytes{});
+    info.memory_known = filler.memory.has_value();
+    const bool told = arm.policy != nullptr && arm.policy->needs.kernel_durations;
+    if (told && index < alone.pass.size()) info.pass = alone.pass[index];
+    clients.push_back(std::move(info));
+  }
+  return clients;
+}
+
+Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
+                                        const policy::Sharing& sharing,
+                                        const std::vector<policy::ClientSharing>& shares,
+                                        const hardware::GpuSpec& device,
+                                        const capture::RigPlace& place) {
+  using Mode = policy::Sharing::Mode;
+  const bool real = place.fake == nullptr;
+  if (sharing.mode == Mode::kIdleOnly || sharing.mode == Mode::kLeftover) {
+    return tl::make_unexpected(cannot(spec, "is a bound that no GPU reaches"));
+  }
+  if (real && sharing.mode == Mode::kPartitioned) {
+    return tl::make_unexpected(cannot(
+        spec, "wants MIG partitions; measuring leaves the GPU's settings as they are"));
+  }
+  const bool sliced = sharing.slice && *sharing.slice != device.time_slice;
+  const bool own = std::any_of(shares.begin(), shares.end(),
+                               [](const auto& share) { return share.slice.has_value(); });
+  if (real && (sliced || own)) {
+    return tl::make_unexpected(
+        cannot(spec, "wants time slices of its own; the driver's can be measured only"));
+  }
+  if (real && sharing.unified_memory) {
+    return tl::make_unexpected(cannot(
+        spec, "oversubscribes memory; stand-ins hold theirs on the device"));
+  }
+  if (sharing.mode == Mode::kTimeSliced) return capture::Substrate::kTimeSliced;
+  if (sharing.mode == Mode::kMps) return capture::Substrate::kMps;
+  return capture::Substrate::kStreams;
+}
+
+Result<observe::PolicyResult> run_arm(const run::LoadedRun& lone, const Arm& arm,
+                                      const Alone& alone, const capture::RigPlace& place,
+                                      const MeasureOptions& options) {
+  return ArmRun(lone, arm, alone, place, options).run();
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,215 @@
+#include "sim/measure/calibrate/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "sim/base/nearest.hpp"
+#include "sim/measure/calibrate/client_probe.hpp"
+#include "sim/measure/calibrate/copy_probe.hpp"
+#include "sim/measure/calibrate/latency_probe.hpp"
+#include "sim/measure/calibrate/slice_probe.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+using hardware::GpuSpec;
+
+/// A constant of a device that is one number outside of contention.
+struct Field {
+  const char* key;
+  ConstantUnit unit;
+  const char* probe;
+  double (*get)(const GpuSpec&);
+  void (*set)(GpuSpec&, double);
+};
+
+template <Duration GpuSpec::*Member>
+constexpr Field time_field(const char* key, const char* probe) {
+  return {key, ConstantUnit::kNanoseconds, probe,
+          [](const GpuSpec& spec) { return static_cast<double>(to_ns(spec.*Member)); },
+          [](GpuSpec& spec, double value) { spec.*Member = Duration{std::llround(value)}; }};
+}
+
+template <BytesPerSecond GpuSpec::*Member>
+constexpr Field rate_field(const char* key, const char* probe) {
+  return {key, ConstantUnit::kBytesPerSecond, probe,
+          [](const GpuSpec& spec) { return (spec.*Member).value; },
+          [](GpuSpec& spec, double value) { (spec.*Member).value = value; }};
+}
+
+constexpr std::array kFields{
+    time_field<&GpuSpec::launch_latency>("launch_latency", "latencies"),
+    time_field<&GpuSpec::stream_gap>("stream_gap", "latencies"),
+    time_field<&GpuSpec::sync_latency>("sync_latency", "latencies"),
+    time_field<&GpuSpec::completion_notice>("completion_notice", "latencies"),
+    rate_field<&GpuSpec::dram_bandwidth>("dram_bandwidth", "copies"),
+    rate_field<&GpuSpec::host_bandwidth>("host_bandwidth", "copies"),
+    time_field<&GpuSpec::time_slice>("time_slice", "slices"),
+    time_field<&GpuSpec::context_switch>("context_switch", "slices"),
+    time_field<&GpuSpec::client_switch>("client_switch", "clients"),
+    Field{"tpc_sms", ConstantUnit::kSms, "sms",
+          [](const GpuSpec& spec) { return static_cast<double>(spec.tpc_sms); },
+          [](GpuSpec& spec, double value) { spec.tpc_sms = static_cast<std::uint32_t>(value); }}};
+
+/// All runs of one calibration.
+class Calibrator {
+ public:
+  Calibrator(const GpuSpec& base, const capture::RigPlace& place) : base_(base), place_(place) {
+    out_.spec = base;
+  }
+
+  Result<void> run(const std::string& probe);
+  Calibration take() { return std::move(out_); }
+
+ private:
+  [[nodiscard]] Result<Records> records_of(const ProbeRun& run);
+  [[nodiscard]] Result<capture::RigResult> run_one(const ProbeRun& run);
+  [[nodiscard]] std::vector<Finding> analyse(const std::string& probe, const ProbeRun& run,
+                                             const Records& records);
+  void take_findings(const std::string& probe, const std::vector<Finding>& found);
+  void fit(const Records& records);
+  void keep_all(const std::string& probe, const std::string& why);
+
+  const GpuSpec& base_;
+  const capture::RigPlace& place_;
+  Calibration out_;
+};
+
+ProbeRun plan_of(const std::string& probe, const GpuSpec& spec) {
+  if (probe == "latencies") return latency_run(spec);
+  if (probe == "copies") return copy_run(spec);
+  if (probe == "slices") return slice_run(spec);
+  if (probe == "clients") return client_run(spec);
+  if (probe == "sms") return sm_run(spec);
+  return contention_run(spec);
+}
+
+Result<void> Calibrator::run(const std::string& probe) {
+  if (place_.progress) place_.progress("probe: " + probe);
+  const ProbeRun run = plan_of(probe, base_);
+  const auto records = records_of(run);
+  if (place_.stop != nullptr && *place_.stop) return fail("stopped before its end");
+  if (!records) {
+    keep_all(probe, records.error().text());
+  } else if (probe == "contention") {
+    fit(*records);
+  } else {
+    take_findings(probe, analyse(probe, run, *records));
+  }
+  return {};
+}
+
+Result<capture::RigResult> Calibrator::run_one(const ProbeRun& run) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto result, capture::run_rig(place_, run.setup, run.sharing, run.shares));
+  out_.counters.merge(result.counters);
+  out_.length += result.length;
+  return result;
+}
+
+Result<Records> Calibrator::records_of(const ProbeRun& run) {
+  if (run.setup.jobs.size() > 1) BUBBLESIM_RETURN_IF_ERROR(run_one(rehearsal(run)));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto result, run_one(run));
+  Records records;
+  for (std::size_t i = 0; i < result.jobs.size(); ++i) {
+    capture::JobOutcome& job = result.jobs[i];
+    if (!job.record) return fail("\"" + run.setup.jobs[i].plan.name + "\" " + job.end);
+    records.push_back(std::move(*job.record));
+  }
+  return records;
+}
+
+std::vector<Finding> Calibrator::analyse(const std::string& probe, const ProbeRun& run,
+                                         const Records& records) {
+  if (probe == "latencies") return latency_findings(records);
+  if (probe == "copies") return copy_findings(records);
+  if (probe == "slices") return slice_findings(records);
+  if (probe == "clients") return client_findings(records);
+  out_.sm_shares = sm_shares(run, records, base_);
+  return {tpc_finding(out_.sm_shares, base_)};
+}
+
+void Calibrator::take_findings(const std::string& probe, const std::vector<Finding>& found) {
+  for (const Field& field : kFields) {
+    if (field.probe != probe) continue;
+    CalibratedConstant constant{field.key, field.unit, field.get(base_), field.get(base_), {}, {}};
+    for (const Finding& finding : found) {
+      if (finding.key != constant.key) continue;
+      constant.spread = finding.spread;
+      constant.kept = finding.missing;
+      if (!finding.missing.empty()) continue;
+      constant.value = finding.spread.middle;
+      field.set(out_.spec, constant.value);
+    }
+    out_.constants.push_back(std::move(constant));
+  }
+}
+
+void Calibrator::keep_all(const std::string& probe, const std::string& why) {
+  const std::string kept = "the probe did not run: " + why;
+  for (const Field& field : kFields) {
+    if (field.probe != probe) continue;
+    out_.constants.push_back(
+        {field.key, field.unit, field.get(base_), field.get(base_), {}, kept});
+  }
+  if (probe != "contention") return;
+  for (const ContentionParameter& each : contention_parameters()) {
+    const double base = base_.contention.*each.value;
+    out_.constants.push_back(
+        {std::string("contention/") + each.key, ConstantUnit::kShare, base, base, {}, kept});
+  }
+}
+
+void Calibrator::fit(const Records& records) {
+  out_.cells = contention_cells(records, base_);
+  const auto fitted = static_cast<std::size_t>(
+      std::ranges::count(out_.cells, false, &ContentionCell::held_out));
+  if (fitted < contention_parameters().size()) {
+    keep_all("contention", fmt::format("{} cells to fit", fitted));
+    return;
+  }
+  if (place_.progress) place_.progress(fmt::format("fitting {} cells", fitted));
+  out_.contention = fit_contention(out_.cells, base_);
+  out_.spec.contention = out_.contention->spec;
+  for (const FittedParameter& each : out_.contention->parameters) {
+    const Spread spread{fitted, each.value - each.error, each.value, each.value + each.error};
+    out_.constants.push_back({"contention/" + each.key, ConstantUnit::kShare, each.base,
+                              each.value, spread, each.kept});
+  }
+}
+
+}  // namespace
+
+const std::vector<ProbeInfo>& probe_list() {
+  static const std::vector<ProbeInfo> list{
+      {"latencies", "launches, queued kernels, waits and notices, alone"},
+      {"copies", "bandwidth of DRAM and of the link to the host"},
+      {"slices", "time slices and context switches of two processes without MPS"},
+      {"clients", "passing between the kernels of two MPS clients"},
+      {"sms", "SMs that MPS percentages really give"},
+      {"contention", "how kernels of each class and size slow each other"}};
+  return list;
+}
+
+Result<Calibration> calibrate(const hardware::GpuSpec& base, const capture::RigPlace& place,
+                              const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (const ProbeInfo& probe : probe_list()) names.emplace_back(probe.name);
+  for (const std::string& name : only) {
+    if (std::ranges::find(names, name) == names.end()) {
+      return fail(unknown_name_message("probe", name, names));
+    }
+  }
+  Calibrator calibrator(base, place);
+  for (const std::string& name : names) {
+    const bool wanted = only.empty() || std::ranges::find(only, name) != only.end();
+    if (wanted) BUBBLESIM_RETURN_IF_ERROR(calibrator.run(name));
+  }
+  return calibrator.take();
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,119 @@
+#include "sim/measure/calibrate/calibrated_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+/// To five digits: no constant is known better.
+double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
+
+Json json_value(const CalibratedConstant& constant) {
+  switch (constant.unit) {
+    case ConstantUnit::kSms: return static_cast<std::uint64_t>(constant.value);
+    case ConstantUnit::kShare: return Json::parse(value_text(constant.unit, constant.value));
+    case ConstantUnit::kNanoseconds:
+    case ConstantUnit::kBytesPerSecond: break;
+  }
+  return value_text(constant.unit, constant.value);
+}
+
+Json& place_of(Json& root, const std::string& key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string::npos) return root[key];
+  return root[key.substr(0, slash)][key.substr(slash + 1)];
+}
+
+const char* class_name(gpu::KernelClass kernel_class) {
+  switch (kernel_class) {
+    case gpu::KernelClass::kCompute: return "compute";
+    case gpu::KernelClass::kMemory: return "memory";
+    case gpu::KernelClass::kUnknown: break;
+  }
+  return "unknown";
+}
+
+std::string occupant_text(const Occupant& of) {
+  return fmt::format("{},{}", class_name(of.kernel_class), of.blocks);
+}
+
+}  // namespace
+
+std::string value_text(ConstantUnit unit, double value) {
+  switch (unit) {
+    case ConstantUnit::kNanoseconds: {
+      const Duration span{std::llround(std::abs(value))};
+      return (value < -0.5 ? "-" : "") + format_duration(span);
+    }
+    case ConstantUnit::kBytesPerSecond: return format_rate(BytesPerSecond{rounded(value)});
+    case ConstantUnit::kSms: return fmt::format("{:.0f}", value);
+    case ConstantUnit::kShare: break;
+  }
+  return fmt::format("{:.4g}", std::max(0.0, value));
+}
+
+std::string source_of(const CalibratedConstant& constant, const CalibrationOrigin& origin) {
+  std::string text = fmt::format("measured: bubblesim calibrate{}, {}, {}",
+                                 origin.fake ? " --fake" : "", origin.date, origin.device);
+  if (!origin.driver.empty()) text += ", driver " + origin.driver;
+  const Spread& spread = constant.spread;
+  if (constant.unit == ConstantUnit::kShare) {
+    return text + fmt::format(", fitted to n={} cells of a grid of kernels, standard error {:.2g}",
+                              spread.count, spread.high - spread.middle);
+  }
+  text += fmt::format(", n={}", spread.count);
+  if (constant.unit == ConstantUnit::kSms) return text + " MPS percentages";
+  return text + fmt::format(", quartiles {} to {}", value_text(constant.unit, spread.low),
+                            value_text(constant.unit, spread.high));
+}
+
+Result<std::string> calibrated_device_text(
+    const std::string& base_path, const Calibration& calibration, const CalibrationOrigin& origin,
+    const std::optional<std::vector<std::string>>& recorded_names) {
+  std::ifstream in(base_path, std::ios::binary);
+  if (!in) return fail(base_path, "", "cannot be read");
+  Json root = Json::parse(in, nullptr, false);
+  if (root.is_discarded() || !root.is_object()) {
+    return fail(base_path, "", "expected a JSON object");
+  }
+  if (recorded_names) {
+    root["recorded_names"]["value"] = *recorded_names;
+    root["recorded_names"]["source"] =
+        "bubblesim calibrate: names of the device that no other file of the folder has";
+  }
+  if (!origin.device.empty()) root["name"]["value"] = origin.device;
+  for (const CalibratedConstant& constant : calibration.constants) {
+    if (!constant.kept.empty()) continue;
+    Json& at = place_of(root, constant.key);
+    at["value"] = json_value(constant);
+    at["source"] = source_of(constant, origin);
+  }
+  return root.dump(2) + "\n";
+}
+
+std::string residuals_csv(const Calibration& calibration) {
+  std::string text =
+      "victim_class,victim_blocks,first_class,first_blocks,second_class,second_blocks,"
+      "executions,measured_slowdown,low_quartile,high_quartile,fitted_slowdown,error,held_out\n";
+  for (std::size_t i = 0; i < calibration.cells.size(); ++i) {
+    const ContentionCell& cell = calibration.cells[i];
+    const double fitted =
+        calibration.contention ? calibration.contention->predicted[i] : 0;
+    text += occupant_text(cell.victim);
+    for (std::size_t other = 0; other < 2; ++other) {
+      text += other < cell.others.size() ? "," + occupant_text(cell.others[other]) : ",,";
+    }
+    text += fmt::format(",{},{:.5f},{:.5f},{:.5f},{:.5f},{:.5f},{}\n", cell.slowdown.count,
+                        cell.slowdown.middle, cell.slowdown.low, cell.slowdown.high, fitted,
+                        fitted / cell.slowdown.middle - 1, cell.held_out ? 1 : 0);
+  }
+  return text;
+}
+
+}  // namespace bubblesim::measure

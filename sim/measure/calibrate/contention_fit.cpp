@@ -1,0 +1,279 @@
+#include "sim/measure/calibrate/contention_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "sim/gpu/contention.hpp"
+#include "sim/measure/calibrate/probe_plan.hpp"
+#include "sim/model/fit/least_squares.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr std::size_t kStarts = 8;
+constexpr double kExact = 1e-4;  ///< root mean square: no other start is needed
+constexpr double kStep = 1e-4;   ///< of central differences, where errors are judged
+
+gpu::KernelProfile profile_of(const Occupant& of, const hardware::GpuSpec& spec) {
+  return gpu::profile_kernel(probe_needs(of.blocks), of.kernel_class, spec);
+}
+
+/// Radical inverse (Halton 1960): spread over (0, 1) without chance.
+double radical_inverse(std::size_t number, std::size_t prime) {
+  double value = 0, unit = 1.0 / static_cast<double>(prime);
+  for (; number > 0; number /= prime, unit /= static_cast<double>(prime)) {
+    value += static_cast<double>(number % prime) * unit;
+  }
+  return value;
+}
+constexpr std::array<std::size_t, 10> kPrimes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29};
+
+ErrorSummary summary_of(std::vector<double> errors) {
+  ErrorSummary out;
+  out.count = errors.size();
+  if (errors.empty()) return out;
+  for (const double error : errors) out.mean += error / static_cast<double>(errors.size());
+  std::ranges::sort(errors);
+  out.p50 = quantile(errors, 0.5);
+  out.p90 = quantile(errors, 0.9);
+  out.worst = errors.back();
+  return out;
+}
+
+/// The fit's state: which parameters are free, and what the others are.
+class Fitter {
+ public:
+  Fitter(const std::vector<ContentionCell>& cells, const hardware::GpuSpec& base)
+      : spec_(base), all_(contention_parameters()) {
+    for (const ContentionCell& cell : cells) {
+      if (!cell.held_out) cells_.push_back(&cell);
+    }
+    for (std::size_t i = 0; i < all_.size(); ++i) free_.push_back(i);
+  }
+
+  void fit();
+  void drop_unknown(std::vector<FittedParameter>& parameters);
+  [[nodiscard]] const hardware::ContentionSpec& spec() const { return spec_.contention; }
+  [[nodiscard]] double condition() const;
+
+ private:
+  [[nodiscard]] VectorXd values() const;
+  void set(const VectorXd& values);
+  [[nodiscard]] VectorXd residuals(const VectorXd& values);
+  [[nodiscard]] VectorXd residuals_now() const;
+  [[nodiscard]] double rms() const;
+  bool refine(const VectorXd& start);
+  [[nodiscard]] MatrixXd jacobian() const;
+  [[nodiscard]] VectorXd errors() const;
+
+  hardware::GpuSpec spec_;
+  const std::vector<ContentionParameter>& all_;
+  std::vector<const ContentionCell*> cells_;
+  std::vector<std::size_t> free_;
+};
+
+VectorXd Fitter::values() const {
+  VectorXd out(static_cast<Eigen::Index>(free_.size()));
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    out[static_cast<Eigen::Index>(i)] = spec_.contention.*all_[free_[i]].value;
+  }
+  return out;
+}
+
+void Fitter::set(const VectorXd& values) {
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    spec_.contention.*all_[free_[i]].value = values[static_cast<Eigen::Index>(i)];
+  }
+}
+
+VectorXd Fitter::residuals_now() const {
+  VectorXd out(static_cast<Eigen::Index>(cells_.size()));
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    out[static_cast<Eigen::Index>(i)] =
+        predicted_slowdown(*cells_[i], spec_) / cells_[i]->slowdown.middle - 1;
+  }
+  return out;
+}
+
+VectorXd Fitter::residuals(const VectorXd& values) {
+  const hardware::ContentionSpec before = spec_.contention;
+  set(values);
+  VectorXd out = residuals_now();
+  spec_.contention = before;
+  return out;
+}
+
+double Fitter::rms() const {
+  const VectorXd r = residuals_now();
+  return r.size() == 0 ? 0 : std::sqrt(r.squaredNorm() / static_cast<double>(r.size()));
+}
+
+/// Keeps what it finds if that is better than what there is.
+bool Fitter::refine(const VectorXd& start) {
+  VectorXd low = VectorXd::Zero(start.size()), high(start.size());
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    high[static_cast<Eigen::Index>(i)] = all_[free_[i]].most;
+  }
+  const double before = rms();
+  const hardware::ContentionSpec kept = spec_.contention;
+  const auto found = model::fit_least_squares(
+      [this](const VectorXd& at) { return residuals(at); }, start, low, high);
+  set(found.parameters);
+  if (rms() < before) return true;
+  spec_.contention = kept;
+  return false;
+}
+
+void Fitter::fit() {
+  if (cells_.empty() || free_.empty()) return;
+  refine(values());
+  for (std::size_t start = 1; start <= kStarts && rms() > kExact; ++start) {
+    VectorXd at(static_cast<Eigen::Index>(free_.size()));
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const double most = std::min(all_[free_[i]].most, 1.0);
+      at[static_cast<Eigen::Index>(i)] =
+          most * radical_inverse(start, kPrimes[free_[i] % kPrimes.size()]);
+    }
+    refine(at);
+  }
+}
+
+MatrixXd Fitter::jacobian() const {
+  MatrixXd out(static_cast<Eigen::Index>(cells_.size()), static_cast<Eigen::Index>(free_.size()));
+  Fitter moved = *this;
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    double& value = moved.spec_.contention.*all_[free_[i]].value;
+    const double here = value;
+    value = here + kStep;
+    const VectorXd above = moved.residuals_now();
+    value = here - kStep;
+    const VectorXd below = moved.residuals_now();
+    value = here;
+    out.col(static_cast<Eigen::Index>(i)) = (above - below) / (2 * kStep);
+  }
+  return out;
+}
+
+/// Standard errors, as if each slowdown were known to the noise at best.
+VectorXd Fitter::errors() const {
+  const MatrixXd j = jacobian();
+  MatrixXd normal = j.transpose() * j;
+  normal.diagonal().array() += 1e-9;
+  const double noise = std::max(kContentionNoise, rms());
+  return noise * normal.ldlt()
+                     .solve(MatrixXd::Identity(normal.rows(), normal.cols()))
+                     .diagonal()
+                     .cwiseMax(0)
+                     .cwiseSqrt();
+}
+
+double Fitter::condition() const {
+  if (free_.empty() || cells_.empty()) return 0;
+  const Eigen::JacobiSVD<MatrixXd> svd(jacobian());
+  const VectorXd& singular = svd.singularValues();
+  const double least = singular[singular.size() - 1];
+  return least > 0 ? singular[0] / least : std::numeric_limits<double>::infinity();
+}
+
+void Fitter::drop_unknown(std::vector<FittedParameter>& parameters) {
+  std::vector<bool> needed(all_.size(), false);
+  while (!free_.empty()) {
+    const VectorXd error = errors();
+    std::size_t worst = free_.size();
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const double own = error[static_cast<Eigen::Index>(i)];
+      parameters[free_[i]].error = own;
+      if (own <= kMostParameterError || needed[free_[i]]) continue;
+      if (worst == free_.size() || own > error[static_cast<Eigen::Index>(worst)]) worst = i;
+    }
+    if (worst == free_.size()) return;
+    const std::size_t which = free_[worst];
+    const Fitter before = *this;
+    free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(worst));
+    spec_.contention.*all_[which].value = parameters[which].base;
+    if (!free_.empty() && !cells_.empty()) refine(values());
+    if (rms() > before.rms() + kContentionNoise / 5) {
+      spec_ = before.spec_;
+      free_ = before.free_;
+      needed[which] = true;
+      continue;
+    }
+    parameters[which].kept = fmt::format("the grid does not identify it (standard error {:.2g})",
+                                         parameters[which].error);
+    parameters[which].error = 0;
+  }
+}
+
+}  // namespace
+
+const std::vector<ContentionParameter>& contention_parameters() {
+  using Spec = hardware::ContentionSpec;
+  static const std::vector<ContentionParameter> list{
+      {"compute_kernel_dram_share", &Spec::compute_kernel_dram_share, 1},
+      {"memory_kernel_dram_share", &Spec::memory_kernel_dram_share, 1},
+      {"unknown_kernel_dram_share", &Spec::unknown_kernel_dram_share, 1},
+      {"compute_kernel_issue_share", &Spec::compute_kernel_issue_share, 1},
+      {"memory_kernel_issue_share", &Spec::memory_kernel_issue_share, 1},
+      {"unknown_kernel_issue_share", &Spec::unknown_kernel_issue_share, 1},
+      {"compute_kernel_memory_boundness", &Spec::compute_kernel_memory_boundness, 1},
+      {"memory_kernel_memory_boundness", &Spec::memory_kernel_memory_boundness, 1},
+      {"unknown_kernel_memory_boundness", &Spec::unknown_kernel_memory_boundness, 1},
+      {"l2_slowdown", &Spec::l2_slowdown, 10}};
+  return list;
+}
+
+double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& spec) {
+  gpu::Contention contention(spec.contention, spec.sm_count);
+  contention.set_clients(cell.others.size() + 1);
+  const auto add = [&](std::uint32_t client, const Occupant& of) {
+    const gpu::KernelProfile profile = profile_of(of, spec);
+    const std::uint64_t wave =
+        std::min(of.blocks, std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
+    contention.add(ClientId{client}, profile, wave, wave, contention.sm_share(wave));
+  };
+  contention.clear();
+  add(0, cell.victim);
+  for (std::uint32_t i = 0; i < cell.others.size(); ++i) add(i + 1, cell.others[i]);
+  contention.total();
+  return 1 / contention.rate(ClientId{0}, cell.victim.kernel_class);
+}
+
+ContentionFit fit_contention(const std::vector<ContentionCell>& cells,
+                             const hardware::GpuSpec& base) {
+  ContentionFit out;
+  Fitter fitter(cells, base);
+  for (const ContentionParameter& each : contention_parameters()) {
+    const double value = base.contention.*each.value;
+    out.parameters.push_back({each.key, value, value, 0, {}});
+  }
+  fitter.fit();
+  fitter.drop_unknown(out.parameters);
+  out.spec = fitter.spec();
+  out.condition = fitter.condition();
+  for (std::size_t i = 0; i < out.parameters.size(); ++i) {
+    out.parameters[i].value = out.spec.*contention_parameters()[i].value;
+  }
+  hardware::GpuSpec fitted = base;
+  fitted.contention = out.spec;
+  std::vector<double> seen, judged, before;
+  for (const ContentionCell& cell : cells) {
+    out.predicted.push_back(predicted_slowdown(cell, fitted));
+    const double measured = cell.slowdown.middle;
+    (cell.held_out ? judged : seen).push_back(std::abs(out.predicted.back() / measured - 1));
+    if (cell.held_out) before.push_back(std::abs(predicted_slowdown(cell, base) / measured - 1));
+  }
+  out.fitted = summary_of(std::move(seen));
+  out.held_out = summary_of(std::move(judged));
+  out.base = summary_of(std::move(before));
+  return out;
+}
+
+}  // namespace bubblesim::measure

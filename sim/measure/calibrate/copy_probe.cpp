@@ -1,0 +1,64 @@
+#include "sim/measure/calibrate/copy_probe.hpp"
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "sim/measure/calibrate/probe_plan.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+using capture::CopyPath;
+
+constexpr std::uint64_t kPasses = 16;
+// Multiples of the pieces in which long copies are made (capture/replay/cuda); within the device
+// far more than its L2 cache holds.
+constexpr std::uint64_t kMiB = 1ULL << 20;
+
+struct Sizes {
+  CopyPath path;
+  std::uint64_t small;
+  std::uint64_t large;
+};
+constexpr std::array<Sizes, 3> kSizes{{{CopyPath::kHostToDevice, 64 * kMiB, 192 * kMiB},
+                                       {CopyPath::kDeviceToHost, 64 * kMiB, 192 * kMiB},
+                                       {CopyPath::kDeviceToDevice, 512 * kMiB, 1536 * kMiB}}};
+
+}  // namespace
+
+ProbeRun copy_run(const hardware::GpuSpec&) {
+  ProbePlan plan("copies", 0);
+  for (const Sizes& sizes : kSizes) {
+    for (const std::uint64_t bytes : {sizes.small, sizes.large}) {
+      plan.copy(sizes.path, Bytes{bytes});
+      plan.wait();
+    }
+  }
+  return probe_run(capture::Substrate::kAlone, {plan.take(kPasses)});
+}
+
+std::vector<Finding> copy_findings(const Records& records) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, double> length;  // by pass and operation
+  for (const capture::OperationRecord& copy : records.front().operations) {
+    length[{copy.pass, copy.op}] = length_of(copy);
+  }
+  std::vector<double> host, dram;
+  for (const auto& [place, small] : length) {
+    const auto& [pass, op] = place;
+    const auto large = length.find({pass, op + 1});
+    if (op % 2 != 0 || large == length.end() || large->second <= small) continue;
+    const Sizes& sizes = kSizes[op / 2];
+    const double rate =
+        static_cast<double>(sizes.large - sizes.small) / ((large->second - small) * 1e-9);
+    if (sizes.path == CopyPath::kDeviceToDevice) {
+      dram.push_back(2 * rate);
+    } else {
+      host.push_back(rate);
+    }
+  }
+  return {finding_of("dram_bandwidth", std::move(dram), 0),
+          finding_of("host_bandwidth", std::move(host), 0)};
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,73 @@
+#include "sim/measure/calibrate/probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "sim/measure/calibrate/probe_plan.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+policy::Sharing::Mode mode_of(capture::Substrate substrate) {
+  switch (substrate) {
+    case capture::Substrate::kMps: return policy::Sharing::Mode::kMps;
+    case capture::Substrate::kTimeSliced: return policy::Sharing::Mode::kTimeSliced;
+    case capture::Substrate::kAlone:
+    case capture::Substrate::kStreams: break;
+  }
+  return policy::Sharing::Mode::kSpatial;
+}
+
+}  // namespace
+
+ProbeRun probe_run(capture::Substrate substrate, std::vector<capture::JobPlan> plans) {
+  ProbeRun run;
+  run.setup.substrate = substrate;
+  run.sharing.mode = mode_of(substrate);
+  run.shares.resize(plans.size());
+  for (capture::JobPlan& plan : plans) run.setup.jobs.push_back({std::move(plan)});
+  return run;
+}
+
+ProbeRun rehearsal(const ProbeRun& run) {
+  std::set<ProbeKernel> kernels;
+  for (const capture::RigJob& job : run.setup.jobs) {
+    for (const capture::PlanOp& op : job.plan.ops) {
+      if (op.form != capture::kNone) kernels.insert({job.plan.forms[op.form], op.solo});
+    }
+  }
+  ProbePlan plan("rehearsal", 0);
+  for (const ProbeKernel& kernel : kernels) plan.launch(kernel);
+  plan.wait();
+  return probe_run(capture::Substrate::kAlone, {plan.take(1)});
+}
+
+Finding finding_of(std::string key, std::vector<double> values, double grain) {
+  Finding finding{std::move(key), spread_of(std::move(values)), {}};
+  const Spread& spread = finding.spread;
+  const double width = spread.high - spread.low;
+  if (spread.count < kLeastCount) {
+    finding.missing = fmt::format("{} measurements, {} are needed", spread.count, kLeastCount);
+  } else if (spread.middle < 0) {
+    finding.missing = fmt::format("the median of {} measurements is negative", spread.count);
+  } else if (width > grain && width > 0.5 * spread.middle) {
+    finding.missing = fmt::format("the middle half of {} measurements is {:.0f} % of the median "
+                                  "wide", spread.count, 100 * width / spread.middle);
+  }
+  return finding;
+}
+
+double length_of(const capture::OperationRecord& operation) {
+  return static_cast<double>(to_ns(operation.end - operation.start));
+}
+
+std::vector<capture::OperationRecord> by_start(const capture::JobRecord& record) {
+  std::vector<capture::OperationRecord> list = record.operations;
+  std::ranges::sort(list, {}, &capture::OperationRecord::start);
+  return list;
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,130 @@
+#include "sim/measure/calibrate/sm_probe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "sim/measure/calibrate/probe_plan.hpp"
+#include "sim/schedule/policy_driver.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+// As many as a rig has clients; 100 first, which says how long a wave lasts.
+constexpr std::array<std::uint32_t, 14> kPercentages{100, 90, 83, 75, 67, 58, 50,
+                                                     42,  33, 27, 21, 15, 10, 5};
+constexpr Duration kWave = std::chrono::microseconds(20);
+constexpr std::uint64_t kExecutions = 3;
+constexpr Duration kBetween = std::chrono::milliseconds(4);
+constexpr double kLatest = 1.1;  ///< of the time that the base device's steps would take
+constexpr std::uint32_t kMostStep = 16;
+
+std::uint64_t waves(std::uint64_t blocks, std::uint32_t sms) { return (blocks + sms - 1) / sms; }
+std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
+  return std::uint64_t{spec.sm_count} * spec.sm_count;
+}
+
+/// One block on an SM: each takes more than half of its shared memory.
+capture::KernelForm lone_block_form(const hardware::GpuSpec& spec) {
+  capture::KernelForm form =
+      probe_form(blocks_of(spec), gpu::KernelClass::kCompute, spec);
+  form.shape.shared_memory_bytes = static_cast<std::uint32_t>(
+      spec.sm.shared_memory_bytes / 2 + spec.sm.shared_memory_unit_bytes);
+  return form;
+}
+
+bool overlaps(const capture::OperationRecord& operation, const Records& records,
+              std::size_t except) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (i == except) continue;
+    for (const auto& other : records[i].operations) {
+      if (other.start < operation.end && operation.start < other.end) return true;
+    }
+  }
+  return false;
+}
+
+std::uint32_t nearest_sms(double lengths, const hardware::GpuSpec& spec) {
+  std::uint32_t nearest = spec.sm_count;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::uint32_t sms = 1; sms <= spec.sm_count; ++sms) {
+    const double off =
+        std::abs(static_cast<double>(waves(blocks_of(spec), sms)) / spec.sm_count - lengths);
+    if (off >= least) continue;
+    least = off;
+    nearest = sms;
+  }
+  return nearest;
+}
+
+}  // namespace
+
+ProbeRun sm_run(const hardware::GpuSpec& spec) {
+  const capture::KernelForm form = lone_block_form(spec);
+  std::vector<capture::JobPlan> plans;
+  Duration offset{};
+  for (std::uint32_t i = 0; i < kPercentages.size(); ++i) {
+    ProbePlan plan(std::to_string(kPercentages[i]) + " %", i);
+    plan.launch({form, kWave * spec.sm_count});
+    plan.wait();
+    plans.push_back(plan.take(kExecutions, offset));
+    const std::uint32_t sms =
+        std::min(spec.sm_count, schedule::sm_cap(kPercentages[i], spec));
+    const auto length = static_cast<double>(to_ns(kWave) * kExecutions) *
+                        static_cast<double>(waves(blocks_of(spec), sms));
+    offset += Duration{std::llround(kLatest * length)} + kBetween;
+  }
+  ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
+  for (std::size_t i = 0; i < kPercentages.size(); ++i) {
+    run.setup.jobs[i].sm_percentage = run.shares[i].sm_percentage = kPercentages[i];
+  }
+  return run;
+}
+
+// The first execution of a client pays for the passage from another client's.
+std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records,
+                               const hardware::GpuSpec& spec) {
+  std::vector<SmShare> shares;
+  double whole = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::vector<double> lengths;
+    for (const auto& operation : records[i].operations) {
+      if (operation.pass == 0 || overlaps(operation, records, i)) continue;
+      lengths.push_back(length_of(operation));
+    }
+    const Spread spread = spread_of(std::move(lengths));
+    SmShare share{run.setup.jobs[i].sm_percentage, spread.middle, spread.count, 0};
+    if (share.percentage == 100) whole = spread.middle;
+    if (whole > 0 && share.count > 0) share.sms = nearest_sms(share.length_ns / whole, spec);
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+Finding tpc_finding(const std::vector<SmShare>& shares, const hardware::GpuSpec& spec) {
+  std::size_t seen = 0, most = 0;
+  std::uint32_t best = 0;
+  for (const SmShare& share : shares) seen += share.sms > 0 && share.percentage < 100 ? 1 : 0;
+  hardware::GpuSpec tried = spec;
+  for (tried.tpc_sms = 1; tried.tpc_sms <= kMostStep; ++tried.tpc_sms) {
+    std::size_t right = 0;
+    for (const SmShare& share : shares) {
+      if (share.sms == 0 || share.percentage == 100) continue;
+      right += schedule::sm_cap(share.percentage, tried) == share.sms ? 1 : 0;
+    }
+    if (right <= most) continue;
+    most = right;
+    best = tried.tpc_sms;
+  }
+  const auto step = static_cast<double>(best);
+  Finding finding{"tpc_sms", {seen, step, step, step}, {}};
+  if (seen < kLeastCount) {
+    finding.missing = std::to_string(seen) + " percentages were seen";
+  } else if (10 * most < 9 * seen) {
+    finding.missing = "no step gives what " + std::to_string(seen) + " percentages gave";
+  }
+  return finding;
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,39 @@
+// The simulator's GPU model behind the shared memory that processes of a rig see: a GPU for tests,
+// and for machines without one.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "capture/rig/rig.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+
+namespace bubblesim::measure {
+
+/// From `at` on, since FakeGpu::begin(), the device no longer answers this client.
+struct FakeJobStall {
+  ClientId client;
+  Duration at{};
+};
+
+/// At `at`, since FakeGpu::begin(), the device stands still for so long.
+struct FakeDeviceStall {
+  Duration at{};
+  Duration length{};
+};
+
+/// What goes wrong with a fake GPU; for tests.
+struct FakeGpuFaults {
+  std::optional<FakeJobStall> job_stall;
+  std::optional<FakeDeviceStall> device_stall;
+  Duration late_notices{};  ///< hosts hear of each end so much later
+};
+
+/// A GPU of this kind. One run at a time: begin(), run() in a thread, stop(). Its clock is a clock
+/// of turns; the thread of run() takes part in it with Turn::kDevice.
+[[nodiscard]] std::unique_ptr<capture::FakeGpu> make_fake_gpu(const hardware::GpuSpec& spec,
+                                                              const FakeGpuFaults& faults = {});
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,162 @@
+#include "sim/measure/job_plans.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/base/random.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+using capture::JobPlan;
+
+tl::unexpected<Error> cannot(const run::LoadedRun& run, std::string place,
+                             const std::string& what) {
+  return fail(run.config.file, std::move(place), "a real GPU cannot run this: " + what);
+}
+
+std::string place_of(std::size_t filler, const std::string& key) {
+  return "/fillers/" + std::to_string(filler) + "/" + key;
+}
+
+void describe_client(JobPlan& plan, const run::LoadedRun& run, ClientId client,
+                     const PlanSetup& setup) {
+  plan.client = client;
+  plan.seed = run.config.seed;
+  plan.record_operations = setup.record_operations;
+  if (setup.spec != nullptr) {
+    plan.report_completions = setup.spec->needs.completions;
+    plan.report_classes = setup.spec->needs.kernel_classes;
+    plan.report_durations = setup.spec->needs.kernel_durations;
+  }
+  if (setup.shares == nullptr || client.index() >= setup.shares->size()) return;
+  plan.priority = (*setup.shares)[client.index()].priority;
+  plan.sms = (*setup.shares)[client.index()].sms;
+}
+
+Bytes training_memory(const run::LoadedRun& run) {
+  return (run.rank_memory.empty() ? run.config.training.memory : run.rank_memory.front())
+      .value_or(Bytes{});
+}
+
+double slowdown_of(const run::LoadedRun& run, std::uint32_t rank) {
+  for (const run::Straggler& straggler : run.config.training.stragglers) {
+    if (straggler.rank == rank) return straggler.slowdown;
+  }
+  return 1;
+}
+
+Result<void> check_filler(const run::LoadedRun& run, std::size_t index, const PlanSetup& setup) {
+  const run::FillerConfig& filler = run.config.fillers[index];
+  if (index < run.tables.size() && run.tables[index]) {
+    return cannot(run, place_of(index, "program"),
+                  "\"" + filler.name +
+                      "\" batches continuously, so that what its iterations launch depends on the "
+                      "requests in them; expected batches of a fixed program");
+  }
+  if (filler.mode == observe::FillerMode::kJobs) {
+    return cannot(run, place_of(index, "jobs"),
+                  "\"" + filler.name +
+                      "\" is a queue of fill jobs, which a scheduler of several GPUs deals out; "
+                      "expected mode offline or online");
+  }
+  if (filler.instances && setup.spec != nullptr && setup.spec->make_placer) {
+    return cannot(run, place_of(index, "instances"),
+                  "policy " + setup.spec->name + " places the instances of \"" + filler.name +
+                      "\" among the GPUs of the whole job; expected gpus instead");
+  }
+  return {};
+}
+
+/// As ArrivalRouter deals them where there is one instance.
+Result<void> draw_arrivals(const run::LoadedRun& run, std::size_t index, Duration length,
+                           PlannedJob& job) {
+  const run::FillerConfig& filler = run.config.fillers[index];
+  if (length <= Duration{}) {
+    return fail(run.config.file, place_of(index, "arrivals"),
+                "the requests of \"" + filler.name +
+                    "\" have no end: the run has no duration, and no length was given");
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto process,
+      workload::make_arrivals(*filler.arrivals,
+                              RandomStream(run.config.seed, "arrivals of " + filler.name)));
+  Duration last{};
+  for (auto next = process->next(); next; next = process->next()) {
+    last = std::max(last, *next - kSimStart);
+    if (last > length) break;
+    job.plan.serve->arrivals.push_back(last);
+  }
+  job.counters.merge(process->counters());
+  return {};
+}
+
+}  // namespace
+
+Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& setup) {
+  const run::RunConfig& config = run.config;
+  if (run.training->ranks.size() != 1) {
+    return cannot(run, "/training",
+                  "the job has " + std::to_string(run.training->ranks.size()) +
+                      " ranks; expected one of them by itself");
+  }
+  if (config.training.jitter_cv > 0) {
+    return cannot(run, "/training/jitter_cv",
+                  "durations that are drawn anew for each iteration; expected 0");
+  }
+  const workload::Program& program = run.training->ranks.front();
+  PlannedJob job{plan_of_program(program, run.device, slowdown_of(run, program.rank)), {}};
+  JobPlan& plan = job.plan;
+  plan.name = "training rank " + std::to_string(program.rank);
+  plan.role = policy::Role::kTraining;
+  plan.memory = training_memory(run);
+  plan.loop = capture::LoopMode{config.iterations.value_or(0)};
+  describe_client(plan, run, ClientId{0}, setup);
+  if (setup.bubbles != nullptr && setup.spec != nullptr && setup.spec->needs.bubbles) {
+    for (const schedule::Bubble& bubble : *setup.bubbles) {
+      plan.bubbles.push_back(
+          {bubble.after_op, {bubble.length, bubble.free_memory, bubble.pipeline}});
+    }
+  }
+  return job;
+}
+
+Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, ClientId client,
+                               const PlanSetup& setup) {
+  BUBBLESIM_RETURN_IF_ERROR(check_filler(run, filler, setup));
+  const run::FillerConfig& config = run.config.fillers[filler];
+  PlannedJob job{plan_of_program(*run.fillers[filler], run.device), {}};
+  JobPlan& plan = job.plan;
+  plan.name = config.name;
+  plan.role = run::role_of(config);
+  plan.memory = config.memory.value_or(Bytes{});
+  plan.start_offset = {};  // a service begins its passes itself
+  describe_client(plan, run, client, setup);
+  plan.serve.emplace();
+  plan.serve->online = config.mode == observe::FillerMode::kOnline;
+  plan.serve->requests_per_pass = config.requests_per_pass;
+  plan.serve->max_batch = config.max_batch;
+  plan.serve->max_wait = config.max_wait;
+  plan.serve->batch_cost = config.batch_cost;
+  if (!plan.serve->online) return job;
+  const Duration length =
+      setup.length > Duration{} ? setup.length : run.config.duration.value_or(Duration{});
+  BUBBLESIM_RETURN_IF_ERROR(draw_arrivals(run, filler, length, job));
+  return job;
+}
+
+Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run, const PlanSetup& setup) {
+  std::vector<PlannedJob> jobs;
+  BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob training, training_plan(run, setup));
+  jobs.push_back(std::move(training));
+  for (std::size_t i = 0; i < run.config.fillers.size(); ++i) {
+    const ClientId client{static_cast<std::uint32_t>(i + 1)};
+    BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob filler, filler_plan(run, i, client, setup));
+    jobs.push_back(std::move(filler));
+  }
+  return jobs;
+}
+
+}  // namespace bubblesim::measure

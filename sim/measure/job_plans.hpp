@@ -1,0 +1,58 @@
+// From a loaded run of one rank to what processes launch: a plan of the training job, and one of
+// each filler.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capture/replay/job_plan.hpp"
+#include "sim/base/counters.hpp"
+#include "sim/base/ids.hpp"
+#include "sim/base/result.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/schedule/bubble_table.hpp"
+#include "sim/workload/program.hpp"
+
+namespace bubblesim::measure {
+
+/// What a plan needs to know beside the run. Pointers may be null and outlive the call.
+struct PlanSetup {
+  const policy::PolicySpec* spec = nullptr;  ///< whose needs are reported; null: no policy
+  /// What the policy decided, by client: priorities, SMs; null: nothing.
+  const std::vector<policy::ClientSharing>* shares = nullptr;
+  const schedule::BubbleTable* bubbles = nullptr;  ///< of the rank, if the policy is told of them
+  Duration length{};             ///< arrivals are drawn up to here; 0: the config's duration
+  bool record_operations = false;
+};
+
+struct PlannedJob {
+  capture::JobPlan plan;
+  CounterSet counters;  ///< of drawing arrivals
+};
+
+/// Host threads, operations, edges and forms of a program: everything but what the job is. Each
+/// operation but collectives lasts `slowdown` times its duration.
+[[nodiscard]] capture::JobPlan plan_of_program(const workload::Program& program,
+                                               const hardware::GpuSpec& device,
+                                               double slowdown = 1);
+
+/// The rank of the run, as client 0. Fault: several ranks (run::lone_rank makes one of them),
+/// durations that vary between iterations (jitter_cv).
+[[nodiscard]] Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& setup);
+
+/// The filler (into RunConfig::fillers), as this client. Requests arrive when they do in a
+/// simulation of the run. Fault: what a real GPU run cannot do, with its place in the config:
+/// continuous batching, fill jobs, instances that a policy's placer places; arrivals that cannot be
+/// read, or have no end.
+[[nodiscard]] Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler,
+                                             ClientId client, const PlanSetup& setup);
+
+/// The training job and every filler, which is client 1 and up in the order of the config, as in a
+/// simulation.
+[[nodiscard]] Result<std::vector<PlannedJob>> job_plans(const run::LoadedRun& run,
+                                                        const PlanSetup& setup);
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,47 @@
+// Whether a GPU can do what a config asks for: everything that is known before anything starts.
+#include <utility>
+
+#include "sim/measure/arm.hpp"
+#include "sim/measure/job_plans.hpp"
+#include "sim/measure/measure.hpp"
+#include "sim/schedule/policy_driver.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+Result<void> check_policy(const run::LoadedRun& lone, const run::PolicyChoice& choice,
+                          const policy::Registry& registry, const capture::RigPlace& place) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry.find(choice.name));
+  Arm arm;
+  arm.policy = spec;
+  for (std::uint32_t i = 0; i < lone.config.fillers.size(); ++i) arm.fillers.push_back(i);
+  const auto policy = spec->make(choice.parameters);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const schedule::GpuPlan plan,
+      schedule::plan_gpu(*spec, *policy, lone.device, client_infos(lone, arm, {})));
+  BUBBLESIM_RETURN_IF_ERROR(
+      substrate_of(*spec, plan.decided, plan.decided_shares, lone.device, place));
+  return {};
+}
+
+}  // namespace
+
+Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& registry,
+                        const capture::RigPlace& place) {
+  Errors faults;
+  const auto note = [&faults](const auto& result) {
+    if (!result) faults.push_back(result.error());
+  };
+  // Arrivals are drawn for the run itself; one that has no end says so here too.
+  const PlanSetup with{.length = std::chrono::milliseconds(1)};
+  note(training_plan(lone, with));
+  for (std::uint32_t i = 0; i < lone.config.fillers.size(); ++i) {
+    note(filler_plan(lone, i, ClientId{i + 1}, with));
+  }
+  for (const run::PolicyChoice& choice : lone.config.policies) {
+    note(check_policy(lone, choice, registry, place));
+  }
+  return faults;
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,154 @@
+#include "sim/measure/measure.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "sim/base/units.hpp"
+#include "sim/measure/arm.hpp"
+#include "sim/measure/job_plans.hpp"
+#include "sim/observe/summary.hpp"
+#include "sim/run/measure_pass.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+/// The job alone, each filler alone, then every policy: the order of sim/run.
+class Measurements {
+ public:
+  Measurements(const run::LoadedRun& lone, const policy::Registry& registry,
+               const capture::RigPlace& place, const MeasureOptions& options)
+      : lone_(lone), registry_(registry), place_(place), options_(options) {}
+
+  Result<observe::RunReport> run() {
+    BUBBLESIM_RETURN_IF_ERROR(measure_training());
+    BUBBLESIM_RETURN_IF_ERROR(measure_fillers());
+    BUBBLESIM_RETURN_IF_ERROR(measure_policies());
+    fill_report();
+    return std::move(report_);
+  }
+
+ private:
+  void tell(const std::string& text) const {
+    if (place_.progress) place_.progress(text);
+  }
+
+  Result<void> measure_training() {
+    tell("training alone");
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
+                               run_arm(lone_, {}, alone_, place_, options_));
+    if (result.training.iterations == 0) {
+      return fail(lone_.config.file, {},
+                  "the job alone ended no iteration in the " +
+                      format_duration(result.simulated - result.warmup) + " that are measured");
+    }
+    alone_.iteration = result.training.mean_iteration;
+    alone_.length = result.simulated;
+    report_.baseline.training_iterations_per_s = result.training.iterations_per_s;
+    report_.baseline.training_mean_iteration = result.training.mean_iteration;
+    report_.counters.merge(result.counters);
+    return {};
+  }
+
+  Result<void> measure_fillers() {
+    for (std::uint32_t i = 0; i < lone_.config.fillers.size(); ++i) {
+      const std::string& name = lone_.config.fillers[i].name;
+      tell("filler " + name + " alone");
+      Arm arm;
+      arm.training = false;
+      arm.fillers = {i};
+      BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult result,
+                                 run_arm(lone_, arm, alone_, place_, options_));
+      const observe::FillerResult& filler = result.fillers.front();
+      report_.baseline.fillers.push_back({name, filler.requests_per_s, {}});
+      report_.counters.merge(result.counters);
+      alone_.pass.push_back(pass_of(i, filler, result.simulated - result.warmup));
+    }
+    return {};
+  }
+
+  // Of a service that waits for requests, passes do not follow each other: its profile is the
+  // simulator's, of the recorded program.
+  [[nodiscard]] Duration pass_of(std::uint32_t index, const observe::FillerResult& filler,
+                                 Duration window) const {
+    const auto passes = static_cast<std::int64_t>(filler.passes);
+    if (filler.mode == observe::FillerMode::kOffline && passes > 0) return window / passes;
+    return run::measure_pass(*lone_.fillers[index], lone_.device);
+  }
+
+  Result<void> measure_policies() {
+    for (const run::PolicyChoice& choice : lone_.config.policies) {
+      tell("policy " + choice.name);
+      BUBBLESIM_ASSIGN_OR_RETURN(const policy::PolicySpec* spec, registry_.find(choice.name));
+      Arm arm;
+      arm.policy = spec;
+      arm.parameters = &choice.parameters;
+      for (std::uint32_t i = 0; i < lone_.config.fillers.size(); ++i) arm.fillers.push_back(i);
+      if (spec->needs.bubbles) {
+        BUBBLESIM_RETURN_IF_ERROR(measure_bubbles());
+        arm.bubbles = &bubbles_->front();
+      }
+      BUBBLESIM_ASSIGN_OR_RETURN(observe::PolicyResult result,
+                                 run_arm(lone_, arm, alone_, place_, options_));
+      normalise(result);
+      report_.policies.push_back(std::move(result));
+    }
+    return {};
+  }
+
+  // Of the recorded job, by the simulator: what an engine knows that was profiled beforehand.
+  Result<void> measure_bubbles() {
+    if (bubbles_) return {};
+    BUBBLESIM_ASSIGN_OR_RETURN(bubbles_,
+                               schedule::measure_bubbles(*lone_.training, lone_.device));
+    return {};
+  }
+
+  void normalise(observe::PolicyResult& result) const {
+    result.training = observe::summarise_training(
+        std::move(result.training.ranks),
+        {lone_.samples_per_iteration, report_.baseline.training_iterations_per_s});
+    for (std::size_t i = 0; i < result.fillers.size(); ++i) {
+      observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
+                                report_.baseline.fillers[i].requests_per_s);
+    }
+  }
+
+  void fill_report() {
+    report_.config = lone_.config.name;
+    report_.seed = lone_.config.seed;
+    report_.device = lone_.device.name;
+    report_.ranks = 1;
+    report_.ranks_per_gpu = lone_.fold;
+    report_.world_size = std::max<std::uint32_t>(1, lone_.world_size);
+    report_.counters.merge(lone_.counters);
+    report_.baseline.recorded_mean_iteration = lone_.recorded_mean_iteration;
+    const auto& recorded = lone_.recorded_mean_iteration;
+    if (recorded && recorded->count() > 0) {
+      report_.baseline.replay_error =
+          to_seconds(report_.baseline.training_mean_iteration) / to_seconds(*recorded) - 1;
+    }
+    observe::Measurement measured;
+    measured.place = place_.fake != nullptr ? "fake" : "gpu";
+    measured.rank = lone_.training->ranks.front().rank;
+    report_.measured = measured;
+  }
+
+  const run::LoadedRun& lone_;
+  const policy::Registry& registry_;
+  const capture::RigPlace& place_;
+  const MeasureOptions& options_;
+  Alone alone_;
+  std::optional<std::vector<schedule::BubbleTable>> bubbles_;
+  observe::RunReport report_;
+};
+
+}  // namespace
+
+Result<observe::RunReport> measure_policies(const run::LoadedRun& lone,
+                                            const policy::Registry& registry,
+                                            const capture::RigPlace& place,
+                                            const MeasureOptions& options) {
+  return Measurements(lone, registry, place, options).run();
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,42 @@
+// Measures what sim/run simulates: a config's job, fillers and policies, by processes that launch
+// for real, on a GPU or on a fake one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "capture/rig/rig.hpp"
+#include "sim/base/result.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/run/loaded_run.hpp"
+
+namespace bubblesim::measure {
+
+struct MeasureOptions {
+  std::uint32_t window = 0;  ///< launches of a filler on the device at once; 0: no limit
+  /// Training waits for verdicts too, which costs it a round trip a launch: for policies that hold
+  /// its launches. On a fake GPU, where it costs nothing, it always does.
+  bool ask_training = false;
+  /// In place of what policies ask for, where the machine cannot have that (MPS); nothing: theirs.
+  std::optional<capture::Substrate> substrate;
+};
+
+/// Whether a real GPU can do what each policy of the config asks for before the start: sharing by
+/// MIG, time slices of its own and bounds that no GPU reaches are faults, with the policy's name.
+/// So is what a config asks of fillers that processes cannot do. All faults at once.
+[[nodiscard]] Errors check_measurable(const run::LoadedRun& lone,
+                                      const policy::Registry& registry,
+                                      const capture::RigPlace& place);
+
+/// Everything that one config gives, measured once: the job alone, each filler alone, each policy.
+/// `lone`: a run of one rank (run::lone_rank). Of `measured` in the report, the caller fills in
+/// what it knows better (round). Fault: what could not be set up; a training process that died; an
+/// illegal decision of a policy. A filler that dies is counted, with an error's severity.
+[[nodiscard]] Result<observe::RunReport> measure_policies(const run::LoadedRun& lone,
+                                                          const policy::Registry& registry,
+                                                          const capture::RigPlace& place,
+                                                          const MeasureOptions& options);
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,128 @@
+#include "sim/measure/measured_result.hpp"
+
+#include <algorithm>
+
+#include "sim/observe/summary.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+// Requests of a service that is always busy: each pass serves as many as its record says.
+void add_offline(const capture::JobRecord& record, const Window& window,
+                 observe::FillerInstance& instance) {
+  for (std::size_t i = 0; i < record.passes.size(); ++i) {
+    if (record.passes[i] < window.warmup || record.passes[i] > window.end) continue;
+    ++instance.passes;
+    if (i < record.pass_requests.size()) instance.requests_completed += record.pass_requests[i];
+  }
+}
+
+void add_online(const capture::JobRecord& record, const Window& window,
+                observe::FillerInstance& instance, observe::FillerResult& result) {
+  for (const Duration end : record.passes) {
+    if (end >= window.warmup && end <= window.end) ++instance.passes;
+  }
+  for (const capture::RequestRecord& request : record.requests) {
+    if (request.arrival < window.warmup || request.arrival > window.end) continue;
+    if (request.end > window.end) {
+      ++result.requests_unfinished;
+      result.latency.add_unfinished(window.end - request.arrival);
+      continue;
+    }
+    ++instance.requests_completed;
+    result.latency.add(request.end - request.arrival);
+  }
+  for (const Duration arrival : record.unfinished) {
+    if (arrival < window.warmup || arrival > window.end) continue;
+    ++result.requests_unfinished;
+    result.latency.add_unfinished(window.end - arrival);
+  }
+}
+
+std::uint64_t arrived_in(const std::vector<Duration>& arrivals, const Window& window) {
+  return static_cast<std::uint64_t>(
+      std::count_if(arrivals.begin(), arrivals.end(), [&](Duration arrival) {
+        return arrival >= window.warmup && arrival <= window.end;
+      }));
+}
+
+}  // namespace
+
+Duration end_of_run(const run::RunConfig& config, const capture::JobRecord* training,
+                    Duration limit) {
+  if (!config.iterations || training == nullptr) return limit;
+  const auto& ends = training->iterations;
+  return ends.size() < *config.iterations ? limit : ends[*config.iterations - 1];
+}
+
+observe::RankIterations iterations_of(const capture::JobRecord& training, const Window& window) {
+  observe::RankIterations rank;
+  rank.rank = training.rank;
+  Duration before{};
+  for (const Duration end : training.iterations) {
+    if (end > window.end) break;
+    rank.times.push_back(end - before);
+    before = end;
+  }
+  rank.first_counted = observe::first_after(rank.times, window.warmup);
+  return rank;
+}
+
+observe::FillerResult filler_result(const run::FillerConfig& config,
+                                    const std::optional<capture::JobRecord>& record,
+                                    const policy::Admission& admission,
+                                    const std::vector<Duration>& arrivals, const Window& window) {
+  observe::FillerResult result;
+  result.name = config.name;
+  result.mode = config.mode;
+  observe::FillerInstance instance;
+  instance.admitted = admission.admitted;
+  instance.reason = admission.reason;
+  instance.memory = config.memory.value_or(Bytes{});
+  const bool online = config.mode == observe::FillerMode::kOnline;
+  if (record && online) add_online(*record, window, instance, result);
+  if (record && !online) add_offline(*record, window, instance);
+  if (online) {
+    result.requests_arrived = arrived_in(arrivals, window);
+    if (!admission.admitted) result.requests_refused = result.requests_arrived;
+  }
+  result.instances.push_back(instance);
+  observe::summarise_filler(result, window.end - window.warmup, std::nullopt);
+  if (!online) result.requests_arrived = result.requests_completed;
+  if (config.deadline && online) {
+    result.requests_within_deadline = result.latency.completed_within(*config.deadline);
+  }
+  return result;
+}
+
+observe::HostActivity host_activity(const capture::RigResult& result,
+                                    capture::Substrate substrate) {
+  observe::HostActivity host;
+  host.substrate = capture::substrate_name(substrate);
+  if (result.host) {
+    const capture::SpanSummary& latency = result.host->decision_latency;
+    host.decisions = latency.count;
+    host.decision_p50 = latency.p50;
+    host.decision_p95 = latency.p95;
+    host.decision_p99 = latency.p99;
+    host.decision_max = latency.max;
+    host.policy_call_mean = result.host->policy_call.mean;
+  }
+  for (const capture::JobOutcome& job : result.jobs) {
+    if (job.record) host.gate_time += job.record->gate_time;
+  }
+  return host;
+}
+
+observe::PolicyActivity policy_activity(const capture::PolicyHostCounts& counts) {
+  observe::PolicyActivity activity;
+  activity.calls = counts.calls;
+  activity.holds = counts.holds;
+  activity.total_hold = counts.held_time;
+  if (counts.released > 0) {
+    activity.mean_hold = counts.held_time / static_cast<std::int64_t>(counts.released);
+  }
+  return activity;
+}
+
+}  // namespace bubblesim::measure

@@ -1,0 +1,43 @@
+// What processes of a rig did, as the results that sim/run gives for the same config: the same
+// definitions (sim/observe/OUTPUTS.md), from records in place of simulated events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "capture/replay/job_record.hpp"
+#include "capture/rig/rig.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/run/run_config.hpp"
+
+namespace bubblesim::measure {
+
+/// The measured window of a run: from the end of the warm-up to its end.
+struct Window {
+  Duration warmup{};
+  Duration end{};  ///< > warmup
+};
+
+/// When a run ended: at `limit`, or with training's last iteration where the config counts
+/// iterations and training did them.
+[[nodiscard]] Duration end_of_run(const run::RunConfig& config,
+                                  const capture::JobRecord* training, Duration limit);
+
+/// Of training's record; iterations that end after the window do not count.
+[[nodiscard]] observe::RankIterations iterations_of(const capture::JobRecord& training,
+                                                    const Window& window);
+
+/// Of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
+[[nodiscard]] observe::FillerResult filler_result(const run::FillerConfig& config,
+                                                  const std::optional<capture::JobRecord>& record,
+                                                  const policy::Admission& admission,
+                                                  const std::vector<Duration>& arrivals,
+                                                  const Window& window);
+
+/// What the policy's process did, and how fast.
+[[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,
+                                                  capture::Substrate substrate);
+[[nodiscard]] observe::PolicyActivity policy_activity(const capture::PolicyHostCounts& counts);
+
+}  // namespace bubblesim::measure

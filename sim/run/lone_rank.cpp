@@ -1,0 +1,176 @@
+#include "sim/run/lone_rank.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/run/run_inputs.hpp"
+#include "sim/schedule/bubble_table.hpp"
+#include "sim/workload/lone_job.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using workload::kNoIndex;
+
+// The first pass begins with empty streams, which later ones do not.
+constexpr std::uint32_t kMeasuredPass = 2;
+
+/// Notes how long each collective of a rank lasts in its second pass, by operation.
+class CollectiveWatch final : public workload::RunObserver {
+ public:
+  CollectiveWatch(const workload::Program& program, engine::Engine& engine)
+      : engine_(engine), passes_(program.ops.size()), durations_(program.ops.size()) {
+    for (const workload::Op& op : program.ops) {
+      if (op.kind == gpu::WorkKind::kCollective) ++unfinished_;
+    }
+  }
+
+  void on_op_finished(const workload::OpRecord& record) override {
+    const workload::Op& op = record.run->program().ops[record.op];
+    if (op.kind != gpu::WorkKind::kCollective || ++passes_[record.op] != kMeasuredPass) return;
+    durations_[record.op] = record.end - record.start;
+    if (--unfinished_ == 0) engine_.stop();
+  }
+
+  [[nodiscard]] bool done() const { return unfinished_ == 0; }
+  [[nodiscard]] const std::vector<Duration>& durations() const { return durations_; }
+
+ private:
+  engine::Engine& engine_;
+  std::vector<std::uint32_t> passes_;
+  std::vector<Duration> durations_;
+  std::size_t unfinished_ = 0;
+};
+
+workload::LoneSetup setup_of(const LoadedRun& run) {
+  workload::LoneSetup setup;
+  setup.repeat = workload::Repeat::kLoop;
+  for (const workload::Program& rank : run.training->ranks) {
+    setup.perturbations.emplace_back();
+    for (const Straggler& straggler : run.config.training.stragglers) {
+      if (straggler.rank != rank.rank) continue;
+      setup.perturbations.back().slowdown = straggler.slowdown;
+    }
+  }
+  return setup;
+}
+
+/// From this rank's arrival to its end, by operation; 0 for what is no collective.
+Result<std::vector<Duration>> measure_collectives(const LoadedRun& run, std::size_t position) {
+  engine::Engine engine;
+  workload::RunObserver nobody;
+  CollectiveWatch watch(run.training->ranks[position], engine);
+  if (watch.done()) return watch.durations();
+  std::vector<workload::RunObserver*> observers(run.training->ranks.size(), &nobody);
+  observers[position] = &watch;
+  workload::LoneJob lone(engine, *run.training, run.device, setup_of(run), observers);
+  lone.run();
+  if (!watch.done()) {
+    return fail(run.config.file, {},
+                "the training job stops when it runs alone: a dependency is never met");
+  }
+  return watch.durations();
+}
+
+/// The rank with collectives that last so long. What waits for pipeline peers is kept as a meeting
+/// of one, so that bubbles are still told apart; it ends when it would without.
+workload::JobProgram alone(const workload::JobProgram& job, std::size_t position,
+                           const std::vector<Duration>& durations) {
+  const std::vector<bool> peers = schedule::pipeline_collectives(job);
+  workload::JobProgram out;
+  workload::Program program = job.ranks[position];
+  program.start_offset = {};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    workload::Op& op = program.ops[i];
+    if (op.kind != gpu::WorkKind::kCollective) continue;
+    op.duration = durations[i];
+    if (op.collective == kNoIndex) continue;
+    const bool peer = peers[op.collective];
+    workload::JoinedCollective meeting = job.collectives[op.collective];
+    op.collective = kNoIndex;
+    if (!peer) continue;
+    meeting.participants = 1;
+    meeting.point_to_point = true;
+    meeting.transfer = kNoIndex;
+    op.collective = static_cast<std::uint32_t>(out.collectives.size());
+    out.collectives.push_back(meeting);
+  }
+  out.groups = job.groups;
+  out.counters = job.counters;
+  out.ranks.push_back(std::move(program));
+  return out;
+}
+
+workload::ArrivalSpec dealt_to_one(const workload::ArrivalSpec& arrivals, std::size_t gpus) {
+  if (gpus <= 1) return arrivals;
+  const auto share = static_cast<double>(gpus);
+  if (const auto* poisson = std::get_if<workload::PoissonArrivals>(&arrivals)) {
+    return workload::GammaArrivals{poisson->rate_per_s / share, 1 / std::sqrt(share)};
+  }
+  if (const auto* gamma = std::get_if<workload::GammaArrivals>(&arrivals)) {
+    return workload::GammaArrivals{gamma->rate_per_s / share, gamma->cv / std::sqrt(share)};
+  }
+  workload::FileArrivals file = std::get<workload::FileArrivals>(arrivals);
+  file.speedup /= share;
+  return file;
+}
+
+/// The filler on the one GPU; nothing: it has no instance there.
+std::optional<FillerConfig> on_one_gpu(const FillerConfig& filler, std::uint32_t gpu,
+                                       std::size_t ranks) {
+  if (filler.gpus && !std::ranges::binary_search(*filler.gpus, gpu)) return std::nullopt;
+  FillerConfig one = filler;
+  std::size_t gpus = filler.gpus ? filler.gpus->size() : ranks;
+  if (filler.instances) gpus = *filler.instances;
+  if (one.gpus) one.gpus = {0};
+  if (one.instances) one.instances = 1;
+  if (one.arrivals) one.arrivals = dealt_to_one(*one.arrivals, gpus);
+  return one;
+}
+
+void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
+  run.config.fillers.clear();
+  run.fillers.clear();
+  run.tables.clear();
+  for (std::size_t i = 0; i < whole.config.fillers.size(); ++i) {
+    auto filler = on_one_gpu(whole.config.fillers[i], gpu, whole.training->ranks.size());
+    if (!filler) continue;
+    run.config.fillers.push_back(*std::move(filler));
+    run.fillers.push_back(whole.fillers[i]);
+    if (!whole.tables.empty()) run.tables.push_back(whole.tables[i]);
+  }
+}
+
+Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
+  std::string known;
+  for (const workload::Program& each : run.training->ranks) {
+    known += (known.empty() ? "" : ", ") + std::to_string(each.rank);
+  }
+  return {run.config.file, "rank " + std::to_string(rank),
+          "the job has no such rank; simulated are " + known};
+}
+
+}  // namespace
+
+Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
+  const std::vector<workload::Program>& ranks = run.training->ranks;
+  const auto found = std::ranges::find(ranks, rank, &workload::Program::rank);
+  if (found == ranks.end()) return tl::unexpected<Error>(no_such_rank(run, rank));
+  const auto position = static_cast<std::size_t>(found - ranks.begin());
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Duration> durations,
+                             measure_collectives(run, position));
+  LoadedRun one = run;
+  one.training = alone(*run.training, position, durations);
+  std::erase_if(one.config.training.stragglers,
+                [rank](const Straggler& straggler) { return straggler.rank != rank; });
+  if (!run.rank_memory.empty()) one.rank_memory = {run.rank_memory[position]};
+  if (run.recorded_mean_iteration) one.recorded_mean_iteration = recorded_mean(*one.training);
+  keep_fillers(one, run, static_cast<std::uint32_t>(position));
+  return one;
+}
+
+}  // namespace bubblesim::run

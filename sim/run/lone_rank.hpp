@@ -1,0 +1,25 @@
+// One rank of a job by itself, as a single GPU can run it for real: what the other ranks do to it
+// becomes part of its own program.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/result.hpp"
+#include "sim/run/loaded_run.hpp"
+
+namespace bubblesim::run {
+
+/// The run with this rank (by its number in the job) on one GPU. The whole job is simulated alone,
+/// with the config's stragglers, until the rank has ended its second pass; each collective then
+/// lasts, from this rank's arrival to this rank's end, what it lasted in that pass, waits for peers
+/// included, and meets nobody. What waits for pipeline peers stays known as such.
+///
+/// Fillers that the config has on that rank's GPU stay, with `gpus` and `instances` of one GPU.
+/// Requests are dealt in turn to the GPUs of a filler, so this one gets one in k: arrivals with
+/// gamma gaps of k times the mean and 1 / sqrt(k) of the coefficient of variation, which is what
+/// every k-th arrival of such a process is; of recorded arrivals all, k times as far apart.
+///
+/// Fault: no such rank; a job that stops.
+[[nodiscard]] Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank);
+
+}  // namespace bubblesim::run

@@ -1,0 +1,73 @@
+// Simulated against measured: every figure that both sides of a comparison have, cell by cell,
+// and by name what one of them lacks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/validate/match_reports.hpp"
+#include "sim/validate/measured_roles.hpp"
+#include "sim/validate/report.hpp"
+
+namespace bubblesim::validate {
+
+enum class MeasuredMetric : std::uint8_t {
+  kSlowdown,          ///< %: mean iteration / the same of the job alone on the same side, less 1
+  kIteration,         ///< ms: mean
+  kFillerThroughput,  ///< requests a second
+  kFillerOfOwnGpu,    ///< %: throughput / the same on a GPU of its own on the same side
+  kP50,               ///< ms, of latencies
+  kP95,
+  kP99,
+  kAloneIteration,    ///< ms: mean of the job alone (policy "alone")
+  kFillerAlone,       ///< requests a second of a filler with a GPU of its own (policy "alone")
+};
+
+inline constexpr std::array kAllMeasuredMetrics = {
+    MeasuredMetric::kSlowdown,         MeasuredMetric::kIteration,
+    MeasuredMetric::kFillerThroughput, MeasuredMetric::kFillerOfOwnGpu,
+    MeasuredMetric::kP50,              MeasuredMetric::kP95,
+    MeasuredMetric::kP99,              MeasuredMetric::kAloneIteration,
+    MeasuredMetric::kFillerAlone};
+
+/// "training_slowdown", "latency_p95".
+[[nodiscard]] std::string_view metric_name(MeasuredMetric metric);
+/// Of the values: "%", "ms", "1/s".
+[[nodiscard]] std::string_view metric_unit(MeasuredMetric metric);
+/// Errors of shares are differences in percentage points; all others are relative, in percent.
+[[nodiscard]] bool error_in_points(MeasuredMetric metric);
+/// "points" or "%".
+[[nodiscard]] std::string_view error_unit(MeasuredMetric metric);
+
+struct MeasuredCell {
+  Role role = Role::kJudge;
+  std::string config;
+  std::string policy;
+  std::string filler;  ///< empty: the training job
+  std::optional<MeasuredMetric> metric;  ///< nothing: all of the policy, or of the config
+  double measured = 0;  ///< median over the repetitions
+  double measured_low = 0;
+  double measured_high = 0;
+  std::size_t repetitions = 0;  ///< of the measurement that have the figure
+  double simulated = 0;         ///< median over seeds, if there are several
+  Outcome outcome = Outcome::kPredicted;
+  std::string note;  ///< why it is not judged
+
+  /// Simulated against measured, in error_unit(). Precondition: predicted.
+  [[nodiscard]] double error() const;
+  /// "pair-a/mps/encoder".
+  [[nodiscard]] std::string name() const;
+};
+
+/// In the order of `matched`; first what runs alone, then by policy and filler. Not judged are
+///  - stated: what was simulated and not measured, lower bounds, fillers that ran on neither side,
+///    policies that admit none on either (their training is the job alone);
+///  - failed: what was measured and not simulated; a throughput of zero simulated as more.
+[[nodiscard]] std::vector<MeasuredCell> compare_measured(const std::vector<MatchedReports>& matched,
+                                                         const MeasuredRoles& roles);
+
+}  // namespace bubblesim::validate

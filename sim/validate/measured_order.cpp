@@ -1,0 +1,89 @@
+// Whether policies come in the measured order.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/validate/measured_summary.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+using Cells = std::vector<const MeasuredCell*>;
+
+// Iterations are better short, throughputs are better large.
+bool better(const MeasuredCell& one, double left, double right) {
+  return one.metric == MeasuredMetric::kIteration ? left < right : left > right;
+}
+
+bool is_tie(const MeasuredCell& one, const MeasuredCell& other, double tie) {
+  const bool meet = one.measured_low <= other.measured_high &&
+                    other.measured_low <= one.measured_high;
+  const double larger = std::max(std::abs(one.measured), std::abs(other.measured));
+  return meet || std::abs(one.measured - other.measured) <= tie * larger;
+}
+
+template <class Value, class Tie>
+std::string chain(Cells cells, const Value& value, const Tie& tie) {
+  std::stable_sort(cells.begin(), cells.end(), [&](const MeasuredCell* a, const MeasuredCell* b) {
+    return better(*a, value(*a), value(*b));
+  });
+  std::string out;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out += tie(*cells[i - 1], *cells[i]) ? " = " : " > ";
+    out += cells[i]->policy;
+  }
+  return out;
+}
+
+MeasuredOrder order_of(const Cells& cells, double tie) {
+  MeasuredOrder out;
+  out.config = cells.front()->config;
+  out.filler = cells.front()->filler;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (std::size_t j = i + 1; j < cells.size(); ++j) {
+      const MeasuredCell& one = *cells[i];
+      const MeasuredCell& other = *cells[j];
+      if (is_tie(one, other, tie)) {
+        ++out.ties;
+        continue;
+      }
+      ++out.compared;
+      const bool first = better(one, one.measured, other.measured);
+      const bool right = first ? better(one, one.simulated, other.simulated)
+                               : better(one, other.simulated, one.simulated);
+      if (!right) ++out.wrong;
+    }
+  }
+  out.measured = chain(cells, [](const MeasuredCell& cell) { return cell.measured; },
+                       [&](const auto& a, const auto& b) { return is_tie(a, b, tie); });
+  out.simulated = chain(cells, [](const MeasuredCell& cell) { return cell.simulated; },
+                        [](const auto& a, const auto& b) { return a.simulated == b.simulated; });
+  return out;
+}
+
+}  // namespace
+
+double MeasuredOrder::kendall() const {
+  if (compared == 0) return 1;
+  return 1 - 2 * static_cast<double>(wrong) / static_cast<double>(compared);
+}
+
+std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells, double tie) {
+  std::vector<Cells> groups;
+  for (const MeasuredCell& cell : cells) {
+    const bool ordered = cell.metric == MeasuredMetric::kIteration ||
+                         cell.metric == MeasuredMetric::kFillerThroughput;
+    if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != Role::kJudge) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& it) {
+      return it.front()->config == cell.config && it.front()->filler == cell.filler;
+    });
+    if (group == groups.end()) groups.push_back({&cell});
+    else group->push_back(&cell);
+  }
+  std::vector<MeasuredOrder> out;
+  for (const Cells& group : groups) {
+    if (group.size() > 1) out.push_back(order_of(group, tie));
+  }
+  return out;
+}
+
+}  // namespace bubblesim::validate

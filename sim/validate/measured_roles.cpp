@@ -1,0 +1,86 @@
+#include "sim/validate/measured_roles.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/nearest.hpp"
+#include "sim/validate/csv_table.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+// Empty: the config is known; else why not.
+std::string unknown_config(const std::string& name, const std::vector<MatchedReports>& matched) {
+  std::vector<std::string> known;
+  for (const MatchedReports& config : matched) {
+    if (config.label == name || config.config == name) return {};
+    known.push_back(config.label);
+  }
+  return unknown_name_message("config", name, known);
+}
+
+}  // namespace
+
+Result<MeasuredRoles> MeasuredRoles::read(const std::string& path,
+                                          const std::vector<MatchedReports>& matched) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+  return from(table, matched);
+}
+
+Result<MeasuredRoles> MeasuredRoles::parse(std::string_view text, const std::string& file,
+                                           const std::vector<MatchedReports>& matched) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::parse(text, file));
+  return from(table, matched);
+}
+
+Result<MeasuredRoles> MeasuredRoles::from(const CsvTable& table,
+                                          const std::vector<MatchedReports>& matched) {
+  for (const char* column : {"config", "policy", "role"}) {
+    if (table.has(column)) continue;
+    return fail(table.file(), "line 1",
+                "found no column " + quote_found(column) + "; expected config,policy,role");
+  }
+  MeasuredRoles out;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    Rule rule{std::string(table.text(row, "config")), std::string(table.text(row, "policy")),
+              Role::kJudge};
+    const std::string_view role = table.text(row, "role");
+    if (role == "fit") rule.role = Role::kFit;
+    else if (role != "judge") {
+      return fail(table.file(), table.place(row),
+                  "role: found " + quote_found(role) + "; expected \"fit\" or \"judge\"");
+    }
+    if (const std::string why = unknown_config(rule.config, matched); !why.empty()) {
+      return fail(table.file(), table.place(row), why);
+    }
+    if (rule.policy == "*") rule.policy.clear();
+    out.rules_.push_back(std::move(rule));
+  }
+  return out;
+}
+
+Result<void> MeasuredRoles::add_fit(const std::string& name,
+                                    const std::vector<MatchedReports>& matched) {
+  Rule rule{name, {}, Role::kFit};
+  const std::size_t colon = name.rfind(':');
+  if (colon != std::string::npos && !unknown_config(name, matched).empty()) {
+    rule.config = name.substr(0, colon);
+    rule.policy = name.substr(colon + 1);
+  }
+  if (const std::string why = unknown_config(rule.config, matched); !why.empty()) {
+    return fail("--fit", {}, why);
+  }
+  rules_.push_back(std::move(rule));
+  return {};
+}
+
+Role MeasuredRoles::role(const MatchedReports& config, const std::string& policy) const {
+  Role out = Role::kJudge;
+  for (const Rule& rule : rules_) {
+    if (rule.config != config.label && rule.config != config.config) continue;
+    if (rule.policy.empty() || rule.policy == policy) out = rule.role;
+  }
+  return out;
+}
+
+}  // namespace bubblesim::validate

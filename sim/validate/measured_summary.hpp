@@ -1,0 +1,71 @@
+// How far off each figure is over many cells, what it is held to, and whether policies come in the
+// measured order.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/validate/compare_measured.hpp"
+
+namespace bubblesim::validate {
+
+/// What the mean absolute error of a metric is held to.
+struct MeasuredAim {
+  MeasuredMetric metric;
+  double bound;        ///< in error_unit()
+  const char* source;  ///< what it stands beside
+};
+
+/// The aims are the project's own. Each stands beside the best published predictor of a like
+/// figure that is known:
+///  - Parallax (ACM TACO, DOI 10.1145/3827621): latency of training and inference on one GPU, mean
+///    absolute error 4.33 % under time slicing and 6.12 % under MPS;
+///  - Lumos (arXiv 2504.09307): replay of a training job, 3.3 % on average;
+///  - LLMServingSim 2 (bench/examples/*/validation/summary.txt of its repository): p95 of an
+///    inference server that has its GPU to itself, -2.4 to +0.6 %;
+///  - PipeFill (arXiv 2410.07192): a slowdown of training below 2 % is the cost that is accepted.
+[[nodiscard]] std::optional<MeasuredAim> measured_aim(MeasuredMetric metric);
+
+/// Errors of one metric: over all policies, and by policy.
+struct MeasuredSummary {
+  MeasuredMetric metric = MeasuredMetric::kSlowdown;
+  std::string policy;  ///< empty: all
+  Role role = Role::kJudge;
+  std::size_t cells = 0;     ///< predicted
+  double mean = 0;           ///< with its sign: the bias
+  double mean_absolute = 0;  ///< all in error_unit()
+  double p50 = 0;            ///< of absolute errors, nearest rank
+  double p90 = 0;
+  double worst = 0;          ///< with its sign
+  std::string worst_cell;
+  std::optional<MeasuredAim> aim;  ///< over all policies only
+  /// An error of the bound itself meets it, whatever rounding does.
+  [[nodiscard]] bool met() const { return !aim || mean_absolute <= aim->bound + 1e-9; }
+};
+
+/// By metric, role, policy. A metric that no cell predicts is left out.
+[[nodiscard]] std::vector<MeasuredSummary> summarise_measured(
+    const std::vector<MeasuredCell>& cells);
+
+/// Whether one config's policies come in the measured order, of training throughput (the shortest
+/// iteration first) or of one filler's (the most requests first).
+struct MeasuredOrder {
+  std::string config;
+  std::string filler;        ///< empty: training
+  std::size_t compared = 0;  ///< pairs of policies that measurements tell apart
+  std::size_t ties = 0;      ///< pairs that they do not
+  std::size_t wrong = 0;     ///< compared pairs that are simulated equal or the other way round
+  std::string measured;      ///< "mps > tgs = specinf": ties between neighbours
+  std::string simulated;
+  /// Kendall's coefficient over compared pairs; 1: the measured order. No pair: 1.
+  [[nodiscard]] double kendall() const;
+};
+
+/// Of judged cells. Two policies tie if the ranges of their repetitions meet, or if their medians
+/// are at most `tie` (relative) apart.
+[[nodiscard]] std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells,
+                                                        double tie);
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,95 @@
+// bubblesim fill from end to end: the program, the gate of the build tree, jobs on a stand-in of
+// the driver (tests/fakes/live).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/conformance/app/command.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::HasSubstr;
+
+// The verbs are those of tests/fakes/live/live_job.cpp.
+std::string job(const std::string& verbs) {
+  return "'" + std::string(BUBBLESIM_LIVE_JOB) + " v2 " + verbs + "'";
+}
+
+std::string fill(const std::string& options, const std::string& train, const std::string& filler) {
+  return "LD_LIBRARY_PATH='" + std::string(BUBBLESIM_LIVE_DRIVER) +
+         "' FAKE_DRIVER_LOG=$PWD/.driver bubblesim fill " + options + " --train " + job(train) +
+         " --fill " + job(filler);
+}
+
+TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
+  const Workplace place;
+  const Outcome outcome =
+      place.shell(fill("--policy tgs --json", "pace:30 copy:2", "pace:0"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = parse_json(lines_of(outcome.out).back());
+  EXPECT_EQ(json.at("sharing"), "time slices");
+  EXPECT_EQ(json.at("training").at("kernels"), 30);
+  EXPECT_EQ(json.at("training").at("copies"), 2);
+  EXPECT_EQ(json.at("training").at("gated_processes"), 1);
+  EXPECT_EQ(json.at("filler_stopped"), true);
+  EXPECT_EQ(json.at("fault"), nullptr);
+  EXPECT_GT(json.at("policy_calls"), 30);
+  EXPECT_THAT(outcome.err, HasSubstr("decision latency"));
+}
+
+TEST(FillCommand, TheExitCodeIsTrainings) {
+  const Workplace place;
+  EXPECT_EQ(place.shell(fill("--policy xsched --after-death stop", "launch:1 exit:7", "pace:0"))
+                .code, 7);
+  EXPECT_EQ(place.shell(fill("--policy xsched", "launch:1 kill", "pace:5")).code, 137);
+}
+
+TEST(FillCommand, PoliciesThatCannotDecideHereAreRefusedBeforeAnythingStarts) {
+  const Workplace place;
+  const Outcome outcome = place.shell(fill("--policy orion", "launch:1", "launch:1"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("profiled durations"));
+  EXPECT_THAT(place.read(".driver"), testing::IsEmpty());
+  EXPECT_THAT(place.shell(fill("--policy tgz", "", "")).err, HasSubstr("tgs"));
+  EXPECT_THAT(place.shell(fill("--policy tgs --set windw=3ms", "", "")).err, HasSubstr("window"));
+}
+
+TEST(FillCommand, WithoutMpsAPolicyThatNeedsItIsRefused) {
+  const Workplace place;
+  const Outcome outcome =
+      place.shell("PATH=$PWD/.bin:/usr/bin:/bin; command -v nvidia-cuda-mps-control && exit 77; " +
+                  fill("--policy specinf", "launch:1", "launch:1"));
+  if (outcome.code == 77) GTEST_SKIP() << "there is an MPS daemon here";
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("nvidia-cuda-mps-control"));
+  EXPECT_THAT(place.read(".driver"), testing::IsEmpty());
+}
+
+// Of a killed tool nothing is left but the two programs, and those go on to their ends.
+TEST(FillCommand, ThatIsKilledLetsBothProgramsGoOn) {
+  const Workplace place;
+  const Outcome outcome = place.shell(
+      fill("--policy tgs --fill-log log", "pace:200 say:trained", "pace:300 say:filled") +
+      " >out 2>&1 & tool=$!\n"
+      "for i in $(seq 500); do [ $(wc -l <.driver) -gt 20 ] && break; sleep 0.02; done\n"
+      "kill -9 $tool\n"
+      "for i in $(seq 1000); do grep -q filled log && grep -q trained out && exit 0; sleep 0.02\n"
+      "done; exit 1");
+  EXPECT_EQ(outcome.code, 0) << place.read("out") << place.read("log");
+}
+
+TEST(FillCommand, ASignalGoesToBothPrograms) {
+  const Workplace place;
+  const Outcome outcome = place.shell(
+      fill("--policy tgs --json", "pace:0", "pace:0") +
+      " >out 2>err & tool=$!\n"
+      "for i in $(seq 500); do [ $(wc -l <.driver) -gt 20 ] && break; sleep 0.02; done\n"
+      "kill -TERM $tool; wait $tool; exit $?");
+  EXPECT_EQ(outcome.code, 143) << place.read("err");
+  const Json json = parse_json(lines_of(place.read("out")).back());
+  EXPECT_EQ(json.at("interrupted"), true);
+  EXPECT_EQ(json.at("filler").at("exit_code"), 143);
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

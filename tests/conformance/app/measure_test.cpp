@@ -1,0 +1,158 @@
+// bubblesim measure: real processes on a fake GPU give what a simulation gives; what cannot be
+// measured is said before anything starts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/conformance/app/command.hpp"
+
+namespace bubblesim::app_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kConfig = R"({
+  "name": "pair", "seed": 3, "duration": "600ms", "warmup": "100ms",
+  "training": {"trace": "traces/samples/training", "memory": "24GB"},
+  "fillers": [
+    {"name": "online", "mode": "online", "memory": "2GB", "deadline": "100ms",
+     "program": {"trace": "traces/samples/inference.json.gz"},
+     "requests_per_pass": 8, "max_batch": 8, "max_wait": "5ms",
+     "arrivals": {"process": "poisson", "rate_per_s": 200}},
+    {"name": "offline", "mode": "offline", "memory": "2GB",
+     "program": {"trace": "traces/samples/inference.json.gz"}}],
+  "policies": ["POLICIES"]
+})";
+
+std::string config_of(const std::string& policies) {
+  std::string text = kConfig;
+  return text.replace(text.find("POLICIES"), 8, policies);
+}
+
+Json results(const Workplace& place, const std::string& path) {
+  return parse_json(place.read(path));
+}
+
+class Measured : public testing::TestWithParam<const char*> {};
+
+TEST_P(Measured, OnAFakeGpuIsWhatASimulationGives) {
+  const Workplace place;
+  place.write("pair.json", config_of(GetParam()));
+  const Outcome run = place.bubblesim("run pair.json --lone-rank 0 --out simulated");
+  const Outcome measured = place.bubblesim("measure pair.json --fake --out measured");
+  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Json wanted = results(place, "simulated/results.json");
+  const Json found = results(place, "measured/results.json");
+  EXPECT_EQ(found["measured"]["place"], "fake");
+  for (const char* key : {"config", "seed", "device", "ranks", "world_size"}) {
+    EXPECT_EQ(found[key], wanted[key]) << key;
+  }
+  EXPECT_EQ(found["baseline"]["training_iteration_mean_ns"],
+            wanted["baseline"]["training_iteration_mean_ns"]);
+  const Json& policy = found["policies"][0];
+  const Json& simulated = wanted["policies"][0];
+  EXPECT_EQ(policy["training"], simulated["training"]);
+  EXPECT_EQ(policy["activity"]["holds"], simulated["activity"]["holds"]);
+  for (const std::size_t filler : {0, 1}) {
+    EXPECT_EQ(policy["fillers"][filler], simulated["fillers"][filler]);
+  }
+  EXPECT_GT(policy["host"]["decisions"], 0);
+}
+
+class NearlyMeasured : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, Measured,
+                         testing::Values("exclusive", "time_slicing", "mps", "mig",
+                                         "stream_priority", "green_context", "gpreempt", "tgs",
+                                         "tgs_fast", "antman", "specinf", "dilu",
+                                         "freeride", "xsched"));
+
+// PipeFill: a job hears of the end after which a bubble begins by the device's notice, as an engine
+// that executes an instruction there does; the simulator's bubble begins with the end itself.
+// Orion: how long a filler's pass takes is the mean of what was measured, not the first pass.
+TEST_P(NearlyMeasured, WhatIsKnownBeforehandIsMeasuredToo) {
+  const Workplace place;
+  place.write("pair.json", config_of(GetParam()));
+  const Outcome run = place.bubblesim("run pair.json --lone-rank 0 --json");
+  const Outcome measured = place.bubblesim("measure pair.json --fake --json");
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Json wanted = parse_json(run.out)["policies"][0];
+  const Json found = parse_json(measured.out)["policies"][0];
+  const double simulated = wanted["training"]["iteration_mean_ns"];
+  EXPECT_NEAR(found["training"]["iteration_mean_ns"].get<double>(), simulated, 1e-3 * simulated);
+  for (const std::size_t filler : {0, 1}) {
+    EXPECT_EQ(found["fillers"][filler]["passes"], wanted["fillers"][filler]["passes"]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, NearlyMeasured, testing::Values("pipefill", "orion"));
+
+TEST(Measure, SeveralRoundsAreFilesOfTheirOwn) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const Outcome measured = place.bubblesim("measure pair.json --fake --rounds 2 --out out/m");
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Json first = results(place, "out/m/results-1.json");
+  const Json second = results(place, "out/m/results-2.json");
+  EXPECT_EQ(first["measured"]["round"], 1);
+  EXPECT_EQ(second["measured"]["round"], 2);
+  EXPECT_EQ(first["policies"], second["policies"]);
+}
+
+TEST(Measure, SeveralRoundsAsJsonAreAList) {
+  const Workplace place;
+  place.write("pair.json", config_of("exclusive"));
+  const Json found = parse_json(place.bubblesim("measure pair.json --fake --rounds 2 --json").out);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1]["measured"]["round"], 2);
+}
+
+TEST(Measure, ABoundedWindowKeepsLaunchesOfAFillerBack) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const Outcome measured = place.bubblesim("measure pair.json --fake --window 1 --json");
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const Outcome free = place.bubblesim("measure pair.json --fake --json");
+  const auto passes = [](const Outcome& outcome) {
+    return parse_json(outcome.out)["policies"][0]["fillers"][1]["passes"].get<int>();
+  };
+  EXPECT_LT(passes(measured), passes(free));
+}
+
+TEST(Measure, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
+  const Workplace place;
+  place.write("pair.json", config_of("ideal\", \"mps\", \"ideal_spatial"));
+  const Outcome outcome = place.bubblesim("measure pair.json --fake");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("policy ideal: is a bound that no GPU reaches"));
+  EXPECT_THAT(outcome.err, HasSubstr("policy ideal_spatial: is a bound that no GPU reaches"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("mps")));
+}
+
+TEST(Measure, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
+  const Workplace place;
+  place.write("pair.json", config_of("tally"));
+  const Outcome outcome = place.bubblesim("measure pair.json --fake");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("policy tally: illegal decision at "));
+}
+
+TEST(Measure, ARankThatTheJobDoesNotHaveIsAFault) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const Outcome outcome = place.bubblesim("measure pair.json --fake --rank 7");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("7"));
+}
+
+TEST(Measure, WithoutAWorkerNothingStarts) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const Outcome outcome = place.bubblesim("measure pair.json --fake --worker nowhere/replay");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("nowhere/replay: cannot be started"));
+}
+
+}  // namespace
+}  // namespace bubblesim::app_test

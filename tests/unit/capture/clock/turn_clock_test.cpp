@@ -1,0 +1,190 @@
+// Turns of the threads of one process: order, jumps of time, bells, deadlines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "capture/clock/crew.hpp"
+#include "capture/clock/open_clock.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+
+HostTime at(Duration since_start) { return HostTime{since_start}; }
+
+class TurnClockTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = make_turn_clock();
+    ASSERT_TRUE(made) << made.error().text();
+    clock = std::move(*made);
+    bell.id = clock->bell_id();
+    part = clock->join(Turn::kControl);
+  }
+  /// Only one thread runs, so the log needs no lock.
+  void note(const std::string& what) {
+    log.push_back(std::to_string(to_ns(clock->now())) + " " + what);
+  }
+
+  std::unique_ptr<HostClock> clock;
+  Bell bell;
+  std::unique_ptr<ClockPart> part;
+  std::vector<std::string> log;
+};
+
+TEST_F(TurnClockTest, TimeStandsStillWhileAThreadRunsAndJumpsWhenItSleeps) {
+  EXPECT_EQ(clock->now(), at(0ns));
+  EXPECT_EQ(clock->now(), at(0ns));
+  clock->sleep_until(at(1h));
+  EXPECT_EQ(clock->now(), at(1h));
+  clock->sleep_until(at(1min));  // has passed
+  EXPECT_EQ(clock->now(), at(1h));
+}
+
+TEST_F(TurnClockTest, ThreadsThatAreDueAtOneMomentRunByTurnAndThenByJoining) {
+  Crew crew(*clock);
+  const auto sleeper = [this](const std::string& name, Duration until) {
+    return [this, name, until] {
+      clock->sleep_until(at(until));
+      note(name);
+    };
+  };
+  crew.start(Turn::kFiller, sleeper("filler", 5ns));
+  crew.start(Turn::kTraining, sleeper("training a", 5ns));
+  crew.start(Turn::kTraining, sleeper("training b", 5ns));
+  crew.start(Turn::kDevice, sleeper("device", 5ns));
+  crew.start(Turn::kFiller, sleeper("early", 3ns));
+  EXPECT_TRUE(log.empty());  // this thread has kept its turn
+  crew.wait();
+  EXPECT_THAT(log, ElementsAre("3 early", "5 device", "5 training a", "5 training b", "5 filler"));
+}
+
+TEST_F(TurnClockTest, ARingMakesThoseWhoWaitForTheBellDueAtOnce) {
+  Crew crew(*clock);
+  Bell other;
+  other.id = clock->bell_id();
+  crew.start(Turn::kFiller, [&] {
+    clock->wait(bell, 0, at(1s));
+    note("rung");
+  });
+  crew.start(Turn::kFiller, [&] {
+    clock->wait(other, 0, at(50ns));
+    note("not rung");
+  });
+  crew.start(Turn::kTraining, [&] {
+    clock->sleep_until(at(10ns));
+    clock->ring(bell);
+    note("rings");  // and keeps its turn
+  });
+  crew.wait();
+  EXPECT_THAT(log, ElementsAre("10 rings", "10 rung", "50 not rung"));
+}
+
+TEST_F(TurnClockTest, ARingBeforeTheWaitIsNotMissed) {
+  clock->ring(bell);
+  clock->wait(bell, 0, HostTime::max());
+  EXPECT_EQ(clock->now(), at(0ns));
+  clock->wait(bell, 1, at(7ns));
+  EXPECT_EQ(clock->now(), at(7ns));
+}
+
+/// The policy sees all that happens at 5 ns, what a released thread does then included.
+TEST_F(TurnClockTest, AWaitWhoseDeadlineHasPassedLetsAllGoFirstWhoAreDue) {
+  Crew crew(*clock);
+  crew.start(Turn::kPolicy, [&] {
+    clock->sleep_until(at(5ns));
+    note("policy");
+    clock->wait(bell, bell.rings, clock->now());
+    note("policy again");
+  });
+  crew.start(Turn::kFiller, [&] {
+    clock->wait(bell, 0, at(1s));
+    note("woken");
+  });
+  crew.start(Turn::kControl, [&] {
+    clock->sleep_until(at(5ns));
+    note("control");
+    Bell own;
+    own.id = clock->bell_id();
+    clock->wait(own, 0, at(5ns));
+    note("control again");
+  });
+  crew.start(Turn::kControl, [&] {
+    clock->sleep_until(at(6ns));
+    clock->ring(bell);
+  });
+  crew.wait();
+  EXPECT_THAT(log, ElementsAre("5 policy", "5 control", "5 policy again", "5 control again",
+                               "6 woken"));
+}
+
+TEST_F(TurnClockTest, AThreadThatJoinsIsDueNow) {
+  clock->sleep_until(at(4ns));
+  Crew crew(*clock);
+  crew.start(Turn::kDevice, [this] { note("new"); });
+  note("starter");
+  clock->sleep_until(at(5ns));
+  note("starter");
+  EXPECT_THAT(log, ElementsAre("4 starter", "4 new", "5 starter"));
+  EXPECT_EQ(clock->parts_begun(), 2u);
+}
+
+TEST_F(TurnClockTest, WhereNobodyCanEverGoOnTheControllerIsWoken) {
+  Crew crew(*clock);
+  bool woken = false;
+  crew.start(Turn::kTraining, [&] {
+    while (!woken) clock->wait(bell, 0, HostTime::max());
+    note("training");
+  });
+  Bell own;
+  own.id = clock->bell_id();
+  clock->wait(own, 0, HostTime::max());
+  note("control");
+  woken = true;
+  clock->ring(bell);
+  crew.wait();
+  EXPECT_THAT(log, ElementsAre("0 control", "0 training"));
+}
+
+TEST_F(TurnClockTest, WaitingForPartsGivesUp) {
+  EXPECT_TRUE(clock->await_parts(1, 1h));
+  EXPECT_FALSE(clock->await_parts(2, 1ms));
+}
+
+TEST_F(TurnClockTest, ASecondObjectOfTheClockCountsAsTheSameClock) {
+  auto same = open_clock(clock->address());
+  ASSERT_TRUE(same) << same.error().text();
+  (*same)->sleep_until(at(3ns));
+  EXPECT_EQ(clock->now(), at(3ns));
+  EXPECT_NE((*same)->bell_id(), bell.id);
+}
+
+TEST_F(TurnClockTest, MoreThreadsThanTheTableHasRowsOneAfterTheOther) {
+  for (int i = 0; i < 140; ++i) {
+    Crew crew(*clock);
+    crew.start(Turn::kFiller, [this] { clock->sleep_until(clock->now() + 1ns); });
+    crew.wait();
+  }
+  EXPECT_EQ(clock->now(), at(140ns));
+}
+
+TEST(TurnClockFaults, AThreadThatHasNotJoinedIsAProgrammerFault) {
+  ::testing::GTEST_FLAG(death_test_style) = "fast";
+  const auto clock = *make_turn_clock();
+  EXPECT_DEATH(clock->sleep_until(at(1ns)), "does not take part in its clock");
+}
+
+TEST(TurnClockFaults, AddressesThatNameNoClockAreRefused) {
+  const auto wrong = open_clock("sun dial");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message,
+            "\"sun dial\" is no clock; expected \"wall\" or \"turns:NAME\"");
+  EXPECT_FALSE(open_clock("turns:bubblesim.turns.no.such"));
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

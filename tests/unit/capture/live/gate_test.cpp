@@ -1,0 +1,276 @@
+// An unchanged program at the real gate: the shared object in it, a policy that PolicyHost drives
+// here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "capture/clock/crew.hpp"
+#include "capture/clock/open_clock.hpp"
+#include "capture/live/live_counts.hpp"
+#include "capture/live/live_folder.hpp"
+#include "capture/policy_host/policy_host.hpp"
+#include "tests/unit/capture/live/job_run.hpp"
+#include "tests/unit/capture/live/scripted_policy.hpp"
+#include "tests/unit/capture/live/wait_for.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using policy::LaunchKind;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A host of the scripted policy for training (0) and a filler (1).
+class Gated {
+ public:
+  explicit Gated(std::uint32_t window = 0) {
+    part_ = clock_->join(Turn::kControl);
+    PolicyHostSetup setup;
+    setup.spec = &spec_;
+    setup.policy = &policy;
+    setup.origin = clock_->now();
+    for (std::uint32_t id : {0U, 1U}) {
+      policy::ClientInfo info;
+      info.id = ClientId{id};
+      info.role = id == 0 ? policy::Role::kTraining : policy::Role::kOffline;
+      setup.clients.push_back(
+          {info, id == 0 ? GateMode::kTell : GateMode::kAsk, id == 0 ? 0 : window});
+    }
+    auto made = PolicyHost::make(*clock_, std::move(setup));
+    EXPECT_TRUE(made);
+    host = std::move(*made);
+    auto folder = LiveFolder::make(scratch.path(), 2);
+    EXPECT_TRUE(folder);
+    live = std::move(*folder);
+    crew_ = std::make_unique<Crew>(*clock_);
+    crew_->start(Turn::kPolicy, [this] { host->run(); });
+  }
+  ~Gated() { stop(); }
+  Gated(const Gated&) = delete;
+  Gated& operator=(const Gated&) = delete;
+
+  void stop() {
+    host->stop();
+    crew_->wait();
+  }
+  [[nodiscard]] Variables variables(std::uint32_t client) const {
+    Variables made = driver_environment(scratch.path("driver"));
+    made["LD_PRELOAD"] = GATE_LIBRARY;
+    made[kEnvGate] = host->gate_name();
+    made[kEnvGateClient] = std::to_string(client);
+    made[kEnvGateFolder] = live->path();
+    made[kEnvGateCompletions] = "1";
+    return made;
+  }
+  [[nodiscard]] std::vector<std::string> job(std::vector<std::string> words) const {
+    words.insert(words.begin(), LIVE_JOB);
+    return words;
+  }
+  [[nodiscard]] std::vector<std::string> reached() const {
+    return driver_calls(scratch.path("driver"));
+  }
+  [[nodiscard]] bool hears(std::size_t launches) const {
+    return becomes_true([&] { return policy.launches() >= launches; });
+  }
+
+  ScratchFolder scratch;
+  ScriptedPolicy policy;
+  std::unique_ptr<PolicyHost> host;
+  std::unique_ptr<LiveFolder> live;
+
+ private:
+  policy::PolicySpec spec_ = scripted_spec();
+  std::unique_ptr<HostClock> clock_ = wall_clock();
+  std::unique_ptr<ClockPart> part_;
+  std::unique_ptr<Crew> crew_;
+};
+
+TEST(Gate, AHeldLaunchWaitsUntilThePolicyReleasesIt) {
+  Gated gate;
+  RunningJob job(gate.job({"v2", "launch:2", "copy:1"}), gate.variables(1));
+  ASSERT_TRUE(gate.hears(1));
+  EXPECT_THAT(gate.reached(), IsEmpty());
+  gate.policy.let_go(1);
+  ASSERT_TRUE(gate.hears(2));
+  EXPECT_THAT(gate.reached(), ElementsAre("cuLaunchKernel"));
+  gate.policy.let_go(kAllLaunches);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(gate.reached(),
+              ElementsAre("cuLaunchKernel", "cuLaunchKernel", "cuMemcpyHtoDAsync_v2"));
+  EXPECT_EQ(gate.live->counts(1).kernels, 2U);
+  EXPECT_EQ(gate.live->counts(1).copies, 1U);
+  EXPECT_GE(gate.live->counts(1).held, 2U);
+}
+
+TEST(Gate, ThePolicyHearsOfLaunchesAsTheyAre) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  RunningJob job(gate.job({"chain", "configured:1", "graph:1", "nccl:1", "memset:1", "exit:3"}),
+                 gate.variables(1));
+  EXPECT_EQ(job.wait(), 3);
+  ASSERT_TRUE(gate.hears(4));
+  const auto heard = gate.policy.heard().launches;
+  EXPECT_EQ(heard[0].blocks, 6U);
+  EXPECT_EQ(heard[0].threads_per_block, 128U);
+  EXPECT_EQ(heard[1].operations, 3U);
+  EXPECT_EQ(heard[1].blocks, 30U);
+  EXPECT_EQ(heard[2].kind, LaunchKind::kCollective);
+  EXPECT_EQ(heard[3].kind, LaunchKind::kMemset);
+  for (std::size_t i = 0; i < heard.size(); ++i) {
+    EXPECT_EQ(heard[i].launch, i + 1);
+    EXPECT_EQ(heard[i].client, ClientId{1});
+  }
+}
+
+TEST(Gate, TrainingTellsAndDoesNotWait) {
+  Gated gate;  // which holds whatever asks
+  RunningJob job(gate.job({"v2", "launch:5"}), gate.variables(0));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(gate.hears(5));
+  EXPECT_EQ(gate.reached().size(), 5U);
+}
+
+TEST(Gate, AnOperationsEndIsToldOnceForEachOfItsLaunch) {
+  Gated gate;
+  // The graph has three kernels. It goes on, so that its ends are seen however late.
+  RunningJob job(gate.job({"v2", "launch:1", "graph:1", "pace:0"}), gate.variables(0));
+  ASSERT_TRUE(becomes_true([&] { return gate.policy.heard().completions.size() >= 5; }));
+  const auto ends = gate.policy.heard().completions;
+  EXPECT_EQ(ends[0].launch, 1U);
+  for (const std::size_t i : {1, 2, 3}) EXPECT_EQ(ends[i].launch, 2U);
+  EXPECT_EQ(ends[4].launch, 3U);
+  EXPECT_EQ(gate.live->counts(0).completions_guessed, 0U);
+}
+
+TEST(Gate, AWindowLimitsWhatIsOnTheDevice) {
+  Gated gate(1);
+  gate.policy.let_go(kAllLaunches);
+  Variables variables = gate.variables(1);
+  variables["FAKE_DRIVER_KERNEL_US"] = "5000";
+  RunningJob job(gate.job({"v2", "launch:6"}), variables);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(gate.hears(6));
+  EXPECT_EQ(gate.policy.heard().most_outstanding, 1U);
+}
+
+TEST(Gate, IterationsThatAProgramMarksAreHeard) {
+  Gated gate;
+  RunningJob job(gate.job({"v2", "iterations:3"}), gate.variables(0));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(becomes_true([&] { return gate.policy.heard().iterations.size() == 3; }));
+  EXPECT_EQ(gate.policy.heard().iterations[2].number, 3U);
+}
+
+TEST(Gate, AForkedChildGoesUngatedAndIsNamed) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  RunningJob job(gate.job({"dlsym", "launch:1", "fork:2", "launch:1"}), gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.reached().size(), 4U);
+  EXPECT_TRUE(gate.hears(2));
+  EXPECT_EQ(gate.live->counts(1).ungated_processes, 1U);
+  EXPECT_THAT(gate.live->notes(), testing::Contains(HasSubstr("(live_job) goes ungated")));
+  EXPECT_EQ(gate.policy.launches(), 2U);
+}
+
+TEST(Gate, AProcessThatExitsLeavesItsPlaceToTheNext) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  const std::string one = std::string(LIVE_JOB) + " dlsym launch:2";
+  RunningJob job({"/bin/sh", "-c", one + " && " + one}, gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(gate.hears(4));
+  EXPECT_EQ(gate.live->counts(1).processes, 2U);
+  EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+}
+
+TEST(Gate, AProcessThatBecomesAnotherProgramKeepsItsPlace) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  RunningJob job(gate.job({"dlsym", "launch:1", "exec", "launch:2", "exec", "launch:1"}),
+                 gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(gate.hears(4));
+  EXPECT_EQ(gate.live->counts(1).processes, 1U);
+  EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+  EXPECT_EQ(gate.live->counts(1).undecided, 0U);
+}
+
+// Its threads end with the exec, where they wait.
+TEST(Gate, WhatAThreadAskedBeforeAnExecIsWithdrawn) {
+  Gated gate;  // which holds whatever asks
+  RunningJob job(gate.job({"dlsym", "iterations:0", "thread:1", "sleep:100", "exec", "launch:1"}),
+                 gate.variables(1));
+  ASSERT_TRUE(becomes_true([&] {
+    return gate.live->notes().size() == 2 && gate.policy.launches() >= 1;
+  }));
+  EXPECT_THAT(gate.reached(), IsEmpty());
+  gate.policy.let_go(kAllLaunches);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(gate.reached(), ElementsAre("cuLaunchKernel"));
+  EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+}
+
+TEST(Gate, AProcessThatExitsWhileAThreadIsHeldLeavesItsPlaceToo) {
+  Gated gate;  // which holds whatever asks
+  const std::string one = std::string(LIVE_JOB) + " dlsym iterations:0 ";
+  RunningJob job({"/bin/sh", "-c", one + "thread:1 sleep:100 && " + one + "launch:1"},
+                 gate.variables(1));
+  ASSERT_TRUE(becomes_true([&] { return gate.live->counts(1).processes == 2; }));
+  gate.policy.let_go(kAllLaunches);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.live->counts(1).ungated_processes, 0U);
+  EXPECT_GE(gate.reached().size(), 1U);  // or 2: the thread goes on while its process exits
+}
+
+// What the thread had at the gate is given back before static objects are destroyed.
+TEST(Gate, LaunchesOfStaticDestructorsGoOnUngated) {
+  Gated gate(2);
+  gate.policy.let_go(1);
+  RunningJob job(gate.job({"dlsym", "launch:1", "late:3"}), gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.reached().size(), 4U);
+  EXPECT_EQ(gate.policy.launches(), 1U);
+  EXPECT_EQ(gate.live->counts(1).undecided, 3U);
+}
+
+TEST(Gate, ADriverThatAProgramClosesStaysForTheGate) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  RunningJob job(gate.job({"dlsym", "launch:1", "reopen", "launch:1"}), gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.reached().size(), 2U);
+}
+
+TEST(Gate, AProgramThatClearsItsEnvironmentMeanwhileIsGatedStill) {
+  Gated gate;
+  gate.policy.let_go(kAllLaunches);
+  RunningJob job(gate.job({"dlsym", "clear", "launch:2"}), gate.variables(1));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(gate.hears(2));
+  EXPECT_EQ(gate.live->counts(1).kernels, 2U);
+}
+
+TEST(Gate, ThatTheHostClosesLetsEveryLaunchGo) {
+  Gated gate;
+  RunningJob job(gate.job({"v2", "launch:3"}), gate.variables(1));
+  ASSERT_TRUE(gate.hears(1));
+  gate.stop();
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(gate.reached().size(), 3U);
+  EXPECT_EQ(gate.live->counts(1).undecided, 3U);
+}
+
+TEST(Gate, OfWhichThereIsNoneLetsEveryLaunchGoAndSaysSo) {
+  Gated gate;
+  Variables variables = gate.variables(1);
+  variables[kEnvGate] = "bubblesim.gate.that.is.not.there";
+  EXPECT_EQ(RunningJob(gate.job({"v2", "launch:3"}), variables).wait(), 0);
+  EXPECT_EQ(gate.reached().size(), 3U);
+  EXPECT_THAT(gate.live->notes(), ElementsAre(HasSubstr("goes ungated")));
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

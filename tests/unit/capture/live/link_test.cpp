@@ -1,0 +1,175 @@
+// The gate's part in a process, here in this one: threads that launch on a driver that is a few
+// functions, so that sanitizers can look at it.
+#include "capture/live/interpose/gate_link.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "capture/clock/crew.hpp"
+#include "capture/clock/open_clock.hpp"
+#include "capture/live/interpose/calls.hpp"
+#include "capture/live/interpose/own_place.hpp"
+#include "capture/policy_host/policy_host.hpp"
+#include "tests/unit/capture/live/scripted_policy.hpp"
+#include "tests/unit/capture/live/wait_for.hpp"
+
+namespace bubblesim::capture::interpose {
+namespace {
+
+std::atomic<std::uintptr_t> events{0};
+std::atomic<bool> busy{false};     ///< nothing ends
+std::atomic<bool> refuses{false};  ///< events cannot be recorded
+
+CuResult context(Handle* into) {
+  *into = reinterpret_cast<Handle>(std::uintptr_t{0xC0});
+  return kCuSuccess;
+}
+CuResult set_context(Handle) { return kCuSuccess; }
+CuResult create(Handle* event, unsigned) {
+  *event = reinterpret_cast<Handle>(++events);
+  return kCuSuccess;
+}
+CuResult record(Handle, Stream) { return refuses ? kCuInvalidValue : kCuSuccess; }
+CuResult query(Handle) { return busy ? kCuNotReady : kCuSuccess; }
+
+}  // namespace
+
+// What hooks.cpp and launch_hooks.cpp have.
+void* driver_function(const char* symbol) noexcept {
+  const auto is = [&](const char* name) { return std::strcmp(symbol, name) == 0; };
+  if (is("cuCtxGetCurrent")) return reinterpret_cast<void*>(&context);
+  if (is("cuCtxSetCurrent")) return reinterpret_cast<void*>(&set_context);
+  if (is("cuEventCreate")) return reinterpret_cast<void*>(&create);
+  if (is("cuEventRecord")) return reinterpret_cast<void*>(&record);
+  if (is("cuEventQuery")) return reinterpret_cast<void*>(&query);
+  return nullptr;
+}
+thread_local int Inside::depth = 0;
+
+namespace {
+
+/// A host of the scripted policy, with one client, this process.
+class Hosted {
+ public:
+  explicit Hosted(std::uint32_t window = 0) {
+    busy = refuses = false;
+    part_ = clock_->join(Turn::kControl);
+    PolicyHostSetup setup;
+    setup.spec = &spec_;
+    setup.policy = &policy;
+    setup.origin = clock_->now();
+    setup.clients.resize(2);
+    setup.clients[0].mode = GateMode::kTell;
+    setup.clients[1].info.id = ClientId{1};
+    setup.clients[1].window = window;
+    auto made = PolicyHost::make(*clock_, std::move(setup));
+    EXPECT_TRUE(made);
+    host = std::move(*made);
+    crew_ = std::make_unique<Crew>(*clock_);
+    crew_->start(Turn::kPolicy, [this] { host->run(); });
+    policy.let_go(kAllLaunches);
+  }
+  ~Hosted() {
+    host->stop();
+    crew_->wait();
+  }
+  Hosted(const Hosted&) = delete;
+  Hosted& operator=(const Hosted&) = delete;
+
+  /// Never destroyed, as in a process.
+  [[nodiscard]] Link& link() const {
+    static std::vector<std::unique_ptr<Link>>& made = *new std::vector<std::unique_ptr<Link>>;
+    return *made.emplace_back(
+        std::make_unique<Link>(GateSettings{host->gate_name(), "1", "", true}));
+  }
+  [[nodiscard]] std::size_t completions() const { return policy.heard().completions.size(); }
+
+  ScriptedPolicy policy;
+  std::unique_ptr<PolicyHost> host;
+
+ private:
+  policy::PolicySpec spec_ = scripted_spec();
+  std::unique_ptr<HostClock> clock_ = wall_clock();
+  std::unique_ptr<ClockPart> part_;
+  std::unique_ptr<Crew> crew_;
+};
+
+void launch(Link& link, int times, std::uintptr_t stream) {
+  for (int i = 0; i < times; ++i) {
+    const SeenLaunch seen{{}, reinterpret_cast<Stream>(stream), false};
+    link.before(seen);
+    link.after(seen, kCuSuccess);
+  }
+}
+
+TEST(GateLink, ThreadsLaunchAtOnceAndEveryEndIsTold) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  std::vector<std::thread> threads;
+  for (std::uintptr_t stream : {1U, 2U, 3U, 4U}) {
+    threads.emplace_back([&link, stream] { launch(link, 50, stream % 3); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 200; }));
+  EXPECT_EQ(hosted.policy.launches(), 200U);
+  link.stop_looking();
+  link.leave();
+}
+
+TEST(GateLink, AnEventThatCannotBeRecordedIsNotUsedAgain) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  launch(link, 1, 1);
+  ASSERT_TRUE(becomes_true([&] { return hosted.completions() == 1; }));
+  const std::uintptr_t made = events;
+  refuses = true;  // as when the context is gone that the event was of
+  launch(link, 1, 1);
+  refuses = false;
+  launch(link, 1, 1);
+  EXPECT_TRUE(becomes_true([&] { return hosted.completions() == 3; }));
+  EXPECT_EQ(events, made + 1);
+  link.stop_looking();
+  link.leave();
+}
+
+TEST(GateLink, WhoWaitsForRoomGoesOnWhenTheDriverGoesAway) {
+  Hosted hosted(1);
+  Link& link = hosted.link();
+  busy = true;
+  std::thread launching([&] { launch(link, 3, 1); });
+  EXPECT_TRUE(becomes_true([&] { return hosted.policy.launches() == 1; }));
+  link.stop_looking();
+  launching.join();
+  link.leave();
+}
+
+TEST(GateLink, WhoHasLeftGoesOnUngated) {
+  Hosted hosted;
+  Link& link = hosted.link();
+  launch(link, 1, 1);
+  ASSERT_TRUE(becomes_true([&] { return hosted.policy.launches() == 1; }));
+  link.stop_looking();
+  std::thread launching([&] { launch(link, 100, 2); });
+  link.leave();
+  launching.join();
+  launch(link, 5, 1);
+  EXPECT_LE(hosted.policy.launches(), 101U);
+}
+
+TEST(OwnPlace, IsLeftOnceAndAnotherClientsIsNot) {
+  Hosted hosted;
+  static_cast<void>(hosted.link());
+  const std::string& gate = hosted.host->gate_name();
+  EXPECT_FALSE(give_up_own_place(gate, ClientId{0}));  // nobody's
+  EXPECT_FALSE(give_up_own_place(gate, ClientId{7}));
+  EXPECT_FALSE(give_up_own_place("bubblesim.gate.that.is.not.there", ClientId{1}));
+  EXPECT_TRUE(give_up_own_place(gate, ClientId{1}));
+  EXPECT_FALSE(give_up_own_place(gate, ClientId{1}));
+}
+
+}  // namespace
+}  // namespace bubblesim::capture::interpose

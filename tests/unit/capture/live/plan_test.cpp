@@ -1,0 +1,156 @@
+// Which policies can decide over programs that nobody changed, and with what environment those run.
+#include "capture/live/live_plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capture/live/job_variables.hpp"
+#include "policies/builtin.hpp"
+
+namespace bubblesim::capture {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Planned {
+  std::unique_ptr<policy::Policy> policy;
+  Result<LivePlan> plan;
+};
+
+Planned plan(const std::string& name, std::map<std::string, policy::Value> values = {},
+             Substitute substitute = Substitute::kNone) {
+  static const policy::Registry registry = [] {
+    policy::Registry made;
+    policies::register_builtin(made);
+    return made;
+  }();
+  const policy::PolicySpec& spec = **registry.find(name);
+  std::map<std::string, policy::Value, std::less<>> all;
+  for (const auto& [key, value] : policy::defaults(spec)) all[key] = value;
+  for (const auto& [key, value] : values) all[key] = value;
+  const policy::ParameterSet parameters(all);
+  policy::GpuInfo gpu;
+  gpu.name = "H100";
+  gpu.sm_count = 132;
+  gpu.memory = Bytes{80'000'000'000};
+  std::vector<policy::ClientInfo> clients(2);
+  clients[0].name = "training";
+  clients[1].id = ClientId{1};
+  clients[1].role = policy::Role::kOffline;
+  clients[1].name = "filler";
+  Planned planned{spec.make(parameters), fail("not planned")};
+  planned.plan = plan_live(spec, parameters, *planned.policy, gpu, clients, substitute);
+  return planned;
+}
+
+std::string fault(const std::string& name, std::map<std::string, policy::Value> values = {}) {
+  const Planned planned = plan(name, std::move(values));
+  return planned.plan ? "none" : planned.plan.error().text();
+}
+
+TEST(LivePlan, PoliciesThatWatchLaunchesCanDecide) {
+  for (const char* name : {"mps", "specinf", "dilu"}) {
+    const Planned planned = plan(name);
+    ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
+    EXPECT_EQ(planned.plan->sharing, LiveSharing::kMps) << name;
+  }
+  for (const char* name : {"tgs", "tgs_fast", "xsched", "time_slicing", "antman"}) {
+    const Planned planned = plan(name);
+    ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
+  }
+  EXPECT_EQ(plan("tgs").plan->sharing, LiveSharing::kTimeSliced);
+}
+
+TEST(LivePlan, OthersAreRefusedByNameWithTheReason) {
+  EXPECT_THAT(fault("orion"), HasSubstr("policy orion"));
+  EXPECT_THAT(fault("orion"), HasSubstr("profiled durations of kernels, profiled classes"));
+  EXPECT_THAT(fault("pipefill"), HasSubstr("measured bubbles"));
+  EXPECT_THAT(fault("freeride"), HasSubstr("measured bubbles"));
+  EXPECT_THAT(fault("reef"), HasSubstr("profiled durations"));
+  EXPECT_THAT(fault("tally"), HasSubstr("profiled durations"));
+  EXPECT_THAT(fault("ideal"), HasSubstr("oracle"));
+  EXPECT_THAT(fault("gpreempt"), HasSubstr("time slices"));
+  EXPECT_THAT(fault("exclusive"), HasSubstr("does not admit filler"));
+  EXPECT_THAT(fault("mig"), HasSubstr("policy mig"));
+  EXPECT_THAT(fault("green_context"), HasSubstr("policy green_context"));
+  EXPECT_THAT(fault("xsched", {{"level", std::int64_t{3}}}), HasSubstr("level 3"));
+  EXPECT_THAT(fault("time_slicing", {{"work_conserving", false}}), HasSubstr("work_conserving"));
+}
+
+TEST(LivePlan, StreamsOfOneProcessBecomeTimeSlicesOnlyIfTheUserSaysSo) {
+  EXPECT_THAT(fault("stream_priority"), HasSubstr("--as time-sliced"));
+  const Planned planned = plan("stream_priority", {}, Substitute::kTimeSliced);
+  ASSERT_TRUE(planned.plan) << planned.plan.error().text();
+  EXPECT_EQ(planned.plan->sharing, LiveSharing::kTimeSliced);
+  EXPECT_THAT(planned.plan->notes.front(), HasSubstr("priorities of streams have no effect"));
+}
+
+TEST(LivePlan, TrainingWaitsForVerdictsWhereThePolicyMayHoldIt) {
+  EXPECT_FALSE(plan("specinf").plan->asks_training);
+  EXPECT_TRUE(plan("specinf", {{"barrier", std::string("both")}}).plan->asks_training);
+}
+
+TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {
+  LivePlan two;
+  two.shares.resize(2);
+  const GatedJob job{1, "gate", "/folder", "/lib/gate.so", true, "", ""};
+  const Variables made = gated_environment(
+      {{"LD_PRELOAD", "other.so"}, {"CUDA_MPS_PIPE_DIRECTORY", "/theirs"}, {"A", "b"}}, job, two);
+  EXPECT_EQ(made.at("LD_PRELOAD"), "/lib/gate.so:other.so");
+  EXPECT_EQ(made.at("BUBBLESIM_GATE"), "gate");
+  EXPECT_EQ(made.at("BUBBLESIM_GATE_CLIENT"), "1");
+  EXPECT_EQ(made.at("BUBBLESIM_GATE_COMPLETIONS"), "1");
+  EXPECT_NE(made.at("CUDA_MPS_PIPE_DIRECTORY"), "/theirs");
+  EXPECT_EQ(made.at("A"), "b");
+}
+
+TEST(JobVariables, SharesOfMpsAreItsEnvironment) {
+  LivePlan two;
+  two.sharing = LiveSharing::kMps;
+  two.shares = {{.sm_percentage = 100, .priority = 1}, {.sm_percentage = 30, .priority = 0}};
+  const Variables training = gated_environment({}, {0, "g", "/f", "/l", false, "/pipe", ""}, two);
+  const Variables filler = gated_environment({}, {1, "g", "/f", "/l", false, "/pipe", ""}, two);
+  EXPECT_EQ(training.at("CUDA_MPS_PIPE_DIRECTORY"), "/pipe");
+  EXPECT_FALSE(training.contains("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+  EXPECT_FALSE(training.contains("CUDA_MPS_CLIENT_PRIORITY"));
+  EXPECT_EQ(filler.at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "30");
+  EXPECT_EQ(filler.at("CUDA_MPS_CLIENT_PRIORITY"), "1");
+}
+
+TEST(JobVariables, BothProgramsSeeTheGpuThatWasAskedFor) {
+  LivePlan two;
+  two.shares.resize(2);
+  const GatedJob asked{1, "g", "/f", "/l", false, "", "GPU-a"};
+  const GatedJob inherits{1, "g", "/f", "/l", false, "", ""};
+  const Variables before{{"CUDA_VISIBLE_DEVICES", "3"}};
+  EXPECT_EQ(gated_environment(before, asked, two).at("CUDA_VISIBLE_DEVICES"), "GPU-a");
+  EXPECT_EQ(gated_environment(before, inherits, two).at("CUDA_VISIBLE_DEVICES"), "3");
+  EXPECT_FALSE(gated_environment({}, inherits, two).contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(JobVariables, ALibraryThatLdPreloadWouldDivideIsRefused) {
+  EXPECT_TRUE(can_be_preloaded("/lib/gate.so"));
+  EXPECT_THAT(can_be_preloaded("/my lib/gate.so").error().text(), HasSubstr("/my lib/gate.so"));
+  EXPECT_THAT(can_be_preloaded("/a:b/gate.so").error().text(), HasSubstr("--library"));
+}
+
+// The daemon was started with the same variable, and its clients see what it sees, from 0.
+TEST(JobVariables, ClientsOfMpsNumberTheGpusOfTheirDaemonFromZero) {
+  LivePlan two;
+  two.sharing = LiveSharing::kMps;
+  two.shares.resize(2);
+  const auto visible = [&](const std::string& inherited, const std::string& asked) {
+    const GatedJob job{1, "g", "/f", "/l", false, "/pipe", asked};
+    return gated_environment({{"CUDA_VISIBLE_DEVICES", inherited}}, job, two)
+        .at("CUDA_VISIBLE_DEVICES");
+  };
+  EXPECT_EQ(visible("3", ""), "0");
+  EXPECT_EQ(visible("6,2,5", ""), "0,1,2");
+  EXPECT_EQ(visible("6", "2"), "0");
+  EXPECT_EQ(visible("GPU-a,GPU-b", ""), "GPU-a,GPU-b");
+  EXPECT_EQ(visible("", ""), "");
+}
+
+}  // namespace
+}  // namespace bubblesim::capture

@@ -1,0 +1,51 @@
+// A policy that writes down what it hears and holds the filler's launches until the test lets
+// them go.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::capture {
+
+class ScriptedPolicy final : public policy::Policy {
+ public:
+  struct Heard {
+    std::vector<policy::LaunchInfo> launches;
+    std::vector<policy::CompletionInfo> completions;
+    std::vector<policy::IterationInfo> iterations;
+    std::size_t most_outstanding = 0;  ///< launches that had not completed, the asking one too
+  };
+
+  /// Launches of client 1 that may go; those beyond are held. From any thread.
+  void let_go(std::uint64_t launches) { allowed_ += launches; }
+  [[nodiscard]] Heard heard() const;
+  [[nodiscard]] std::size_t launches() const { return heard().launches.size(); }
+
+  policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override;
+  policy::Verdict on_launch(const policy::LaunchInfo& launch, policy::Instant now,
+                            policy::Actions& actions) override;
+  void on_completion(const policy::CompletionInfo& completion, policy::Instant now,
+                     policy::Actions& actions) override;
+  void on_iteration(const policy::IterationInfo& iteration, policy::Instant now,
+                    policy::Actions& actions) override;
+  [[nodiscard]] std::optional<policy::Instant> next_tick() const override { return tick_; }
+  void on_tick(policy::Instant now, policy::Actions& actions) override;
+
+ private:
+  mutable std::mutex mutex_;
+  Heard heard_;
+  std::uint64_t passed_ = 0;
+  std::atomic<std::uint64_t> allowed_{0};
+  policy::Instant tick_ = std::chrono::milliseconds(1);
+};
+
+inline constexpr std::uint64_t kAllLaunches = 1U << 30;
+
+/// Its declaration: it hears of everything.
+[[nodiscard]] policy::PolicySpec scripted_spec();
+
+}  // namespace bubblesim::capture

@@ -1,0 +1,31 @@
+// Small plans for tests of capture/replay, put together step by step.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "capture/replay/job_plan.hpp"
+
+namespace bubblesim::capture::testing {
+
+using std::chrono::microseconds;
+
+/// A training plan of one iteration with no threads.
+[[nodiscard]] JobPlan empty_plan(std::uint32_t streams);
+
+/// Adds a kernel of one block that takes `solo` on the stream; its index.
+std::uint32_t add_kernel(JobPlan& plan, std::uint32_t stream, Duration solo);
+
+/// `op` waits for `before`. Only for the plan's last operation.
+void add_edge(JobPlan& plan, std::uint32_t before);
+
+[[nodiscard]] PlanStep pause(Duration think);
+[[nodiscard]] PlanStep launch(Duration think, Duration cost, std::uint32_t op,
+                              std::uint32_t count = 1);
+[[nodiscard]] PlanStep step(PlanStepKind kind, std::uint32_t target = 0, Duration think = {});
+
+/// A plan that uses every field of the format.
+[[nodiscard]] JobPlan full_plan();
+
+}  // namespace bubblesim::capture::testing

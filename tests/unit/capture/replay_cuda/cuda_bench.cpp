@@ -1,0 +1,111 @@
+#include "tests/unit/capture/replay_cuda/cuda_bench.hpp"
+
+#include "capture/replay/cuda/kernel_image.hpp"
+
+namespace bubblesim::capture {
+
+HostTime StepClock::now() const {
+  const std::int64_t ns = ns_.fetch_add(100) + 100;
+  fake_driver::advance_to(ns);
+  return HostTime{Duration{ns}};
+}
+
+std::unique_ptr<ClockPart> StepClock::join(Turn) { return std::make_unique<ClockPart>(); }
+
+void StepClock::sleep_until(HostTime until) {
+  std::int64_t ns = ns_.load();
+  while (ns < to_ns(until) && !ns_.compare_exchange_weak(ns, to_ns(until))) {
+  }
+  fake_driver::advance_to(ns_.load());
+}
+
+void Listener::on_finished(const OpInstance& op, HostTime start, HostTime end) {
+  const std::lock_guard lock(mutex_);
+  told_.push_back({op, start, end});
+}
+
+std::vector<Told> Listener::told() const {
+  const std::lock_guard lock(mutex_);
+  return told_;
+}
+
+Told Listener::of(std::uint32_t op, std::uint64_t pass) const {
+  for (const Told& one : told())
+    if (one.op.op == op && one.op.pass == pass) return one;
+  ADD_FAILURE() << "operation " << op << " of pass " << pass << " was not told";
+  return {};
+}
+
+void CudaBench::SetUp() {
+  if (cuda::kernel_image().empty()) GTEST_SKIP() << "built without nvcc: no stand-in kernels";
+  fake_driver::reset();
+  options_.library = FAKE_DRIVER;
+  options_.lock_folder.clear();
+  options_.warm_up = {};
+  options_.hang_limit = std::chrono::milliseconds(100);
+  options_.edge_limit = std::chrono::milliseconds(5);
+  plan_.name = "job";
+  plan_.names = {"gemm"};
+  plan_.stream_count = 3;
+  plan_.threads.resize(1);
+  KernelForm form;
+  form.shape.grid = {132, 1, 1};
+  form.shape.block = {256, 1, 1};
+  form.bound = policy::KernelBound::kCompute;
+  plan_.forms = {form};
+}
+
+void CudaBench::TearDown() { device_.reset(); }
+
+std::uint32_t CudaBench::kernel(Duration solo, std::uint32_t stream,
+                                const std::vector<std::uint32_t>& after) {
+  PlanOp op;
+  op.stream = stream;
+  op.form = 0;
+  op.solo = solo;
+  op.first_edge = static_cast<std::uint32_t>(plan_.edges.size());
+  op.edge_count = static_cast<std::uint32_t>(after.size());
+  for (const std::uint32_t before : after) plan_.edges.push_back({before, {}});
+  plan_.ops.push_back(op);
+  return static_cast<std::uint32_t>(plan_.ops.size() - 1);
+}
+
+std::uint32_t CudaBench::copy(std::uint64_t bytes, CopyPath path, std::uint32_t stream) {
+  PlanOp op;
+  op.kind = policy::LaunchKind::kCopy;
+  op.stream = stream;
+  op.bytes = {bytes};
+  op.path = path;
+  op.solo = std::chrono::microseconds(100);
+  plan_.ops.push_back(op);
+  return static_cast<std::uint32_t>(plan_.ops.size() - 1);
+}
+
+void CudaBench::graph(std::uint32_t first, std::uint32_t count) {
+  PlanStep step;
+  step.kind = PlanStepKind::kLaunch;
+  step.target = first;
+  step.count = count;
+  plan_.threads[0].steps.push_back(step);
+}
+
+Result<void> CudaBench::prepare(Device& device, DeviceListener* listener) {
+  return device.prepare({&plan_, listener, {}});
+}
+
+Result<void> CudaBench::open() {
+  BUBBLESIM_ASSIGN_OR_RETURN(device_, open_cuda_device(0, clock_, options_));
+  return prepare(*device_, &listener_);
+}
+
+void CudaBench::launch(std::uint32_t op, std::uint32_t count, std::uint64_t pass, double factor) {
+  device_->launch({op, pass, pass + 1}, count, factor, {});
+}
+
+Result<void> CudaBench::close() { return device_->close(); }
+
+std::uint64_t CudaBench::counted(const char* name) const {
+  return device_->counters().count(name);
+}
+
+}  // namespace bubblesim::capture

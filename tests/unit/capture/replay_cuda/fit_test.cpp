@@ -1,0 +1,114 @@
+// Lines through measured durations.
+#include "capture/replay/cuda/stand_in_fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace bubblesim::capture::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Runs {
+  std::uint64_t count = 0;
+  Measure of(double floor_ns, double loop_ns) {
+    return [=, this](std::uint64_t loops) -> Result<double> {
+      ++count;
+      return floor_ns + loop_ns * double(loops);
+    };
+  }
+};
+
+TEST(Fit, AStraightLineIsFoundInOneRound) {
+  Runs runs;
+  const auto fit = fit_loops(runs.of(3'000, 50), 100us, 1'000);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->rounds, 1U);
+  EXPECT_NEAR(fit->line.floor_ns, 3'000, 1e-3);
+  EXPECT_NEAR(fit->line.loop_ns, 50, 1e-6);
+  EXPECT_NEAR(fit->line.loops(100'000), (100'000.0 - 3'000) / 50, 1e-3);  // 1,940
+  EXPECT_FALSE(fit->at_floor);
+}
+
+TEST(Fit, AGuessThatIsFarOffIsBroughtNearFirst) {
+  for (const double guess : {1.0, 1e9}) {
+    Runs runs;
+    const auto fit = fit_loops(runs.of(3'000, 50), 100us, guess);
+    ASSERT_TRUE(fit);
+    EXPECT_LE(fit->error, kFitTolerance);
+    EXPECT_LE(runs.count, 8U + 4U);
+  }
+}
+
+TEST(Fit, AKnownLineThatHoldsCostsOneRun) {
+  Runs runs;
+  const Line known{3'000, 50};
+  const auto fit = fit_loops(runs.of(3'100, 50), 100us, 1, &known);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(runs.count, 1U);
+  EXPECT_EQ(fit->rounds, 0U);
+  EXPECT_NEAR(fit->error, 0.001, 1e-9);  // 100,100 of 100,000
+}
+
+TEST(Fit, AKnownLineThatNoLongerHoldsIsMeasuredAgain) {
+  Runs runs;
+  const Line known{3'000, 50};
+  const auto fit = fit_loops(runs.of(3'000, 60), 100us, 1, &known);
+  ASSERT_TRUE(fit);
+  EXPECT_NEAR(fit->line.loop_ns, 60, 1e-6);
+  EXPECT_GE(fit->rounds, 1U);
+}
+
+TEST(Fit, WhatIsShorterThanTheFloorIsSaid) {
+  Runs runs;
+  const auto fit = fit_loops(runs.of(3'000, 50), 1us, 10);
+  ASSERT_TRUE(fit);
+  EXPECT_TRUE(fit->at_floor);
+  EXPECT_NEAR(fit->error, 2.0, 1e-9);  // 3 us for 1 us
+}
+
+TEST(Fit, WhatNeverHoldsEndsAfterItsRoundsWithItsError) {
+  std::uint64_t runs = 0;
+  const Measure steps = [&](std::uint64_t loops) -> Result<double> {
+    ++runs;
+    return loops < 1'000 ? 50'000.0 : 150'000.0;  // never near 100 us
+  };
+  const auto fit = fit_loops(steps, 100us, 1'000);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->rounds, kFitRounds);
+  EXPECT_NEAR(fit->error, 0.5, 1e-9);
+  EXPECT_LE(runs, 8U + 4U * kFitRounds);
+}
+
+/// The mean of 64 durations, of which each is the difference of two times in whole microseconds.
+Measure coarse(double floor_ns, double loop_ns) {
+  return [=, phase = 0.0](std::uint64_t loops) mutable -> Result<double> {
+    double sum = 0;
+    for (int run = 0; run < 64; ++run) {
+      phase = std::fmod(phase + 618.034, 1'000);
+      const double end = phase + floor_ns + loop_ns * double(loops);
+      sum += std::floor(end / 1'000) * 1'000;
+    }
+    return sum / 64;
+  };
+}
+
+TEST(Fit, AClockCoarserThanTheKernelIsAveragedOut) {
+  const FitLimits limits{2 * 1'000 / std::sqrt(6.0 * 64)};  // 102 ns
+  for (const Duration solo : {Duration{3us}, Duration{5us}, Duration{20us}}) {
+    const auto fit = fit_loops(coarse(1'500, 40), solo, 10, nullptr, limits);
+    ASSERT_TRUE(fit);
+    EXPECT_TRUE(fit->held);
+    const double solo_ns = double(to_ns(solo));
+    EXPECT_NEAR(1'500 + 40 * fit->line.loops(solo_ns), solo_ns, 0.05 * solo_ns + 100);
+  }
+}
+
+TEST(Fit, AMeasurementThatFailsEndsTheFit) {
+  const Measure broken = [](std::uint64_t) -> Result<double> { return fail("broken"); };
+  EXPECT_FALSE(fit_loops(broken, 100us, 10));
+}
+
+}  // namespace
+}  // namespace bubblesim::capture::cuda

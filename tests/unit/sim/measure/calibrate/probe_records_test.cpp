@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "sim/measure/calibrate/client_probe.hpp"
+#include "sim/measure/calibrate/copy_probe.hpp"
+#include "sim/measure/calibrate/latency_probe.hpp"
+#include "sim/measure/calibrate/sm_probe.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+capture::OperationRecord operation(std::uint32_t op, std::uint64_t pass, std::int64_t called,
+                                   std::int64_t start, std::int64_t end) {
+  return {op, pass, Duration{called}, Duration{start}, Duration{end}, Duration{called + 100},
+          Duration{end + 3000}};
+}
+
+const Finding& find(const std::vector<Finding>& findings, const std::string& key) {
+  for (const Finding& finding : findings) {
+    if (finding.key == key) return finding;
+  }
+  static const Finding none{"none", {}, "not there"};
+  return none;
+}
+
+TEST(Spread, QuartilesLieBetweenTheValues) {
+  // 1 2 3 4 5: a quarter of the way from the first to the last is 2.
+  EXPECT_EQ(spread_of({5, 1, 4, 2, 3}), (Spread{5, 2, 3, 4}));
+  EXPECT_EQ(spread_of({1, 2}), (Spread{2, 1.25, 1.5, 1.75}));
+  EXPECT_EQ(spread_of({}), Spread{});
+}
+
+TEST(Finding, TooFewOrTooDifferentValuesAreNone) {
+  EXPECT_NE(finding_of("x", std::vector<double>(7, 1.0), 0).missing, "");
+  EXPECT_EQ(finding_of("x", std::vector<double>(8, 1.0), 0).missing, "");
+  // Middle half from 1000 to 3000, median 2000: as wide as the median.
+  const std::vector<double> wide{0, 1000, 1000, 2000, 2000, 2000, 3000, 3000, 4000};
+  EXPECT_NE(finding_of("x", wide, kTimeGrain).missing, "");
+  EXPECT_EQ(finding_of("x", wide, 2000).missing, "");
+}
+
+// A pass of 1 ms: a kernel at 1000 called at 0, one after its wait at 40 us, then a long one with
+// two of its row: the first waits for the long one, the second for the first.
+capture::JobRecord latency_record(std::uint64_t passes) {
+  capture::JobRecord record;
+  for (std::uint64_t pass = 0; pass < passes; ++pass) {
+    const auto t = static_cast<std::int64_t>(pass) * 1'000'000;
+    record.operations.push_back(operation(0, pass, t, t + 1300, t + 31'300));
+    record.operations.push_back(operation(1, pass, t + 38'300, t + 39'600, t + 69'600));
+    record.operations.push_back(operation(2, pass, t + 80'000, t + 81'300, t + 381'300));
+    record.operations.push_back(operation(3, pass, t + 80'200, t + 382'500, t + 402'500));
+    record.operations.push_back(operation(4, pass, t + 80'300, t + 403'700, t + 423'700));
+  }
+  return record;
+}
+
+TEST(LatencyProbe, EachLatencyIsBetweenItsTwoInstants) {
+  const auto found = latency_findings({latency_record(10)});
+  // Launch calls take 100 ns, kernels start 1300 ns after the call.
+  EXPECT_EQ(find(found, "launch_latency").spread, (Spread{20, 1200, 1200, 1200}));
+  // From 31,300 to the next call at 38,300.
+  EXPECT_EQ(find(found, "sync_latency").spread, (Spread{10, 7000, 7000, 7000}));
+  EXPECT_EQ(find(found, "stream_gap").spread, (Spread{20, 1200, 1200, 1200}));
+  EXPECT_EQ(find(found, "completion_notice").spread, (Spread{50, 3000, 3000, 3000}));
+}
+
+TEST(LatencyProbe, GapsOfKernelsThatWereLaunchedLateDoNotCount) {
+  capture::JobRecord record = latency_record(10);
+  for (auto& each : record.operations) {
+    if (each.op == 4) each.called = each.returned = each.start - Duration{500};
+  }
+  EXPECT_EQ(find(latency_findings({record}), "stream_gap").spread.count, 10U);
+}
+
+TEST(LatencyProbe, WithoutRecordsNothingIsFound) {
+  for (const Finding& finding : latency_findings({capture::JobRecord{}})) {
+    EXPECT_NE(finding.missing, "") << finding.key;
+  }
+}
+
+TEST(CopyProbe, WhatTheLongerCopyTakesMoreIsWhatItsBytesTake) {
+  capture::JobRecord record;
+  for (std::uint64_t pass = 0; pass < 8; ++pass) {
+    // 128 MiB more in 2 ms, 1 GiB more in 1 ms; 10 us of each copy is no matter of bytes.
+    for (std::uint32_t op = 0; op < 6; ++op) {
+      const std::int64_t small = op < 4 ? 1'010'000 : 510'000;
+      const std::int64_t more = op % 2 == 0 ? 0 : op < 4 ? 2'000'000 : 1'000'000;
+      record.operations.push_back(operation(op, pass, 0, 0, small + more));
+    }
+  }
+  const auto found = copy_findings({record});
+  EXPECT_DOUBLE_EQ(find(found, "host_bandwidth").spread.middle, 128.0 * 1048576 / 2e-3);
+  EXPECT_EQ(find(found, "host_bandwidth").spread.count, 16U);
+  EXPECT_DOUBLE_EQ(find(found, "dram_bandwidth").spread.middle, 2 * 1024.0 * 1048576 / 1e-3);
+}
+
+TEST(ClientProbe, ASwitchIsWhatPassesBetweenEndsBeyondTheKernel) {
+  Records records(2);
+  std::int64_t now = 0;
+  for (int i = 0; i < 10; ++i) {  // alone: 100 us each, with a gap of 1 us
+    records[0].operations.push_back(operation(0, 0, now, now, now + 100'000));
+    now += 101'000;
+  }
+  for (int i = 0; i < 20; ++i) {  // in turn, 120 us from end to end
+    records[i % 2 == 0 ? 1 : 0].operations.push_back(
+        operation(0, 0, now - 500, now, now + 120'000));
+    now += 120'000;
+  }
+  const auto found = client_findings(records);
+  // The first passage also has the gap: 121 us.
+  EXPECT_EQ(find(found, "client_switch").spread, (Spread{20, 20'000, 20'000, 20'000}));
+  EXPECT_NE(client_findings({records[0]}).front().missing, "");
+}
+
+TEST(SmProbe, WavesSayHowManySms) {
+  hardware::GpuSpec spec;
+  spec.sm_count = 8;  // 64 blocks: 8 waves of 8
+  spec.sm.shared_memory_bytes = 65536;
+  ProbeRun run = sm_run(spec);
+  Records records(run.setup.jobs.size());
+  std::int64_t now = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    // Steps of 2 of 8 SMs: 50 % gives 4, so 16 waves of 20 us.
+    const std::uint32_t percentage = run.setup.jobs[i].sm_percentage;
+    const std::uint32_t sms = std::max(2U, 8 * percentage / 200 * 2);
+    const std::int64_t length = (64 + sms - 1) / sms * 20'000;
+    for (std::uint64_t pass = 0; pass < 3; ++pass) {
+      records[i].operations.push_back(operation(0, pass, now, now, now + length));
+      now += length;
+    }
+  }
+  const auto shares = sm_shares(run, records, spec);
+  EXPECT_EQ(shares[0].sms, 8U);
+  for (const SmShare& share : shares) EXPECT_EQ(share.count, 2U);
+  const Finding found = tpc_finding(shares, spec);
+  EXPECT_EQ(found.missing, "");
+  EXPECT_EQ(found.spread.middle, 2);
+}
+
+TEST(SmProbe, ExecutionsBesideOthersDoNotCount) {
+  hardware::GpuSpec spec;
+  spec.sm_count = 8;
+  ProbeRun run = sm_run(spec);
+  Records records(run.setup.jobs.size());
+  for (auto& record : records) record.operations.push_back(operation(0, 1, 0, 0, 1000));
+  for (const SmShare& share : sm_shares(run, records, spec)) EXPECT_EQ(share.count, 0U);
+  EXPECT_NE(tpc_finding(sm_shares(run, records, spec), spec).missing, "");
+}
+
+}  // namespace
+}  // namespace bubblesim::measure

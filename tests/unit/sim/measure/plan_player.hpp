@@ -1,0 +1,44 @@
+// Plays plans on a fake GPU: host threads in a clock of turns, without a gate. Host times are those
+// of workload::ProgramRun.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "capture/clock/crew.hpp"
+#include "capture/clock/open_clock.hpp"
+#include "capture/replay/fake/fake_device.hpp"
+#include "sim/measure/fake_gpu.hpp"
+
+namespace bubblesim::measure {
+
+/// What came of one job; instants are since the common start.
+struct Played {
+  std::vector<Duration> iterations;  ///< ends
+  std::vector<Duration> passes;      ///< ends: all threads done, device idle
+  std::string fault;                 ///< of the device
+  std::uint64_t in_flight = 0;       ///< at the end
+  CounterSet counters;
+};
+
+struct PlayedJob {
+  capture::JobPlan plan;
+  std::uint64_t passes = 1;
+  /// False: threads go on with the next pass at once; true: a pass begins when the last one and
+  /// the device are done.
+  bool pass_by_pass = false;
+  Duration until = Duration::max();  ///< no step and no pass begins from then on
+  capture::DeviceListener* listener = nullptr;
+  bool dies = false;  ///< the device is dropped after the last step, not closed
+};
+
+/// All jobs at once on a GPU of this kind, under this sharing. Terminates: devices that do not
+/// answer are given up by close().
+[[nodiscard]] std::vector<Played> play(const hardware::GpuSpec& spec,
+                                       const std::vector<PlayedJob>& jobs,
+                                       const policy::Sharing& sharing = {},
+                                       const std::vector<policy::ClientSharing>& shares = {},
+                                       const FakeGpuFaults& faults = {});
+
+}  // namespace bubblesim::measure

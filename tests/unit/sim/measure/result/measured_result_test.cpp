@@ -1,0 +1,115 @@
+// Records of processes become the numbers that a simulated run has, by the same definitions.
+#include "sim/measure/measured_result.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace bubblesim::measure {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Ends at 100, 210, 330 and 460 ms: iterations of 100, 110, 120 and 130 ms.
+capture::JobRecord training_record() {
+  capture::JobRecord record;
+  record.rank = 3;
+  record.iterations = {milliseconds(100), milliseconds(210), milliseconds(330), milliseconds(460)};
+  return record;
+}
+
+run::FillerConfig online_filler() {
+  run::FillerConfig filler;
+  filler.name = "chat";
+  filler.mode = observe::FillerMode::kOnline;
+  filler.deadline = milliseconds(40);
+  return filler;
+}
+
+TEST(IterationsOf, ThoseThatEndInTheWarmUpAreListedAndNotCounted) {
+  const auto rank = iterations_of(training_record(), {milliseconds(150), milliseconds(400)});
+  EXPECT_EQ(rank.rank, 3u);
+  EXPECT_EQ(rank.times,
+            (std::vector<Duration>{milliseconds(100), milliseconds(110), milliseconds(120)}));
+  EXPECT_EQ(rank.first_counted, 1u);
+}
+
+TEST(EndOfRun, IsTheLastIterationWanted) {
+  run::RunConfig config;
+  config.iterations = 3;
+  const capture::JobRecord record = training_record();
+  EXPECT_EQ(end_of_run(config, &record, seconds(9)), milliseconds(330));
+}
+
+TEST(EndOfRun, IsTheLimitIfTrainingDidNotGetThere) {
+  run::RunConfig config;
+  config.iterations = 5;
+  const capture::JobRecord record = training_record();
+  EXPECT_EQ(end_of_run(config, &record, seconds(9)), seconds(9));
+  EXPECT_EQ(end_of_run(config, nullptr, seconds(2)), seconds(2));
+}
+
+TEST(FillerResult, OfflineCountsPassesThatEndInTheWindow) {
+  run::FillerConfig filler;
+  filler.name = "batch";
+  capture::JobRecord record;
+  record.passes = {milliseconds(50), milliseconds(150), milliseconds(250), milliseconds(350)};
+  record.pass_requests = {4, 4, 4, 4};
+  const auto result =
+      filler_result(filler, record, {}, {}, {milliseconds(100), milliseconds(300)});
+  EXPECT_EQ(result.passes, 2u);
+  EXPECT_EQ(result.requests_completed, 8u);
+  EXPECT_EQ(result.requests_arrived, 8u);
+  EXPECT_DOUBLE_EQ(result.requests_per_s, 8 / 0.2);
+}
+
+// Arrivals at 50 (warm-up), 120, 180, 280 ms; ends at 90, 150, 240 ms, and after the end.
+TEST(FillerResult, OnlineRequestsAreOfTheWindowInWhichTheyArrive) {
+  capture::JobRecord record;
+  record.passes = {milliseconds(90), milliseconds(150), milliseconds(240), milliseconds(310)};
+  record.requests = {{milliseconds(50), milliseconds(60), milliseconds(90)},
+                     {milliseconds(120), milliseconds(120), milliseconds(150)},
+                     {milliseconds(180), milliseconds(190), milliseconds(240)},
+                     {milliseconds(280), milliseconds(290), milliseconds(310)}};
+  const auto result = filler_result(
+      online_filler(), record, {},
+      {milliseconds(50), milliseconds(120), milliseconds(180), milliseconds(280)},
+      {milliseconds(100), milliseconds(300)});
+  EXPECT_EQ(result.requests_arrived, 3u);
+  EXPECT_EQ(result.requests_completed, 2u);
+  EXPECT_EQ(result.requests_unfinished, 1u);
+  EXPECT_EQ(result.requests_within_deadline, 1u);  // 30 ms; the other took 60
+  EXPECT_EQ(result.latency.samples(),
+            (std::vector<Duration>{milliseconds(30), milliseconds(60)}));
+  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{milliseconds(20)}));
+}
+
+TEST(FillerResult, ARefusedFillerRefusesWhatArrives) {
+  const policy::Admission refused{false, "needs 30 GB, free are 10 GB"};
+  const auto result = filler_result(online_filler(), std::nullopt, refused,
+                                    {milliseconds(120), milliseconds(280), milliseconds(900)},
+                                    {milliseconds(100), milliseconds(300)});
+  EXPECT_EQ(result.requests_arrived, 2u);
+  EXPECT_EQ(result.requests_refused, 2u);
+  EXPECT_EQ(result.instances.front().reason, refused.reason);
+  EXPECT_TRUE(result.latency.empty());
+}
+
+TEST(HostActivity, SumsTheGateOverJobs) {
+  capture::RigResult rig;
+  rig.host.emplace();
+  rig.host->decision_latency = {
+      10, Duration{1500}, Duration{1000}, Duration{3000}, Duration{4000}, Duration{9000}};
+  rig.jobs.resize(3);
+  rig.jobs[0].record.emplace().gate_time = Duration{50};
+  rig.jobs[1].record.emplace().gate_time = Duration{70};
+  const auto host = host_activity(rig, capture::Substrate::kMps);
+  EXPECT_EQ(host.substrate, "mps");
+  EXPECT_EQ(host.decisions, 10u);
+  EXPECT_EQ(host.decision_p95, Duration{3000});
+  EXPECT_EQ(host.gate_time, Duration{120});
+}
+
+}  // namespace
+}  // namespace bubblesim::measure

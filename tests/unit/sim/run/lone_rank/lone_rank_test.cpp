@@ -1,0 +1,182 @@
+// One rank by itself: its iterations take what they take in the whole job, and what the config
+// says of other ranks and GPUs is gone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/run/lone_rank.hpp"
+#include "sim/schedule/bubble_table.hpp"
+#include "sim/workload/lone_job.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kRoot = BUBBLESIM_SOURCE_DIR;
+
+LoadedRun loaded(const RunConfig& config) {
+  auto run = load_run(config, kRoot + "/configs/devices");
+  EXPECT_TRUE(run) << run.error().front().text();
+  return *std::move(run);
+}
+
+RunConfig samples() {
+  RunConfig config;
+  config.file = "run.json";
+  config.iterations = 1;
+  config.training.traces = {kRoot + "/traces/samples/training"};
+  return config;
+}
+
+RunConfig synthesised(const std::string& model, const std::string& plan) {
+  RunConfig config;
+  config.file = "run.json";
+  config.iterations = 1;
+  config.training.synth.emplace();
+  config.training.synth->model = model;
+  config.training.synth->plan = plan;
+  config.training.synth->cluster = "a100-40gb-4";
+  return config;
+}
+
+/// When each iteration of one rank ended.
+class Marks final : public workload::RunObserver {
+ public:
+  void on_iteration(workload::ProgramRun&, std::uint32_t index, SimTime now) override {
+    if (index > 0) ends.push_back(now);
+  }
+  std::vector<SimTime> ends;
+};
+
+/// Mean iteration of each rank in the second to fifth pass.
+std::vector<double> mean_iterations(const LoadedRun& run) {
+  engine::Engine engine;
+  const std::size_t ranks = run.training->ranks.size();
+  std::vector<Marks> marks(ranks);
+  std::vector<workload::RunObserver*> observers;
+  for (Marks& each : marks) observers.push_back(&each);
+  workload::LoneSetup setup{workload::Repeat::kLoop, 5, {}};
+  workload::LoneJob job(engine, *run.training, run.device, setup, observers);
+  job.run();
+  EXPECT_TRUE(job.finished());
+  std::vector<double> means;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const std::uint32_t pass = run.training->ranks[i].iterations;
+    const Duration span = marks[i].ends.back() - marks[i].ends[pass - 1];
+    means.push_back(static_cast<double>(span.count()) / (4.0 * pass));
+  }
+  return means;
+}
+
+/// Largest difference between a rank by itself and in the job, relative.
+double worst_difference(const LoadedRun& run) {
+  const std::vector<double> whole = mean_iterations(run);
+  double worst = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const auto one = lone_rank(run, run.training->ranks[i].rank);
+    EXPECT_TRUE(one) << one.error().text();
+    const double lone = mean_iterations(*one).front();
+    worst = std::max(worst, std::abs(lone / whole[i] - 1));
+  }
+  testing::Test::RecordProperty("worst_difference_ppm", std::to_string(worst * 1e6));
+  return worst;
+}
+
+TEST(LoneRank, OfARecordedJobTakesAsLongAsInTheJob) {
+  EXPECT_LT(worst_difference(loaded(samples())), 1e-9);
+}
+
+TEST(LoneRank, OfADataParallelJobTakesAsLongAsInTheJob) {
+  EXPECT_LT(worst_difference(loaded(synthesised("bert-large", "ddp-4"))), 1e-9);
+}
+
+TEST(LoneRank, OfAPipelineTakesAsLongAsInTheJob) {
+  EXPECT_LT(worst_difference(loaded(synthesised("gpt2-large", "pp-4-1f1b"))), 1e-9);
+}
+
+TEST(LoneRank, KnowsWhichOfItsBubblesAreWaitsForPipelinePeers) {
+  const LoadedRun run = loaded(synthesised("gpt2-large", "pp-4-1f1b"));
+  const auto whole = schedule::measure_bubbles(*run.training, run.device);
+  const auto lone = schedule::measure_bubbles(*lone_rank(run, 1)->training, run.device);
+  ASSERT_TRUE(whole);
+  ASSERT_TRUE(lone);
+  const schedule::BubbleTable& expected = (*whole)[1];
+  const schedule::BubbleTable& found = lone->front();
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].after_op, expected[i].after_op);
+    EXPECT_EQ(found[i].pipeline, expected[i].pipeline);
+  }
+}
+
+// Two ranks, 7 ms an iteration; rank 1 takes twice as long for what it computes.
+TEST(LoneRank, WaitsForAStragglerOfTheConfigAndNamesNoOtherRank) {
+  LoadedRun run = small_run({});
+  run.config.training.stragglers = {{1, 2.0}};
+  const auto first = lone_rank(run, 0);
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->config.training.stragglers.empty());
+  const auto second = lone_rank(run, 1);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->config.training.stragglers.size(), 1U);
+  EXPECT_TRUE(check_ranks(second->config, std::vector<std::uint32_t>{1}).empty());
+  EXPECT_GT(mean_iterations(*first).front(), mean_iterations(small_run({})).front());
+}
+
+TEST(LoneRank, KeepsTheFillersOfItsGpu) {
+  FillerConfig everywhere = offline("everywhere");
+  FillerConfig first = offline("first");
+  first.gpus = {0};
+  FillerConfig second = offline("second");
+  second.gpus = {1};
+  second.instances = 1;
+  LoadedRun run = small_run({everywhere, first, second});
+  run.rank_memory = {Bytes{1}, Bytes{2}};
+  const auto one = lone_rank(run, 1);
+  ASSERT_TRUE(one);
+  ASSERT_EQ(one->config.fillers.size(), 2U);
+  EXPECT_EQ(one->fillers.size(), 2U);
+  EXPECT_EQ(one->config.fillers[0].name, "everywhere");
+  EXPECT_FALSE(one->config.fillers[0].gpus);
+  EXPECT_EQ(one->config.fillers[1].name, "second");
+  EXPECT_EQ(one->config.fillers[1].gpus, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(one->config.fillers[1].instances, 1U);
+  EXPECT_TRUE(check_ranks(one->config, 1).empty());
+  EXPECT_EQ(one->rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
+}
+
+// 40 requests a second on two GPUs are 20 on each; every second gap of a Poisson process has
+// half the variance for its mean.
+TEST(LoneRank, ServesItsPartOfTheRequests) {
+  const auto one = lone_rank(small_run({online("service", 40)}), 0);
+  ASSERT_TRUE(one);
+  const auto& arrivals =
+      std::get<workload::GammaArrivals>(*one->config.fillers.front().arrivals);
+  EXPECT_DOUBLE_EQ(arrivals.rate_per_s, 20);
+  EXPECT_DOUBLE_EQ(arrivals.cv, std::sqrt(0.5));
+}
+
+TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
+  LoadedRun run = small_run({offline("filler")});
+  run.world_size = 2;
+  const policy::Registry registry = builtin_policies();
+  run.config.policies = {choice("exclusive", registry)};
+  const auto report = run_policies(*lone_rank(run, 1), registry, {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ranks, 1U);
+  EXPECT_EQ(report->world_size, 2U);
+  EXPECT_EQ(report->policies.front().training.ranks.front().rank, 1U);
+  EXPECT_EQ(report->baseline.training_mean_iteration, 7ms);
+}
+
+TEST(LoneRank, ARankThatTheJobDoesNotHaveIsAFault) {
+  const auto one = lone_rank(small_run({}), 2);
+  ASSERT_FALSE(one);
+  EXPECT_THAT(one.error().text(), HasSubstr("simulated are 0, 1"));
+}
+
+}  // namespace
+}  // namespace bubblesim::run

@@ -1,0 +1,98 @@
+// Folders of reports, and which belong together.
+#include "sim/validate/report_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sim/validate/match_reports.hpp"
+#include "tests/unit/sim/validate/measured/sample_figures.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReportFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "report_folder_" + std::to_string(getpid()) + "_" +
+            testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void put(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(root_ + "/" + name).parent_path());
+    std::ofstream(root_ + "/" + name) << text;
+  }
+  static std::string report(const std::string& config) {
+    return R"({"config": ")" + config + R"(", "policies": []})";
+  }
+  std::string root_;
+};
+
+TEST_F(ReportFolder, FilesOfAFolderAndConfigAreRepetitions) {
+  put("a/results-1.json", report("a"));
+  put("a/results-2.json", report("a"));
+  put("b/results.json", "[" + report("x") + "," + report("y") + "]");
+  put("b/errors.json", "no report");
+  const auto groups = find_reports(root_);
+  ASSERT_TRUE(groups) << groups.error().front().text();
+  ASSERT_EQ(groups->size(), 3U);
+  EXPECT_EQ((*groups)[0].folder, "a");
+  EXPECT_EQ((*groups)[0].repetitions.size(), 2U);
+  EXPECT_EQ((*groups)[1].config, "x");
+  EXPECT_EQ((*groups)[2].config, "y");
+}
+
+TEST_F(ReportFolder, AFileMayBeGivenByAnyName) {
+  put("run.json", report("a"));
+  const auto groups = find_reports(root_ + "/run.json");
+  ASSERT_TRUE(groups);
+  EXPECT_EQ(groups->front().folder, "");
+}
+
+TEST_F(ReportFolder, FaultsOfAllFilesAreReported) {
+  put("a/results.json", "{");
+  put("b/results.json", "{}");
+  const auto groups = find_reports(root_);
+  ASSERT_FALSE(groups);
+  EXPECT_GE(groups.error().size(), 2U);
+  fs::remove_all(root_ + "/a");
+  fs::remove_all(root_ + "/b");
+  EXPECT_FALSE(find_reports(root_)) << "an empty folder";
+  EXPECT_FALSE(find_reports(root_ + "/none"));
+}
+
+TEST(MatchReports, AConfigOfOneFolderMeetsItsRepetitionsInAll) {
+  const std::vector<ReportGroup> simulated = {group("s", {figures("a", {})})};
+  const std::vector<ReportGroup> measured = {group("m/1", {figures("a", {})}),
+                                             group("m/2", {figures("a", {})})};
+  const auto matched = match_reports(simulated, measured);
+  ASSERT_EQ(matched.size(), 1U);
+  EXPECT_EQ(matched[0].label, "a");
+  EXPECT_EQ(matched[0].simulated.size(), 1U);
+  EXPECT_EQ(matched[0].measured.size(), 2U);
+}
+
+TEST(MatchReports, AConfigOfSeveralFoldersIsMatchedByFolder) {
+  const std::vector<ReportGroup> simulated = {group("low", {figures("a", {})}),
+                                              group("high", {figures("a", {})})};
+  const std::vector<ReportGroup> measured = {group("high", {figures("a", {})}),
+                                             group("other", {figures("a", {})})};
+  const auto matched = match_reports(simulated, measured);
+  ASSERT_EQ(matched.size(), 3U);
+  EXPECT_EQ(matched[0].label, "low/a");
+  EXPECT_TRUE(matched[0].measured.empty());
+  EXPECT_EQ(matched[1].label, "high/a");
+  EXPECT_EQ(matched[1].measured.size(), 1U);
+  EXPECT_EQ(matched[2].label, "other/a");
+  EXPECT_TRUE(matched[2].simulated.empty());
+}
+
+}  // namespace
+}  // namespace bubblesim::validate
