@@ -42,6 +42,14 @@ enum class Turn : std::uint32_t {
   kControl = 40,   ///< whoever starts and stops the others
 };
 
+/// Whose turn it is. Equal at two looks: it was one and the same turn all the time in between.
+struct TurnHolder {
+  std::int32_t pid = 0;     ///< 0: nobody's, or of a WallClock
+  std::uint32_t part = 0;   ///< of the thread
+  std::uint32_t turns = 0;  ///< that the thread has had
+  friend bool operator==(const TurnHolder&, const TurnHolder&) = default;
+};
+
 /// A thread's part in a clock; it ends with the object, in the thread that began it.
 class ClockPart {
  public:
@@ -79,6 +87,9 @@ class HostClock {
   /// parts have begun in all, the caller keeps its turn. Gives up after `patience` of the machine's
   /// own time and returns false. WallClock: true at once.
   [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
+
+  /// Whoever keeps a TurnClock's turn for long keeps all others waiting. Any thread may ask.
+  [[nodiscard]] virtual TurnHolder holder() const = 0;
 
   /// What another process passes to open_clock() to share this clock.
   [[nodiscard]] virtual std::string address() const = 0;

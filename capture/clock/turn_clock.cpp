@@ -106,6 +106,13 @@ class TurnClock final : public HostClock {
     return true;
   }
 
+  TurnHolder holder() const override {
+    const TableLock lock(table_);
+    const std::uint32_t who = table_.running;
+    if (who == kNobody) return {};
+    return {table_.parts[who].process.pid, who, table_.parts[who].calls};
+  }
+
   std::string address() const override { return std::string(kScheme) + segment_->name(); }
 
  private:

@@ -64,6 +64,7 @@ class WallClock final : public HostClock {
   std::uint32_t bell_id() override { return 0; }
   std::uint32_t parts_begun() const override { return 0; }
   bool await_parts(std::uint32_t, Duration) override { return true; }
+  TurnHolder holder() const override { return {}; }
   std::string address() const override { return "wall"; }
 
  private:

@@ -38,6 +38,7 @@ class RigRun {
     WorkerProcess process;
     std::vector<std::size_t> jobs;  ///< into RigSetup::jobs
     bool gone = false;              ///< its end has been dealt with
+    TurnHolder seen{};              ///< when the watchdog last looked
   };
 
   Result<void> begin_fake(const policy::Sharing& sharing,
@@ -69,6 +70,7 @@ class RigRun {
   [[nodiscard]] Result<void> stopped_by_user() const;
   void say(const std::string& text) const;
   void watch();
+  [[nodiscard]] bool held_up(Worker& worker) const;
   [[nodiscard]] std::uint64_t progress_of(const Worker& worker) const;
 
   const RigPlace& place_;

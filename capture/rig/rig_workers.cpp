@@ -1,6 +1,7 @@
 // The processes of a run: how they are started, and what is known of them.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "capture/replay/job_plan_file.hpp"
 #include "capture/rig/rig_run.hpp"
@@ -106,7 +107,7 @@ void RigRun::watch() {
   for (const auto& worker : workers_) {
     watched.push_back({[this, &worker = *worker] {
                          const std::scoped_lock lock(mutex_);
-                         return !worker.gone;
+                         return !worker.gone && !held_up(worker);
                        },
                        [this, &worker = *worker] { return progress_of(worker); },
                        [this, &worker = *worker] {
@@ -115,6 +116,13 @@ void RigRun::watch() {
                        }});
   }
   watchdog_ = std::make_unique<Watchdog>(std::move(watched), setup_.patience);
+}
+
+// Whether another process has kept the turn since the last look: it is that one which is stuck.
+bool RigRun::held_up(Worker& worker) const {
+  const TurnHolder now = clock_.holder();
+  const TurnHolder before = std::exchange(worker.seen, now);
+  return now == before && now.pid != 0 && now.pid != worker.process.pid();
 }
 
 std::uint64_t RigRun::progress_of(const Worker& worker) const {

@@ -23,7 +23,7 @@ class Watchdog {
  public:
   /// Whom it looks at. Functions are called by the watchdog's thread.
   struct Watched {
-    std::function<bool()> busy;               ///< false: it may stand still
+    std::function<bool()> busy;               ///< false: it may stand still; asked once a look
     std::function<std::uint64_t()> progress;  ///< has changed: it is not stuck
     std::function<void()> kill;
   };

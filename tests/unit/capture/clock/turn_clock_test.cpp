@@ -1,6 +1,7 @@
 // Turns of the threads of one process: order, jumps of time, bells, deadlines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -153,6 +154,15 @@ TEST_F(TurnClockTest, WhereNobodyCanEverGoOnTheControllerIsWoken) {
 TEST_F(TurnClockTest, WaitingForPartsGivesUp) {
   EXPECT_TRUE(clock->await_parts(1, 1h));
   EXPECT_FALSE(clock->await_parts(2, 1ms));
+}
+
+TEST_F(TurnClockTest, WhoeverKeepsTheTurnIsTheSameHolderUntilItHasGivenItBack) {
+  const TurnHolder before = clock->holder();
+  EXPECT_EQ(before.pid, getpid());
+  EXPECT_EQ(clock->holder(), before);
+  clock->sleep_until(at(1ns));
+  EXPECT_EQ(clock->holder().part, before.part);
+  EXPECT_NE(clock->holder(), before);
 }
 
 TEST_F(TurnClockTest, ASecondObjectOfTheClockCountsAsTheSameClock) {

@@ -29,6 +29,7 @@ class OffClock final : public HostClock {
   bool await_parts(std::uint32_t parts, Duration patience) override {
     return clock_.await_parts(parts, patience);
   }
+  TurnHolder holder() const override { return clock_.holder(); }
   std::string address() const override { return clock_.address(); }
 
  private:

@@ -26,6 +26,7 @@ class StepClock final : public HostClock {
   [[nodiscard]] std::uint32_t bell_id() override { return 1; }
   [[nodiscard]] std::uint32_t parts_begun() const override { return 0; }
   [[nodiscard]] bool await_parts(std::uint32_t, Duration) override { return true; }
+  [[nodiscard]] TurnHolder holder() const override { return {}; }
   [[nodiscard]] std::string address() const override { return "steps"; }
 
  private:
