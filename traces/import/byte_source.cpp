@@ -1,7 +1,5 @@
 #include "traces/import/byte_source.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "traces/import/gzip_inflater.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
-constexpr std::size_t kPackedBlock = std::size_t{64} << 10;
+/// About 250 KiB of text when it is gzip.
+constexpr std::size_t kPackedBlock = std::size_t{16} << 10;
 
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -28,16 +29,11 @@ struct ByteSource::Impl {
   std::uint64_t total = 0;
   bool damaged = false;
   bool started = false;
-  bool unpacks = false;
-  bool stream_open = false;  ///< `stream` is inside a gzip member
-  z_stream stream{};
+  std::unique_ptr<GzipInflater> inflater;  ///< none: the input is no gzip
+  bool in_member = false;
   std::vector<char> packed;     ///< read from the file, not yet handed on
   std::size_t packed_begin = 0;
   std::size_t packed_end = 0;
-
-  ~Impl() {
-    if (unpacks) inflateEnd(&stream);
-  }
 
   std::size_t read_raw(char* out, std::size_t size) {
     std::size_t count = 0;
@@ -59,8 +55,7 @@ struct ByteSource::Impl {
     packed_end = read_raw(packed.data(), packed.size());
     const auto byte = [this](std::size_t i) { return static_cast<unsigned char>(packed[i]); };
     if (packed_end >= 2 && byte(0) == 0x1f && byte(1) == 0x8b) {
-      // 15: the largest window; +16: gzip framing only.
-      unpacks = stream_open = inflateInit2(&stream, 15 + 16) == Z_OK;
+      inflater = gzip_libraries().front().make();
     }
   }
 
@@ -82,29 +77,23 @@ struct ByteSource::Impl {
   bool next_member() {
     if (!refill_packed()) return false;
     if (static_cast<unsigned char>(packed[packed_begin]) != 0x1f) return false;
-    stream_open = inflateReset(&stream) == Z_OK;
-    return stream_open;
+    inflater->start_member();
+    return in_member = true;
   }
 
   std::size_t read_packed(char* out, std::size_t size) {
     std::size_t produced = 0;
     while (produced < size && !damaged) {
-      if (!stream_open && !next_member()) break;
-      if (!refill_packed()) {
-        damaged = true;
-        break;
-      }
-      const std::size_t room = std::min<std::size_t>(size - produced, 1U << 30U);
-      const std::size_t input = packed_end - packed_begin;
-      stream.next_in = reinterpret_cast<Bytef*>(packed.data() + packed_begin);
-      stream.avail_in = static_cast<uInt>(input);
-      stream.next_out = reinterpret_cast<Bytef*>(out + produced);
-      stream.avail_out = static_cast<uInt>(room);
-      const int status = inflate(&stream, Z_NO_FLUSH);
-      packed_begin += input - stream.avail_in;
-      produced += room - stream.avail_out;
-      if (status == Z_STREAM_END) stream_open = false;
-      else if (status != Z_OK && status != Z_BUF_ERROR) damaged = true;
+      if (!in_member && !next_member()) break;
+      static_cast<void>(refill_packed());  // at the end of the input, what is held back comes
+      const GzipInflater::Step step =
+          inflater->step({packed.data() + packed_begin, packed_end - packed_begin},
+                         {out + produced, size - produced});
+      packed_begin += step.taken;
+      produced += step.made;
+      in_member = step.status == GzipInflater::Status::kOpen;
+      const bool cut = in_member && step.taken == 0 && step.made == 0;
+      if (cut || step.status == GzipInflater::Status::kDamaged) damaged = true;
     }
     return produced;
   }
@@ -142,10 +131,10 @@ ByteSource ByteSource::from_memory(std::string_view text) {
 
 std::size_t ByteSource::read(char* out, std::size_t size) {
   if (!impl_->started) impl_->start();
-  return impl_->unpacks ? impl_->read_packed(out, size) : impl_->read_plain(out, size);
+  return impl_->inflater ? impl_->read_packed(out, size) : impl_->read_plain(out, size);
 }
 
-bool ByteSource::packed() const { return impl_->unpacks; }
+bool ByteSource::packed() const { return impl_->inflater != nullptr; }
 bool ByteSource::damaged() const { return impl_->damaged; }
 std::uint64_t ByteSource::consumed() const { return impl_->consumed; }
 std::uint64_t ByteSource::total() const { return impl_->total; }

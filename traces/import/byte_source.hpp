@@ -1,5 +1,6 @@
 // Bytes of an input, one block after another: a file or memory, unpacked if its content is gzip
-// (whatever its name says). Knows how far it has come; never holds more than one block.
+// (whatever its name says). Knows how far it has come; never holds more than a block and
+// what unpacking needs (85 KiB at most).
 #pragma once
 
 #include <cstddef>

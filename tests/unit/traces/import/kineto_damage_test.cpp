@@ -1,9 +1,9 @@
 // Files that are cut, flipped, badly escaped or hostile: never a crash, never a silent loss.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 
+#include "tests/unit/traces/import/gzip_samples.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -13,6 +13,7 @@ namespace {
 
 using sample::call;
 using sample::file;
+using sample::gzip;
 using sample::kernel;
 
 RankTrace imported(const std::string& text) {
@@ -21,21 +22,6 @@ RankTrace imported(const std::string& text) {
   if (!trace) return {};
   EXPECT_EQ(broken_promise(*trace), "");
   return std::move(*trace);
-}
-
-std::string gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
-  std::string in = text;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 std::string twenty_kernels() {

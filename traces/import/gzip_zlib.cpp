@@ -1,0 +1,52 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "traces/import/gzip_inflater.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+uInt up_to_limit(std::size_t size) {
+  return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
+}
+
+class ZlibInflater final : public GzipInflater {
+ public:
+  ZlibInflater() {
+    // 15: the largest window; +16: gzip framing only.
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw std::bad_alloc();
+  }
+  ~ZlibInflater() override { inflateEnd(&stream_); }
+
+  void start_member() override { inflateReset(&stream_); }
+
+  Step step(std::string_view input, std::span<char> output) override {
+    const uInt given = up_to_limit(input.size());
+    const uInt room = up_to_limit(output.size());
+    // zlib's interface is not const; it writes to the output only.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));
+    stream_.avail_in = given;
+    stream_.next_out = reinterpret_cast<Bytef*>(output.data());
+    stream_.avail_out = room;
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    return {given - stream_.avail_in, room - stream_.avail_out, status_of(code)};
+  }
+
+ private:
+  static Status status_of(int code) {
+    if (code == Z_STREAM_END) return Status::kMemberEnd;
+    // Z_BUF_ERROR: nothing to be done with this input and room.
+    return code == Z_OK || code == Z_BUF_ERROR ? Status::kOpen : Status::kDamaged;
+  }
+
+  z_stream stream_{};
+};
+
+}  // namespace
+
+std::unique_ptr<GzipInflater> make_zlib_inflater() { return std::make_unique<ZlibInflater>(); }
+
+}  // namespace bubblesim::traces
