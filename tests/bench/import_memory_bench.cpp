@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/bench/generated_kineto.hpp"
+#include "tests/unit/traces/import/gzip_samples.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/format/trace_writer.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -78,9 +79,11 @@ Result<JobTrace> read(const fs::path& path) {
   return job;
 }
 
-/// Reads something small both ways, so that the program's own pages do not count.
+/// Reads something small in every form, so that the program's own pages do not count.
 void warm_up() {
-  static_cast<void>(import_kineto_text(bench::generated_kineto(1), "warm.json"));
+  const std::string text = bench::generated_kineto(1);
+  static_cast<void>(import_kineto_text(text, "warm.json"));
+  static_cast<void>(import_kineto_text(sample::gzip(text), "warm.json.gz"));
   static_cast<void>(format::read_job_bytes({}, "warm.btr"));
   malloc_trim(0);
 }
