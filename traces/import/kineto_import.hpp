@@ -1,6 +1,6 @@
 // Import of PyTorch profiler (Kineto) traces: one JSON file a rank, plain or gzip.
 //
-// The text is streamed: memory is a small multiple of the result plus a window of 256 KiB.
+// The text is streamed: memory is a small multiple of the result plus a window of 64 KiB.
 // What each quirk of the format becomes, and every counter, is in traces/import/README.md.
 #pragma once
 
