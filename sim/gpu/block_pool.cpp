@@ -9,35 +9,32 @@ BlockPool::BlockPool(const hardware::GpuSpec& spec)
              std::uint64_t{spec.sm.max_blocks} * spec.sm_count},
       sm_count_(spec.sm_count) {}
 
-void BlockPool::subtract(BlockResources& from, const BlockResources& held) {
-  from.warps -= std::min(from.warps, held.warps);
-  from.registers -= std::min(from.registers, held.registers);
-  from.shared_memory_bytes -= std::min(from.shared_memory_bytes, held.shared_memory_bytes);
-  from.slots -= std::min(from.slots, held.slots);
-}
-
-BlockResources BlockPool::left() const {
-  BlockResources left = total_;
-  for (const BlockResources& held : held_) subtract(left, held);
+// Who holds more than there is holds everything.
+BlockResources BlockPool::left_by(const BlockResources& held) const {
+  BlockResources left;
+  left.warps = total_.warps - std::min(total_.warps, held.warps);
+  left.registers = total_.registers - std::min(total_.registers, held.registers);
+  left.shared_memory_bytes =
+      total_.shared_memory_bytes - std::min(total_.shared_memory_bytes, held.shared_memory_bytes);
+  left.slots = total_.slots - std::min(total_.slots, held.slots);
   return left;
 }
 
 std::uint64_t BlockPool::fits_beside_others(ClientId client, const Residency& needs,
-                                            std::uint64_t own) const {
-  BlockResources left = total_;
-  for (std::size_t i = 0; i < held_.size(); ++i) {
-    if (i != client.index()) subtract(left, held_[i]);
-  }
-  const std::uint64_t room = std::min(needs.blocks_per_sm * sm_count_, left_for(needs, left));
+                                            std::uint64_t own, std::uint64_t most) const {
+  const BlockResources left = left_by(all_held_ - held_[client.index()]);
+  const std::uint64_t room = fits_in(left, needs, own + most);
   return room > own ? room - own : 0;
 }
 
-std::uint64_t BlockPool::left_for(const Residency& needs, const BlockResources& left) {
-  std::uint64_t blocks = left.slots;
-  if (needs.warps > 0) blocks = std::min(blocks, left.warps / needs.warps);
-  if (needs.registers > 0) blocks = std::min(blocks, left.registers / needs.registers);
-  if (needs.shared_memory_bytes > 0) {
-    blocks = std::min(blocks, left.shared_memory_bytes / needs.shared_memory_bytes);
+// Mostly all fit, which takes no division to see.
+std::uint64_t BlockPool::fits_in(const BlockResources& left, const Residency& needs,
+                                 std::uint64_t most) const {
+  std::uint64_t blocks = std::min({most, needs.blocks_per_sm * sm_count_, left.slots});
+  if (needs.warps * blocks > left.warps) blocks = left.warps / needs.warps;
+  if (needs.registers * blocks > left.registers) blocks = left.registers / needs.registers;
+  if (needs.shared_memory_bytes * blocks > left.shared_memory_bytes) {
+    blocks = left.shared_memory_bytes / needs.shared_memory_bytes;
   }
   return blocks;
 }

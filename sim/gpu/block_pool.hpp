@@ -21,6 +21,13 @@ struct BlockResources {
   std::uint64_t shared_memory_bytes = 0;
   std::uint64_t slots = 0;
 
+  friend BlockResources operator-(BlockResources a, const BlockResources& b) {
+    a.warps -= b.warps;
+    a.registers -= b.registers;
+    a.shared_memory_bytes -= b.shared_memory_bytes;
+    a.slots -= b.slots;
+    return a;
+  }
   void add(const Residency& needs, std::uint64_t blocks) {
     warps += needs.warps * blocks;
     registers += needs.registers * blocks;
@@ -44,40 +51,40 @@ class BlockPool {
 
   void set_clients(std::size_t count) { held_.resize(count); }
 
-  /// How many more blocks of these needs fit beside everything resident.
-  [[nodiscard]] std::uint64_t fits(const Residency& needs) const {
-    const std::uint64_t alone = needs.blocks_per_sm * sm_count_;
-    return resident_ == 0 ? alone : std::min(alone, left_for(needs, left()));
+  /// How many of `most` blocks of these needs fit beside everything resident.
+  [[nodiscard]] std::uint64_t fits(const Residency& needs, std::uint64_t most) const {
+    if (all_held_.slots == 0) return std::min(most, needs.blocks_per_sm * sm_count_);
+    return fits_in(left_by(all_held_), needs, most);
   }
-  /// How many more fit for a kernel of `client` that has `own` blocks resident, if its other
+  /// How many of `most` fit for a kernel of `client` that has `own` blocks resident, if its other
   /// kernels are not in its way.
   [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const Residency& needs,
-                                                 std::uint64_t own) const;
+                                                 std::uint64_t own, std::uint64_t most) const;
   /// Nobody holds anything, and a full wave of these needs fits.
   [[nodiscard]] bool has_room_for_all(const Residency& needs) const {
     const std::uint64_t blocks = needs.blocks_per_sm * sm_count_;
-    return resident_ == 0 && needs.warps * blocks <= total_.warps && blocks <= total_.slots &&
+    return all_held_.slots == 0 && needs.warps * blocks <= total_.warps && blocks <= total_.slots &&
            needs.registers * blocks <= total_.registers &&
            needs.shared_memory_bytes * blocks <= total_.shared_memory_bytes;
   }
   void take(ClientId client, const Residency& needs, std::uint64_t blocks) {
     held_[client.index()].add(needs, blocks);
-    resident_ += blocks;
+    all_held_.add(needs, blocks);
   }
   /// Precondition: taken before.
   void give(ClientId client, const Residency& needs, std::uint64_t blocks) {
     held_[client.index()].remove(needs, blocks);
-    resident_ -= blocks;
+    all_held_.remove(needs, blocks);
   }
 
  private:
-  [[nodiscard]] BlockResources left() const;
-  static void subtract(BlockResources& from, const BlockResources& held);
-  [[nodiscard]] static std::uint64_t left_for(const Residency& needs, const BlockResources& left);
+  [[nodiscard]] BlockResources left_by(const BlockResources& held) const;
+  [[nodiscard]] std::uint64_t fits_in(const BlockResources& left, const Residency& needs,
+                                      std::uint64_t most) const;
 
   BlockResources total_;
   std::vector<BlockResources> held_;  ///< by client
-  std::uint64_t resident_ = 0;
+  BlockResources all_held_;           ///< their sum
   std::uint64_t sm_count_;
 };
 

@@ -24,73 +24,95 @@
 
 namespace bubblesim::gpu {
 
-/// Adds up demands, then tells each kernel its rate. One round: clear, add each, total, rate.
+/// What kernels ask for, of all that there is.
+struct Demand {
+  double dram = 0;
+  double issue = 0;
+
+  Demand& operator+=(const Demand& other) {
+    dram += other.dram;
+    issue += other.issue;
+    return *this;
+  }
+  /// One client's: its kernels were recorded beside each other.
+  [[nodiscard]] Demand of_client() const { return {std::min(dram, 1.0), std::min(issue, 1.0)}; }
+};
+
+/// What the demand of all clients together does to everybody.
+struct Pressure {
+  double dram = 0;           ///< D, of the GPU's whole bandwidth
+  double dram_stretch = 1;   ///< max(1, D)
+  double issue_stretch = 1;  ///< max(1, I)
+  bool none = true;          ///< all demands fit, L2 apart
+};
+
+/// The formula above, for one GPU.
 class Contention {
  public:
   Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count);
 
-  void set_clients(std::size_t count) { clients_.resize(count); }
   /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
   [[nodiscard]] double bandwidth() const { return bandwidth_; }
-  void clear() { std::fill(clients_.begin(), clients_.end(), Demand{}); }
   /// Part of the SMs that a kernel sits on whose full wave is so many blocks. One of fewer blocks
   /// than SMs sits on that many SMs, one block each: the hardware spreads blocks before it stacks
   /// them.
   [[nodiscard]] double sm_share(std::uint64_t full_wave) const {
     return std::min(1.0, static_cast<double>(full_wave) / sm_count_);
   }
-  /// A kernel that has `resident` of the `full_wave` blocks that it has alone.
-  void add(ClientId client, const KernelProfile& profile, std::uint64_t resident,
-           std::uint64_t full_wave, double sm_share) {
-    Demand& demand = clients_[client.index()];
-    if (resident == full_wave) {
-      demand.dram += profile.dram_share;
-      demand.issue += profile.issue_share * sm_share;
-      return;
-    }
+  /// Of a kernel that has `resident` of the `full_wave` blocks that it has alone.
+  [[nodiscard]] static Demand demand(const KernelProfile& profile, std::uint64_t resident,
+                                     std::uint64_t full_wave, double sm_share) {
+    if (resident == full_wave) return {profile.dram_share, profile.issue_share * sm_share};
     const double present = static_cast<double>(resident) / static_cast<double>(full_wave);
-    demand.dram += profile.dram_share * present;
-    demand.issue += profile.issue_share * present * sm_share;
+    return {profile.dram_share * present, profile.issue_share * present * sm_share};
   }
-  /// After the last add.
-  void total() {
-    total_ = {};
-    for (Demand& demand : clients_) {
-      demand.dram = std::min(demand.dram, 1.0);
-      demand.issue = std::min(demand.issue, 1.0);
-      total_.dram += demand.dram;
-      total_.issue += demand.issue;
-    }
-    none_ = total_.dram <= bandwidth_ && total_.issue <= 1;
-    dram_stretch_ = std::max(1.0, total_.dram / bandwidth_);
-    issue_stretch_ = std::max(1.0, total_.issue);
+  /// `total`: the sum over clients of their demands, each at most 1.
+  [[nodiscard]] Pressure pressure(const Demand& total) const {
+    const bool dram_fits = total.dram <= bandwidth_;
+    const bool issue_fits = total.issue <= 1;
+    return {.dram = total.dram,
+            .dram_stretch = dram_fits ? 1.0 : total.dram / bandwidth_,
+            .issue_stretch = issue_fits ? 1.0 : total.issue,
+            .none = dram_fits && issue_fits};
   }
-  /// Speed of the client's kernels of this class relative to alone; exactly 1 without contention.
-  [[nodiscard]] double rate(ClientId client, KernelClass kernel_class) const {
-    const double others = std::max(0.0, total_.dram - clients_[client.index()].dram);
-    const double l2 = l2_slowdown_ * others;
-    if (none_ && l2 <= 0) return 1;
+  /// Speed relative to alone of a kernel of this class, of a client with this demand for DRAM;
+  /// exactly 1 without contention.
+  [[nodiscard]] double rate(const Pressure& all, double own_dram, KernelClass kernel_class) const {
+    const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
+    if (all.none && l2 <= 0) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
-    const double stretch = memory * dram_stretch_ + (1 - memory) * issue_stretch_;
+    const double stretch = memory * all.dram_stretch + (1 - memory) * all.issue_stretch;
     return 1 / (std::max(1.0, stretch) * (1 + l2));
   }
 
  private:
-  struct Demand {
-    double dram = 0;
-    double issue = 0;
-  };
-
   std::array<double, 3> boundness_;  ///< by KernelClass
   double l2_slowdown_;
   double sm_count_;
   double bandwidth_ = 1;
-  std::vector<Demand> clients_;
-  Demand total_;
-  bool none_ = true;         ///< demands fit, L2 apart
-  double dram_stretch_ = 1;
-  double issue_stretch_ = 1;
+};
+
+/// Adds up demands by client. A round costs by the clients that demand something, not by those
+/// that there are: clear, add each kernel's, total.
+class DemandSum {
+ public:
+  void set_clients(std::size_t count) { clients_.resize(count); }
+  void clear();
+  void add(ClientId client, const Demand& demand);
+  /// After the last add. In the order of clients: a sum of doubles must not depend on who came
+  /// first.
+  [[nodiscard]] Demand total();
+  /// Of one client, at most 1. After total().
+  [[nodiscard]] const Demand& of(ClientId client) const { return clients_[client.index()].demand; }
+
+ private:
+  struct Client {
+    Demand demand;
+    bool listed = false;  ///< in listed_
+  };
+  std::vector<Client> clients_;
+  std::vector<std::uint32_t> listed_;  ///< who has added something
 };
 
 }  // namespace bubblesim::gpu

@@ -23,26 +23,32 @@ void Context::add(WorkId id) {
   changed_ = true;
   WorkState& state = shared_.works[id];
   state.sm_share = contention_.sm_share(state.waves.full_wave());
+  state.refills = state.behind_held = false;
   std::size_t at = waiting_.size();
-  while (at > 0 && before(id, waiting_[at - 1])) --at;
-  waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), id);
+  while (at > 0 && before(id, waiting_[at - 1].id)) --at;
+  if (at < marked_) ++marked_;
+  waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(at), {id, state.work.client});
 }
 
 void Context::sort_waiting() {
   changed_ = true;
-  std::sort(waiting_.begin(), waiting_.end(), [this](WorkId a, WorkId b) { return before(a, b); });
+  marked_ = waiting_.size();
+  std::sort(waiting_.begin(), waiting_.end(),
+            [this](const Waiting& a, const Waiting& b) { return before(a.id, b.id); });
 }
 
 void Context::limit_collectives(ClientId client) {
   changed_ = true;
   const std::uint64_t sms =
       std::min(shared_.clients[client.index()].setup.sm_cap, shared_.spec.sm_count);
-  for (const WorkId id : waiting_) {
+  for (const auto [id, owner] : waiting_) {
     WorkState& state = shared_.works[id];
-    if (state.work.client != client || state.work.kind != WorkKind::kCollective) continue;
+    if (owner != client || state.work.kind != WorkKind::kCollective) continue;
     const KernelProfile& profile = *state.work.profile;
     state.waves.limit(std::min(profile.blocks, profile.residency.blocks_per_sm * sms));
-    if (state.waves.unplaced() == 0) tell_started(id);
+    if (state.waves.unplaced() > 0) continue;
+    all_placed_ = true;
+    tell_started(id);
   }
   drop_placed();
 }
@@ -62,7 +68,7 @@ bool Context::has_kernels() const {
 void Context::set_leftover(double sms) {
   if (sms == leftover_) return;
   leftover_ = sms;
-  set_rates();
+  rates_due_ = true;
 }
 
 void Context::reset(ClientId client, SimTime now) {
@@ -75,6 +81,7 @@ void Context::reset(ClientId client, SimTime now) {
     state.waves.start(state.work.solo, profile.blocks,
                       std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
     shared_.usage.count_reset(client);
+    thin_ = true;
     if (!waits) add(id);
   }
   changed_ = true;
@@ -82,15 +89,18 @@ void Context::reset(ClientId client, SimTime now) {
 }
 
 void Context::drop_placed() {
-  if (waiting_.empty()) return;
-  const std::size_t dropped = std::erase_if(
-      waiting_, [this](WorkId id) { return shared_.works[id].waves.unplaced() == 0; });
+  if (!all_placed_) return;
+  all_placed_ = false;
+  const std::size_t dropped = std::erase_if(waiting_, [this](const Waiting& next) {
+    return shared_.works[next.id].waves.unplaced() == 0;
+  });
   if (dropped > 0) changed_ = true;  // those behind may go now
 }
 
 bool Context::has_work() const {
-  return !resident_.empty() || std::any_of(waiting_.begin(), waiting_.end(), [this](WorkId id) {
-    return !kept_off(shared_.works[id]);
+  if (!resident_.empty()) return true;
+  return std::any_of(waiting_.begin(), waiting_.end(), [this](const Waiting& next) {
+    return !kept_off(shared_.works[next.id]);
   });
 }
 
@@ -152,7 +162,9 @@ double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
 bool Context::settle_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
+  const bool waited = state.waves.unplaced() > 0;
   const Waves::Passed passed = pass(state, now - settled_);
+  all_placed_ = all_placed_ || (waited && state.waves.unplaced() == 0);
   if (passed.freed > 0) {
     pool_.give(state.work.client, needs, passed.freed);
     changed_ = true;
@@ -161,6 +173,7 @@ bool Context::settle_one(WorkId id, SimTime now) {
     shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
   }
   if (state.work.kind == WorkKind::kCollective ? state.end > now : !state.waves.finished()) {
+    thin_ = thin_ || state.waves.resident() == 0;
     return true;
   }
   if (state.waves.resident() > 0) {
@@ -187,52 +200,34 @@ void Context::set_running(WorkState& state, bool running, SimTime now) {
   }
 }
 
-// Drops from the list what has no resident blocks left, keeps the books, and sets rates if they
-// may have changed.
+// Drops from the list what has no resident blocks left, and says whether rates may have changed.
 void Context::tidy(SimTime now) {
+  if (thin_) drop_thin(now);
   const bool was_mixed = mixed_;
   mixed_ = false;
+  for (const WorkId id : resident_) {
+    mixed_ = mixed_ || shared_.works[id].work.client != shared_.works[resident_[0]].work.client;
+  }
+  rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
+}
+
+void Context::drop_thin(SimTime now) {
+  thin_ = false;
   std::size_t kept = 0;
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
-    state.listed = state.waves.resident() > 0;
-    set_running(state, state.listed, now);
-    if (!state.listed) {
-      state.waves.pause();
-      if (kept_off(state)) {
-        state.stalled = true;
-        shared_.notes.push_back({Note::Kind::kPaused, id});
-      }
+    if (state.waves.resident() > 0) {
+      resident_[kept++] = id;
       continue;
     }
-    resident_[kept++] = id;
-    mixed_ = mixed_ || state.work.client != shared_.works[resident_[0]].work.client;
+    state.listed = false;
+    set_running(state, false, now);
+    state.waves.pause();
+    if (!kept_off(state)) continue;
+    state.stalled = true;
+    shared_.notes.push_back({Note::Kind::kPaused, id});
   }
   resident_.resize(kept);
-  if (mixed_ || was_mixed || contention_.bandwidth() < 1 || leftover_ > 0) set_rates();
-}
-
-// A collective draws on no shared resource until its peers are there and its end is known.
-void Context::set_rates() {
-  contention_.clear();
-  for (const WorkId id : resident_) {
-    const WorkState& state = shared_.works[id];
-    if (state.work.kind == WorkKind::kCollective && state.end == SimTime::max()) continue;
-    contention_.add(state.work.client, *state.work.profile, state.waves.resident(),
-                    state.waves.full_wave(), state.sm_share);
-  }
-  contention_.total();
-  for (const WorkId id : resident_) {
-    WorkState& state = shared_.works[id];
-    if (state.work.kind == WorkKind::kCollective) continue;
-    double rate = contention_.rate(state.work.client, state.work.profile->kernel_class);
-    if (leftover_ > 0) {
-      const double sms = static_cast<double>(state.waves.full_wave()) /
-                         state.work.profile->residency.blocks_per_sm;
-      rate *= std::min(1.0, leftover_ / sms);
-    }
-    state.waves.set_rate(rate);
-  }
 }
 
 SimTime Context::next_event(SimTime now) const {
@@ -250,7 +245,7 @@ Duration Context::until_event(WorkId id, SimTime now) const {
   }
   const Waves& waves = state.waves;
   const bool nobody_waits = waiting_.empty();
-  const bool only_it_waits = waiting_.size() == 1 && waiting_.front() == id && state.refills;
+  const bool only_it_waits = waiting_.size() == 1 && waiting_.front().id == id && state.refills;
   if (!mixed_ && !watched_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
   if (state.refills) return waves.until_last_placed();
   return waves.until_first_end();

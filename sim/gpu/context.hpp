@@ -23,7 +23,7 @@ class Context {
   Context(Shared& shared, SimTime now);
 
   void set_clients(std::size_t count) {
-    contention_.set_clients(count);
+    demands_.set_clients(count);
     pool_.set_clients(count);
   }
   /// The share of the DRAM bandwidth that its clients have.
@@ -71,9 +71,12 @@ class Context {
   void catch_up(SimTime now);
   /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
   void place(SimTime now);
+  /// Sets the rates that the last placements ask for, if any do.
+  void set_rates();
   /// SMs times nanoseconds that the client's blocks covered since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
-  /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, not frozen.
+  /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, rates set, not
+  /// frozen.
   [[nodiscard]] SimTime next_event(SimTime now) const;
 
  private:
@@ -85,35 +88,48 @@ class Context {
     kByGpu,  ///< too little is free: those behind it wait too
   };
 
+  struct Waiting {
+    WorkId id;
+    ClientId client;
+  };
+
   bool settle_one(WorkId id, SimTime now);
   static Waves::Passed pass(WorkState& state, Duration span);
   void finish(WorkId id, SimTime now);
   void drop_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] bool as_recorded(ClientId client) const;
-  [[nodiscard]] std::uint64_t room_for(const WorkState& state) const;
+  [[nodiscard]] std::uint64_t room_for(const WorkState& state, std::uint64_t most) const;
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
   [[nodiscard]] bool kept_off(const WorkState& state) const;
-  Held place_one(WorkId id);
+  Held place_one(WorkId id, SimTime now);
   void tell_started(WorkId id);
   void follow(WorkState& state);
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
-  void set_rates();
+  void drop_thin(SimTime now);
+  [[nodiscard]] bool all_at_full_rate() const;
+  [[nodiscard]] Demand demand_of(const WorkState& state) const;
+  void set_rate(WorkState& state, const Pressure& all, double own_dram) const;
   [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
 
   Shared& shared_;
   BlockPool pool_;
   Contention contention_;
-  std::vector<WorkId> waiting_;   ///< with unplaced blocks, in order of placement
+  DemandSum demands_;
+  std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
+  std::size_t marked_ = 0;        ///< behind so many of them none `refills` or is `behind_held`
+  bool all_placed_ = false;       ///< somebody in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
   bool changed_ = false;          ///< something that place() goes by, since it was last called
   std::optional<ClientId> last_placed_;  ///< whose kernel began last
   bool mixed_ = false;            ///< kernels of several clients are resident
+  bool thin_ = false;             ///< somebody in resident_ may have no blocks left
+  bool rates_due_ = false;        ///< rates are those of who was resident before
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
 };

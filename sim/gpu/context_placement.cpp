@@ -1,6 +1,8 @@
 // Who gets free blocks: priority, arrival, caps.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "sim/gpu/context.hpp"
 
@@ -10,26 +12,6 @@ namespace {
 // SMs. Covers are sums of fractions of SMs; their rounding must not cost a block.
 constexpr double kCoverSlack = 1e-9;
 
-// Who in the line waits for room, and so keeps those behind it waiting. Kernels of one client that
-// shared space when they were recorded do not keep each other waiting.
-class Queue {
- public:
-  [[nodiscard]] bool blocks(ClientId client, bool passes_its_own) const {
-    if (!any_) return false;
-    return several_ || !passes_its_own || first_ != client;
-  }
-  void add(ClientId client) {
-    several_ = several_ || (any_ && first_ != client);
-    if (!any_) first_ = client;
-    any_ = true;
-  }
-
- private:
-  ClientId first_{};
-  bool any_ = false;
-  bool several_ = false;
-};
-
 }  // namespace
 
 bool Context::as_recorded(ClientId client) const {
@@ -37,11 +19,11 @@ bool Context::as_recorded(ClientId client) const {
          !capped(client);
 }
 
-// Blocks of the work that would fit now, as far as the GPU is concerned.
-std::uint64_t Context::room_for(const WorkState& state) const {
+// How many of `most` further blocks of the work would fit now, as far as the GPU is concerned.
+std::uint64_t Context::room_for(const WorkState& state, std::uint64_t most) const {
   const Residency& needs = state.work.profile->residency;
-  if (!as_recorded(state.work.client)) return pool_.fits(needs);
-  return pool_.fits_beside_others(state.work.client, needs, state.waves.resident());
+  if (!as_recorded(state.work.client)) return pool_.fits(needs, most);
+  return pool_.fits_beside_others(state.work.client, needs, state.waves.resident(), most);
 }
 
 bool Context::capped(ClientId client) const {
@@ -72,14 +54,14 @@ std::uint64_t Context::cap_room(WorkId id) const {
 // Whether blocks of the work that end are sure to be followed by blocks of the same work, if the
 // GPU holds nobody before it: nobody of its client comes before it, and that is within its cap.
 bool Context::refills_itself(std::size_t place) const {
-  const WorkState& state = shared_.works[waiting_[place]];
+  const WorkState& state = shared_.works[waiting_[place].id];
   const ClientId client = state.work.client;
   if (!capped(client)) return true;
   for (std::size_t i = 0; i < place; ++i) {
-    if (shared_.works[waiting_[i]].work.client == client) return false;
+    if (waiting_[i].client == client) return false;
   }
   const double cap = shared_.clients[client.index()].setup.sm_cap;
-  return covered_by_others(waiting_[place]) + covered_sms(state) <= cap + kCoverSlack;
+  return covered_by_others(waiting_[place].id) + covered_sms(state) <= cap + kCoverSlack;
 }
 
 void Context::catch_up(SimTime now) {
@@ -88,23 +70,27 @@ void Context::catch_up(SimTime now) {
   place(now);
 }
 
+// Who waits for room keeps all behind it waiting, but not kernels of its client that shared space
+// with it when they were recorded.
 void Context::place(SimTime now) {
   if (!changed_) return;
-  Queue ahead;
+  std::optional<ClientId> ahead;
   bool behind_held = false;
+  const std::size_t marked = std::exchange(marked_, 0);
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    WorkState& state = shared_.works[waiting_[i]];
-    if (kept_off(state)) {
-      state.refills = state.behind_held = false;
-      continue;
-    }
-    const bool blocked = ahead.blocks(state.work.client, as_recorded(state.work.client));
-    state.refills = !blocked && refills_itself(i);
-    state.behind_held = behind_held;
-    if (blocked) continue;
-    const Held held = place_one(waiting_[i]);
-    if (held == Held::kByGpu) ahead.add(state.work.client);
+    const auto [id, client] = waiting_[i];
+    const bool blocked = ahead && (*ahead != client || !as_recorded(client));
+    if (blocked && !behind_held && i >= marked) continue;  // it stands as it stood
+    WorkState& state = shared_.works[id];
+    const bool off = kept_off(state);
+    state.refills = !off && !blocked && refills_itself(i);
+    state.behind_held = !off && behind_held;
+    if (state.refills || state.behind_held) marked_ = i + 1;
+    if (off || blocked) continue;
+    const Held held = place_one(id, now);
+    if (held == Held::kByGpu) ahead = client;
     behind_held = behind_held || held == Held::kByCap;
+    all_placed_ = all_placed_ || held == Held::kNot;
   }
   drop_placed();
   changed_ = false;
@@ -121,14 +107,17 @@ bool Context::kept_off(const WorkState& state) const {
 
 // What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
 // would not help.
-Context::Held Context::place_one(WorkId id) {
+Context::Held Context::place_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   const Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
   const std::uint64_t resident = state.waves.resident();
-  std::uint64_t room = std::min(room_for(state), alone > resident ? alone - resident : 0);
+  const bool has_cap = capped(state.work.client);
+  std::uint64_t wanted = alone > resident ? alone - resident : 0;
+  if (!has_cap && state.work.most_blocks == 0) wanted = std::min(wanted, state.waves.unplaced());
+  std::uint64_t room = room_for(state, wanted);
   bool held_by_cap = false;
-  if (capped(state.work.client)) {
+  if (has_cap) {
     const std::uint64_t allowed = cap_room(id);
     held_by_cap = allowed <= room;
     room = std::min(room, allowed);
@@ -145,8 +134,11 @@ Context::Held Context::place_one(WorkId id) {
     pool_.take(state.work.client, needs, blocks);
     if (!state.started && state.work.kind == WorkKind::kKernel) follow(state);
     state.waves.place(blocks);
-    if (!state.listed) resident_.push_back(id);
-    state.listed = true;
+    if (!state.listed) {
+      state.listed = true;
+      resident_.push_back(id);
+      set_running(state, true, now);
+    }
     if (state.stalled) {
       state.stalled = false;
       shared_.notes.push_back({Note::Kind::kResumed, id});

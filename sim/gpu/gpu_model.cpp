@@ -294,7 +294,10 @@ void Gpu::Model::tell(SimTime now) {
 
 void Gpu::Model::reschedule(SimTime now) {
   SimTime next = transfers_.next_end();
-  for (const std::size_t live : live_) next = std::min(next, contexts_[live].next_event(now));
+  for (const std::size_t live : live_) {
+    contexts_[live].set_rates();
+    next = std::min(next, contexts_[live].next_event(now));
+  }
   if (slicer_) next = std::min(next, slicer_->next());
   if (next == scheduled_) return;
   scheduled_ = next;

@@ -7,8 +7,6 @@
 namespace bubblesim::gpu {
 namespace {
 
-// A block that has less than this left has ended: far below a nanosecond, far above rounding.
-constexpr double kToleranceNs = 1e-6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Ended cohorts at the front of the vector are dropped when they are this many.
 constexpr std::size_t kDropAfter = 32;
@@ -66,12 +64,6 @@ void Waves::push(double end, std::uint64_t blocks) {
   }
 }
 
-// Mostly there is far more left, which takes no division to see.
-bool Waves::due(double end) const {
-  const double left = end - progress_;
-  return left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs;
-}
-
 Duration Waves::until(double end) const {
   const double left = (end - progress_) / speed_ - kToleranceNs;
   if (left <= 0) return Duration::zero();
@@ -91,7 +83,7 @@ void Waves::skip_full_rounds() {
   unplaced_ -= static_cast<std::uint64_t>(rounds) * resident_;
 }
 
-Waves::Passed Waves::pass(Duration span, Refill refill) {
+Waves::Passed Waves::pass_ends(Duration span, Refill refill) {
   if (span <= Duration::zero() && (head_ >= cohorts_.size() || !due(cohorts_[head_].end))) {
     return {};
   }

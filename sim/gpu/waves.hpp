@@ -62,7 +62,13 @@ class Waves {
     double block_ns = 0;      ///< integral of resident blocks over the span
   };
   /// Lets time pass at the current rate.
-  Passed pass(Duration span, Refill refill);
+  Passed pass(Duration span, Refill refill) {
+    const double moved = static_cast<double>(span.count()) * speed_;
+    if (span <= Duration::zero() || may_end_by(progress_ + moved)) return pass_ends(span, refill);
+    progress_ += moved;
+    place_from_ = progress_;
+    return {0, static_cast<double>(resident_) * moved / speed_};
+  }
 
   /// Until the next block ends; Duration::max() if none will.
   [[nodiscard]] Duration until_first_end() const;
@@ -78,7 +84,18 @@ class Waves {
     std::uint64_t blocks;
   };
 
-  [[nodiscard]] bool due(double end) const;
+  // A block that has less than this left has ended: far below a nanosecond, far above rounding.
+  static constexpr double kToleranceNs = 1e-6;
+
+  // Mostly there is far more left, which takes no division to see.
+  [[nodiscard]] bool may_end_by(double progress) const {
+    return head_ < cohorts_.size() && cohorts_[head_].end - progress <= 2 * kToleranceNs * speed_;
+  }
+  [[nodiscard]] bool due(double end) const {
+    const double left = end - progress_;
+    return left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs;
+  }
+  Passed pass_ends(Duration span, Refill refill);
   [[nodiscard]] Duration until(double end) const;
   void push(double end, std::uint64_t blocks);
   [[nodiscard]] double last_placed() const;

@@ -231,19 +231,20 @@ const std::vector<ContentionParameter>& contention_parameters() {
 }
 
 double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& spec) {
-  gpu::Contention contention(spec.contention, spec.sm_count);
-  contention.set_clients(cell.others.size() + 1);
+  const gpu::Contention contention(spec.contention, spec.sm_count);
+  gpu::DemandSum demands;
+  demands.set_clients(cell.others.size() + 1);
   const auto add = [&](std::uint32_t client, const Occupant& of) {
     const gpu::KernelProfile profile = profile_of(of, spec);
     const std::uint64_t wave =
         std::min(of.blocks, std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
-    contention.add(ClientId{client}, profile, wave, wave, contention.sm_share(wave));
+    const double sm_share = contention.sm_share(wave);
+    demands.add(ClientId{client}, gpu::Contention::demand(profile, wave, wave, sm_share));
   };
-  contention.clear();
   add(0, cell.victim);
   for (std::uint32_t i = 0; i < cell.others.size(); ++i) add(i + 1, cell.others[i]);
-  contention.total();
-  return 1 / contention.rate(ClientId{0}, cell.victim.kernel_class);
+  const gpu::Pressure all = contention.pressure(demands.total());
+  return 1 / contention.rate(all, demands.of(ClientId{0}).dram, cell.victim.kernel_class);
 }
 
 ContentionFit fit_contention(const std::vector<ContentionCell>& cells,

@@ -107,13 +107,31 @@ TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
 }
 
 TEST_F(ContentionOnGpu, HalfOfTheBlocksDemandHalfOfTheBandwidth) {
-  Contention contention(hardware::ContentionSpec{}, 4);
-  contention.set_clients(2);
-  contention.add(ClientId{0}, shares(KernelClass::kMemory, 1, 0), 4, 4, 1);
-  contention.add(ClientId{1}, shares(KernelClass::kMemory, 1, 0), 2, 4, 1);
-  contention.total();  // D = 1.5
-  EXPECT_DOUBLE_EQ(contention.rate(ClientId{0}, KernelClass::kMemory), 1 / 1.5);
-  EXPECT_DOUBLE_EQ(contention.rate(ClientId{0}, KernelClass::kUnknown), 1 / (0.7 + 0.3 * 1.5));
+  const Contention contention(hardware::ContentionSpec{}, 4);
+  DemandSum demands;
+  demands.set_clients(2);
+  const KernelProfile memory = shares(KernelClass::kMemory, 1, 0);
+  demands.add(ClientId{1}, Contention::demand(memory, 2, 4, 1));
+  demands.add(ClientId{0}, Contention::demand(memory, 4, 4, 1));
+  const Pressure all = contention.pressure(demands.total());  // D = 1.5
+  const double own = demands.of(ClientId{0}).dram;
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, KernelClass::kMemory), 1 / 1.5);
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, KernelClass::kUnknown), 1 / (0.7 + 0.3 * 1.5));
+}
+
+TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
+  DemandSum demands;
+  demands.set_clients(3);
+  demands.add(ClientId{2}, {0.8, 0.5});
+  demands.add(ClientId{0}, {0.3, 0.1});
+  demands.add(ClientId{2}, {0.8, 0.25});
+  const Demand total = demands.total();
+  EXPECT_DOUBLE_EQ(total.dram, 1.3);  // 1 of client 2
+  EXPECT_DOUBLE_EQ(total.issue, 0.85);
+  EXPECT_EQ(demands.of(ClientId{2}).dram, 1);
+  demands.clear();
+  EXPECT_EQ(demands.total().dram, 0);
+  EXPECT_EQ(demands.of(ClientId{2}).issue, 0);
 }
 
 TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {

@@ -1,0 +1,64 @@
+// How fast resident kernels go beside each other.
+#include <algorithm>
+
+#include "sim/gpu/context.hpp"
+
+namespace bubblesim::gpu {
+
+// Kernels of one client go as fast as they were recorded, with the whole GPU's bandwidth and SMs.
+bool Context::all_at_full_rate() const {
+  return !mixed_ && contention_.bandwidth() >= 1 && leftover_ <= 0;
+}
+
+// A collective draws on no shared resource until its peers are there and its end is known.
+Demand Context::demand_of(const WorkState& state) const {
+  if (state.work.kind == WorkKind::kCollective && state.end == SimTime::max()) return {};
+  return Contention::demand(*state.work.profile, state.waves.resident(), state.waves.full_wave(),
+                            state.sm_share);
+}
+
+void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
+  if (state.work.kind == WorkKind::kCollective) return;
+  const KernelProfile& profile = *state.work.profile;
+  double rate = contention_.rate(all, own_dram, profile.kernel_class);
+  if (leftover_ > 0) {
+    const double sms =
+        static_cast<double>(state.waves.full_wave()) / profile.residency.blocks_per_sm;
+    rate *= std::min(1.0, leftover_ / sms);
+  }
+  state.waves.set_rate(rate);
+}
+
+// Once an instant, when all has come and gone that does so in it: no time passes in between. Mostly
+// two kernels meet, which needs no sums by client.
+void Context::set_rates() {
+  if (!rates_due_) return;
+  rates_due_ = false;
+  if (all_at_full_rate()) {
+    for (const WorkId id : resident_) set_rate(shared_.works[id], {}, 0);
+    return;
+  }
+  if (resident_.size() == 2 && mixed_) {
+    WorkState& one = shared_.works[resident_[0]];
+    WorkState& other = shared_.works[resident_[1]];
+    const Demand of_one = demand_of(one).of_client();
+    const Demand of_other = demand_of(other).of_client();
+    const Pressure all = contention_.pressure(
+        {of_one.dram + of_other.dram, of_one.issue + of_other.issue});
+    set_rate(one, all, of_one.dram);
+    set_rate(other, all, of_other.dram);
+    return;
+  }
+  demands_.clear();
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    demands_.add(state.work.client, demand_of(state));
+  }
+  const Pressure all = contention_.pressure(demands_.total());
+  for (const WorkId id : resident_) {
+    WorkState& state = shared_.works[id];
+    set_rate(state, all, demands_.of(state.work.client).dram);
+  }
+}
+
+}  // namespace bubblesim::gpu
