@@ -120,7 +120,7 @@ class Context {
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
-  std::size_t marked_ = 0;        ///< behind so many of them none `refills` or is `behind_held`
+  std::size_t marked_ = 0;        ///< behind so many of them none `refills`
   bool all_placed_ = false;       ///< somebody in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed

@@ -80,12 +80,12 @@ void Context::place(SimTime now) {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     const auto [id, client] = waiting_[i];
     const bool blocked = ahead && (*ahead != client || !as_recorded(client));
-    if (blocked && !behind_held && i >= marked) continue;  // it stands as it stood
+    if (blocked && i >= marked) continue;  // it stands as it stood
     WorkState& state = shared_.works[id];
     const bool off = kept_off(state);
     state.refills = !off && !blocked && refills_itself(i);
     state.behind_held = !off && behind_held;
-    if (state.refills || state.behind_held) marked_ = i + 1;
+    if (state.refills) marked_ = i + 1;
     if (off || blocked) continue;
     const Held held = place_one(id, now);
     if (held == Held::kByGpu) ahead = client;

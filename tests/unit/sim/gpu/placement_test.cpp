@@ -140,6 +140,20 @@ TEST_F(Placement, APriorityChangeReordersThoseWhoWait) {
   EXPECT_EQ(start(2), 110);
 }
 
+TEST_F(Placement, AKernelLosesItsNextWaveToAWaiterWhosePriorityRises) {
+  // 1 fills the GPU twice, 100 ns a wave. 2 waits for room, behind the second wave of 1, until it
+  // may go first: then it gets the first wave's room.
+  const ClientId a = client();
+  const ClientId b = client();
+  kernel_at(0, 1, a, 200, blocks_of_warps(16, 4));
+  kernel_at(10, 2, b, 100, blocks_of_warps(8, 4));
+  script_.at(50, [&] { gpu_->set_priority(b, 1); });
+  run();
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(end(2), 200);
+  EXPECT_EQ(end(1), 300);
+}
+
 TEST_F(Placement, ListenersMaySubmitFromInsideTheirCalls) {
   const ClientId c = client();
   const KernelProfile* profile = keep(blocks_of_warps(8, 4));
