@@ -83,6 +83,9 @@ SimTime Conductor::window_end(SimTime from, SimTime last, Duration least) const 
     if (until - from < least) return from;
     until = std::min(until, bound->next_contact(from));
   }
+  if (joint_ != nullptr && until - from >= least) {
+    until = std::min(until, joint_->next_completion(from));
+  }
   return until - from < least ? from : until;
 }
 
@@ -105,6 +108,7 @@ void Conductor::run_window(SimTime from, SimTime until) {
     engine->publish();
     stopped_ = stopped_ || engine->stopped_;
   }
+  if (joint_ != nullptr) joint_->after_window();
 }
 
 // One event after another, as long as they are due before `until`.

@@ -5,9 +5,10 @@
 // run exactly what comes before it in this order.
 //
 // Mostly domains do not touch each other: GPUs of a job meet at collectives. Each domain knows a
-// time before which it reaches out to nobody (ContactBound). Up to the least of these times lies a
-// *window*: each domain runs its events there on its own, one domain after another, which keeps
-// the caches warm, or side by side on several threads. Windows, their lengths and the threads
+// time before which it reaches out to nobody (ContactBound). What several domains do together, each
+// its part, touches them when the last part is done (JointContact). Up to the least of these times
+// lies a *window*: each domain runs its events there on its own, one domain after another, which
+// keeps the caches warm, or side by side on several threads. Windows, their lengths and the threads
 // change no result: inside one, nothing passes between domains.
 #pragma once
 
@@ -32,6 +33,19 @@ class ContactBound {
   [[nodiscard]] virtual SimTime next_contact(SimTime now) const = 0;
 };
 
+/// What takes several domains, each of which does its part by itself: the last part alone changes
+/// anything for the others. In a window a domain keeps its parts to itself
+/// (Engine::in_order() is false).
+class JointContact {
+ public:
+  virtual ~JointContact() = default;
+  /// Until the returned time, exclusive, nothing gets its last part, as long as nobody calls into a
+  /// domain. At least `now`, before which events have run. SimTime::max(): never.
+  [[nodiscard]] virtual SimTime next_completion(SimTime now) = 0;
+  /// A window is over, its events have run: the parts that were done in it count from now on.
+  virtual void after_window() = 0;
+};
+
 enum class Windows : std::uint8_t {
   kNever,       ///< one event after another: someone watches them all, in order
   kWorthwhile,  ///< where they are expected to hold enough events
@@ -52,6 +66,8 @@ class Conductor {
   [[nodiscard]] Engine& shared() { return *engines_.front(); }
   /// Not while running; `bound` outlives the conductor's last run.
   Engine& add_domain(const ContactBound& bound);
+  /// What the domains do together; it outlives the conductor's last run. Without: nothing.
+  void set_joint(JointContact& joint) { joint_ = &joint; }
 
   /// As Engine's, over all domains. An exception of a handler is passed on.
   void run_until(SimTime limit = SimTime::max());
@@ -76,6 +92,7 @@ class Conductor {
   Engine::Order order_;
   std::vector<std::unique_ptr<Engine>> engines_;  ///< the shared one first
   std::vector<const ContactBound*> bounds_;       ///< of the others
+  JointContact* joint_ = nullptr;
   std::int64_t stretch_ = 1;  ///< between looks for a window
   std::uint64_t windows_ = 0;
   std::uint64_t events_in_windows_ = 0;

@@ -78,6 +78,8 @@ void Engine::run_before(SimTime until) {
   while (!stopped_) {
     const std::optional<EntityId> next = queue_.first();
     if (!next || queue_.first_time() >= until) return;
+    const Phase phase = entities_[next->index()].phase;
+    reached_ = queue_.first_time() > now_ ? phase : std::max(reached_, phase);
     step();
   }
 }

@@ -65,6 +65,11 @@ class Engine {
   /// Always so without a conductor.
   [[nodiscard]] bool in_order() const { return order_ == nullptr || order_->in_order; }
 
+  /// In a window: the latest phase of the domain's events of this instant so far. In order, events
+  /// of one instant run by this phase, then by domain: no domain may go on to a phase before all
+  /// others have nothing left before it.
+  [[nodiscard]] Phase reached_phase() const { return reached_; }
+
  private:
   friend class Conductor;
   /// What the domains of a conductor have in common.
@@ -95,6 +100,7 @@ class Engine {
   SimTime now_ = kSimStart;
   std::uint64_t events_ = 0;
   bool stopped_ = false;
+  Phase reached_ = Phase::kCompletion;
   const SimTime* floor_ = &now_;
   Order* order_ = nullptr;  ///< null: no conductor
   EntityId domain_{};       ///< in `firsts`

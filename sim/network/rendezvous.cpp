@@ -1,6 +1,7 @@
 #include "sim/network/rendezvous.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/check.hpp"
 
@@ -10,7 +11,7 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
   meetings_.reserve(participants.size());
   for (const std::uint32_t needed : participants) {
     BUBBLESIM_CHECK(needed >= 1, "a collective has at least one participant");
-    meetings_.push_back({needed, nullptr, {}});
+    meetings_.push_back({needed, 0, {}, nullptr, {}});
     meetings_.back().waiters.reserve(needed);
   }
 }
@@ -20,7 +21,7 @@ Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& m
   meetings_.reserve(meetings.size());
   for (const MeetingSpec& spec : meetings) {
     BUBBLESIM_CHECK(spec.participants >= 1, "a collective has at least one participant");
-    meetings_.push_back({spec.participants, spec.transfer, {}});
+    meetings_.push_back({spec.participants, 0, {}, spec.transfer, {}});
     meetings_.back().waiters.reserve(spec.participants);
     if (spec.transfer != nullptr && !fabric_) fabric_ = std::make_unique<Fabric>(engine, links);
   }
@@ -37,6 +38,38 @@ void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std:
   } else {
     release(meeting, now);
   }
+}
+
+void Rendezvous::arrive_late(std::vector<Arrival>& arrivals) {
+  std::ranges::stable_sort(arrivals, {}, [](const Arrival& one) {
+    return std::pair{one.time, one.phase};
+  });
+  for (const Arrival& one : arrivals) {
+    Meeting& meeting = meetings_[one.collective];
+    BUBBLESIM_CHECK(meeting.waiters.size() + 1 < meeting.needed,
+                    "a collective is complete earlier than it can be");
+    meeting.waiters.push_back({one.participant, one.cookie});
+  }
+}
+
+void Rendezvous::expect(std::uint32_t collective, SimTime earliest) {
+  Meeting& meeting = meetings_[collective];
+  if (meeting.expected++ == 0) {
+    meeting.latest = earliest;
+    looked_at_.push_back(collective);
+  }
+  meeting.latest = std::max(meeting.latest, earliest);
+}
+
+SimTime Rendezvous::next_completion() {
+  SimTime next = SimTime::max();
+  for (const std::uint32_t collective : looked_at_) {
+    Meeting& meeting = meetings_[collective];
+    const std::size_t there = meeting.waiters.size() + std::exchange(meeting.expected, 0);
+    if (there >= meeting.needed) next = std::min(next, meeting.latest);
+  }
+  looked_at_.clear();
+  return next;
 }
 
 void Rendezvous::on_flow_finished(std::uint64_t collective, SimTime now) {

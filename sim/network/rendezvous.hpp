@@ -27,6 +27,15 @@ class Participant {
   }
 };
 
+/// That a participant's kernel has started, told later.
+struct Arrival {
+  SimTime time{};
+  engine::Phase phase{};  ///< Engine::reached_phase() at that time
+  std::uint32_t collective = 0;
+  Participant* participant = nullptr;
+  std::uint64_t cookie = 0;
+};
+
 /// A collective as a Rendezvous sees it.
 struct MeetingSpec {
   std::uint32_t participants = 1;
@@ -49,6 +58,18 @@ class Rendezvous final : private FlowListener {
   void arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
               SimTime now);
 
+  /// Arrivals of a window, those of each domain together, domains in their order. None is the last
+  /// of its collective. Leaves `arrivals` in the order in which one event after another would have
+  /// brought them.
+  void arrive_late(std::vector<Arrival>& arrivals);
+
+  /// A look ahead: a participant that has not arrived yet comes to this collective next, at
+  /// `earliest` or later. Each at most once in a look.
+  void expect(std::uint32_t collective, SimTime earliest);
+  /// Ends the look: until the returned time, exclusive, none of the participants named in it is the
+  /// last of its collective. SimTime::max(): somebody must be told first.
+  [[nodiscard]] SimTime next_completion();
+
   /// Collectives in which some ranks wait for others or for the fabric.
   [[nodiscard]] std::uint64_t waiting() const;
 
@@ -59,6 +80,8 @@ class Rendezvous final : private FlowListener {
   };
   struct Meeting {
     std::uint32_t needed;
+    std::uint32_t expected;  ///< in this look
+    SimTime latest;          ///< of those expected, if any
     const Transfer* transfer;
     std::vector<Waiter> waiters;
   };
@@ -67,6 +90,7 @@ class Rendezvous final : private FlowListener {
 
   std::unique_ptr<Fabric> fabric_;  ///< null: no collective has a transfer
   std::vector<Meeting> meetings_;
+  std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects
   std::vector<Waiter> released_;
 };
 

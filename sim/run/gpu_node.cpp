@@ -115,13 +115,10 @@ Bytes GpuNode::memory_now() const {
 }
 
 SimTime GpuContact::next_contact(SimTime now) const {
-  if (!node_.training) return SimTime::max();
-  const SimTime meeting = node_.runs.front()->next_meeting(now);
-  if (!iterations_) return meeting;
+  if (!iterations_ || !node_.training) return SimTime::max();
   const std::uint64_t ended = node_.monitors.front()->iterations.size();
-  if (ended >= *iterations_) return meeting;
-  const auto others = static_cast<std::int64_t>(*iterations_ - ended - 1);
-  return std::min(meeting, now + others * least_iteration_);
+  if (ended >= *iterations_) return SimTime::max();
+  return now + static_cast<std::int64_t>(*iterations_ - ended - 1) * least_iteration_;
 }
 
 }  // namespace bubblesim::run

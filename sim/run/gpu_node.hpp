@@ -74,8 +74,8 @@ class HoldRecorder final : public schedule::HoldListener {
   NameId name_;
 };
 
-/// When a GPU reaches out to others: where its rank arrives at a collective or, if the run is for
-/// iterations, ends the last of them.
+/// When a GPU reaches out to others by itself: if the run is for iterations, where its rank ends
+/// the last of them. Collectives are the job's (JobMeetings).
 class GpuContact final : public engine::ContactBound {
  public:
   GpuContact(const GpuNode& node, std::optional<std::uint64_t> iterations)

@@ -43,7 +43,9 @@ Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
       conductor_(conductor_setup(loaded.config, scenario_)),
       warmup_(kSimStart + loaded.config.warmup),
       rendezvous_(conductor_.shared(), workload::meetings(*loaded.training),
-                  loaded.training->links) {}
+                  loaded.training->links) {
+  conductor_.set_joint(meetings_);
+}
 
 Simulation::~Simulation() = default;
 

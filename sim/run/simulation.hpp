@@ -15,6 +15,7 @@
 #include "sim/run/cluster_placement.hpp"
 #include "sim/run/fill_queue.hpp"
 #include "sim/run/gpu_node.hpp"
+#include "sim/run/job_meetings.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/schedule/bubble_table.hpp"
 
@@ -122,6 +123,7 @@ class Simulation final : private IterationListener {
   SimTime end_{};
   network::Rendezvous rendezvous_;
   std::vector<std::unique_ptr<GpuNode>> nodes_;
+  JobMeetings meetings_{nodes_, rendezvous_};
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::unique_ptr<ClusterPlacement> placement_;
   std::vector<std::vector<PlacedFiller>> placed_;  ///< by GPU

@@ -62,7 +62,7 @@ class Builder {
   void note(std::uint32_t thread, std::uint32_t index, Duration host) {
     const Op& op = program_.ops[index];
     if (op.collective == kNoIndex) return;
-    Meeting meeting{through_[index] - op.duration, host, thread,
+    Meeting meeting{through_[index] - op.duration, host, op.collective, thread,
                     static_cast<std::uint32_t>(table_.edges.size()), 0};
     for (std::uint32_t i = 0; i < op.edge_count; ++i) {
       const std::uint32_t before = program_.edges[op.first_edge + i].before;

@@ -1,5 +1,5 @@
 // Where a program meets other ranks, and how much its device and its host must do before: from
-// this a run knows how long it surely meets nobody (ProgramRun::next_meeting).
+// this a run knows where it arrives next, and how long it surely does not (next_meetings).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct MeetingEdge {
 struct Meeting {
   Duration before{};             ///< work of its own stream in a pass before it
   Duration host_before{};        ///< host time of its thread in a pass before its launch
+  std::uint32_t collective = 0;  ///< into JobProgram::collectives
   std::uint32_t thread = 0;      ///< that launches it
   std::uint32_t first_edge = 0;  ///< into MeetingTable::edges
   std::uint32_t edge_count = 0;

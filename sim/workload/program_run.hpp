@@ -50,6 +50,12 @@ struct RunSetup {
 /// channel takes about a thousand (measured by others as 1,022-1,024 launches).
 inline constexpr std::size_t kLaunchQueueDepth = 1024;
 
+/// Where a stream arrives next.
+struct NextMeeting {
+  std::uint32_t collective = kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
+  SimTime earliest{};
+};
+
 class ProgramRun final : public gpu::WorkListener, public network::Participant {
  public:
   /// `program` outlives the run.
@@ -85,10 +91,15 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
-  /// Before the returned time, exclusive, the run arrives at no collective of several ranks, as
-  /// long as none that it waits in is completed: what the device and the host must do before takes
-  /// at least its own time. At least `now`, the present; SimTime::max(): it has no such collective.
-  [[nodiscard]] SimTime next_meeting(SimTime now) const;
+  /// Where each stream of the run arrives next, no earlier than it says, as long as none that
+  /// the run waits in is completed: what the device and the host must do before takes at least its
+  /// own time. Streams that arrive nowhere before then are left out. Nothing is sure about the
+  /// streams of a run that has an entry for kNoIndex: it may arrive anywhere, from `now` on.
+  /// `now` is the present. Appends to `next`.
+  void next_meetings(SimTime now, std::vector<NextMeeting>& next) const;
+
+  /// Hands over the arrivals of a window, which nobody has been told of yet. Appends to `arrivals`.
+  void take_arrivals(std::vector<network::Arrival>& arrivals);
 
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
   void on_work_paused(std::uint64_t cookie, SimTime now) override;
@@ -128,7 +139,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
                                        SimTime now) const;
   [[nodiscard]] bool about_to_arrive(const Stream& stream) const;
   [[nodiscard]] Ahead ahead_of(const Stream& stream, SimTime now) const;
-  [[nodiscard]] SimTime next_meeting_of(std::uint32_t stream, SimTime now) const;
+  [[nodiscard]] std::optional<NextMeeting> next_meeting_of(std::uint32_t stream,
+                                                           SimTime now) const;
   void begin_iteration(const Step& step, const Thread& thread, SimTime now);
 
   engine::Engine& engine_;
@@ -140,6 +152,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<OpResult> results_;
+  std::vector<network::Arrival> arrivals_;  ///< of the window that runs
   mutable std::optional<MeetingTable> meetings_;  ///< made when first asked: few simulations do
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;

@@ -73,11 +73,19 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
     gpu_.finish_collective(work, now + op.duration);
   } else {
     BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
-    BUBBLESIM_CHECK(engine_.in_order(), "a rank arrives earlier than it can");
     stream.arrived = true;
     stream.earliest_end = SimTime::max();
-    setup_.rendezvous->arrive(op.collective, *this, cookie, now);
+    if (engine_.in_order()) {
+      setup_.rendezvous->arrive(op.collective, *this, cookie, now);
+    } else {
+      arrivals_.push_back({now, engine_.reached_phase(), op.collective, this, cookie});
+    }
   }
+}
+
+void ProgramRun::take_arrivals(std::vector<network::Arrival>& arrivals) {
+  arrivals.insert(arrivals.end(), arrivals_.begin(), arrivals_.end());
+  arrivals_.clear();
 }
 
 void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {

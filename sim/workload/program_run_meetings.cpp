@@ -1,4 +1,4 @@
-// When a ProgramRun can next arrive at a collective of several ranks: a lower bound.
+// When a ProgramRun can next arrive at collectives of several ranks: lower bounds.
 #include <algorithm>
 
 #include "sim/workload/program_run_parts.hpp"
@@ -11,20 +11,24 @@ constexpr double kCaution = 0.999;
 
 }  // namespace
 
-SimTime ProgramRun::next_meeting(SimTime now) const {
-  if (setup_.rendezvous == nullptr) return SimTime::max();
+void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) const {
+  if (setup_.rendezvous == nullptr) return;
   if (!meetings_) meetings_ = meeting_table(program_);
-  if (meetings_->with_meetings.empty()) return SimTime::max();
+  if (meetings_->with_meetings.empty()) return;
+  if (!meetings_->known) {
+    next.push_back({kNoIndex, now});
+    return;
+  }
   const bool own_durations =
       setup_.perturbation.slowdown >= 1 && setup_.perturbation.jitter_cv <= 0 && pass_factor_ >= 1;
-  if (!meetings_->known || !own_durations) return now;
-  SimTime next = SimTime::max();
   for (const std::uint32_t stream : meetings_->with_meetings) {
-    next = std::min(next, next_meeting_of(stream, now));
+    std::optional<NextMeeting> meeting = next_meeting_of(stream, now);
+    if (!meeting) continue;
+    const Duration ahead = own_durations ? meeting->earliest - now : Duration{};
+    meeting->earliest =
+        now + Duration{static_cast<std::int64_t>(static_cast<double>(ahead.count()) * kCaution)};
+    next.push_back(*meeting);
   }
-  if (next == SimTime::max()) return next;
-  return now + Duration{static_cast<std::int64_t>(
-                   static_cast<double>((next - now).count()) * kCaution)};
 }
 
 ProgramRun::Ahead ProgramRun::ahead_of(const Stream& stream, SimTime now) const {
@@ -56,17 +60,20 @@ SimTime ProgramRun::next_launch_of(const Meeting& meeting, std::int64_t pass, Si
   return now + std::max(Duration{}, left);
 }
 
-// What waits in a collective lets nothing behind it begin (SimTime::max()).
-SimTime ProgramRun::next_meeting_of(std::uint32_t index, SimTime now) const {
+// None: what waits in a collective lets nothing behind it begin.
+std::optional<NextMeeting> ProgramRun::next_meeting_of(std::uint32_t index, SimTime now) const {
   const MeetingTable::Stream& stream = meetings_->streams[index];
-  if (about_to_arrive(*streams_[index])) return now;
-  const Ahead own = ahead_of(*streams_[index], now);
-  if (own.from == SimTime::max()) return own.from;
+  const Stream& state = *streams_[index];
+  if (about_to_arrive(state)) {
+    return NextMeeting{program_.ops[state.pending.front().op].collective, now};
+  }
+  const Ahead own = ahead_of(state, now);
+  if (own.from == SimTime::max()) return std::nullopt;
   const std::uint64_t count = stream.meetings.size();
   const auto pass = static_cast<std::int64_t>(own.meetings / count);
   const Meeting& meeting = stream.meetings[own.meetings % count];
   SimTime next = own.from + (pass * stream.pass + meeting.before - own.done);
-  if (own.meetings >= streams_[index]->meetings_launched) {
+  if (own.meetings >= state.meetings_launched) {
     next = std::max(next, next_launch_of(meeting, pass, now));
   }
   for (std::uint32_t i = 0; i < meeting.edge_count; ++i) {
@@ -75,10 +82,10 @@ SimTime ProgramRun::next_meeting_of(std::uint32_t index, SimTime now) const {
     const Duration through = pass * meetings_->streams[edge.stream].pass + edge.through;
     const Ahead ahead = ahead_of(other, now);
     if (through <= other.work_ended) continue;
-    if (ahead.from == SimTime::max()) return ahead.from;
+    if (ahead.from == SimTime::max()) return std::nullopt;
     next = std::max(next, ahead.from + std::max(Duration{}, through - ahead.done));
   }
-  return std::max(next, now);
+  return NextMeeting{meeting.collective, std::max(next, now)};
 }
 
 }  // namespace bubblesim::workload

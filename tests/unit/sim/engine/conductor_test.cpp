@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace bubblesim::engine {
@@ -118,6 +122,110 @@ TEST(Conductor, SharedEventsEndAWindow) {
   second.schedule(b.entity, at(2));
   conductor.run_until();
   EXPECT_EQ(log, (Log{"b", "shared", "a"}));
+}
+
+/// What completes at a fixed time; writes down how often a window was over.
+class Joint final : public JointContact {
+ public:
+  explicit Joint(SimTime completion) : completion_(completion) {}
+  [[nodiscard]] SimTime next_completion(SimTime now) override { return std::max(now, completion_); }
+  void after_window() override { ++windows; }
+  int windows = 0;
+
+ private:
+  SimTime completion_;
+};
+
+TEST(Conductor, AWindowEndsWhereWhatDomainsDoTogetherCanBeComplete) {
+  Conductor conductor({Windows::kAlways, 1});
+  const Bound never;
+  Joint joint(at(20));
+  conductor.set_joint(joint);
+  Engine& first = conductor.add_domain(never);
+  Engine& second = conductor.add_domain(never);
+  Log log;
+  const auto note = [&](Engine& engine, std::string name) {
+    return [&, name](SimTime now) {
+      log.push_back(name + (engine.in_order() ? " in order" : " in a window"));
+      EXPECT_EQ(joint.windows, now < at(20) ? 0 : 1);
+    };
+  };
+  Doing a(first, Phase::kHost, note(first, "a")), b(second, Phase::kHost, note(second, "b"));
+  Doing last(first, Phase::kHost, note(first, "last"));
+  second.schedule(b.entity, at(18));
+  first.schedule(a.entity, at(19));
+  first.schedule(last.entity, at(20));
+  conductor.run_until();
+  EXPECT_EQ(log, (Log{"a in a window", "b in a window", "last in order"}));
+  EXPECT_EQ(joint.windows, 1);
+}
+
+/// A domain with an entity of each phase. Each event sets two of them, drawn at random, at its own
+/// instant, an earlier phase included, or at the next.
+class Busy {
+ public:
+  struct Ran {
+    SimTime time;
+    Phase reached;
+    std::size_t domain;
+    int event;  ///< of the domain
+  };
+
+  Busy(Engine& engine, std::size_t domain, unsigned seed, std::vector<Ran>& ran)
+      : engine_(engine), domain_(domain), random_(seed), ran_(ran) {
+    for (const Phase phase : {Phase::kCompletion, Phase::kArrival, Phase::kHost, Phase::kDispatch,
+                              Phase::kPolicy, Phase::kObserve}) {
+      parts_.push_back(
+          std::make_unique<Doing>(engine, phase, [this](SimTime now) { happen(now); }));
+    }
+    engine.schedule(parts_[random_() % parts_.size()]->entity, kSimStart);
+  }
+
+ private:
+  void happen(SimTime now) {
+    ran_.push_back({now, engine_.reached_phase(), domain_, event_++});
+    for (int i = 0; i < 2 && event_ < 200; ++i) {
+      const Duration later{random_() % 3 == 0 ? 1 : 0};
+      engine_.schedule(parts_[random_() % parts_.size()]->entity, now + later);
+    }
+  }
+
+  Engine& engine_;
+  std::size_t domain_;
+  std::mt19937 random_;
+  std::vector<Ran>& ran_;
+  std::vector<std::unique_ptr<Doing>> parts_;
+  int event_ = 0;
+};
+
+std::vector<Busy::Ran> run_busy_domains(Windows windows, unsigned seed) {
+  Conductor conductor({windows, 1});
+  const Bound never;
+  std::vector<Busy::Ran> ran;
+  std::vector<std::unique_ptr<Busy>> domains;
+  for (unsigned i = 0; i < 3; ++i) {
+    domains.push_back(
+        std::make_unique<Busy>(conductor.add_domain(never), i, 3 * seed + i, ran));
+  }
+  conductor.run_until();
+  EXPECT_EQ(conductor.events_in_windows() > 0, windows == Windows::kAlways);
+  return ran;
+}
+
+TEST(Conductor, EventsOfAWindowSayTheOrderThatTheyWouldHaveHad) {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    const auto in_order = run_busy_domains(Windows::kNever, seed);
+    auto in_windows = run_busy_domains(Windows::kAlways, seed);
+    std::ranges::stable_sort(in_windows, {}, [](const Busy::Ran& one) {
+      return std::tuple{one.time, one.reached, one.domain};
+    });
+    ASSERT_EQ(in_windows.size(), in_order.size());
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      ASSERT_EQ(in_windows[i].time, in_order[i].time);
+      ASSERT_EQ(in_windows[i].domain, in_order[i].domain) << "seed " << seed << ", event " << i;
+      ASSERT_EQ(in_windows[i].event, in_order[i].event);
+    }
+  }
 }
 
 TEST(Conductor, StopsAtTheLimitAndGoesOn) {

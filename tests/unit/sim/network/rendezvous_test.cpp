@@ -92,5 +92,46 @@ TEST(Rendezvous, WhoIsToldMayArriveElsewhereAtOnce) {
   EXPECT_EQ(meeting.waiting(), 0U);
 }
 
+TEST(Rendezvous, LateArrivalsTakeThePlacesThatTheyWouldHaveHad) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({5});
+  std::vector<Arrival> arrivals{{at(20), engine::Phase::kDispatch, 0, &a, 3},
+                                {at(10), engine::Phase::kDispatch, 0, &a, 2},
+                                {at(10), engine::Phase::kCompletion, 0, &a, 1},
+                                {at(20), engine::Phase::kDispatch, 0, &a, 4}};
+  meeting.arrive_late(arrivals);
+  EXPECT_TRUE(told.empty());
+  meeting.arrive(0, a, 5, at(30));
+  EXPECT_EQ(told, (Rank::Told{{1, 30}, {2, 30}, {3, 30}, {4, 30}, {5, 30}}));
+}
+
+TEST(RendezvousDeathTest, TheLastArrivalIsNeverLate) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({2});
+  meeting.arrive(0, a, 1, at(1));
+  std::vector<Arrival> arrivals{{at(2), engine::Phase::kDispatch, 0, &a, 2}};
+  EXPECT_DEATH(meeting.arrive_late(arrivals), "earlier than it can be");
+}
+
+// Of collective 0 one has arrived; of 1 nobody; 2 has a participant that is somewhere else.
+TEST(Rendezvous, IsCompleteNoSoonerThanTheLastOfThoseWhoAreMissing) {
+  Rank::Told told;
+  Rank a(told);
+  Rendezvous meeting({3, 2, 2});
+  meeting.arrive(0, a, 1, at(1));
+  meeting.expect(0, at(30));
+  meeting.expect(1, at(50));
+  meeting.expect(0, at(20));
+  meeting.expect(1, at(10));
+  meeting.expect(2, at(5));
+  EXPECT_EQ(meeting.next_completion(), at(30));
+  meeting.expect(1, at(60));  // another look
+  meeting.expect(1, at(70));
+  EXPECT_EQ(meeting.next_completion(), at(70));
+  EXPECT_EQ(meeting.next_completion(), SimTime::max());
+}
+
 }  // namespace
 }  // namespace bubblesim::network
