@@ -100,8 +100,8 @@ class DemandSum {
   void set_clients(std::size_t count) { clients_.resize(count); }
   void clear();
   void add(ClientId client, const Demand& demand);
-  /// After the last add. In the order of clients: a sum of doubles must not depend on who came
-  /// first.
+  /// After the last add: each client's is at most 1 from then on. In the order of clients, since a
+  /// sum of doubles must not depend on who came first.
   [[nodiscard]] Demand total();
   /// Of one client, at most 1. After total().
   [[nodiscard]] const Demand& of(ClientId client) const { return clients_[client.index()].demand; }

@@ -146,7 +146,8 @@ Waves::Passed Context::pass(WorkState& state, Duration span) {
 
 double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
   double sm_ns = 0;
-  if (frozen_) return sm_ns;
+  // In the instant of a change rates may not be set yet, and no time has passed.
+  if (frozen_ || now == settled_) return sm_ns;
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
     if (state.work.client != client) continue;

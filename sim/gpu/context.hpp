@@ -71,7 +71,8 @@ class Context {
   void catch_up(SimTime now);
   /// Places waiting blocks, highest priority first. Precondition: settled to now, not frozen.
   void place(SimTime now);
-  /// Sets the rates that the last placements ask for, if any do.
+  /// Sets rates anew, if what has been placed, has ended or is left of the GPU asks for it. Before
+  /// time passes.
   void set_rates();
   /// SMs times nanoseconds that the client's blocks covered since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
@@ -120,7 +121,7 @@ class Context {
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement
-  std::size_t marked_ = 0;        ///< behind so many of them none `refills`
+  std::size_t marked_ = 0;        ///< at most so many of them, the first, have `refills`
   bool all_placed_ = false;       ///< somebody in waiting_ may have no unplaced blocks left
   std::vector<WorkId> resident_;  ///< with resident blocks, in order of their start
   SimTime settled_;               ///< up to which time has passed

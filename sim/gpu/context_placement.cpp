@@ -80,7 +80,7 @@ void Context::place(SimTime now) {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     const auto [id, client] = waiting_[i];
     const bool blocked = ahead && (*ahead != client || !as_recorded(client));
-    if (blocked && i >= marked) continue;  // it stands as it stood
+    if (blocked && i >= marked) continue;  // it does not refill itself
     WorkState& state = shared_.works[id];
     const bool off = kept_off(state);
     state.refills = !off && !blocked && refills_itself(i);
@@ -130,7 +130,7 @@ Context::Held Context::place_one(WorkId id, SimTime now) {
   }
   const std::uint64_t blocks = std::min(room, state.waves.unplaced());
   if (blocks > 0) {
-    if (resident == 0) state.waves.set_rate(1);  // set_rates corrects it if others are there
+    if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
     pool_.take(state.work.client, needs, blocks);
     if (!state.started && state.work.kind == WorkKind::kKernel) follow(state);
     state.waves.place(blocks);

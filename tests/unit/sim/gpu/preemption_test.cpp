@@ -54,6 +54,21 @@ TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
   EXPECT_EQ(end(1), 150);
 }
 
+TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
+  // 3 stands still beside 1, from 10 to 110. A reset of a client that has nothing there changes
+  // nothing.
+  make(small_gpu(), {.mode = SharingMode::kIdleOnly});
+  const ClientId training = client();
+  const ClientId idle = client();
+  const ClientId filler = client();
+  kernel_at(0, 3, filler, 100, blocks_of_warps(2, 4));
+  kernel_at(10, 1, training, 100, blocks_of_warps(8, 4));
+  script_.at(20, [&] { gpu_->preempt(idle, Preemption::kReset); });
+  run();
+  EXPECT_EQ(end(3), 200);
+  EXPECT_EQ(gpu_->usage(filler).busy, Duration{100});
+}
+
 TEST_F(Preemptions, another_client_goes_past_blocks_that_are_kept_off) {
   const ClientId low = client();
   const ClientId high = client();
