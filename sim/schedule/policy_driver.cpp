@@ -35,9 +35,6 @@ void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes residen
   client.memory = memory;
   client.resident = resident;
   place_memory(client, resident);
-  if (run != nullptr && spec_.needs.completions) {
-    client.launch_of_op.resize(run->program().ops.size());
-  }
   clients_.push_back(std::move(client));
 }
 
@@ -52,16 +49,14 @@ std::size_t PolicyDriver::client_of(const workload::ProgramRun& run) const {
 }
 
 policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std::size_t index) {
-  Client& client = clients_[index];
   const workload::Program& program = call.run->program();
   policy::LaunchInfo info;
   info.client = ClientId{static_cast<std::uint32_t>(index)};
   info.kind = launch_kind(program.ops[call.first].kind);
-  info.launch = ++client.launches;
+  info.launch = call.number;
   info.operations = call.count;
   for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
     const workload::Op& op = program.ops[i];
-    if (spec_.needs.completions) client.launch_of_op[i] = info.launch;
     if (op.profile != workload::kNoIndex) {
       const gpu::KernelProfile& profile = program.profiles[op.profile];
       if (info.blocks == 0) {
@@ -115,7 +110,7 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
   if (spec_.needs.completions) {
     const Notice notice{record.end + gpu_.spec().completion_notice,
                         {ClientId{static_cast<std::uint32_t>(index)}, launch_kind(op.kind),
-                         clients_[index].launch_of_op[record.op]}};
+                         record.launch}};
     if (notices_.empty()) engine_.schedule(notice_timer_->entity, notice.due);
     notices_.push_back(notice);
   }

@@ -121,10 +121,7 @@ class PolicyDriver final : public workload::LaunchGate, public policy::Actions {
   };
   struct Client {
     workload::ProgramRun* run = nullptr;
-    std::uint64_t launches = 0;
     std::deque<HeldLaunch> held;
-    /// Number of the launch that last put it on a stream; empty if no completion is asked for.
-    std::vector<std::uint64_t> launch_of_op;
     std::uint64_t iterations = 0;
     std::optional<workload::LaunchForm> form;  ///< of its next launch that goes on
     Bytes memory;

@@ -17,6 +17,7 @@ struct LaunchCall {
   std::uint32_t thread = 0;
   std::uint32_t first = 0;  ///< into the program's ops
   std::uint32_t count = 0;
+  std::uint64_t number = 0;  ///< of the run's launch calls, from 1 on
 };
 
 /// Another form of a call's kernels.
@@ -38,6 +39,7 @@ class LaunchGate {
 struct OpRecord {
   ProgramRun* run = nullptr;
   std::uint32_t op = 0;
+  std::uint64_t launch = 0;  ///< LaunchCall::number of the call that launched it
   SimTime start{};  ///< first blocks resident
   SimTime end{};
 };

@@ -105,7 +105,8 @@ void ProgramRun::call(Thread& thread, SimTime now) {
       return;
     case StepKind::kLaunch:
     case StepKind::kLaunchAndWait: {
-      const LaunchCall launch_call{this, thread.index, step.target, step.count};
+      thread.launch = ++launch_calls_;
+      const LaunchCall launch_call{this, thread.index, step.target, step.count, thread.launch};
       if (setup_.gate != nullptr && !setup_.gate->may_launch(launch_call, now)) {
         thread.state = Thread::State::kHeld;
         return;
@@ -145,7 +146,7 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
     const Op& op = program_.ops[index];
     Stream& stream = *streams_[op.stream];
     const bool takes_place = counts && i == 0;
-    stream.pending.push({index, most, thread.pass, now + op.launch_lag.duration(),
+    stream.pending.push({index, most, thread.pass, thread.launch, now + op.launch_lag.duration(),
                          static_cast<float>(form.slowdown), takes_place});
     if (takes_place) ++stream.queued_calls;
     ++stream.launched;

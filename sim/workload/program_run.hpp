@@ -161,6 +161,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   SimTime pass_start_{};
   bool pass_open_ = false;             ///< kOnePass: started and not yet finished
   std::uint64_t passes_finished_ = 0;
+  std::uint64_t launch_calls_ = 0;     ///< of all threads
   std::uint64_t outstanding_ = 0;      ///< launched and not yet ended
   std::uint32_t waiting_threads_ = 0;  ///< blocked on device work
   std::uint32_t blocked_streams_ = 0;  ///< blocked on an edge

@@ -108,6 +108,7 @@ void ProgramRun::on_work_resumed(std::uint64_t cookie, SimTime now) {
 void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const std::uint32_t index = stream.pending.front().op;
+  const std::uint64_t launch = stream.pending.front().launch;
   const std::uint32_t slot = program_.ops[index].result_slot;
   if (stream.pending.front().counts) --stream.queued_calls;
   stream.pending.pop();
@@ -122,7 +123,7 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
     ++results_[slot].passes;
   }
   if (setup_.observer != nullptr) {
-    setup_.observer->on_op_finished({this, index, stream.work_start, now});
+    setup_.observer->on_op_finished({this, index, launch, stream.work_start, now});
   }
   stream.state = Stream::State::kIdle;
   advance(stream, now);

@@ -45,6 +45,7 @@ class ProgramRun::Thread final : public engine::EventHandler {
   std::vector<std::uint64_t> device_counts;  ///< by stream
   SimTime call_start{};
   SimTime call_end{};            ///< the call's own cost is paid then
+  std::uint64_t launch = 0;      ///< number of its last launch call
   bool relaunch = false;         ///< waits for room in a stream's queue, then launches
 };
 
@@ -53,6 +54,7 @@ struct PendingOp {
   std::uint32_t op = 0;
   std::uint32_t most_blocks = 0;  ///< 0: as many as fit
   std::uint64_t pass = 0;
+  std::uint64_t launch = 0;  ///< LaunchCall::number
   SimTime ready{};  ///< launch time plus launch lag
   float slowdown = 1;
   bool counts = false;  ///< the first of its call: takes a place in the launch queue

@@ -53,6 +53,7 @@ class RunRecorder : public RunObserver {
     passes.resize(record.run->program().ops.size());
     EXPECT_EQ(record.start, starts[record.op]);
     passes[record.op].push_back({microseconds(record.start), microseconds(record.end)});
+    launches.push_back(record.launch);
   }
   void on_pass_finished(ProgramRun&, SimTime now) override {
     pass_ends.push_back(microseconds(now));
@@ -66,6 +67,7 @@ class RunRecorder : public RunObserver {
   }
 
   std::vector<SimTime> starts;
+  std::vector<std::uint64_t> launches;  ///< of the operations that ended, in that order
   std::vector<std::vector<Span>> passes;  ///< by operation, then by pass
   std::vector<std::pair<std::uint32_t, std::int64_t>> iterations;
   std::vector<std::int64_t> pass_ends;

@@ -123,6 +123,18 @@ TEST(ProgramRunPasses, TheHostMayRunPassesAheadOfTheDevice) {
   EXPECT_EQ(one.run->outstanding(), 7U);
 }
 
+// The same, two kernels a pass on two streams: launches 1 to 10 by 50, when the first two kernels
+// of 30 have ended. Each says which launch it was, not which came last.
+TEST(ProgramRunPasses, AnOperationKnowsItsLaunchHoweverFarTheHostIsAhead) {
+  ProgramMaker job(2);
+  job.kernel(5, 30).kernel(5, 30, 1).end();
+  OneRun one(job.program());
+  one.run->start_pass(kSimStart);
+  one.engine.run_until(at(101));
+  // Stream 0: 5 to 35, 65, 95. Stream 1: 10 to 40, 70, 100.
+  EXPECT_EQ(one.recorder.launches, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+}
+
 // An edge binds within its pass: in each pass, the second kernel follows the first by 2.
 TEST(ProgramRunPasses, EdgesBindWithinTheirPass) {
   ProgramMaker job(2);
