@@ -45,8 +45,7 @@ enum class Turn : std::uint32_t {
 /// Whose turn it is. Equal at two looks: it was one and the same turn all the time in between.
 struct TurnHolder {
   std::int32_t pid = 0;     ///< 0: nobody's, or of a WallClock
-  std::uint32_t part = 0;   ///< of the thread
-  std::uint32_t turns = 0;  ///< that the thread has had
+  std::uint64_t turns = 0;  ///< that there have been, this one included
   friend bool operator==(const TurnHolder&, const TurnHolder&) = default;
 };
 
@@ -88,7 +87,8 @@ class HostClock {
   /// own time and returns false. WallClock: true at once.
   [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
 
-  /// Whoever keeps a TurnClock's turn for long keeps all others waiting. Any thread may ask.
+  /// Whoever keeps a TurnClock's turn for long keeps all others waiting. Any thread may ask, and
+  /// gets its answer at once, whatever state others were stopped in.
   [[nodiscard]] virtual TurnHolder holder() const = 0;
 
   /// What another process passes to open_clock() to share this clock.

@@ -47,11 +47,20 @@ std::uint32_t TurnTable::first_due() const noexcept {
   return first;
 }
 
+// Whoever looks on does so without the mutex. Odd already: a process died in here.
+void TurnTable::give_to(std::uint32_t part) noexcept {
+  const std::uint64_t odd = turns | 1U;
+  turns = odd;
+  holder = part == kNobody ? 0 : parts[part].process.pid;
+  running = part;
+  turns = odd + 1;
+}
+
 std::uint32_t TurnTable::pass_turn() noexcept {
   const std::uint32_t next = first_due();
   if (next == kNobody) {
     stuck_since = to_ns(machine_now());
-    running = kNobody;
+    give_to(kNobody);
     return kNobody;
   }
   TurnPart& part = parts[next];
@@ -59,7 +68,7 @@ std::uint32_t TurnTable::pass_turn() noexcept {
   part.bell = 0;
   part.last = 0;
   now = std::max(now.load(), part.due);
-  running = next;
+  give_to(next);
   part.calls.fetch_add(1);
   return next;
 }

@@ -13,7 +13,7 @@
 namespace bubblesim::capture {
 
 inline constexpr std::uint64_t kTurnMagic = 0x62627473'7475726eULL;
-inline constexpr std::uint32_t kTurnVersion = 1;
+inline constexpr std::uint32_t kTurnVersion = 2;
 inline constexpr std::uint32_t kMostParts = 128;
 inline constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -44,6 +44,8 @@ struct TurnTable {
   pthread_mutex_t mutex;   ///< robust, process-shared
   std::atomic<std::int64_t> now;
   std::atomic<std::uint32_t> running;  ///< into parts; kNobody
+  std::atomic<std::int32_t> holder;    ///< whose process that is; 0: nobody's
+  std::atomic<std::uint64_t> turns;    ///< twice how many there have been; odd: one is passed on
   std::atomic<std::uint32_t> begun;    ///< a futex
   std::atomic<std::uint32_t> bells;
   std::uint64_t sequence;
@@ -61,6 +63,7 @@ struct TurnTable {
 
  private:
   [[nodiscard]] std::uint32_t first_due() const noexcept;
+  void give_to(std::uint32_t part) noexcept;
   void drop_process(const ProcessMark& process) noexcept;
   void wake_greatest() noexcept;
 };

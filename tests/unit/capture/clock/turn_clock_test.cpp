@@ -8,6 +8,8 @@
 
 #include "capture/clock/crew.hpp"
 #include "capture/clock/open_clock.hpp"
+#include "capture/clock/shared_segment.hpp"
+#include "capture/clock/turn_table.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -161,8 +163,19 @@ TEST_F(TurnClockTest, WhoeverKeepsTheTurnIsTheSameHolderUntilItHasGivenItBack) {
   EXPECT_EQ(before.pid, getpid());
   EXPECT_EQ(clock->holder(), before);
   clock->sleep_until(at(1ns));
-  EXPECT_EQ(clock->holder().part, before.part);
-  EXPECT_NE(clock->holder(), before);
+  EXPECT_EQ(clock->holder().pid, before.pid);
+  EXPECT_EQ(clock->holder().turns, before.turns + 1);
+}
+
+/// Where it waits for the lock, this test never ends.
+TEST_F(TurnClockTest, TheHolderIsKnownThoughAProcessWasStoppedInsideTheTable) {
+  const TurnHolder before = clock->holder();
+  const std::string address = clock->address();
+  const auto memory = SharedSegment::open(address.substr(address.find(':') + 1),
+                                          sizeof(TurnTable), "clock of turns");
+  ASSERT_TRUE(memory) << memory.error().text();
+  const TableLock lock(*static_cast<TurnTable*>((*memory)->address()));
+  EXPECT_EQ(clock->holder(), before);
 }
 
 TEST_F(TurnClockTest, ASecondObjectOfTheClockCountsAsTheSameClock) {
