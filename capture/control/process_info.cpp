@@ -19,11 +19,16 @@ std::string proc(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// Nothing if it cannot be read; kernel files have no size, so they are read to their end.
+// Nothing if it cannot be read, since the process has ended by now, say; kernel files have no size,
+// so they are read to their end. read() takes down a fault that an iterator would throw.
 std::optional<std::string> read_all(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::array<char, 4096> block;
+  while (in.read(block.data(), block.size()) || in.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  }
   if (in.bad()) return std::nullopt;
   return text;
 }

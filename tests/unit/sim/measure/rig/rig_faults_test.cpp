@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 
 #include "capture/control/process_info.hpp"
 #include "capture/rig/rig.hpp"
@@ -57,7 +56,8 @@ class Script final : public policy::Policy {
 pid_t worker_of(const std::string& job) {
   for (const pid_t pid : descendants(::getpid())) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-    const std::string words{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string words(4096, '\0');
+    file.read(words.data(), 4096);  // nothing of one that has just ended
     if (words.find("/" + job + ".plan.json") != std::string::npos) return pid;
   }
   return 0;
