@@ -84,5 +84,5 @@ else
 fi
 
 left=$((budget - (SECONDS - began)))
-PYTHONPATH=$here/torch PYTHONDONTWRITEBYTECODE=1 exec "$python" -m campaign \
+PYTHONPATH=$here/torch:$here PYTHONDONTWRITEBYTECODE=1 exec "$python" -m campaign \
   --out "$out" --python "$python" --budget "$left" ${passed[@]+"${passed[@]}"}

@@ -11,13 +11,14 @@ import json
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from processes import end_on_signals, first_line, last_lines, run_logged
 
 LEAST_ITERATIONS = 30
 JUDGE_S = 10.0       # kept for the comparison at the end
@@ -93,32 +94,13 @@ class Campaign:
     def call(self, log: str, arguments: list[str], limit_s: float) -> int | None:
         """Exit code of a command of bubblesim; nothing: it took too long. With its output in
         logs/, and its whole process group ended if need be."""
-        path = self.out / "logs" / f"{log}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as output:
-            process = subprocess.Popen([str(self.bubblesim), *arguments], stdout=output,
-                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                       start_new_session=True)
-            try:
-                return process.wait(timeout=max(limit_s, 0.1))
-            except subprocess.TimeoutExpired:
-                self.end(process)
-                return None
+        return run_logged([str(self.bubblesim), *arguments], self.log_of(log), limit_s)
 
-    @staticmethod
-    def end(process: "subprocess.Popen[bytes]") -> None:
-        """Asks first: measure stops its MPS daemon and puts the card's settings back."""
-        for number, patience in ((signal.SIGTERM, 8.0), (signal.SIGKILL, 5.0)):
-            try:
-                os.killpg(process.pid, number)
-                process.wait(timeout=patience)
-                return
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
+    def log_of(self, log: str) -> Path:
+        return self.out / "logs" / f"{log}.txt"
 
     def said(self, log: str) -> str:
-        lines = (self.out / "logs" / f"{log}.txt").read_text(errors="replace").strip().splitlines()
-        return " | ".join(line.strip() for line in lines[-2:])
+        return last_lines(self.log_of(log), 2)
 
     def common(self) -> list[str]:
         return ["--device", self.device] if self.device else []
@@ -213,15 +195,6 @@ def smi() -> list[dict[str, str]]:
         return []
     return [dict(zip(SMI_FIELDS, (cell.strip() for cell in line.split(","))))
             for line in done.stdout.splitlines() if line.strip()]
-
-
-def first_line(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = done.stdout.strip().splitlines()
-    return lines[0].strip() if done.returncode == 0 and lines else ""
 
 
 def read_reports(path: Path) -> list[dict[str, Any]]:
@@ -392,6 +365,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    end_on_signals()
     try:
         sys.exit(main(sys.argv[1:]))
     except SystemExit as end:

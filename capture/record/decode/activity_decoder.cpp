@@ -4,6 +4,7 @@
 
 #include "capture/record/cupti/abi.hpp"
 #include "capture/record/decode/counters.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::capture {
 
@@ -220,7 +221,7 @@ void ActivityDecoder::take_graph(const cupti::GraphRecord& record, RecordedBatch
                        .name = tables_.name(fmt::format("(graph {})", record.graph)),
                        .stream = tables_.stream(record.device, record.context, record.stream),
                        .kind = traces::DeviceOpKind::kKernel,
-                       .shape = tables_.shape({})});
+                       .shape = tables_.shape(traces::kUnknownShape)});
 }
 
 void ActivityDecoder::take_call(const cupti::ApiRecord& record, CallNames& names,

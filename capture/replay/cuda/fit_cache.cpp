@@ -12,7 +12,7 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-/// One line a fit, numbers only, in the order of the structures.
+/// One line a fit, numbers only, in the order of the structures; capture/first_contact reads them.
 void write(std::ostream& out, const FitKey& key, const CachedFit& fit) {
   const auto& shape = key.form.shape;
   for (const auto n : shape.grid) out << n << ' ';
@@ -21,7 +21,8 @@ void write(std::ostream& out, const FitKey& key, const CachedFit& fit) {
       << static_cast<int>(key.form.bound) << ' ' << key.form.tensor << ' ' << key.form.dram_share
       << ' ' << key.form.issue_share << ' ' << to_ns(key.solo) << ' ' << fit.line.floor_ns << ' '
       << fit.line.loop_ns << ' ' << fit.mix.sparse << ' ' << fit.mix.dense << ' ' << fit.mix.wide
-      << ' ' << fit.mix.tensor << ' ' << fit.mix.memory_rate << '\n';
+      << ' ' << fit.mix.tensor << ' ' << fit.mix.memory_rate << ' ' << fit.error << ' '
+      << fit.at_floor << '\n';
 }
 
 bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
@@ -34,7 +35,7 @@ bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
   in >> shape.registers_per_thread >> shape.shared_memory_bytes >> bound >> key.form.tensor >>
       key.form.dram_share >> key.form.issue_share >> solo >> fit.line.floor_ns >>
       fit.line.loop_ns >> fit.mix.sparse >> fit.mix.dense >> fit.mix.wide >> fit.mix.tensor >>
-      fit.mix.memory_rate;
+      fit.mix.memory_rate >> fit.error >> fit.at_floor;
   key.form.bound = static_cast<policy::KernelBound>(bound);
   key.solo = Duration{solo};
   return !in.fail() && fit.line.loop_ns > 0;
@@ -44,7 +45,7 @@ bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
 
 FitCache::FitCache(std::string path, const DeviceFacts& facts)
     : path_(std::move(path)),
-      head_(fmt::format("bubblesim stand-in fits 2, {}, driver {}", facts.uuid,
+      head_(fmt::format("bubblesim stand-in fits 3, {}, driver {}", facts.uuid,
                         facts.driver_version)) {
   if (!path_.empty()) read();
 }

@@ -24,6 +24,8 @@ struct FitKey {
 struct CachedFit {
   Line line;
   Mix mix;
+  double error = 0;       ///< Fit::error: |measured - solo| / solo at the last check
+  bool at_floor = false;  ///< Fit::at_floor
 };
 
 class FitCache {

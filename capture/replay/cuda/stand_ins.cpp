@@ -206,7 +206,7 @@ Result<CachedFit> StandIns::measured(const FitKey& key, StandIn& stand_in) {
       const Fit fit,
       fit_traffic(key.form, key.solo, stand_in, guess, known ? &last->second.line : nullptr));
   judge(fit);
-  const CachedFit found{fit.line, stand_in.mix};
+  const CachedFit found{fit.line, stand_in.mix, fit.error, fit.at_floor};
   needs_.cache.put(key, found);
   last_of_form_.insert_or_assign(key.form, found);
   return found;

@@ -6,11 +6,12 @@ import argparse
 import datetime
 import json
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from processes import end_on_signals, first_line
 
 from . import report
 from .parts import Part, all_parts, fake_parts
@@ -41,15 +42,6 @@ def chosen_parts(arguments: argparse.Namespace) -> list[Part]:
         raise SystemExit(f"campaign: --only: no part {unknown[0]!r}; "
                          f"there are: {', '.join(part.name for part in parts)}")
     return [part for part in parts if not names or part.name in names]
-
-
-def first_line(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = done.stdout.strip().splitlines()
-    return lines[0].strip() if done.returncode == 0 and lines else ""
 
 
 def facts_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -154,4 +146,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    end_on_signals()
     sys.exit(main(sys.argv[1:]))

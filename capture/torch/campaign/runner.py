@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -13,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from processes import end_group, last_lines, start_logged
+
 from .parts import Part
 from .statistics import median, median_interval, ratio_interval
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+LISTEN_S = 5.0
 ARMS = ("absent", "idle", "capturing")
 
 
@@ -33,11 +34,12 @@ class Tools:
     deadline: float  # by time.monotonic: no job lives longer
 
 
-def last_lines(path: Path, count: int = 4) -> str:
-    if not path.is_file():
-        return ""
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return " | ".join(line.strip() for line in lines[-count:])
+def job_command(tools: Tools, part: Part) -> list[str]:
+    """An example script, or a program by its absolute path."""
+    name, *options = part.arguments
+    program = [name] if name.startswith("/") and not name.endswith(".py") \
+        else [tools.python, str(EXAMPLES / name)]
+    return program + options
 
 
 class Job:
@@ -49,13 +51,11 @@ class Job:
         for stale in (self.times, self.hold / "ready", self.hold / "go"):
             stale.unlink(missing_ok=True)
         self.command = [] if arm == "absent" else [str(tools.bubblesim), "capture", "--idle", "--"]
-        self.command += [tools.python, str(EXAMPLES / part.arguments[0]), *part.arguments[1:]]
+        self.command += job_command(tools, part)
         self.command += ["--iterations", str(iterations), "--times", str(self.times),
                          "--hold", str(self.hold)]
         self.until = min(time.monotonic() + part.limit_s, tools.deadline)
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = start_logged(self.command, self.log)
 
     def wait_ready(self) -> int:
         """The job's process id, once its warm-up is over."""
@@ -84,9 +84,8 @@ class Job:
         return facts
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        """At once: the job has nothing to put back."""
+        end_group(self.process, patience_s=0)
 
     def _check_time(self, what: str) -> None:
         if time.monotonic() > self.until:
@@ -112,10 +111,23 @@ def tell(tools: Tools, *arguments: str, limit_s: float = 90.0) -> Any:
                           f"{done.stdout[:200]}") from None
 
 
+def attach(tools: Tools, pid: int, *arguments: str) -> None:
+    """The recorder listens a moment after cuInit has returned, later where the machine is busy."""
+    until = time.monotonic() + LISTEN_S
+    while True:
+        try:
+            tell(tools, "capture", "attach", str(pid), *arguments)
+            return
+        except PartFailure as fault:
+            if "nothing listens" not in str(fault) or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
 def start_recording(tools: Tools, pid: int, folder: Path, iterations: int | None) -> None:
     """Returns once the recorder records."""
     extra = ["--iterations", str(iterations)] if iterations else []
-    tell(tools, "capture", "attach", str(pid), "-o", str(folder), "--json", *extra)
+    attach(tools, pid, "-o", str(folder), "--json", *extra)
     until = time.monotonic() + 60
     while True:
         answer = tell(tools, "capture", "status", str(pid), "--json")

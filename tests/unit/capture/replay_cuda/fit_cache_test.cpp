@@ -17,7 +17,7 @@ class FitCacheFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   void save_one() {
     FitCache cache(path_, h100());
-    cache.put(key_, {{2'000.25, 0.1}, {1, 2, 3, 0, 77}});
+    cache.put(key_, {{2'000.25, 0.1}, {1, 2, 3, 0, 77}, 0.0125, true});
     ASSERT_TRUE(cache.save());
   }
   FitKey key_ = [] {
@@ -38,6 +38,8 @@ TEST_F(FitCacheFile, WhatWasPutIsFoundExactly) {
   EXPECT_EQ(found->line.floor_ns, 2'000.25);
   EXPECT_EQ(found->line.loop_ns, 0.1);
   EXPECT_EQ(found->mix, (Mix{1, 2, 3, 0, 77}));
+  EXPECT_EQ(found->error, 0.0125);
+  EXPECT_TRUE(found->at_floor);
   FitKey other = key_;
   other.solo += Duration{1};
   EXPECT_EQ(cache.find(other), nullptr);

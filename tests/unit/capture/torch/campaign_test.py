@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from paths import HERE, ROOT, main_or_skip
@@ -48,6 +49,12 @@ class Campaigns(unittest.TestCase):
         self.assertIn("| `fake-capture` |", table)
         self.assertIn("| `fake-overhead` | idle | 20 |", table)
         self.assertIn("- `fake-failure`: failed", table)
+
+    def test_a_recorder_that_listens_late_is_asked_again(self) -> None:
+        with unittest.mock.patch.dict(os.environ, {"FAKE_LATE": self.folder.name + "/late"}):
+            done = self.run_fake("--only", "fake-capture")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(Path(self.folder.name, "late").exists())
 
     def test_rounds_of_the_three_arms_are_interleaved_and_compared_with_the_first(self) -> None:
         self.run_fake("--only", "fake-overhead")

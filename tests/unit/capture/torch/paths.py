@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
 TORCH = ROOT / "capture" / "torch"
-sys.path[:0] = [str(TORCH), str(TORCH / "examples")]
+sys.path[:0] = [str(TORCH), str(TORCH / "examples"), str(ROOT / "capture")]
 SKIPPED = 77
 
 

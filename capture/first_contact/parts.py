@@ -1,0 +1,37 @@
+"""The parts, in the order of what they are worth a minute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Tuple
+
+from . import captures, device, live, pairs, sharing, stand_ins
+from .context import Context, Verdict
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str                 # of a letter
+    title: str
+    limit_s: float            # it is ended then; what it has done by then is kept
+    least_s: float            # it is not begun with less time left
+    run: Callable[[Context, float], Verdict]
+    program: bool = True      # needs bubblesim
+    keeps: Tuple[str, ...] = ()  # beside its folder: patterns of what would be taken for done
+
+
+PARTS: Tuple[Part, ...] = (
+    Part("a", "driver, device, permissions", 60, 10, device.run, program=False),
+    Part("b", "recorder in small programs", 100, 15, captures.small),
+    Part("c", "stand-ins against targets", 110, 20, stand_ins.stand_ins,
+         keeps=("fits", "*/fits")),
+    Part("d", "one pair under four ways to share", 80, 30, pairs.substrates),
+    Part("e", "probes of sharing", 80, 15, sharing.run, program=False),
+    Part("f", "constants of the card", 180, 60, stand_ins.constants),
+    Part("g", "pairs by policy", 300, 60, pairs.policies),
+    Part("h", "captures for traces/samples", 220, 30, captures.traces,
+         keeps=("captures/parts/train-*", "captures/parts/infer-*", "captures/parts/fake-c*")),
+    Part("i", "what capturing costs", 200, 60, captures.overhead,
+         keeps=("captures/parts/overhead-*", "captures/parts/fake-o*")),
+    Part("j", "fill before unchanged programs", 150, 40, live.run),
+)

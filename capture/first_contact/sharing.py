@@ -1,0 +1,310 @@
+"""Part e: what is unknown of sharing, seen by kernels that write the device's clock down.
+
+Instants of all processes are on the device's own clock, so order needs no other. A newcomer's wait
+is its start on the device less the host's clock before the launch, above the least such difference
+of launches alone: the clocks' offset and the launch itself fall out."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from processes import end_group, last_lines, start_logged
+
+from .context import Context, Verdict, failed, module_command, ok, partial, read_json, write_json
+from .mps import MpsDaemon, MpsRefused, without_mps
+
+READY_S = 20.0
+Json = Dict[str, Any]
+Environment = Dict[str, str]
+
+
+class ProbeFault(Exception):
+    """A process of a probe did not do what it should."""
+
+
+def quantiles(values: Sequence[float]) -> Json:
+    """Quartiles, extremes and number; of nothing, its number."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"n": 0}
+
+    def at(share: float) -> float:
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+    return {"n": len(ordered), "min": ordered[0], "p25": at(0.25), "p50": at(0.5),
+            "p75": at(0.75), "p95": at(0.95), "max": ordered[-1]}
+
+
+class Probe:
+    """Processes that begin together; ended with this, whatever happens."""
+
+    def __init__(self, context: Context, name: str, deadline: float) -> None:
+        self.context, self.deadline = context, deadline
+        self.folder = context.folder("e") / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.children: List[Tuple[str, Any]] = []
+
+    def start(self, role: str, environment: Environment, **options: int) -> None:
+        """Returns once the process is ready, so that what it measures alone is alone."""
+        name = f"{role}-{len(self.children)}"
+        folder = self.folder / name
+        folder.mkdir()
+        texts = [f"{key}={value}" for key, value in options.items()]
+        command = module_command("probe_sharing", role, str(folder), *texts)
+        # The variables of the common environment, the MPS ones of the probe's.
+        common = {key: value for key, value in self.context.environment().items()
+                  if not key.startswith("CUDA_MPS_")}
+        chosen = {key: value for key, value in environment.items() if key.startswith("CUDA_MPS_")}
+        process = start_logged(command, folder / "log.txt", {**common, **chosen})
+        self.children.append((name, process))
+        until = min(time.monotonic() + READY_S, self.deadline)
+        while not (folder / "ready").exists():
+            if process.poll() is not None or time.monotonic() > until:
+                raise ProbeFault(self.why(name, process))
+            time.sleep(0.005)
+
+    def why(self, name: str, process: Any) -> str:
+        fault = (read_json(self.folder / name / "result.json") or {}).get("fault")
+        if fault:
+            return f"{name}: {fault['call']}: {fault['text']} ({fault['code']})"
+        said = last_lines(self.folder / name / "log.txt", 2)
+        return f"{name}: " + ("too slow" if process.poll() is None else "ended early") + \
+            (f": {said}" if said else "")
+
+    def results(self) -> List[Json]:
+        (self.folder / "go").touch()
+        made = []
+        for name, process in self.children:
+            while process.poll() is None:
+                if time.monotonic() > self.deadline:
+                    raise ProbeFault(self.why(name, process))
+                time.sleep(0.01)
+            result = read_json(self.folder / name / "result.json")
+            if process.returncode != 0 or not result or "fault" in result:
+                raise ProbeFault(self.why(name, process))
+            made.append(result)
+        return made
+
+    def __enter__(self) -> "Probe":
+        return self
+
+    def __exit__(self, kind: Optional[type], *_rest: object) -> None:
+        for _name, process in self.children:
+            end_group(process, patience_s=1.0)
+        if kind is None:
+            # Records are large; what was made of them is kept, and logs of what went wrong.
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def waits_ns(newcomer: Json) -> Tuple[List[int], List[int]]:
+    """Alone and beside, above the least of those alone."""
+    least = min(start - before for before, _after, start, _end in newcomer["alone"])
+    return ([start - before - least for before, _after, start, _end in newcomer["alone"]],
+            [start - before - least for before, _after, start, _end in newcomer["beside"]])
+
+
+def blocks_left(kernels: List[Json], start: int) -> Optional[float]:
+    """Of the kernel that has begun last before `start` and has not ended: the share of its blocks
+    that start later. None: no kernel is under way."""
+    found = None
+    for kernel in kernels:
+        if kernel["starts"][0] <= start < kernel["end"]:
+            found = kernel
+    if found is None:
+        return None
+    starts = found["starts"]
+    return 1 - bisect.bisect_right(starts, start) / len(starts)
+
+
+def order(left: Sequence[float]) -> str:
+    """Strict: a newcomer's blocks start when all of the kernel before it have. Mixed: anywhere."""
+    middle = quantiles(left).get("p50")
+    if middle is None:
+        return "not seen"
+    return "strict" if middle < 0.02 else "mixed" if middle > 0.15 else "between"
+
+
+def probe_order(probe: Probe, mps: Environment, depth: int) -> Json:
+    probe.start("load", mps, grid=0, blocks_per_sm=20, threads=1024, block_ns=250_000, kernels=240,
+                depth=depth, ms=1200)
+    probe.start("newcomer", mps, grid=0, threads=1024, block_ns=20_000, alone=40, count=120)
+    resident, newcomer = probe.results()
+    seen = [blocks_left(resident["kernels"], row[2]) for row in newcomer["beside"]]
+    left = [value for value in seen if value is not None]
+    alone, beside = waits_ns(newcomer)
+    return {"depth": depth, "order": order(left), "blocks_left": quantiles(left),
+            "all_blocks_left": left, "alone_ns": quantiles(alone), "wait_ns": quantiles(beside)}
+
+
+def probe_arrival(probe: Probe, mps: Environment) -> Json:
+    """Half of the SMs are free: what a newcomer waits for is not room."""
+    probe.start("load", mps, grid=64, blocks_per_sm=1, threads=128, block_ns=50_000, kernels=8000,
+                depth=20, ms=700)
+    probe.start("newcomer", mps, grid=8, threads=128, block_ns=10_000, alone=60, count=150)
+    _resident, newcomer = probe.results()
+    alone, beside = waits_ns(newcomer)
+    return {"alone_ns": quantiles(alone), "wait_ns": quantiles(beside)}
+
+
+def probe_newcomer(probe: Probe, plain: Environment) -> Json:
+    """Without MPS, beside a context that saturates the GPU."""
+    probe.start("load", plain, grid=0, blocks_per_sm=20, threads=1024, block_ns=250_000,
+                kernels=400, depth=4, ms=1500)
+    probe.start("newcomer", plain, grid=0, threads=1024, block_ns=20_000, alone=40, count=150)
+    _resident, newcomer = probe.results()
+    alone, beside = waits_ns(newcomer)
+    return {"alone_ns": quantiles(alone), "wait_ns": quantiles(beside), "all_wait_ns": beside}
+
+
+def present(watcher: Json) -> List[Tuple[int, int]]:
+    """When the process was on the GPU."""
+    edges = [watcher["first"]]
+    for before, after in watcher["gaps"]:
+        edges += [before, after]
+    edges.append(watcher["last"])
+    return list(zip(edges[0::2], edges[1::2]))
+
+
+def slices_of(watchers: List[Json]) -> Json:
+    """Whole stretches of each process while all run, and what lies between one's and the next's."""
+    began = max(watcher["first"] for watcher in watchers)
+    ended = min(watcher["last"] for watcher in watchers)
+    turns = sorted((start, end, number) for number, watcher in enumerate(watchers)
+                   for start, end in present(watcher) if start > began and end < ended)
+    switches = [later[0] - earlier[1] for earlier, later in zip(turns, turns[1:])
+                if earlier[2] != later[2]]
+    spans = [end - start for start, end, _number in turns]
+    whole = sum(spans) + sum(max(gap, 0) for gap in switches)
+    return {"processes": len(watchers), "slice_ns": quantiles(spans),
+            "switch_ns": quantiles(switches), "kept": sum(spans) / whole if whole else None,
+            "overlapping": sum(gap < 0 for gap in switches)}
+
+
+def probe_slices(probe: Probe, plain: Environment, processes: int) -> Json:
+    for _ in range(processes):
+        probe.start("watch", plain, ms=1200, gap_ns=20_000)
+    return slices_of(probe.results())
+
+
+def median(values: Sequence[float]) -> float:
+    return float(quantiles(values)["p50"])
+
+
+def share_of(probe: Probe, environment: Environment, whole: Optional[Json]) -> Json:
+    """One process with a part of the SMs; its work is the whole GPU's."""
+    probe.start("solo", environment, sms=whole["sms"] if whole else 0,
+                loops=whole["loops"] if whole else 0, block_ns=250_000, mib=2048, rounds=5)
+    result = probe.results()[0]
+    made = {**result, "compute_ns": median(result["compute_ns"]),
+            "memory_ns": median(result["memory_ns"])}
+    if whole:
+        made["compute_ratio"] = made["compute_ns"] / whole["compute_ns"]
+        made["memory_ratio"] = made["memory_ns"] / whole["memory_ns"]
+    return made
+
+
+PERCENTAGES = (80, 60, 50, 40, 30, 20)
+
+# Name, whether MPS is needed. In the order of their worth.
+SECTIONS = (("slices-2", False), ("order-1", True), ("order-10", True), ("newcomer", False),
+            ("caps", True), ("arrival", True), ("order-100", True), ("slices-3", False))
+
+
+def run_section(context: Context, name: str, environment: Environment,
+                daemon: Optional[MpsDaemon], deadline: float) -> Json:
+    if name == "caps":
+        assert daemon is not None
+        return caps(context, daemon, deadline)
+    with Probe(context, name, deadline) as probe:
+        kind, _, number = name.partition("-")
+        if kind == "slices":
+            return probe_slices(probe, environment, int(number))
+        if kind == "order":
+            return probe_order(probe, environment, int(number))
+        return (probe_arrival if kind == "arrival" else probe_newcomer)(probe, environment)
+
+
+def caps(context: Context, daemon: MpsDaemon, deadline: float) -> Json:
+    with Probe(context, "caps-100", deadline) as probe:
+        whole = share_of(probe, daemon.clients(), None)
+    made: Json = {"whole": whole, "shares": []}
+    for percentage in PERCENTAGES:
+        with Probe(context, f"caps-{percentage}", deadline) as probe:
+            share = share_of(probe, daemon.clients(percentage), whole)
+        made["shares"].append({"percentage": percentage, **share})
+    return made
+
+
+def text_of(name: str, result: Json) -> str:
+    """A section's figures in a few words."""
+    if name.startswith("slices"):
+        if result["overlapping"]:
+            return f"{name}: not sliced: {result['overlapping']} turns overlap"
+        return (f"{name}: slice {result['slice_ns'].get('p50', 0) / 1e6:.3f} ms, switch "
+                f"{result['switch_ns'].get('p50', 0) / 1e3:.0f} us")
+    if name.startswith("order"):
+        return (f"{name}: {result['order']}, {result['blocks_left'].get('p50', -1):.2f} of blocks "
+                "left")
+    if name == "caps":
+        half = next(share for share in result["shares"] if share["percentage"] == 50)
+        return (f"caps: at 50 % compute x{half['compute_ratio']:.2f}, memory "
+                f"x{half['memory_ratio']:.2f}")
+    return f"{name}: waits {result['wait_ns'].get('p50', 0) / 1e3:.0f} us"
+
+
+@contextlib.contextmanager
+def mps_of(context: Context) -> Iterator[Tuple[Optional[MpsDaemon], str]]:
+    """A daemon, or why there is none."""
+    refused = context.mps_refused()
+    if refused:
+        yield None, refused
+        return
+    try:
+        daemon = MpsDaemon().__enter__()
+    except MpsRefused as fault:
+        yield None, str(fault)
+        return
+    try:
+        yield daemon, ""
+    finally:
+        daemon.__exit__()
+
+
+def run(context: Context, limit_s: float) -> Verdict:
+    deadline = time.monotonic() + limit_s - 2.0
+    folder = context.folder("e")
+    lines: List[str] = []
+    wrong: List[str] = []
+    with mps_of(context) as (daemon, refused):
+        for name, needs_mps in SECTIONS:
+            kept = folder / f"{name}.json"
+            result = read_json(kept)
+            if result is None and needs_mps and daemon is None:
+                continue
+            if result is None:
+                environment = daemon.clients() if needs_mps and daemon else \
+                    without_mps(dict(os.environ))
+                if time.monotonic() > deadline:
+                    wrong.append(f"{name}: no time left")
+                    continue
+                try:
+                    result = run_section(context, name, environment, daemon, deadline)
+                except (ProbeFault, OSError, ValueError, IndexError, KeyError) as fault:
+                    wrong.append(f"{name}: {fault}")
+                    continue
+                write_json(kept, result)
+            lines.append(text_of(name, result))
+    if refused:
+        wrong.append(f"no MPS: {refused}")
+    said = "; ".join(lines + wrong)
+    figures = {"done": len(lines), "sections": len(SECTIONS), "wrong": wrong}
+    if not lines:
+        return failed(said, **figures)
+    return partial(said, **figures) if wrong else ok(said, **figures)

@@ -1,0 +1,65 @@
+"""What is made of the records of the probes of sharing; numbers by hand."""
+
+import unittest
+
+import setting  # noqa: F401  (paths)
+
+from first_contact import sharing
+
+
+def kernel(first: int, step: int, blocks: int) -> dict:
+    starts = [first + step * i for i in range(blocks)]
+    return {"starts": starts, "end": starts[-1] + step}
+
+
+class Order(unittest.TestCase):
+    def test_a_start_within_a_kernel_leaves_the_blocks_that_start_later(self) -> None:
+        # Blocks at 0, 10, ... 90; the fourth starts at 30: six of ten are left.
+        self.assertAlmostEqual(sharing.blocks_left([kernel(0, 10, 10)], 35), 0.6)
+
+    def test_a_start_behind_the_last_block_leaves_none_and_between_kernels_is_not_counted(self):
+        kernels = [kernel(0, 10, 10), kernel(200, 10, 10)]
+        self.assertEqual(sharing.blocks_left(kernels, 95), 0.0)
+        self.assertIsNone(sharing.blocks_left(kernels, 150))
+        self.assertAlmostEqual(sharing.blocks_left(kernels, 200), 0.9)
+
+    def test_strict_order_leaves_nothing_mixed_order_anything(self) -> None:
+        self.assertEqual(sharing.order([0.0, 0.0, 0.01]), "strict")
+        self.assertEqual(sharing.order([0.1, 0.5, 0.9]), "mixed")
+        self.assertEqual(sharing.order([0.0, 0.1, 0.1]), "between")
+        self.assertEqual(sharing.order([]), "not seen")
+
+
+class Waits(unittest.TestCase):
+    def test_waits_are_above_the_least_of_launches_alone(self) -> None:
+        # The device's clock is 1000 ahead; a launch takes 5 at least.
+        newcomer = {"alone": [[0, 9, 1005, 1006], [10, 30, 1017, 1018]],
+                    "beside": [[20, 90, 1085, 1090]]}
+        self.assertEqual(sharing.waits_ns(newcomer), ([0, 2], [60]))
+
+
+class Slices(unittest.TestCase):
+    # Two processes take turns: 20 on the GPU, 2 to switch. The first runs in 0-20, 44-64, 88-108,
+    # the second in 22-42, 66-86, 110-130.
+    first = {"first": 0, "last": 108, "gaps": [[20, 44], [64, 88]]}
+    second = {"first": 22, "last": 130, "gaps": [[42, 66], [86, 110]]}
+
+    def test_turns_and_switches_are_read_off_the_common_clock(self) -> None:
+        made = sharing.slices_of([self.first, self.second])
+        # Whole turns while both run, from 22 to 108: at 44 and 66.
+        self.assertEqual(made["slice_ns"]["n"], 2)
+        self.assertEqual(made["slice_ns"]["p50"], 20)
+        self.assertEqual(made["switch_ns"]["p50"], 2)
+        self.assertAlmostEqual(made["kept"], 40 / 42)
+        self.assertEqual(made["overlapping"], 0)
+
+    def test_processes_that_run_at_once_are_said_to_overlap(self) -> None:
+        other = {"first": 1, "last": 131, "gaps": [[21, 45], [65, 89], [109, 120]]}
+        self.assertGreater(sharing.slices_of([self.first, other])["overlapping"], 0)
+
+    def test_a_process_that_was_never_switched_out_has_one_turn(self) -> None:
+        self.assertEqual(sharing.present({"first": 3, "last": 9, "gaps": []}), [(3, 9)])
+
+
+if __name__ == "__main__":
+    unittest.main()
