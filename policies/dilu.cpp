@@ -5,13 +5,15 @@
 // SLO-sensitive processes: they are watched, and have their limit or their request of the GPU.
 // All others, training first of all, share a conservative quota: when a service's bursts of
 // launches get longer it is divided by their inflation (emergency), as they recover it grows
-// (recovery), and 0.6 s after the last launch of every service the limits count. Copies are not
-// gated, nothing launched is preempted.
+// (recovery), and 0.6 s after the last launch of every service the limits count. Copies and CUDA
+// graphs are not gated (the hook knows cuLaunchKernel and its kin, not cuGraphLaunch), nothing
+// launched is preempted.
 //
 // In Dilu training is the one that is throttled. So with `barrier: both` this policy may hold
-// training's launches, which no other policy here does by default. It never starves it: the quota
-// has a floor above zero, and every period pays off the debt by a grant. `barrier: fillers` lets
-// training's kernels pass uncounted holds (it still reports).
+// training's launches, which no other policy here does by default. Every period pays off some of
+// its debt, so no launch is held for ever. But the floor is low (a thousandth of the GPU's tokens
+// beside a language model): training of many blocks may stand still for minutes, as it would under
+// the code. `barrier: fillers` lets training's kernels pass uncounted holds (it still reports).
 //
 // Sharing: MPS. A request and a limit are SM shares; the tokens stand for them.
 // Parameters: see the declarations. Ties: at one instant the period ends first, processes report
@@ -68,7 +70,8 @@ class Dilu final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
     turn_period(now);
-    if (!is_kernel(launch.kind) || passes(launch)) return Verdict::kAdmit;
+    const bool hooked = is_kernel(launch.kind) && launch.operations == 1;
+    if (!hooked || passes(launch)) return Verdict::kAdmit;
     polls_.hold(launch.client, now);
     return Verdict::kHold;
   }

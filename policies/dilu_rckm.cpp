@@ -55,7 +55,9 @@ std::int64_t DiluRckm::report(std::size_t index, std::int64_t blocks) {
 std::int64_t DiluRckm::grant(std::size_t index) {
   const Task& task = tasks_[index];
   if (task.is.kind != RckmTask::Kind::kThrottled) return grant_sensitive(task);
-  return static_cast<std::int64_t>(pool_ * task.is.request / low_requests_);
+  // A block a period at least: a debt that no grant pays off would never end.
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(pool_ * task.is.request / low_requests_));
 }
 
 void DiluRckm::watch(Task& task, std::int64_t blocks) {

@@ -5,7 +5,7 @@
 DIR holds one folder a job, each with a results.csv of an offline and an online run. Prints the
 table and writes DIR/table.csv. Columns a job: training kept and filler gained offline (1 is alone,
 and a GPU of its own), bubble time recovered; training kept online and p95 latency in ms, `>` where
-it is a lower bound because requests had not finished.
+it is a lower bound because requests had not finished, `overload` where it would grow with the run.
 """
 
 import csv
@@ -38,7 +38,7 @@ def cells(rows, policy):
         fixed(offline["filler_normalised_fraction"]),
         fixed(offline["bubble_recovered_fraction"], 100, 1),
         fixed(online["training_normalised_fraction"]),
-        (">" if bound else "") + p95,
+        "overload" if online["overloaded"] == "1" else (">" if bound else "") + p95,
     )
 
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "traces/inferred_layout.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -271,6 +273,12 @@ class Placement {
 AlignmentReport align_ranks(JobTrace& job) {
   AlignmentReport report;
   if (job.ranks.empty()) return report;
+  if (std::any_of(job.ranks.begin(), job.ranks.end(), has_inferred_layout)) {
+    // Ranks that were laid out have one clock already; there is nothing to measure it by.
+    const std::uint32_t reference = job.ranks.front().rank;
+    for (const RankTrace& trace : job.ranks) report.ranks.push_back({trace.rank, reference});
+    return report;
+  }
   std::vector<RankSequences> collectives;
   std::vector<RankSequences> transfers;
   for (const RankTrace& trace : job.ranks) {

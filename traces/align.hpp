@@ -39,7 +39,8 @@ struct AlignmentReport {
 /// Within a group, collectives are matched by recorded sequence number, else by order, with the
 /// shift in the order that leaves the least spread (ranks may have been recorded over different
 /// windows). A rank that shares no collective with the first is matched with another that is
-/// placed; one that shares none at all stays, and is counted (`align_ranks_without_collective`).
+/// placed; a job whose layout is inferred (traces/inferred_layout.hpp) stays as it is; a rank that
+/// shares none at all stays, and is counted (`align_ranks_without_collective`).
 AlignmentReport align_ranks(JobTrace& job);
 
 }  // namespace bubblesim::traces

@@ -51,6 +51,11 @@ function(bubblesim_test)
   target_compile_definitions(${ARG_NAME} PRIVATE
     BUBBLESIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     BUBBLESIM_DATA_DIR="${BUBBLESIM_DATA_DIR}")
+  # What a test itself does is short, but for laws, which run references of their own: optimising it
+  # costs half of its compile time (what_if_test.cpp 9.4 to 5.7 s of CPU, run_test.cpp 11.7 to 6.0).
+  if(NOT ARG_NAME MATCHES "^(laws|validation)_")
+    target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Debug>:-O0>)
+  endif()
   if(ARG_SINGLE)
     add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_brief=1)
     set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 300)

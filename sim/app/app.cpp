@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <iostream>
 #include <sstream>
+
+#include "sim/base/output_file.hpp"
 
 namespace bubblesim::app {
 
@@ -41,12 +45,13 @@ int report_faults(const Errors& faults) {
 
 int report_fault(const Error& fault) { return report_faults({fault}); }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) return fail(path, {}, "cannot be written");
-  return {};
+int with_standard_output(int code) {
+  std::cout.flush();
+  const int reason = std::fflush(stdout) == 0 ? 0 : errno;
+  if (std::ferror(stdout) == 0) return code;
+  const std::string why = reason == 0 ? "" : std::string(": ") + std::strerror(reason);
+  report_fault({"standard output", {}, "could not be written whole" + why});
+  return code == kExitOk ? kExitInputFault : code;
 }
 
 Result<void> make_folder_of(const std::string& path) {
@@ -61,7 +66,7 @@ Result<void> make_folder_of(const std::string& path) {
 Result<void> write_output(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
-  return write_file(path, text);
+  return write_whole_file(path, text);
 }
 
 std::vector<std::string> split_list(const std::string& text) {

@@ -61,13 +61,15 @@ class ProgressLine {
 int report_faults(const Errors& faults);
 int report_fault(const Error& fault);
 
-/// Writes a whole file, or says why not.
-[[nodiscard]] Result<void> write_file(const std::string& path, const std::string& text);
+/// The exit code of a program that would exit with `code`: another one, and a message, if not all
+/// that was printed could be written (a full disk). To be called once, at the end.
+[[nodiscard]] int with_standard_output(int code);
 
 /// Makes the folder that `path` lies in, if it is not there.
 [[nodiscard]] Result<void> make_folder_of(const std::string& path);
 
-/// Both: an output that was asked for by an option. No path: it was not, nothing is written.
+/// That, and the file, whole or not at all: an output that was asked for by an option. No path: it
+/// was not, nothing is written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
 
 /// "a,b , c" as {"a", "b", "c"}.

@@ -8,6 +8,7 @@
 
 #include "sim/app/fit_commands.hpp"
 #include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/fit/fit_kernels.hpp"
@@ -92,7 +93,7 @@ int write_fit(const FitArguments& arguments, model::EfficiencyFile file,
     file.sources[constant.path] = constant.source;
   }
   if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  const auto written = write_file(arguments.output, model::efficiency_text(file));
+  const auto written = write_whole_file(arguments.output, model::efficiency_text(file));
   if (!written) return report_fault(written.error());
   if (!arguments.json) fmt::print("\nwritten: {}\n", arguments.output);
   return kExitOk;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sim/app/fit_commands.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/network/fit_all_reduce.hpp"
 #include "sim/validate/fitted_files.hpp"
@@ -51,7 +52,7 @@ int fit_network(const NetworkArguments& arguments, const AppContext& context) {
                                                   *fit, source);
   if (!text) return report_fault(text.error());
   if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  if (auto put = write_file(arguments.output, *text); !put) return report_fault(put.error());
+  if (auto put = write_whole_file(arguments.output, *text); !put) return report_fault(put.error());
   fmt::print("\nwritten: {}\n", arguments.output);
   return kExitOk;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/app/fit_commands.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/synth/software_file.hpp"
 #include "sim/validate/fit_training.hpp"
 #include "sim/validate/fitted_files.hpp"
@@ -95,7 +96,7 @@ int write_fit(const TrainingArguments& arguments, const AppContext& context,
       fmt::format("fitted: {}, rows with role fit of {}", command, tables));
   if (!text) return report_fault(text.error());
   if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  if (auto put = write_file(arguments.output, *text); !put) return report_fault(put.error());
+  if (auto put = write_whole_file(arguments.output, *text); !put) return report_fault(put.error());
   fmt::print("\nwritten: {}\n", arguments.output);
   return kExitOk;
 }

@@ -7,8 +7,11 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "traces/format/trace_writer.hpp"
+#include "traces/inferred_layout.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -16,27 +19,88 @@ namespace {
 struct ImportArguments {
   std::vector<std::string> paths;
   std::string output;
+  bool json = false;
 };
 
-void print_summary(const run::LoadedTrace& trace, const std::string& output) {
-  std::error_code ignored;
-  const std::uint64_t size = std::filesystem::file_size(output, ignored);
+/// What became of an import.
+struct Summary {
+  std::string output;
+  std::uint64_t bytes = 0;
   std::size_t operations = 0;
   std::size_t calls = 0;
+  traces::KernelTime kernels;
+};
+
+Summary summary_of(const run::LoadedTrace& trace, const std::string& output) {
+  std::error_code ignored;
+  Summary summary;
+  summary.output = output;
+  summary.bytes = std::filesystem::file_size(output, ignored);
   for (const auto& rank : trace.job.ranks) {
-    operations += rank.device_ops.size();
-    calls += rank.host_calls.size();
+    summary.operations += rank.device_ops.size();
+    summary.calls += rank.host_calls.size();
+    summary.kernels.add(traces::kernel_time(rank));
   }
-  fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", output,
-             trace.job.ranks.size(), operations, calls, format_bytes({size}));
-  if (trace.job.ranks.size() > 1) {
+  return summary;
+}
+
+void print_counter(const std::string& name, const CounterSet::Entry& entry) {
+  fmt::print("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name, entry.count,
+             entry.help);
+}
+
+/// What was lost comes first, then the sums, then all that was assumed.
+void print_summary(const Summary& summary, const run::LoadedTrace& trace) {
+  for (const auto& [name, entry] : trace.counters) {
+    if (entry.severity >= Severity::kLoss) print_counter(name, entry);
+  }
+  fmt::print("{}: {} ranks, {} device operations, {} host calls, {}\n", summary.output,
+             trace.job.ranks.size(), summary.operations, summary.calls,
+             format_bytes({summary.bytes}));
+  if (trace.counters.count(traces::kLayoutInferred.name) > 0) {
+    fmt::print("starts are not recorded: laid out by durations, dependencies and collectives\n");
+  } else if (trace.job.ranks.size() > 1) {
     fmt::print("clocks aligned on collective ends, median residual {}\n",
                format_duration(trace.residual));
   }
-  for (const auto& [name, entry] : trace.counters) {
-    fmt::print("  {:<8} {:<40} {:>10}  {}\n", severity_name(entry.severity), name, entry.count,
-               entry.help);
+  if (summary.kernels.without_shape > Duration{}) {
+    fmt::print("launch shapes unknown for {:.1f} % of the kernel time\n",
+               100 * summary.kernels.unknown_share());
   }
+  for (const auto& [name, entry] : trace.counters) {
+    if (entry.severity < Severity::kLoss) print_counter(name, entry);
+  }
+}
+
+void print_json(const Summary& summary, const run::LoadedTrace& trace) {
+  Json counters = Json::object();
+  for (const auto& [name, entry] : trace.counters) {
+    counters[name] = {{"count", entry.count},
+                      {"severity", severity_name(entry.severity)},
+                      {"help", entry.help}};
+  }
+  Json ranks = Json::array();
+  for (const auto& rank : trace.job.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"source", rank.provenance.source},
+                     {"format", rank.provenance.format},
+                     {"device", rank.device.name},
+                     {"device_operations", rank.device_ops.size()},
+                     {"host_calls", rank.host_calls.size()}});
+  }
+  const bool inferred = trace.counters.count(traces::kLayoutInferred.name) > 0;
+  const Json document = {
+      {"format", "bubblesim.import/1"},
+      {"output", summary.output},
+      {"bytes", summary.bytes},
+      {"device_operations", summary.operations},
+      {"host_calls", summary.calls},
+      {"alignment_residual_ns", inferred ? Json(nullptr) : Json(to_ns(trace.residual))},
+      {"kernel_ns", to_ns(summary.kernels.all)},
+      {"kernel_ns_without_launch_shape", to_ns(summary.kernels.without_shape)},
+      {"ranks", std::move(ranks)},
+      {"counters", std::move(counters)}};
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 int run_import(const ImportArguments& arguments) {
@@ -48,7 +112,9 @@ int run_import(const ImportArguments& arguments) {
   if (auto written = traces::format::write_job(arguments.output, trace->job); !written) {
     return report_fault(written.error());
   }
-  print_summary(*trace, arguments.output);
+  const Summary summary = summary_of(*trace, arguments.output);
+  if (arguments.json) print_json(summary, *trace);
+  else print_summary(summary, *trace);
   return trace->counters.has_error() ? kExitUntrusted : kExitOk;
 }
 
@@ -65,6 +131,7 @@ void add_import_command(CLI::App& parser, AppContext& context) {
                       "(nsys export --type sqlite); each also as .gz; or a folder of them")
       ->required();
   command->add_option("-o,--output", arguments->output, "The .btr file to write")->required();
+  command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
   command->callback([arguments, &context] { context.exit_code = run_import(*arguments); });
 }
 

@@ -7,10 +7,14 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/replay_text.hpp"
+#include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
+#include "sim/workload/sensitivity.hpp"
 #include "sim/workload/what_if.hpp"
 #include "traces/inspect/render_json.hpp"
+#include "traces/inspect/render_sensitivities.hpp"
 #include "traces/inspect/render_text.hpp"
 #include "traces/inspect/timeline_svg.hpp"
 
@@ -21,45 +25,100 @@ struct InspectArguments {
   std::vector<std::string> paths;
   std::string plot;
   std::vector<std::string> what_ifs;
+  std::string iterations = "settled";
   bool json = false;
   bool replay = false;
+  bool sensitivities = false;
 };
 
-// The job as recorded, then with each change by itself.
+// Up to so many device operations, the five repetitions of the sensitivities take a second or two.
+constexpr std::size_t kQuicklyReplayed = 100'000;
+
+constexpr CounterSpec kNotReplayed{
+    "inspect_not_replayed", Severity::kNotice,
+    "jobs that could not be replayed: without sensitivities (--sensitivities says why)"};
+
+std::size_t device_ops(const traces::JobTrace& job) {
+  std::size_t count = 0;
+  for (const traces::RankTrace& rank : job.ranks) count += rank.device_ops.size();
+  return count;
+}
+
+// The whole recording once, for its span.
+Result<workload::ReplayReport> replay_recording(const traces::JobTrace& trace,
+                                                const hardware::GpuSpec& device) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const workload::JobProgram job,
+      workload::build_job_program(trace, device, {workload::Window::kWhole}));
+  return workload::replay_alone(job, device);
+}
+
+// The iterations used, repeated as a run does; then with each change by itself.
 Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
                                      const hardware::GpuSpec& device,
+                                     const traces::IterationChoice& iterations,
                                      const std::vector<std::string>& what_ifs) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       const workload::JobProgram job,
-      workload::build_job_program(trace.job, device, {workload::Window::kWhole}));
+      workload::build_job_program(trace.job, device,
+                                  {workload::Window::kIterations, iterations}));
   ReplayComparison comparison;
   comparison.counters = job.counters;
-  BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::replay_alone(job, device));
+  comparison.iterations_recorded = job.iterations_recorded;
+  comparison.iterations_used = job.iterations_used;
+  comparison.iterations_text = job.iterations_text;
+  BUBBLESIM_ASSIGN_OR_RETURN(comparison.unchanged, workload::repeat_alone(job, device));
+  BUBBLESIM_ASSIGN_OR_RETURN(comparison.whole, replay_recording(trace.job, device));
   for (const std::string& text : what_ifs) {
     BUBBLESIM_ASSIGN_OR_RETURN(const workload::WhatIf change, workload::parse_what_if(text));
+    BUBBLESIM_RETURN_IF_ERROR(workload::check_rank(change, text, job));
     workload::JobProgram changed = job;
     workload::apply(change, changed);
-    BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::replay_alone(changed, device));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto report, workload::repeat_alone(changed, device));
     comparison.changes.push_back({text, std::move(report)});
   }
   return comparison;
 }
 
 int print_replay(const run::LoadedTrace& trace, const InspectArguments& arguments,
-                 const AppContext& context) {
+                 const traces::IterationChoice& iterations, const AppContext& context) {
   CounterSet counters;
   auto device = run::device_for_replay(trace.job, context.device_folder(), counters);
-  if (!device) return report_faults(device.error());
-  auto comparison = run_replays(trace, *device, arguments.what_ifs);
-  if (!comparison) return report_fault(comparison.error());
+  if (!device) return report_faults(trace.located(device.error()));
+  auto comparison = run_replays(trace, *device, iterations, arguments.what_ifs);
+  if (!comparison) return report_fault(trace.located(comparison.error()));
   comparison->counters.merge(counters);
+  comparison->counters.merge(trace.counters);
   const std::string text =
       arguments.json ? replay_json(*comparison) : replay_text(*comparison);
   std::fputs(text.c_str(), stdout);
-  return kExitOk;
+  return comparison->counters.has_error() ? kExitUntrusted : kExitOk;
+}
+
+// Of the iterations that a run repeats, as it repeats them.
+Result<traces::Sensitivities> sensitivities_of(const traces::JobTrace& trace,
+                                               const traces::IterationChoice& iterations,
+                                               const AppContext& context) {
+  CounterSet counters;
+  auto device = run::device_for_replay(trace, context.device_folder(), counters);
+  if (!device) return tl::make_unexpected(device.error().front());
+  BUBBLESIM_ASSIGN_OR_RETURN(const workload::JobProgram job,
+                             workload::build_job_program(
+                                 trace, *device, {workload::Window::kIterations, iterations}));
+  return workload::find_sensitivities(job, *device);
+}
+
+std::string sensitivities_only(const traces::JobInspection& inspection, bool json) {
+  if (!json) return traces::sensitivities_text(inspection).substr(1);
+  Json document;
+  document["format"] = "bubblesim.sensitivities/1";
+  document["sensitivities"] = traces::sensitivities_json(inspection);
+  return document.dump(1) + "\n";
 }
 
 int run_inspect(const InspectArguments& arguments, const AppContext& context) {
+  const auto iterations = traces::parse_iteration_choice(arguments.iterations);
+  if (!iterations) return report_fault(iterations.error());
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
@@ -67,16 +126,26 @@ int run_inspect(const InspectArguments& arguments, const AppContext& context) {
   if (!arguments.plot.empty()) {
     if (auto made = make_folder_of(arguments.plot); !made) return report_fault(made.error());
     const std::string picture = traces::render_timeline_svg(trace->job, {});
-    if (auto written = write_file(arguments.plot, picture); !written) {
+    if (auto written = write_whole_file(arguments.plot, picture); !written) {
       return report_fault(written.error());
     }
   }
   if (arguments.replay || !arguments.what_ifs.empty()) {
-    return print_replay(*trace, arguments, context);
+    return print_replay(*trace, arguments, *iterations, context);
   }
-  const traces::JobInspection inspection = traces::inspect_job(trace->job);
-  const std::string text =
-      arguments.json ? traces::render_json(inspection) : traces::render_text(inspection);
+  const auto pass = traces::find_job_pass(trace->job, *iterations);
+  if (!pass) return report_fault(pass.error());
+  traces::JobInspection inspection = traces::inspect_job(trace->job, *pass);
+  if (arguments.sensitivities || device_ops(trace->job) <= kQuicklyReplayed) {
+    auto found = sensitivities_of(trace->job, *iterations, context);
+    if (!found && arguments.sensitivities) return report_fault(found.error());
+    if (!found) inspection.counters.add(kNotReplayed);
+    if (found) inspection.sensitivities = *found;
+  }
+  const std::string text = arguments.sensitivities
+                               ? sensitivities_only(inspection, arguments.json)
+                           : arguments.json ? traces::render_json(inspection)
+                                            : traces::render_text(inspection);
   std::fputs(text.c_str(), stdout);
   return inspection.counters.has_error() ? kExitUntrusted : kExitOk;
 }
@@ -92,17 +161,27 @@ void add_inspect_command(CLI::App& parser, AppContext& context) {
       "  bubblesim inspect traces/samples/training\n"
       "  bubblesim inspect job.btr --plot job.svg --json > job.json\n"
       "  bubblesim inspect job.btr --replay\n"
+      "  bubblesim inspect job.btr --sensitivities\n"
       "  bubblesim inspect job.btr --what-if compute=2 --what-if link=0.5 --what-if host@3=0.8");
   command->add_option("PATHS", arguments->paths, "Traces of one job (.btr, .json, .json.gz), or "
                                                  "a folder of them")
       ->required();
   command->add_flag("--json", arguments->json, "Write JSON instead of text");
   command->add_option("--plot", arguments->plot, "Draw the timeline as SVG into this file");
+  command->add_option("--use-iterations", arguments->iterations,
+                      "Iterations that count: settled (default), all, a number, or FIRST-LAST");
   command->add_flag("--replay", arguments->replay,
-                    "Replay the job alone and compare with the recorded iteration times");
+                    "Repeat the iterations alone and compare with the recorded time of one");
   command->add_option("--what-if", arguments->what_ifs,
                       "Replay with something faster or slower: TARGET[@RANK]=SPEED, TARGET one of "
                       "kernels, compute, memory, kernel:TEXT, copies, link, host");
+  command->add_flag(
+      "--sensitivities", arguments->sensitivities,
+      "Only say what the iteration time depends on. The sensitivity to kernels, copies, link or "
+      "host is 2 (1 - T'/T), T the replayed iteration, T' the same with that twice as fast: from 0 "
+      "(nothing changes) to 1 (it halves), together at most 1. Without this option they are part "
+      "of "
+      "the text and the JSON of jobs of up to 100,000 device operations");
   command->callback(
       [arguments, &context] { context.exit_code = run_inspect(*arguments, context); });
 }

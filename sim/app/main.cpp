@@ -1,8 +1,10 @@
 // Entry point: builds the parser, runs one command.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
@@ -101,7 +103,10 @@ int main(int argc, char** argv) {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {
     const int code = parser.exit(fault);
-    return code == 0 ? bubblesim::app::kExitOk : bubblesim::app::kExitInputFault;
+    return bubblesim::app::with_standard_output(
+        code == 0 ? bubblesim::app::kExitOk : bubblesim::app::kExitInputFault);
+  } catch (const std::system_error&) {  // how fmt::print says that it cannot
+    if (std::ferror(stdout) == 0) throw;
   }
-  return context.exit_code;
+  return bubblesim::app::with_standard_output(context.exit_code);
 }

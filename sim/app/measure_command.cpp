@@ -12,6 +12,7 @@
 #include "sim/app/gpu_place.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/quick_config.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/lone_rank.hpp"
@@ -62,15 +63,21 @@ std::string file_of(const MeasureArguments& arguments, const std::string& stem,
   return arguments.out + "/" + stem + number + ending;
 }
 
+std::string table_of(const observe::RunReport& report) {
+  const std::string notes = observe::report_notes({&report, 1}, observe::Notes::kAll);
+  return observe::report_table(report) + (notes.empty() ? "" : "\n" + notes);
+}
+
 Result<void> write_round(const MeasureArguments& arguments, const observe::RunReport& report,
                          std::uint32_t round) {
   if (arguments.out.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file_of(arguments, "table", ".txt", round)));
-  BUBBLESIM_RETURN_IF_ERROR(write_file(file_of(arguments, "table", ".txt", round),
-                                       observe::report_table(report)));
-  BUBBLESIM_RETURN_IF_ERROR(write_file(file_of(arguments, "results", ".csv", round),
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "table", ".txt", round),
+                                       table_of(report)));
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "results", ".csv", round),
                                        observe::csv_header() + observe::csv_rows(report)));
-  return write_file(file_of(arguments, "results", ".json", round), observe::report_json(report));
+  return write_whole_file(file_of(arguments, "results", ".json", round),
+                          observe::report_json(report));
 }
 
 // One round is an object, several are a list: written as they end.
@@ -133,7 +140,7 @@ int measure_run(const MeasureArguments& arguments, AppContext& context) {
     if (arguments.json) {
       print_json(arguments, *report);
     } else {
-      std::fputs(observe::report_table(*report).c_str(), stdout);
+      std::fputs(table_of(*report).c_str(), stdout);
       print_answers(*report);
     }
     bad = bad || untrusted(*report);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/plugin/policy_project.hpp"
 
 namespace bubblesim::app {
@@ -35,7 +36,7 @@ int new_policy(const NewPolicyArguments& arguments, const AppContext& context) {
   if (!faults.empty()) return report_faults(faults);
   for (const plugin::ProjectFile& file : *files) {
     if (auto made = make_folder_of(file.name); !made) return report_fault(made.error());
-    if (auto written = write_file(file.name, file.text); !written) {
+    if (auto written = write_whole_file(file.name, file.text); !written) {
       return report_fault(written.error());
     }
     fmt::print("{}\n", file.name);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
 #include "sim/base/json.hpp"
+#include "traces/inferred_layout.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -27,38 +29,82 @@ std::vector<std::int64_t> nanoseconds(const std::vector<Duration>& times) {
   return values;
 }
 
-Json to_json(const ReplayReport& report) {
+enum class Recorded : std::uint8_t { kNo, kYes };
+
+/// A layout that an importer inferred is no recorded time to err from.
+Recorded recorded_in(const ReplayComparison& comparison) {
+  const bool inferred = comparison.counters.count(traces::kLayoutInferred.name) > 0;
+  return inferred ? Recorded::kNo : Recorded::kYes;
+}
+
+Json to_json(const ReplayReport& report, Recorded recorded) {
+  const auto if_recorded = [recorded](Json value) {
+    return recorded == Recorded::kYes ? std::move(value) : Json(nullptr);
+  };
   Json ranks = Json::array();
   for (const RankReplay& rank : report.ranks) {
     ranks.push_back({{"rank", rank.rank},
-                     {"recorded_iterations_ns", nanoseconds(rank.recorded)},
+                     {"recorded_iterations_ns", if_recorded(nanoseconds(rank.recorded))},
                      {"simulated_iterations_ns", nanoseconds(rank.simulated)},
-                     {"recorded_span_ns", to_ns(rank.recorded_span)},
+                     {"recorded_span_ns", if_recorded(to_ns(rank.recorded_span))},
                      {"simulated_span_ns", to_ns(rank.simulated_span)},
-                     {"mean_error", rank.mean_error()},
-                     {"span_error", rank.span_error()}});
+                     {"mean_error", if_recorded(rank.mean_error())},
+                     {"span_error", if_recorded(rank.span_error())}});
   }
-  return {{"mean_error", report.mean_error()},
-          {"worst_error", report.worst_error()},
+  return {{"mean_error", if_recorded(report.mean_error())},
+          {"worst_error", if_recorded(report.worst_error())},
           {"device_ops", report.device_ops},
           {"events", report.events},
           {"ranks", std::move(ranks)}};
 }
 
+/// What the recording lacks comes first: all that follows is of the rest.
+std::string loss_lines(const CounterSet& counters) {
+  std::string out;
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity < Severity::kLoss) continue;
+    out += fmt::format("{}: {} {}: {}\n", severity_name(entry.severity), entry.count, name,
+                       entry.help);
+  }
+  return out;
+}
+
+std::string comparison_table(const ReplayComparison& comparison) {
+  std::string out =
+      "replay alone: the iterations used, repeated, against the recorded time of one; the whole\n"
+      "recording once, against its span\n";
+  out += fmt::format("{:>6} {:>6} {:>14} {:>14} {:>10} {:>10}\n", "rank", "iters", "recorded_ms",
+                     "simulated_ms", "error_%", "span_err_%");
+  for (std::size_t i = 0; i < comparison.unchanged.ranks.size(); ++i) {
+    const RankReplay& rank = comparison.unchanged.ranks[i];
+    out += fmt::format("{:>6} {:>6} {:>14.3f} {:>14.3f} {:>10.3f} {:>10.3f}\n", rank.rank,
+                       comparison.iterations_used, mean_ms(rank.recorded),
+                       mean_ms(rank.simulated), 100 * rank.mean_error(),
+                       100 * comparison.whole.ranks[i].span_error());
+  }
+  return out + fmt::format("mean error {:.3f} %, worst rank {:.3f} %\n",
+                           100 * comparison.unchanged.mean_error(),
+                           100 * comparison.unchanged.worst_error());
+}
+
+std::string simulated_table(const ReplayComparison& comparison) {
+  std::string out =
+      "replay alone: the iterations used, repeated; the trace records no starts to compare with\n";
+  out += fmt::format("{:>6} {:>6} {:>14}\n", "rank", "iters", "simulated_ms");
+  for (const RankReplay& rank : comparison.unchanged.ranks) {
+    out += fmt::format("{:>6} {:>6} {:>14.3f}\n", rank.rank, comparison.iterations_used,
+                       mean_ms(rank.simulated));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string replay_text(const ReplayComparison& comparison) {
-  std::string out = "replay alone: simulated against recorded iteration time\n";
-  out += fmt::format("{:>6} {:>6} {:>14} {:>14} {:>10} {:>10}\n", "rank", "iters", "recorded_ms",
-                     "simulated_ms", "error_%", "span_err_%");
-  for (const RankReplay& rank : comparison.unchanged.ranks) {
-    out += fmt::format("{:>6} {:>6} {:>14.3f} {:>14.3f} {:>10.3f} {:>10.3f}\n", rank.rank,
-                       rank.recorded.size(), mean_ms(rank.recorded), mean_ms(rank.simulated),
-                       100 * rank.mean_error(), 100 * rank.span_error());
-  }
-  out += fmt::format("mean error {:.3f} %, worst rank {:.3f} %\n",
-                     100 * comparison.unchanged.mean_error(),
-                     100 * comparison.unchanged.worst_error());
+  std::string out = loss_lines(comparison.counters);
+  out += "iterations: " + comparison.iterations_text + "\n";
+  out += recorded_in(comparison) == Recorded::kYes ? comparison_table(comparison)
+                                                   : simulated_table(comparison);
   for (const ChangedReplay& changed : comparison.changes) {
     out += fmt::format("\nwhat if {}: change of the mean iteration time\n", changed.change);
     for (std::size_t i = 0; i < changed.report.ranks.size(); ++i) {
@@ -77,15 +123,20 @@ std::string replay_text(const ReplayComparison& comparison) {
 }
 
 std::string replay_json(const ReplayComparison& comparison) {
+  const Recorded recorded = recorded_in(comparison);
   Json changes = Json::array();
   for (const ChangedReplay& changed : comparison.changes) {
-    changes.push_back({{"what_if", changed.change}, {"replay", to_json(changed.report)}});
+    changes.push_back({{"what_if", changed.change}, {"replay", to_json(changed.report, recorded)}});
   }
   Json counters = Json::object();
   for (const auto& [name, entry] : comparison.counters) {
     counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
   }
-  const Json document = {{"replay", to_json(comparison.unchanged)},
+  const Json document = {{"iterations_recorded", comparison.iterations_recorded},
+                         {"iterations_used", comparison.iterations_used},
+                         {"iterations_reason", comparison.iterations_text},
+                         {"replay", to_json(comparison.unchanged, recorded)},
+                         {"whole", to_json(comparison.whole, recorded)},
                          {"what_if", std::move(changes)},
                          {"counters", std::move(counters)}};
   return document.dump(1) + "\n";

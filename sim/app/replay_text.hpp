@@ -15,7 +15,11 @@ struct ChangedReplay {
 };
 
 struct ReplayComparison {
-  workload::ReplayReport unchanged;
+  workload::ReplayReport unchanged;  ///< the iterations used, repeated
+  workload::ReplayReport whole;      ///< the whole recording, once
+  std::size_t iterations_recorded = 0;
+  std::size_t iterations_used = 0;
+  std::string iterations_text;       ///< which, and why
   std::vector<ChangedReplay> changes;
   CounterSet counters;  ///< of building the programs
 };

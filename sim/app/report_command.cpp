@@ -3,9 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <filesystem>
 #include <memory>
-#include <unistd.h>
 
 #include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
@@ -139,18 +137,6 @@ CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
   return {};
 }
 
-/// Beside the file, then in its place: who opens it finds the old page or the new one, whole.
-Result<void> replace_file(const std::string& path, const std::string& text) {
-  const std::string part = fmt::format("{}.{}.part", path, getpid());
-  auto written = write_output(part, text);
-  std::error_code fault;
-  if (written) std::filesystem::rename(part, path, fault);
-  if (written && !fault) return {};
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  return fail(path, {}, fault ? "cannot be written: " + fault.message() : "cannot be written");
-}
-
 int report_results(ReportArguments& arguments, AppContext& context) {
   if (auto loaded = load_policy_libraries(arguments.policy_libraries, context); !loaded) {
     return report_faults(loaded.error());
@@ -174,7 +160,7 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   }
   progress.clear();
   const std::string page = run::report_page(*data);
-  const auto written = replace_file(arguments.results.output, page);
+  const auto written = write_output(arguments.results.output, page);
   if (!written) return report_fault(written.error());
   std::size_t failed = 0;
   for (const run::ReportSweep& sweep : data->sweeps) failed += sweep.failed;

@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 
 #include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/run/store/merge_stores.hpp"
 #include "sim/run/store/store_export.hpp"
 
@@ -107,6 +109,22 @@ constexpr const char* kHelp =
     "defines each.\n"
     "Exit codes: 0 done; 2 a fault of the command line or of the store.";
 
+Result<void> export_to(std::ostream& out, run::ResultsStore& store, const run::RowFilter& filter,
+                       run::ExportFormat format) {
+  return run::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
+    if (out << text) return {};
+    return fail("the rows could not be written");  // why is said by who owns the stream
+  });
+}
+
+Result<void> export_to_file(const std::string& path, run::ResultsStore& store,
+                            const run::RowFilter& filter, run::ExportFormat format) {
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
+  const auto written = export_to(file.stream(), store, filter, format);
+  if (!written && file.stream()) return written;
+  return file.finish();
+}
+
 }  // namespace
 
 int export_results(const ResultsArguments& arguments) {
@@ -117,18 +135,10 @@ int export_results(const ResultsArguments& arguments) {
   const bool json = arguments.json || arguments.format == "json" ||
                     (arguments.format.empty() && arguments.output.ends_with(".json"));
   if (const auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  std::FILE* const file =
-      arguments.output.empty() ? stdout : std::fopen(arguments.output.c_str(), "wb");
-  const Error unwritable{arguments.output, {}, "cannot be written"};
-  if (file == nullptr) return report_fault(unwritable);
-  const auto sink = [&](std::string_view text) -> Result<void> {
-    if (std::fwrite(text.data(), 1, text.size(), file) == text.size()) return {};
-    return tl::unexpected<Error>(unwritable);
-  };
-  auto written = run::export_rows(
-      **store, *filter, json ? run::ExportFormat::kJson : run::ExportFormat::kCsv, sink);
-  const int ended = file == stdout ? std::fflush(file) : std::fclose(file);
-  if (written && ended != 0) written = tl::unexpected<Error>(unwritable);
+  const auto format = json ? run::ExportFormat::kJson : run::ExportFormat::kCsv;
+  const auto written = arguments.output.empty()
+                           ? export_to(std::cout, **store, *filter, format)
+                           : export_to_file(arguments.output, **store, *filter, format);
   return written ? kExitOk : report_fault(written.error());
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -151,14 +152,14 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
       workload::JobProgram job,
       workload::build_job_program(trace.job, recorded_device, {workload::Window::kIterations}));
   outcome.recorded_ranks = job.ranks.size();
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto before, workload::replay_alone(job, recorded_device));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto before, workload::repeat_alone(job, recorded_device));
   outcome.recorded = mean(before, &workload::RankReplay::recorded);
   outcome.simulated = mean(before, &workload::RankReplay::simulated);
   BUBBLESIM_ASSIGN_OR_RETURN(outcome.retargeted, synth::retarget(std::move(job), spec));
   const workload::JobProgram& now = outcome.retargeted.job;
   outcome.counters.merge(now.counters);
   const hardware::GpuSpec& device = spec.device ? spec.device->device : recorded_device;
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto after, workload::replay_alone(now, device));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto after, workload::repeat_alone(now, device));
   outcome.after = mean(after, &workload::RankReplay::simulated);
   synth::RecordSetup setup;
   setup.iterations = now.ranks.front().iterations;
@@ -172,7 +173,7 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.output));
   BUBBLESIM_RETURN_IF_ERROR(traces::format::write_job(arguments.output, written));
   const auto json = std::filesystem::path(arguments.output).replace_extension(".json");
-  BUBBLESIM_RETURN_IF_ERROR(write_file(json.string(), outcome_json(outcome)));
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(json.string(), outcome_json(outcome)));
   return outcome;
 }
 
@@ -187,9 +188,9 @@ int run_retarget(const RetargetArguments& arguments, const AppContext& context) 
       arguments.recorded_device
           ? run::device_of(trace->job, arguments.recorded_device, context.device_folder())
           : run::device_for_replay(trace->job, context.device_folder(), trace->counters);
-  if (!recorded_device) return report_faults(recorded_device.error());
+  if (!recorded_device) return report_faults(trace->located(recorded_device.error()));
   const auto outcome = retarget_and_write(arguments, *trace, *spec, *recorded_device);
-  if (!outcome) return report_fault(outcome.error());
+  if (!outcome) return report_fault(trace->located(outcome.error()));
   fmt::print("{}wrote {}\n", outcome_text(*outcome), arguments.output);
   return outcome->counters.has_error() ? kExitUntrusted : kExitOk;
 }

@@ -121,6 +121,10 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("--threads", arguments.threads,
                      "Simulations at once; results do not depend on it (default: all cores)");
   auto* json = command.add_flag("--json", arguments.json, "Print JSON instead of the table");
+  command.add_flag("--force", arguments.force,
+                   "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory");
+  command.add_flag("--notices", arguments.notices,
+                   "Print every note on the table, not the five lines that must be known");
   command.add_flag("--csv", arguments.csv, "Print CSV instead of the table")->excludes(json);
 }
 

@@ -40,6 +40,8 @@ struct RunArguments {
   std::size_t threads = 0;
   bool json = false;
   bool csv = false;
+  bool force = false;    ///< whatever it costs
+  bool notices = false;  ///< all notes, not the few that must be known
 };
 
 /// Declares every option of the command.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,8 @@
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/quick_config.hpp"
 #include "sim/app/run_arguments.hpp"
+#include "sim/app/run_watch.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/lone_rank.hpp"
@@ -23,14 +26,19 @@
 namespace bubblesim::app {
 namespace {
 
-/// What a run printed and wrote, report by report.
+/// What a run found, mode by mode.
 struct RunOutputs {
-  std::string table;
-  std::string csv;
-  std::string usage;
-  std::vector<std::string> json;
-  bool untrusted = false;
+  std::vector<observe::RunReport> reports;
+  std::string usage;  ///< CSV, without its header
+  bool stopped = false;  ///< by an interrupt: there may be less than was asked for
+  std::string not_run;   ///< a mode of which nothing was done
 };
+
+bool untrusted(const observe::RunReport& report) {
+  return report.counters.has_error() ||
+         std::any_of(report.policies.begin(), report.policies.end(),
+                     [](const auto& policy) { return policy.counters.has_error(); });
+}
 
 CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arguments,
                                                          const run::RunConfig& config) {
@@ -46,12 +54,13 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
 tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
 CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& arguments,
-                              const AppContext& context, ProgressLine& progress,
+                              const AppContext& context, RunWatch& watch,
                               const run::SharedBaselines& baselines, RunOutputs& outputs) {
   run::RunOptions options;
   options.baselines = baselines;
   options.threads = arguments.threads;
-  options.progress = progress.callback();
+  options.size = arguments.force ? run::Size::kAny : run::Size::kChecked;
+  watch.begin_mode(loaded.config.name, options);
   const auto index = timeline_index(arguments, loaded.config);
   if (!index) return tl::unexpected<Errors>(index.error());
   observe::TimelineRecorder timeline;
@@ -61,34 +70,28 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   options.timeline_of = *index;
   options.timeline = &timeline;
   auto report = run::run_policies(loaded, context.policies, options);
-  progress.clear();
   if (!report) return one(report.error());
-  if (*index) {
+  if (*index && report->interrupted.empty()) {
     const auto written = traces::write_chrome_trace_file(
         timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline));
     if (!written) return one(written.error());
     report->counters.merge(timeline.counters());
   }
-  outputs.table += observe::report_table(*report) + "\n";
-  outputs.csv += observe::csv_rows(*report);
   outputs.usage += observe::usage_rows(*report);
-  outputs.json.push_back(observe::report_json(*report));
-  for (const auto& result : report->policies) {
-    outputs.untrusted = outputs.untrusted || result.counters.has_error();
-  }
-  outputs.untrusted = outputs.untrusted || report->counters.has_error();
+  for (auto& policy : report->policies) policy.usage.clear();
+  outputs.reports.push_back(*std::move(report));
   return {};
 }
 
 CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments& arguments,
-                               const AppContext& context, ProgressLine& progress,
+                               const AppContext& context, RunWatch& watch,
                                const run::SharedBaselines& baselines, RunOutputs& outputs) {
   if (!arguments.lone_rank) {
-    return run_ranks(loaded, arguments, context, progress, baselines, outputs);
+    return run_ranks(loaded, arguments, context, watch, baselines, outputs);
   }
   auto lone = run::lone_rank(loaded, *arguments.lone_rank);
   if (!lone) return one(lone.error());
-  return run_ranks(*lone, arguments, context, progress, baselines, outputs);
+  return run_ranks(*lone, arguments, context, watch, baselines, outputs);
 }
 
 CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
@@ -103,7 +106,11 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
   if (!arguments.quick.device.empty()) config->device = arguments.quick.device;
   auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
-  return run_loaded(*loaded, arguments, context, progress, {}, outputs);
+  progress.clear();
+  RunWatch watch(progress, 1);
+  auto done = run_loaded(*loaded, arguments, context, watch, {}, outputs);
+  outputs.stopped = watch.stopped();
+  return done;
 }
 
 // Requests a second that the filler's program serves alone.
@@ -125,6 +132,8 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
   auto rate = alone_rate(*loaded);
   if (!rate) return tl::unexpected<Errors>(rate.error());
+  progress.clear();
+  RunWatch watch(progress, arguments.mode == "both" ? 2 : 1);
   run::BaselineCache cache;  // both modes have the job alone and its bubbles in common
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
@@ -133,17 +142,36 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     loaded->config = std::move(*chosen);
     const run::SharedBaselines baselines{&cache, {"job", {observe::filler_mode_name(mode)}, "job"}};
-    auto done = run_loaded(*loaded, arguments, context, progress, baselines, outputs);
+    auto done = run_loaded(*loaded, arguments, context, watch, baselines, outputs);
+    outputs.stopped = watch.stopped();
+    if (!done && outputs.stopped && !outputs.reports.empty()) {  // what modes before gave is kept
+      outputs.not_run = loaded->config.name;
+      break;
+    }
     if (!done) return done;
   }
   return {};
 }
 
+std::string table_of(const RunOutputs& outputs, observe::Notes notes) {
+  std::string text;
+  for (const observe::RunReport& report : outputs.reports) {
+    text += observe::report_table(report) + '\n';
+  }
+  return text + observe::report_notes(outputs.reports, notes);
+}
+
+std::string csv_of(const RunOutputs& outputs) {
+  std::string text = observe::csv_header();
+  for (const observe::RunReport& report : outputs.reports) text += observe::csv_rows(report);
+  return text;
+}
+
 std::string json_of(const RunOutputs& outputs) {
-  if (outputs.json.size() == 1) return outputs.json.front();
+  if (outputs.reports.size() == 1) return observe::report_json(outputs.reports.front());
   std::string text = "[\n";
-  for (std::size_t i = 0; i < outputs.json.size(); ++i) {
-    text += outputs.json[i] + (i + 1 < outputs.json.size() ? ",\n" : "");
+  for (const observe::RunReport& report : outputs.reports) {
+    text += observe::report_json(report) + (&report < &outputs.reports.back() ? ",\n" : "");
   }
   return text + "]\n";
 }
@@ -154,9 +182,10 @@ Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outp
         write_output(arguments.usage, observe::usage_header() + outputs.usage));
   }
   if (arguments.out.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/table.txt", outputs.table));
-  BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.out + "/results.json", json_of(outputs)));
-  return write_file(arguments.out + "/results.csv", observe::csv_header() + outputs.csv);
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_whole_file(arguments.out + "/table.txt", table_of(outputs, observe::Notes::kAll)));
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));
+  return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
 }
 
 int run_run(RunArguments arguments, AppContext& context) {
@@ -178,18 +207,24 @@ int run_run(RunArguments arguments, AppContext& context) {
   const auto done = quick ? run_quick(arguments, context, progress, outputs)
                           : run_config_file(arguments, context, progress, outputs);
   progress.clear();
-  if (!done) return report_faults(done.error());
+  if (!done) {
+    report_faults(done.error());
+    return outputs.stopped ? kExitInterrupted : kExitInputFault;
+  }
   if (auto written = write_outputs(arguments, outputs); !written) {
     return report_fault(written.error());
   }
-  if (arguments.json) {
-    std::fputs(json_of(outputs).c_str(), stdout);
-  } else if (arguments.csv) {
-    std::fputs((observe::csv_header() + outputs.csv).c_str(), stdout);
-  } else {
-    std::fputs(outputs.table.c_str(), stdout);
+  const auto notes = arguments.notices ? observe::Notes::kAll : observe::Notes::kFew;
+  const std::string text = arguments.json  ? json_of(outputs)
+                           : arguments.csv ? csv_of(outputs)
+                                           : table_of(outputs, notes);
+  std::fputs(text.c_str(), stdout);
+  if (!outputs.not_run.empty()) {
+    fmt::print(stderr, "bubblesim: interrupted: nothing was run {}\n", outputs.not_run);
   }
-  return outputs.untrusted ? kExitUntrusted : kExitOk;
+  if (outputs.stopped) return kExitInterrupted;
+  const bool bad = std::any_of(outputs.reports.begin(), outputs.reports.end(), untrusted);
+  return bad ? kExitUntrusted : kExitOk;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/synth_text.hpp"
+#include "sim/base/output_file.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/record_trace.hpp"
@@ -70,11 +71,11 @@ Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& 
   }
   if (!arguments.json.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.json));
-    BUBBLESIM_RETURN_IF_ERROR(write_file(arguments.json, synth_json(outcome)));
+    BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.json, synth_json(outcome)));
   }
   if (arguments.csv_schedule.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(arguments.csv_schedule));
-  return write_file(arguments.csv_schedule,
+  return write_whole_file(arguments.csv_schedule,
                     pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
 }
 

@@ -22,7 +22,8 @@ bool Context::as_recorded(ClientId client) const {
 // How many of `most` further blocks of the work would fit now, as far as the GPU is concerned.
 std::uint64_t Context::room_for(const WorkState& state, std::uint64_t most) const {
   const Residency& needs = state.work.profile->residency;
-  if (!as_recorded(state.work.client)) return pool_.fits(needs, most);
+  const ClientSetup& setup = shared_.clients[state.work.client.index()].setup;
+  if (setup.own_kernels == OwnKernels::kCompete) return pool_.fits(needs, most);
   return pool_.fits_beside_others(state.work.client, needs, state.waves.resident(), most);
 }
 
@@ -30,12 +31,18 @@ bool Context::capped(ClientId client) const {
   return shared_.clients[client.index()].setup.sm_cap < shared_.spec.sm_count;
 }
 
+// What counts against its client's cap beside it. Collectives of a recorded program do not: one
+// that spins until its peers come would hold the program's own kernels, on another stream, that
+// the peers wait for, and the job would stand still for ever.
 double Context::covered_by_others(WorkId id) const {
   const ClientId client = shared_.works[id].work.client;
+  const bool recorded =
+      shared_.clients[client.index()].setup.own_kernels == OwnKernels::kAsRecorded;
   double sms = 0;
   for (const WorkId other : resident_) {
     const WorkState& state = shared_.works[other];
-    if (other != id && state.work.client == client) sms += covered_sms(state);
+    if (other == id || state.work.client != client) continue;
+    if (!recorded || state.work.kind != WorkKind::kCollective) sms += covered_sms(state);
   }
   return sms;
 }

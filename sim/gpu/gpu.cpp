@@ -29,6 +29,10 @@ void Gpu::preempt(ClientId client, Preemption how) { model_->preempt(client, how
 
 void Gpu::proceed(ClientId client) { model_->preempt(client, Preemption::kNone); }
 
+void Gpu::announce(ClientId client) { model_->announce(client); }
+
+void Gpu::retract(ClientId client) { model_->retract(client); }
+
 ClientUsage Gpu::usage(ClientId client) const { return model_->usage(client); }
 
 Duration Gpu::busy() const { return model_->books().busy(model_->now()); }

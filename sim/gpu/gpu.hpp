@@ -96,6 +96,11 @@ struct Work {
   std::uint64_t most_blocks = 0;           ///< kKernel: resident at once; 0: as many as fit
 };
 
+/// While an operation that was launched waits for no longer than this, it is in its channel, and
+/// its context is not out of work (Gpu::announce): these are the GPU's own latencies between
+/// operations. Longer delays are waits for something that the recording does not show.
+inline constexpr Duration kInChannel = std::chrono::microseconds(20);
+
 /// Names work between its submission and its end.
 using WorkId = StrongId<struct WorkTag>;
 
@@ -152,6 +157,12 @@ class Gpu final : public engine::EventHandler {
   /// Precondition: kContextSwitch only if kTimeSliced.
   void preempt(ClientId client, Preemption how);
   void proceed(ClientId client);
+
+  /// An operation of the client is in its channel and will be submitted soon: until retract() its
+  /// context keeps the turn that it has, as one with work does. Calls are counted. No effect
+  /// unless kTimeSliced.
+  void announce(ClientId client);
+  void retract(ClientId client);
 
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   /// Time with any operation of any client running (what NVML calls utilisation).

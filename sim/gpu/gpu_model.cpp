@@ -18,7 +18,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
   if (sharing.mode == SharingMode::kTimeSliced) {
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
-    slicer_.emplace(sharing.slice, sharing.switch_cost, spec.stream_gap);
+    slicer_.emplace(sharing.slice, sharing.switch_cost);
   }
 }
 
@@ -39,6 +39,7 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
   if (slicer_) {
     contexts_.back().freeze(now);
     slicer_->add_context();
+    announced_.push_back(0);
     if (setup.slice > Duration::zero()) slicer_->set_slice(contexts_.size() - 1, setup.slice);
     return;
   }
@@ -153,6 +154,19 @@ void Gpu::Model::preempt(ClientId client, Preemption how) {
   update(now);
 }
 
+void Gpu::Model::announce(ClientId client) {
+  if (!slicer_) return;
+  ++announced_[client.index()];
+  update(engine_.now());
+}
+
+void Gpu::Model::retract(ClientId client) {
+  if (!slicer_) return;
+  BUBBLESIM_CHECK(announced_[client.index()] > 0, "what is retracted was announced");
+  --announced_[client.index()];
+  update(engine_.now());
+}
+
 bool Gpu::Model::suspended(std::size_t context) const {
   return shared_.clients[context].off == Preemption::kContextSwitch;
 }
@@ -261,14 +275,9 @@ void Gpu::Model::take_turns(SimTime now) {
 void Gpu::Model::note_work(SimTime now) {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const bool runnable = contexts_[i].has_work() && !suspended(i);
-    if (runnable == slicer_->has_work(i)) continue;
-    if (runnable) {
-      slicer_->gets_work(i, now);
-    } else if (suspended(i)) {
-      slicer_->driven_off(i, now);
-    } else {
-      slicer_->runs_dry(now);
-    }
+    if (runnable && !slicer_->has_work(i)) slicer_->gets_work(i, now);
+    if (!runnable && slicer_->has_work(i)) slicer_->runs_dry(i, now);
+    slicer_->set_announced(i, announced_[i] > 0 && !suspended(i), now);
   }
 }
 

@@ -29,6 +29,8 @@ class Gpu::Model {
   void set_priority(ClientId client, std::int32_t priority);
   void set_slice(ClientId client, Duration slice);
   void preempt(ClientId client, Preemption how);
+  void announce(ClientId client);
+  void retract(ClientId client);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   [[nodiscard]] const Usage& books() const { return shared_.usage; }
   [[nodiscard]] SimTime now() const { return engine_.now(); }
@@ -73,6 +75,7 @@ class Gpu::Model {
   std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,
                                    ///< one for the others
   std::optional<TimeSlicer> slicer_;
+  std::vector<std::uint32_t> announced_;  ///< time slices: by context
   std::vector<std::size_t> live_;  ///< the contexts that have the GPU
   std::optional<Alone> alone_;
   Transfers transfers_;

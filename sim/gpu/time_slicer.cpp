@@ -15,60 +15,50 @@ std::optional<std::size_t> TimeSlicer::contender() const {
   return std::nullopt;
 }
 
-// Slices follow each other from the start of the turn; the first one that ends after `instant`.
-SimTime TimeSlicer::slice_end_after(SimTime turn_start, SimTime instant) const {
-  const Duration slice = slices_[*owner_];
-  return turn_start + slice * ((instant - turn_start) / slice + 1);
-}
-
-// Precondition: another context has work, so turn_end_ is set.
-SimTime TimeSlicer::yield_at() const {
-  return dry() ? std::min(dry_since_ + linger_, turn_end_) : turn_end_;
-}
+SimTime TimeSlicer::yield_at() const { return dry() ? std::min(dry_since_, turn_end_) : turn_end_; }
 
 void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   owner_ = context;
   switching_ = false;
-  turn_start_ = now;
-  turn_end_ = contender() ? now + slices_[context] : SimTime::max();
+  turn_end_ = now + slices_[context];
 }
 
-void TimeSlicer::take_back() {
-  owner_ = yielded_->context;
+// Undoes a turn's end of this instant; false if there was none.
+bool TimeSlicer::take_back(std::size_t context, SimTime now) {
+  if (!yielded_ || yielded_->context != context || yielded_->at != now) return false;
+  owner_ = context;
   switching_ = false;
-  turn_start_ = yielded_->turn_start;
   turn_end_ = yielded_->turn_end;
   yielded_.reset();
+  return true;
 }
 
 void TimeSlicer::gets_work(std::size_t context, SimTime now) {
-  const bool was_dry = dry();
+  const bool idle_before = dry() && dry_since_ < now;
   has_work_[context] = true;
   if (!owner_) return begin_turn(context, now);
-  if (context == *owner_) {
-    // A stream goes on in the turn that it had; after true idleness a new turn begins.
-    if (was_dry && now > dry_since_ + linger_) begin_turn(context, now);
-    return;
-  }
-  if (yielded_ && yielded_->context == context && yielded_->at == now) return take_back();
-  if (was_dry && now > dry_since_ + linger_) return begin_turn(context, now);
-  if (!switching_ && turn_end_ == SimTime::max()) turn_end_ = slice_end_after(turn_start_, now);
+  if (context == *owner_ || take_back(context, now)) return;
+  if (idle_before) begin_turn(context, now);
 }
 
-void TimeSlicer::runs_dry(SimTime now) {
-  has_work_[*owner_] = false;
-  dry_since_ = now;
-}
-
-// As if it had run dry so long ago that nobody waits for more from it.
-void TimeSlicer::driven_off(std::size_t context, SimTime now) {
+void TimeSlicer::runs_dry(std::size_t context, SimTime now) {
   has_work_[context] = false;
-  if (context == *owner_) dry_since_ = now - linger_;
+  if (context == *owner_ && !announced_[context]) dry_since_ = now;
+}
+
+void TimeSlicer::set_announced(std::size_t context, bool announced, SimTime now) {
+  if (announced_[context] == announced) return;
+  announced_[context] = announced;
+  if (announced) {
+    take_back(context, now);
+  } else if (owner_ == context && !has_work_[context]) {
+    dry_since_ = now;
+  }
 }
 
 void TimeSlicer::pass_on(std::size_t to, SimTime now) {
   yielded_.reset();
-  if (dry() && now < turn_end_) yielded_ = Yielded{*owner_, now, turn_start_, turn_end_};
+  if (dry() && now < turn_end_) yielded_ = Yielded{*owner_, now, turn_end_};
   owner_ = to;
   if (switch_cost_ == Duration::zero()) return begin_turn(to, now);
   switching_ = true;

@@ -1,15 +1,23 @@
 // Whose turn it is when contexts share the GPU in time.
 //
-// Round robin over the contexts that have work. A turn lasts one slice (each context may have a
-// length of its own), counted from the moment the context gets the GPU; a context that is the only
-// one with work keeps the GPU, its slices following each other without a switch, and one that comes
-// waits for the end of the current slice. A context without work gives the GPU up at once when
-// another has work, after `linger` (the gap between two kernels of one stream, during which the
-// next one already waits in the channel). Passing the GPU on costs `switch_cost`, during which
-// nobody has it; taking it when nobody had work costs nothing.
+// Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
+// another one, and lasts one slice (each context may have a length of its own). When it is over,
+// the next context with work has the GPU; while there is none, the turn simply goes on, and who
+// comes later pays the switch and waits for nothing. A context that runs out of work gives the GPU
+// up at once when another has work, and may go on in its old turn if nobody took the GPU. It has
+// not run out of work while its next operation is in its channel (`announced`). Passing the GPU on
+// costs `switch_cost`, during which nobody has it; taking it when nobody had work costs nothing.
+//
+// So while a context has work, the GPU is idle only in switches, and between operations of a
+// stream.
 //
 // A context that gave the GPU up for lack of work, and gets work in the same instant, has it back:
 // completions of an instant come before the dispatches of the same instant.
+//
+// Source: NVIDIA open-gpu-doc, dev_ram and dev_pbdma of GV100 and GA100: a slice's clock starts
+// when its context is on the front end and stands while state is loaded; a channel group is left
+// before its slice ends when each of its channels is out of work; an expired slice causes no switch
+// while nobody else has work.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +30,12 @@ namespace bubblesim::gpu {
 
 class TimeSlicer {
  public:
-  /// Precondition: slice > 0, switch_cost >= 0, linger >= 0.
-  TimeSlicer(Duration slice, Duration switch_cost, Duration linger)
-      : slice_(slice), switch_cost_(switch_cost), linger_(linger) {}
+  /// Precondition: slice > 0, switch_cost >= 0.
+  TimeSlicer(Duration slice, Duration switch_cost) : slice_(slice), switch_cost_(switch_cost) {}
 
   void add_context() {
     has_work_.push_back(false);
+    announced_.push_back(false);
     slices_.push_back(slice_);
   }
   /// Of the context's turns that begin from now on; > 0.
@@ -36,10 +44,11 @@ class TimeSlicer {
 
   /// The context had no work, and has some.
   void gets_work(std::size_t context, SimTime now);
-  /// The context, which has the GPU, has no work left.
-  void runs_dry(SimTime now);
-  /// The context may not run its work any more; if it has the GPU, it gives it up now.
-  void driven_off(std::size_t context, SimTime now);
+  /// The context has no work left: it has done it, or its kernels are kept off the GPU.
+  void runs_dry(std::size_t context, SimTime now);
+  /// Whether the context's next operation is in its channel: work that is not there yet, but will
+  /// be. It keeps a turn, and does not ask for one.
+  void set_announced(std::size_t context, bool announced, SimTime now);
   /// Ends turns and switches that are due.
   void advance(SimTime now);
 
@@ -55,29 +64,28 @@ class TimeSlicer {
   struct Yielded {
     std::size_t context;
     SimTime at;
-    SimTime turn_start;
     SimTime turn_end;
   };
 
-  [[nodiscard]] bool dry() const { return owner_ && !switching_ && !has_work_[*owner_]; }
+  [[nodiscard]] bool dry() const {
+    return owner_ && !switching_ && !has_work_[*owner_] && !announced_[*owner_];
+  }
   [[nodiscard]] std::optional<std::size_t> contender() const;
-  [[nodiscard]] SimTime slice_end_after(SimTime turn_start, SimTime instant) const;
   [[nodiscard]] SimTime yield_at() const;
   void begin_turn(std::size_t context, SimTime now);
-  void take_back();
+  bool take_back(std::size_t context, SimTime now);
   void pass_on(std::size_t to, SimTime now);
 
   Duration slice_;
   Duration switch_cost_;
-  Duration linger_;
   std::vector<bool> has_work_;
+  std::vector<bool> announced_;
   std::vector<Duration> slices_;
   std::optional<std::size_t> owner_;  ///< has the GPU, or gets it when the switch is over
   bool switching_ = false;
   SimTime switch_end_{};
-  SimTime turn_start_{};
-  SimTime turn_end_ = SimTime::max();  ///< set as soon as another context has work
-  SimTime dry_since_{};                ///< of the owner, while it has no work
+  SimTime turn_end_{};      ///< from then on whoever has work may have the GPU
+  SimTime dry_since_{};     ///< of the owner, while it has no work
   std::optional<Yielded> yielded_;
 };
 

@@ -72,6 +72,7 @@ class FakeJob::Stream final : public engine::EventHandler {
   std::uint32_t blocked_on = kNone;  ///< an operation
   SimTime last_end{};
   bool has_run = false;
+  bool announced = false;  ///< its context is not out of work
   SimTime work_start{};
 };
 
@@ -144,10 +145,24 @@ void FakeJob::advance(Stream& stream, SimTime now) {
   }
   stream.state = Stream::State::kScheduled;
   engine_.schedule(stream.entity, std::max(earliest, now));
+  const bool copy = op.kind == policy::LaunchKind::kCopy;
+  if (!copy && earliest <= now + gpu::kInChannel) announce(stream);
+}
+
+void FakeJob::announce(Stream& stream) {
+  if (stream.announced) return;
+  stream.announced = true;
+  gpu_.announce(client_);
+}
+
+void FakeJob::retract(Stream& stream) {
+  if (!stream.announced) return;
+  stream.announced = false;
+  gpu_.retract(client_);
 }
 
 void FakeJob::submit(Stream& stream, SimTime now) {
-  if (frozen_) return;
+  if (frozen_) return retract(stream);
   const Pending& pending = stream.pending.front();
   const PlanOp& op = plan_.ops[pending.op];
   stream.state = Stream::State::kRunning;
@@ -156,7 +171,10 @@ void FakeJob::submit(Stream& stream, SimTime now) {
   const Duration whole = plan_.device_lags ? own_solo(op, gpu_.spec()) : op.solo;
   const Duration solo = own_span ? whole : scale(whole, pending.factor);
   const gpu::KernelProfile* profile = op.form == kNone ? nullptr : &profiles_[op.form];
+  const bool memset = op.kind == policy::LaunchKind::kMemset && solo <= gpu::kInChannel;
+  if (memset) announce(stream);
   gpu_.submit({client_, work_kind(op.kind), solo, profile, stream.index, 0});
+  if (!memset) retract(stream);
 }
 
 void FakeJob::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
@@ -190,8 +208,9 @@ void FakeJob::notify(const Stream& stream, SimTime end) {
 }
 
 void FakeJob::on_work_finished(std::uint64_t cookie, SimTime now) {
-  if (frozen_) return;
   Stream& stream = *streams_[cookie];
+  retract(stream);
+  if (frozen_) return;
   notify(stream, now);
   const Pending done = stream.pending.front();
   stream.pending.pop_front();

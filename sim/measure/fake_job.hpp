@@ -58,6 +58,8 @@ class FakeJob final : public gpu::WorkListener {
 
   void take(const capture::FakeLaunch& launch);
   void advance(Stream& stream, SimTime now);
+  void announce(Stream& stream);
+  void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
   void notify(const Stream& stream, SimTime end);
   void wake_hosts();

@@ -121,7 +121,12 @@ class Measurements {
     report_.ranks_per_gpu = lone_.fold;
     report_.world_size = std::max<std::uint32_t>(1, lone_.world_size);
     report_.counters.merge(lone_.counters);
+    report_.training_counters = lone_.training->counters;
+    for (const auto& filler : lone_.fillers) report_.filler_counters.push_back(filler->counters);
     report_.baseline.recorded_mean_iteration = lone_.recorded_mean_iteration;
+    report_.baseline.iterations_recorded = lone_.training->iterations_recorded;
+    report_.baseline.iterations_used = lone_.training->iterations_used;
+    report_.baseline.iterations_text = lone_.training->iterations_text;
     const auto& recorded = lone_.recorded_mean_iteration;
     if (recorded && recorded->count() > 0) {
       report_.baseline.replay_error =

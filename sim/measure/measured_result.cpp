@@ -17,25 +17,40 @@ void add_offline(const capture::JobRecord& record, const Window& window,
   }
 }
 
+// A request that the run's end found waiting or running.
+void add_unfinished(Duration arrival, const Window& window, observe::FillerResult& result,
+                    observe::Backlog& backlog) {
+  if (arrival > window.end) return;
+  ++result.requests_unfinished;
+  backlog.oldest = std::max(backlog.oldest, window.end - arrival);
+  if (arrival < window.warmup) {
+    ++result.requests_before;
+  } else {
+    result.latency.add_unfinished(window.end - arrival);
+  }
+}
+
 void add_online(const capture::JobRecord& record, const Window& window,
-                observe::FillerInstance& instance, observe::FillerResult& result) {
+                observe::FillerInstance& instance, observe::FillerResult& result,
+                observe::Backlog& backlog) {
   for (const Duration end : record.passes) {
     if (end >= window.warmup && end <= window.end) ++instance.passes;
   }
   for (const capture::RequestRecord& request : record.requests) {
-    if (request.arrival < window.warmup || request.arrival > window.end) continue;
+    if (request.end < window.warmup) continue;
     if (request.end > window.end) {
-      ++result.requests_unfinished;
-      result.latency.add_unfinished(window.end - request.arrival);
+      add_unfinished(request.arrival, window, result, backlog);
       continue;
     }
     ++instance.requests_completed;
-    result.latency.add(request.end - request.arrival);
+    if (request.arrival < window.warmup) {
+      ++result.requests_before;
+    } else {
+      result.latency.add(request.end - request.arrival);
+    }
   }
   for (const Duration arrival : record.unfinished) {
-    if (arrival < window.warmup || arrival > window.end) continue;
-    ++result.requests_unfinished;
-    result.latency.add_unfinished(window.end - arrival);
+    add_unfinished(arrival, window, result, backlog);
   }
 }
 
@@ -80,7 +95,9 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
   instance.reason = admission.reason;
   instance.memory = config.memory.value_or(Bytes{});
   const bool online = config.mode == observe::FillerMode::kOnline;
-  if (record && online) add_online(*record, window, instance, result);
+  observe::Backlog backlog;
+  backlog.batch = std::max<std::uint64_t>(config.requests_per_pass, config.max_batch);
+  if (record && online) add_online(*record, window, instance, result, backlog);
   if (record && !online) add_offline(*record, window, instance);
   if (online) {
     result.requests_arrived = arrived_in(arrivals, window);
@@ -88,7 +105,11 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
   }
   result.instances.push_back(instance);
   observe::summarise_filler(result, window.end - window.warmup, std::nullopt);
-  if (!online) result.requests_arrived = result.requests_completed;
+  if (online) {
+    result.overloaded = observe::is_overloaded(result, backlog, window.end - window.warmup);
+  } else {
+    result.requests_arrived = result.requests_completed;
+  }
   if (config.deadline && online) {
     result.requests_within_deadline = result.latency.completed_within(*config.deadline);
   }

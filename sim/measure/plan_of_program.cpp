@@ -49,6 +49,8 @@ PlanStep step_of(const workload::Step& step, const workload::Program& program) {
   out.count = step.count;
   if (step.detail == kNoIndex) return out;
   const workload::StepDetail& detail = program.details[step.detail];
+  // A real host that runs a pass ahead is held by the real launch queue.
+  if (detail.passes_back > 0) out.kind = PlanStepKind::kPause;
   out.return_lag = detail.return_lag.duration();
   out.after_thread = detail.after_thread == kNoIndex ? capture::kNone : detail.after_thread;
   out.after_step = detail.after_step;

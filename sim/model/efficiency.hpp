@@ -59,7 +59,7 @@ struct Efficiency {
   std::string software;    ///< whose kernels these are
   double boost_clock_hz = 0;   ///< at which the peaks hold
   /// FLOP/s, dense, by Precision: kFp32 of CUDA cores, the others of tensor cores. 0: the device
-  /// has no such units; peak_flops() then takes the next wider precision that it has.
+  /// has no such units; computed_in() says what is then computed instead.
   std::array<double, kPrecisions> peak_flops{};
   double l2_resident_bytes = 2e7;  ///< of a kernel's traffic, found in or left to the L2 cache
   double l2_speedup = 1.8;         ///< of that part, against DRAM
@@ -69,7 +69,8 @@ struct Efficiency {
   std::array<StreamEfficiency, kKernelKinds> streams;  ///< by KernelKind; of products unused
 };
 
-/// Where `precision` is computed on the device: itself, or the next wider one that it has.
+/// What the device computes in place of `precision`: itself, or as frameworks do, fp16 for bf16
+/// (fp32 where there is none), fp32 for tf32 and fp16, and what it has for bf16 in place of fp8.
 [[nodiscard]] Precision computed_in(const Efficiency& efficiency, Precision precision);
 
 /// Peak FLOP/s of computed_in(precision).

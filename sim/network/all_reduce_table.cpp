@@ -29,8 +29,9 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   while (true) {
     const std::size_t comma = line.find(',');
     std::string_view cell = line.substr(0, comma);
-    while (!cell.empty() && (cell.back() == ' ' || cell.back() == '\r')) cell.remove_suffix(1);
-    while (!cell.empty() && cell.front() == ' ') cell.remove_prefix(1);
+    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+    while (!cell.empty() && blank(cell.back())) cell.remove_suffix(1);
+    while (!cell.empty() && blank(cell.front())) cell.remove_prefix(1);
     out.push_back(cell);
     if (comma == std::string_view::npos) return out;
     line.remove_prefix(comma + 1);

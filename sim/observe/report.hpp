@@ -4,17 +4,37 @@
 // Everything is a string: libraries never print. The same report gives the same bytes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/observe/run_result.hpp"
 
 namespace bubblesim::observe {
 
-/// A fixed-width table: one row a policy and filler, then one line a counter of severity notice
-/// or worse. A ">" before a latency marks a lower bound.
+/// A fixed-width table: one row a policy and filler, then a line a filler with fill jobs. A ">"
+/// before a latency marks a lower bound; "overloaded" stands for latencies of a filler that falls
+/// behind; a "!" behind a policy, that a counter of severity loss or error concerns the row.
 [[nodiscard]] std::string report_table(const RunReport& report);
+
+/// How many lines of notes.
+enum class Notes : std::uint8_t {
+  kFew,  ///< at most kFewNotes: errors and losses first, then overloads and refusals
+  kAll,  ///< notices too
+};
+inline constexpr std::size_t kFewNotes = 5;
+
+/// What must be known before the tables of these reports are trusted, a line each, the worst first;
+/// what is equal in all of them is said once. The last of few lines says how many are left out.
+[[nodiscard]] std::string report_notes(std::span<const RunReport> reports, Notes notes);
+
+/// How a table calls the policy: its name; where several results have it, with the parameters in
+/// which they differ.
+[[nodiscard]] std::string policy_label(const PolicyResult& policy,
+                                       const std::vector<PolicyResult>& all);
 
 /// Everything that the report holds but single latencies; times in whole nanoseconds. Ends with
 /// a newline.

@@ -16,9 +16,20 @@ namespace {
 struct Row {
   const RunReport& report;
   const PolicyResult& policy;
+  std::optional<std::size_t> filler_index;
   const FillerResult* filler;
   std::optional<LatencySummary> latency;
 };
+
+std::vector<Row> rows_of(const RunReport& report, const PolicyResult& policy) {
+  if (policy.fillers.empty()) return {{report, policy, std::nullopt, nullptr, std::nullopt}};
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
+    const FillerResult& filler = policy.fillers[i];
+    rows.push_back({report, policy, i, &filler, filler.latency.summary()});
+  }
+  return rows;
+}
 
 struct Column {
   std::string_view name;
@@ -61,11 +72,22 @@ std::string counts(const Row& row) {
   return text;
 }
 
+/// Names of the counters that speak against what the row says.
+std::string losses_of(const Row& row) {
+  std::string text;
+  for (const auto& [name, entry] : concerning(row.report, row.policy, row.filler_index)) {
+    if (entry.severity < Severity::kLoss) continue;
+    if (!text.empty()) text += ';';
+    text += name;
+  }
+  return text;
+}
+
 std::string memory_high_water(const Row& row) {
   if (row.policy.gpus.empty()) return {};
   Bytes most;
   for (const GpuUse& gpu : row.policy.gpus) most = std::max(most, gpu.memory_high_water);
-  return std::to_string(most.value);
+  return most == Bytes{} ? std::string() : std::to_string(most.value);
 }
 
 /// A cell that is empty where there is no filler.
@@ -108,6 +130,8 @@ const Column kColumns[] = {
     {"seed", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.seed); }},
     {"device", CellType::kText, [](const Row& r) { return r.report.device; }},
     {"ranks", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.ranks); }},
+    {"measured", CellType::kText,
+     [](const Row& r) { return r.report.measured ? r.report.measured->place : std::string(); }},
     {"policy", CellType::kText, [](const Row& r) { return r.policy.policy; }},
     {"policy_parameters", CellType::kText,
      [](const Row& r) { return joined(r.policy.parameters); }},
@@ -137,6 +161,7 @@ const Column kColumns[] = {
     {"filler_gpus_admitted", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.admitted_gpus()); }>},
     {"filler_passes", CellType::kInteger, filler_count<&FillerResult::passes>},
+    {"requests_before", CellType::kInteger, filler_count<&FillerResult::requests_before>},
     {"requests_arrived", CellType::kInteger, filler_count<&FillerResult::requests_arrived>},
     {"requests_completed", CellType::kInteger, filler_count<&FillerResult::requests_completed>},
     {"requests_unfinished", CellType::kInteger, filler_count<&FillerResult::requests_unfinished>},
@@ -145,6 +170,8 @@ const Column kColumns[] = {
        return f.requests_within_deadline ? std::to_string(*f.requests_within_deadline)
                                          : std::string();
      }>},
+    {"filler_offered_per_s", CellType::kNumber,
+     of_filler<[](const FillerResult& f) { return number(f.offered_per_s); }>},
     {"filler_requests_per_s", CellType::kNumber,
      of_filler<[](const FillerResult& f) { return number(f.requests_per_s); }>},
     {"filler_normalised_fraction", CellType::kNumber,
@@ -157,6 +184,9 @@ const Column kColumns[] = {
     {"latency_mean_ms", CellType::kNumber, latency_cell<&LatencySummary::mean>},
     {"latency_lower_bound_from", CellType::kText,
      [](const Row& r) { return lower_bound_from(r.latency); }},
+    {"overloaded", CellType::kInteger, of_filler<[](const FillerResult& f) {
+       return f.mode == FillerMode::kOnline ? std::string(f.overloaded ? "1" : "0") : std::string();
+     }>},
     {"filler_memory_bytes", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
     {"filler_instances_unplaced", CellType::kInteger,
@@ -190,6 +220,7 @@ const Column kColumns[] = {
     {"events", CellType::kInteger, [](const Row& r) { return std::to_string(r.policy.events); }},
     {"replay_error_fraction", CellType::kNumber,
      [](const Row& r) { return number(r.report.baseline.replay_error); }},
+    {"losses", CellType::kText, losses_of},
     {"counters", CellType::kText, counts},
 };
 
@@ -250,13 +281,9 @@ std::span<const ResultColumn> result_columns() {
 std::vector<ResultRow> result_rows(const RunReport& report) {
   std::vector<ResultRow> rows;
   for (std::uint32_t p = 0; p < report.policies.size(); ++p) {
-    const PolicyResult& policy = report.policies[p];
-    if (policy.fillers.empty()) {
-      rows.push_back(result_row({report, policy, nullptr, std::nullopt}, p, 0));
-    }
-    for (std::uint32_t f = 0; f < policy.fillers.size(); ++f) {
-      const FillerResult& filler = policy.fillers[f];
-      rows.push_back(result_row({report, policy, &filler, filler.latency.summary()}, p, f));
+    for (const Row& row : rows_of(report, report.policies[p])) {
+      const auto filler = static_cast<std::uint32_t>(row.filler_index.value_or(0));
+      rows.push_back(result_row(row, p, filler));
     }
   }
   return rows;
@@ -274,10 +301,7 @@ std::string csv_header() {
 std::string csv_rows(const RunReport& report) {
   std::string text;
   for (const PolicyResult& policy : report.policies) {
-    if (policy.fillers.empty()) append_row(text, {report, policy, nullptr, std::nullopt});
-    for (const FillerResult& filler : policy.fillers) {
-      append_row(text, {report, policy, &filler, filler.latency.summary()});
-    }
+    for (const Row& row : rows_of(report, policy)) append_row(text, row);
   }
   return text;
 }

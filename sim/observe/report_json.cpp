@@ -35,6 +35,7 @@ Json training_json(const TrainingResult& training) {
           {"iteration_min_ns", to_ns(training.min_iteration)},
           {"iteration_max_ns", to_ns(training.max_iteration)},
           {"iterations_per_s", training.iterations_per_s},
+          {"stands_still", training.stands_still},
           {"samples_per_s", optional_json(training.samples_per_s)},
           {"normalised_fraction", optional_json(training.normalised_to_alone)},
           {"ranks", std::move(ranks)}};
@@ -102,15 +103,19 @@ Json filler_json(const FillerResult& filler) {
   for (const FillerInstance& instance : filler.instances) {
     instances.push_back(instance_json(instance));
   }
+  const bool online = filler.mode == FillerMode::kOnline;
   return {{"name", filler.name},
           {"mode", filler_mode_name(filler.mode)},
           {"passes", filler.passes},
+          {"requests_before", filler.requests_before},
           {"requests_arrived", filler.requests_arrived},
           {"requests_completed", filler.requests_completed},
           {"requests_unfinished", filler.requests_unfinished},
           {"requests_refused", filler.requests_refused},
           {"requests_within_deadline", optional_json(filler.requests_within_deadline)},
+          {"offered_per_s", optional_json(filler.offered_per_s)},
           {"requests_per_s", filler.requests_per_s},
+          {"overloaded", online ? Json(filler.overloaded) : Json(nullptr)},
           {"normalised_fraction", optional_json(filler.normalised_to_own_gpu)},
           {"latency", latency_json(filler.latency)},
           {"memory_bytes", filler.memory.value},
@@ -118,6 +123,9 @@ Json filler_json(const FillerResult& filler) {
           {"instances_unplaced", filler.instances_unplaced},
           {"instances", std::move(instances)}};
 }
+
+/// Null: not known.
+Json known_bytes(Bytes bytes) { return bytes == Bytes{} ? Json(nullptr) : Json(bytes.value); }
 
 Json gpu_json(const GpuUse& gpu) {
   Json bubbles = Json::array();
@@ -132,7 +140,7 @@ Json gpu_json(const GpuUse& gpu) {
           {"bubble_fraction", gpu.bubble_fraction},
           {"bubbles", std::move(bubbles)},
           {"recovered_fraction", gpu.recovered_fraction},
-          {"memory_high_water_bytes", gpu.memory_high_water.value}};
+          {"memory_high_water_bytes", known_bytes(gpu.memory_high_water)}};
 }
 
 template <class T, class Make>
@@ -226,8 +234,20 @@ Json baseline_json(const Baseline& baseline) {
           {"training_memory_high_water_bytes", memory_json(training)},
           {"recorded_iteration_mean_ns", recorded ? Json(to_ns(*recorded)) : Json(nullptr)},
           {"replay_error_fraction", optional_json(baseline.replay_error)},
+          {"iterations_recorded", baseline.iterations_recorded},
+          {"iterations_used", baseline.iterations_used},
+          {"iterations_reason", baseline.iterations_text},
           {"fillers", std::move(fillers)},
           {"bubbles", list_json(baseline.bubbles, bubbles_json)}};
+}
+
+Json filler_counters_json(const RunReport& report) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < report.filler_counters.size(); ++i) {
+    list.push_back({{"name", report.baseline.fillers.at(i).name},
+                    {"counters", counters_json(report.filler_counters[i])}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -241,7 +261,10 @@ std::string report_json(const RunReport& report) {
                      {"world_size", report.world_size},
                      {"baseline", baseline_json(report.baseline)},
                      {"policies", list_json(report.policies, policy_json)},
-                     {"counters", counters_json(report.counters)}};
+                     {"interrupted_policies", report.interrupted},
+                     {"counters", counters_json(report.counters)},
+                     {"training_counters", counters_json(report.training_counters)},
+                     {"filler_counters", filler_counters_json(report)}};
   if (report.measured) json["measured"] = measured_json(*report.measured);
   // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

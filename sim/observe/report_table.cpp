@@ -1,8 +1,9 @@
-// The table for people: rounded, aligned, with what must be known before trusting it below.
+// The table for people: rounded and aligned.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "sim/observe/report.hpp"
@@ -15,9 +16,10 @@ using Cells = std::vector<std::string>;
 
 constexpr std::size_t kTextColumns = 2;  ///< policy and filler: left-aligned
 
-const std::array<const char*, 16> kTitles{
-    "policy", "filler", "train_it/s", "train_norm", "requests/s", "infer_norm", "p50_ms", "p90_ms",
-    "p95_ms", "p99_ms", "done", "unfinished", "busy_%", "bubble_%", "recovered_%", "memory_GB"};
+const std::array<const char*, 18> kTitles{
+    "policy", "filler", "train_it/s",  "train_norm", "offered/s", "requests/s",
+    "infer_norm", "p50_ms", "p90_ms",  "p95_ms", "p99_ms", "before", "done", "left",
+    "busy_%", "bubble_%", "recovered_%", "memory_GB"};
 
 std::string ratio(const std::optional<double>& value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
@@ -34,36 +36,29 @@ std::string milliseconds(const std::optional<LatencySummary>& latency,
                      to_seconds(value.value) * 1e3);
 }
 
-/// The policy's name; where several results have it, with the parameters in which they differ.
-std::string label_of(const PolicyResult& policy, const std::vector<PolicyResult>& all) {
-  std::string text = policy.policy;
-  for (std::size_t i = 0; i < policy.parameters.size(); ++i) {
-    const bool differs = std::any_of(all.begin(), all.end(), [&](const PolicyResult& other) {
-      return other.policy == policy.policy && other.parameters.size() > i &&
-             other.parameters[i] != policy.parameters[i];
-    });
-    const auto& [name, value] = policy.parameters[i];
-    if (differs) text += fmt::format(" {}={}", name, value);
-  }
-  return text;
+Cells latency_cells(const FillerResult& filler) {
+  if (filler.overloaded) return Cells(4, "overloaded");
+  const auto latency = filler.latency.summary();
+  return {milliseconds(latency, &LatencySummary::p50), milliseconds(latency, &LatencySummary::p90),
+          milliseconds(latency, &LatencySummary::p95), milliseconds(latency, &LatencySummary::p99)};
 }
 
 Cells filler_cells(const FillerResult* filler) {
-  if (!filler) return {"-", "-", "-", "-", "-", "-", "-", "-"};
-  const auto latency = filler->latency.summary();
-  return {rate(filler->requests_per_s),
-          ratio(filler->normalised_to_own_gpu),
-          milliseconds(latency, &LatencySummary::p50),
-          milliseconds(latency, &LatencySummary::p90),
-          milliseconds(latency, &LatencySummary::p95),
-          milliseconds(latency, &LatencySummary::p99),
-          std::to_string(filler->requests_completed),
-          std::to_string(filler->requests_unfinished)};
+  if (!filler) return Cells(10, "-");
+  const bool online = filler->mode == FillerMode::kOnline;
+  Cells cells{filler->offered_per_s ? rate(*filler->offered_per_s) : "-",
+              rate(filler->requests_per_s), ratio(filler->normalised_to_own_gpu)};
+  const Cells latencies = latency_cells(*filler);
+  cells.insert(cells.end(), latencies.begin(), latencies.end());
+  cells.push_back(online ? std::to_string(filler->requests_before) : "-");
+  cells.push_back(std::to_string(filler->requests_completed));
+  cells.push_back(online ? std::to_string(filler->requests_unfinished) : "-");
+  return cells;
 }
 
 Cells row_cells(const PolicyResult& policy, const std::string& label,
                 const FillerResult* filler) {
-  Cells cells{policy.oracle ? label + " (oracle)" : label, filler ? filler->name : "-",
+  Cells cells{label, filler ? filler->name : "-",
               rate(policy.training.iterations_per_s), ratio(policy.training.normalised_to_alone)};
   const Cells of_filler = filler_cells(filler);
   cells.insert(cells.end(), of_filler.begin(), of_filler.end());
@@ -76,7 +71,9 @@ Cells row_cells(const PolicyResult& policy, const std::string& label,
   cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::busy_fraction)));
   cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::bubble_fraction)));
   cells.push_back(percent(recovered_over_gpus(policy.gpus)));
-  cells.push_back(fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9));
+  cells.push_back(memory == Bytes{}
+                      ? "-"
+                      : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9));
   return cells;
 }
 
@@ -103,24 +100,6 @@ void append_rows(std::string& text, const std::vector<Cells>& rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
   }
   for (const Cells& row : rows) append_row(text, row, widths);
-}
-
-void append_counters(std::string& text, std::string_view of, const CounterSet& counters) {
-  for (const auto& [name, entry] : counters) {
-    if (entry.severity == Severity::kInfo) continue;
-    text += fmt::format("{}: {}: {} = {}: {}\n", severity_name(entry.severity), of, name,
-                        entry.count, entry.help);
-  }
-}
-
-void append_refusals(std::string& text, const PolicyResult& policy, const std::string& label) {
-  for (const FillerResult& filler : policy.fillers) {
-    for (const FillerInstance& instance : filler.instances) {
-      if (instance.admitted) continue;
-      text += fmt::format("not admitted: {}: {} on GPU {}: {}\n", label, filler.name,
-                          instance.gpu.value, instance.reason);
-    }
-  }
 }
 
 std::string span_text(const std::optional<Duration>& span) {
@@ -158,19 +137,40 @@ std::string free_memory_text(const std::vector<BubbleBaseline>& bubbles) {
                      static_cast<double>(most->value) * 1e-9);
 }
 
+/// Nobody takes figures of a stand-in for a GPU's.
+std::string measured_text(const std::optional<Measurement>& measured) {
+  if (!measured) return {};
+  if (measured->place == "fake") return "; measured on a FAKE GPU (simulated): no measurement";
+  return fmt::format("; measured on a {}, {}", measured->place, measured->date);
+}
+
+// Recording and repetition are one number to 0.1 %.
+bool repeats_as_recorded(const Baseline& alone) {
+  return !alone.replay_error || std::abs(*alone.replay_error) <= 0.001;
+}
+
 std::string heading(const RunReport& report) {
   const Baseline& alone = report.baseline;
   std::string text = fmt::format(
-      "{}: {}, {} ranks, seed {}\nalone: {:.3f} it/s, {:.3f} ms an iteration", report.config,
-      report.device, report.ranks, report.seed, alone.training_iterations_per_s,
+      "{}: {}, {} ranks, seed {}{}\nalone: {:.3f} it/s, {:.3f} ms an iteration", report.config,
+      report.device, report.ranks, report.seed, measured_text(report.measured),
+      alone.training_iterations_per_s,
       to_seconds(alone.training_mean_iteration) * 1e3);
   if (alone.recorded_mean_iteration) {
     text += fmt::format("; recorded {:.3f} ms", to_seconds(*alone.recorded_mean_iteration) * 1e3);
   }
   if (alone.replay_error) {
-    text += fmt::format("; replay error {:+.2f} %", 100 * *alone.replay_error);
+    text += fmt::format("; replay error {:+.2f} %{}", 100 * *alone.replay_error,
+                        repeats_as_recorded(alone) ? "" : " !");
   }
   text += '\n';
+  if (!repeats_as_recorded(alone)) {
+    text +=
+        "! repeated, the recorded iterations take another time than once: operations that ran\n"
+        "  into the next iteration delay it (program_pass_contradictions), or a rank waits less\n"
+        "  for others\n";
+  }
+  if (!alone.iterations_text.empty()) text += "iterations: " + alone.iterations_text + '\n';
   if (report.ranks_per_gpu > 1) {
     text += fmt::format("folded: each simulated GPU stands for {} of the job's {} ranks\n",
                         report.ranks_per_gpu, report.world_size);
@@ -182,23 +182,22 @@ std::string heading(const RunReport& report) {
 
 std::string report_table(const RunReport& report) {
   std::vector<Cells> rows{Cells(kTitles.begin(), kTitles.end())};
-  std::string notes;
   std::string jobs;
-  append_counters(notes, "all policies", report.counters);
   for (const PolicyResult& policy : report.policies) {
-    const std::string label = label_of(policy, report.policies);
-    if (policy.fillers.empty()) rows.push_back(row_cells(policy, label, nullptr));
-    for (const FillerResult& filler : policy.fillers) {
-      rows.push_back(row_cells(policy, label, &filler));
+    const std::string label = policy_label(policy, report.policies);
+    const std::string shown = policy.oracle ? label + " (oracle)" : label;
+    const auto marked = [&](std::optional<std::size_t> filler) {
+      return has_loss(concerning(report, policy, filler)) ? shown + " !" : shown;
+    };
+    if (policy.fillers.empty()) rows.push_back(row_cells(policy, marked({}), nullptr));
+    for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
+      rows.push_back(row_cells(policy, marked(i), &policy.fillers[i]));
     }
     append_jobs(jobs, policy, label);
-    append_refusals(notes, policy, label);
-    append_counters(notes, label, policy.counters);
   }
   std::string text = heading(report);
   append_rows(text, rows);
   if (!jobs.empty()) text += '\n' + jobs;
-  if (!notes.empty()) text += '\n' + notes;
   return text;
 }
 

@@ -35,6 +35,7 @@ struct RankIterations {
   std::uint32_t rank = 0;
   std::vector<Duration> times;    ///< of every finished iteration
   std::size_t first_counted = 0;  ///< index of the first that ended inside the measured window
+  std::size_t per_pass = 1;       ///< iterations that the job repeats, which need not be alike
 };
 
 struct TrainingResult {
@@ -46,6 +47,7 @@ struct TrainingResult {
   double iterations_per_s = 0;   ///< 0: no iteration finished in the window
   std::optional<double> samples_per_s;
   std::optional<double> normalised_to_alone;
+  std::string stands_still;      ///< why, if a rank ended no iteration in the window
 };
 
 /// A filler on one GPU.
@@ -85,19 +87,23 @@ struct FillJobs {
   std::uint64_t deadlines_open = 0;    ///< not ended, and the run ended before it
 };
 
-/// One filler over all of its GPUs. Requests counted are those that arrived in the measured
-/// window (offline: those that completed in it): arrived = completed + unfinished + refused.
+/// One filler over all of its GPUs. Requests are counted by what happens in the measured window,
+/// whenever they arrived: before + arrived = completed + unfinished + refused. Latencies are of
+/// those that arrived in it.
 struct FillerResult {
   std::string name;
   FillerMode mode = FillerMode::kOffline;
   std::vector<FillerInstance> instances;  ///< by GPU
   std::uint64_t passes = 0;
-  std::uint64_t requests_arrived = 0;
+  std::uint64_t requests_before = 0;      ///< online: waiting or running when the warm-up ended
+  std::uint64_t requests_arrived = 0;     ///< offline and jobs: those completed
   std::uint64_t requests_completed = 0;
   std::uint64_t requests_unfinished = 0;  ///< waiting or running when the run ended
   std::uint64_t requests_refused = 0;     ///< arrived where the filler was not admitted
+  bool overloaded = false;                ///< summary.hpp, is_overloaded(): online
   std::optional<std::uint64_t> requests_within_deadline;  ///< online with a deadline
   double requests_per_s = 0;
+  std::optional<double> offered_per_s;    ///< online: requests_arrived over the window
   std::optional<double> normalised_to_own_gpu;
   LatencyDistribution latency;            ///< online
   std::optional<FillJobs> jobs;           ///< kJobs
@@ -122,7 +128,7 @@ struct GpuUse {
   double bubble_fraction = 0;
   std::vector<BubbleCause> bubbles;  ///< in a fixed order
   double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
-  Bytes memory_high_water;
+  Bytes memory_high_water;  ///< 0: that of a client is not known
 };
 
 /// What the policy itself did, over all GPUs.
@@ -194,6 +200,11 @@ struct Baseline {
   std::optional<UseAlone> training_use;
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
+  /// Of a recorded job: the iterations of its trace, those that are repeated, and in words which
+  /// and why. 0 and empty: not recorded.
+  std::uint64_t iterations_recorded = 0;
+  std::uint64_t iterations_used = 0;
+  std::string iterations_text;
   std::vector<FillerBaseline> fillers;
   std::vector<BubbleBaseline> bubbles;  ///< by GPU; empty: no policy asks for them
 };
@@ -219,7 +230,10 @@ struct RunReport {
   std::optional<Measurement> measured;  ///< nothing: simulated
   Baseline baseline;
   std::vector<PolicyResult> policies;
+  std::vector<std::string> interrupted;  ///< policies that the run was stopped before or under
   CounterSet counters;  ///< of what is common to all policies: traces, config
+  CounterSet training_counters;             ///< of these: what the job's trace and program say
+  std::vector<CounterSet> filler_counters;  ///< the same of each filler, in the config's order
 };
 
 }  // namespace bubblesim::observe

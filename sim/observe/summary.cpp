@@ -1,6 +1,7 @@
 #include "sim/observe/summary.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -16,26 +17,45 @@ std::size_t first_after(const std::vector<Duration>& times, Duration warmup) {
   return times.size();
 }
 
+namespace {
+
+// Iterations that count for means: whole passes, since iterations of a pass differ; or all, if no
+// pass was finished.
+std::size_t counted_for_mean(const RankIterations& rank, std::size_t finished) {
+  const std::size_t over = finished % std::max<std::size_t>(1, rank.per_pass);
+  return over == finished ? finished : finished - over;
+}
+
+}  // namespace
+
 TrainingResult summarise_training(std::vector<RankIterations> ranks, const TrainingScale& scale) {
   TrainingResult result;
   Duration sum{};
   std::int64_t count = 0;
+  bool any = false;
   std::optional<std::uint64_t> fewest;
   for (const RankIterations& rank : ranks) {
     const std::size_t first = std::min(rank.first_counted, rank.times.size());
     for (std::size_t i = first; i < rank.times.size(); ++i) {
       const Duration time = rank.times[i];
-      result.min_iteration = count == 0 ? time : std::min(result.min_iteration, time);
+      result.min_iteration = !any ? time : std::min(result.min_iteration, time);
+      any = true;
       result.max_iteration = std::max(result.max_iteration, time);
-      sum += time;
-      ++count;
     }
     const std::uint64_t finished = rank.times.size() - first;
+    const std::size_t counted = counted_for_mean(rank, finished);
+    for (std::size_t i = rank.times.size() - counted; i < rank.times.size(); ++i) {
+      sum += rank.times[i];
+      ++count;
+    }
     fewest = fewest ? std::min(*fewest, finished) : finished;
   }
   result.ranks = std::move(ranks);
   result.iterations = fewest.value_or(0);
-  if (count == 0) return result;
+  if (count == 0) {  // it stood still: no part of what it does alone
+    if (!result.ranks.empty() && scale.alone_iterations_per_s) result.normalised_to_alone = 0;
+    return result;
+  }
   result.mean_iteration = Duration{(sum.count() + count / 2) / count};
   if (sum > Duration::zero()) {
     result.iterations_per_s = static_cast<double>(count) / to_seconds(sum);
@@ -61,12 +81,43 @@ void summarise_filler(FillerResult& filler, Duration window,
     filler.memory = filler.memory + instance.memory;
   }
   filler.requests_per_s = static_cast<double>(filler.requests_completed) / to_seconds(window);
+  filler.offered_per_s.reset();
+  if (filler.mode == FillerMode::kOnline) {
+    filler.offered_per_s = static_cast<double>(filler.requests_arrived) / to_seconds(window);
+  }
   filler.normalised_to_own_gpu.reset();
   if (own_gpu_requests_per_s && *own_gpu_requests_per_s > 0 && !filler.instances.empty()) {
     filler.normalised_to_own_gpu =
         filler.requests_per_s /
         (*own_gpu_requests_per_s * static_cast<double>(filler.instances.size()));
   }
+}
+
+bool is_overloaded(const FillerResult& filler, const Backlog& backlog, Duration window) {
+  constexpr double kDeviations = 3;
+  if (filler.requests_completed == 0 && filler.requests_unfinished > 0 &&
+      backlog.oldest >= window / 2) {
+    return true;
+  }
+  const double growth = static_cast<double>(filler.requests_unfinished) -
+                        static_cast<double>(filler.requests_before);
+  return growth > static_cast<double>(backlog.batch) +
+                      kDeviations * std::sqrt(static_cast<double>(filler.requests_arrived));
+}
+
+CounterSet concerning(const RunReport& report, const PolicyResult& policy,
+                      std::optional<std::size_t> filler) {
+  CounterSet counters = report.training_counters;
+  if (filler && *filler < report.filler_counters.size()) {
+    counters.merge(report.filler_counters[*filler]);
+  }
+  counters.merge(policy.counters);
+  return counters;
+}
+
+bool has_loss(const CounterSet& counters) {
+  return std::any_of(counters.begin(), counters.end(),
+                     [](const auto& item) { return item.second.severity >= Severity::kLoss; });
 }
 
 double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction) {

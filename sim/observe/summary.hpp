@@ -28,6 +28,26 @@ struct TrainingScale {
 void summarise_filler(FillerResult& filler, Duration window,
                       std::optional<double> own_gpu_requests_per_s);
 
+/// What an online filler has before it when the measured window ends.
+struct Backlog {
+  std::uint64_t batch = 0;  ///< requests that may be served together, over its GPUs
+  Duration oldest{};        ///< age of the oldest request that is unfinished; 0: there is none
+};
+
+/// Whether an online filler falls behind: its backlog grew over `window` by more than a batch and
+/// three standard deviations of the number of Poisson arrivals (their square root), or nothing was
+/// served and a request has waited for half of the window. Latencies then say how long the run was.
+[[nodiscard]] bool is_overloaded(const FillerResult& filler, const Backlog& backlog,
+                                 Duration window);
+
+/// Counters that concern a row of a report: the job's, those of the filler (an index into
+/// RunReport::filler_counters; nothing: a row without) and the policy's own.
+[[nodiscard]] CounterSet concerning(const RunReport& report, const PolicyResult& policy,
+                                    std::optional<std::size_t> filler);
+
+/// Whether one of them says that something is missing or must not be trusted.
+[[nodiscard]] bool has_loss(const CounterSet& counters);
+
 /// A fraction over all GPUs of a result: their mean. 0 if there are none.
 [[nodiscard]] double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction);
 

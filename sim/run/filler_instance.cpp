@@ -13,9 +13,12 @@ void FillerInstance::on_served(const workload::ServedRequest& request) {
     timeline_->add({gpu, client, timeline_->intern("request"), observe::SliceKind::kRequest,
                     request.arrival, request.end, request.number});
   }
-  if (request.arrival < warmup_) return;
+  if (request.end < warmup_) {
+    --before;
+    return;
+  }
   ++completed;
-  latency.add(request.end - request.arrival);
+  if (request.arrival >= warmup_) latency.add(request.end - request.arrival);
 }
 
 void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
@@ -46,7 +49,11 @@ void ArrivalRouter::start() {
 
 void ArrivalRouter::on_event(SimTime now) {
   FillerInstance& instance = *instances_[number_ % instances_.size()];
-  if (now >= warmup_) ++instance.arrived;
+  if (now >= warmup_) {
+    ++instance.arrived;
+  } else if (instance.admitted) {
+    ++instance.before;
+  }
   if (instance.admitted) {
     instance.service->arrive(number_, now);
     instance.note_queue(now);

@@ -46,10 +46,11 @@ class FillerInstance final : public workload::ServiceListener {
 
   WorkListener* work = nullptr;                       ///< kJobs
 
-  std::uint64_t passes = 0;
-  std::uint64_t completed = 0;
-  std::uint64_t arrived = 0;
-  std::uint64_t refused = 0;
+  std::uint64_t passes = 0;     ///< that ended in the measured window
+  std::uint64_t before = 0;     ///< online: requests that waited or ran when it began
+  std::uint64_t completed = 0;  ///< in it
+  std::uint64_t arrived = 0;    ///< in it
+  std::uint64_t refused = 0;    ///< of these
   observe::LatencyDistribution latency;
 
  private:

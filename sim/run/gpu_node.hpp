@@ -111,6 +111,7 @@ struct GpuNode {
   std::vector<std::unique_ptr<FillerInstance>> fillers;
   std::vector<ClientId> filler_clients;  ///< the GPU's, of admitted fillers
   Bytes memory;  ///< of admitted clients at the start, as far as known; not of fill jobs
+  bool memory_known = true;  ///< of each of them, fill jobs too
   std::vector<ClientId> memory_of;  ///< the policy's ids of these clients
   double training_sm_seconds_at_warmup = 0;
   double filler_sm_seconds_at_warmup = 0;

@@ -41,11 +41,12 @@ Result<workload::Program> load_program(const FillerProgram& source,
     return fail(path, {}, "found " + std::to_string(trace.job.ranks.size()) +
                               " ranks, expected one: a filler's program is one rank's trace");
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(workload::Program program,
-                             workload::build_program(trace.job.ranks.front(), device,
-                                                     {workload::Window::kMedianIteration}));
+  auto program = workload::build_program(trace.job.ranks.front(), device,
+                                         {workload::Window::kMedianIteration});
+  if (!program) return tl::unexpected<Error>(trace.located(program.error()));
+  program->counters.merge(trace.counters);
   if (!is_named(device, trace.job.ranks.front().device.name, device_folder)) {
-    program.counters.add(kOtherDevice);
+    program->counters.add(kOtherDevice);
   }
   return program;
 }

@@ -61,21 +61,30 @@ Result<std::vector<fs::path>> files_of(const fs::path& path) {
   return files;
 }
 
-Result<void> check_ranks_differ(const traces::JobTrace& job) {
-  for (std::size_t i = 1; i < job.ranks.size(); ++i) {
-    if (job.ranks[i].rank != job.ranks[i - 1].rank) continue;
-    return fail(job.ranks[i].provenance.source, {},
-                "found rank " + std::to_string(job.ranks[i].rank) + " a second time, first in " +
-                    job.ranks[i - 1].provenance.source);
+std::string file_of(const traces::RankTrace& rank, const LoadedTrace& loaded) {
+  const auto found = loaded.files.find(rank.provenance.source);
+  return found == loaded.files.end() ? rank.provenance.source : found->second;
+}
+
+Result<void> check_ranks_differ(const LoadedTrace& loaded) {
+  const auto& ranks = loaded.job.ranks;
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    if (ranks[i].rank != ranks[i - 1].rank) continue;
+    return fail(file_of(ranks[i], loaded), {},
+                "found rank " + std::to_string(ranks[i].rank) + " a second time, first in " +
+                    file_of(ranks[i - 1], loaded));
   }
   return {};
 }
 
 Result<void> add_btr(const fs::path& path, LoadedTrace& loaded) {
   BUBBLESIM_ASSIGN_OR_RETURN(auto outcome, traces::format::read_job(path.string()));
-  loaded.counters.merge(outcome.counters);
+  // What is lost of a file goes with its first rank, wherever that is written or shown.
+  if (outcome.job.ranks.empty()) loaded.counters.merge(outcome.counters);
+  else outcome.job.ranks.front().counters.merge(outcome.counters);
   for (auto& rank : outcome.job.ranks) {
     if (traces::is_recording(rank)) traces::join_recording(rank);
+    loaded.files.try_emplace(rank.provenance.source, path.string());
     loaded.job.ranks.push_back(std::move(rank));
   }
   return {};
@@ -134,16 +143,33 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
   Sorted sorted;
   for (const std::string& path : paths) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<fs::path> files, files_of(path));
-    for (const fs::path& file : files) sorted.add(file);
+    for (const fs::path& file : files) {
+      sorted.add(file);
+      if (!is_btr(file)) loaded.files.try_emplace(file.filename().string(), file.string());
+    }
   }
   BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, loaded));
-  if (loaded.job.ranks.empty()) return fail(paths.front(), {}, "found no rank in it");
+  if (loaded.job.ranks.empty()) {
+    std::string lost;
+    for (const auto& [name, entry] : loaded.counters) lost += "; " + name + ": " + entry.help;
+    return fail(paths.front(), {}, "found no rank in it" + lost);
+  }
   std::stable_sort(loaded.job.ranks.begin(), loaded.job.ranks.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded.job));
+  BUBBLESIM_RETURN_IF_ERROR(check_ranks_differ(loaded));
   loaded.residual = traces::align_ranks(loaded.job).residual_median;
   for (const auto& rank : loaded.job.ranks) loaded.counters.merge(rank.counters);
   return loaded;
+}
+
+Error LoadedTrace::located(Error fault) const {
+  if (const auto found = files.find(fault.file); found != files.end()) fault.file = found->second;
+  return fault;
+}
+
+Errors LoadedTrace::located(Errors faults) const {
+  for (Error& fault : faults) fault = located(std::move(fault));
+  return faults;
 }
 
 CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,

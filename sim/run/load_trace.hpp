@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct LoadedTrace {
   traces::JobTrace job;      ///< ranks in order, on one clock
   CounterSet counters;       ///< of reading and aligning, all ranks together
   Duration residual{};       ///< median disagreement of collective ends after alignment
+  /// By the file name that a trace's provenance gives: the file that was read here, which for a
+  /// .btr is another.
+  std::map<std::string, std::string> files;
+
+  /// The fault with the file that was read in place of a name from a trace's provenance.
+  [[nodiscard]] Error located(Error fault) const;
+  [[nodiscard]] Errors located(Errors faults) const;
 };
 
 /// `paths`: files, or folders that hold the files of one job. At least one.

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 
+#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "traces/inferred_layout.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -32,15 +35,20 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
   auto trace = load_trace(config.training.traces, progress);
   if (!trace) return one(trace.error());
   auto device = device_of(trace->job, config.device, device_folder);
-  if (!device) return tl::unexpected<Errors>(device.error());
-  auto job = workload::build_job_program(trace->job, *device, {});
-  if (!job) return one(job.error());
+  if (!device) return tl::unexpected<Errors>(trace->located(device.error()));
+  auto job = workload::build_job_program(
+      trace->job, *device, {workload::Window::kIterations, config.training.iterations});
+  if (!job) return one(trace->located(job.error()));
   TrainingInputs inputs;
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);
-  inputs.counters = trace->counters;
-  inputs.counters.merge(inputs.program.counters);
-  inputs.recorded_mean_iteration = recorded_mean(inputs.program);
+  inputs.program.counters.merge(trace->counters);
+  inputs.counters = inputs.program.counters;
+  // A layout that an importer inferred is no measurement to err from.
+  const auto& ranks = trace->job.ranks;
+  if (std::none_of(ranks.begin(), ranks.end(), traces::has_inferred_layout)) {
+    inputs.recorded_mean_iteration = recorded_mean(inputs.program);
+  }
   inputs.world_size = static_cast<std::uint32_t>(inputs.program.ranks.size());
   for (const traces::RankTrace& rank : trace->job.ranks) {
     inputs.rank_memory.push_back(memory_of(rank));
@@ -86,6 +94,40 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   return inputs;
 }
 
+/// "16.9 GB", rounded.
+std::string gigabytes(Bytes bytes) {
+  const std::uint64_t tenths = (bytes.value + 50'000'000) / 100'000'000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GB";
+}
+
+/// The ids of devices on which so much fits, for a fault.
+std::string devices_with(Bytes memory, const std::vector<hardware::DeviceFile>& devices) {
+  std::string text;
+  for (const hardware::DeviceFile& device : devices) {
+    if (device.spec.memory < memory) continue;
+    text += (text.empty() ? "" : ", ") + device.id + " (" + gigabytes(device.spec.memory) + ")";
+  }
+  return text.empty() ? "no device of configs/devices has as much"
+                      : "devices on which it fits: " + text;
+}
+
+// The rank that needs most, if that is more than its GPU has.
+Errors check_memory(const LoadedRun& run, const std::vector<hardware::DeviceFile>& devices) {
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < run.rank_memory.size(); ++i) {
+    if (run.rank_memory[i] > run.rank_memory[worst]) worst = i;
+  }
+  const Bytes available = run.device.memory;
+  if (run.rank_memory.empty() || available == Bytes{}) return {};
+  const Bytes needed = run.rank_memory[worst].value_or(Bytes{});
+  if (needed <= available) return {};
+  return {{run.config.file, "/training/memory",
+           "rank " + std::to_string(run.training->ranks[worst].rank) + " of training needs " +
+               gigabytes(needed) + " (" + std::to_string(needed.value) + " bytes); " +
+               run.device.name + " has " + gigabytes(available) + " (" +
+               std::to_string(available.value) + " bytes); " + devices_with(needed, devices)}};
+}
+
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
   for (const workload::Program& rank : job.ranks) numbers.push_back(rank.rank);
@@ -100,10 +142,7 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   Duration total{};
   std::int64_t iterations = 0;
   for (const workload::Program& rank : job.ranks) {
-    if (rank.counters.count("program_iterations_unmarked") > 0) return std::nullopt;
-    Duration host{};
-    for (const Duration time : rank.recorded_iterations) host += time;
-    total += std::max(host, rank.recorded_device_span);
+    for (const Duration time : rank.recorded_iterations) total += time;
     iterations += rank.iterations;
   }
   if (iterations == 0) return std::nullopt;
@@ -113,8 +152,14 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
 CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress) {
-  return config.training.synth ? load_synthesised(config, device_folder, progress)
-                               : load_recorded(config, device_folder, progress);
+  BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs inputs,
+                             config.training.synth
+                                 ? load_synthesised(config, device_folder, progress)
+                                 : load_recorded(config, device_folder, progress));
+  if (auto devices = hardware::read_device_folder(device_folder)) {
+    inputs.devices = *std::move(devices);
+  }
+  return inputs;
 }
 
 CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
@@ -137,7 +182,9 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
   }
   const workload::JobProgram* program = &training->program;
   run.training = Shared<workload::JobProgram>(
-      std::shared_ptr<const workload::JobProgram>(std::move(training), program));
+      std::shared_ptr<const workload::JobProgram>(training, program));
+  faults = check_memory(run, training->devices);
+  if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   return run;
 }
 

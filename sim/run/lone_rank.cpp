@@ -100,6 +100,9 @@ workload::JobProgram alone(const workload::JobProgram& job, std::size_t position
     out.collectives.push_back(meeting);
   }
   out.groups = job.groups;
+  out.iterations_recorded = job.iterations_recorded;
+  out.iterations_used = job.iterations_used;
+  out.iterations_text = job.iterations_text;
   out.counters = job.counters;
   out.ranks.push_back(std::move(program));
   return out;

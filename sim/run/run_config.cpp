@@ -100,9 +100,18 @@ void read_job(const Context& context, ObjectReader& training, TrainingConfig& co
   }
 }
 
+traces::IterationChoice read_choice(ObjectReader& training) {
+  const std::string text = training.text("use_iterations", "settled");
+  auto choice = traces::parse_iteration_choice(text);
+  if (choice) return *choice;
+  training.fault("use_iterations", choice.error().message);
+  return {};
+}
+
 TrainingConfig read_training(const Context& context, ObjectReader training) {
   TrainingConfig config;
   read_job(context, training, config);
+  config.iterations = read_choice(training);
   if (training.has("memory")) config.memory = training.bytes("memory", kPositiveBytes);
   if (training.has("samples_per_iteration")) {
     config.samples_per_iteration = training.number("samples_per_iteration", {1e-6, 1e12});

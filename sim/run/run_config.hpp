@@ -18,6 +18,7 @@
 #include "sim/synth/inference_names.hpp"
 #include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
+#include "traces/iterations/choice.hpp"
 
 namespace bubblesim {
 class JsonDocument;
@@ -34,6 +35,7 @@ struct Straggler {
 struct TrainingConfig {
   /// Files or folders; empty if and only if `synth` is there.
   std::vector<std::string> traces;
+  traces::IterationChoice iterations;  ///< of the traces, that are repeated
   std::optional<synth::JobNames> synth;  ///< a job that nobody captured
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
   /// Of the whole job, > 0; nothing: what the plan says, if there is one.

@@ -11,6 +11,7 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
@@ -33,6 +34,7 @@ struct TrainingInputs {
   std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;
+  std::vector<hardware::DeviceFile> devices;  ///< those that are known, for faults that name others
 };
 
 struct FillerInputs {
@@ -41,10 +43,8 @@ struct FillerInputs {
   std::optional<Bytes> memory;  ///< of an instance, by its model
 };
 
-/// What an iteration took when it was recorded, as a job that goes on repeats it: host and device
-/// are two stages of a pipeline, so the slower one sets the pace. The host's time is that of the
-/// marked iterations, the device's from the first start to the last end of what they launched. Mean
-/// over ranks; nothing if the trace marks no iterations.
+/// What an iteration took when it was recorded: that of traces/iterations/job_pass.hpp. Mean over
+/// ranks; nothing without any.
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
 /// Depends on the config's traces or synthesised job and its device, and on nothing else of it.

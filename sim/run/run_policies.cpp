@@ -9,6 +9,7 @@
 #include "sim/observe/summary.hpp"
 #include "sim/run/measure_pass.hpp"
 #include "sim/run/parallel.hpp"
+#include "sim/run/run_size.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/run/usage_check.hpp"
 
@@ -59,6 +60,7 @@ class PolicyRuns {
         keys_(options.baselines.cache != nullptr ? options.baselines.keys : own_keys(loaded)) {}
 
   Result<observe::RunReport> run() {
+    if (options_.size == Size::kChecked) BUBBLESIM_RETURN_IF_ERROR(check_size(loaded_));
     const std::optional<Duration> length = loaded_.config.duration;
     if (length) BUBBLESIM_RETURN_IF_ERROR(check_usage(loaded_, options_.usage_interval, *length));
     BUBBLESIM_RETURN_IF_ERROR(measure_training());
@@ -155,14 +157,24 @@ class PolicyRuns {
   Result<void> run_each_policy() {
     const std::size_t count = loaded_.config.policies.size();
     std::vector<Result<observe::PolicyResult>> results(count);
+    if (options_.time != nullptr) {
+      options_.time->all_ns += to_ns(training_->simulated) * static_cast<std::int64_t>(count);
+    }
     for_each_parallel(count, options_.threads, [&](std::size_t i) {
       tell("policy " + loaded_.config.policies[i].name);
       results[i] = run_under_policy(loaded_, scenario_of(i));
     });
-    for (auto& result : results) {
-      BUBBLESIM_RETURN_IF_ERROR(result);
-      policies_.push_back(std::move(*result));
+    const bool keep = options_.when_stopped == WhenStopped::kKeepDone &&
+                      options_.stop != nullptr && *options_.stop;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!results[i] && keep) {
+        interrupted_.push_back(loaded_.config.policies[i].name);
+        continue;
+      }
+      BUBBLESIM_RETURN_IF_ERROR(results[i]);
+      policies_.push_back(std::move(*results[i]));
     }
+    if (policies_.empty()) return fail("stopped before a policy was done");
     return {};
   }
 
@@ -178,6 +190,8 @@ class PolicyRuns {
     }
     scenario.limit = std::min(training_->simulated, Duration::max() / kPatience) * kPatience;
     scenario.stop = options_.stop;
+    if (options_.time != nullptr) scenario.passed_ns = &options_.time->done_ns;
+    scenario.expected = training_->simulated;
     scenario.gpus.threads = spare_threads(loaded_.config.policies.size());
     scenario.usage = usage_setup(loaded_, options_.usage_interval);
     if (options_.timeline_of == index) scenario.timeline = options_.timeline;
@@ -209,11 +223,16 @@ class PolicyRuns {
     report.ranks = static_cast<std::uint32_t>(loaded_.training->ranks.size());
     report.ranks_per_gpu = loaded_.fold;
     report.world_size = std::max(loaded_.world_size, report.ranks);
+    report.interrupted = interrupted_;
     report.counters = loaded_.counters;
+    report.training_counters = loaded_.training->counters;
     report.baseline.training_iterations_per_s = training_->iterations_per_s;
     report.baseline.training_mean_iteration = training_->mean_iteration;
     report.baseline.training_use = training_->use;
     report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
+    report.baseline.iterations_recorded = loaded_.training->iterations_recorded;
+    report.baseline.iterations_used = loaded_.training->iterations_used;
+    report.baseline.iterations_text = loaded_.training->iterations_text;
     if (loaded_.recorded_mean_iteration && loaded_.recorded_mean_iteration->count() > 0) {
       report.baseline.replay_error =
           to_seconds(training_->mean_iteration) / to_seconds(*loaded_.recorded_mean_iteration) - 1;
@@ -221,6 +240,7 @@ class PolicyRuns {
     for (std::size_t i = 0; i < profiles_.size(); ++i) {
       report.baseline.fillers.push_back(
           {loaded_.config.fillers[i].name, profiles_[i].requests_per_s, profiles_[i].use});
+      report.filler_counters.push_back(loaded_.fillers[i]->counters);
     }
     for (std::uint32_t gpu = 0; bubbles_ && gpu < bubbles_->size(); ++gpu) {
       report.baseline.bubbles.push_back(summary_of(GpuId{gpu}, (*bubbles_)[gpu]));
@@ -244,6 +264,7 @@ class PolicyRuns {
   std::vector<const policy::PolicySpec*> specs_;
   SharedResults<BubbleTables>::Pointer bubbles_;  ///< null: no policy needs them
   std::vector<observe::PolicyResult> policies_;
+  std::vector<std::string> interrupted_;  ///< policies without a result
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,6 +18,22 @@
 
 namespace bubblesim::run {
 
+/// How far a run is, for other threads: simulated time of its policies. More than one policy may
+/// run at once.
+struct SimulatedTime {
+  std::atomic<std::int64_t> done_ns{0};
+  std::atomic<std::int64_t> all_ns{0};  ///< 0: not known yet
+};
+
+/// What becomes of a run that is stopped.
+enum class WhenStopped : std::uint8_t {
+  kFault,     ///< nothing
+  kKeepDone,  ///< the results of policies that had ended; a fault if there is none
+};
+
+/// Whether a run may be larger than check_size() allows.
+enum class Size : std::uint8_t { kChecked, kAny };
+
 struct RunOptions {
   /// Simulations that run at once; where there are fewer, threads that share the GPUs of each.
   /// Results do not depend on it. 0 counts as 1.
@@ -30,6 +47,9 @@ struct RunOptions {
   ProgressText progress;
   /// Set to true by another thread, the run ends with a fault soon after. Null: it cannot be.
   const std::atomic<bool>* stop = nullptr;
+  WhenStopped when_stopped = WhenStopped::kFault;
+  SimulatedTime* time = nullptr;  ///< null: nobody looks
+  Size size = Size::kChecked;
   /// What other runs know of what parts of this one do alone. Results do not depend on it.
   SharedBaselines baselines;
 };

@@ -116,9 +116,11 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, plan.resident[i + 1]});
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (!plan.admissions[i].admitted || clients[i].queued) continue;
+    if (!plan.admissions[i].admitted || (i == 0 && !scenario_.training)) continue;
+    node->memory_known = node->memory_known && clients[i].memory_known;
+    if (clients[i].queued) continue;
     node->memory = node->memory + plan.resident[i];
-    if (i > 0 || scenario_.training) node->memory_of.push_back(clients[i].id);
+    node->memory_of.push_back(clients[i].id);
   }
   if (scenario_.timeline != nullptr) {
     scenario_.timeline->name_gpu(node->id, "GPU " + std::to_string(gpu_index));
@@ -251,6 +253,7 @@ Result<void> Simulation::advance() {
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
   const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
   BUBBLESIM_RETURN_IF_ERROR(run_until(last));
+  note_passed(scenario_.expected);
   if (auto fault = policy_fault()) return tl::unexpected<Error>(*std::move(fault));
   if (queue_ && queue_->fault()) return tl::unexpected<Error>(*queue_->fault());
   if (conductor_.stopped()) {
@@ -258,7 +261,10 @@ Result<void> Simulation::advance() {
     return {};
   }
   const bool idle = !conductor_.next_due().has_value();
-  if (idle && scenario_.training) {
+  const bool held = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return node->driver && node->driver->still_held() > 0;
+  });
+  if (idle && !held && scenario_.training) {
     return fail("the training job stops at " + format_duration(conductor_.now() - kSimStart) +
                 ": a dependency is never met");
   }

@@ -35,6 +35,9 @@ struct Scenario {
   observe::TimelineRecorder* timeline = nullptr;
   observe::UsageSetup usage{};          ///< recorded in PolicyResult::usage; changes nothing else
   const std::atomic<bool>* stop = nullptr;  ///< once true, run() is a fault soon; null: never
+  /// Where simulated time is added as it passes, up to `expected`; null: nowhere.
+  std::atomic<std::int64_t>* passed_ns = nullptr;
+  Duration expected{};
   /// How its GPUs run beside each other. Changes no result. A timeline sees every event in order.
   engine::ConductorSetup gpus{};
 };
@@ -42,9 +45,14 @@ struct Scenario {
 inline constexpr CounterSpec kIterationsNotReached{
     "run_iterations_not_reached", Severity::kError,
     "the run was cut before training had done its iterations: the policy starves training"};
+inline constexpr CounterSpec kTrainingStoodStill{
+    "run_training_without_iteration", Severity::kError,
+    "ranks that ended no iteration in the measured window: the window is too short, or the policy "
+    "starves training"};
 inline constexpr CounterSpec kUnfinishedRequests{
     "run_requests_unfinished", Severity::kNotice,
-    "online requests that waited or ran when the run ended; percentiles count their age"};
+    "online requests that waited or ran when the run ended; percentiles count the age of those "
+    "that arrived in the measured window"};
 inline constexpr CounterSpec kPreemptions{
     "policy_preemptions", Severity::kInfo, "times that the policy drove a client off a GPU"};
 inline constexpr CounterSpec kKernelResets{
@@ -105,12 +113,15 @@ class Simulation final : private IterationListener {
   Result<void> advance();
   Result<void> run_until(SimTime last);
   Result<void> run_stretch(SimTime last);
+  void note_passed(Duration until);
   [[nodiscard]] std::optional<Error> policy_fault() const;
   void on_iteration_ended(std::uint32_t rank_index) override;
 
   observe::PolicyResult collect();
-  observe::TrainingResult collect_training() const;
+  observe::TrainingResult collect_training();
+  [[nodiscard]] std::string why_still(const std::vector<const GpuNode*>& nodes) const;
   observe::FillerResult collect_filler(std::uint32_t filler);
+  [[nodiscard]] std::uint64_t batch_of(std::uint32_t filler) const;
   observe::GpuUse collect_gpu(const GpuNode& node) const;
   [[nodiscard]] bool records_usage() const { return scenario_.usage.interval > Duration::zero(); }
   void close_usage(SimTime now);
@@ -121,6 +132,7 @@ class Simulation final : private IterationListener {
   engine::Conductor conductor_;
   SimTime warmup_;
   SimTime end_{};
+  Duration passed_{};  ///< of it, what is in Scenario::passed_ns
   network::Rendezvous rendezvous_;
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   JobMeetings meetings_{nodes_, rendezvous_};

@@ -1,6 +1,7 @@
 // What a finished simulation found.
 #include <algorithm>
 
+#include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
 
@@ -58,18 +59,46 @@ observe::PolicyResult Simulation::collect() {
   return result;
 }
 
-observe::TrainingResult Simulation::collect_training() const {
+observe::TrainingResult Simulation::collect_training() {
   std::vector<observe::RankIterations> ranks;
+  std::vector<const GpuNode*> still;
   for (const auto& node : nodes_) {
     if (!node->training) continue;
     observe::RankIterations rank;
     rank.rank = loaded_.training->ranks[node->rank_index].rank;
     rank.times = node->monitors.front()->iterations;
+    rank.per_pass = loaded_.training->ranks[node->rank_index].iterations;
     rank.first_counted = observe::first_after(rank.times, loaded_.config.warmup);
+    if (rank.first_counted == rank.times.size()) still.push_back(node.get());
     ranks.push_back(std::move(rank));
   }
-  return observe::summarise_training(std::move(ranks),
-                                     {loaded_.samples_per_iteration, {}});
+  counters_.add(kTrainingStoodStill, still.size());
+  auto result = observe::summarise_training(std::move(ranks), {loaded_.samples_per_iteration, {}});
+  if (!still.empty()) result.stands_still = why_still(still);
+  return result;
+}
+
+// The rank whose wait nobody but the policy or the GPU can end; waits for peers come from those.
+std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) const {
+  const auto wait_of = [](const GpuNode* node) { return node->runs.front()->waits_for(); };
+  const GpuNode* node = *std::ranges::min_element(
+      nodes, {}, [&](const GpuNode* each) { return wait_of(each).what; });
+  const workload::Wait wait = wait_of(node);
+  const workload::Program& program = node->runs.front()->program();
+  std::string text = "no iteration in " + format_duration(end_ - warmup_) + " on " +
+                     std::to_string(nodes.size()) + " of " + std::to_string(nodes_.size()) +
+                     " GPUs; rank " + std::to_string(program.rank) + " waits for ";
+  switch (wait.what) {
+    case workload::WaitsFor::kPolicy: text += "the policy to let a launch go on"; break;
+    case workload::WaitsFor::kRoom: text += "room, or its turn, on the GPU"; break;
+    case workload::WaitsFor::kDevice: text += "what it runs"; break;
+    case workload::WaitsFor::kPeers: text += "other ranks in a collective"; break;
+    case workload::WaitsFor::kHost: text += "its own host"; break;
+  }
+  if (wait.op != workload::kNoIndex) {
+    text += ": " + program.names[program.ops[wait.op].name];
+  }
+  return text;
 }
 
 observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
@@ -77,19 +106,22 @@ observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
+  observe::Backlog backlog;
   for (const auto& node : nodes_) {
     for (const auto& instance : node->fillers) {
       if (instance->filler != filler) continue;
       result.instances.push_back({instance->gpu, instance->admitted, instance->reason,
                                   instance->passes, instance->completed,
                                   config.memory.value_or(Bytes{})});
+      result.requests_before += instance->before;
       result.requests_arrived += instance->arrived;
       result.requests_refused += instance->refused;
       if (instance->service && instance->mode == observe::FillerMode::kOnline) {
+        backlog.batch += batch_of(filler);
         for (const SimTime arrival : instance->service->unfinished()) {
-          if (arrival < warmup_) continue;
           ++result.requests_unfinished;
-          instance->latency.add_unfinished(end_ - arrival);
+          backlog.oldest = std::max(backlog.oldest, end_ - arrival);
+          if (arrival >= warmup_) instance->latency.add_unfinished(end_ - arrival);
         }
       }
       result.latency.merge(instance->latency);
@@ -103,13 +135,24 @@ observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
     counters_.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
   }
   observe::summarise_filler(result, end_ - warmup_, std::nullopt);
-  if (config.mode != observe::FillerMode::kOnline) {
+  if (config.mode == observe::FillerMode::kOnline) {
+    result.overloaded = observe::is_overloaded(result, backlog, end_ - warmup_);
+  } else {
     result.requests_arrived = result.requests_completed;
   }
   if (config.deadline && config.mode == observe::FillerMode::kOnline) {
     result.requests_within_deadline = result.latency.completed_within(*config.deadline);
   }
   return result;
+}
+
+// Requests that one GPU of the filler may serve together.
+std::uint64_t Simulation::batch_of(std::uint32_t filler) const {
+  const FillerConfig& config = loaded_.config.fillers[filler];
+  if (filler < loaded_.tables.size() && loaded_.tables[filler]) {
+    return loaded_.tables[filler]->sequences.back();
+  }
+  return std::max<std::uint64_t>(config.requests_per_pass, config.max_batch);
 }
 
 observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {
@@ -129,7 +172,9 @@ observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {
     use.filler_sm_fraction =
         (node.filler_sm_seconds() - node.filler_sm_seconds_at_warmup) / sm_seconds;
   }
-  use.memory_high_water = node.memory + placement_->workers_most(node.id);
+  if (node.memory_known) {
+    use.memory_high_water = node.memory + placement_->workers_most(node.id);
+  }
   return use;
 }
 

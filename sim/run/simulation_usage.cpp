@@ -1,6 +1,8 @@
 // How a simulation's time passes: in stretches, at whose ends somebody may look at it. No event
 // runs for that, and the GPUs run beside each other as they do without: only no window of theirs
 // goes on beyond a stretch, which changes no result.
+#include <algorithm>
+
 #include "sim/base/units.hpp"
 #include "sim/run/simulation.hpp"
 
@@ -25,18 +27,30 @@ Result<void> Simulation::run_until(SimTime last) {
   return run_stretch(last);
 }
 
-// The stop is looked at between stretches of simulated time, which change nothing else.
+// The stop is looked at between stretches of simulated time, which change nothing else; how far it
+// is, is told there.
 Result<void> Simulation::run_stretch(SimTime last) {
   constexpr Duration kStretch = std::chrono::milliseconds{100};
-  while (scenario_.stop != nullptr) {
-    if (*scenario_.stop) return fail("stopped at " + format_duration(conductor_.now() - kSimStart));
+  while (scenario_.stop != nullptr || scenario_.passed_ns != nullptr) {
+    if (scenario_.stop != nullptr && *scenario_.stop) {
+      return fail("stopped at " + format_duration(conductor_.now() - kSimStart));
+    }
     const std::optional<SimTime> next = conductor_.next_due();
     if (!next || *next > last || last - *next <= kStretch) break;
     conductor_.run_until(*next + kStretch);
     if (conductor_.stopped()) return {};
+    note_passed(conductor_.now() - kSimStart);
   }
   conductor_.run_until(last);
   return {};
+}
+
+void Simulation::note_passed(Duration until) {
+  if (scenario_.passed_ns == nullptr) return;
+  until = std::min(until, scenario_.expected);
+  if (until <= passed_) return;
+  *scenario_.passed_ns += to_ns(until - passed_);
+  passed_ = until;
 }
 
 void Simulation::close_usage(SimTime now) {

@@ -6,6 +6,7 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/synth/device_efficiency.hpp"
+#include "sim/synth/precision_check.hpp"
 #include "sim/synth/software_file.hpp"
 
 namespace bubblesim::synth {
@@ -65,6 +66,10 @@ CheckedResult<InferenceRequest> find_inference(const InferenceNames& names,
   }
   out.gpu = gpu;
   out.efficiency = take(efficiency_of(names, gpu, configs), errors);
+  if (errors.empty()) {
+    auto wrong = precision_fault(out.efficiency, out.precision, gpu.name);
+    if (wrong) errors.push_back({{}, "/precision", *std::move(wrong)});
+  }
   out.software = take(find_software(names.software, configs + "/software"), errors);
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;

@@ -6,6 +6,7 @@
 
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/pass_writer.hpp"
+#include "sim/synth/precision_check.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -191,6 +192,7 @@ Result<InferenceProgram> inference_program(const InferenceRequest& request) {
   BUBBLESIM_RETURN_IF_ERROR(
       std::visit([&](const auto& shape) { return emission.write(shape); }, request.shape));
   InferenceProgram out = emission.finish();
+  count_replaced_precision(request.efficiency, request.precision, out.program.counters);
   out.memory = memory;
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "sim/model/inference_work.hpp"
 #include "sim/synth/pass_writer.hpp"
+#include "sim/synth/precision_check.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -144,6 +145,7 @@ Result<IterationProgram> iteration_program(const InferenceRequest& request,
   PassWriter passes(request);
   BUBBLESIM_RETURN_IF_ERROR(write(passes, request, shape, out.table));
   out.program = passes.writer().finish();
+  count_replaced_precision(request.efficiency, request.precision, out.program.counters);
   return out;
 }
 

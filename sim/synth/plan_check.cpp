@@ -15,6 +15,7 @@
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/graph_stages.hpp"
+#include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_memory.hpp"
 
 namespace bubblesim::synth {
@@ -243,6 +244,9 @@ Errors check_plan(const JobRequest& request) {
   Errors errors;
   check_sizes(request.plan, errors);
   if (!errors.empty()) return errors;
+  if (auto wrong = precision_fault(request.efficiency, request.plan.precision, request.gpu.name)) {
+    errors.push_back(fault(request.plan, "/precision", *std::move(wrong)));
+  }
   check_cluster(request, errors);
   check_stages(request.plan, errors);
   check_batch(request.plan, errors);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/synth/collective_model.hpp"
+#include "sim/workload/estimated_shape.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -125,12 +126,9 @@ class Retargeter {
       return;
     }
     for (std::size_t i = 0; i < program.profiles.size(); ++i) {
-      const traces::LaunchShape& shape = program.shapes[i];
-      const gpu::LaunchNeeds needs{std::max<std::uint64_t>(1, shape.blocks()),
-                                   static_cast<std::uint32_t>(shape.threads_per_block()),
-                                   shape.registers_per_thread, shape.shared_memory_bytes};
       program.profiles[i] =
-          gpu::profile_kernel(needs, program.profiles[i].kernel_class, spec_.device->device);
+          gpu::profile_kernel(workload::launch_needs(program.shapes[i]),
+                              program.profiles[i].kernel_class, spec_.device->device);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
+#include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_builder.hpp"
 
 namespace bubblesim::synth {
@@ -58,6 +59,7 @@ SynthesisedJob synthesise(const JobPlan& plan) {
   out.fold = plan.grid.fold();
   out.samples = static_cast<double>(plan.plan().global_batch);
   count_flops(plan, out);
+  count_replaced_precision(plan.request.efficiency, plan.plan().precision, out.program.counters);
   out.program.counters.add(kFoldedRanks, out.world_size - out.program.ranks.size());
   return out;
 }

@@ -104,6 +104,8 @@ class Comparer {
   [[nodiscard]] MeasuredCell cell_of(const std::string& policy, const std::string& filler) const {
     MeasuredCell cell;
     cell.role = roles_.role(config_, policy);
+    cell.fake = std::any_of(config_.measured.begin(), config_.measured.end(),
+                            [](const ReportFigures* report) { return is_fake(*report); });
     cell.config = config_.label;
     cell.policy = policy;
     cell.filler = filler;

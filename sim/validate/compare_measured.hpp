@@ -56,6 +56,7 @@ struct MeasuredCell {
   double simulated = 0;         ///< median over seeds, if there are several
   Outcome outcome = Outcome::kPredicted;
   std::string note;  ///< why it is not judged
+  bool fake = false;  ///< a repetition was measured on a fake GPU
 
   /// Simulated against measured, in error_unit(). Precondition: predicted.
   [[nodiscard]] double error() const;

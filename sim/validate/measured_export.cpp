@@ -48,7 +48,7 @@ Json summary_json(const MeasuredSummary& it) {
   if (it.aim) {
     out["aim"] = {{"bound", it.aim->bound},
                   {"met", it.met()},
-                  {"judged", it.role == Role::kJudge},
+                  {"judged", it.role == Role::kJudge && !it.fake},
                   {"source", it.aim->source}};
   }
   return out;

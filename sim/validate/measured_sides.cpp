@@ -25,6 +25,7 @@ std::string measured_sides_text(const std::vector<MatchedReports>& matched) {
   Texts measured;
   bool run_was_measured = false;
   bool measured_was_run = false;
+  bool fake = false;
   for (const MatchedReports& config : matched) {
     for (const ReportFigures* report : config.simulated) {
       add_once(simulated, report->device);
@@ -35,11 +36,13 @@ std::string measured_sides_text(const std::vector<MatchedReports>& matched) {
       const std::string place = report->measured.substr(0, report->measured.find(','));
       add_once(measured, place.empty() ? report->device : report->device + " (" + place + ")");
       measured_was_run = measured_was_run || report->measured.empty();
+      fake = fake || is_fake(*report);
     }
   }
   std::string out = "simulated: " + joined(simulated) + "\nmeasured:  " + joined(measured) + "\n";
   if (run_was_measured) out += "note: RUN holds reports that were measured, not simulated\n";
   if (measured_was_run) out += "note: MEASURED holds reports that were simulated, not measured\n";
+  if (fake) out += "note: MEASURED holds reports of a fake GPU: they measure nothing\n";
   return out;
 }
 

@@ -30,6 +30,7 @@ MeasuredSummary summary_of(const std::vector<const MeasuredCell*>& cells) {
   std::vector<double> absolute;
   const MeasuredCell* worst = nullptr;
   for (const MeasuredCell* cell : cells) {
+    out.fake = out.fake || cell->fake;
     out.mean += cell->error();
     absolute.push_back(std::abs(cell->error()));
     out.mean_absolute += absolute.back();

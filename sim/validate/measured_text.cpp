@@ -189,7 +189,10 @@ std::string measured_summary_text(const std::vector<MeasuredSummary>& summaries)
     if (!it.aim || it.role != Role::kJudge) continue;
     out += fmt::format("{:<18} <= {:>2.0f} {:<6} {}: {:.2f}   beside: {}\n",
                        metric_name(it.metric), it.aim->bound, error_unit(it.metric),
-                       it.met() ? "met" : "MISSED", it.mean_absolute, it.aim->source);
+                       it.fake  ? "NOT JUDGED (a fake GPU measures nothing)"
+                       : it.met() ? "met"
+                                  : "MISSED",
+                       it.mean_absolute, it.aim->source);
   }
   return out;
 }

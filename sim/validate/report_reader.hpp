@@ -59,6 +59,11 @@ struct ReportFigures {
   std::vector<PolicyFigures> policies;
 };
 
+/// It was measured on the simulator's GPU behind real processes: no GPU had a part in it.
+[[nodiscard]] inline bool is_fake(const ReportFigures& report) {
+  return report.measured.starts_with("fake");
+}
+
 /// One report, or a list of them. Faults, all at once and each with its JSON pointer: no JSON, a
 /// value of another kind, a negative figure, a policy or filler without a name, a filler or a
 /// policy with the same parameters twice, an empty list.

@@ -18,6 +18,10 @@ inline constexpr CounterSpec kInferredEdges{
 inline constexpr CounterSpec kInferredWaits{
     "program_waits_inferred", Severity::kInfo,
     "synchronising calls whose stream or event was inferred from what ended before they returned"};
+inline constexpr CounterSpec kInferredQueueWaits{
+    "program_queue_waits_inferred", Severity::kNotice,
+    "launch calls far longer than usual while about a thousand operations were pending; taken as "
+    "held by a full launch queue until an operation ended"};
 inline constexpr CounterSpec kInferredHandOvers{
     "program_hand_overs_inferred", Severity::kInfo,
     "pauses of a host thread that end after another thread's call, taken as waiting for it"};
@@ -41,6 +45,28 @@ inline constexpr CounterSpec kMissingPeers{
 inline constexpr CounterSpec kNotWaiting{
     "program_collective_ranks_not_waiting", Severity::kInfo,
     "ranks that ended a collective before the last rank had started; not joined to it"};
+inline constexpr CounterSpec kShapesEstimated{
+    "program_launch_shapes_estimated", Severity::kNotice,
+    "kernels whose launch shape was not recorded; taken from another launch of the same name, else "
+    "estimated from duration and class"};
+inline constexpr CounterSpec kShapesMostlyEstimated{
+    "program_launch_shapes_mostly_estimated", Severity::kLoss,
+    "ranks where estimated launch shapes concern over 5 % of the kernel time: how much of the GPU "
+    "is left to others is an estimate"};
+inline constexpr CounterSpec kKernelTime{
+    "program_kernel_ns", Severity::kInfo,
+    "nanoseconds of kernels, where launch shapes of some are estimated"};
+inline constexpr CounterSpec kEstimatedKernelTime{
+    "program_kernel_ns_of_estimated_shape", Severity::kInfo,
+    "nanoseconds of those kernels whose launch shape is estimated"};
+inline constexpr CounterSpec kHostClocksSet{
+    "program_host_clocks_set_back", Severity::kNotice,
+    "ranks where operations start before their launches, by up to 200 us: the host's clock is "
+    "taken as that far ahead of the device's"};
+inline constexpr CounterSpec kPassContradictions{
+    "program_pass_contradictions", Severity::kNotice,
+    "operations that started before the last one of their stream would have ended in the pass "
+    "before; repeated, they start later than recorded"};
 inline constexpr CounterSpec kUnmarked{
     "program_iterations_unmarked", Severity::kNotice,
     "no iteration is marked: the whole recording is taken as one iteration"};

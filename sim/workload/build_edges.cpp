@@ -84,8 +84,8 @@ class LastLaunched {
 };
 
 // A wait whose stream and event are known has its edge, or needs none.
-bool is_known(const traces::HostCall& wait, const EventRecords& events) {
-  return wait.stream != traces::kNone && events.knows(wait.event, wait.start);
+bool is_known(const traces::HostCall& wait, TraceTime at, const EventRecords& events) {
+  return wait.stream != traces::kNone && events.knows(wait.event, at);
 }
 
 void add_inferred(Draft& draft) {
@@ -93,10 +93,11 @@ void add_inferred(Draft& draft) {
   const EventRecords events(draft);
   for (const traces::HostCall& wait : draft.trace->host_calls) {
     if (wait.kind != HostCallKind::kStreamWaitEvent) continue;
-    if (wait.start < draft.begin || wait.start >= draft.end) continue;
-    if (is_known(wait, events)) continue;
-    last.advance_to(wait.start);
-    const DraftCall* launch = next_launch(draft, wait.thread.value, wait.start);
+    if (!draft.holds(wait.start)) continue;
+    const TraceTime at = draft.called(wait.start);
+    if (is_known(wait, at, events)) continue;
+    last.advance_to(at);
+    const DraftCall* launch = next_launch(draft, wait.thread.value, at);
     if (launch == nullptr) continue;
     DraftOp& op = draft.ops[launch->first_op];
     const std::uint32_t before = last.best_for(op);

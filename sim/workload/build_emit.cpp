@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/estimated_shape.hpp"
 #include "sim/workload/kernel_class.hpp"
 #include "sim/workload/program_draft.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -15,7 +17,8 @@ constexpr std::uint32_t kMostOpsInStep = UINT16_MAX;
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, const hardware::GpuSpec& spec) : draft_(draft), spec_(spec) {
+  Emitter(const Draft& draft, const hardware::GpuSpec& spec)
+      : draft_(draft), spec_(spec), estimator_(*draft.trace, spec) {
     places_.resize(draft.calls.size());
   }
 
@@ -27,6 +30,7 @@ class Emitter {
     program_.marked_thread = draft_.marked_thread;
     program_.iterations = static_cast<std::uint32_t>(draft_.iteration_starts.size());
     for (const DraftOp& op : draft_.ops) emit_op(op);
+    estimated_.count(program_.counters);
     for (std::uint32_t i = 0; i < draft_.thread_calls.size(); ++i) emit_thread(i);
     resolve_hand_overs();
     assign_result_slots();
@@ -76,18 +80,36 @@ class Emitter {
   }
 
   std::uint32_t profile_of(const traces::DeviceOp& op) {
-    const gpu::KernelClass kernel_class = classify_kernel(draft_.trace->names[op.name]);
+    const traces::RankTrace& trace = *draft_.trace;
+    const gpu::KernelClass kernel_class = classify_kernel(trace.names[op.name]);
+    const bool known = has_known_shape(trace, op);
+    note_kernel_time(op, known);
+    ShapeId id = op.shape;
+    if (!known) {
+      // Estimated shapes are numbered after the recorded ones.
+      id = estimated_shapes_.intern(estimator_.estimate(op, kernel_class));
+      id.value += static_cast<std::uint32_t>(trace.shapes.size());
+    }
     const auto [place, fresh] = profiles_.try_emplace(
-        {op.shape, kernel_class}, static_cast<std::uint32_t>(program_.profiles.size()));
+        {id, kernel_class}, static_cast<std::uint32_t>(program_.profiles.size()));
     if (fresh) {
-      const traces::LaunchShape& shape = draft_.trace->shapes[op.shape];
-      const gpu::LaunchNeeds needs{std::max<std::uint64_t>(1, shape.blocks()),
-                                   static_cast<std::uint32_t>(shape.threads_per_block()),
-                                   shape.registers_per_thread, shape.shared_memory_bytes};
-      program_.profiles.push_back(gpu::profile_kernel(needs, kernel_class, spec_));
+      const traces::LaunchShape& shape =
+          known ? trace.shapes[id]
+                : estimated_shapes_[ShapeId{
+                      id.value - static_cast<std::uint32_t>(trace.shapes.size())}];
+      program_.profiles.push_back(gpu::profile_kernel(launch_needs(shape), kernel_class, spec_));
       program_.shapes.push_back(shape);
     }
     return place->second;
+  }
+
+  void note_kernel_time(const traces::DeviceOp& op, bool known) {
+    const bool kernel = op.kind == traces::DeviceOpKind::kKernel;
+    const Duration length = kernel ? std::max(Duration{}, op.duration) : Duration{};
+    estimated_.kernels += length;
+    if (known) return;
+    estimated_.estimated += length;
+    ++estimated_.launches;
   }
 
   void emit_thread(std::uint32_t index) {
@@ -130,11 +152,27 @@ class Emitter {
     step.target = call.target;
     if (call.waits || call.after != kNoIndex) {
       step.detail = static_cast<std::uint32_t>(program_.details.size());
-      program_.details.push_back({span(call.return_lag), kNoIndex, 0});
+      program_.details.push_back({span(call.return_lag), kNoIndex, 0, call.passes_back});
       if (call.after != kNoIndex) hand_overs_.push_back({step.detail, call.after});
     }
+    if (call.queue_op != kNoIndex) emit_queue_wait(thread, call, step);
     emit_parts(thread, step, call.op_count);
     places_[number] = {index, static_cast<std::uint32_t>(thread.steps.size() - 1)};
+  }
+
+  // What made room in the launch queue, before the launch itself.
+  void emit_queue_wait(ThreadProgram& thread, const DraftCall& call, Step& launch) {
+    Step wait;
+    wait.think = std::exchange(launch.think, {});
+    wait.kind = StepKind::kWaitOp;
+    wait.target = call.queue_op;
+    wait.detail = std::exchange(launch.detail, kNoIndex);
+    if (wait.detail == kNoIndex) {
+      wait.detail = static_cast<std::uint32_t>(program_.details.size());
+      program_.details.push_back({});
+    }
+    program_.details[wait.detail].return_lag = span(call.queue_lag);
+    thread.steps.push_back(wait);
   }
 
   // A launch of more operations than a step can count becomes several steps.
@@ -201,6 +239,9 @@ class Emitter {
   const Draft& draft_;
   const hardware::GpuSpec& spec_;
   Program program_;
+  ShapeEstimator estimator_;
+  EstimatedTime estimated_;
+  traces::ShapeTable<traces::LaunchShape> estimated_shapes_;
   std::map<std::pair<ShapeId, gpu::KernelClass>, std::uint32_t> profiles_;
   std::vector<Place> places_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;

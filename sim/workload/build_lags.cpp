@@ -3,7 +3,12 @@
 // Each dependency (launch, stream predecessor, edges) gets its usual lag: the median over the
 // rank of the cases in which only that dependency can have held the operation. The dependency
 // that was satisfied last gets whatever remains, so that replay meets the recorded start.
+// Where over 20 us remain and an operation of another stream ended in the 20 us before the start,
+// one of the two from a CUDA graph, the operation waited for that one, though nothing recorded
+// says so: the branches of a graph are recorded on streams of their own, or on those that it was
+// captured on.
 #include <algorithm>
+#include <optional>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/program_draft.hpp"
@@ -32,16 +37,54 @@ UsualLags measure(const Draft& draft) {
   for (const DraftOp& op : draft.ops) {
     const TraceTime called = draft.calls[op.call].start;
     if (op.start < called || !op.edges.empty()) continue;
-    if (op.previous == kNoIndex || draft.ops[op.previous].end <= called) {
+    const std::optional<TraceTime> before =
+        op.previous == kNoIndex ? op.pass_before : draft.ops[op.previous].end;
+    if (!before || *before <= called) {
       launches.push_back(op.start - called);
-    } else {
-      gaps.push_back(op.start - draft.ops[op.previous].end);
+    } else if (*before <= op.start) {
+      gaps.push_back(op.start - *before);
     }
   }
   return {median(launches), median(gaps)};
 }
 
-void assign(Draft& draft, DraftOp& op, const UsualLags& usual) {
+/// Operations by their ends.
+class Ends {
+ public:
+  explicit Ends(const Draft& draft) : draft_(draft), by_end_(draft.ops.size()) {
+    for (std::uint32_t i = 0; i < by_end_.size(); ++i) by_end_[i] = i;
+    std::stable_sort(by_end_.begin(), by_end_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return draft_.ops[a].end < draft_.ops[b].end;
+    });
+  }
+  /// What ended last in the kUnexplained before `op` starts, launched earlier, on another stream;
+  /// one of both is part of a graph.
+  [[nodiscard]] std::uint32_t just_before(std::uint32_t op) const {
+    const DraftOp& waits = draft_.ops[op];
+    auto place = std::upper_bound(
+        by_end_.begin(), by_end_.end(), waits.start,
+        [&](TraceTime at, std::uint32_t i) { return at < draft_.ops[i].end; });
+    while (place != by_end_.begin()) {
+      const std::uint32_t before = *--place;
+      if (waits.start - draft_.ops[before].end > kUnexplained) break;
+      const bool other = draft_.ops[before].recorded->stream != waits.recorded->stream;
+      if (before < op && other && (in_graph(op) || in_graph(before))) return before;
+    }
+    return kNoIndex;
+  }
+
+ private:
+  [[nodiscard]] bool in_graph(std::uint32_t op) const {
+    const DraftCall& call = draft_.calls[draft_.ops[op].call];
+    return call.recorded_kind == traces::HostCallKind::kLaunchGraph || call.op_count > 1;
+  }
+
+  const Draft& draft_;
+  std::vector<std::uint32_t> by_end_;
+};
+
+void assign(Draft& draft, std::uint32_t index, const Ends& ends, const UsualLags& usual) {
+  DraftOp& op = draft.ops[index];
   const TraceTime called = std::min(draft.calls[op.call].start, op.start);
   op.launch_lag = std::min(usual.launch, op.start - called);
   Duration* binding = &op.launch_lag;
@@ -53,8 +96,15 @@ void assign(Draft& draft, DraftOp& op, const UsualLags& usual) {
     binding = &lag;
   };
   if (op.previous != kNoIndex) consider(draft.ops[op.previous].end, op.gap);
+  if (op.pass_before && *op.pass_before <= op.start) consider(*op.pass_before, op.gap);
   for (DraftEdge& edge : op.edges) consider(draft.ops[edge.before].end, edge.lag);
   const Duration residual = op.start - latest;
+  const std::uint32_t awaited = residual > kUnexplained ? ends.just_before(index) : kNoIndex;
+  if (awaited != kNoIndex) {
+    op.edges.push_back({awaited, op.start - draft.ops[awaited].end});
+    draft.counters.add(kInferredEdges);
+    return;
+  }
   *binding += residual;
   if (residual > kUnexplained) draft.counters.add(kUnexplainedDelays);
 }
@@ -63,11 +113,14 @@ void assign(Draft& draft, DraftOp& op, const UsualLags& usual) {
 
 void assign_lags(Draft& draft) {
   const UsualLags usual = measure(draft);
-  for (DraftOp& op : draft.ops) {
+  const Ends ends(draft);
+  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
+    DraftOp& op = draft.ops[i];
+    if (op.pass_before && *op.pass_before > op.start) draft.counters.add(kPassContradictions);
     std::erase_if(op.edges, [&](const DraftEdge& edge) {
       return draft.ops[edge.before].end > op.start;  // trimming may have moved either
     });
-    assign(draft, op, usual);
+    assign(draft, i, ends, usual);
   }
 }
 

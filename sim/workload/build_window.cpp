@@ -3,12 +3,16 @@
 #include <map>
 
 #include "sim/workload/build_counters.hpp"
+#include "sim/workload/polling.hpp"
 #include "sim/workload/program_draft.hpp"
 
 namespace bubblesim::workload {
 namespace {
 
 using traces::HostCallKind;
+
+constexpr Duration kMostSkew = std::chrono::microseconds(200);
+constexpr std::size_t kPercentSkewed = 5;
 
 bool is_launch(HostCallKind kind) {
   return kind == HostCallKind::kLaunchKernel || kind == HostCallKind::kLaunchGraph ||
@@ -62,20 +66,6 @@ void set_iterations(Draft& draft) {
   draft.iterations_end = markers.back()->start + markers.back()->duration;
 }
 
-// Keeps only the iteration of median length (the shorter of two middle ones, the first of ties).
-void keep_median_iteration(Draft& draft) {
-  std::vector<TraceTime> ends(draft.iteration_starts.begin() + 1, draft.iteration_starts.end());
-  ends.push_back(draft.iterations_end);
-  std::vector<std::size_t> order(ends.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return ends[a] - draft.iteration_starts[a] < ends[b] - draft.iteration_starts[b];
-  });
-  const std::size_t median = order[(order.size() - 1) / 2];
-  draft.iterations_end = ends[median];
-  draft.iteration_starts = {draft.iteration_starts[median]};
-}
-
 // One iteration, from the first record to the last host call, on the thread that calls most.
 void set_unmarked_iteration(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
@@ -92,18 +82,46 @@ void set_unmarked_iteration(Draft& draft) {
                                                  : static_cast<std::uint32_t>(busiest);
 }
 
-void set_window(Draft& draft, const BuildOptions& options) {
+void set_recording(Draft& draft) {
   set_iterations(draft);
   set_whole_window(draft);
-  if (!draft.marked) {
-    set_unmarked_iteration(draft);
-    return;
+  if (!draft.marked) set_unmarked_iteration(draft);
+}
+
+// Operations that start before their launch say that the host's clock is ahead of the device's: by
+// as much as the worst of them, if they are more than a few. Measured: 17 to 46 us on some ranks of
+// TorchRec's V100 jobs, where most operations do so and synchronisations return 60 us late.
+Duration lateness(const Draft& draft) {
+  const traces::RankTrace& trace = *draft.trace;
+  Duration most{};
+  std::size_t held = 0;
+  std::size_t early = 0;
+  for (std::size_t i = 0; i < trace.device_ops.size(); ++i) {
+    const traces::DeviceOp& op = trace.device_ops[i];
+    if (!draft.pass->holds_op(i) || op.launch == traces::kNone) continue;
+    ++held;
+    const Duration lead = trace.host_calls[op.launch].start - op.start;
+    if (lead <= Duration{} || lead > kMostSkew) continue;
+    ++early;
+    most = std::max(most, lead);
   }
-  if (options.window == Window::kMedianIteration) keep_median_iteration(draft);
-  if (options.window != Window::kWhole) {
-    draft.begin = draft.iteration_starts.front();
-    draft.end = draft.iterations_end;
+  return 100 * early > kPercentSkewed * held ? most : Duration{};
+}
+
+void set_pass(Draft& draft) {
+  const traces::RankPass& pass = *draft.pass;
+  draft.marked = pass.marked;
+  draft.marked_thread = pass.thread;
+  if (!pass.marked) draft.counters.add(kUnmarked);
+  draft.counters.merge(pass.counters);
+  draft.host_late = lateness(draft);
+  if (draft.host_late > Duration{}) draft.counters.add(kHostClocksSet);
+  draft.begin = draft.called(pass.host.begin);
+  draft.end = draft.called(pass.host.end);
+  for (std::size_t i = pass.first; i < pass.first + pass.count; ++i) {
+    draft.iteration_starts.push_back(draft.called(pass.recorded[i].host.begin));
   }
+  draft.iterations_end = draft.end;
 }
 
 // A launch call's device operations, found through the operations' own link.
@@ -125,58 +143,31 @@ void add_ops(Draft& draft, DraftCall& call, const std::vector<std::uint32_t>& op
     const traces::DeviceOp& recorded = draft.trace->device_ops[index];
     DraftOp op;
     op.recorded = &recorded;
-    op.start = recorded.start;
-    op.end = recorded.end();
+    op.start = draft.moved(recorded.start);
+    op.end = draft.moved(recorded.end());
     op.call = static_cast<std::uint32_t>(draft.calls.size());
     if (op.start < call.start) draft.counters.add(kBackwardTimes);
     draft.ops.push_back(std::move(op));
   }
 }
 
-// Spans in which the driver held a launching thread because its queue was full.
-class FullQueues {
- public:
-  explicit FullQueues(const traces::RankTrace& trace) : by_thread_(trace.threads.size()) {
-    for (const traces::HostStall& stall : trace.stalls) {
-      if (stall.kind == traces::StallKind::kQueueFull) {
-        by_thread_[stall.thread.index()].push_back(stall);
-      }
-    }
-  }
-  /// How long `call` was held.
-  [[nodiscard]] Duration held(const traces::HostCall& call) const {
-    Duration sum{};
-    const auto& stalls = by_thread_[call.thread.index()];
-    auto stall = std::lower_bound(
-        stalls.begin(), stalls.end(), call.start,
-        [](const traces::HostStall& s, TraceTime at) { return s.start + s.duration <= at; });
-    for (; stall != stalls.end() && stall->start < call.end(); ++stall) {
-      sum += std::min(call.end(), stall->start + stall->duration) -
-             std::max(call.start, stall->start);
-    }
-    return std::min(sum, call.duration);
-  }
-
- private:
-  std::vector<std::vector<traces::HostStall>> by_thread_;  ///< each by start
-};
-
 void collect_calls(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   const auto ops = ops_by_call(trace);
-  const FullQueues queues(trace);
+  const LaunchQueues queues(trace);
   for (std::size_t i = 0; i < trace.host_calls.size(); ++i) {
     const traces::HostCall& recorded = trace.host_calls[i];
-    if (recorded.start < draft.begin || recorded.start >= draft.end) continue;
+    if (!draft.holds(recorded.start)) continue;
     DraftCall call;
-    call.start = recorded.start;
-    call.end = recorded.end();
+    call.start = draft.called(recorded.start);
+    call.end = draft.called(recorded.end());
+    if (draft.pass != nullptr) call.end = std::min(call.end, draft.end);
     call.thread = recorded.thread.value;
     call.recorded_kind = recorded.kind;
     call.stream = recorded.stream;
     call.event = recorded.event;
-    call.held = queues.held(recorded);
     if (!ops[i].empty()) {
+      call.queue = queues.wait_of(static_cast<std::uint32_t>(i), ops[i].front());
       add_ops(draft, call, ops[i]);
     } else if (is_launch(recorded.kind)) {
       draft.counters.add(kLaunchesWithoutOp);
@@ -185,6 +176,22 @@ void collect_calls(Draft& draft) {
       continue;
     }
     draft.calls.push_back(std::move(call));
+  }
+}
+
+// A thread that asked until an operation had ended waited for it.
+void collect_polls(Draft& draft) {
+  const std::vector<traces::HostCall>& calls = draft.trace->host_calls;
+  for (const Poll& poll : find_polls(*draft.trace)) {
+    if (!draft.holds(calls[poll.first].start)) continue;
+    DraftCall wait;
+    wait.start = draft.called(calls[poll.first].start);
+    wait.end = draft.called(calls[poll.last].end());
+    if (draft.pass != nullptr) wait.end = std::min(wait.end, draft.end);
+    wait.thread = calls[poll.first].thread.value;
+    wait.recorded_kind = HostCallKind::kEventSync;
+    wait.event = calls[poll.last].event;
+    draft.calls.push_back(std::move(wait));
   }
 }
 
@@ -199,8 +206,9 @@ std::vector<std::uint32_t> call_of_each(const Draft& draft) {
 }
 
 // An operation without a launch counts as launched right after the operation before it on its
-// stream, so that it keeps its place in the stream. One that nothing precedes was launched before
-// the window: a thread of its own launches it as the window begins, to start when it did.
+// stream, so that it keeps its place in the stream. One that nothing precedes is launched by a
+// thread of its own as the window begins, to start when it did: in a whole recording it was queued
+// before; in a pass its stream is one of which no launch was recorded.
 void collect_orphans(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   std::vector<std::uint32_t> calls = call_of_each(draft);
@@ -212,12 +220,12 @@ void collect_orphans(Draft& draft) {
       if (calls[i] != kNoIndex) last = calls[i];
       continue;
     }
-    if (recorded.start < draft.begin || recorded.start >= draft.end) continue;
+    if (draft.pass != nullptr ? !draft.pass->holds_op(i) : !draft.holds(recorded.start)) continue;
     DraftCall call;
     call.recorded_kind = HostCallKind::kLaunchKernel;
     call.thread = static_cast<std::uint32_t>(trace.threads.size());
     call.start = call.end = draft.begin;
-    if (last != kNoIndex && draft.calls[last].end <= recorded.start) {
+    if (last != kNoIndex && draft.calls[last].end <= draft.moved(recorded.start)) {
       call.thread = draft.calls[last].thread;
       call.start = call.end = draft.calls[last].end;
     }
@@ -226,6 +234,20 @@ void collect_orphans(Draft& draft) {
     draft.calls.push_back(std::move(call));
     draft.counters.add(kOrphanOps);
   }
+}
+
+// The host's lead over the device stays what it was: where a pass takes longer than its host, the
+// marked thread waits at its end for the work that had been done by then.
+void close_pass(Draft& draft) {
+  const TraceTime end = draft.begin + draft.pass->length;
+  if (end <= draft.iterations_end) return;
+  DraftCall wait;
+  wait.start = draft.iterations_end;
+  wait.end = end;
+  wait.thread = draft.marked_thread;
+  wait.closes_pass = true;
+  draft.calls.push_back(std::move(wait));
+  draft.iterations_end = end;
 }
 
 // The marked thread passes each iteration's begin, and the end of the last one.
@@ -288,12 +310,19 @@ void index_streams_and_threads(Draft& draft) {
 
 }  // namespace
 
-Draft collect(const traces::RankTrace& trace, const BuildOptions& options) {
+Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window) {
   Draft draft;
   draft.trace = &trace;
-  set_window(draft, options);
+  draft.pass = pass;
+  if (pass == nullptr) {
+    set_recording(draft);
+  } else {
+    set_pass(draft);
+  }
   collect_calls(draft);
+  collect_polls(draft);
   collect_orphans(draft);
+  if (window == Window::kIterations) close_pass(draft);
   collect_markers(draft);
   sort_calls(draft);
   index_streams_and_threads(draft);
@@ -301,7 +330,9 @@ Draft collect(const traces::RankTrace& trace, const BuildOptions& options) {
 }
 
 void trim_overlaps(Draft& draft) {
-  for (const auto& ops : draft.stream_ops) {
+  for (std::uint32_t stream = 0; stream < draft.stream_ops.size(); ++stream) {
+    const auto& ops = draft.stream_ops[stream];
+    if (!ops.empty()) draft.ops[ops.front()].pass_before = draft.pass_before(stream);
     for (std::size_t i = 1; i < ops.size(); ++i) {
       const DraftOp& before = draft.ops[ops[i - 1]];
       DraftOp& op = draft.ops[ops[i]];

@@ -8,8 +8,8 @@ EventRecords::EventRecords(const Draft& draft) : launched_(draft.trace->streams.
   for (const traces::HostCall& call : draft.trace->host_calls) {
     const bool named = call.event != 0 && call.stream < launched_.size();
     if (call.kind != traces::HostCallKind::kEventRecord || !named) continue;
-    if (call.start < draft.begin || call.start >= draft.end) continue;
-    records_[call.event].push_back({call.start, call.stream});
+    if (!draft.holds(call.start)) continue;
+    records_[call.event].push_back({draft.called(call.start), call.stream});
   }
   if (records_.empty()) return;
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {

@@ -63,7 +63,8 @@ enum class StepKind : std::uint8_t {
   kLaunchAndWait,///< launches, and returns when the last of them has ended
   kWaitStream,   ///< returns when everything launched on stream `target` has ended
   kWaitDevice,   ///< returns when everything launched by the rank has ended
-  kWaitOp,       ///< returns when operation `target` of this pass has ended
+  kWaitOp,       ///< returns when operation `target` of this pass has ended, or of an earlier one
+                 ///< (StepDetail::passes_back)
   kIteration,    ///< an iteration begins here; `target` is its number within the pass
   kEnd,          ///< the last step of the marked thread: the pass's last iteration ends here
 };
@@ -83,6 +84,7 @@ struct StepDetail {
   ShortSpan return_lag;                   ///< from what was waited for to the call's return
   std::uint32_t after_thread = kNoIndex;  ///< think starts when this thread has done...
   std::uint32_t after_step = 0;           ///< ...this step in this pass
+  std::uint32_t passes_back = 0;          ///< kWaitOp: whose pass; of one before the first: no wait
 };
 
 struct ThreadProgram {
@@ -143,6 +145,11 @@ struct JobProgram {
   std::vector<std::string> groups;  ///< names of process groups
   std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
   network::LinkTable links;         ///< that `transfers` load
+  /// Of a recorded job: its iterations that were recorded, those that a pass holds, and in words
+  /// which and why ("4 recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
+  std::uint32_t iterations_recorded = 0;
+  std::uint32_t iterations_used = 0;
+  std::string iterations_text;
   CounterSet counters;
 };
 

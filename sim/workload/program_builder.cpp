@@ -1,6 +1,7 @@
 #include "sim/workload/program_builder.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/workload/join_collectives.hpp"
 #include "sim/workload/program_draft.hpp"
@@ -8,11 +9,24 @@
 namespace bubblesim::workload {
 namespace {
 
-Result<Draft> build_draft(const traces::RankTrace& trace, const BuildOptions& options) {
-  Draft draft = collect(trace, options);
+/// "; of the recording is lost: ..." where something is.
+std::string losses_of(const CounterSet& counters) {
+  std::string text;
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity < Severity::kLoss) continue;
+    text += (text.empty() ? "; of the recording is lost: " : "; ") + name + " (" + entry.help + ")";
+  }
+  return text;
+}
+
+// `pass`: null for the whole recording; outlives the draft.
+Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass* pass,
+                          Window window) {
+  Draft draft = collect(trace, pass, window);
   if (draft.ops.empty()) {
     return fail(trace.provenance.source, {},
-                "found no device operation in the window, expected at least one");
+                "found no device operation in the window, expected at least one" +
+                    losses_of(trace.counters));
   }
   trim_overlaps(draft);
   find_edges(draft);
@@ -44,15 +58,30 @@ std::vector<network::MeetingSpec> meetings(const JobProgram& job) {
 
 Result<Program> build_program(const traces::RankTrace& trace, const hardware::GpuSpec& spec,
                               const BuildOptions& options) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft, build_draft(trace, options));
+  std::optional<traces::RankPass> pass;
+  if (options.window != Window::kWhole) {
+    BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_rank_pass(trace, options.iterations));
+    if (options.window == Window::kMedianIteration) pass = traces::median_iteration(trace, *pass);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft,
+                             build_draft(trace, pass ? &*pass : nullptr, options.window));
   return emit(draft, spec);
 }
 
 Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware::GpuSpec& spec,
                                      const BuildOptions& options) {
+  traces::JobPass pass;
+  if (options.window != Window::kWhole) {
+    BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_job_pass(job, options.iterations));
+  }
   std::vector<Draft> drafts;
-  for (const traces::RankTrace& trace : job.ranks) {
-    BUBBLESIM_ASSIGN_OR_RETURN(Draft draft, build_draft(trace, options));
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    if (options.window == Window::kMedianIteration) {
+      pass.ranks[i] = traces::median_iteration(job.ranks[i], pass.ranks[i]);
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        Draft draft, build_draft(job.ranks[i], pass.ranks.empty() ? nullptr : &pass.ranks[i],
+                                 options.window));
     drafts.push_back(std::move(draft));
   }
   JobProgram program;
@@ -64,6 +93,9 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   }
   join_collectives(drafts, program);
   for (const Program& rank : program.ranks) program.counters.merge(rank.counters);
+  program.iterations_recorded = static_cast<std::uint32_t>(pass.iterations_recorded());
+  program.iterations_used = static_cast<std::uint32_t>(pass.iterations_used());
+  if (!pass.ranks.empty()) program.iterations_text = pass.text();
   return program;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/workload/program.hpp"
+#include "traces/iterations/choice.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {
@@ -18,17 +19,18 @@ namespace bubblesim::workload {
 /// Which part of a trace becomes the program.
 enum class Window : std::uint8_t {
   kWhole,       ///< everything, once: to compare a replay with the recording
-  kIterations,  ///< what the marked iterations launched, to be repeated; none marked: everything
-  kMedianIteration,  ///< the marked iteration of median length; none marked: everything
+  kIterations,  ///< the pass of traces/iterations/job_pass.hpp, to be repeated
+  kMedianIteration,  ///< of the iterations in that pass, the one of median length
 };
 
 struct BuildOptions {
   Window window = Window::kIterations;
+  traces::IterationChoice iterations = {};  ///< kWhole: not used
 };
 
 /// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).
 /// The program of one rank; its collectives are not joined with other ranks'.
-/// Fault: no device operation in the window.
+/// Faults: no device operation in the window; iterations chosen that are not recorded.
 [[nodiscard]] Result<Program> build_program(const traces::RankTrace& trace,
                                             const hardware::GpuSpec& spec,
                                             const BuildOptions& options);

@@ -166,6 +166,10 @@ void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
   ++waiting_threads_;
 }
 
+std::uint64_t ProgramRun::passes_back(const Step& step) const {
+  return step.detail == kNoIndex ? 0 : program_.details[step.detail].passes_back;
+}
+
 // Ends the step at once if there is nothing to wait for, else blocks the thread.
 void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
   thread.wait_slot = kNoIndex;
@@ -177,7 +181,7 @@ void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
       break;
     case StepKind::kWaitOp:
       thread.wait_slot = program_.ops[step.target].result_slot;
-      thread.wait_count = thread.pass + 1;
+      thread.wait_count = thread.pass + 1 - std::min(thread.pass + 1, passes_back(step));
       break;
     case StepKind::kLaunchAndWait:
       thread.wait_stream = program_.ops[step.target + step.count - 1].stream;

@@ -56,6 +56,20 @@ struct NextMeeting {
   SimTime earliest{};
 };
 
+/// What a run waits for at an instant.
+enum class WaitsFor : std::uint8_t {
+  kPolicy,  ///< the gate holds a launch
+  kRoom,    ///< an operation that may start has no room on the GPU, or its context no turn
+  kDevice,  ///< an operation that runs
+  kPeers,   ///< a collective that has begun, for other ranks
+  kHost,    ///< nothing but its own host threads
+};
+
+struct Wait {
+  WaitsFor what = WaitsFor::kHost;
+  std::uint32_t op = kNoIndex;  ///< which operation; kNoIndex: none
+};
+
 class ProgramRun final : public gpu::WorkListener, public network::Participant {
  public:
   /// `program` outlives the run.
@@ -88,6 +102,9 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// When the last pass began.
   [[nodiscard]] SimTime pass_start() const { return pass_start_; }
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+  /// What it waits for now. Of several things the first in the order of what others cannot give:
+  /// a release by the policy, room on the GPU, the end of what runs, peers, its own host.
+  [[nodiscard]] Wait waits_for() const;
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
@@ -126,12 +143,15 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void wait(Thread& thread, const Step& step, SimTime now);
   void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
+  [[nodiscard]] std::uint64_t passes_back(const Step& step) const;
   void end_step(Thread& thread, SimTime end);
   void begin_step(Thread& thread);
   void end_thread_pass(Thread& thread);
   void end_pass_if_idle(SimTime now);
   void wake_threads(SimTime now);
   void advance(Stream& stream, SimTime now);
+  void announce(Stream& stream);
+  void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
   [[nodiscard]] Duration duration_of(const Op& op, double slowdown) const;
   [[nodiscard]] double remote_stretch(const Op& op) const;

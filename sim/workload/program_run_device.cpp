@@ -5,7 +5,6 @@
 #include "sim/workload/program_run_parts.hpp"
 
 namespace bubblesim::workload {
-
 // Starts the stream's next operation, or finds out what it waits for.
 void ProgramRun::advance(Stream& stream, SimTime now) {
   if (stream.pending.empty()) {
@@ -30,6 +29,19 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
   if (stream.state == Stream::State::kBlocked) --blocked_streams_;
   stream.state = Stream::State::kScheduled;
   engine_.schedule(stream.entity, std::max(earliest, now));
+  if (op.kind != gpu::WorkKind::kCopy && earliest <= now + gpu::kInChannel) announce(stream);
+}
+
+void ProgramRun::announce(Stream& stream) {
+  if (stream.announced) return;
+  stream.announced = true;
+  gpu_.announce(client_);
+}
+
+void ProgramRun::retract(Stream& stream) {
+  if (!stream.announced) return;
+  stream.announced = false;
+  gpu_.retract(client_);
 }
 
 void ProgramRun::submit(Stream& stream, SimTime now) {
@@ -38,11 +50,15 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
   stream.earliest_end = now + op.duration;
-  stream.arrived = false;
+  stream.arrived = stream.on_gpu = false;
   const gpu::KernelProfile* profile =
       op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
+  // A memset takes no SMs here, but it is work of its context.
+  const bool memset = op.kind == gpu::WorkKind::kMemset && op.duration <= gpu::kInChannel;
+  if (memset) announce(stream);
   gpu_.submit({client_, op.kind, duration_of(op, pending.slowdown), profile, stream.index,
                pending.most_blocks});
+  if (!memset) retract(stream);
 }
 
 // At least the time of its remote traffic over the host link: a roofline of the two memories.
@@ -67,6 +83,7 @@ void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime
   const Op& op = program_.ops[index];
   stream.work = work;
   stream.work_start = now;
+  stream.on_gpu = true;
   if (setup_.observer != nullptr) setup_.observer->on_op_started(*this, index, now);
   if (op.kind != gpu::WorkKind::kCollective) return;
   if (op.collective == kNoIndex) {
@@ -126,6 +143,7 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
     setup_.observer->on_op_finished({this, index, launch, stream.work_start, now});
   }
   stream.state = Stream::State::kIdle;
+  retract(stream);
   advance(stream, now);
   if (blocked_streams_ > 0 && slot != kNoIndex) {
     for (const auto& other : streams_) {
@@ -155,6 +173,23 @@ void ProgramRun::wake_threads(SimTime now) {
                              : program_.details[step.detail].return_lag.duration();
     end_step(*thread, std::max(thread->call_end, now + lag));
   }
+}
+
+Wait ProgramRun::waits_for() const {
+  for (const auto& thread : threads_) {
+    if (thread->state == Thread::State::kHeld) return {WaitsFor::kPolicy, thread->step().target};
+  }
+  Wait found;
+  for (const auto& stream : streams_) {
+    if (stream->state != Stream::State::kRunning) continue;
+    const std::uint32_t op = stream->pending.front().op;
+    const bool waits = stream->arrived && stream->earliest_end == SimTime::max();
+    const WaitsFor what = !stream->on_gpu ? WaitsFor::kRoom
+                          : waits         ? WaitsFor::kPeers
+                                          : WaitsFor::kDevice;
+    if (what < found.what) found = {what, op};
+  }
+  return found;
 }
 
 }  // namespace bubblesim::workload

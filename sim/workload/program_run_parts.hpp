@@ -116,6 +116,8 @@ class ProgramRun::Stream final : public engine::EventHandler {
   gpu::WorkId work{};
   SimTime work_start{};
   SimTime earliest_end{};          ///< of what runs; max(): when others have arrived
+  bool on_gpu = false;             ///< kRunning: it has started there
+  bool announced = false;          ///< its context is not out of work
   bool arrived = false;            ///< what runs is a collective, and has begun
   std::uint32_t blocked_on = kNoIndex;  ///< result slot
 };

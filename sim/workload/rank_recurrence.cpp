@@ -197,7 +197,10 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
   };
   switch (step.kind) {
     case StepKind::kWaitStream: wait_for_stream(streams_[step.target]); break;
-    case StepKind::kWaitOp: thread.waits_for.push_back(step.target); break;
+    case StepKind::kWaitOp:  // of the only pass: one that is further back never was
+      if (step.detail != kNoIndex && program_.details[step.detail].passes_back > 0) break;
+      thread.waits_for.push_back(step.target);
+      break;
     case StepKind::kLaunchAndWait:
       wait_for_stream(streams_[program_.ops[step.target + step.count - 1].stream]);
       break;

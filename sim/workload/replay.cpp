@@ -29,6 +29,30 @@ class IterationClock final : public RunObserver {
   PassTimes times;
 };
 
+/// Notes when each pass of one rank ends.
+class PassClock final : public RunObserver {
+ public:
+  void on_iteration(ProgramRun& run, std::uint32_t iteration, SimTime now) override {
+    if (iteration == run.program().iterations) ends.push_back(now);
+  }
+  void on_host_call(const HostCallRecord&) override { ++calls; }
+
+  std::vector<SimTime> ends;
+  std::uint64_t calls = 0;
+};
+
+RankReplay repeated(const Program& program, const PassClock& clock) {
+  RankReplay rank;
+  rank.rank = program.rank;
+  for (const Duration iteration : program.recorded_iterations) rank.recorded_span += iteration;
+  rank.simulated_span = (clock.ends.back() - clock.ends[kPassesToSettle - 1]) /
+                        static_cast<std::int64_t>(kPassesCounted);
+  const auto iterations = static_cast<std::int64_t>(std::max(1U, program.iterations));
+  rank.recorded = {rank.recorded_span / iterations};
+  rank.simulated = {rank.simulated_span / iterations};
+  return rank;
+}
+
 RankReplay compare(const Program& program, const PassTimes& times) {
   RankReplay rank;
   rank.rank = program.rank;
@@ -100,6 +124,24 @@ Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec
   const auto times = has_recurrence(job, spec) ? pass_times(job) : std::nullopt;
   if (!times) return replay_by_events(job, spec);  // says what is never met
   return compare(job, *times);
+}
+
+Result<ReplayReport> repeat_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
+  engine::Engine engine;
+  std::vector<PassClock> clocks(job.ranks.size());
+  std::vector<RunObserver*> observers;
+  for (PassClock& clock : clocks) observers.push_back(&clock);
+  const std::uint64_t passes = kPassesToSettle + kPassesCounted;
+  LoneJob lone(engine, job, spec, {Repeat::kLoop, passes, {}}, observers);
+  lone.run();
+  BUBBLESIM_RETURN_IF_ERROR(lone.finished());
+  ReplayReport report;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    report.device_ops += passes * job.ranks[i].ops.size();
+    report.events += 2 * passes * job.ranks[i].ops.size() + clocks[i].calls;
+    report.ranks.push_back(repeated(job.ranks[i], clocks[i]));
+  }
+  return report;
 }
 
 }  // namespace bubblesim::workload

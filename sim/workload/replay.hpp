@@ -1,4 +1,4 @@
-// Runs a job's programs alone, once, and compares with the recording.
+// Runs a job's programs alone, once or again and again, and compares with the recording.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,18 @@ struct ReplayReport {
   [[nodiscard]] double worst_error() const;
 };
 
-/// Fault: the program cannot finish (a dependency that never comes), with rank and operation.
+/// One pass. Fault: the program cannot finish (a dependency that never comes), with rank and
+/// operation.
 [[nodiscard]] Result<ReplayReport> replay_alone(const JobProgram& job,
+                                                const hardware::GpuSpec& spec);
+
+/// Passes of a repetition: before it counts them, and that count.
+inline constexpr std::uint64_t kPassesToSettle = 4;
+inline constexpr std::uint64_t kPassesCounted = 4;
+
+/// Pass after pass, as a run does: of each rank one time, the mean iteration of a recorded pass and
+/// of those counted, and as spans the passes themselves. Fault: as replay_alone.
+[[nodiscard]] Result<ReplayReport> repeat_alone(const JobProgram& job,
                                                 const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::workload

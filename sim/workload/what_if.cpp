@@ -111,6 +111,18 @@ Result<WhatIf> parse_what_if(std::string_view text) {
   return change;
 }
 
+Result<void> check_rank(const WhatIf& change, std::string_view text, const JobProgram& job) {
+  if (!change.rank) return {};
+  std::string allowed;
+  for (const Program& program : job.ranks) {
+    if (program.rank == *change.rank) return {};
+    allowed += (allowed.empty() ? "" : ", ") + std::to_string(program.rank);
+  }
+  return fail("--what-if", {},
+              "found \"" + std::string(text) + "\": the job has no rank " +
+                  std::to_string(*change.rank) + "; expected one of " + allowed);
+}
+
 void apply(const WhatIf& change, JobProgram& job) {
   // A modelled collective's time is the network's, so one rank's link alone cannot be changed.
   if (change.target == WhatIfTarget::kLink && !change.rank) {

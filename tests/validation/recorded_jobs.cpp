@@ -1,9 +1,6 @@
 #include "tests/validation/recorded_jobs.hpp"
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "sim/run/load_trace.hpp"
@@ -13,44 +10,7 @@
 namespace bubblesim::validation {
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
-
-// README.md of the data folder says which files belong together.
-constexpr std::array<const char*, 7> kFolders{
-    "KellerJordan+modded-nanogpt",
-    "ModelTC+lightllm/test/model/logs",
-    "ModelTC+lightllm/test/model/logs_sglang",
-    "pytorch+torchrec/examples/golden_training/log/resnet18",
-    "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer",
-    "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer_3",
-    "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer_5_qcomm"};
-// Two runs of four ranks in one folder; the process numbers in the names are in order of the runs.
-constexpr const char* kTwoRuns =
-    "pytorch+torchrec/examples/golden_training/trace/sst_long_a2a_optimizer_2";
-constexpr std::size_t kRanksOfARun = 4;
-
-std::string cell(const std::string& line, std::size_t column) {
-  std::size_t begin = 0;
-  for (; column > 0; --column) {
-    const std::size_t tab = line.find('\t', begin);
-    if (tab == std::string::npos) return {};
-    begin = tab + 1;
-  }
-  return line.substr(begin, line.find('\t', begin) - begin);
-}
-
-std::vector<std::string> files_below(const fs::path& folder) {
-  std::vector<std::string> files;
-  std::error_code fault;
-  for (fs::recursive_directory_iterator it(folder, fault), end; !fault && it != end;
-       it.increment(fault)) {
-    if (it->is_regular_file()) files.push_back(it->path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 bool has_host_calls(const traces::JobTrace& job) {
   return std::any_of(job.ranks.begin(), job.ranks.end(),
@@ -91,36 +51,6 @@ Replayed replay(const RecordedJob& job) {
 }
 
 }  // namespace
-
-bool has_data(const std::string& data_folder) {
-  return fs::exists(fs::path(data_folder) / "INDEX.tsv");
-}
-
-std::vector<RecordedJob> single_files(const std::string& data_folder) {
-  std::vector<RecordedJob> jobs;
-  std::ifstream index(fs::path(data_folder) / "INDEX.tsv");
-  for (std::string line; std::getline(index, line);) {
-    if (cell(line, 1) != "kineto") continue;
-    const std::string file = cell(line, 0);
-    jobs.push_back({file, {(fs::path(data_folder) / file).string()}});
-  }
-  return jobs;
-}
-
-std::vector<RecordedJob> whole_jobs(const std::string& data_folder) {
-  std::vector<RecordedJob> jobs;
-  for (const char* folder : kFolders) {
-    jobs.push_back({folder, files_below(fs::path(data_folder) / folder)});
-  }
-  const std::vector<std::string> both = files_below(fs::path(data_folder) / kTwoRuns);
-  for (std::size_t first = 0; first < both.size(); first += kRanksOfARun) {
-    const std::size_t last = std::min(first + kRanksOfARun, both.size());
-    jobs.push_back({kTwoRuns + std::string(", run ") + std::to_string(first / kRanksOfARun + 1),
-                    {both.begin() + static_cast<std::ptrdiff_t>(first),
-                     both.begin() + static_cast<std::ptrdiff_t>(last)}});
-  }
-  return jobs;
-}
 
 std::size_t Replayed::iterations() const {
   std::size_t most = 0;

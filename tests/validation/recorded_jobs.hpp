@@ -1,5 +1,4 @@
-// The recorded jobs of the data folder (BUBBLESIM_DATA_DIR): which files are one job, and what a
-// replay of each says.
+// What a replay of a recorded job says.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +9,9 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/workload/program.hpp"
 #include "sim/workload/replay.hpp"
+#include "tests/validation/data_folder.hpp"
 
 namespace bubblesim::validation {
-
-/// Files that are replayed together.
-struct RecordedJob {
-  std::string name;                ///< of the file or folder, below the data folder
-  std::vector<std::string> paths;
-};
-
-/// Whether the folder is there, with its index.
-[[nodiscard]] bool has_data(const std::string& data_folder);
-
-/// Every Kineto file of INDEX.tsv by itself, in the order of the index.
-[[nodiscard]] std::vector<RecordedJob> single_files(const std::string& data_folder);
-
-/// The folders whose files are the ranks of one job.
-[[nodiscard]] std::vector<RecordedJob> whole_jobs(const std::string& data_folder);
 
 /// A job ready to be replayed: its whole recording, once.
 struct LoadedJob {

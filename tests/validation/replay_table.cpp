@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tests/validation/sensitivity_table.hpp"
+
 namespace bubblesim::validation {
 namespace {
 
@@ -52,7 +54,8 @@ std::string markdown(const std::vector<Replayed>& replays) {
 std::string validation_page(const std::string& data_folder) {
   return "# Replay alone against the recording\n\n" +
          section("Each file by itself", replay_all(single_files(data_folder))) + "\n" +
-         section("Jobs, their ranks together", replay_all(whole_jobs(data_folder)));
+         section("Jobs, their ranks together", replay_all(whole_jobs(data_folder))) + "\n" +
+         sensitivity_section(all_sensitivities(data_folder));
 }
 
 }  // namespace bubblesim::validation

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <chakra_et.pb.h>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 #include <utility>
 
+#include "sim/base/output_file.hpp"
 #include "traces/export/chakra_dependencies.hpp"
 #include "traces/export/json_text.hpp"
 #include "traces/import/chakra_attributes.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -249,8 +249,7 @@ class RankWriter {
       put_number(node, "tensor_size", op.bytes);
       put_number(node, "bubblesim_bytes", op.bytes);
     }
-    const bool shaped = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-    if (shaped && op.shape.index() < trace_.shapes.size()) put_shape(node, trace_.shapes[op.shape]);
+    if (has_known_shape(trace_, op)) put_shape(node, trace_.shapes[op.shape]);
     if (op.collective != kNone) put_collective(node, trace_.collectives[op.collective]);
     if (op.launch != kNone) node.add_ctrl_deps(id_of_call(op.launch));
     put_dependencies(node, finder_.of_op(index));
@@ -341,19 +340,9 @@ class RankWriter {
 };
 
 Result<void> write_file(const RankTrace& rank, const std::string& path, ChakraStats& stats) {
-  const std::string partial = path + ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  if (!out) return fail(path, {}, "cannot be written");
-  RankWriter(rank, out, stats).write();
-  out.close();
-  std::error_code fault;
-  if (out.good()) std::filesystem::rename(partial, path, fault);
-  if (!out.good() || fault) {
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    return fail(path, {}, fault ? "cannot be written: " + fault.message()
-                                : std::string("could not be written whole; is the disk full?"));
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
+  RankWriter(rank, file.stream(), stats).write();
+  BUBBLESIM_RETURN_IF_ERROR(file.finish());
   stats.files.push_back(path);
   return {};
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <ostream>
 
+#include "sim/base/output_file.hpp"
 #include "traces/export/json_text.hpp"
 
 namespace bubblesim::traces {
@@ -79,7 +79,7 @@ bool shown_before(const ChromeSlice& a, const ChromeSlice& b) {
 /// Lanes of one track, whose spans are [first, last) of layout.slices.
 void lay_out_track(const ChromeTrace& trace, std::uint32_t track, std::size_t first,
                    std::size_t last, std::uint32_t& next_thread, Layout& layout) {
-  std::vector<Interval> spans;
+  std::vector<LaneSpan> spans;
   spans.reserve(last - first);
   for (std::size_t i = first; i < last; ++i) {
     const ChromeSlice& slice = trace.slices[layout.slices[i].slice];
@@ -267,11 +267,9 @@ ChromeStats write_chrome_trace(std::ostream& out, const ChromeTrace& trace) {
 }
 
 Result<ChromeStats> write_chrome_trace_file(const std::string& path, const ChromeTrace& trace) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out) return fail(path, {}, "the file cannot be opened for writing");
-  const ChromeStats stats = write_chrome_trace(out, trace);
-  out.close();
-  if (!out) return fail(path, {}, "the file could not be written whole");
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
+  const ChromeStats stats = write_chrome_trace(file.stream(), trace);
+  BUBBLESIM_RETURN_IF_ERROR(file.finish());
   return stats;
 }
 

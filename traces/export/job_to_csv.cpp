@@ -1,10 +1,11 @@
 #include "traces/export/job_to_csv.hpp"
 
-#include <fstream>
 #include <ostream>
 #include <string_view>
 
 #include "sim/base/csv_text.hpp"
+#include "sim/base/output_file.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -143,8 +144,7 @@ void format_op(const RankTrace& rank, std::size_t index, std::string& line) {
   put_stream(row, rank, op.stream.value);
   row.unless_zero(op.correlation);
   op.launch == kNone ? row.empty() : row.number(op.launch);
-  const bool shaped = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-  if (shaped && op.shape.index() < rank.shapes.size()) {
+  if (has_known_shape(rank, op)) {
     const LaunchShape& shape = rank.shapes[op.shape];
     for (const std::uint32_t side : shape.grid) row.number(side);
     for (const std::uint32_t side : shape.block) row.number(side);
@@ -180,11 +180,9 @@ std::uint64_t write_job_csv(std::ostream& out, const JobTrace& job) {
 }
 
 Result<std::uint64_t> write_job_csv_file(const std::string& path, const JobTrace& job) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out) return fail(path, {}, "cannot be written");
-  const std::uint64_t rows = write_job_csv(out, job);
-  out.close();
-  if (!out) return fail(path, {}, "could not be written whole; is the disk full?");
+  BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
+  const std::uint64_t rows = write_job_csv(file.stream(), job);
+  BUBBLESIM_RETURN_IF_ERROR(file.finish());
   return rows;
 }
 

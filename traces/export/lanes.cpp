@@ -19,7 +19,7 @@ constexpr std::size_t kMaxNestedLanes = 16;
 /// Lanes of one span at a time. Spans come in order of start.
 class FlatLanes {
  public:
-  std::uint32_t place(const Interval& span) {
+  std::uint32_t place(const LaneSpan& span) {
     while (!busy_.empty() && busy_.top().first <= span.start_ns) {
       free_.push(busy_.top().second);
       busy_.pop();
@@ -44,7 +44,7 @@ class FlatLanes {
 /// Lanes of spans inside spans: each keeps the ends of those that are open, innermost last.
 class NestedLanes {
  public:
-  std::uint32_t place(const Interval& span) {
+  std::uint32_t place(const LaneSpan& span) {
     for (std::size_t lane = 0; lane < open_.size(); ++lane) {
       std::vector<std::int64_t>& ends = open_[lane];
       while (!ends.empty() && ends.back() <= span.start_ns) ends.pop_back();
@@ -65,7 +65,7 @@ class NestedLanes {
 };
 
 template <class Lanes>
-std::vector<std::uint32_t> assign(const std::vector<Interval>& spans) {
+std::vector<std::uint32_t> assign(const std::vector<LaneSpan>& spans) {
   std::vector<std::uint32_t> order(spans.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -80,7 +80,7 @@ std::vector<std::uint32_t> assign(const std::vector<Interval>& spans) {
 
 }  // namespace
 
-std::vector<std::uint32_t> assign_lanes(const std::vector<Interval>& spans, LaneShape shape) {
+std::vector<std::uint32_t> assign_lanes(const std::vector<LaneSpan>& spans, LaneShape shape) {
   return shape == LaneShape::kFlat ? assign<FlatLanes>(spans) : assign<NestedLanes>(spans);
 }
 

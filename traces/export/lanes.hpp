@@ -14,7 +14,7 @@ enum class LaneShape : std::uint8_t {
 };
 
 /// From `start_ns` up to, not including, `end_ns`; end_ns >= start_ns.
-struct Interval {
+struct LaneSpan {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
@@ -22,7 +22,7 @@ struct Interval {
 /// A lane for each span, in the order of `spans`; lanes are numbered from 0 without gaps. Any two
 /// spans of a lane are disjoint or, if the shape allows it, one lies inside the other. Each span
 /// takes the lowest lane it can, in order of start (longer first). O(n log n).
-[[nodiscard]] std::vector<std::uint32_t> assign_lanes(const std::vector<Interval>& spans,
+[[nodiscard]] std::vector<std::uint32_t> assign_lanes(const std::vector<LaneSpan>& spans,
                                                       LaneShape shape);
 
 }  // namespace bubblesim::traces

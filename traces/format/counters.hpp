@@ -40,7 +40,7 @@ inline constexpr CounterSpec kNamesLost{
     "records whose name is missing from the file; they are named '(lost)'"};
 inline constexpr CounterSpec kShapesLost{
     "btr_shapes_lost", Severity::kLoss,
-    "kernels whose launch shape is missing from the file; they have one block of one thread"};
+    "kernels whose launch shape is missing from the file; it is not known"};
 inline constexpr CounterSpec kThreadsLost{
     "btr_threads_lost", Severity::kLoss,
     "host threads missing from the file that records refer to; each got a nameless stand-in"};

@@ -6,6 +6,7 @@
 #include "traces/format/counters.hpp"
 #include "traces/format/large_pages.hpp"
 #include "traces/format/schema.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -107,10 +108,12 @@ bool RecordStore::load_names(const ChunkHeader& header, std::span<const ByteView
 }
 
 bool RecordStore::load_shapes(const ChunkHeader& header, std::span<const ByteView> columns) {
-  return load_new<LaunchShape>(header, columns, [&header](RankState& state, const auto& records) {
+  return load_new<LaunchShape>(header, columns, [&](RankState& state, const auto& records) {
     state.tables.shapes.add(header.first_record, header.records);
     for (const LaunchShape& shape : records) {
-      state.tables.shape_ids.push_back(state.trace.shapes.intern(shape));
+      const bool stands_for_none = old_shapes_ && shape == LaunchShape{};
+      state.tables.shape_ids.push_back(
+          state.trace.shapes.intern(stands_for_none ? kUnknownShape : shape));
     }
   });
 }

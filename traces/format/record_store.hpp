@@ -28,6 +28,8 @@ class RecordStore {
   [[nodiscard]] JobTrace finish();
   [[nodiscard]] const CounterSet& counters() const { return counters_; }
   void count(const CounterSpec& spec) { counters_.add(spec); }
+  /// Up to 1.1, one block of one thread without registers stood for a shape that is not known.
+  void use_old_shapes() { old_shapes_ = true; }
 
  private:
   static constexpr std::size_t kKinds = 18;
@@ -67,6 +69,7 @@ class RecordStore {
   Counts foretold_;  ///< records that chunk headers announce, by rank and kind
   Counts expected_;  ///< records that are known to have been written
   CounterSet counters_;
+  bool old_shapes_ = false;
 };
 
 }  // namespace bubblesim::traces::format

@@ -6,6 +6,7 @@
 
 #include "sim/base/check.hpp"
 #include "traces/format/counters.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -86,7 +87,7 @@ void fix_shapes(RankTrace& trace, const RankTables& tables, std::uint64_t used,
                 CounterSet& counters) {
   InternedFix<ShapeId> fixer(tables.shapes, tables.shape_ids);
   if (fixer.nothing_to_do(used)) return;
-  const auto stand_in = [&trace] { return trace.shapes.intern(LaunchShape{}); };
+  const auto stand_in = [&trace] { return trace.shapes.intern(kUnknownShape); };
   for (DeviceOp& op : trace.device_ops) {
     if (has_shape(op)) fixer.fix(op.shape, stand_in);
   }

@@ -49,6 +49,7 @@ Result<ReadOutcome> read(ByteSource& source, const std::string& name) {
   ChunkScanner scanner(source);
   PayloadUnpacker unpacker;
   RecordStore store;
+  if (header.checksum_right && header.minor < 2) store.use_old_shapes();
   foretell_chunks(source, store);
   while (const auto chunk = scanner.next()) load_chunk(*chunk, unpacker, store);
   if (const auto fault = source.fault()) return tl::unexpected<Error>(*fault);

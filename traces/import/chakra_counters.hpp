@@ -37,7 +37,7 @@ inline constexpr CounterSpec kThroughMetadata{"chakra_dependencies_through_metad
 
 // Times.
 inline constexpr CounterSpec kStartsInferred{"chakra_starts_inferred", Severity::kNotice,
-    "nodes without a recorded start, laid out by dependencies and durations"};
+    "nodes without a recorded start, laid out by dependencies, durations and collectives"};
 inline constexpr CounterSpec kMicroseconds{"chakra_microsecond_resolution", Severity::kNotice,
     "1: times are whole microseconds, shorter operations last zero"};
 inline constexpr CounterSpec kNoDuration{"chakra_durations_missing", Severity::kNotice,
@@ -59,7 +59,7 @@ inline constexpr CounterSpec kManyOps{"chakra_launches_of_many_ops", Severity::k
 inline constexpr CounterSpec kSyncsInserted{"chakra_syncs_from_dependencies", Severity::kNotice,
     "waits for a stream put before host nodes that depend on device nodes"};
 inline constexpr CounterSpec kNoShapes{"chakra_launch_shapes_missing", Severity::kNotice,
-    "kernels without grid and block, taken as one block of one thread"};
+    "kernels without grid and block: what they take of the GPU is not known"};
 
 // Collectives.
 inline constexpr CounterSpec kUnknownCollectives{"chakra_collectives_of_unknown_kind",
@@ -70,6 +70,10 @@ inline constexpr CounterSpec kInvolvedDims{"chakra_involved_dims_ignored", Sever
     "collectives along some dimensions of a topology only, which the trace does not hold"};
 inline constexpr CounterSpec kSequenceByOrder{"chakra_collective_sequences_by_order",
     Severity::kNotice, "collectives numbered by their order in their group"};
+
+inline constexpr CounterSpec kNotJoined{"chakra_collectives_not_joined", Severity::kLoss,
+    "collectives without starts that no other rank's file has, or whose partners wait for one "
+    "another in a circle: laid out without waiting"};
 
 // Ranks.
 inline constexpr CounterSpec kRankFromName{"chakra_rank_from_file_name", Severity::kInfo,

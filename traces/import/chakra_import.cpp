@@ -1,12 +1,14 @@
 #include "traces/import/chakra_import.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "traces/import/byte_source.hpp"
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_graph.hpp"
+#include "traces/import/chakra_layout.hpp"
 #include "traces/import/chakra_reader.hpp"
 #include "traces/import/chakra_records.hpp"
 #include "traces/import/text_window.hpp"
@@ -68,11 +70,29 @@ void apply_own_times(chakra::File& file) {
   if (!exact) file.trace.counters.add(chakra::kMicroseconds);
 }
 
+/// A file until the job is laid out, then its records.
 struct ReadRank {
+  ReadRank() = default;
+  ReadRank(ReadRank&&) = default;
+  ReadRank& operator=(ReadRank&&) = default;
+
+  chakra::File file;
   RankTrace trace;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
   bool has_rank = false;
   bool ours = false;
+  bool finished = false;  ///< `trace` holds the records
+  Provenance provenance;
+
+  [[nodiscard]] CounterSet& counters() { return finished ? trace.counters : file.trace.counters; }
 };
+
+void finish_rank(ReadRank& rank, const std::vector<std::uint32_t>& order) {
+  rank.trace = chakra::make_records(std::move(rank.file), order);
+  rank.trace.provenance = rank.provenance;
+  rank.finished = true;
+}
 
 Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
                            const ImportOptions& options, std::function<void()> on_block) {
@@ -96,19 +116,37 @@ Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
   chakra::resolve_ids(file);
   if (const std::string reason = refusal(file); !reason.empty()) return fail(name, {}, reason);
   chakra::assign_lanes(file);
-  const auto order = chakra::lay_out(file);
-  if (!order) return fail(name, {}, order.error().message);
   ReadRank out;
   out.has_rank = options.rank.has_value() || file.rank.has_value();
   out.ours = file.ours;
-  const std::uint32_t rank = options.rank.value_or(file.rank.value_or(0));
-  const std::uint32_t world = std::max(file.world_size.value_or(1), rank + 1);
-  const std::string version = file.version;
-  out.trace = chakra::make_records(std::move(file), *order);
-  out.trace.rank = rank;
-  out.trace.world_size = world;
-  out.trace.provenance = {fs::path(name).filename().string(), "chakra", version, {}};
+  out.rank = options.rank.value_or(file.rank.value_or(0));
+  out.world_size = std::max(file.world_size.value_or(1), out.rank + 1);
+  out.provenance = {fs::path(name).filename().string(), "chakra", file.version, {}};
+  const bool recorded = !chakra::lacks_starts(file);
+  out.file = std::move(file);
+  if (recorded) {
+    // Nothing to lay out: of nodes that start together, the order of ids.
+    std::vector<std::uint32_t> order(out.file.nodes.size());
+    std::iota(order.begin(), order.end(), 0U);
+    finish_rank(out, order);
+  }
   return out;
+}
+
+/// Lays out the ranks that lack starts, all together, and makes their records.
+Result<void> lay_out_rest(std::vector<ReadRank>& files) {
+  std::vector<chakra::RankFile> ranks;
+  std::vector<ReadRank*> rest;
+  for (ReadRank& file : files) {
+    if (file.finished) continue;
+    ranks.push_back({&file.file, file.rank});
+    rest.push_back(&file);
+  }
+  if (rest.empty()) return {};
+  const auto orders = chakra::lay_out(ranks);
+  if (!orders) return fail(rest.front()->provenance.source, {}, orders.error().message);
+  for (std::size_t i = 0; i < rest.size(); ++i) finish_rank(*rest[i], (*orders)[i]);
+  return {};
 }
 
 /// "job.3.et", "job.3.json.gz": the last part of the name that is a number.
@@ -133,15 +171,16 @@ void assign_ranks(std::span<const fs::path> paths, std::vector<ReadRank>& files)
   }
   for (std::uint32_t i = 0; i < files.size(); ++i) {
     if (files[i].has_rank) continue;
-    files[i].trace.rank = by_name ? *rank_in_name(paths[i]) : i;
-    files[i].trace.counters.add(by_name ? chakra::kRankFromName : chakra::kRankFromOrder);
+    files[i].rank = by_name ? *rank_in_name(paths[i]) : i;
+    files[i].world_size = std::max(files[i].world_size, files[i].rank + 1);
+    files[i].counters().add(by_name ? chakra::kRankFromName : chakra::kRankFromOrder);
   }
 }
 
 Result<void> check_distinct(const std::vector<ReadRank>& files) {
   for (std::size_t i = 1; i < files.size(); ++i) {
-    const RankTrace& here = files[i].trace;
-    const RankTrace& before = files[i - 1].trace;
+    const ReadRank& here = files[i];
+    const ReadRank& before = files[i - 1];
     if (here.rank != before.rank) continue;
     return fail(here.provenance.source, {},
                 "is rank " + std::to_string(here.rank) + ", and so is " +
@@ -184,13 +223,15 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
   }
   assign_ranks(paths, files);
   std::stable_sort(files.begin(), files.end(), [](const ReadRank& a, const ReadRank& b) {
-    return a.trace.rank < b.trace.rank;
+    return a.rank < b.rank;
   });
   BUBBLESIM_RETURN_IF_ERROR(check_distinct(files));
-  std::uint32_t world = files.back().trace.rank + 1;
-  for (const ReadRank& file : files) world = std::max(world, file.trace.world_size);
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files));
+  std::uint32_t world = 1;
+  for (const ReadRank& file : files) world = std::max(world, file.world_size);
   JobTrace job;
   for (ReadRank& file : files) {
+    file.trace.rank = file.rank;
     file.trace.world_size = world;
     finish_collectives(file, world, file.trace);
     job.ranks.push_back(std::move(file.trace));
@@ -203,8 +244,14 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
 Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view source,
                                       const ImportOptions& options) {
   ByteSource memory = ByteSource::from_memory(bytes);
+  std::vector<ReadRank> files;
   BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(memory, std::string(source), options, {}));
-  return std::move(file.trace);
+  files.push_back(std::move(file));
+  BUBBLESIM_RETURN_IF_ERROR(lay_out_rest(files));
+  RankTrace& trace = files.front().trace;
+  trace.rank = files.front().rank;
+  trace.world_size = files.front().world_size;
+  return std::move(trace);
 }
 
 bool looks_like_chakra_bytes(std::string_view head) {

@@ -9,19 +9,13 @@
 
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/kernel_args.hpp"
+#include "traces/launch_shapes.hpp"
 #include "traces/names/collective_names.hpp"
 
 namespace bubblesim::traces::chakra {
 namespace {
 
 TraceTime at(std::int64_t ns) { return TraceTime{Duration{ns}}; }
-
-CollectiveKind kind_of_node(const Node& node, std::string_view name) {
-  if (node.type == kCommSendNode) return CollectiveKind::kSend;
-  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
-  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
-  return kind_of_kernel(name);
-}
 
 class Maker {
  public:
@@ -43,6 +37,7 @@ class Maker {
     }
     finish_calls();
     number_collectives();
+    count_missing_shapes(trace_);
     return std::move(trace_);
   }
 
@@ -81,7 +76,7 @@ class Maker {
     if (op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective) {
       const bool shaped = own != nullptr && own->has_shape;
       if (!shaped) trace_.counters.add(kNoShapes);
-      op.shape = trace_.shapes.intern(shaped ? own->shape : LaunchShape{});
+      op.shape = trace_.shapes.intern(shaped ? own->shape : kUnknownShape);
     }
     if (op.kind == DeviceOpKind::kCollective) {
       op.collective = static_cast<std::uint32_t>(trace_.collectives.size());
@@ -96,7 +91,7 @@ class Maker {
 
   void set_kind(const Node& node, DeviceOp& op) const {
     const std::string& name = trace_.names[node.name];
-    if (node.is_comm() || is_communication_kernel(name)) {
+    if (is_collective(node, name)) {
       op.kind = DeviceOpKind::kCollective;
     } else if (node.type == kMemLoadNode || node.type == kMemStoreNode) {
       op.kind = DeviceOpKind::kCopy;
@@ -309,6 +304,17 @@ class Maker {
 };
 
 }  // namespace
+
+bool is_collective(const Node& node, std::string_view name) {
+  return node.is_comm() || is_communication_kernel(name);
+}
+
+CollectiveKind kind_of_node(const Node& node, std::string_view name) {
+  if (node.type == kCommSendNode) return CollectiveKind::kSend;
+  if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
+  if (node.comm_type) return kind_of_comm_type(*node.comm_type);
+  return kind_of_kernel(name);
+}
 
 RankTrace make_records(File file, const std::vector<std::uint32_t>& order) {
   return Maker(std::move(file), order).make();

@@ -5,11 +5,15 @@
 // (a comma and a key, or a closing bracket), backslashes not regarded.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include "traces/import/json_scan.hpp"
 
 namespace bubblesim::traces {
 
@@ -54,6 +58,30 @@ class FieldReader {
 /// Numbers, whether written bare or as a string; decimal, or "0x..." for unsigned ones.
 [[nodiscard]] std::optional<std::uint64_t> to_unsigned(const JsonValue& value);
 [[nodiscard]] std::optional<std::int64_t> to_signed(const JsonValue& value);
+
+/// Takes the numbers of a list: "[8, 1, 1]", an array or the text of one, with any JSON white
+/// space. False: `take` said so, or the text is anything else ("[0, 1, ...]").
+template <class Take>
+[[nodiscard]] bool for_each_in_list(std::string_view text, Take take) {
+  const auto next = [&text] {
+    while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+    return text.empty() ? '\0' : text.front();
+  };
+  if (next() != '[') return false;
+  text.remove_prefix(1);
+  if (next() == ']') return true;
+  while (next() != '\0') {
+    std::uint32_t number = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || !take(number)) return false;
+    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+    const char end = next();
+    if (end == ']') return true;
+    if (end != ',') return false;
+    text.remove_prefix(1);
+  }
+  return false;
+}
 
 /// A decimal number of microseconds as nanoseconds, digit by digit (no floating point).
 struct Nanoseconds {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace bubblesim::traces {
 namespace {
@@ -13,15 +12,13 @@ constexpr double kMostBlocks = 1e12;
 /// "[8, 1, 1]" of positive numbers.
 std::optional<std::array<std::uint32_t, 3>> parse_dimensions(std::string_view text) {
   std::array<std::uint32_t, 3> out{};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (std::uint32_t& dimension : out) {
-    while (at < end && (*at == '[' || *at == ' ' || *at == ',')) ++at;
-    const auto [stop, error] = std::from_chars(at, end, dimension);
-    if (error != std::errc{} || dimension == 0) return std::nullopt;
-    at = stop;
-  }
-  return out;
+  std::size_t count = 0;
+  const bool read = for_each_in_list(text, [&](std::uint32_t dimension) {
+    if (count == out.size() || dimension == 0) return false;
+    out[count++] = dimension;
+    return true;
+  });
+  return read && count == out.size() ? std::optional(out) : std::nullopt;
 }
 
 bool sensible(const LaunchShape& shape) {

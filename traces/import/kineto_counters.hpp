@@ -55,7 +55,7 @@ inline constexpr CounterSpec kUnsorted{"kineto_device_ops_out_of_order", Severit
 inline constexpr CounterSpec kNoStream{"kineto_device_ops_without_stream_dropped", Severity::kLoss,
     "device operations whose stream cannot be read"};
 inline constexpr CounterSpec kBadShape{"kineto_launch_shapes_missing", Severity::kNotice,
-    "kernels without grid and block, taken as one block of one thread"};
+    "kernels without grid and block: what they take of the GPU is not known"};
 inline constexpr CounterSpec kDuplicates{"kineto_duplicate_events_dropped", Severity::kNotice,
     "events that the file has twice, equal in every field"};
 inline constexpr CounterSpec kOtherDevices{"kineto_ops_on_further_devices", Severity::kNotice,

@@ -14,16 +14,42 @@ void set_rank(const ImportOptions& options, const KinetoMetadata& metadata, Rank
   trace.world_size = std::max(metadata.world_size.value_or(1), trace.rank + 1);
 }
 
+/// "1234 bytes of text, 56 events read".
+std::string read_so_far(const TextWindow& window, const KinetoReader& reader) {
+  return std::to_string(window.offset() + window.text().size()) + " bytes of text, " +
+         std::to_string(reader.shape().events) + " events read";
+}
+
+/// Counts a file that ends early, and says how far it was read.
+void count_cut(const CounterSpec& spec, const std::string& file, const TextWindow& window,
+               const KinetoReader& reader, CounterSet& counters) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  counters.add(spec.name, {spec.severity,
+                           name + " is truncated after " + read_so_far(window, reader) + "; " +
+                               std::string(spec.help),
+                           1});
+}
+
 Result<RankTrace> import_from(ByteSource& source, const std::string& file,
                               const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
   KinetoReader reader(window);
   reader.run();
   KinetoRecords records = reader.take_records();
-  records.trace.counters.merge(reader.counts());
-  if (source.damaged()) records.trace.counters.add(kineto::kGzipDamaged);
+  for (const auto& [name, entry] : reader.counts()) {
+    if (name != kineto::kTruncated.name) records.trace.counters.add(name, entry);
+  }
+  const bool damaged = source.damaged();
+  const bool cut = damaged || reader.counts().count(kineto::kTruncated.name) > 0;
+  if (damaged) count_cut(kineto::kGzipDamaged, file, window, reader, records.trace.counters);
+  if (reader.counts().count(kineto::kTruncated.name) > 0) {
+    count_cut(kineto::kTruncated, file, window, reader, records.trace.counters);
+  }
   if (const std::string reason = refusal(reader.shape(), records); !reason.empty()) {
-    return fail(file, "", reason);
+    if (!cut) return fail(file, "", reason);
+    const std::string rest =
+        reader.shape().events > 0 ? ", none of them a device operation" : ": " + reason;
+    return fail(file, "", "truncated after " + read_so_far(window, reader) + rest);
   }
   const KinetoMetadata metadata = reader.metadata().finish(records.trace.counters);
   RankTrace trace = join_records(std::move(records), metadata);

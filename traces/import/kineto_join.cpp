@@ -4,7 +4,8 @@
 #include <tuple>
 
 #include "traces/import/kineto_counters.hpp"
-#include "traces/join/sort_stably.hpp"
+#include "traces/import/kineto_order.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -15,25 +16,6 @@ void shift_all(KinetoRecords& records, Duration by) {
   for (Marker& marker : records.trace.markers) marker.start += by;
   for (MemorySample& sample : records.trace.memory) sample.at += by;
   for (SyncRow& row : records.syncs) row.at += by;
-}
-
-void sort_all(KinetoRecords& records) {
-  const auto earlier_op = [](const PendingOp& a, const PendingOp& b) {
-    return a.op.start < b.op.start;
-  };
-  std::uint64_t inversions = 0;
-  for (std::size_t i = 1; i < records.ops.size(); ++i) {
-    inversions += earlier_op(records.ops[i], records.ops[i - 1]) ? 1 : 0;
-  }
-  if (inversions > 0) records.trace.counters.add(kineto::kUnsorted, inversions);
-  sort_stably(records.ops, earlier_op);
-  sort_stably(records.calls, [](const PendingCall& a, const PendingCall& b) {
-    return a.call.start < b.call.start;
-  });
-  sort_stably(records.trace.markers,
-              [](const Marker& a, const Marker& b) { return a.start < b.start; });
-  sort_stably(records.trace.memory,
-              [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {
@@ -207,7 +189,7 @@ std::vector<PendingCollective> move_ops(KinetoRecords& records, RankTrace& trace
 RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   CounterSet& counters = records.trace.counters;
   shift_all(records, Duration{metadata.base_ns});
-  sort_all(records);
+  sort_records(records);
   count_skipped(records);
   add_if_any(counters, kineto::kMicroseconds, records.any_fraction ? 0 : 1);
   std::uint64_t duplicates = remove_duplicates(
@@ -233,6 +215,8 @@ RankTrace join_records(KinetoRecords records, const KinetoMetadata& metadata) {
   apply_sync_rows(records, index, trace);
   name_threads(records, trace);
   complete_collectives(collectives, metadata, trace);
+  number_by_use(trace);
+  count_missing_shapes(trace);
   return trace;
 }
 

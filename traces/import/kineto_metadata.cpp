@@ -3,7 +3,7 @@
 #include <simdjson.h>
 
 #include <array>
-#include <charconv>
+#include <utility>
 
 #include "traces/import/json_fields.hpp"
 #include "traces/import/kineto_counters.hpp"
@@ -147,21 +147,11 @@ KinetoMetadata KinetoMetadataReader::finish(CounterSet& counters) const {
 
 std::optional<std::vector<std::uint32_t>> parse_rank_list(std::string_view text) {
   std::vector<std::uint32_t> ranks;
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  if (!text.starts_with('[')) return std::nullopt;
-  text.remove_prefix(1);
-  while (true) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
-    if (text.starts_with(']')) return ranks;
-    std::uint32_t rank = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    if (error != std::errc{} || rank >= kMostRanks) return std::nullopt;
+  const bool read = for_each_in_list(text, [&ranks](std::uint32_t rank) {
     ranks.push_back(rank);
-    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    if (text.starts_with(',')) text.remove_prefix(1);
-    else if (!text.starts_with(']')) return std::nullopt;
-  }
+    return rank < kMostRanks;
+  });
+  return read ? std::optional(std::move(ranks)) : std::nullopt;
 }
 
 }  // namespace bubblesim::traces

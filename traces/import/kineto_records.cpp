@@ -9,6 +9,7 @@
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_metadata.hpp"
 #include "traces/import/utf8.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -167,7 +168,7 @@ void KinetoRecorder::add_device_op(const RawEvent& event) {
   if (op.kind == DeviceOpKind::kCopy) op.direction = copy_direction(event.name);
   if (op.kind == DeviceOpKind::kKernel) {
     if (!args.shape) counters.add(kineto::kBadShape);
-    op.shape = records_.trace.shapes.intern(args.shape.value_or(LaunchShape{}));
+    op.shape = records_.trace.shapes.intern(args.shape.value_or(kUnknownShape));
     if (is_communication(op.name)) {
       op.kind = DeviceOpKind::kCollective;
       op.collective = static_cast<std::uint32_t>(records_.collectives.size());
@@ -268,7 +269,9 @@ void KinetoRecorder::add_thread_name(const RawEvent& event) {
     std::string id(event.pid.text);
     id += '\n';
     id += event.tid.text;
-    records_.thread_names[std::move(id)] = as_utf8(unescape(value.text));
+    // A thread that was renamed has several; which came last, the file does not say.
+    std::string& name = records_.thread_names[std::move(id)];
+    name = std::max(name, as_utf8(unescape(value.text)));
   }
 }
 
@@ -331,7 +334,9 @@ StreamId KinetoRecorder::stream(std::uint32_t device, std::uint64_t system_id,
     streams.push_back({system_id, priority});
     records_.stream_devices.push_back(device);
   }
-  if (priority != 0) streams[place->second].priority = priority;
+  // Rows of one stream agree on its priority, or lack it (0): the most urgent counts.
+  std::int32_t& known = streams[place->second].priority;
+  if (priority != 0) known = known == 0 ? priority : std::min(known, priority);
   return StreamId{place->second};
 }
 

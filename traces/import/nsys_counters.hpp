@@ -29,9 +29,9 @@ inline constexpr CounterSpec kInvalidUtf8{"nsys_names_not_utf8", Severity::kNoti
 
 // Device operations.
 inline constexpr CounterSpec kBadShape{"nsys_launch_shapes_missing", Severity::kNotice,
-    "kernels without grid and block, taken as one block of one thread"};
+    "kernels without grid and block: what they take of the GPU is not known"};
 inline constexpr CounterSpec kGraphOps{"nsys_graphs_as_one_operation", Severity::kNotice,
-    "CUDA graphs recorded as one span: taken as one kernel of a full block on every SM; "
+    "CUDA graphs recorded as one span: taken as one kernel whose launch shape is not known; "
     "nsys profile --cuda-graph-trace=node records their kernels"};
 inline constexpr CounterSpec kGraphsTwice{"nsys_graphs_with_kernels", Severity::kInfo,
     "spans of CUDA graphs whose kernels were recorded too; the span is left out"};

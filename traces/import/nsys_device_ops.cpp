@@ -7,6 +7,7 @@
 
 #include "traces/import/nsys_counters.hpp"
 #include "traces/import/nsys_tables.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {
@@ -136,7 +137,7 @@ LaunchShape shape_of(Session& session, const Rows& rows) {
   }
   if (!known) {
     session.count(kBadShape);
-    shape = {};
+    return kUnknownShape;
   }
   shape.registers_per_thread = static_cast<std::uint16_t>(amount(rows, kRegisters, 65535));
   shape.shared_memory_bytes = static_cast<std::uint32_t>(amount(rows, kStatic, kMax32) +
@@ -205,10 +206,7 @@ void read_graphs(Session& session, RankSet& set) {
                op.name = rank.trace.names.intern(
                    "CUDA graph " + std::to_string(amount(rows, kGraph, kMaxTime)));
                op.kind = DeviceOpKind::kKernel;
-               LaunchShape whole;
-               whole.grid[0] = std::max(1U, rank.trace.device.sm_count);
-               whole.block[0] = 1024;
-               op.shape = rank.trace.shapes.intern(whole);
+               op.shape = rank.trace.shapes.intern(kUnknownShape);
                return true;
              });
 }

@@ -115,7 +115,7 @@ std::optional<NcclPayload> payload_of_json(std::string_view text) {
     const std::string key = '"' + std::string(field.name) + '"';
     std::size_t at = text.find(key);
     if (at == std::string_view::npos) continue;
-    at = text.find_first_not_of(" :\"\t", at + key.size());
+    at = text.find_first_not_of(" :\"\t\r\n", at + key.size());
     std::uint64_t value = 0;
     std::size_t digits = 0;
     for (; at < text.size() && digits < 20; ++at) {

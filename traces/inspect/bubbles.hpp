@@ -39,7 +39,7 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
-#include "traces/inspect/intervals.hpp"
+#include "traces/iterations/intervals.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {

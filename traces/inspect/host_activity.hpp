@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "sim/base/time.hpp"
-#include "traces/inspect/intervals.hpp"
+#include "traces/iterations/intervals.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {

@@ -14,6 +14,8 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/time.hpp"
 #include "traces/inspect/bubbles.hpp"
+#include "traces/inspect/sensitivities.hpp"
+#include "traces/iterations/job_pass.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::traces {
@@ -64,15 +66,22 @@ struct WindowUse {
 
 struct Iteration {
   std::int64_t number = -1;  ///< of the marker; -1: none
-  Interval span;             ///< see find_iterations
+  Interval span;             ///< in host time; traces/iterations/job_pass.hpp
+  IterationUse use = IterationUse::kUsed;
   Duration busy{};
   Duration own{};
 };
 
 struct Iterations {
-  bool marked = false;       ///< false: none marked; the whole window is taken as one
+  bool marked = false;       ///< false: none marked; the whole recording is taken as one
   std::vector<Iteration> all;
-  /// Mean length from the second iteration on; of the only one where there is one.
+  std::size_t used = 0;
+  /// Of those that are used: their host's time, their device's, and their length as they repeat,
+  /// which the slower of both sets, or a slower rank of the job.
+  Duration host_time{};
+  Duration device_time{};
+  Duration length{};
+  /// Mean iteration of those that are used, as they repeat; 0 without any.
   [[nodiscard]] Duration steady_mean() const;
   [[nodiscard]] Duration shortest() const;
   [[nodiscard]] Duration longest() const;
@@ -127,8 +136,8 @@ struct RankInspection {
   Provenance provenance;
   Interval window;          ///< first start to last end of device operations
   WindowUse whole;
-  /// From the second iteration's start to the end of the last marker or of the last operation,
-  /// whichever is earlier; nothing with fewer than two marked iterations.
+  /// The device's time of the iterations that are used: one pass of them, up to the end of their
+  /// last operation, as it repeats (repeated_trace). Nothing without any device operation.
   std::optional<Interval> steady_window;
   std::optional<WindowUse> steady;
   Iterations iterations;
@@ -136,7 +145,7 @@ struct RankInspection {
   MemoryUse memory;
   CounterSet counters;      ///< the trace's own and those of the inspection
 
-  /// The steady window where there is one: warm-up is not what a filler will meet.
+  /// The iterations used, where there are any: warm-up is not what a filler will meet.
   [[nodiscard]] const WindowUse& representative() const { return steady ? *steady : whole; }
 };
 
@@ -144,14 +153,23 @@ struct JobInspection {
   std::vector<RankInspection> ranks;
   WindowUse whole;            ///< sum over ranks
   WindowUse representative;   ///< sum over ranks of what each has as representative
+  std::size_t iterations_recorded = 0;
+  std::size_t iterations_used = 0;
+  Duration iteration_time{};     ///< mean over ranks
+  std::string iterations_text;   ///< JobPass::text()
   std::size_t steady_ranks = 0;  ///< ranks whose representative is a steady window
   OperationUse operations;    ///< merged by name over ranks
   CounterSet counters;
   InspectOptions options;
+  /// Nothing until whoever can replay the job fills them in (sim/workload/sensitivity.hpp).
+  std::optional<Sensitivities> sensitivities;
 };
 
+/// `pass` is the job's; without it, that of the settled iterations.
+[[nodiscard]] JobInspection inspect_job(const JobTrace& job, const JobPass& pass,
+                                        const InspectOptions& options = {});
+[[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
 [[nodiscard]] RankInspection inspect_rank(const RankTrace& rank,
                                           const InspectOptions& options = {});
-[[nodiscard]] JobInspection inspect_job(const JobTrace& job, const InspectOptions& options = {});
 
 }  // namespace bubblesim::traces

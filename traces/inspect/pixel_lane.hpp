@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "traces/inspect/bubbles.hpp"
-#include "traces/inspect/intervals.hpp"
+#include "traces/iterations/intervals.hpp"
 
 namespace bubblesim::traces {
 

@@ -3,6 +3,7 @@
 
 #include "sim/base/json.hpp"
 #include "traces/inspect/labels.hpp"
+#include "traces/inspect/render_sensitivities.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -111,13 +112,18 @@ Json operations_json(const OperationUse& use) {
 Json iterations_json(const Iterations& iterations) {
   Json json;
   json["marked"] = iterations.marked;
+  json["recorded"] = iterations.all.size();
+  json["used"] = iterations.used;
   json["steady_mean_ns"] = to_ns(iterations.steady_mean());
+  json["used_host_ns"] = to_ns(iterations.host_time);
+  json["used_device_ns"] = to_ns(iterations.device_time);
   json["shortest_ns"] = to_ns(iterations.shortest());
   json["longest_ns"] = to_ns(iterations.longest());
   json["all"] = Json::array();
   for (const Iteration& iteration : iterations.all) {
     Json entry = interval_json(iteration.span);
     entry["number"] = iteration.number < 0 ? Json(nullptr) : Json(iteration.number);
+    entry["use"] = iteration_use_name(iteration.use);
     entry["length_ns"] = to_ns(iteration.span.length());
     entry["busy_ns"] = to_ns(iteration.busy);
     entry["own_ns"] = to_ns(iteration.own);
@@ -176,10 +182,19 @@ std::string render_json(const JobInspection& job) {
   Json total;
   total["ranks"] = job.ranks.size();
   total["steady_ranks"] = job.steady_ranks;
+  total["iterations_recorded"] = job.iterations_recorded;
+  total["iterations_used"] = job.iterations_used;
+  total["iterations_reason"] = job.iterations_text;
+  total["iteration_mean_ns"] = to_ns(job.iteration_time);
+  total["bubble_fraction"] =
+      job.representative.length <= Duration{}
+          ? Json(nullptr)
+          : Json(to_seconds(job.representative.bubble()) / to_seconds(job.representative.length));
   total["whole"] = use_json(job.whole);
   total["representative"] = use_json(job.representative);
   total["operations"] = operations_json(job.operations);
   total["counters"] = counters_json(job.counters);
+  if (job.sensitivities) total["sensitivities"] = sensitivities_json(job);
   json["job"] = std::move(total);
   json["ranks"] = Json::array();
   for (const RankInspection& rank : job.ranks) json["ranks"].push_back(rank_json(rank));

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "traces/inspect/labels.hpp"
+#include "traces/inspect/render_sensitivities.hpp"
 #include "traces/inspect/text_table.hpp"
 
 namespace bubblesim::traces {
 namespace {
 
 constexpr std::size_t kNameColumns = 52;
+constexpr std::size_t kColumns = 100;
 
 std::string cover_text(const WindowUse& use) {
   return use.sm_cover() ? fmt::format("{:.1f} %", 100 * *use.sm_cover()) : "-";
@@ -46,21 +48,30 @@ std::string heading(const JobInspection& job) {
   return text + "\n";
 }
 
+// Lines of at most 100 columns, broken at blanks.
+std::string wrapped(std::string text) {
+  std::size_t begin = 0;
+  while (text.size() - begin > kColumns) {
+    const std::size_t blank = text.rfind(' ', begin + kColumns);
+    if (blank == std::string::npos || blank <= begin) break;
+    text[blank] = '\n';
+    begin = blank + 1;
+  }
+  return text + "\n";
+}
+
 std::string window_line(const JobInspection& job) {
-  if (job.steady_ranks == job.ranks.size()) {
-    return "Shares are of the steady window: second iteration marker to the last one's end.\n";
+  std::string text = wrapped("Iterations: " + job.iterations_text);
+  if (job.iteration_time > Duration{}) {
+    text += fmt::format("{:.3f} ms an iteration; shares are of the iterations used, repeated.\n",
+                        1e3 * to_seconds(job.iteration_time));
   }
-  if (job.steady_ranks == 0) {
-    return "No second iteration marked: shares are of the whole window, warm-up included.\n";
-  }
-  return fmt::format(
-      "Shares are of the steady window in {} of {} ranks (*: whole window, no second marker).\n",
-      job.steady_ranks, job.ranks.size());
+  return text;
 }
 
 std::string iteration_text(const Iterations& iterations) {
   if (!iterations.marked) return "none marked";
-  return fmt::format("{} x {}", iterations.all.size(), short_duration(iterations.steady_mean()));
+  return fmt::format("{} x {}", iterations.used, short_duration(iterations.steady_mean()));
 }
 
 std::string rank_table(const JobInspection& job) {
@@ -71,6 +82,11 @@ std::string rank_table(const JobInspection& job) {
   const bool mixed = job.steady_ranks > 0 && job.steady_ranks < job.ranks.size();
   for (const RankInspection& rank : job.ranks) {
     const WindowUse& use = rank.representative();
+    if (rank.operations.operations == 0) {
+      table.row({fmt::format("{}", rank.rank), "-", "-", "-", "-", "-", "-",
+                 "no device operation in the trace"});
+      continue;
+    }
     table.row({fmt::format("{}{}", rank.rank, mixed && !rank.steady ? "*" : ""),
                short_duration(rank.whole.length), iteration_text(rank.iterations),
                percent(use.busy, use.length), percent(use.own, use.length), cover_text(use),
@@ -186,6 +202,17 @@ std::string copy_section(const JobInspection& job) {
          });
 }
 
+/// What is missing from the trace comes first: all that follows is of the rest.
+std::string loss_lines(const CounterSet& counters) {
+  std::string text;
+  for (const auto& [name, entry] : counters) {
+    if (entry.severity < Severity::kLoss) continue;
+    text += fmt::format("{}: {} {}: {}\n", entry.severity == Severity::kLoss ? "Lost" : "Error",
+                        entry.count, name, entry.help);
+  }
+  return text;
+}
+
 std::string counter_section(const CounterSet& counters) {
   if (counters.empty()) return "\nData quality: nothing dropped or guessed.\n";
   TextTable table({"count", "severity", "name"}, {Align::kRight, Align::kLeft, Align::kLeft});
@@ -199,8 +226,8 @@ std::string counter_section(const CounterSet& counters) {
 
 std::string render_text(const JobInspection& job) {
   if (job.ranks.empty()) return "No ranks.\n";
-  return heading(job) + window_line(job) + "\n" + rank_table(job) +
-         bubble_section(job.representative) + communication_section(job) +
+  return heading(job) + loss_lines(job.counters) + window_line(job) + "\n" + rank_table(job) +
+         bubble_section(job.representative) + sensitivities_text(job) + communication_section(job) +
          kernel_section(job.operations) + copy_section(job) + memory_line(job) +
          counter_section(job.counters);
 }

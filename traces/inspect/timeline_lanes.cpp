@@ -151,7 +151,7 @@ TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, I
   const Interval seen{std::max(view.begin, subject.use.window.begin),
                       std::min(view.end, subject.use.window.end)};
   if (seen.begin < seen.end) block.use = window_use(rank, subject.use, segments, seen);
-  block.iterations = find_iterations(rank, subject.use, ignored);
+  if (const auto pass = find_rank_pass(rank)) block.iterations = iterations_of(*pass, subject.use);
   block.lanes = options.rows == TimelineRows::kLanes
                     ? kind_lanes(rank, view, columns)
                     : stream_lanes(rank, view, columns, std::min(options.max_streams, kMaxStreams));

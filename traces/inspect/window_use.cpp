@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "traces/launch_shapes.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -52,7 +54,7 @@ std::vector<BlockChange> block_changes(const RankTrace& rank, Interval window) {
   for (const DeviceOp& op : rank.device_ops) {
     const TraceTime from = std::max(op.start, window.begin);
     const TraceTime to = std::min(op.end(), window.end);
-    if (from >= to || !has_shape(rank, op)) continue;
+    if (from >= to || !has_known_shape(rank, op)) continue;
     constexpr std::uint64_t kManyBlocks = std::uint64_t{1} << 32;  // keeps the sum within range
     const auto blocks = static_cast<std::int64_t>(
         std::min(rank.shapes[op.shape].blocks(), kManyBlocks));
@@ -80,12 +82,6 @@ void add_sm_cover(const RankTrace& rank, Interval window, WindowUse& sums) {
 }
 
 }  // namespace
-
-bool has_shape(const RankTrace& rank, const DeviceOp& op) {
-  const bool launched = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
-  if (!launched || op.shape.index() >= rank.shapes.size()) return false;
-  return rank.shapes[op.shape] != LaunchShape{};
-}
 
 WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
                      const std::vector<BubbleSegment>& segments, Interval window) {

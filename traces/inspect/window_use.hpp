@@ -12,7 +12,4 @@ namespace bubblesim::traces {
 [[nodiscard]] WindowUse window_use(const RankTrace& rank, const DeviceUse& use,
                                    const std::vector<BubbleSegment>& segments, Interval window);
 
-/// Kernels whose launch shape is recorded; those with the default shape are not.
-[[nodiscard]] bool has_shape(const RankTrace& rank, const DeviceOp& op);
-
 }  // namespace bubblesim::traces

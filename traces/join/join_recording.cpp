@@ -6,6 +6,7 @@
 
 #include "traces/join/join_counters.hpp"
 #include "traces/join/join_parts.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -119,6 +120,7 @@ void join_recording(RankTrace& trace) {
   join_syncs(index, trace);
   join_collectives(trace);
   make_correlations_unique(index, trace);
+  count_missing_shapes(trace);
   trace.syncs.clear();
   trace.notes.clear();
   if (is_recording(trace)) trace.provenance.format = kCaptureFormat;

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "traces/launch_shapes.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -164,7 +166,7 @@ void KinetoWriter::device_op(const DeviceOp& row) {
     category = row.kind == DeviceOpKind::kCopy ? "gpu_memcpy" : "gpu_memset";
     args += fmt::format(R"(, "bytes": {})", row.bytes);
   } else {
-    args += shape_args(trace_.shapes[row.shape]);
+    if (has_known_shape(trace_, row)) args += shape_args(trace_.shapes[row.shape]);
     if (row.collective != kNone) args += collective_args(trace_.collectives[row.collective]);
   }
   span(category, trace_.names[row.name], fmt::format(R"("pid": 0, "tid": {})", stream), row.start,

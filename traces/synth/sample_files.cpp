@@ -2,9 +2,9 @@
 #include <zlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
+#include "sim/base/output_file.hpp"
 #include "traces/synth/kineto_json.hpp"
 #include "traces/synth/samples.hpp"
 
@@ -15,11 +15,7 @@ Result<void> write_file(const std::filesystem::path& path, const std::string& by
   std::error_code code;
   std::filesystem::create_directories(path.parent_path(), code);
   if (code) return fail(path.parent_path().string(), "", "cannot make folder: " + code.message());
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return fail(path.string(), "", "cannot write file");
-  return {};
+  return write_whole_file(path.string(), bytes);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// LatencyHistogram: percentiles, mean and buckets of latencies, all in whole nanoseconds.
+// Latencies, all of them or in buckets: percentiles and means, in whole nanoseconds.
 #include <pybind11/stl.h>
 
 #include <cmath>
@@ -10,10 +10,11 @@
 namespace bubblesim::plugin::python {
 namespace {
 
+using observe::LatencyDistribution;
 using observe::LatencyHistogram;
 
-std::optional<observe::LatencyValue> checked_percentile(const LatencyHistogram& self,
-                                                        double percent) {
+template <class Latencies>
+std::optional<observe::LatencyValue> checked_percentile(const Latencies& self, double percent) {
   if (!(percent > 0 && percent <= 100)) {
     throw py::value_error("found percentile " + std::to_string(percent) +
                           ", expected more than 0, at most 100");
@@ -21,14 +22,43 @@ std::optional<observe::LatencyValue> checked_percentile(const LatencyHistogram& 
   return self.percentile(percent);
 }
 
-std::optional<std::int64_t> percentile(const LatencyHistogram& self, double percent) {
+template <class Latencies>
+std::optional<std::int64_t> percentile(const Latencies& self, double percent) {
   const auto found = checked_percentile(self, percent);
   return found ? std::optional(to_ns(found->value)) : std::nullopt;
 }
 
-bool is_lower_bound(const LatencyHistogram& self, double percent) {
+template <class Latencies>
+bool is_lower_bound(const Latencies& self, double percent) {
   const auto found = checked_percentile(self, percent);
   return found && found->bound == observe::Bound::kLower;
+}
+
+/// What counts of requests and percentiles are, however they are kept.
+template <class Latencies>
+void bind_common(py::class_<Latencies>& type) {
+  type.def("percentile", &percentile<Latencies>, py::arg("percent"),
+           "Nearest rank, in ns; None without a sample. percent in (0, 100].")
+      .def("is_lower_bound", &is_lower_bound<Latencies>, py::arg("percent"),
+           "Whether unfinished requests lie at or below that percentile: the true one is it or "
+           "more.")
+      .def("__add__",
+           [](const Latencies& self, const Latencies& other) {
+             Latencies result = self;
+             result.merge(other);
+             return result;
+           },
+           py::is_operator(), "Both together.")
+      .def_property_readonly("completed", &Latencies::completed,
+                             "How many requests were completed.")
+      .def_property_readonly("unfinished", &Latencies::unfinished,
+                             "How many were not when the run ended.");
+}
+
+template <class Latencies>
+std::string shown(const char* name, const Latencies& self) {
+  return std::string("<bubblesim.") + name + " of " + std::to_string(self.completed()) +
+         " completed and " + std::to_string(self.unfinished()) + " unfinished requests>";
 }
 
 std::optional<double> mean(const LatencyHistogram& self) {
@@ -42,15 +72,24 @@ std::optional<double> mean(const LatencyHistogram& self) {
   return count > 0 ? std::optional(sum / count) : std::nullopt;
 }
 
-LatencyHistogram sum(const LatencyHistogram& self, const LatencyHistogram& other) {
-  LatencyHistogram result = self;
-  result.merge(other);
-  return result;
-}
-
-std::string shown(const LatencyHistogram& self) {
-  return "<bubblesim.LatencyHistogram of " + std::to_string(self.completed()) +
-         " completed and " + std::to_string(self.unfinished()) + " unfinished requests>";
+void bind_exact(py::module_& module) {
+  py::class_<LatencyDistribution> latencies(
+      module, "Latencies",
+      "Every latency of a run: percentiles are those of its table. Unfinished requests that "
+      "arrived in the measured window count with their age.");
+  bind_common(latencies);
+  latencies
+      .def("mean",
+           [](const LatencyDistribution& self) -> std::optional<double> {
+             const auto summary = self.summary();
+             if (!summary) return std::nullopt;
+             return static_cast<double>(to_ns(summary->mean.value));
+           },
+           "In ns, over all requests; None without a sample.")
+      .def("histogram", [](const LatencyDistribution& self) { return LatencyHistogram(self); },
+           "The same in buckets, within 1 %.")
+      .def("__repr__", [](const LatencyDistribution& self) { return shown("Latencies", self); },
+           "For people.");
 }
 
 void bind_buckets(py::class_<LatencyHistogram>& histogram) {
@@ -74,22 +113,16 @@ void bind_latency(py::module_& module) {
       module, "LatencyHistogram",
       "Latencies in buckets at most 1/128 of their values wide: percentiles are off by at most "
       "1 %. Unfinished requests count with their age.");
-  histogram.def("percentile", &percentile, py::arg("percent"),
-                "Nearest rank, in ns; None without a sample. percent in (0, 100].")
-      .def("is_lower_bound", &is_lower_bound, py::arg("percent"),
-           "Whether unfinished requests lie at or below that percentile: the true one is it or "
-           "more.")
-      .def("mean", &mean, "In ns, over all requests; None without a sample.")
-      .def("__add__", &sum, py::is_operator(), "Both together.")
+  bind_common(histogram);
+  histogram.def("mean", &mean, "In ns, over all requests; None without a sample.")
       .def("__eq__", [](const LatencyHistogram& self, const LatencyHistogram& other) {
         return self == other;
       }, py::is_operator(), "Whether all counts are equal.")
-      .def("__repr__", &shown, "For people.")
-      .def_property_readonly("completed", &LatencyHistogram::completed,
-                             "How many requests were completed.")
-      .def_property_readonly("unfinished", &LatencyHistogram::unfinished,
-                             "How many were not when the run ended.");
+      .def("__repr__", [](const LatencyHistogram& self) {
+        return shown("LatencyHistogram", self);
+      }, "For people.");
   bind_buckets(histogram);
+  bind_exact(module);
 }
 
 }  // namespace bubblesim::plugin::python

@@ -36,6 +36,7 @@ struct RunArguments {
   std::size_t threads;
   std::optional<std::string> timeline;  ///< whose
   std::int64_t window_ns;               ///< of the timeline
+  bool force;                           ///< whatever it takes
 };
 
 class PythonRun {
@@ -52,6 +53,7 @@ class PythonRun {
     auto output = std::make_unique<RunOutput>();
     ask_for_timeline(config, options, *output);
     options.threads = arguments_.threads;
+    if (arguments_.force) options.size = run::Size::kAny;
     const std::string devices = config_folder(module_, arguments_.configs) + "/devices";
     CheckedResult<void> done;
     if (uses_registered(config, module_)) {
@@ -161,9 +163,10 @@ void bind_run(py::module_& module) {
                           const std::optional<std::string>& base,
                           std::vector<std::string> libraries,
                           const std::optional<std::string>& configs, std::size_t threads,
-                          const std::optional<std::string>& timeline, std::int64_t window_ns) {
+                          const std::optional<std::string>& timeline, std::int64_t window_ns,
+                          bool force) {
         const RunArguments arguments{config,  policies, base,     std::move(libraries),
-                                     configs, threads,  timeline, window_ns};
+                                     configs, threads,  timeline, window_ns, force};
         return PythonRun(module, arguments, *baselines).run();
       });
 }

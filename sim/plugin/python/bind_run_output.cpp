@@ -1,7 +1,7 @@
 // The parts of a run's result as arrays. bubblesim/_run.py makes of it what users see.
 #include <pybind11/stl.h>
 
-#include "sim/observe/latency_histogram.hpp"
+#include "sim/observe/latency.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/plugin/python/arrays.hpp"
 #include "sim/plugin/python/bindings.hpp"
@@ -114,7 +114,7 @@ void bind_run_output(py::module_& module) {
       .def("rows", &rows)
       .def("iterations", &iterations)
       .def("latency", [](const RunOutput& self, std::size_t policy, std::size_t filler) {
-        return observe::LatencyHistogram(filler_of(self, policy, filler).latency);
+        return filler_of(self, policy, filler).latency;
       })
       .def("latencies", [](const py::object& self, std::size_t policy, std::size_t filler) {
         const auto& result = filler_of(self.cast<const RunOutput&>(), policy, filler);

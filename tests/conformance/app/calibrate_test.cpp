@@ -24,7 +24,7 @@ TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
   const Json h100 = parse_json(place.read("mine.json"));
   EXPECT_THAT(h100["launch_latency"]["source"].get<std::string>(),
               HasSubstr("measured: bubblesim calibrate --fake"));
-  EXPECT_THAT(h100["time_slice"]["source"].get<std::string>(), HasSubstr("open-gpu-kernel"));
+  EXPECT_THAT(h100["time_slice"]["source"].get<std::string>(), HasSubstr("the V100 and the A100"));
   // The file is a device again, with what was measured; nothing is left to find.
   const Outcome again = place.bubblesim(
       "calibrate --fake --device mine.json --fake-device a100-80gb --only latencies --json");

@@ -69,6 +69,11 @@ TEST(Faults, MissingFilesAreNamed) {
   expect_fault("export nowhere --chrome job.json", HasSubstr("nowhere"));
 }
 
+TEST(Faults, a_what_if_on_a_rank_that_the_job_lacks_names_those_it_has) {
+  expect_fault("inspect traces/samples/training --what-if host@99=2",
+               HasSubstr("the job has no rank 99; expected one of 0, 1, 2, 3"));
+}
+
 TEST(Faults, OutputsThatCannotBeWrittenAreNamed) {
   expect_fault(std::string("import ") + kJob + " -o traces/samples/README.md/job.btr",
                HasSubstr("traces/samples/README.md: cannot be made"));
@@ -136,7 +141,7 @@ TEST(Faults, AResultThatMustNotBeTrustedExitsWithOneAndSaysWhy) {
   place.write("run.json", text);
   const Outcome outcome = place.bubblesim("run run.json");
   EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("error: time_slicing: run_iterations_not_reached = 1"));
+  EXPECT_THAT(outcome.out, HasSubstr("! error: run_iterations_not_reached: time_slicing 1: "));
 }
 
 }  // namespace

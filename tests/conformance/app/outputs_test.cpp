@@ -8,8 +8,10 @@
 namespace bubblesim::app_test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 Outcome succeed(const Workplace& place, const std::string& arguments) {
   Outcome outcome = place.bubblesim(arguments);
@@ -45,6 +47,66 @@ TEST(Import, FilesInAnyOrderGiveTheSameBytes) {
   EXPECT_TRUE(place.read("up.btr") == place.read("mixed.btr"));
 }
 
+TEST(Import, JsonSaysWhatTheTextSays) {
+  const Workplace place;
+  const Json json =
+      parse_json(succeed(place, "import traces/samples/training -o job.btr --json").out);
+  EXPECT_EQ(json.value("format", ""), "bubblesim.import/1");
+  EXPECT_EQ(json["ranks"].size(), 4U);
+  EXPECT_EQ(json["kernel_ns_without_launch_shape"], 0);
+  EXPECT_GT(json["kernel_ns"], 0);
+  EXPECT_EQ(json["bytes"], place.read("job.btr").size());
+}
+
+// The first rank's file, cut after a number of bytes.
+void write_cut(const Workplace& place, std::size_t bytes) {
+  place.write("cut.btr", place.read("job.btr").substr(0, bytes));
+}
+
+TEST(Inspect, ACutFileSaysFirstWhatIsLost) {
+  const Workplace place;
+  succeed(place, "import traces/samples/training/rank0.json.gz -o job.btr");
+  const std::size_t whole = place.read("job.btr").size();
+  for (std::size_t part = 1; part < 8; ++part) {
+    write_cut(place, part * whole / 8);
+    const Outcome text = place.bubblesim("inspect cut.btr");
+    const Outcome json = place.bubblesim("inspect cut.btr --json");
+    EXPECT_EQ(text.code, json.code);
+    if (text.code != 0) continue;  // not even one rank is left: a fault
+    EXPECT_THAT(text.out, HasSubstr("btr_end_missing")) << part;
+    EXPECT_EQ(text.out.find("Lost: "), text.out.find('\n') + 1) << part;
+    EXPECT_EQ(parse_json(json.out)["job"]["counters"]["btr_end_missing"]["count"], 1) << part;
+    EXPECT_THAT(text.out, Not(HasSubstr(" 0 ns "))) << part;
+  }
+}
+
+TEST(Inspect, AFlippedByteIsCountedInTextAndJson) {
+  const Workplace place;
+  succeed(place, "import traces/samples/training/rank0.json.gz -o job.btr");
+  std::string bytes = place.read("job.btr");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  place.write("cut.btr", bytes);
+  EXPECT_THAT(place.bubblesim("inspect cut.btr").out, HasSubstr("btr_chunks_lost"));
+  const Json json = parse_json(place.bubblesim("inspect cut.btr --json").out);
+  EXPECT_EQ(json["job"]["counters"]["btr_chunks_lost"]["count"], 1);
+  // The chunk held all device operations: there is nothing to replay, and why is said.
+  const Outcome replay = place.bubblesim("inspect cut.btr --replay");
+  EXPECT_EQ(replay.code, 2);
+  EXPECT_THAT(replay.err, HasSubstr("btr_chunks_lost"));
+}
+
+TEST(Inspect, ATruncatedProfileSaysHowFarItWasRead) {
+  const Workplace place;
+  const std::string packed = place.read("traces/samples/training/rank0.json.gz");
+  place.write("cut.json.gz", packed.substr(0, packed.size() / 2));
+  EXPECT_THAT(place.bubblesim("inspect cut.json.gz").out,
+              ContainsRegex("cut.json.gz is truncated after [0-9]+ bytes of text, [0-9]+ events"));
+  place.write("cut.json.gz", packed.substr(0, 400));
+  const Outcome outcome = place.bubblesim("inspect cut.json.gz");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, ContainsRegex("truncated after [0-9]+ bytes of text, 0 events read"));
+}
+
 TEST(Inspect, JsonNamesItsFormatAndAllRanks) {
   const Workplace place;
   const Json json = parse_json(succeed(place, "inspect traces/samples/training --json").out);
@@ -71,6 +133,24 @@ TEST(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
     EXPECT_GT(json["what_if"][0]["replay"]["ranks"][rank]["simulated_span_ns"],
               json["replay"]["ranks"][rank]["simulated_span_ns"]);
   }
+}
+
+TEST(Inspect, says_what_the_iteration_time_depends_on) {
+  const Workplace place;
+  const Json whole = parse_json(succeed(place, "inspect traces/samples/training --json").out);
+  const Json alone =
+      parse_json(succeed(place, "inspect traces/samples/training --sensitivities --json").out);
+  EXPECT_EQ(alone["sensitivities"], whole["job"]["sensitivities"]);
+  double sum = 0;
+  for (const char* what : {"kernels", "copies", "link", "host"}) {
+    const double value = alone["sensitivities"][what];
+    EXPECT_GE(value, 0) << what;
+    sum += value;
+  }
+  EXPECT_GT(sum, 0.5);
+  EXPECT_LE(sum, 1);
+  EXPECT_THAT(succeed(place, "inspect traces/samples/training").out,
+              HasSubstr("Sensitivities of the replayed iteration"));
 }
 
 TEST(Export, WritesAChromeTraceWhoseSlicesNest) {

@@ -87,11 +87,23 @@ TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
 
 TEST(Run, FilesInOutSayWhatStandardOutputSays) {
   const Workplace place;
-  const std::string table = succeed(place, std::string(kExample) + "--out results").out;
+  const std::string table = succeed(place, std::string(kExample) + "--out results --notices").out;
   EXPECT_EQ(place.read("results/table.txt"), table);
   EXPECT_EQ(place.read("results/results.csv"), succeed(place, std::string(kExample) + "--csv").out);
   EXPECT_EQ(place.read("results/results.json"),
             succeed(place, std::string(kExample) + "--json").out);
+}
+
+TEST(Run, PrintsAtMostFiveLinesBelowTheTables) {
+  const Workplace place;
+  const std::string few = succeed(place, kQuick).out;
+  const std::string all = succeed(place, std::string(kQuick) + "--notices").out;
+  EXPECT_THAT(few, HasSubstr("not admitted: exclusive: inference on 4 of 4 GPUs (the GPU belongs"));
+  const std::string after = few.substr(few.rfind("\n\n") + 2);
+  EXPECT_LE(lines_of(after).size(), 5U) << after;
+  EXPECT_THAT(few, testing::Not(HasSubstr("notice:")));
+  EXPECT_THAT(all, HasSubstr("notice: run_memory_unknown: "));
+  EXPECT_GT(all.size(), few.size());
 }
 
 TEST(Run, TimelineLoadsAndItsSlicesNest) {

@@ -36,7 +36,7 @@ bool may_be_loud(const std::string& line) {
 }
 
 bool is_program(const std::string& path) {
-  return within(path, "sim/app") || path.ends_with("main.cpp");
+  return within(path, "sim/app") || path.ends_with("main.cpp") || path.ends_with("main.cu");
 }
 
 }  // namespace

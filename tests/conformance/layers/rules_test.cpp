@@ -78,6 +78,7 @@ TEST(LayerRules, LibrariesAreQuietAndProgramsMaySpeak) {
   EXPECT_THAT(check_quiet(parse_source("sim/run/a.cpp", text)), SizeIs(1));
   EXPECT_THAT(check_quiet(parse_source("sim/app/a.cpp", text)), IsEmpty());
   EXPECT_THAT(check_quiet(parse_source("capture/replay/main.cpp", text)), IsEmpty());
+  EXPECT_THAT(check_quiet(parse_source("capture/replay/job_main.cu", text)), IsEmpty());
 }
 
 TEST(LayerRules, WordsInCommentsAndLiteralsAreNotCode) {

@@ -88,12 +88,47 @@ TEST_P(EverySimulatedPolicy, keeps_to_the_devices_memory) {
   }
 }
 
+// With a warm-up, whose backlog is served in the window; and with more load than there is room for.
 TEST_P(EverySimulatedPolicy, accounts_for_every_request) {
-  const observe::RunReport report = run();
-  for (const auto& filler : report.policies.at(0).fillers) {
-    EXPECT_EQ(filler.requests_arrived,
-              filler.requests_completed + filler.requests_unfinished + filler.requests_refused);
+  for (const double rate : {40.0, 2000.0}) {
+    SCOPED_TRACE(rate);
+    loaded_.config.warmup = 500ms;
+    loaded_.config.fillers[1].arrivals = workload::PoissonArrivals{rate};
+    const observe::RunReport report = run();
+    for (const auto& filler : report.policies.at(0).fillers) {
+      SCOPED_TRACE(filler.name);
+      EXPECT_EQ(filler.requests_before + filler.requests_arrived,
+                filler.requests_completed + filler.requests_unfinished + filler.requests_refused);
+    }
   }
+}
+
+// A pass serves one request: what is served is what was passed, and no row shows 0 where it is not.
+TEST_P(EverySimulatedPolicy, completes_as_many_requests_as_it_has_passes) {
+  loaded_.config.warmup = 500ms;
+  for (const double rate : {40.0, 2000.0}) {
+    SCOPED_TRACE(rate);
+    loaded_.config.fillers[1].arrivals = workload::PoissonArrivals{rate};
+    const observe::RunReport report = run();
+    for (const auto& filler : report.policies.at(0).fillers) {
+      SCOPED_TRACE(filler.name);
+      EXPECT_EQ(filler.requests_completed, filler.passes);
+      EXPECT_DOUBLE_EQ(filler.requests_per_s, static_cast<double>(filler.passes) / 1.5);
+      for (const auto& instance : filler.instances) {
+        EXPECT_EQ(instance.requests_completed, instance.passes);
+      }
+    }
+  }
+}
+
+// 2,000 requests a second of 4 ms each are at least eight times what a GPU has room for.
+TEST_P(EverySimulatedPolicy, is_overloaded_where_the_backlog_grows_and_only_there) {
+  loaded_.config.warmup = 500ms;
+  loaded_.config.fillers[1].arrivals = workload::PoissonArrivals{2000};
+  const observe::RunReport report = run();
+  const observe::FillerResult& online = report.policies.at(0).fillers[1];
+  EXPECT_EQ(online.overloaded, online.admitted_gpus() > 0);
+  EXPECT_FALSE(report.policies.at(0).fillers[0].overloaded);
 }
 
 TEST_P(EverySimulatedPolicy, gives_the_same_bytes_twice) {

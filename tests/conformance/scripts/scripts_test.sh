@@ -63,10 +63,18 @@ expect 'figures names the notebooks that there are' 2 'allowed: tour, specinf' \
   "$root/scripts/figures" --notebook nothing
 expect 'figures names a program that is not there' 2 'no such file: /no/such' \
   env BUBBLESIM=/no/such "$root/scripts/figures"
+expect 'readme-tables names the tables that there are' 1 'allowed: demo, policies' \
+  "$root/scripts/readme-tables" --check nothing
+expect 'readme-tables names a program that is not there' 1 'no such program: /no/such' \
+  "$root/scripts/readme-tables" --check --program /no/such
+expect 'check-recorded-jobs has a help' 0 'check-recorded-jobs DATA_DIR' \
+  "$root/scripts/check-recorded-jobs" --help
+expect 'check-recorded-jobs names a folder without an index' 2 'found no INDEX.tsv in /no/such' \
+  "$root/scripts/check-recorded-jobs" /no/such
 expect 'test has a help' 0 'The gate' "$root/scripts/test" --help
 expect 'test names a wrong argument' 2 "unknown argument 'x'" "$root/scripts/test" x
 
-for script in scripts/setup scripts/demo scripts/test .ci/run; do
+for script in scripts/setup scripts/demo scripts/test scripts/check-recorded-jobs .ci/run; do
   bash -n "$root/$script" || failures=$((failures + 1))
   [ -x "$root/$script" ] || { echo "FAILED: $script is not executable"; failures=1; }
 done

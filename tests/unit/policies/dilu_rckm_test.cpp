@@ -56,6 +56,16 @@ TEST(dilu_rckm, shares_the_conservative_quota_by_request) {
   EXPECT_EQ(two.report(2, 0), 10);
 }
 
+TEST(dilu_rckm, grants_a_block_a_period_at_least_so_that_every_debt_ends) {
+  RckmConstants few = constants();
+  few.initial_blocks = 1;
+  DiluRckm tight(few);
+  tight.connect(kService);
+  tight.connect(kTraining);
+  tight.report(0, 50);  // the pool: 1 x 0.4
+  EXPECT_EQ(tight.grant(1), 1);
+}
+
 /// Busy until 10 idle periods; the request then, or if a throttled process has blocks left over.
 TEST(dilu_rckm, grants_a_service_its_limit_only_where_nobody_is_in_its_way) {
   DiluRckm one = server();

@@ -63,13 +63,13 @@ class RunResult(dict):
         return concatenated(frames)
 
     def latencies(self, policy, filler=None):
-        """int64 ns of every completed request of the measured window, in the order of their
-        completion: a read-only view, which keeps the result alive."""
+        """int64 ns of every completed request that arrived in the measured window, in the order of
+        their completion: a read-only view, which keeps the result alive."""
         place = self._policy(policy)
         return self._data.latencies(place, self._filler(place, filler))
 
     def latency(self, policy, filler=None):
-        """The same as a LatencyHistogram, unfinished requests with it."""
+        """The same as Latencies, unfinished requests with it: percentiles are the table's."""
         place = self._policy(policy)
         return self._data.latency(place, self._filler(place, filler))
 
@@ -105,7 +105,7 @@ class RunResult(dict):
 
 
 def run(config, policies=None, *, base=None, libraries=(), configs=None, threads=1, timeline=None,
-        timeline_window_ns=1_000_000_000):
+        timeline_window_ns=1_000_000_000, force=False):
     """Simulates a run config, as `bubblesim run CONFIG` does.
 
     config: a path, or a dict whose paths are relative to the folder `base` (default: the working
@@ -113,13 +113,14 @@ def run(config, policies=None, *, base=None, libraries=(), configs=None, threads
     "parameters"}. libraries: paths of shared libraries of policies. configs: the folder with
     devices/. threads: simulations at once, of runs without policies from Python (those have one);
     results do not depend on it. timeline: the policy whose timeline is recorded, from the end of
-    the warm-up on for timeline_window_ns.
+    the warm-up on for timeline_window_ns. force: whatever it takes (`bubblesim run --force`).
 
     Python's lock is free while a run simulates, and Ctrl-C ends it. Raises bubblesim.Error."""
     return RunResult(_core.simulate(
         config, None if policies is None else list(policies),
         None if base is None else os.fspath(base), [os.fspath(path) for path in libraries],
-        None if configs is None else os.fspath(configs), threads, timeline, timeline_window_ns))
+        None if configs is None else os.fspath(configs), threads, timeline, timeline_window_ns,
+        force))
 
 
 def sweep(config, store, *, set=(), configs=None, threads=0, limit=None, retry_failed=False,

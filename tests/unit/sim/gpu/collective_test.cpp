@@ -77,6 +77,26 @@ TEST_F(Collectives, StartUnderACapThatComesWhileTheyWait) {
   EXPECT_EQ(end(2), 200);
 }
 
+TEST_F(Collectives, OfARecordedProgramHoldNoRoomUnderACapAgainstItsOwnWork) {
+  // Two SMs each. The first collective has them and waits for its peers: the second one starts all
+  // the same, and so does a kernel, in as many waves as its cap makes: 8 blocks of 4 warps, 4 at
+  // once.
+  make(small_gpu());
+  const ClientId recorded = gpu_->add_client(
+      {.name = "recorded", .sm_cap = 2, .own_kernels = OwnKernels::kAsRecorded}, *this);
+  const KernelProfile whole = blocks_of_warps(4, 8);
+  work_at(0, {.client = recorded, .kind = WorkKind::kCollective, .profile = keep(whole),
+              .cookie = 1});
+  work_at(5, {.client = recorded, .kind = WorkKind::kCollective, .profile = keep(whole),
+              .cookie = 2});
+  kernel_at(10, 3, recorded, 100, blocks_of_warps(8, 4));
+  run(10'000);
+  EXPECT_EQ(start(1), 0);
+  EXPECT_EQ(start(2), 5);
+  EXPECT_EQ(start(3), 10);
+  EXPECT_EQ(end(3), 210);
+}
+
 TEST_F(Collectives, OfAFrozenContextEndWhenItHasTheGpu) {
   // Slices of 100, no switch cost. Client 0's collective starts at 0, is to end at 150, in the
   // slice of client 1, and ends at 200.

@@ -6,11 +6,9 @@ namespace {
 
 class TimeSlices : public GpuTest {
  protected:
-  void slice(std::int64_t switch_ns, std::int64_t stream_gap_ns = 0) {
-    hardware::GpuSpec spec = small_gpu();
-    spec.stream_gap = Duration{stream_gap_ns};
-    make(spec, {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
-                .switch_cost = Duration{switch_ns}});
+  void slice(std::int64_t switch_ns) {
+    make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
+                       .switch_cost = Duration{switch_ns}});
   }
   KernelProfile full_ = blocks_of_warps(8, 4);
 };
@@ -55,15 +53,67 @@ TEST_F(TimeSlices, ALoneJobIsNeverSlowed) {
   EXPECT_EQ(engine_.events(), 2u);  // no event per slice
 }
 
-TEST_F(TimeSlices, ALateComerWaitsForTheEndOfTheSlice) {
-  // A's slices: 0-100, 100-200, 200-300. B comes at 250, gets the GPU at 300.
-  slice(0);
+TEST_F(TimeSlices, WhoeverComesWhenTheSliceIsOverPaysTheSwitchOnly) {
+  // A has been alone for longer than its slice when B comes at 250: B runs from 260 to 310, and A
+  // has been away for 10 + 50 + 10.
+  slice(10);
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(250, 2, client(), 50, full_);
   run();
-  EXPECT_EQ(start(2), 300);
-  EXPECT_EQ(end(2), 350);
-  EXPECT_EQ(end(1), 1050);
+  EXPECT_EQ(start(2), 260);
+  EXPECT_EQ(end(2), 310);
+  EXPECT_EQ(end(1), 1070);
+}
+
+TEST_F(TimeSlices, WhoeverComesDuringTheSliceWaitsForItsEnd) {
+  // A took the GPU at 0. B comes at 40, and runs from 110 to 160.
+  slice(10);
+  kernel_at(0, 1, client(), 1000, full_);
+  kernel_at(40, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 110);
+  EXPECT_EQ(end(2), 160);
+  EXPECT_EQ(end(1), 1070);
+}
+
+TEST_F(TimeSlices, AContextThatRanDryWaitsForTheOthersWholeSlice) {
+  // A 0-30, B's turn 40-140 in spite of A's next kernel at 50; A 150-180; B from 190 on.
+  slice(10);
+  const ClientId a = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(0, 2, client(), 200, full_);
+  kernel_at(50, 3, a, 30, full_);
+  run();
+  EXPECT_EQ(start(3), 150);
+  EXPECT_EQ(end(3), 180);
+  EXPECT_EQ(end(2), 290);
+}
+
+TEST_F(TimeSlices, AContextThatComesBackToAnIdleGpuHasNoNewTurn) {
+  // A 0-30 and again from 120 on, when its slice is over: B, at 130, has the GPU at once.
+  slice(10);
+  const ClientId a = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(120, 3, a, 100, full_);
+  kernel_at(130, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 140);
+  EXPECT_EQ(end(2), 190);
+  EXPECT_EQ(end(3), 290);
+}
+
+TEST_F(TimeSlices, WhoIsDrivenOffWhileItWaitsTakesNothingFromWhoHasTheTurn) {
+  // B's kernels are kept off from 10 to 60, while A has its turn: A keeps it until 100.
+  slice(10);
+  kernel_at(0, 1, client(), 150, full_);
+  const ClientId b = client();
+  kernel_at(5, 2, b, 50, full_);
+  script_.at(10, [&] { gpu_->preempt(b, Preemption::kAfterBlocks); });
+  script_.at(60, [&] { gpu_->proceed(b); });
+  run();
+  EXPECT_EQ(start(2), 110);
+  EXPECT_EQ(end(2), 160);
+  EXPECT_EQ(end(1), 220);
 }
 
 TEST_F(TimeSlices, AnIdleContextIsSkippedAtOnce) {
@@ -128,17 +178,49 @@ TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
 }
 
 TEST_F(TimeSlices, AStreamKeepsItsTurnOverItsGaps) {
-  // Gaps of 2 between A's kernels: 0-30, 32-62; B's turn begins 2 after A's last: 64 + 10.
-  slice(10, 2);
+  // A's second kernel is in its channel when the first ends: 0-30, 32-62. Nothing follows that one:
+  // B from 62 + 10 on.
+  slice(10);
   const ClientId a = client();
   const ClientId b = client();
+  on_finish_ = [&](std::uint64_t name) {
+    if (name == 1) gpu_->announce(a);
+  };
   kernel_at(0, 1, a, 30, full_);
   kernel_at(5, 9, b, 50, full_);
   kernel_at(32, 2, a, 30, full_);
+  script_.at(32, [&] { gpu_->retract(a); });
   run();
   EXPECT_EQ(start(2), 32);
   EXPECT_EQ(end(2), 62);
-  EXPECT_EQ(start(9), 74);
+  EXPECT_EQ(start(9), 72);
+}
+
+TEST_F(TimeSlices, WhatIsAnnouncedOutlastsNoSlice) {
+  // A's next kernel is announced at 30 and comes at 130: B has its turn at 100 + 10.
+  slice(10);
+  const ClientId a = client();
+  const ClientId b = client();
+  on_finish_ = [&](std::uint64_t name) {
+    if (name == 1) gpu_->announce(a);
+  };
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(5, 9, b, 50, full_);
+  kernel_at(130, 2, a, 30, full_);
+  script_.at(130, [&] { gpu_->retract(a); });
+  run();
+  EXPECT_EQ(start(9), 110);
+  EXPECT_EQ(start(2), 170);
+}
+
+TEST_F(TimeSlices, AnAnnouncementAsksForNoTurn) {
+  slice(10);
+  const ClientId a = client();
+  const ClientId b = client();
+  script_.at(0, [&] { gpu_->announce(b); });
+  kernel_at(0, 1, a, 250, full_);
+  run();
+  EXPECT_EQ(end(1), 250);
 }
 
 TEST_F(TimeSlices, AWaitingCollectiveUsesUpItsSlices) {

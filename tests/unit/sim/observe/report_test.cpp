@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/base/json.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
 
@@ -51,7 +53,11 @@ TEST(ReportCsv, CellsHoldExactDecimals) {
   EXPECT_EQ(cell(report, "latency_lower_bound_from"), "p90");
   EXPECT_EQ(cell(report, "bubble_recovered_fraction"), "0.25");
   EXPECT_EQ(cell(report, "filler_gpus_admitted"), "1");
-  EXPECT_EQ(cell(report, "counters"), "sample_info=1;sample_records_dropped=9");  // 7 + 2
+  EXPECT_EQ(cell(report, "filler_offered_per_s"), "2.5");
+  EXPECT_EQ(cell(report, "overloaded"), "0");
+  EXPECT_EQ(cell(report, "losses"), "sample_records_dropped");
+  EXPECT_EQ(cell(report, "counters"),
+            "sample_guess=3;sample_info=1;sample_records_dropped=9");  // 7 + 2
 }
 
 TEST(ReportCsv, CellsWithCommasAndQuotesAreQuoted) {
@@ -153,22 +159,91 @@ TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
   EXPECT_THAT(table, HasSubstr("mps (oracle)"));
   EXPECT_THAT(table, HasSubstr(">30.000"));  // p95: an unfinished request lies below
   EXPECT_THAT(table, HasSubstr(" 20.000"));  // p50 is exact
-  EXPECT_THAT(table, HasSubstr("replay error -0.99 %"));
-  EXPECT_THAT(table, HasSubstr("not admitted: mps: bert, \"large\" on GPU 1: 30 GB + 60 GB"));
+  EXPECT_THAT(table, HasSubstr("replay error -0.99 % !\n! repeated, the recorded iterations"));
   std::vector<std::size_t> widths;
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("policy ") || line.starts_with("mps ")) widths.push_back(line.size());
+    if (line.starts_with("policy ") || line.starts_with("mps (")) widths.push_back(line.size());
   }
   ASSERT_EQ(widths.size(), 2U);
   EXPECT_EQ(widths[0], widths[1]);
 }
 
-TEST(ReportTable, CountersOfNoticeAndWorseAreListedBelow) {
-  const std::string table = report_table(sample_report());
-  EXPECT_THAT(table, HasSubstr("loss: mps: sample_records_dropped = 7: dropped"));
-  EXPECT_THAT(table, HasSubstr("loss: all policies: sample_records_dropped = 2: dropped"));
-  EXPECT_THAT(table, Not(HasSubstr("sample_info")));
+TEST(ReportTable, LatenciesOfAnOverloadedFillerAreAWord) {
+  RunReport report = sample_report();
+  report.policies[0].fillers[0].overloaded = true;
+  const std::string table = report_table(report);
+  EXPECT_THAT(table, HasSubstr(" overloaded  overloaded  overloaded  overloaded "));
+  EXPECT_THAT(table, Not(HasSubstr("30.000")));
+}
+
+TEST(ReportTable, ARowThatALossConcernsIsMarked) {
+  RunReport report = sample_report();
+  report.policies.push_back(report.policies.front());
+  report.policies[1].policy = "tgs";
+  report.policies[1].counters = {};
+  EXPECT_THAT(report_table(report), HasSubstr("\nmps (oracle) !  bert"));
+  EXPECT_THAT(report_table(report), HasSubstr("\ntgs (oracle)    bert"));
+  report.filler_counters[0].add(kSampleLoss, 1);
+  EXPECT_THAT(report_table(report), HasSubstr("\ntgs (oracle) !  bert"));
+}
+
+TEST(ReportTable, AFakeGpuIsCalledOne) {
+  RunReport report = measured_report();
+  EXPECT_THAT(report_table(report), HasSubstr("measured on a gpu"));
+  report.measured->place = "fake";
+  EXPECT_THAT(report_table(report), HasSubstr("measured on a FAKE GPU"));
+  EXPECT_EQ(cell(report, "measured"), "fake");
+}
+
+std::string notes_of(const std::vector<RunReport>& reports, Notes notes = Notes::kAll) {
+  return report_notes(reports, notes);
+}
+
+TEST(ReportNotes, CountersOfNoticeAndWorseAreListedTheWorstFirst) {
+  EXPECT_EQ(notes_of({sample_report()}),
+            "! loss: sample_records_dropped: all policies 2, mps 7: dropped\n"
+            "not admitted: mps: bert, \"large\" on 1 of 2 GPUs (30 GB + 60 GB do not fit)\n"
+            "notice: sample_guess: bert, \"large\" 3: guessed\n");
+}
+
+TEST(ReportNotes, PoliciesThatAnInterruptLeftOutComeFirst) {
+  RunReport report = sample_report();
+  report.interrupted = {"tgs", "ideal"};
+  EXPECT_THAT(notes_of({report}, Notes::kFew),
+              testing::StartsWith("interrupted: not run to the end: tgs, ideal\n! loss: "));
+}
+
+TEST(ReportNotes, NoticesAreLeftOutOfFewAndCounted) {
+  EXPECT_EQ(notes_of({sample_report()}, Notes::kFew),
+            "! loss: sample_records_dropped: all policies 2, mps 7: dropped\n"
+            "not admitted: mps: bert, \"large\" on 1 of 2 GPUs (30 GB + 60 GB do not fit)\n"
+            "1 more with --notices\n");
+}
+
+// Six losses and a refusal: four, and a line that says that three (with the notice: four) are left.
+TEST(ReportNotes, FewAreFiveLinesWhateverIsWrong) {
+  RunReport report = sample_report();
+  for (const char* name : {"b", "c", "d", "e", "f"}) {
+    report.counters.add(name, {Severity::kLoss, "lost", 1});
+  }
+  const std::string few = notes_of({report}, Notes::kFew);
+  EXPECT_EQ(std::count(few.begin(), few.end(), '\n'), 5);
+  EXPECT_THAT(few, testing::EndsWith("\n4 more with --notices\n"));
+}
+
+TEST(ReportNotes, WhatIsEqualInAllReportsIsSaidOnce) {
+  RunReport online = sample_report();
+  online.config = "online";
+  online.policies[0].fillers[0].overloaded = true;
+  online.policies[0].counters.add(kSampleLoss, 1);
+  EXPECT_EQ(notes_of({sample_report(), online}),
+            "! loss: sample_records_dropped: example: all policies 2, mps 7; online: all policies "
+            "2, mps 8: dropped\n"
+            "overloaded: requests waiting at the start and at the end: online: mps 1 to 1: "
+            "latencies would say how long the run was\n"
+            "not admitted: mps: bert, \"large\" on 1 of 2 GPUs (30 GB + 60 GB do not fit)\n"
+            "notice: sample_guess: bert, \"large\" 3: guessed\n");
 }
 
 TEST(Report, SameReportGivesSameBytes) {

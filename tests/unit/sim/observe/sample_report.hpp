@@ -6,6 +6,7 @@
 namespace bubblesim::observe {
 
 inline constexpr CounterSpec kSampleLoss{"sample_records_dropped", Severity::kLoss, "dropped"};
+inline constexpr CounterSpec kSampleNotice{"sample_guess", Severity::kNotice, "guessed"};
 inline constexpr CounterSpec kSampleInfo{"sample_info", Severity::kInfo, "seen"};
 
 inline FillerResult sample_filler() {
@@ -13,15 +14,17 @@ inline FillerResult sample_filler() {
   FillerResult filler;
   filler.name = "bert, \"large\"";
   filler.mode = FillerMode::kOnline;
-  filler.instances = {{GpuId{0}, true, "", 3, 3, Bytes{5'000'000'000}},
+  filler.instances = {{GpuId{0}, true, "", 4, 4, Bytes{5'000'000'000}},
                       {GpuId{1}, false, "30 GB + 60 GB do not fit", 0, 0, Bytes{}}};
-  filler.passes = 3;
+  filler.passes = 4;
+  filler.requests_before = 1;
   filler.requests_arrived = 5;
-  filler.requests_completed = 3;
+  filler.requests_completed = 4;
   filler.requests_unfinished = 1;
   filler.requests_refused = 1;
   filler.requests_within_deadline = 2;
-  filler.requests_per_s = 1.5;
+  filler.requests_per_s = 2;
+  filler.offered_per_s = 2.5;
   filler.normalised_to_own_gpu = 0.1;
   for (const int latency : {10, 20, 30}) filler.latency.add(milliseconds{latency});
   filler.latency.add_unfinished(milliseconds{25});
@@ -89,6 +92,10 @@ inline RunReport sample_report() {
                               Bytes{8'000'000'000}}};
   report.policies = {sample_policy()};
   report.counters.add(kSampleLoss, 2);
+  report.counters.add(kSampleNotice, 3);
+  report.training_counters.add(kSampleInfo, 1);
+  report.filler_counters.resize(1);
+  report.filler_counters.front().add(kSampleNotice, 3);
   return report;
 }
 

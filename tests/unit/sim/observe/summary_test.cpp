@@ -40,11 +40,28 @@ TEST(SummariseTraining, CountsIterationsThatEveryRankFinished) {
             2U);
 }
 
-TEST(SummariseTraining, NothingFinishedIsZeroThroughputAndNoRatio) {
+// Passes of two iterations, 100 and 300 ms: of five finished ones, the last four are two passes.
+TEST(SummariseTraining, MeansAreOverWholePasses) {
+  RankIterations rank = rank_of_ms(0, {300, 100, 300, 100, 300});
+  rank.per_pass = 2;
+  const auto result = summarise_training({rank}, {});
+  EXPECT_EQ(result.mean_iteration, milliseconds{200});
+  EXPECT_EQ(result.iterations, 5U);
+}
+
+// Less than a pass is all there is.
+TEST(SummariseTraining, MeansAreOverWhatThereIsIfNoPassWasFinished) {
+  RankIterations rank = rank_of_ms(0, {300, 100});
+  rank.per_pass = 3;
+  EXPECT_EQ(summarise_training({rank}, {}).mean_iteration, milliseconds{200});
+}
+
+TEST(SummariseTraining, NothingFinishedIsNothingOfWhatItDoesAlone) {
   const auto result = summarise_training({rank_of_ms(0, {})}, {8.0, 10.0});
   EXPECT_EQ(result.iterations, 0U);
   EXPECT_EQ(result.iterations_per_s, 0);
-  EXPECT_FALSE(result.normalised_to_alone);
+  EXPECT_EQ(result.normalised_to_alone, 0.0);
+  EXPECT_FALSE(summarise_training({}, {8.0, 10.0}).normalised_to_alone);  // no training at all
 }
 
 TEST(FirstAfter, IsTheFirstIterationThatEndsInsideTheWindow) {
@@ -65,6 +82,29 @@ TEST(SummariseFiller, NormalisesToAsManyGpusAsItWasGiven) {
   EXPECT_EQ(filler.memory, Bytes{150});
   EXPECT_DOUBLE_EQ(filler.requests_per_s, 20);
   EXPECT_DOUBLE_EQ(*filler.normalised_to_own_gpu, 0.4);
+}
+
+FillerResult with_backlog(std::uint64_t before, std::uint64_t arrived, std::uint64_t unfinished) {
+  FillerResult filler;
+  filler.mode = FillerMode::kOnline;
+  filler.requests_before = before;
+  filler.requests_arrived = arrived;
+  filler.requests_completed = before + arrived - unfinished;
+  filler.requests_unfinished = unfinished;
+  return filler;
+}
+
+// 100 arrivals: three deviations are 30, and a batch of 4 may be on its way.
+TEST(IsOverloaded, IsABacklogThatGrowsByMoreThanChanceAndABatch) {
+  EXPECT_FALSE(is_overloaded(with_backlog(10, 100, 44), {4, seconds{1}}, seconds{60}));
+  EXPECT_TRUE(is_overloaded(with_backlog(10, 100, 45), {4, seconds{1}}, seconds{60}));
+  EXPECT_FALSE(is_overloaded(with_backlog(500, 100, 450), {4, seconds{59}}, seconds{60}));
+}
+
+TEST(IsOverloaded, IsAFillerThatServesNothingForHalfOfTheWindow) {
+  EXPECT_TRUE(is_overloaded(with_backlog(0, 1, 1), {1, seconds{30}}, seconds{60}));
+  EXPECT_FALSE(is_overloaded(with_backlog(0, 1, 1), {1, seconds{29}}, seconds{60}));
+  EXPECT_FALSE(is_overloaded(with_backlog(0, 0, 0), {1, {}}, seconds{60}));
 }
 
 TEST(RecoveredOverGpus, WeighsEachGpuByItsBubbles) {

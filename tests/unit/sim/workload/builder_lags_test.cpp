@@ -112,5 +112,37 @@ TEST(BuilderLags, ShortSpansClampToTheirRange) {
   EXPECT_EQ(short_span(Duration{4'294'967'296}).nanoseconds, 4'294'967'295U);
 }
 
+// The usual lag is 10. A runs on stream 0 from 70 to 170; B, of a graph launched at 66, starts on
+// stream 1 at `start`, and nothing recorded says why so late. C follows it.
+Program graph_on_another_stream(std::int64_t start) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 1, .start = 10, .end = 20})
+      .kernel({.called = 30, .returned = 31, .start = 40, .end = 50})
+      .kernel({.called = 60, .returned = 61, .start = 70, .end = 170})
+      .kernel({.called = 66, .returned = 67, .start = start, .end = start + 10, .stream = 1})
+      .orphan({.start = start + 10, .end = start + 20, .stream = 1});
+  traces::RankTrace trace = job.trace();
+  trace.device_ops.back().launch = trace.device_ops[3].launch;
+  trace.host_calls.back().kind = traces::HostCallKind::kLaunchGraph;
+  return must_build(trace);
+}
+
+// B started 2 after A ended: it waited for A, and with A shorter by 50 both come 50 sooner.
+TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
+  Program program = graph_on_another_stream(172);
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 1U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 0U);
+  EXPECT_EQ(replayed(program).back(), (Span{182, 192}));
+  program.ops[2].duration -= us(50);
+  EXPECT_EQ(replayed(program).back(), (Span{132, 142}));
+}
+
+// 30 after A ended is too late to have waited for it.
+TEST(BuilderLags, what_a_graph_starts_long_after_another_stream_ended_is_unexplained) {
+  const Program program = graph_on_another_stream(200);
+  EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
+  EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
+}
+
 }  // namespace
 }  // namespace bubblesim::workload

@@ -177,6 +177,31 @@ TEST(BuilderWaits, ADeviceSynchronisationDoesNotWaitForWhatIsLaunchedLater) {
   EXPECT_EQ(replayed(must_build(job.trace())), (Spans{{10, 60}, {30, 200}, {80, 90}}));
 }
 
+// A kernel ends at 200; the thread asks every 10 from 6 on, for 2 each, and returns at `until`.
+TraceBuilder polled(std::int64_t until) {
+  TraceBuilder job(0, 1, 2);
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 200});
+  for (std::int64_t at = 6; at + 2 <= until; at += 10) {
+    job.call(HostCallKind::kEventQuery, {.start = at, .end = at + 2});
+  }
+  return job.kernel({.called = until + 3, .returned = until + 4, .start = until + 13,
+                     .end = until + 20, .stream = 1});
+}
+
+// The query from 206 to 208 is the first after the end: what follows at 211 moves with the kernel.
+TEST(BuilderWaits, a_thread_that_asks_until_a_kernel_has_ended_waits_for_it) {
+  const Program program = must_build(polled(208).trace());
+  EXPECT_EQ(kinds(program)[2], StepKind::kWaitOp);
+  EXPECT_EQ(replayed(program), (Spans{{10, 200}, {221, 228}}));
+  EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {271, 278}}));
+}
+
+// The last query ended at 158, the kernel at 200: the thread asked for something else.
+TEST(BuilderWaits, queries_that_end_before_anything_did_are_host_time) {
+  const Program program = must_build(polled(158).trace());
+  EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {171, 178}}));
+}
+
 // Thread 0 launches until 5; thread 1 pauses from the beginning until 40 and launches until 45;
 // thread 0 goes on at 80. Pauses of 40 and 75 end 35 after the other thread's call.
 TraceBuilder hand_overs() {

@@ -26,16 +26,17 @@ TraceBuilder three_iterations() {
   return job;
 }
 
-// The iteration ends with the last call (5), the recording with the kernel (50).
+// The launch returns at 5; the device has 40 to do, from 10 on: the host goes on 40 later, when
+// what it launched a pass before has ended. The first pass has none: the wait takes its own 2.
 TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
   const Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 1U);
   EXPECT_EQ(program.iterations, 1U);
-  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{40}));
   EXPECT_EQ(microseconds(program.recorded_span), 50);
-  EXPECT_EQ(run_once(program).iterations, (Iterations{{0, 0}, {1, 5}}));
+  EXPECT_EQ(run_once(program).iterations, (Iterations{{0, 0}, {1, 7}}));
 }
 
 TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
@@ -48,18 +49,28 @@ TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
   EXPECT_EQ(run.iterations, (Iterations{{0, 50}, {1, 150}, {2, 290}, {3, 410}}));
 }
 
-// From 50 to 410: all times 50 earlier, without the first and the last kernel.
-TEST(BuilderWindow, IterationsAreWhatTheMarkedOnesLaunched) {
+// Of iterations 1 and 2, from 150 to 410: all times 150 earlier.
+TEST(BuilderWindow, APassIsWhatTheIterationsUsedLaunched) {
   const Program program = must_build(three_iterations().trace(), Window::kIterations);
-  EXPECT_EQ(program.iterations, 3U);
+  EXPECT_EQ(program.iterations, 2U);
   const RunRecorder run = run_once(program);
-  EXPECT_EQ(run.spans(), (Spans{{5, 15}, {105, 115}, {245, 255}}));
-  EXPECT_EQ(run.iterations, (Iterations{{0, 0}, {1, 100}, {2, 240}, {3, 360}}));
-  EXPECT_EQ(run.pass_ends, (std::vector<std::int64_t>{360}));
+  EXPECT_EQ(run.spans(), (Spans{{5, 15}, {145, 155}}));
+  EXPECT_EQ(run.iterations, (Iterations{{0, 0}, {1, 140}, {2, 260}}));
+  EXPECT_EQ(run.pass_ends, (std::vector<std::int64_t>{260}));
 }
 
-// Of 100, 140 and 120, the third.
-TEST(BuilderWindow, TheMedianIterationOfThreeIsTheMiddleOne) {
+// From 50 to 410: all times 50 earlier, without the first and the last kernel.
+TEST(BuilderWindow, AChoiceTakesWarmUpToo) {
+  const auto program =
+      build_program(three_iterations().trace(), plain_gpu(),
+                    {Window::kIterations, {traces::IterationChoice::Kind::kAll}});
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->iterations, 3U);
+  EXPECT_EQ(run_once(*program).spans(), (Spans{{5, 15}, {105, 115}, {245, 255}}));
+}
+
+// Of 140 and 120, the iterations used.
+TEST(BuilderWindow, TheMedianIterationIsOneOfThoseUsed) {
   const Program program = must_build(three_iterations().trace(), Window::kMedianIteration);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{120}));
   const RunRecorder run = run_once(program);
@@ -67,24 +78,14 @@ TEST(BuilderWindow, TheMedianIterationOfThreeIsTheMiddleOne) {
   EXPECT_EQ(run.iterations, (Iterations{{0, 0}, {1, 120}}));
 }
 
-TEST(BuilderWindow, OfTwoIterationsTheShorterIsTheMedian) {
-  TraceBuilder job;
-  job.iteration(0, 140).iteration(140, 240);
-  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 15});
-  job.kernel({.called = 150, .returned = 152, .start = 155, .end = 175});
-  const Program program = must_build(job.trace(), Window::kMedianIteration);
-  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{100}));
-  EXPECT_EQ(replayed(program), (Spans{{15, 35}}));
-}
-
-// Thread 1 marked two iterations, thread 0 one.
+// Thread 1 marked two iterations, thread 0 one; the second has no device work.
 TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
   TraceBuilder job(0, 2, 1);
   job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
   job.kernel({.called = 10, .returned = 12, .start = 15, .end = 25});
   const Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.marked_thread, 1U);
-  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50, 40}));
+  EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50}));
 }
 
 TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
@@ -97,7 +98,7 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
   EXPECT_FALSE(build_program(TraceBuilder().trace(), plain_gpu(), {Window::kWhole}));
 }
 
-// One pass is 360 long: the host goes on at 360, 720; its kernels lie 5 after their calls.
+// One pass is 260 long: the host goes on at 260, 520; its kernels lie 5 after their calls.
 TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
   const Program program = must_build(three_iterations().trace(), Window::kIterations);
   engine::Engine engine;
@@ -107,11 +108,11 @@ TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
   setup.observer = &recorder;
   ProgramRun run(engine, gpu, program, setup);
   run.start_pass(kSimStart);
-  engine.run_until(SimTime{us(730)});
-  EXPECT_EQ(recorder.passes[0], (Spans{{5, 15}, {365, 375}}));
-  EXPECT_EQ(recorder.passes[2], (Spans{{245, 255}, {605, 615}}));
+  engine.run_until(SimTime{us(530)});
+  EXPECT_EQ(recorder.passes[0], (Spans{{5, 15}, {265, 275}}));
+  EXPECT_EQ(recorder.passes[1], (Spans{{145, 155}, {405, 415}}));
   EXPECT_EQ(run.passes(), 2U);
-  EXPECT_EQ(recorder.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{0, 720}));
+  EXPECT_EQ(recorder.iterations.back(), (std::pair<std::uint32_t, std::int64_t>{0, 520}));
 }
 
 }  // namespace

@@ -122,6 +122,16 @@ TEST(WhatIf, TheHostsThinkTimeAndCallsChange) {
   EXPECT_EQ(microseconds(job.ranks[1].threads[0].steps[0].think), 10);
 }
 
+TEST(WhatIf, a_rank_that_the_job_does_not_have_is_an_error_that_names_its_ranks) {
+  const JobProgram job = two_ranks();
+  EXPECT_TRUE(check_rank(*parse_what_if("host@1=2"), "host@1=2", job));
+  EXPECT_TRUE(check_rank(*parse_what_if("host=2"), "host=2", job));
+  const auto refused = check_rank(*parse_what_if("host@99=2"), "host@99=2", job);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(),
+            "--what-if: found \"host@99=2\": the job has no rank 99; expected one of 0, 1");
+}
+
 // 10 us at a millionth of the speed are 10 s, and a step holds 4.29 s.
 TEST(WhatIf, ASpanThatNoStepCanHoldIsCountedAsClamped) {
   JobProgram job = two_ranks();

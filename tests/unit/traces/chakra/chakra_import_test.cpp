@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include "tests/unit/traces/chakra/et_bytes.hpp"
+#include "tests/unit/traces/import/btr_bytes.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
+#include "tests/unit/traces/import/white_space.hpp"
 #include "traces/import/chakra_import.hpp"
 
 namespace bubblesim::traces {
@@ -138,6 +140,28 @@ TEST(ChakraImport, BothJsonFormsAreRead) {
     EXPECT_EQ(trace->device_ops[0].launch, 0U);
     EXPECT_EQ(start_us(trace->device_ops[0]), 10);
     EXPECT_EQ(trace->names[trace->device_ops[0].name], "gemm");
+  }
+}
+
+TEST(ChakraImport, JsonImportsAlikeInEveryLayout) {
+  const std::string feeder =
+      R"({"workload_graph": [{"Id": 5, "Name": "op", "NodeType": 4, "runtime": 10,
+          "data_deps": [], "is_cpu_op": true},
+         {"Id": 6, "Name": "ncclDevKernel_AllReduce", "NodeType": 7, "runtime": 100,
+          "data_deps": [5], "is_cpu_op": false, "comm_type": 0, "comm_size": 8,
+          "involved_dim": [true, false]}], "ngpus": 8})";
+  const std::string jsonizer =
+      R"({"version": "0.0.4"}{"id": "5", "name": "op", "type": "COMP_NODE",
+          "durationMicros": "10", "attr": [{"name": "is_cpu_op", "boolVal": true}]}
+         {"id": "6", "name": "gemm", "type": "COMP_NODE", "dataDeps": ["5"],
+          "durationMicros": "100", "attr": [{"name": "is_cpu_op", "boolVal": false},
+          {"name": "bubblesim_grid", "uint64List": {"values": ["2", "1", "1"]}}]})";
+  for (const std::string& text : {feeder, jsonizer}) {
+    const std::string expected = sample::btr_bytes(imported(text));
+    for (const sample::Layout& layout : sample::layouts()) {
+      EXPECT_TRUE(sample::btr_bytes(imported(sample::laid_out(text, layout))) == expected)
+          << layout.name;
+    }
   }
 }
 

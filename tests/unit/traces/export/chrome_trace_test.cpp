@@ -144,7 +144,7 @@ TEST(ChromeTrace, RandomSlicesNeverPartlyOverlapOnAThread) {
     const auto length = static_cast<std::int64_t>(random.exponential(3000));
     trace.slices.push_back({i % 2 == 0 ? 0U : 1U, "k", "k", start, length, kNoFlow});
   }
-  std::map<std::pair<int, int>, std::vector<Interval>> threads;
+  std::map<std::pair<int, int>, std::vector<LaneSpan>> threads;
   const auto slices = events_of(written(trace), "X");
   ASSERT_EQ(slices.size(), 1500U);
   for (const Json& slice : slices) {
@@ -154,8 +154,8 @@ TEST(ChromeTrace, RandomSlicesNeverPartlyOverlapOnAThread) {
   for (const auto& [thread, spans] : threads) {
     for (std::size_t a = 0; a < spans.size(); ++a) {
       for (std::size_t b = 0; b < a; ++b) {
-        const Interval& first = spans[a].start_ns <= spans[b].start_ns ? spans[a] : spans[b];
-        const Interval& second = &first == &spans[a] ? spans[b] : spans[a];
+        const LaneSpan& first = spans[a].start_ns <= spans[b].start_ns ? spans[a] : spans[b];
+        const LaneSpan& second = &first == &spans[a] ? spans[b] : spans[a];
         const bool disjoint = first.end_ns <= second.start_ns;
         const bool inside = second.end_ns <= first.end_ns ||
                             (first.start_ns == second.start_ns && first.end_ns <= second.end_ns);

@@ -9,6 +9,7 @@
 #include "sim/base/random.hpp"
 #include "tests/unit/traces/format/sample_job.hpp"
 #include "traces/format/varint.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::format {
 namespace {
@@ -25,7 +26,7 @@ Bytes end_chunk(std::uint32_t index) {
 
 TEST(BtrLayout, the_file_header_is_the_one_of_the_specification) {
   const auto bytes = encode_file_header();
-  const Bytes expected{0x89, 'B', 'T', 'R', 0x0D, 0x0A, 0x1A, 0x0A, 1, 0, 1, 0};
+  const Bytes expected{0x89, 'B', 'T', 'R', 0x0D, 0x0A, 0x1A, 0x0A, 1, 0, 2, 0};
   EXPECT_EQ(Bytes(bytes.begin(), bytes.begin() + 12), expected);
 }
 
@@ -196,6 +197,25 @@ TEST(BtrLayout, a_column_that_an_earlier_minor_version_lacks_reads_as_zero) {
   ASSERT_EQ(outcome->job.ranks.at(0).streams.size(), 1U);
   EXPECT_EQ(outcome->job.ranks[0].streams[0].system_id, 7U);
   EXPECT_EQ(outcome->job.ranks[0].streams[0].device, 0U);
+}
+
+TEST(BtrLayout, one_block_of_one_thread_without_registers_was_an_unknown_shape_before_1_2) {
+  // Two shapes, column by column: {1,1,1} x {1,1,1} with 0 registers, and the same with 16.
+  const Bytes shapes = chunk_of({.kind = number(ChunkKind::kShapes), .rank = 0, .records = 2},
+                                {8, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1,
+                                 1, 1, 1, 1, 1, 1, 0, 16, 0, 0});
+  Bytes bytes = file_of_chunks({shapes, end_chunk(1)});
+  for (const std::uint8_t minor : {std::uint8_t{1}, std::uint8_t{2}}) {
+    bytes[10] = minor;
+    const std::uint32_t crc = crc32_of(std::span(bytes).first(12));
+    for (unsigned i = 0; i < 4; ++i) bytes[12 + i] = static_cast<std::uint8_t>(crc >> (8 * i));
+    const auto outcome = read_job_bytes(bytes, "t.btr");
+    ASSERT_TRUE(outcome);
+    const auto& read = outcome->job.ranks.at(0).shapes;
+    ASSERT_EQ(read.size(), 2U);
+    EXPECT_EQ(is_known(read[ShapeId{0}]), minor == 2);
+    EXPECT_TRUE(is_known(read[ShapeId{1}]));
+  }
 }
 
 TEST(BtrLayout, an_unknown_enumerator_reads_as_other_and_is_counted) {

@@ -1,6 +1,9 @@
 // Launches, waits and collectives: what belongs to what.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/names/collective_names.hpp"
@@ -29,6 +32,40 @@ TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
             kernel("20", "11")}));
   EXPECT_EQ(trace.device_ops[0].launch, 1U);
   EXPECT_EQ(trace.device_ops[1].launch, 0U);
+}
+
+// Whole microseconds: the second kernel began within the microsecond of the first.
+TEST(KinetoJoin, operations_of_one_time_go_by_their_launches_wherever_they_stand) {
+  for (const bool swapped : {false, true}) {
+    std::vector<std::string> events{kernel("5", "11", "first"), kernel("5", "12", "second")};
+    if (swapped) std::swap(events[0], events[1]);
+    const RankTrace trace =
+        imported(file({call("1", "11"), call("2", "12"), events[0], events[1]}));
+    EXPECT_EQ(trace.names[trace.device_ops[0].name], "first");
+    EXPECT_EQ(trace.names[trace.device_ops[1].name], "second");
+  }
+}
+
+TEST(KinetoJoin, ids_are_numbered_by_time_and_not_by_place) {
+  const RankTrace trace = imported(
+      file({kernel("20", "12", "late"), kernel("5", "11", "early"), call("1", "11"),
+            call("2", "12")}));
+  EXPECT_EQ(trace.names[NameId{0}], "");
+  EXPECT_EQ(trace.names[NameId{1}], "early");
+  EXPECT_EQ(trace.names[NameId{2}], "late");
+}
+
+// Both names were the thread's; the file does not say which one last.
+TEST(KinetoJoin, a_renamed_thread_has_one_name_wherever_its_names_stand) {
+  const auto named = [](const char* name) {
+    return std::string(R"({"ph": "M", "name": "thread_name", "pid": 100, "tid": 101, "ts": 0, )") +
+           R"("args": {"name": ")" + name + R"("}})";
+  };
+  for (const auto& [one, other] : {std::pair("a", "b"), std::pair("b", "a")}) {
+    const RankTrace trace =
+        imported(file({named(one), named(other), call("1", "11"), kernel("5", "11")}));
+    EXPECT_EQ(trace.threads[0].name, "b");
+  }
 }
 
 TEST(KinetoJoin, a_graph_launch_has_many_operations) {

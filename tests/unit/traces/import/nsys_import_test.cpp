@@ -6,6 +6,7 @@
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
 #include "traces/import/nsys_import.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -86,7 +87,7 @@ TEST(NsysImport, copies_say_their_direction_and_bytes) {
   EXPECT_EQ(trace.names[copy.name], "Memcpy DtoH (Device -> Pageable)");
 }
 
-TEST(NsysImport, a_graph_recorded_as_one_span_fills_the_gpu) {
+TEST(NsysImport, a_graph_recorded_as_one_span_has_no_known_shape) {
   const Export file(
       kStringTable + kCallTable + call(1000, 1010, 5, 8) +
       "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, smCount INTEGER);"
@@ -99,7 +100,8 @@ TEST(NsysImport, a_graph_recorded_as_one_span_fills_the_gpu) {
   const RankTrace trace = only_rank(file);
   ASSERT_EQ(trace.device_ops.size(), 1U);
   EXPECT_EQ(trace.names[trace.device_ops[0].name], "CUDA graph 31");
-  EXPECT_EQ(trace.shapes[trace.device_ops[0].shape].blocks(), 108U);
+  EXPECT_FALSE(has_known_shape(trace, trace.device_ops[0]));
+  EXPECT_EQ(trace.counters.count("launch_shapes_mostly_missing"), 1U);
   EXPECT_EQ(trace.device_ops[0].launch, 0U);
   EXPECT_EQ(trace.counters.count("nsys_graphs_as_one_operation"), 1U);
 }

@@ -6,7 +6,9 @@
 
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/nsys_samples.hpp"
+#include "tests/unit/traces/import/white_space.hpp"
 #include "traces/import/nsys_import.hpp"
+#include "traces/import/nsys_payload.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -163,6 +165,16 @@ TEST(NsysRanks, payloads_may_be_json) {
   ASSERT_EQ(job.ranks[0].collectives.size(), 1U);
   EXPECT_EQ(job.ranks[0].collectives[0].bytes, 512U);
   EXPECT_EQ(job.ranks[0].names[job.ranks[0].collectives[0].group], "0x4d2");
+}
+
+TEST(NsysRanks, json_payloads_are_read_in_every_layout) {
+  const std::string payload = R"({"NCCL communicator ID": "1234", "Message size [bytes]": 512})";
+  for (const sample::Layout& layout : sample::layouts()) {
+    const auto read = nsys::payload_of_json(sample::laid_out(payload, layout));
+    ASSERT_TRUE(read) << layout.name;
+    EXPECT_EQ(read->communicator, 1234U) << layout.name;
+    EXPECT_EQ(read->bytes, 512U) << layout.name;
+  }
 }
 
 TEST(NsysRanks, payloads_that_do_not_fit_their_schema_are_counted) {

@@ -64,6 +64,16 @@ double share(Duration part, Duration whole) {
   return static_cast<double>(to_ns(part)) / static_cast<double>(to_ns(whole));
 }
 
+/// The index's steady window: from the second marker to the last one's end or that of the device's
+/// work; everything without a second marker.
+Interval steady_of(const RankInspection& rank) {
+  const auto& all = rank.iterations.all;
+  if (!rank.iterations.marked || all.size() < 2) return rank.window;
+  const Interval steady{std::max(all[1].span.begin, rank.window.begin),
+                        std::min(all.back().span.end, rank.window.end)};
+  return steady.begin < steady.end ? steady : rank.window;
+}
+
 /// What the index's program would print for this trace.
 struct IndexFigures {
   double idle = 0;
@@ -73,11 +83,12 @@ struct IndexFigures {
 
 IndexFigures figures_of(const RankTrace& trace, const RankInspection& rank) {
   const DeviceUse use = device_use(trace);
-  const WindowUse& shown = rank.representative();
-  const Interval window = rank.steady_window.value_or(rank.window);
-  return {share(rank.whole.idle(), rank.whole.length),
-          share(shown.idle(), shown.length) + open_end(use.busy, window),
-          share(shown.bubble(), shown.length) + open_end(use.own, window)};
+  const Interval window = steady_of(rank);
+  const auto free_of = [&](const Intervals& spans) {
+    return share(window.length() - total_length(clip(spans, window)), window.length()) +
+           open_end(spans, window);
+  };
+  return {share(rank.whole.idle(), rank.whole.length), free_of(use.busy), free_of(use.own)};
 }
 
 void expect_share(const Row& row, const std::string& key, double found) {

@@ -58,7 +58,8 @@ TEST(Inspection, BusyIdleAndBubbleAreUnionsOverTheSpan) {
   expect_sums_agree(use);
 }
 
-TEST(Inspection, SteadyWindowRunsFromTheSecondMarkerToTheLastMarkersEnd) {
+// Iterations 8 and 9 begin at 110, and so does the device's time; their work ends at 320.
+TEST(Inspection, TheSteadyWindowIsOnePassOfTheIterationsUsed) {
   SmallTrace trace;
   trace.iteration(7, 0, 100);
   trace.iteration(8, 110, 200);
@@ -68,8 +69,8 @@ TEST(Inspection, SteadyWindowRunsFromTheSecondMarkerToTheLastMarkersEnd) {
   trace.kernel(280, 320);
   const RankInspection rank = inspect_rank(trace.rank());
   ASSERT_TRUE(rank.steady);
-  EXPECT_EQ(*rank.steady_window, (Interval{at(110), at(290)}));
-  EXPECT_EQ(rank.steady->busy, us(50 + 10));
+  EXPECT_EQ(*rank.steady_window, (Interval{at(110), at(320)}));
+  EXPECT_EQ(rank.steady->busy, us(50 + 40));
   EXPECT_EQ(rank.steady->idle(), us(120));
   expect_sums_agree(*rank.steady);
 }
@@ -80,14 +81,17 @@ TEST(Inspection, IterationsRunFromMarkerToMarkerAndTheLastToItsOwnEnd) {
   trace.iteration(8, 110, 200);
   trace.iteration(9, 210, 290);
   trace.kernel(10, 60);
-  trace.kernel(130, 320);
+  trace.kernel(130, 180);
+  trace.kernel(215, 280);
   const Iterations iterations = inspect_rank(trace.rank()).iterations;
   ASSERT_EQ(iterations.all.size(), 3u);
   EXPECT_TRUE(iterations.marked);
   EXPECT_EQ(iterations.all[0].span, (Interval{at(0), at(110)}));
   EXPECT_EQ(iterations.all[1].span, (Interval{at(110), at(210)}));
   EXPECT_EQ(iterations.all[2].span, (Interval{at(210), at(290)}));
-  EXPECT_EQ(iterations.all[1].busy, us(80));
+  EXPECT_EQ(iterations.all[1].busy, us(50));
+  EXPECT_EQ(iterations.all[0].use, IterationUse::kFirst);
+  EXPECT_EQ(iterations.used, 2u);
   EXPECT_EQ(iterations.steady_mean(), us((100 + 80) / 2));
   EXPECT_EQ(iterations.shortest(), us(80));
   EXPECT_EQ(iterations.longest(), us(110));
@@ -102,15 +106,15 @@ TEST(Inspection, AMarkerWithoutLengthRunsToTheLastOperationsEnd) {
   EXPECT_EQ(iterations.all[1].span, (Interval{at(100), at(160)}));
 }
 
-TEST(Inspection, WithoutMarkersTheWholeWindowIsOneIteration) {
+TEST(Inspection, WithoutMarkersTheWholeRecordingIsOneIteration) {
   SmallTrace trace;
   trace.kernel(10, 60);
   const RankInspection rank = inspect_rank(trace.rank());
   EXPECT_FALSE(rank.iterations.marked);
   ASSERT_EQ(rank.iterations.all.size(), 1u);
   EXPECT_EQ(rank.iterations.all[0].span, (Interval{at(10), at(60)}));
-  EXPECT_FALSE(rank.steady);
-  EXPECT_EQ(rank.counters.count("inspect_no_iterations_marked"), 1u);
+  EXPECT_EQ(*rank.steady_window, (Interval{at(10), at(60)}));
+  EXPECT_EQ(rank.counters.count("iterations_unmarked"), 1u);
 }
 
 TEST(Inspection, MarkersOfOneThreadCountAndTheOthersAreCounted) {
@@ -121,7 +125,7 @@ TEST(Inspection, MarkersOfOneThreadCountAndTheOthersAreCounted) {
   trace.kernel(10, 60);
   const RankInspection rank = inspect_rank(trace.rank());
   EXPECT_EQ(rank.iterations.all.size(), 2u);
-  EXPECT_EQ(rank.counters.count("inspect_iteration_markers_left_out"), 1u);
+  EXPECT_EQ(rank.counters.count("iteration_markers_left_out"), 1u);
 }
 
 TEST(Inspection, SmCoverIsTheMeanShareOfSmsThatTheGridsReach) {

@@ -64,7 +64,7 @@ TEST(Labels, ShorteningKeepsBothEndsAndWholeCharacters) {
 TEST(RenderText, SaysBubblesCausesAndCommunication) {
   const std::string text = render_text(inspect_job(two_ranks()));
   EXPECT_THAT(text, HasSubstr("2 ranks, Test GPU\n"));
-  EXPECT_THAT(text, HasSubstr("shares are of the whole window"));
+  EXPECT_THAT(text, HasSubstr("Iterations: none marked: the whole recording is taken as one\n"));
   // own work 650 of 1000 us; collective alone 300 us, empty 50 us
   EXPECT_THAT(text, HasSubstr("     0  1.00 ms  none marked  95.0 %    65.0 %"));
   EXPECT_THAT(text, HasSubstr("collective wait  600 us      85.7 %     30.0 %\n"));
@@ -100,7 +100,11 @@ TEST(RenderJson, HoldsIntegersInNanosecondsAndSumsThatAgree) {
   EXPECT_EQ(use["bubble_by_length"][2]["bubbles"], 1);
   EXPECT_EQ(json["job"]["whole"]["length_ns"], 2'000'000);
   EXPECT_EQ(json["job"]["operations"]["collectives"][0]["bytes"], 2 << 20);
-  EXPECT_TRUE(json["ranks"][0]["steady"].is_null());
+  EXPECT_EQ(json["ranks"][0]["steady"]["own_ns"], 650'000);
+  EXPECT_EQ(json["job"]["iterations_used"], 1);
+  EXPECT_EQ(json["job"]["iteration_mean_ns"], 1'000'000);
+  EXPECT_EQ(json["job"]["bubble_fraction"], 0.35);
+  EXPECT_EQ(json["ranks"][0]["iterations"]["all"][0]["use"], "used");
 }
 
 TEST(RenderJson, NamesThatAreNotUtf8DoNotBreakIt) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "traces/trace.hpp"
+#include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces::testing {
 
@@ -38,7 +38,7 @@ class SmallTrace {
     record.kind = kind;
     record.name = rank_.names.intern(name);
     record.launch = launch;
-    record.shape = rank_.shapes.intern(LaunchShape{});
+    record.shape = rank_.shapes.intern(kUnknownShape);
     rank_.device_ops.push_back(record);
     return rank_.device_ops.back();
   }

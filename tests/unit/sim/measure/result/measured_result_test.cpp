@@ -65,7 +65,7 @@ TEST(FillerResult, OfflineCountsPassesThatEndInTheWindow) {
 }
 
 // Arrivals at 50 (warm-up), 120, 180, 280 ms; ends at 90, 150, 240 ms, and after the end.
-TEST(FillerResult, OnlineRequestsAreOfTheWindowInWhichTheyArrive) {
+TEST(FillerResult, LatenciesAreOfRequestsThatArriveInTheWindow) {
   capture::JobRecord record;
   record.passes = {milliseconds(90), milliseconds(150), milliseconds(240), milliseconds(310)};
   record.requests = {{milliseconds(50), milliseconds(60), milliseconds(90)},
@@ -83,6 +83,25 @@ TEST(FillerResult, OnlineRequestsAreOfTheWindowInWhichTheyArrive) {
   EXPECT_EQ(result.latency.samples(),
             (std::vector<Duration>{milliseconds(30), milliseconds(60)}));
   EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{milliseconds(20)}));
+}
+
+// At 50 and 90 ms in the warm-up, 120 in the window. The first two end in it, the third does not.
+TEST(FillerResult, ThroughputIsOfRequestsThatEndInTheWindow) {
+  capture::JobRecord record;
+  record.requests = {{milliseconds(50), milliseconds(60), milliseconds(150)},
+                     {milliseconds(90), milliseconds(150), milliseconds(250)}};
+  record.unfinished = {milliseconds(120)};
+  const auto result =
+      filler_result(online_filler(), record, {},
+                    {milliseconds(50), milliseconds(90), milliseconds(120)},
+                    {milliseconds(100), milliseconds(300)});
+  EXPECT_EQ(result.requests_before, 2u);
+  EXPECT_EQ(result.requests_arrived, 1u);
+  EXPECT_EQ(result.requests_completed, 2u);
+  EXPECT_EQ(result.requests_unfinished, 1u);
+  EXPECT_DOUBLE_EQ(result.requests_per_s, 2 / 0.2);
+  EXPECT_TRUE(result.latency.samples().empty());
+  EXPECT_EQ(result.latency.ages(), (std::vector<Duration>{milliseconds(180)}));
 }
 
 TEST(FillerResult, ARefusedFillerRefusesWhatArrives) {

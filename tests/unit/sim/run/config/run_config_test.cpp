@@ -25,6 +25,7 @@ TEST(RunConfig, WhatIsNotGivenHasItsDefault) {
   EXPECT_FALSE(config->iterations);
   EXPECT_EQ(config->warmup, Duration::zero());
   EXPECT_EQ(config->training.jitter_cv, 0);
+  EXPECT_EQ(config->training.iterations, traces::IterationChoice{});
   const FillerConfig& filler = config->fillers[0];
   EXPECT_FALSE(filler.gpus);
   EXPECT_EQ(filler.requests_per_pass, 1U);
@@ -49,6 +50,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   json["training"].update({{"memory", "30GB"},
                            {"samples_per_iteration", 8},
                            {"jitter_cv", 0.02},
+                           {"use_iterations", "5-9"},
                            {"stragglers", {{{"rank", 3}, {"slowdown", 1.2}}}}});
   json["fillers"][1].update({{"gpus", {1, 0}},
                              {"requests_per_pass", 4},
@@ -65,6 +67,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(config->device, "h100");
   EXPECT_EQ(config->training.memory, Bytes{30'000'000'000});
   EXPECT_EQ(config->training.stragglers[0].rank, 3U);
+  EXPECT_EQ(traces::iteration_choice_text(config->training.iterations), "5-9");
   EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
   const FillerConfig& filler = config->fillers[1];
   EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));

@@ -53,6 +53,23 @@ TEST(LoadRun, TakesTheDeviceThatTheConfigNames) {
   EXPECT_EQ(loaded->device.name, "NVIDIA H100 80GB HBM3");
 }
 
+TEST(LoadRun, TrainingThatDoesNotFitTheGpuIsRefusedWithDevicesThatWouldDo) {
+  RunConfig other = config();
+  other.training.memory = Bytes{60'000'000'000};
+  const std::string text = fault(other);
+  EXPECT_THAT(text, HasSubstr("run.json: /training/memory: rank 0 of training needs 60.0 GB "
+                              "(60000000000 bytes); NVIDIA A100-SXM4-40GB has "));
+  EXPECT_THAT(text, HasSubstr("devices on which it fits: a100-80gb ("));
+  EXPECT_THAT(text, HasSubstr("h100 ("));
+  EXPECT_THAT(text, testing::Not(HasSubstr("v100")));
+}
+
+TEST(LoadRun, TrainingThatFitsNoKnownDeviceIsToldSo) {
+  RunConfig other = config();
+  other.training.memory = Bytes{900'000'000'000};
+  EXPECT_THAT(fault(other), HasSubstr("no device of configs/devices has as much"));
+}
+
 TEST(LoadRun, AnUnknownDeviceListsTheKnown) {
   RunConfig other = config();
   other.device = "h10";

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/replay.hpp"
+#include "tests/unit/traces/chakra/chakra_jobs.hpp"
 #include "traces/format/trace_writer.hpp"
 
 namespace bubblesim::run {
@@ -53,6 +56,69 @@ class LoadTrace : public testing::Test {
 
   fs::path folder_;
 };
+
+struct Replayed {
+  workload::ReplayReport whole;     ///< the recording once
+  workload::ReplayReport repeated;  ///< as a run repeats it
+};
+
+// Replays a job whose files record no starts.
+Replayed replayed(const std::string& folder,
+                  const std::vector<std::vector<traces::testing::EtNode>>& ranks) {
+  traces::testing::write_job(folder, "job", ranks);
+  const auto trace = load_trace({folder});
+  EXPECT_TRUE(trace) << trace.error().text();
+  CounterSet counters;
+  const auto device = device_for_replay(trace->job, kSamples.parent_path().parent_path() /
+                                                        "configs/devices", counters);
+  EXPECT_TRUE(device);
+  const auto job =
+      workload::build_job_program(trace->job, *device, {workload::Window::kWhole}).value();
+  EXPECT_EQ(job.counters.count("program_collectives_not_joined"), 0U);
+  EXPECT_EQ(job.counters.count("program_collective_ranks_not_waiting"), 0U);
+  const auto pass = workload::build_job_program(trace->job, *device, {}).value();
+  return {workload::replay_alone(job, *device).value(),
+          workload::repeat_alone(pass, *device).value()};
+}
+
+void expect_us(const Replayed& replayed, std::int64_t expected) {
+  std::int64_t longest = 0;
+  for (const auto& rank : replayed.whole.ranks) {
+    longest = std::max(longest, to_ns(rank.simulated_span));
+  }
+  EXPECT_EQ(longest, 1000 * expected);
+  for (const auto& rank : replayed.repeated.ranks) {
+    for (const Duration iteration : rank.simulated) EXPECT_EQ(to_ns(iteration), 1000 * expected);
+  }
+}
+
+TEST_F(LoadTrace, JobsWithoutStartsTakeTheirClosedForm) {
+  // 64 data-parallel ranks, 8 steps of 109 us for the slowest and 50 us of all-reduce.
+  const fs::path data = folder_ / "data";
+  fs::create_directory(data);
+  expect_us(replayed(data.string(), traces::testing::data_parallel(64, 8)), 8 * 159);
+  // 8 stages, 16 micro-batches of 10 and 20 us, 3 us a transfer.
+  const fs::path pipeline = folder_ / "pipeline";
+  fs::create_directory(pipeline);
+  expect_us(replayed(pipeline.string(), traces::testing::pipeline(8, 16)),
+            (16 + 7) * 30 + 2 * 7 * 3);
+}
+
+TEST_F(LoadTrace, WhatIsLostOfAFileStaysWithItsTrace) {
+  const std::string path = btr(0);
+  fs::resize_file(path, fs::file_size(path) / 2);
+  const auto trace = load_trace({path});
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->counters.count("btr_end_missing"), 1U);
+  EXPECT_EQ(trace->job.ranks.at(0).counters.count("btr_end_missing"), 1U);
+}
+
+TEST_F(LoadTrace, FaultsNameTheFileThatWasRead) {
+  const auto trace = load_trace({btr(2)});
+  ASSERT_TRUE(trace);
+  const Error fault = trace->located(Error{trace->job.ranks[0].provenance.source, {}, "odd"});
+  EXPECT_EQ(fault.file, (folder_ / "rank2.btr").string());
+}
 
 TEST_F(LoadTrace, OneFileIsOneRank) {
   const auto trace = load_trace({sample(2)});

@@ -1,8 +1,12 @@
 // A whole report: the same whatever the number of threads, and cut where a policy starves training.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
 
 #include "sim/observe/report.hpp"
 #include "sim/policy/parameter_check.hpp"
+#include "sim/run/run_size.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -93,6 +97,69 @@ TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
   EXPECT_EQ(result.simulated, 100 * 14ms);
   EXPECT_EQ(result.counters.count("run_iterations_not_reached"), 1U);
   EXPECT_TRUE(result.counters.has_error());
+}
+
+// One after another: an interrupt while the second runs leaves the first.
+TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("filler")});
+  for (const char* name : {"exclusive", "mps", "time_slicing"}) {
+    loaded.config.policies.push_back(choice(name, registry));
+  }
+  std::atomic<bool> stop{false};
+  RunOptions options;
+  options.stop = &stop;
+  options.progress = [&](const std::string& text) { stop = stop || text == "policy mps"; };
+  EXPECT_FALSE(run_policies(loaded, registry, options));
+  stop = false;
+  options.when_stopped = WhenStopped::kKeepDone;
+  const auto report = run_policies(loaded, registry, options);
+  ASSERT_TRUE(report) << report.error().text();
+  ASSERT_EQ(report->policies.size(), 1U);
+  EXPECT_EQ(report->policies.front().policy, "exclusive");
+  EXPECT_EQ(report->policies.front().training.normalised_to_alone, 1.0);
+  EXPECT_EQ(report->interrupted, (std::vector<std::string>{"mps", "time_slicing"}));
+}
+
+TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({});
+  loaded.config.policies = {choice("mps", registry)};
+  const std::atomic<bool> stop{true};
+  RunOptions options;
+  options.stop = &stop;
+  options.when_stopped = WhenStopped::kKeepDone;
+  EXPECT_FALSE(run_policies(loaded, registry, options));
+}
+
+TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.duration = 300ms;
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  SimulatedTime time;
+  RunOptions options;
+  options.time = &time;
+  ASSERT_TRUE(run_policies(loaded, registry, options));
+  EXPECT_EQ(time.all_ns, 600'000'000);
+  EXPECT_EQ(time.done_ns, 600'000'000);
+}
+
+// 1,000 a second for 70 ms under two policies: 140.
+TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
+  const policy::Registry registry = builtin_policies();
+  LoadedRun loaded = small_run({online("chat", 1000)});
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  const RunSize size = size_of(loaded);
+  EXPECT_DOUBLE_EQ(size.requests, 2 * 70);
+  EXPECT_GT(size.kernels, 0);
+  EXPECT_TRUE(check_size(loaded));
+  loaded.config.fillers.front().arrivals = workload::PoissonArrivals{1e9};
+  const auto refused = check_size(loaded);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), testing::HasSubstr("1.4e+08 requests"));
+  RunOptions options;
+  EXPECT_FALSE(run_policies(loaded, registry, options));
 }
 
 }  // namespace

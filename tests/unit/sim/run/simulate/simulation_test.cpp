@@ -88,6 +88,25 @@ TEST(Simulation, ArrivalsGoRoundTheGpus) {
   EXPECT_EQ(filler.requests_arrived, filler.requests_completed + filler.requests_unfinished);
 }
 
+// 30 ms of warm-up; a pass takes 1.1 ms: a GPU serves 909 a second of the 2,500 that arrive.
+TEST(Simulation, ThroughputIsOfRequestsThatEndInTheWindowWheneverTheyArrived) {
+  LoadedRun loaded = small_run({online("chat", 5000)});
+  loaded.config.warmup = 30ms;
+  Scenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
+  EXPECT_GT(filler.requests_before, 50U);
+  // Busy all the time: passes end at 1.1 n after the first arrivals, 36 or 37 a GPU in 40 ms.
+  EXPECT_GE(filler.requests_completed, 2U * 36U);
+  EXPECT_LE(filler.requests_completed, 2U * 37U);
+  EXPECT_EQ(filler.requests_completed, filler.passes);
+  EXPECT_EQ(filler.requests_before + filler.requests_arrived,
+            filler.requests_completed + filler.requests_unfinished);
+  EXPECT_TRUE(filler.overloaded);
+  // Nobody who arrived in the window was served: the backlog of the warm-up came first.
+  EXPECT_EQ(filler.latency.unfinished(), filler.requests_arrived);
+}
+
 TEST(Simulation, RequestsForARefusedFillerAreCountedAsRefused) {
   LoadedRun loaded = small_run({online("chat", 500)});
   const policy::Registry registry = builtin_policies();
@@ -119,6 +138,47 @@ TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
   EXPECT_EQ(result.fillers[2].admitted_gpus(), 2U);
   EXPECT_THAT(result.fillers[1].instances.front().reason, HasSubstr("4GB"));
   EXPECT_EQ(result.gpus.front().memory_high_water, Bytes{16'000'000'000});
+}
+
+/// Holds training's every launch, and never lets one go.
+class Jailer final : public policy::Policy {
+ public:
+  policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
+    return {};
+  }
+  policy::Verdict on_launch(const policy::LaunchInfo&, policy::Instant,
+                            policy::Actions&) override {
+    return policy::Verdict::kHold;
+  }
+};
+
+TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
+  policy::PolicySpec jailer;
+  jailer.name = "jailer";
+  jailer.make = [](const policy::ParameterSet&) { return std::make_unique<Jailer>(); };
+  const policy::ParameterSet none;
+  LoadedRun loaded = small_run({offline("filler")});
+  Scenario scenario;
+  scenario.policy = &jailer;
+  scenario.parameters = &none;
+  scenario.fillers = {0};
+  const auto result = Simulation(loaded, scenario).run();
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->counters.count(kTrainingStoodStill.name), 2U);  // of two ranks
+  EXPECT_TRUE(result->counters.has_error());
+  EXPECT_THAT(result->training.stands_still,
+              testing::HasSubstr("no iteration in 70ms on 2 of 2 GPUs; rank 0 waits for the "
+                                 "policy to let a launch go on"));
+}
+
+TEST(Simulation, MemoryOfAGpuIsNotKnownIfThatOfAClientIsNot) {
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.fillers.front().memory.reset();
+  Scenario scenario;
+  scenario.fillers = {0};
+  const auto result = Simulation(loaded, scenario).run();
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->gpus.front().memory_high_water, Bytes{});
 }
 
 TEST(Simulation, AStragglerSlowsItsKernelsAndThroughCollectivesTheOthers) {

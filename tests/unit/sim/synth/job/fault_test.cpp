@@ -59,6 +59,33 @@ TEST(Faults, SizesOfZeroAreNotDividedBy) {
   }
 }
 
+TEST(Faults, Fp8OnADeviceWithoutItIsRefusedWithWhatItHas) {
+  EXPECT_THAT(fault_of([](JobRequest& job) {
+                job.plan.precision = model::Precision::kFp8;
+                job.efficiency.peak_flops = {1e13, 0, 1e14, 0, 0};
+              }),
+              HasSubstr("tiny: /precision: found fp8, which plain has no units for; it has fp32, "
+                        "fp16"));
+}
+
+TEST(Precision, IsReplacedAsFrameworksDoAndCounted) {
+  // A V100: bf16 takes as long as fp16 there, not as fp32, an eighth of its speed.
+  JobRequest request = tiny_job();
+  request.efficiency.peak_flops = {1.25e13, 0, 1e14, 0, 0};
+  request.plan.precision = model::Precision::kFp16;
+  const SynthesisedJob half = synthesise(plan_of(request));
+  request.plan.precision = model::Precision::kBf16;
+  const SynthesisedJob brain = synthesise(plan_of(request));
+  ASSERT_EQ(half.program.ranks[0].ops.size(), brain.program.ranks[0].ops.size());
+  for (std::size_t i = 0; i < half.program.ranks[0].ops.size(); ++i) {
+    EXPECT_EQ(half.program.ranks[0].ops[i].duration, brain.program.ranks[0].ops[i].duration);
+  }
+  EXPECT_EQ(half.program.counters.count("precision_bf16_as_fp16"), 0U);
+  EXPECT_EQ(brain.program.counters.count("precision_bf16_as_fp16"), 1U);
+  request.plan.precision = model::Precision::kTf32;
+  EXPECT_EQ(synthesise(plan_of(request)).program.counters.count("precision_tf32_as_fp32"), 1U);
+}
+
 TEST(Faults, ExpertsDivideTheReplicas) {
   EXPECT_THAT(fault_of([](JobRequest& job) {
                 job.plan.data = 4;

@@ -21,6 +21,21 @@ std::vector<MeasuredCell> sample(const std::string& config = "c") {
   return compare_measured(match_reports(left, right), {});
 }
 
+// What a fake GPU gives is the simulator's own: that it agrees proves nothing.
+TEST(MeasuredText, NoAimIsMetByAFakeGpu) {
+  const std::vector<ReportGroup> left = {group("", {figures("c", {policy("mps", 11, 63, 4)})})};
+  std::vector<ReportGroup> right = {group("", {figures("c", {policy("mps", 11, 63, 4)})})};
+  const auto real = compare_measured(match_reports(left, right), {});
+  EXPECT_THAT(measured_summary_text(summarise_measured(real)), HasSubstr(" met: 0.00"));
+  right[0].repetitions[0].measured = "fake, 2026-11-22T10:00:00Z";
+  const auto matched = match_reports(left, right);
+  const auto fake = summarise_measured(compare_measured(matched, {}));
+  EXPECT_THAT(measured_summary_text(fake), Not(HasSubstr(" met:")));
+  EXPECT_THAT(measured_summary_text(fake), HasSubstr("NOT JUDGED (a fake GPU measures nothing)"));
+  EXPECT_THAT(measured_sides_text(matched), HasSubstr("note: MEASURED holds reports of a fake"));
+  for (const MeasuredSummary& summary : fake) EXPECT_TRUE(!summary.aim || !summary.met());
+}
+
 TEST(MeasuredText, SaysMeasuredSimulatedAndErrorOfEachFigure) {
   const std::string text = measured_cells_text(sample());
   EXPECT_THAT(text, HasSubstr("c (measured 1 time;"));

@@ -36,7 +36,7 @@ TEST(ReportReader, ReadsBackWhatARunWrites) {
   ASSERT_EQ(policy.fillers.size(), 1U);
   const FillerFigures& filler = policy.fillers.front();
   EXPECT_EQ(filler.name, "bert, \"large\"");
-  EXPECT_DOUBLE_EQ(*filler.requests_per_s, 1.5);
+  EXPECT_DOUBLE_EQ(*filler.requests_per_s, 2);  // 4 completed in 2 s
   EXPECT_DOUBLE_EQ(*filler.of_own_gpu, 0.1);
   // Latencies 10, 20, 30 and one that is 25 and not done. p50: rank 2 of 4, 20 ms. p95: rank 4,
   // 30 ms, with the unfinished one below it.

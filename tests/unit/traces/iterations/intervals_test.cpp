@@ -1,5 +1,5 @@
 // Set operations on spans of time.
-#include "traces/inspect/intervals.hpp"
+#include "traces/iterations/intervals.hpp"
 
 #include <gtest/gtest.h>
 

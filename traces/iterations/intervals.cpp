@@ -1,5 +1,5 @@
 // Linear merges over sorted, disjoint spans.
-#include "traces/inspect/intervals.hpp"
+#include "traces/iterations/intervals.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,43 @@
+// A file that nobody sees half: written beside its name, and put in its place when it is whole.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim {
+
+/// What is written goes to PATH.partial, which finish() renames to PATH; without finish(), or after
+/// a failed one, it is removed and PATH is as it was. What is not a regular file (a device, a pipe)
+/// is written in place. Not shared between threads.
+class OutputFile {
+ public:
+  /// Fault: it cannot be opened for writing, with the system's reason.
+  [[nodiscard]] static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&&) noexcept;
+  OutputFile& operator=(OutputFile&&) noexcept;
+  ~OutputFile();
+
+  /// Failed writes need not be looked for: finish() knows of them.
+  [[nodiscard]] std::ostream& stream() { return *stream_; }
+  /// The only call after the last write. Fault: something could not be written (a full disk), or
+  /// the file cannot be put in its place.
+  [[nodiscard]] Result<void> finish();
+
+ private:
+  class Buffer;
+  OutputFile(std::string path, std::string target, std::string partial);
+
+  std::string path_;     ///< as it was given, for faults
+  std::string target_;   ///< what a link of that name points to
+  std::string partial_;  ///< empty: written in place
+  std::unique_ptr<Buffer> buffer_;  ///< null: finished or moved from
+  std::unique_ptr<std::ostream> stream_;
+};
+
+/// The whole file at once. Faults: as above.
+[[nodiscard]] Result<void> write_whole_file(const std::string& path, const std::string& text);
+
+}  // namespace bubblesim

@@ -1,0 +1,70 @@
+#include "sim/workload/sensitivity.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "sim/workload/what_if.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+constexpr double kTwice = 2.0;
+
+Result<Duration> iteration_with(const WhatIfTarget target, const JobProgram& job,
+                                const hardware::GpuSpec& spec) {
+  JobProgram changed = job;
+  WhatIf change;
+  change.target = target;
+  change.speed = kTwice;
+  apply(change, changed);
+  BUBBLESIM_ASSIGN_OR_RETURN(const ReplayReport report, repeat_alone(changed, spec));
+  return mean_iteration(report);
+}
+
+// Most collectives of which the recording has one rank alone.
+bool lacks_other_ranks(const JobProgram& job) {
+  std::size_t all = 0;
+  std::size_t joined = 0;
+  for (const Program& program : job.ranks) {
+    for (const Op& op : program.ops) {
+      if (op.kind != gpu::WorkKind::kCollective) continue;
+      ++all;
+      if (op.collective != kNoIndex) ++joined;
+    }
+  }
+  return 2 * joined < all;
+}
+
+}  // namespace
+
+Duration mean_iteration(const ReplayReport& report) {
+  Duration sum{};
+  for (const RankReplay& rank : report.ranks) {
+    const Duration total = std::accumulate(rank.simulated.begin(), rank.simulated.end(),
+                                           Duration{});
+    if (!rank.simulated.empty()) sum += total / static_cast<std::int64_t>(rank.simulated.size());
+  }
+  return report.ranks.empty() ? sum : sum / static_cast<std::int64_t>(report.ranks.size());
+}
+
+Result<traces::Sensitivities> find_sensitivities(const JobProgram& job,
+                                                 const hardware::GpuSpec& spec) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const ReplayReport unchanged, repeat_alone(job, spec));
+  traces::Sensitivities found;
+  found.iteration = mean_iteration(unchanged);
+  found.alone = lacks_other_ranks(job);
+  const auto measure = [&](WhatIfTarget target, double& sensitivity) -> Result<void> {
+    BUBBLESIM_ASSIGN_OR_RETURN(const Duration faster, iteration_with(target, job, spec));
+    const double whole = to_seconds(found.iteration);
+    // Lags of calls that no longer wait may make a replay longer by a trifle.
+    if (whole > 0) sensitivity = std::max(0.0, kTwice * (1 - to_seconds(faster) / whole));
+    return {};
+  };
+  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kAllKernels, found.kernels));
+  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kCopies, found.copies));
+  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kLink, found.link));
+  BUBBLESIM_RETURN_IF_ERROR(measure(WhatIfTarget::kHost, found.host));
+  return found;
+}
+
+}  // namespace bubblesim::workload

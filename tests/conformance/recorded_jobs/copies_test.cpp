@@ -1,0 +1,157 @@
+// Files that say the same import the same, byte for byte of the .btr file: laid out otherwise,
+// compressed otherwise, with the events in another order. A generated job, the project's samples,
+// and the recorded jobs of the data folder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "sim/run/load_trace.hpp"
+#include "tests/conformance/recorded_jobs/generated_job.hpp"
+#include "tests/conformance/recorded_jobs/json_copies.hpp"
+#include "tests/conformance/recorded_jobs/recorded_cases.hpp"
+#include "tests/conformance/recorded_jobs/scratch_folder.hpp"
+#include "traces/format/trace_writer.hpp"
+#include "traces/import/kineto_counters.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the files of one job, compressed: under sanitizers, five imports of more take seconds.
+constexpr std::uintmax_t kLargestJob = 650'000;
+
+/// A file of a job: its name, and what it holds.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+
+/// The .btr file of a job; of one that is refused, why.
+using BtrBytes = std::string;
+
+Result<traces::JobTrace> imported(const std::vector<NamedText>& files, const fs::path& folder) {
+  std::vector<std::string> paths;
+  for (const NamedText& file : files) {
+    paths.push_back((folder / file.name).string());
+    write_bytes(paths.back(), file.text);
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(run::LoadedTrace loaded, run::load_trace(paths));
+  return std::move(loaded.job);
+}
+
+BtrBytes btr_of(const Result<traces::JobTrace>& job, const fs::path& folder) {
+  if (!job) return job.error().text();
+  const std::string path = (folder / "job.btr").string();
+  const auto written = traces::format::write_job(path, *job);
+  EXPECT_TRUE(written) << written.error().text();
+  return text_of(path);
+}
+
+std::vector<NamedText> copies(const std::vector<NamedText>& files,
+                              const std::function<std::string(const std::string&)>& copy) {
+  std::vector<NamedText> made;
+  for (const NamedText& file : files) made.push_back({file.name, copy(file.text)});
+  return made;
+}
+
+void expect_copies_import_equal(const std::vector<NamedText>& files) {
+  const ScratchFolder folder;
+  const auto import = [&](const auto& copy) {
+    return btr_of(imported(copies(files, copy), folder.path()), folder.path());
+  };
+  const BtrBytes expected = import([](const std::string& text) { return text; });
+  const auto laid = [](Layout layout) {
+    return [layout](const std::string& text) { return laid_out(text, layout); };
+  };
+  EXPECT_TRUE(expected == import(laid(Layout::kCompact))) << "compact";
+  EXPECT_TRUE(expected == import(laid(Layout::kIndented))) << "indented";
+  EXPECT_TRUE(expected == import(laid(Layout::kTabsAndCrLf))) << "tabs, CR LF";
+  EXPECT_TRUE(expected == import([](const std::string& text) { return gzipped(text, 1); }))
+      << "compressed fast";
+  EXPECT_TRUE(expected == import([](const std::string& text) { return gzipped(text, 9); }))
+      << "compressed well";
+}
+
+// How many operations stood out of order is all that a shuffled file may say besides.
+void drop_order_counters(traces::JobTrace& job) {
+  for (traces::RankTrace& rank : job.ranks) {
+    CounterSet kept;
+    for (const auto& [name, entry] : rank.counters) {
+      if (name != traces::kineto::kUnsorted.name) kept.add(name, entry);
+    }
+    rank.counters = std::move(kept);
+  }
+}
+
+void expect_order_of_events_does_not_matter(const std::vector<NamedText>& files) {
+  const ScratchFolder folder;
+  const auto import = [&](const auto& copy) {
+    auto job = imported(copies(files, copy), folder.path());
+    if (job) drop_order_counters(*job);
+    return btr_of(job, folder.path());
+  };
+  const BtrBytes expected = import([](const std::string& text) { return text; });
+  for (const std::uint64_t seed : {1, 2}) {
+    EXPECT_TRUE(expected == import([seed](const std::string& text) {
+      return shuffled_events(text, seed);
+    })) << "seed " << seed;
+  }
+}
+
+std::vector<NamedText> generated() {
+  std::vector<NamedText> files;
+  GeneratedJob job;
+  job.warmups = 1;
+  job.before_window = 2;
+  for (std::string& text : kineto_files(job)) {
+    files.push_back({"rank" + std::to_string(files.size()) + ".json", std::move(text)});
+  }
+  return files;
+}
+
+std::vector<NamedText> samples() {
+  std::vector<NamedText> files;
+  const fs::path folder = fs::path(BUBBLESIM_SOURCE_DIR) / "traces/samples/training";
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string name = "rank" + std::to_string(rank) + ".json.gz";
+    files.push_back({name, text_of((folder / name).string())});
+  }
+  return files;
+}
+
+TEST(Copies, of_a_generated_job_import_equal) { expect_copies_import_equal(generated()); }
+TEST(Copies, of_a_generated_job_may_be_shuffled) {
+  expect_order_of_events_does_not_matter(generated());
+}
+TEST(Copies, of_the_samples_import_equal) { expect_copies_import_equal(samples()); }
+TEST(Copies, of_the_samples_may_be_shuffled) { expect_order_of_events_does_not_matter(samples()); }
+
+class RecordedCopies : public ::testing::TestWithParam<validation::RecordedJob> {
+ protected:
+  void SetUp() override {
+    if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
+      GTEST_SKIP() << "no file " << absent;
+    }
+    if (GetParam().paths.front().find(".json") == std::string::npos) {
+      GTEST_SKIP() << GetParam().name << " is no JSON";
+    }
+    for (const std::string& path : GetParam().paths) {
+      files_.push_back({fs::path(path).filename().string(), text_of(path)});
+    }
+  }
+  std::vector<NamedText> files_;
+};
+
+TEST_P(RecordedCopies, import_equal) { expect_copies_import_equal(files_); }
+TEST_P(RecordedCopies, may_be_shuffled) { expect_order_of_events_does_not_matter(files_); }
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedCopies);
+INSTANTIATE_TEST_SUITE_P(data, RecordedCopies, ::testing::ValuesIn(jobs_up_to(kLargestJob)),
+                         case_name);
+
+}  // namespace
+}  // namespace bubblesim::testing

@@ -1,0 +1,163 @@
+#include "tests/conformance/recorded_jobs/job_figures.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "sim/run/load_trace.hpp"
+#include "sim/run/run_inputs.hpp"
+#include "sim/run/run_policies.hpp"
+#include "sim/workload/program_builder.hpp"
+#include "sim/workload/replay.hpp"
+#include "sim/workload/what_if.hpp"
+#include "traces/inspect/inspection.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
+// Stands for a GPU that no device file lists: a recorded job alone does not use its constants.
+constexpr const char* kAnyDevice = "a100-80gb";
+// Passes of the job that are measured, and passes before them: enough that a window that ends
+// within a pass moves no share by a point.
+constexpr std::int64_t kPasses = 40;
+constexpr std::int64_t kWarmup = 4;
+
+Error first(const Errors& faults) { return faults.front(); }
+
+Duration mean(const std::vector<Duration>& times) {
+  if (times.empty()) return {};
+  Duration sum{};
+  for (const Duration time : times) sum += time;
+  return sum / static_cast<std::int64_t>(times.size());
+}
+
+void add_inspection(const traces::JobTrace& trace, JobFigures& figures) {
+  const traces::JobInspection inspection = traces::inspect_job(trace);
+  figures.recorded = inspection.iterations_recorded;
+  figures.used = inspection.iterations_used;
+  figures.inspect = inspection.iteration_time;
+  double ranks = 0;
+  for (const traces::RankInspection& rank : inspection.ranks) {
+    const traces::WindowUse& use = rank.representative();
+    if (use.length == Duration{}) continue;
+    ++ranks;
+    figures.busy += to_seconds(use.busy) / to_seconds(use.length);
+    figures.own += to_seconds(use.own) / to_seconds(use.length);
+  }
+  if (ranks == 0) return;
+  figures.busy /= ranks;
+  figures.own /= ranks;
+  figures.inspect_bubbles = 1 - figures.own;
+}
+
+Duration iteration_of(const workload::ReplayReport& report) {
+  std::vector<Duration> times;
+  for (const workload::RankReplay& rank : report.ranks) times.push_back(mean(rank.simulated));
+  return mean(times);
+}
+
+Result<double> sensitivity(const workload::JobProgram& job, const hardware::GpuSpec& device,
+                           Duration unchanged, workload::WhatIfTarget target) {
+  workload::WhatIf change;
+  change.target = target;
+  change.speed = 2;
+  workload::JobProgram changed = job;
+  workload::apply(change, changed);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(changed, device));
+  if (unchanged == Duration{}) return 0.0;
+  return 2 * (1 - to_seconds(iteration_of(report)) / to_seconds(unchanged));
+}
+
+Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
+  CounterSet counters;
+  const auto device = run::device_for_replay(trace, kDevices, counters);
+  if (!device) return tl::unexpected<Error>(first(device.error()));
+  figures.device_assumed = counters.count(run::kDeviceAssumed.name) > 0;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto job, workload::build_job_program(trace, *device, {workload::Window::kIterations}));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, workload::repeat_alone(job, *device));
+  figures.replay = iteration_of(report);
+  Sensitivities& found = figures.sensitivities;
+  const auto at = [&](workload::WhatIfTarget target) {
+    return sensitivity(job, *device, figures.replay, target);
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(found.kernels, at(workload::WhatIfTarget::kAllKernels));
+  BUBBLESIM_ASSIGN_OR_RETURN(found.host, at(workload::WhatIfTarget::kHost));
+  BUBBLESIM_ASSIGN_OR_RETURN(found.link, at(workload::WhatIfTarget::kLink));
+  return {};
+}
+
+// The longest of the ranks' passes, as recorded.
+Duration pass_of(const workload::JobProgram& job) {
+  Duration longest{};
+  for (const workload::Program& rank : job.ranks) {
+    Duration host{};
+    for (const Duration time : rank.recorded_iterations) host += time;
+    longest = std::max({longest, host, rank.recorded_device_span});
+  }
+  return longest;
+}
+
+// Of the marked thread, its own time; of the rank, that of collectives from the last arrival on.
+// Mean over ranks.
+void add_shares(const workload::JobProgram& job, Duration pass, JobFigures& figures) {
+  const double whole = to_seconds(pass) * static_cast<double>(job.ranks.size());
+  for (const workload::Program& rank : job.ranks) {
+    for (const workload::Step& step : rank.threads[rank.marked_thread].steps) {
+      figures.host += to_seconds(step.think.duration() + step.cost.duration()) / whole;
+    }
+    for (const workload::Op& op : rank.ops) {
+      if (op.collective != workload::kNoIndex) figures.link += to_seconds(op.duration) / whole;
+    }
+  }
+}
+
+Result<void> add_run(const validation::RecordedJob& job, JobFigures& figures) {
+  policy::Registry registry;
+  policies::register_builtin(registry);
+  run::RunConfig config;
+  config.name = job.name;
+  config.training.traces = job.paths;
+  if (figures.device_assumed) config.device = kAnyDevice;
+  config.policies = {{"exclusive", {}}};
+  auto inputs = run::load_training(config, kDevices, {});
+  if (!inputs) return tl::unexpected<Error>(first(inputs.error()));
+  const Duration pass = pass_of(inputs->program);
+  if (pass > Duration{}) add_shares(inputs->program, pass, figures);
+  config.warmup = kWarmup * pass;
+  config.duration = (kWarmup + kPasses) * pass;
+  const auto loaded =
+      run::assemble_run(config, std::make_shared<const run::TrainingInputs>(*std::move(inputs)));
+  if (!loaded) return tl::unexpected<Error>(first(loaded.error()));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto report, run::run_policies(*loaded, registry, {}));
+  const observe::PolicyResult& exclusive = report.policies.front();
+  figures.run = exclusive.training.mean_iteration;
+  for (const observe::GpuUse& gpu : exclusive.gpus) figures.run_bubbles += gpu.bubble_fraction;
+  figures.run_bubbles /= static_cast<double>(exclusive.gpus.size());
+  return {};
+}
+
+}  // namespace
+
+double JobFigures::spread() const {
+  const std::array<Duration, 3> times{inspect, replay, run};
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  return *least == Duration{} ? (*most == Duration{} ? 0 : 1)
+                              : to_seconds(*most) / to_seconds(*least) - 1;
+}
+
+Result<JobFigures> figures_of(const validation::RecordedJob& job) {
+  JobFigures figures;
+  {
+    BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedTrace trace, run::load_trace(job.paths));
+    figures.ranks = trace.job.ranks.size();
+    add_inspection(trace.job, figures);
+    BUBBLESIM_RETURN_IF_ERROR(add_replay(trace.job, figures));
+  }
+  BUBBLESIM_RETURN_IF_ERROR(add_run(job, figures));
+  return figures;
+}
+
+}  // namespace bubblesim::testing

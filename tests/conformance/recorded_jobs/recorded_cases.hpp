@@ -1,0 +1,53 @@
+// Test cases that are a recorded job each.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/validation/data_folder.hpp"
+
+namespace bubblesim::testing {
+
+/// The job's name in letters, digits and underscores; its place in the list keeps names apart.
+inline std::string case_name(const ::testing::TestParamInfo<validation::RecordedJob>& info) {
+  std::string name = std::to_string(info.index) + "_" + info.param.name;
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name;
+}
+
+/// Jobs whose files have so many bytes at most, as they lie on disk: what takes longer is left out
+/// of the gate, but not where BUBBLESIM_LARGE_JOBS is set (scripts/check-recorded-jobs --cases).
+inline std::vector<validation::RecordedJob> jobs_up_to(std::uintmax_t bytes) {
+  std::vector<validation::RecordedJob> jobs;
+  for (validation::RecordedJob& job : validation::every_job(BUBBLESIM_DATA_DIR)) {
+    std::uintmax_t size = 0;
+    for (const std::string& path : job.paths) {
+      std::error_code absent;  // which is skipped by name
+      const std::uintmax_t found = std::filesystem::file_size(path, absent);
+      if (!absent) size += found;
+    }
+    if (size <= bytes || std::getenv("BUBBLESIM_LARGE_JOBS") != nullptr) {
+      jobs.push_back(std::move(job));
+    }
+  }
+  return jobs;
+}
+
+/// The first of the job's files that is absent; empty: all are there.
+inline std::string absent_file(const validation::RecordedJob& job) {
+  for (const std::string& path : job.paths) {
+    if (!std::filesystem::exists(path)) return path;
+  }
+  return {};
+}
+
+}  // namespace bubblesim::testing

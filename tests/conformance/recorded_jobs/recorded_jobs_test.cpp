@@ -1,0 +1,123 @@
+// Every recorded job of the data folder: `inspect`, `inspect --replay` and `run exclusive` mean the
+// same iterations, and what the job is said to hang on adds up.
+//
+// As a program of its own it prints the figures: `conformance_recorded_jobs --table DATA_DIR
+// [TSV_FILE]` (scripts/check-recorded-jobs).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "sim/run/load_trace.hpp"
+#include "tests/conformance/recorded_jobs/figures_table.hpp"
+#include "tests/conformance/recorded_jobs/longer_idle.hpp"
+#include "tests/conformance/recorded_jobs/recorded_cases.hpp"
+#include "tests/conformance/recorded_jobs/same_figures.hpp"
+#include "tests/conformance/recorded_jobs/scratch_folder.hpp"
+#include "traces/format/trace_writer.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kData = BUBBLESIM_DATA_DIR;
+// Figures of a larger job, twice, take tens of seconds under sanitizers.
+constexpr std::uintmax_t kLargestJob = 1'000'000;
+
+/// A rule that does not hold for a job, and why it cannot.
+struct Exception {
+  std::string job;
+  Rule rule;
+  const char* cause;
+};
+
+const std::array kExceptions{
+    Exception{"AMD-AGI+TraceLens/tests/traces/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+              Rule::kBusy, "one iteration, of which the host's time is as long as the device's"},
+    Exception{"facebookresearch+HolisticTraceAnalysis/tests/data/rank_non_gpu/rank_non_gpu.json.gz",
+              Rule::kReadable, "a rank that was profiled without a GPU: nothing to repeat"},
+};
+
+class RecordedJobs : public ::testing::TestWithParam<validation::RecordedJob> {
+ protected:
+  static std::vector<Exception> exceptions() {
+    std::vector<Exception> found;
+    std::copy_if(kExceptions.begin(), kExceptions.end(), std::back_inserter(found),
+                 [](const Exception& each) { return each.job == GetParam().name; });
+    return found;
+  }
+};
+
+TEST_P(RecordedJobs, says_the_same_whichever_way_it_is_asked) {
+  if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
+    GTEST_SKIP() << "no file " << absent;
+  }
+  const std::vector<BrokenRule> broken = broken_rules(figures_of(GetParam()));
+  const std::vector<Exception> excepted = exceptions();
+  for (const BrokenRule& rule : broken) {
+    EXPECT_TRUE(std::any_of(excepted.begin(), excepted.end(),
+                            [&](const Exception& each) { return each.rule == rule.rule; }))
+        << rule.text;
+  }
+  for (const Exception& each : excepted) {
+    EXPECT_TRUE(std::any_of(broken.begin(), broken.end(),
+                            [&](const BrokenRule& rule) { return each.rule == rule.rule; }))
+        << "holds now, and is excepted no more: " << each.cause;
+  }
+}
+
+class RecordedIdle : public ::testing::TestWithParam<validation::RecordedJob> {};
+
+TEST_P(RecordedIdle, before_the_first_mark_changes_nothing) {
+  if (const std::string absent = absent_file(GetParam()); !absent.empty()) {
+    GTEST_SKIP() << "no file " << absent;
+  }
+  auto trace = run::load_trace(GetParam().paths);
+  if (!trace) GTEST_SKIP() << trace.error().text();
+  for (auto& rank : trace->job.ranks) add_idle_at_begin(rank, 1s);
+  const ScratchFolder folder;
+  const std::string path = (folder.path() / "job.btr").string();
+  const auto written = traces::format::write_job(path, trace->job);
+  ASSERT_TRUE(written) << written.error().text();
+  const auto expected = figures_of(GetParam());
+  const auto figures = figures_of({GetParam().name, {path}});
+  ASSERT_TRUE(expected && figures);
+  expect_same(*figures, *expected);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedJobs);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedIdle);
+INSTANTIATE_TEST_SUITE_P(data, RecordedIdle, ::testing::ValuesIn(jobs_up_to(kLargestJob)),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(data, RecordedJobs, ::testing::ValuesIn(validation::every_job(kData)),
+                         case_name);
+
+}  // namespace
+
+int print_table(const std::string& data_folder, const char* tsv_file) {
+  if (!validation::has_data(data_folder)) {
+    std::fprintf(stderr, "%s: found no INDEX.tsv in it, expected the data folder\n",
+                 data_folder.c_str());
+    return 2;
+  }
+  const std::vector<JobRow> rows = rows_of(data_folder);
+  std::fputs(markdown(rows).c_str(), stdout);
+  if (tsv_file != nullptr) std::ofstream(tsv_file) << tsv(rows);
+  return 0;
+}
+
+}  // namespace bubblesim::testing
+
+int main(int argc, char** argv) {
+  if (argc >= 3 && argc <= 4 && std::string_view(argv[1]) == "--table") {
+    return bubblesim::testing::print_table(argv[2], argc == 4 ? argv[3] : nullptr);
+  }
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,92 @@
+// A file is whole under its name, or is not there.
+#include "sim/base/output_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace bubblesim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// A folder of the test's own.
+class OutputFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              ("bubblesim_output_" + std::string(test->name()) + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(OutputFileTest, has_its_name_once_it_is_whole) {
+  auto file = OutputFile::create(path("a.txt"));
+  ASSERT_TRUE(file);
+  file->stream() << "half";
+  EXPECT_FALSE(fs::exists(path("a.txt")));
+  EXPECT_TRUE(fs::exists(path("a.txt.partial")));
+  file->stream() << " and half";
+  ASSERT_TRUE(file->finish());
+  EXPECT_EQ(read("a.txt"), "half and half");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(OutputFileTest, leaves_what_was_there_until_then) {
+  ASSERT_TRUE(write_whole_file(path("a.txt"), "old"));
+  {
+    auto file = OutputFile::create(path("a.txt"));
+    ASSERT_TRUE(file);
+    file->stream() << "new";
+  }
+  EXPECT_EQ(read("a.txt"), "old");
+  EXPECT_EQ(files(), 1U);
+}
+
+// A device is no file that could be renamed; this one is a disk without room.
+TEST_F(OutputFileTest, says_that_there_is_no_room) {
+  const auto written = write_whole_file("/dev/full", "text");
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().text(), HasSubstr("/dev/full: cannot be written: No space left"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(OutputFileTest, says_why_it_cannot_be_opened) {
+  EXPECT_THAT(write_whole_file(path("no/such/a.txt"), "").error().text(),
+              HasSubstr("no/such/a.txt: cannot be written: No such file or directory"));
+  EXPECT_THAT(write_whole_file(folder_.string(), "").error().text(),
+              HasSubstr("cannot be written: Is a directory"));
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(OutputFileTest, writes_through_a_link) {
+  ASSERT_TRUE(write_whole_file(path("target.txt"), "old"));
+  fs::create_symlink("target.txt", path("link.txt"));
+  ASSERT_TRUE(write_whole_file(path("link.txt"), "new"));
+  EXPECT_EQ(read("target.txt"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link.txt")));
+}
+
+}  // namespace
+}  // namespace bubblesim

@@ -1,0 +1,151 @@
+// A pass that repeats takes the time that its recording says. Times in us.
+#include <gtest/gtest.h>
+
+#include "sim/workload/replay.hpp"
+#include "sim/workload/what_if.hpp"
+#include "tests/unit/sim/workload/program_recorder.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+using traces::HostCallKind;
+
+JobProgram must_build_job(std::vector<traces::RankTrace> ranks) {
+  auto job = build_job_program({std::move(ranks)}, plain_gpu(), {});
+  EXPECT_TRUE(job) << (job ? "" : job.error().text());
+  return job ? *std::move(job) : JobProgram{};
+}
+
+/// The mean iteration of each rank, repeated.
+std::vector<std::int64_t> repeated(const JobProgram& job) {
+  const auto report = repeat_alone(job, plain_gpu());
+  EXPECT_TRUE(report);
+  std::vector<std::int64_t> result;
+  for (const RankReplay& rank : report->ranks) result.push_back(microseconds(rank.simulated[0]));
+  return result;
+}
+using Times = std::vector<std::int64_t>;
+
+JobProgram with(JobProgram job, const char* change) {
+  apply(*parse_what_if(change), job);
+  return job;
+}
+
+/// Iterations of `host`, each with a kernel of `device` behind those before; the first is at 150.
+TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t rank = 0) {
+  TraceBuilder job(rank);
+  for (int i = 0; i < 3; ++i) {
+    job.iteration(host * i, host * (i + 1));
+    job.kernel({.called = host * i, .returned = host * i + 2, .start = 150 + device * i,
+                .end = 150 + device * (i + 1)});
+  }
+  return job;
+}
+
+// The host needs 60, the device 100: it sets the pace, and so it does with kernels at double speed,
+// until the host is the slower one.
+TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {
+  const JobProgram job = must_build_job({pipelined(60, 100).trace()});
+  EXPECT_EQ(repeated(job), Times{100});
+  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{200});
+  EXPECT_EQ(repeated(with(job, "host=2")), Times{100});
+}
+
+// The host needs 100, the device 40.
+TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
+  TraceBuilder recording;
+  for (int i = 0; i < 3; ++i) {
+    recording.iteration(100 * i, 100 * (i + 1));
+    recording.kernel({.called = 100 * i, .returned = 100 * i + 2, .start = 100 * i + 5,
+                      .end = 100 * i + 45});
+  }
+  const JobProgram job = must_build_job({recording.trace()});
+  EXPECT_EQ(repeated(job), Times{100});
+  EXPECT_EQ(repeated(with(job, "kernels=2")), Times{100});
+  EXPECT_EQ(repeated(with(job, "host=2")), Times{50});
+}
+
+// Recorded: [0, 101] waits for unrecorded work, then a kernel of 20 and a wait for it, to 126. Of a
+// pass are the copy and its wait (4), 2 to the next call, 3 to the kernel's start, 20 of it.
+TEST(BuilderPass, AWaitForWorkFromBeforeTheWindowIsNotRepeated) {
+  TraceBuilder recording;
+  recording.copy({.called = 0, .returned = 1, .start = 100, .end = 101});
+  recording.call(HostCallKind::kStreamSync, {.start = 1, .end = 101, .stream = 0});
+  recording.kernel({.called = 103, .returned = 105, .start = 106, .end = 126});
+  recording.call(HostCallKind::kStreamSync, {.start = 106, .end = 126, .stream = 0});
+  EXPECT_EQ(repeated(must_build_job({recording.trace()})), Times{29});
+}
+
+// Three kernels were queued before the window: they are not part of a pass, however long they are.
+TEST(BuilderPass, WorkQueuedBeforeTheWindowIsNotRepeated) {
+  TraceBuilder recording = pipelined(100, 100);
+  for (int i = 0; i < 3; ++i) recording.orphan({.start = 50 * i, .end = 50 * (i + 1)});
+  const JobProgram job = must_build_job({recording.trace()});
+  EXPECT_EQ(job.ranks[0].ops.size(), 2U);
+  EXPECT_EQ(repeated(job), Times{100});
+}
+
+// Each iteration begins with a wait for the device's work of the one before: 30 of host time, 70 of
+// kernel. A kernel twice as fast shortens the wait.
+TEST(BuilderPass, AWaitForThePassBeforeIsKept) {
+  TraceBuilder recording;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = 100 * i;
+    recording.iteration(at, at + 100);
+    recording.call(HostCallKind::kStreamSync, {.start = at, .end = at + 10, .stream = 0});
+    recording.kernel({.called = at + 38, .returned = at + 40, .start = at + 40, .end = at + 110});
+  }
+  const JobProgram job = must_build_job({recording.trace()});
+  EXPECT_EQ(repeated(job), Times{100});
+  EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{170});
+}
+
+// Kernels start 15 before their launch calls: the host's clock is that far ahead. As it stands each
+// would start late by 15, and the host wait for it.
+TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
+  TraceBuilder recording;
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t at = 100 * i;
+    recording.iteration(at, at + 100);
+    recording.kernel({.called = at + 20, .returned = at + 22, .start = at + 5, .end = at + 75});
+    recording.call(HostCallKind::kStreamSync, {.start = at + 30, .end = at + 95, .stream = 0});
+  }
+  const JobProgram job = must_build_job({recording.trace()});
+  EXPECT_EQ(job.counters.count("program_host_clocks_set_back"), 1U);
+  EXPECT_EQ(job.counters.count("program_backward_times"), 0U);
+  EXPECT_EQ(repeated(job), Times{100});
+}
+
+TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {
+  const JobProgram job = must_build_job({pipelined(60, 100).trace()});
+  EXPECT_EQ(job.iterations_recorded, 3U);
+  EXPECT_EQ(job.iterations_used, 2U);
+  EXPECT_EQ(job.iterations_text,
+            "3 recorded, 2 used (1 to 2); left out: 0 (the window's first)");
+}
+
+// Rank 0's device needs 100 an iteration, rank 1's 120; they meet in collectives.
+TEST(BuilderPass, RanksThatMeetRepeatAtTheSlowestOnesPace) {
+  std::vector<traces::RankTrace> ranks;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    TraceBuilder recording(rank);
+    const std::int64_t own = rank == 0 ? 80 : 100;
+    for (int i = 0; i < 3; ++i) {
+      const std::int64_t at = 120 * i;
+      recording.iteration(at, at + 120);
+      recording.kernel({.called = at, .returned = at + 1, .start = at + 5, .end = at + 5 + own});
+      recording.collective({.called = at + 2, .returned = at + 3, .start = at + 5 + own,
+                            .end = at + 115},
+                           {.sequence = static_cast<std::uint64_t>(i)});
+      recording.call(HostCallKind::kStreamSync, {.start = at + 4, .end = at + 116, .stream = 0});
+    }
+    ranks.push_back(recording.trace());
+  }
+  const JobProgram job = must_build_job(std::move(ranks));
+  EXPECT_EQ(job.collectives.size(), 2U);
+  EXPECT_EQ(repeated(job), (Times{120, 120}));
+  EXPECT_EQ(repeated(with(job, "kernels@0=0.5")), (Times{180, 180}));  // from 165 on, not 105
+}
+
+}  // namespace
+}  // namespace bubblesim::workload

@@ -1,0 +1,45 @@
+// What a job's iteration time depends on. Times in us.
+#include <gtest/gtest.h>
+
+#include "sim/workload/sensitivity.hpp"
+#include "tests/unit/sim/workload/program_recorder.hpp"
+
+namespace bubblesim::workload {
+namespace {
+
+traces::Sensitivities of(const TraceBuilder& job) {
+  const JobProgram program = must_build_job({job}, Window::kIterations);
+  const auto found = find_sensitivities(program, plain_gpu());
+  EXPECT_TRUE(found);
+  return found ? *found : traces::Sensitivities{};
+}
+
+// Each of ten kernels of 100 starts 2 after its call, its wait returns 1 after its end, and the
+// host thinks for 17: 1,200 in all. Twice as fast, kernels save 10 x 50, hosts 10 x 8.5; lags stay.
+TraceBuilder launch_and_wait() {
+  TraceBuilder job;
+  for (std::int64_t i = 0; i < 10; ++i) {
+    const std::int64_t at = 120 * i;
+    job.kernel({.called = at, .returned = at + 1, .start = at + 2, .end = at + 102})
+        .call(traces::HostCallKind::kDeviceSync, {.start = at + 1, .end = at + 103});
+  }
+  return job.iteration(0, 1200);
+}
+
+TEST(Sensitivity, is_twice_the_share_that_a_thing_twice_as_fast_saves) {
+  const traces::Sensitivities found = of(launch_and_wait());
+  EXPECT_EQ(microseconds(found.iteration), 1200);
+  EXPECT_NEAR(found.kernels, 2 * 500.0 / 1200, 1e-9);
+  EXPECT_NEAR(found.host, 2 * 85.0 / 1200, 1e-9);
+  EXPECT_EQ(found.link, 0);
+  EXPECT_EQ(found.copies, 0);
+}
+
+TEST(Sensitivity, adds_up_to_at_most_one) {
+  const traces::Sensitivities found = of(launch_and_wait());
+  EXPECT_GE(found.rest(), 0);
+  EXPECT_LE(found.kernels + found.copies + found.link + found.host, 1);
+}
+
+}  // namespace
+}  // namespace bubblesim::workload

@@ -1,0 +1,89 @@
+// Jobs of Chakra files without starts whose time can be written down: what ASTRA-sim's users have.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/unit/traces/chakra/et_bytes.hpp"
+
+namespace bubblesim::traces::testing {
+
+inline constexpr int kComp = 4;
+inline constexpr int kSend = 5;
+inline constexpr int kRecv = 6;
+inline constexpr int kColl = 7;
+
+/// One file a rank, `FOLDER/NAME.RANK.et`.
+inline std::vector<std::filesystem::path> write_job(const std::string& folder,
+                                                    const std::string& name,
+                                                    const std::vector<std::vector<EtNode>>& ranks) {
+  std::vector<std::filesystem::path> paths;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    paths.push_back(folder + "/" + name + "." + std::to_string(rank) + ".et");
+    std::ofstream(paths.back(), std::ios::binary) << et_file(ranks[rank]);
+  }
+  return paths;
+}
+
+/// Data parallel: each rank computes, then all meet in an all-reduce; `steps` times. Step i of
+/// rank r computes for 100 + (7 r + 13 i) mod 10 us, so some rank of ten or more always needs 109;
+/// the all-reduce takes 50. Closed form: steps x (109 + 50) us.
+inline std::vector<std::vector<EtNode>> data_parallel(std::uint32_t ranks, std::uint32_t steps) {
+  std::vector<std::vector<EtNode>> job(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    for (std::uint32_t i = 0; i < steps; ++i) {
+      std::vector<std::uint64_t> before;
+      if (i > 0) before.push_back(2 * i - 1);
+      job[r].push_back({.id = 2 * i, .name = "gemm", .type = kComp,
+                        .duration = 100 + (7 * r + 13 * i) % 10, .data = before});
+      job[r].push_back({.id = 2 * i + 1, .name = "all_reduce", .type = kColl, .duration = 50,
+                        .data = {2 * i},
+                        .more = attribute("comm_type", 0) + attribute("comm_size", 4096)});
+    }
+  }
+  return job;
+}
+
+/// A pipeline of `stages` ranks and `batches` micro-batches: 10 us forward, 20 us backward, 3 us a
+/// transfer, each direction beside the other work. No stage begins a backward pass before its
+/// forward one. Closed form: (batches + stages - 1) x 30 + 2 x (stages - 1) x 3 us.
+inline std::vector<std::vector<EtNode>> pipeline(std::uint32_t stages, std::uint32_t batches) {
+  std::vector<std::vector<EtNode>> job(stages);
+  const auto to = [](std::uint32_t peer) { return attribute("comm_dst", peer); };
+  const auto from = [](std::uint32_t peer) { return attribute("comm_src", peer); };
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    const bool first = s == 0;
+    const bool last = s + 1 == stages;
+    // Ids: of micro-batch b, forward 10 b to 10 b + 2, backward 10,000 later.
+    for (std::uint64_t b = 0; b < batches; ++b) {
+      const std::uint64_t f = 10 * b;
+      const std::uint64_t g = 10'000 + 10 * b;
+      if (!first) {
+        job[s].push_back({.id = f, .name = "recv", .type = kRecv, .duration = 3,
+                          .more = from(s - 1)});
+      }
+      job[s].push_back({.id = f + 1, .name = "forward", .type = kComp, .duration = 10,
+                        .data = first ? std::vector<std::uint64_t>{} : std::vector{f}});
+      if (!last) {
+        job[s].push_back({.id = f + 2, .name = "send", .type = kSend, .duration = 3,
+                          .data = {f + 1}, .more = to(s + 1)});
+        job[s].push_back({.id = g, .name = "recv", .type = kRecv, .duration = 3,
+                          .more = from(s + 1)});
+      }
+      std::vector<std::uint64_t> before{f + 1};
+      if (!last) before.push_back(g);
+      job[s].push_back({.id = g + 1, .name = "backward", .type = kComp, .duration = 20,
+                        .data = before});
+      if (!first) {
+        job[s].push_back({.id = g + 2, .name = "send", .type = kSend, .duration = 3,
+                          .data = {g + 1}, .more = to(s - 1)});
+      }
+    }
+  }
+  return job;
+}
+
+}  // namespace bubblesim::traces::testing

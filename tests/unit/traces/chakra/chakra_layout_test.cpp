@@ -1,0 +1,116 @@
+// Jobs without starts: all ranks are laid out together, and wait for each other.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/traces/chakra/chakra_jobs.hpp"
+#include "traces/align.hpp"
+#include "traces/import/chakra_import.hpp"
+#include "traces/inferred_layout.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using testing::attribute;
+using testing::EtNode;
+using testing::text_attribute;
+
+JobTrace laid_out(const std::vector<std::vector<EtNode>>& ranks) {
+  const auto paths = testing::write_job(::testing::TempDir(), "layout", ranks);
+  auto job = import_chakra(paths);
+  EXPECT_TRUE(job) << job.error().text();
+  return job ? std::move(*job) : JobTrace{};
+}
+
+std::int64_t end_us(const RankTrace& rank) {
+  TraceTime end{};
+  for (const DeviceOp& op : rank.device_ops) end = std::max(end, op.end());
+  return to_ns(end) / 1000;
+}
+
+std::int64_t end_us(const JobTrace& job) {
+  std::int64_t end = 0;
+  for (const RankTrace& rank : job.ranks) end = std::max(end, end_us(rank));
+  return end;
+}
+
+std::uint64_t count(const JobTrace& job, std::string_view name) {
+  std::uint64_t sum = 0;
+  for (const RankTrace& rank : job.ranks) sum += rank.counters.count(name);
+  return sum;
+}
+
+TEST(ChakraLayout, ranks_wait_in_collectives_for_the_slowest) {
+  const JobTrace job = laid_out(testing::data_parallel(64, 8));
+  for (const RankTrace& rank : job.ranks) EXPECT_EQ(end_us(rank), 8 * (109 + 50));
+  EXPECT_EQ(count(job, "chakra_collectives_not_joined"), 0U);
+}
+
+TEST(ChakraLayout, a_pipeline_takes_its_closed_form) {
+  EXPECT_EQ(end_us(laid_out(testing::pipeline(8, 16))), (16 + 7) * 30 + 2 * 7 * 3);
+  EXPECT_EQ(end_us(laid_out(testing::pipeline(4, 1))), 4 * 30 + 2 * 3 * 3);
+}
+
+TEST(ChakraLayout, the_order_of_nodes_in_a_file_changes_nothing) {
+  auto ranks = testing::pipeline(4, 8);
+  const std::int64_t expected = end_us(laid_out(ranks));
+  for (auto& nodes : ranks) std::reverse(nodes.begin(), nodes.end());
+  EXPECT_EQ(end_us(laid_out(ranks)), expected);
+}
+
+TEST(ChakraLayout, a_free_stream_takes_the_ready_node_of_the_least_id) {
+  // Node 5 becomes ready first, while node 1 runs; then 3 does: of both, 3 goes next.
+  const JobTrace job = laid_out({{
+      {.id = 1, .name = "a", .duration = 100},
+      {.id = 2, .name = "b", .duration = 60, .more = attribute("stream", 8)},
+      {.id = 3, .name = "c", .duration = 10, .data = {2}},
+      {.id = 5, .name = "d", .duration = 10},
+  }});
+  const RankTrace& rank = job.ranks[0];
+  ASSERT_EQ(rank.device_ops.size(), 4U);
+  EXPECT_EQ(rank.names[rank.device_ops[2].name], "c");
+  EXPECT_EQ(to_ns(rank.device_ops[2].start), 100'000);
+  EXPECT_EQ(rank.names[rank.device_ops[3].name], "d");
+}
+
+TEST(ChakraLayout, what_nobody_else_has_is_a_loss) {
+  // Rank 1 lacks the second all-reduce.
+  auto ranks = testing::data_parallel(2, 2);
+  ranks[1].pop_back();
+  const JobTrace job = laid_out(ranks);
+  EXPECT_EQ(count(job, "chakra_collectives_not_joined"), 1U);
+  const auto& counters = job.ranks[0].counters;
+  for (const auto& [name, entry] : counters) {
+    if (name != "chakra_collectives_not_joined") continue;
+    EXPECT_EQ(entry.severity, Severity::kLoss);
+  }
+}
+
+TEST(ChakraLayout, collectives_that_wait_in_a_circle_go_on_and_are_a_loss) {
+  // On one stream, rank 0 reduces in group a, then b; rank 1 in b, then a.
+  const auto in_group = [](std::uint64_t id, const char* group) {
+    return EtNode{.id = id, .name = "all_reduce", .type = testing::kColl, .duration = 10,
+                  .more = attribute("comm_type", 0) + attribute("stream", 9) +
+                          text_attribute("pg_name", group)};
+  };
+  const JobTrace job = laid_out({{in_group(1, "a"), in_group(2, "b")},
+                                 {in_group(1, "b"), in_group(2, "a")}});
+  EXPECT_GT(count(job, "chakra_collectives_not_joined"), 0U);
+  for (const RankTrace& rank : job.ranks) EXPECT_EQ(rank.device_ops.size(), 2U);
+}
+
+TEST(ChakraLayout, an_inferred_layout_says_so_and_is_not_aligned) {
+  JobTrace job = laid_out(testing::pipeline(4, 2));
+  for (const RankTrace& rank : job.ranks) EXPECT_TRUE(has_inferred_layout(rank));
+  const std::int64_t expected = end_us(job);
+  EXPECT_EQ(align_ranks(job).matched, 0U);
+  EXPECT_EQ(end_us(job), expected);
+}
+
+TEST(ChakraLayout, recorded_starts_are_no_inferred_layout) {
+  const JobTrace job = laid_out({{{.id = 1, .name = "a", .duration = 50, .start = 1000}}});
+  EXPECT_FALSE(has_inferred_layout(job.ranks[0]));
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

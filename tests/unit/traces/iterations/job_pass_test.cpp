@@ -1,0 +1,313 @@
+// Which iterations count, which device work is theirs, and how long they take. Times in us.
+#include "traces/iterations/job_pass.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/workload/trace_builder.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+using workload::TraceBuilder;
+
+Duration us(std::int64_t count) { return std::chrono::microseconds{count}; }
+
+std::int64_t in_us(Duration span) { return span.count() / 1000; }
+
+/// One kernel of 10 an iteration, launched at its start, 5 before it runs.
+TraceBuilder& launch_at(TraceBuilder& job, std::int64_t at) {
+  return job.kernel({.called = at, .returned = at + 2, .start = at + 5, .end = at + 15});
+}
+
+RankPass pass_of(const TraceBuilder& job, const char* choice = "settled") {
+  auto pass = find_rank_pass(job.trace(), *parse_iteration_choice(choice));
+  EXPECT_TRUE(pass) << (pass ? "" : pass.error().text());
+  return pass ? *std::move(pass) : RankPass{};
+}
+
+std::vector<IterationUse> uses(const RankPass& pass) {
+  std::vector<IterationUse> result;
+  for (const RecordedIteration& iteration : pass.recorded) result.push_back(iteration.use);
+  return result;
+}
+using Uses = std::vector<IterationUse>;
+using enum IterationUse;
+
+/// Iterations of 100 from 0 on, a kernel each.
+TraceBuilder iterations(int count) {
+  TraceBuilder job;
+  for (int i = 0; i < count; ++i) {
+    job.iteration(100 * i, 100 * (i + 1));
+    launch_at(job, 100 * i);
+  }
+  return job;
+}
+
+TEST(JobPass, TheFirstOfSeveralIterationsIsLeftOut) {
+  const RankPass pass = pass_of(iterations(4));
+  EXPECT_EQ(uses(pass), (Uses{kFirst, kUsed, kUsed, kUsed}));
+  EXPECT_EQ(pass.first, 1U);
+  EXPECT_EQ(pass.count, 3U);
+  EXPECT_EQ(pass.length, us(300));
+  EXPECT_EQ(pass.iteration_time(), us(100));
+}
+
+TEST(JobPass, TheOnlyIterationIsUsed) { EXPECT_EQ(uses(pass_of(iterations(1))), Uses{kUsed}); }
+
+TEST(JobPass, AChoiceIsFollowed) {
+  EXPECT_EQ(uses(pass_of(iterations(3), "all")), (Uses{kUsed, kUsed, kUsed}));
+  EXPECT_EQ(uses(pass_of(iterations(3), "0-1")), (Uses{kUsed, kUsed, kNotChosen}));
+  const auto none = find_rank_pass(iterations(3).trace(), *parse_iteration_choice("7"));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "found no iteration 7 on all ranks; recorded are 0 to 2");
+}
+
+// Cutting what lies before the first marker, idle or not, changes nothing.
+TEST(JobPass, WhatLiesBeforeTheFirstMarkerDoesNotCount) {
+  TraceBuilder job = iterations(3);
+  launch_at(job, -400);
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.length, pass_of(iterations(3)).length);
+  EXPECT_EQ(pass.counters.count("iteration_ops_outside"), 1U);
+}
+
+// Iteration 2 of 5 frees and allocates 4 times, 20 of its 100; the others once, 1 each.
+TEST(JobPass, AnAllocationStormIsLeftOutAndTheLongestRunOfNeighboursKept) {
+  TraceBuilder job = iterations(5);
+  for (int i = 0; i < 5; ++i) {
+    job.call(HostCallKind::kAlloc, {.start = 100 * i + 20, .end = 100 * i + 21});
+  }
+  for (int i = 0; i < 4; ++i) {
+    job.call(HostCallKind::kFree, {.start = 230 + 10 * i, .end = 235 + 10 * i});
+  }
+  EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kApart, kAllocations, kUsed, kUsed}));
+}
+
+// The same four frees in every iteration are how the job is.
+TEST(JobPass, AllocationsOfEveryIterationAreNoStorm) {
+  TraceBuilder job = iterations(3);
+  for (int i = 0; i < 12; ++i) {
+    const std::int64_t at = 100 * (i / 4) + 20 + 10 * (i % 4);
+    job.call(HostCallKind::kFree, {.start = at, .end = at + 5});
+  }
+  EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kUsed, kUsed}));
+}
+
+// The second iteration tries a kernel of 4 that no later one launches, beside its 10: 28 %.
+TEST(JobPass, KernelsThatOnlyAnEarlyIterationLaunchesAreAutotuning) {
+  TraceBuilder job = iterations(4);
+  job.kernel({.called = 130, .returned = 132, .start = 135, .end = 139, .name = "tried"});
+  EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kNewKernels, kUsed, kUsed}));
+}
+
+// Compilation: the first two of five iterations take 1000, the others 100.
+TEST(JobPass, AStartFarSlowerThanWhatFollowsIsLeftOut) {
+  TraceBuilder job;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : {1000, 1000, 100, 100, 130}) {
+    job.iteration(begin, begin + length);
+    launch_at(job, begin);
+    begin += length;
+  }
+  EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kSlowStart, kUsed, kUsed, kUsed}));
+}
+
+// Three kernels in each but the last, which has one: the window closed before the others ran.
+TEST(JobPass, AnIterationWithoutHalfItsDeviceWorkIsCut) {
+  TraceBuilder job = iterations(4);
+  for (int i = 0; i < 6; ++i) launch_at(job, 100 * (i / 2) + 30 + 20 * (i % 2));
+  EXPECT_EQ(uses(pass_of(job)), (Uses{kFirst, kUsed, kUsed, kFewOperations}));
+}
+
+TEST(JobPass, AnIterationIsUsedIfEveryRankRecordedIt) {
+  JobTrace job;
+  job.ranks = {iterations(4).trace(), iterations(3).trace()};
+  const auto pass = find_job_pass(job);
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(uses(pass->ranks[0]), (Uses{kFirst, kUsed, kUsed, kNotOnAllRanks}));
+  EXPECT_EQ(uses(pass->ranks[1]), (Uses{kFirst, kUsed, kUsed}));
+  EXPECT_EQ(pass->text(),
+            "4 recorded, 2 used (1 to 2); left out: 0 (the window's first), 3 (not recorded on "
+            "all ranks)");
+}
+
+/// The device is 150 behind the host: the kernels of [0, 100], [100, 200], [200, 300] run from 150,
+/// 250, 350, a hundred each; before them, one that was queued before the window.
+TraceBuilder behind() {
+  TraceBuilder job;
+  job.orphan({.start = 0, .end = 150});
+  for (int i = 0; i < 3; ++i) {
+    job.iteration(100 * i, 100 * (i + 1));
+    job.kernel({.called = 100 * i, .returned = 100 * i + 2, .start = 150 + 100 * i,
+                .end = 250 + 100 * i});
+  }
+  return job;
+}
+
+TEST(JobPass, WorkQueuedBeforeTheWindowBelongsToNoIteration) {
+  const RankPass pass = pass_of(behind());
+  EXPECT_EQ(pass.iteration_of, (std::vector<std::uint32_t>{kNone, 0, 1, 2}));
+  EXPECT_EQ(pass.counters.count("iteration_ops_queued_before"), 1U);
+  EXPECT_EQ(pass.length, us(200));  // of iterations 1 and 2, from 250 to 450 on the device
+}
+
+TEST(JobPass, AnOperationWithoutLaunchBelongsWithTheOneBeforeItOnItsStream) {
+  TraceBuilder job = iterations(3);
+  job.orphan({.start = 130, .end = 140});
+  EXPECT_EQ(pass_of(job).iteration_of, (std::vector<std::uint32_t>{0, 1, 1, 2}));
+}
+
+// Each iteration runs a and b. Of iteration 1, b's launch is not recorded, of iteration 2, a's;
+// both follow iteration 1's a, before iteration 2's b.
+TEST(JobPass, BetweenIterationsAnOperationGoesWithTheOneThatLacksIt) {
+  TraceBuilder job;
+  const auto run = [&](std::int64_t at, const char* name, bool launched) {
+    if (launched) {
+      job.kernel({.called = at, .returned = at + 2, .start = at + 5, .end = at + 15, .name = name});
+    } else {
+      job.orphan({.start = at + 5, .end = at + 15, .name = name});
+    }
+  };
+  for (int i = 0; i < 4; ++i) {
+    job.iteration(100 * i, 100 * (i + 1));
+    run(100 * i, "a", i != 2);
+    run(100 * i + 50, "b", i != 1);
+  }
+  EXPECT_EQ(pass_of(job).iteration_of, (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2, 3, 3}));
+}
+
+// Stream 1 has no launch at all: its operation at 130 falls into iteration 1.
+TEST(JobPass, AnOperationOfAStreamWithoutLaunchesBelongsByTime) {
+  TraceBuilder job(0, 1, 2);
+  for (int i = 0; i < 3; ++i) {
+    job.iteration(100 * i, 100 * (i + 1));
+    launch_at(job, 100 * i);
+  }
+  job.orphan({.start = 130, .end = 140, .stream = 1});
+  EXPECT_EQ(pass_of(job).iteration_of, (std::vector<std::uint32_t>{0, 1, 1, 2}));
+}
+
+// Host 60 an iteration, device 100: the device sets the pace. From 250, when iteration 0's work
+// ended, to 450.
+TEST(JobPass, TheSlowerOfHostAndDeviceSetsTheLength) {
+  TraceBuilder job;
+  for (int i = 0; i < 3; ++i) {
+    job.iteration(60 * i, 60 * (i + 1));
+    job.kernel({.called = 60 * i, .returned = 60 * i + 2, .start = 150 + 100 * i,
+                .end = 250 + 100 * i});
+  }
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.host_time, us(120));
+  EXPECT_EQ(pass.device_time, us(200));
+  EXPECT_EQ(pass.iteration_time(), us(100));
+}
+
+// A copy is queued behind unrecorded work; the synchronisation for it returns at 101, then 20 of
+// work. Of [3, 100] the host waited for what came before: 2 of the call are its own.
+TEST(JobPass, ASynchronisationForWorkFromBeforeTheWindowTakesNoTime) {
+  TraceBuilder job;
+  job.copy({.called = 0, .returned = 1, .start = 100, .end = 101});
+  job.call(HostCallKind::kStreamSync, {.start = 1, .end = 101});
+  job.kernel({.called = 103, .returned = 105, .start = 106, .end = 126});
+  job.call(HostCallKind::kStreamSync, {.start = 110, .end = 126});
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.waits, (Intervals{{TraceTime{us(3)}, TraceTime{us(100)}}}));
+  EXPECT_EQ(in_us(pass.host_time), 126 - 97);
+  EXPECT_EQ(pass.without_waits(TraceTime{us(0)}), TraceTime{us(97)});
+  EXPECT_EQ(pass.without_waits(TraceTime{us(50)}), TraceTime{us(100)});
+  EXPECT_EQ(pass.without_waits(TraceTime{us(101)}), TraceTime{us(101)});
+}
+
+// Recorded work of before runs until 40; the call waits for it, then for nothing.
+TEST(JobPass, SoDoesOneForRecordedWorkFromBefore) {
+  TraceBuilder job;
+  job.orphan({.start = 0, .end = 40});
+  job.call(HostCallKind::kDeviceSync, {.start = 10, .end = 41});
+  job.kernel({.called = 50, .returned = 52, .start = 55, .end = 75});
+  EXPECT_EQ(in_us(pass_of(job).host_time), 52 - 10 - 29);
+}
+
+// While another thread launches, time is not lost: the wait counts to 20 only.
+TEST(JobPass, AWaitEndsWhereAnotherThreadGoesOn) {
+  TraceBuilder job(0, 2, 1);
+  job.call(HostCallKind::kDeviceSync, {.start = 0, .end = 60});
+  job.kernel({.called = 20, .returned = 22, .start = 40, .end = 60, .thread = 1});
+  EXPECT_EQ(pass_of(job).waits, (Intervals{{TraceTime{us(2)}, TraceTime{us(20)}}}));
+}
+
+// What the call waits for is the pass's own kernel, which runs from 5 on.
+TEST(JobPass, AWaitForTheOwnWorkIsKept) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 2, .start = 5, .end = 90});
+  job.call(HostCallKind::kDeviceSync, {.start = 10, .end = 92});
+  const RankPass pass = pass_of(job);
+  EXPECT_TRUE(pass.waits.empty());
+  EXPECT_EQ(pass.length, us(90));
+}
+
+// The call that ends at 300 has waited until 50 for the device; the rest is the profiler's.
+TEST(JobPass, AnUnmarkedRecordingIsOneIterationWithoutItsTail) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
+  job.call(HostCallKind::kDeviceSync, {.start = 20, .end = 300});
+  const RankPass pass = pass_of(job);
+  EXPECT_FALSE(pass.marked);
+  EXPECT_EQ(pass.counters.count("iterations_unmarked"), 1U);
+  EXPECT_EQ(pass.host_time, us(50));
+  EXPECT_EQ(pass.length, us(50));
+}
+
+TEST(JobPass, ACallWithoutLengthIsPartOfAnUnmarkedRecording) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 0, .start = 1, .end = 6});
+  EXPECT_EQ(pass_of(job).iteration_of, (std::vector<std::uint32_t>{0}));
+}
+
+// A host that waits for nothing is done at 5: the device, from 200 to 300, sets the length, however
+// long what it had to do before.
+TEST(JobPass, TimeBetweenLaunchAndStartIsNoPartOfAnUnmarkedIteration) {
+  TraceBuilder job;
+  job.kernel({.called = 0, .returned = 5, .start = 200, .end = 300});
+  const RankPass pass = pass_of(job);
+  EXPECT_EQ(pass.host_time, us(5));
+  EXPECT_EQ(pass.length, us(100));
+}
+
+/// Iterations of `length`, each with a collective of 10 at its start.
+RankTrace meeting(std::uint32_t rank, std::int64_t length) {
+  TraceBuilder job(rank);
+  for (int i = 0; i < 3; ++i) {
+    job.iteration(length * i, length * (i + 1));
+    job.collective({.called = length * i, .returned = length * i + 2, .start = length * i + 5,
+                    .end = length * i + 15},
+                   {});
+  }
+  return job.trace();
+}
+
+TEST(JobPass, RanksThatMeetGoAtTheSlowestOnesPace) {
+  const auto pass = find_job_pass(JobTrace{{meeting(0, 100), meeting(1, 104)}});
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->ranks[0].host_time, us(200));
+  EXPECT_EQ(pass->ranks[0].length, us(208));
+  EXPECT_EQ(pass->iteration_time(), us(104));
+}
+
+TEST(JobPass, ARankWithoutMarkersHasAnothers) {
+  TraceBuilder unmarked(1);
+  for (int i = 0; i < 3; ++i) launch_at(unmarked, 100 * i);
+  const auto pass = find_job_pass(JobTrace{{iterations(3).trace(), unmarked.trace()}});
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->ranks[1].count, 2U);
+  EXPECT_EQ(pass->ranks[1].iteration_of, (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+TEST(JobPass, AJobWithoutDeviceWorkHasNoPass) {
+  const auto pass = find_job_pass(JobTrace{{RankTrace{}}});
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->ranks[0].count, 0U);
+  EXPECT_EQ(pass->text(), "none recorded");
+}
+
+}  // namespace
+}  // namespace bubblesim::traces

@@ -1,0 +1,56 @@
+// What the iteration time of a job depends on, and which of it the job's bubbles come from.
+//
+// The sensitivity to a thing is 2 (1 - T' / T): T is the iteration time of the job replayed, T' the
+// same with that thing twice as fast. 1: the iteration halves; 0: nothing changes.
+// In a replay T is a maximum over paths of sums of durations, so halving one thing saves at most
+// half of its share of the longest path, and the sensitivities add up to at most 1. What is left of
+// 1 is what nothing here makes faster: latencies of launches and of waking up, or paths of
+// different things that are nearly as long as each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/base/time.hpp"
+#include "traces/inspect/bubbles.hpp"
+
+namespace bubblesim::traces {
+
+struct Sensitivities {
+  Duration iteration{};  ///< T: mean over ranks of the mean replayed iteration
+  double kernels = 0;    ///< own kernels, without collectives
+  double copies = 0;     ///< copies and memsets
+  double link = 0;       ///< collectives, from the arrival of the last rank on
+  double host = 0;       ///< calls of host threads, and pauses between them
+  bool alone = false;    ///< other ranks were not recorded: waiting for them is in `link`
+
+  [[nodiscard]] double rest() const { return 1 - kernels - copies - link - host; }
+};
+
+/// What makes the iteration shorter, if anything does.
+enum class Bottleneck : std::uint8_t { kKernels, kCopies, kLink, kHost, kNothing };
+
+/// The largest sensitivity; kNothing below `kMatters`.
+inline constexpr double kMatters = 0.1;
+[[nodiscard]] Bottleneck bottleneck(const Sensitivities& job);
+/// "kernels", "copies", "link", "host", "none".
+[[nodiscard]] std::string_view bottleneck_name(Bottleneck bottleneck);
+
+/// Why there are bubbles whose main cause is `cause`, as the sensitivities confirm it: "late hosts:
+/// hosts twice as fast save 45.9 % of the iteration, links 0.0 %".
+[[nodiscard]] std::string confirmed_cause(BubbleCause cause, const Sensitivities& job);
+
+/// Shares of a window in which a job's devices do something.
+struct DeviceShares {
+  double own = 0;            ///< own work
+  double communication = 0;  ///< collectives run
+  double exposed = 0;        ///< collectives alone
+};
+
+/// Below this a sensitivity is near zero, and needs a reason.
+inline constexpr double kNearZero = 0.05;
+/// Why the sensitivity to `what` is near zero: "own work runs 3.7 % of the time". Empty: it is not.
+[[nodiscard]] std::string near_zero_reason(Bottleneck what, const Sensitivities& job,
+                                           const DeviceShares& shares);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,110 @@
+#include "traces/iterations/before_window.hpp"
+
+#include <algorithm>
+
+#include "traces/iterations/marked_iterations.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr Duration kCallItself = std::chrono::microseconds(2);
+
+/// When the device does the pass's work, and when work of before.
+struct DeviceTimes {
+  Intervals own;
+  Intervals before;
+};
+
+bool came_before(const RankTrace& rank, const RankPass& pass, std::size_t op) {
+  const std::uint32_t iteration = pass.iteration_of[op];
+  if (iteration != kNone) return iteration < pass.first;
+  const std::uint32_t launch = rank.device_ops[op].launch;
+  return launch == kNone || rank.host_calls[launch].start < pass.host.begin;
+}
+
+DeviceTimes device_times(const RankTrace& rank, const RankPass& pass) {
+  std::vector<Interval> own;
+  std::vector<Interval> before;
+  for (std::size_t i = 0; i < rank.device_ops.size(); ++i) {
+    const DeviceOp& op = rank.device_ops[i];
+    const Interval span{op.start, std::max(op.start, op.end())};
+    if (pass.holds_op(i)) {
+      own.push_back(span);
+    } else if (came_before(rank, pass, i)) {
+      before.push_back(span);
+    }
+  }
+  return {unite(std::move(own)), unite(std::move(before))};
+}
+
+std::vector<const HostCall*> launches_of(const RankTrace& rank, const RankPass& pass) {
+  std::vector<const HostCall*> launches;  // sorted by start
+  for (const HostCall& call : rank.host_calls) {
+    if (is_launch(call.kind) && pass.holds_call(call.start)) launches.push_back(&call);
+  }
+  return launches;
+}
+
+bool may_wait(HostCallKind kind) {
+  return is_synchronisation(kind) || kind == HostCallKind::kFree || kind == HostCallKind::kCopy;
+}
+
+// The call's time in which it may have waited at all: until another thread goes on.
+Interval waiting_time(const RankPass& pass, const HostCall& call,
+                      const std::vector<const HostCall*>& launches) {
+  Interval span{call.start + kCallItself, std::min(call.end(), pass.host.end)};
+  const auto next = std::upper_bound(
+      launches.begin(), launches.end(), call.start,
+      [](TraceTime at, const HostCall* launch) { return at < launch->start; });
+  if (next != launches.end()) span.end = std::min(span.end, (*next)->start);
+  return span;
+}
+
+Intervals find_waits(const RankTrace& rank, const RankPass& pass, const DeviceTimes& device) {
+  std::vector<Interval> waits;
+  const std::vector<const HostCall*> launches = launches_of(rank, pass);
+  // Nothing waits for earlier work once that has ended and the pass's has begun.
+  TraceTime over = device.own.front().begin;
+  if (!device.before.empty()) over = std::max(over, device.before.back().end);
+  for (const HostCall& call : rank.host_calls) {  // sorted by start
+    if (call.start < pass.host.begin || !may_wait(call.kind)) continue;
+    if (call.start >= std::min(over, pass.host.end)) break;
+    if (call.duration <= kCallItself) continue;
+    const Interval span = waiting_time(pass, call, launches);
+    if (span.begin >= span.end) continue;
+    Intervals reasons = clip(device.before, span);
+    if (is_synchronisation(call.kind) && span.begin < device.own.front().begin) {
+      reasons.push_back({span.begin, std::min(span.end, device.own.front().begin)});
+      reasons = unite(std::move(reasons));
+    }
+    for (const Interval& wait : subtract(reasons, device.own)) waits.push_back(wait);
+  }
+  return unite(std::move(waits));
+}
+
+Duration device_time(const DeviceTimes& device, TraceTime begin) {
+  const TraceTime end = device.own.back().end;
+  TraceTime from = device.own.front().begin;
+  if (!device.before.empty() && device.before.back().end < end) {
+    from = std::max(device.before.back().end, begin);
+  }
+  return end - from;
+}
+
+}  // namespace
+
+void measure_pass(const RankTrace& rank, RankPass& pass) {
+  if (pass.count == 0) return;
+  pass.host = {pass.recorded[pass.first].host.begin,
+               pass.recorded[pass.first + pass.count - 1].host.end};
+  const DeviceTimes device = device_times(rank, pass);
+  if (device.own.empty()) {
+    pass.host_time = pass.host.length();
+    return;
+  }
+  pass.waits = find_waits(rank, pass, device);
+  pass.host_time = pass.host.length() - total_length(pass.waits);
+  pass.device_time = std::max(Duration{}, device_time(device, pass.host.begin));
+}
+
+}  // namespace bubblesim::traces

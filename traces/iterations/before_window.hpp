@@ -1,0 +1,21 @@
+// Which host time of a pass is spent waiting for work that came before it.
+//
+// A synchronising call, or a free or a copy, waits for work from before the pass
+//   - while operations run that do not belong to the pass, and none that does;
+//   - synchronising calls also before anything of the pass has begun on the device: what they wait
+//     for then need not be recorded;
+// from 2 us after its start (what such a call takes by itself) until it returns or another thread
+// launches something. A recording that opens with a 100 ms synchronisation thus begins where that
+// ends, and a pass that begins while the device is busy with the one before does not hold that
+// wait twice: the device's time has it.
+#pragma once
+
+#include "traces/iterations/job_pass.hpp"
+
+namespace bubblesim::traces {
+
+/// Sets `host`, `waits`, `host_time` and `device_time` of a pass whose iterations are chosen
+/// (`first`, `count`) and whose device work is assigned.
+void measure_pass(const RankTrace& rank, RankPass& pass);
+
+}  // namespace bubblesim::traces

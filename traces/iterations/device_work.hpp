@@ -1,0 +1,12 @@
+// Which iteration each device operation belongs to; the rule is in job_pass.hpp.
+#pragma once
+
+#include "traces/iterations/job_pass.hpp"
+
+namespace bubblesim::traces {
+
+/// Sets `iteration_of` and the iterations' `operations` from `recorded`, and counts what belongs
+/// to none.
+void assign_device_work(const RankTrace& rank, RankPass& pass);
+
+}  // namespace bubblesim::traces

@@ -1,0 +1,309 @@
+#include "traces/iterations/job_pass.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "traces/iterations/before_window.hpp"
+#include "traces/iterations/device_work.hpp"
+#include "traces/iterations/marked_iterations.hpp"
+#include "traces/iterations/warm_up.hpp"
+
+namespace bubblesim::traces {
+namespace {
+
+constexpr CounterSpec kUnmarkedRank{
+    "iterations_unmarked", Severity::kNotice,
+    "ranks without iteration markers: another rank's count, or the whole recording is one "
+    "iteration"};
+
+struct UseName {
+  IterationUse use;
+  std::string_view name;
+  std::string_view label;
+};
+constexpr std::array<UseName, 9> kUseNames{{
+    {IterationUse::kUsed, "used", "used"},
+    {IterationUse::kFirst, "first", "the window's first"},
+    {IterationUse::kFewOperations, "few_operations", "its device work is cut"},
+    {IterationUse::kAllocations, "allocations", "a storm of allocations"},
+    {IterationUse::kNewKernels, "new_kernels", "kernels of its own: autotuning"},
+    {IterationUse::kSlowStart, "slow_start", "far slower than those after it"},
+    {IterationUse::kNotOnAllRanks, "not_on_all_ranks", "not recorded on all ranks"},
+    {IterationUse::kApart, "apart", "not beside the ones used"},
+    {IterationUse::kNotChosen, "not_chosen", "not chosen"},
+}};
+
+const UseName& names_of(IterationUse use) { return kUseNames[static_cast<std::size_t>(use)]; }
+
+/// An iteration of the job: one on each rank that recorded it.
+struct JobIteration {
+  std::int64_t number = 0;
+  std::vector<std::optional<std::size_t>> place;  ///< by rank, into its `recorded`
+  IterationUse use = IterationUse::kUsed;
+};
+
+bool same_lengths(const std::vector<RankPass>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankPass& rank) {
+    return rank.recorded.size() == ranks.front().recorded.size();
+  });
+}
+
+enum class JoinBy : std::uint8_t { kNumber, kPlace };
+
+// A rank without any device operation takes no part.
+std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy by) {
+  std::map<std::int64_t, JobIteration> all;
+  std::ptrdiff_t taking_part = 0;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r].recorded.empty()) ++taking_part;
+    for (std::size_t i = 0; i < ranks[r].recorded.size(); ++i) {
+      const RecordedIteration& recorded = ranks[r].recorded[i];
+      JobIteration& one = all[by == JoinBy::kPlace ? static_cast<std::int64_t>(i)
+                                                   : recorded.number];
+      one.number = recorded.number;
+      one.place.resize(ranks.size());
+      one.place[r] = i;
+      if (one.use == IterationUse::kUsed) one.use = recorded.use;
+    }
+  }
+  std::vector<JobIteration> sorted;
+  for (auto& [number, one] : all) {
+    const auto on = std::count_if(one.place.begin(), one.place.end(),
+                                  [](const auto& place) { return place.has_value(); });
+    if (on < taking_part) one.use = IterationUse::kNotOnAllRanks;
+    sorted.push_back(std::move(one));
+  }
+  return sorted;
+}
+
+// By number; by place where ranks number them differently.
+std::vector<JobIteration> job_iterations(const std::vector<RankPass>& ranks) {
+  std::vector<JobIteration> joined = join(ranks, JoinBy::kNumber);
+  const bool none = std::all_of(joined.begin(), joined.end(), [](const JobIteration& one) {
+    return one.use == IterationUse::kNotOnAllRanks;
+  });
+  return none && same_lengths(ranks) ? join(ranks, JoinBy::kPlace) : joined;
+}
+
+Result<void> choose(std::vector<JobIteration>& iterations, const IterationChoice& choice) {
+  using Kind = IterationChoice::Kind;
+  if (choice.kind == Kind::kSettled) return {};
+  bool any = false;
+  for (JobIteration& iteration : iterations) {
+    if (iteration.use == IterationUse::kNotOnAllRanks) continue;
+    const bool wanted = choice.kind == Kind::kAll || (iteration.number >= choice.first &&
+                                                      iteration.number <= choice.last);
+    iteration.use = wanted ? IterationUse::kUsed : IterationUse::kNotChosen;
+    any |= wanted;
+  }
+  if (any || iterations.empty()) return {};
+  return fail({}, {},
+              "found no iteration " + iteration_choice_text(choice) +
+                  " on all ranks; recorded are " + std::to_string(iterations.front().number) +
+                  " to " + std::to_string(iterations.back().number));
+}
+
+// If nothing is settled, the last that all ranks have recorded whole, or else the last.
+void use_one_at_least(std::vector<JobIteration>& iterations) {
+  const auto is_used = [](const JobIteration& one) { return one.use == IterationUse::kUsed; };
+  if (iterations.empty() || std::any_of(iterations.begin(), iterations.end(), is_used)) return;
+  for (std::size_t i = iterations.size(); i-- > 0;) {
+    const IterationUse use = iterations[i].use;
+    if (use == IterationUse::kNotOnAllRanks || use == IterationUse::kFewOperations) continue;
+    iterations[i].use = IterationUse::kUsed;
+    return;
+  }
+  for (std::size_t i = iterations.size(); i-- > 0;) {
+    if (iterations[i].use == IterationUse::kNotOnAllRanks) continue;
+    iterations[i].use = IterationUse::kUsed;
+    return;
+  }
+}
+
+// The longest run of used neighbours, of equals the last, stays used.
+void keep_neighbours(std::vector<JobIteration>& iterations) {
+  std::size_t best_end = 0;
+  std::size_t best = 0;
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    run = iterations[i].use == IterationUse::kUsed ? run + 1 : 0;
+    if (run == 0 || run < best) continue;
+    best = run;
+    best_end = i + 1;
+  }
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    const bool kept = i < best_end && i + best >= best_end;
+    if (iterations[i].use == IterationUse::kUsed && !kept) {
+      iterations[i].use = IterationUse::kApart;
+    }
+  }
+}
+
+void give_back(const std::vector<JobIteration>& iterations, std::vector<RankPass>& ranks) {
+  for (const JobIteration& iteration : iterations) {
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      if (!iteration.place[r]) continue;
+      RankPass& rank = ranks[r];
+      rank.recorded[*iteration.place[r]].use = iteration.use;
+      if (iteration.use != IterationUse::kUsed) continue;
+      if (rank.count++ == 0) rank.first = *iteration.place[r];
+    }
+  }
+}
+
+// Ranks on one clock go through their iterations together: one without markers has another's.
+void share_markers(const std::vector<const RankTrace*>& traces, std::vector<RankPass>& ranks) {
+  const auto marked = std::find_if(ranks.begin(), ranks.end(),
+                                   [](const RankPass& rank) { return rank.marked; });
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].marked) continue;
+    ranks[r].counters.add(kUnmarkedRank);
+    if (marked == ranks.end() || traces[r]->device_ops.empty()) continue;
+    ranks[r].recorded = marked->recorded;
+    ranks[r].marked = true;
+  }
+}
+
+bool has_collectives(const RankTrace& rank) {
+  return std::any_of(rank.device_ops.begin(), rank.device_ops.end(), [](const DeviceOp& op) {
+    return op.kind == DeviceOpKind::kCollective;
+  });
+}
+
+void set_lengths(const std::vector<const RankTrace*>& traces, std::vector<RankPass>& ranks) {
+  Duration common{};
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].length = std::max(ranks[r].host_time, ranks[r].device_time);
+    if (has_collectives(*traces[r])) common = std::max(common, ranks[r].length);
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].count > 0 && has_collectives(*traces[r])) ranks[r].length = common;
+  }
+}
+
+std::vector<RankPass> recorded_passes(const std::vector<const RankTrace*>& traces) {
+  std::vector<RankPass> ranks(traces.size());
+  for (std::size_t r = 0; r < traces.size(); ++r) {
+    find_recorded(*traces[r], ranks[r]);
+  }
+  share_markers(traces, ranks);
+  for (std::size_t r = 0; r < traces.size(); ++r) {
+    assign_device_work(*traces[r], ranks[r]);
+    find_warm_up(*traces[r], ranks[r]);
+  }
+  return ranks;
+}
+
+// "; left out: 0 (the window's first), 3 to 5 (not chosen)"
+std::string left_out_text(const std::vector<RecordedIteration>& recorded) {
+  std::string text;
+  for (std::size_t i = 0; i < recorded.size();) {
+    const std::size_t first = i;
+    const IterationUse use = recorded[first].use;
+    while (i < recorded.size() && recorded[i].use == use) ++i;
+    if (use == IterationUse::kUsed) continue;
+    text += (text.empty() ? "; left out: " : ", ") + std::to_string(recorded[first].number);
+    if (i - first > 1) text += " to " + std::to_string(recorded[i - 1].number);
+    text += " (" + std::string(iteration_use_label(use)) + ")";
+  }
+  return text;
+}
+
+Result<JobPass> find_pass(const std::vector<const RankTrace*>& traces,
+                          const IterationChoice& choice) {
+  JobPass pass{recorded_passes(traces)};
+  std::vector<JobIteration> iterations = job_iterations(pass.ranks);
+  BUBBLESIM_RETURN_IF_ERROR(choose(iterations, choice));
+  use_one_at_least(iterations);
+  keep_neighbours(iterations);
+  give_back(iterations, pass.ranks);
+  for (std::size_t r = 0; r < traces.size(); ++r) measure_pass(*traces[r], pass.ranks[r]);
+  set_lengths(traces, pass.ranks);
+  return pass;
+}
+
+}  // namespace
+
+std::string_view iteration_use_name(IterationUse use) { return names_of(use).name; }
+std::string_view iteration_use_label(IterationUse use) { return names_of(use).label; }
+
+TraceTime RankPass::without_waits(TraceTime at) const {
+  Duration later{};
+  for (const Interval& wait : waits) {
+    if (wait.end > at) later += wait.end - std::max(wait.begin, at);
+  }
+  return at + later;
+}
+
+Duration RankPass::iteration_time() const {
+  return count == 0 ? Duration{} : length / static_cast<std::int64_t>(count);
+}
+
+Duration JobPass::iteration_time() const {
+  Duration sum{};
+  std::int64_t counted = 0;
+  for (const RankPass& rank : ranks) {
+    if (rank.count == 0) continue;
+    sum += rank.iteration_time();
+    ++counted;
+  }
+  return counted == 0 ? sum : sum / counted;
+}
+
+std::size_t JobPass::iterations_recorded() const {
+  std::size_t most = 0;
+  for (const RankPass& rank : ranks) most = std::max(most, rank.recorded.size());
+  return most;
+}
+
+std::size_t JobPass::iterations_used() const {
+  std::size_t most = 0;
+  for (const RankPass& rank : ranks) most = std::max(most, rank.count);
+  return most;
+}
+
+std::string JobPass::text() const {
+  const auto rank = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.recorded.size() < b.recorded.size();
+  });
+  if (rank == ranks.end() || rank->recorded.empty()) return "none recorded";
+  if (!rank->marked) return "none marked: the whole recording is taken as one";
+  std::string text = std::to_string(rank->recorded.size()) + " recorded, " +
+                     std::to_string(rank->count) + " used (" +
+                     std::to_string(rank->recorded[rank->first].number);
+  if (rank->count > 1) {
+    text += " to " + std::to_string(rank->recorded[rank->first + rank->count - 1].number);
+  }
+  text += ")";
+  return text + left_out_text(rank->recorded);
+}
+
+Result<JobPass> find_job_pass(const JobTrace& job, const IterationChoice& choice) {
+  std::vector<const RankTrace*> traces;
+  for (const RankTrace& rank : job.ranks) traces.push_back(&rank);
+  return find_pass(traces, choice);
+}
+
+RankPass median_iteration(const RankTrace& rank, const RankPass& pass) {
+  if (pass.count < 2) return pass;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < pass.count; ++i) order.push_back(pass.first + i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return pass.recorded[a].host.length() < pass.recorded[b].host.length();
+  });
+  RankPass median = pass;
+  median.first = order[(order.size() - 1) / 2];
+  median.count = 1;
+  measure_pass(rank, median);
+  median.length = std::max(median.host_time, median.device_time);
+  return median;
+}
+
+Result<RankPass> find_rank_pass(const RankTrace& rank, const IterationChoice& choice) {
+  BUBBLESIM_ASSIGN_OR_RETURN(JobPass pass, find_pass({&rank}, choice));
+  return std::move(pass.ranks.front());
+}
+
+}  // namespace bubblesim::traces

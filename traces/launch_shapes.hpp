@@ -1,0 +1,68 @@
+// Launch shapes that a recording lacks: how they are written, and when their absence is a loss.
+//
+// A kernel without a recorded grid and block has `kUnknownShape`, never a made-up one. Whoever
+// needs a shape to simulate with estimates it and says so (sim/workload/estimated_shape.hpp).
+#pragma once
+
+#include <algorithm>
+
+#include "traces/trace.hpp"
+
+namespace bubblesim::traces {
+
+/// Of launches whose grid and block were not recorded. No launch has a grid of no block.
+inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
+
+[[nodiscard]] inline bool is_known(const LaunchShape& shape) {
+  return shape.blocks() > 0 && shape.threads_per_block() > 0;
+}
+
+/// Whether a launch shape of `op`, a kernel or collective, was recorded.
+[[nodiscard]] inline bool has_known_shape(const RankTrace& trace, const DeviceOp& op) {
+  const bool launched = op.kind == DeviceOpKind::kKernel || op.kind == DeviceOpKind::kCollective;
+  return launched && op.shape.index() < trace.shapes.size() && is_known(trace.shapes[op.shape]);
+}
+
+/// How long a rank's kernels run, collectives apart: their length is mostly waiting. Kernels that
+/// run side by side count twice.
+struct KernelTime {
+  Duration all{};
+  Duration without_shape{};  ///< of kernels whose launch shape is not known
+
+  [[nodiscard]] double unknown_share() const {
+    return all > Duration{} ? to_seconds(without_shape) / to_seconds(all) : 0;
+  }
+  void add(const KernelTime& other) {
+    all += other.all;
+    without_shape += other.without_shape;
+  }
+};
+
+[[nodiscard]] inline KernelTime kernel_time(const RankTrace& trace) {
+  KernelTime time;
+  for (const DeviceOp& op : trace.device_ops) {
+    if (op.kind != DeviceOpKind::kKernel) continue;
+    const Duration length = std::max(Duration{}, op.duration);
+    time.all += length;
+    if (!has_known_shape(trace, op)) time.without_shape += length;
+  }
+  return time;
+}
+
+/// Above this share of a rank's kernel time, missing shapes are a loss: an error of that size in
+/// how full the GPU is shows in the throughput of whatever shares the GPU with the rank.
+inline constexpr double kMostTimeWithoutShape = 0.05;
+
+inline constexpr CounterSpec kShapesMostlyMissing{
+    "launch_shapes_mostly_missing", Severity::kLoss,
+    "ranks where kernels of over 5 % of the kernel time have no recorded grid and block: how much "
+    "of the GPU they take can only be estimated"};
+
+/// Counts a rank whose missing shapes are a loss. Importers call it once, at their end.
+inline void count_missing_shapes(RankTrace& trace) {
+  if (kernel_time(trace).unknown_share() > kMostTimeWithoutShape) {
+    trace.counters.add(kShapesMostlyMissing);
+  }
+}
+
+}  // namespace bubblesim::traces
