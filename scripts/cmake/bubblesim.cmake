@@ -45,9 +45,14 @@ endfunction()
 # SINGLE: all of its cases are one CTest case. For more than a hundred cases, each of them faster
 # than the start of a process under ASan; none of them may be one that skips.
 function(bubblesim_test)
+  if(NOT TARGET bubblesim_test_scratch)
+    add_library(bubblesim_test_scratch OBJECT ${PROJECT_SOURCE_DIR}/tests/scratch_folder.cpp)
+    target_link_libraries(bubblesim_test_scratch PRIVATE bubblesim_options)
+  endif()
   cmake_parse_arguments(ARG "SINGLE" "NAME" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} bubblesim_options GTest::gtest_main GTest::gmock)
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} bubblesim_options
+    bubblesim_test_scratch GTest::gtest_main GTest::gmock)
   target_compile_definitions(${ARG_NAME} PRIVATE
     BUBBLESIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     BUBBLESIM_DATA_DIR="${BUBBLESIM_DATA_DIR}")

@@ -208,4 +208,4 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main_or_skip("torch")
+    main_or_skip("torch.distributed")

@@ -16,6 +16,7 @@ class JoinRecording : public ::testing::Test {
   JoinRecording() {
     trace.threads = {{100, "main"}, {101, "autograd"}};
     trace.streams = {{7, 0, 0}, {20, 0, 0}};
+    trace.shapes.intern(LaunchShape{});  // of every kernel: one block of one thread
     trace.provenance.format = kRecordingFormat;
   }
 
