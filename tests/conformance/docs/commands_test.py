@@ -1,0 +1,111 @@
+"""Every command and every Python block of one page runs as written, in the order of the page, from a
+folder that looks like the source tree; only the lengths of runs are cut. Commands that are named in
+the text exist, with their options.
+
+  BUBBLESIM_PROGRAM=FILE commands_test.py PAGE      the page relative to the source tree
+"""
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import pages
+
+PAGE = pages.SOURCE / sys.argv.pop(1)
+PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
+
+# Simulated times of configs and commands, and repetitions of sweeps: enough to run every path.
+SHORT = [(r'("/?duration": )"\w+"', r'\1"300ms"'), (r'("/?warmup": )"\w+"', r'\1"50ms"'),
+         (r'("repetitions": )\d+', r"\g<1>1")]
+SHORT_RUN = "--duration 300ms --warmup 50ms"
+
+
+def replaced(text, rules):
+    for pattern, by in rules:
+        text = re.sub(pattern, by, text)
+    return text
+
+
+def short_command(command):
+    """Runs without a config have their times on the command line."""
+    return re.sub(r"^bubblesim run (?!\S+\.json( |$))", f"bubblesim run {SHORT_RUN} ", command)
+
+
+def make_place(place):
+    """Links to the source tree, but for its configs, which are copied and cut short."""
+    for entry in pages.SOURCE.iterdir():
+        if entry.name not in ("build", "out", "configs") and not entry.name.startswith("."):
+            (place / entry.name).symlink_to(entry)
+    shutil.copytree(pages.SOURCE / "configs", place / "configs")
+    for config in [*place.glob("configs/runs/*.json"), *place.glob("configs/sweeps/*.json")]:
+        config.write_text(replaced(config.read_text(encoding="utf-8"), SHORT), encoding="utf-8")
+    (place / "out").mkdir()  # as scripts/demo leaves it
+    (place / ".bin").mkdir()
+    (place / ".bin/bubblesim").symlink_to(PROGRAM)
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.place = Path(folder.name)
+        make_place(self.place)
+        self.blocks, self.prose = pages.cut(PAGE.read_text(encoding="utf-8"))
+
+    def ended(self, command, without=("LD_PRELOAD", "DISPLAY", "WAYLAND_DISPLAY")):
+        """The program has its sanitizers itself; what opens a window finds no desktop."""
+        environment = {name: value for name, value in os.environ.items() if name not in without}
+        environment["PATH"] = f"{self.place}/.bin:{environment['PATH']}"
+        return subprocess.run(command, cwd=self.place, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+
+    def expect_runs(self, text, done):
+        self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+
+    def test_blocks_of_the_page_run(self):
+        for block in self.blocks:
+            if block.tested_by:
+                continue
+            if block.language == "sh":
+                for command in map(short_command, block.commands()):
+                    with self.subTest(command=command):
+                        self.expect_runs(command, self.ended(["bash", "-c", command]))
+            elif block.language == "python":
+                with self.subTest(python=block.lines):
+                    self.run_python("\n".join(block.lines))
+
+    def run_python(self, text):
+        for module in ("bubblesim", "numpy", "pandas"):
+            if importlib.util.find_spec(module) is None:
+                self.skipTest(f"there is no Python module {module}")
+        self.expect_runs(text, self.ended([sys.executable, "-c", text], without=()))
+
+    def test_commands_named_in_the_text_exist(self):
+        for code in pages.inline_code(self.prose):
+            words = code.split()
+            if words[0] != "bubblesim" or len(words) < 2:
+                continue
+            with self.subTest(code=code):
+                help_text = self.ended(["bubblesim", words[1], "--help"])
+                self.expect_runs(code, help_text)
+                for option in (word for word in words if word.startswith("--")):
+                    self.assertIn(option, help_text.stdout)
+
+
+class Shortening(unittest.TestCase):
+    def test_only_lengths_are_cut(self):
+        self.assertEqual(replaced('{"duration": "3s", "/warmup": "1s", "name": "10s"}', SHORT),
+                         '{"duration": "300ms", "/warmup": "50ms", "name": "10s"}')
+        self.assertEqual(replaced('"repetitions": 3', SHORT), '"repetitions": 1')
+        self.assertEqual(short_command("bubblesim run a.json --csv"), "bubblesim run a.json --csv")
+        self.assertEqual(short_command("bubblesim run a.btr b.json.gz"),
+                         f"bubblesim run {SHORT_RUN} a.btr b.json.gz")
+
+
+if __name__ == "__main__":
+    unittest.main()
