@@ -20,9 +20,9 @@ PAGE = pages.SOURCE / sys.argv.pop(1)
 PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
 
 # Simulated times of configs and commands, and repetitions of sweeps: enough to run every path.
-SHORT = [(r'("/?duration": )"\w+"', r'\1"300ms"'), (r'("/?warmup": )"\w+"', r'\1"50ms"'),
+SHORT = [(r'("/?duration": )"\w+"', r'\1"2s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
          (r'("repetitions": )\d+', r"\g<1>1")]
-SHORT_RUN = "--duration 300ms --warmup 50ms"
+SHORT_RUN = "--duration 2s --warmup 200ms"
 
 
 def replaced(text, rules):
@@ -100,7 +100,7 @@ class Commands(unittest.TestCase):
 class Shortening(unittest.TestCase):
     def test_only_lengths_are_cut(self):
         self.assertEqual(replaced('{"duration": "3s", "/warmup": "1s", "name": "10s"}', SHORT),
-                         '{"duration": "300ms", "/warmup": "50ms", "name": "10s"}')
+                         '{"duration": "2s", "/warmup": "200ms", "name": "10s"}')
         self.assertEqual(replaced('"repetitions": 3', SHORT), '"repetitions": 1')
         self.assertEqual(short_command("bubblesim run a.json --csv"), "bubblesim run a.json --csv")
         self.assertEqual(short_command("bubblesim run a.btr b.json.gz"),

@@ -67,6 +67,8 @@ expect 'readme-tables names the tables that there are' 1 'allowed: demo, wide, p
   "$root/scripts/readme-tables" --check nothing
 expect 'readme-tables names a program that is not there' 1 'no such program: /no/such' \
   "$root/scripts/readme-tables" --check --program /no/such
+expect 'readme-tables compares columns only where it changes nothing' 2 'add --check' \
+  "$root/scripts/readme-tables" --columns
 expect 'check-recorded-jobs has a help' 0 'check-recorded-jobs DATA_DIR' \
   "$root/scripts/check-recorded-jobs" --help
 expect 'check-recorded-jobs names a folder without an index' 2 'found no INDEX.tsv in /no/such' \
