@@ -208,8 +208,7 @@ struct Provenance {
   std::string note;
 };
 
-/// One rank's timeline. Host calls and device operations are sorted by start; those that start together
-/// are in the order of their launches where the source tells it, else in file order.
+/// One rank's timeline. Calls and operations are sorted by start, ties by launch where it is known.
 struct RankTrace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;

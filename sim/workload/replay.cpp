@@ -137,7 +137,7 @@ Result<ReplayReport> repeat_alone(const JobProgram& job, const hardware::GpuSpec
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   ReplayReport report;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    report.device_ops += passes * job.ranks[i].ops.size();
+    report.device_ops += job.ranks[i].ops.size();
     report.events += 2 * passes * job.ranks[i].ops.size() + clocks[i].calls;
     report.ranks.push_back(repeated(job.ranks[i], clocks[i]));
   }

@@ -26,8 +26,8 @@ struct RankReplay {
 
 struct ReplayReport {
   std::vector<RankReplay> ranks;
-  std::uint64_t device_ops = 0;
-  std::uint64_t events = 0;  ///< calls made, operations started and ended
+  std::uint64_t device_ops = 0;  ///< of the job, however often it was repeated
+  std::uint64_t events = 0;      ///< calls made, operations started and ended, in every pass
 
   /// Mean of the ranks' mean errors; the largest of them.
   [[nodiscard]] double mean_error() const;

@@ -215,23 +215,19 @@ TEST_F(BubbleNotices, AFillersWorkNeitherBeginsNorEndsABubble) {
                                   {"launch", 100}, {"end", 100}}));
 }
 
-// From 5 on the job may use 2 of 4 SMs. Its collective holds both from 60 to 150, so its kernel of
-// 70 waits. At 120 a tick lifts the cap, and the kernel starts from inside that call: the policy is
-// told of the bubble's end when the call has returned.
+// The job's kernel of 80 is held. At 120 a tick releases it, and it starts from inside that call:
+// the policy is told of the bubble's end when the call has returned.
 TEST_F(BubbleNotices, CallsOfThePolicyDoNotNest) {
-  workload::Program job = ProgramMaker(2).kernel(10, 30).collective(50, 90, workload::kNoIndex, 1)
-                              .kernel(10, 10).end().program();
-  for (auto& profile : job.profiles) profile = gpu::blocks_of_warps(2, 8);
-  policy_.ticks = {us(5), us(120)};
-  policy_.tick_rule = [this](policy::Actions& actions) {
-    actions.set_sm_percentage(kJob, policy_.ticks.empty() ? 100 : 50);
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.launch == 2 ? Verdict::kHold : Verdict::kAdmit;
   };
-  run({job});
-  EXPECT_EQ(spans(0), (Spans{{10, 40}, {60, 150}, {120, 130}}));
+  policy_.ticks = {us(120)};
+  policy_.tick_rule = [](policy::Actions& actions) { actions.release(kJob); };
+  run({ProgramMaker().kernel(10, 30).kernel(70, 10).end().program()});
+  EXPECT_EQ(spans(0), (Spans{{10, 40}, {120, 130}}));
   EXPECT_EQ(policy_.calls,
-            (Calls{{"tick", 5}, {"tick done", 5}, {"launch", 10}, {"bubble", 40}, {"launch", 60},
-                   {"launch", 70}, {"tick", 120}, {"tick done", 120}, {"end", 120},
-                   {"bubble", 130}}));
+            (Calls{{"launch", 10}, {"bubble", 40}, {"launch", 80}, {"tick", 120},
+                   {"tick done", 120}, {"end", 120}}));
 }
 
 }  // namespace
