@@ -128,8 +128,10 @@ class ArmRun {
 
   void add_training(const capture::JobRecord& record, const Window& window,
                     observe::PolicyResult& result) const {
-    result.training = observe::summarise_training({iterations_of(record, window)},
-                                                  {lone_.samples_per_iteration, {}});
+    observe::RankIterations rank = iterations_of(record, window);
+    rank.per_pass = lone_.training->ranks.front().iterations;
+    result.training =
+        observe::summarise_training({std::move(rank)}, {lone_.samples_per_iteration, {}});
     if (lone_.config.iterations && record.iterations.size() < *lone_.config.iterations) {
       result.counters.add(run::kIterationsNotReached);
     }

@@ -29,7 +29,7 @@ class MpiSweep : public testing::Test {
                 "Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n");
     place.write("sweep.json", R"({"name": "small", "repetitions": 6,
       "axes": [{"pointer": "/training/jitter_cv", "values": [0, 0.1]}],
-      "base": {"name": "small", "duration": "100ms",
+      "base": {"name": "small", "duration": "300ms",
                "training": {"trace": "traces/samples/training"},
                "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
                             "program": {"kernel_table": "kernels.csv"}}],

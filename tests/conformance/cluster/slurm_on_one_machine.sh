@@ -112,7 +112,7 @@ cd "$work"
 printf 'Name,Profile,Memory_footprint,SM_usage,Duration\nF,-1,0,50,1000000\n' >kernels.csv
 cat >sweep.json <<JSON
 {"name": "small", "repetitions": 4, "axes": [{"pointer": "/training/jitter_cv", "values": [0, 0.1]}],
- "base": {"name": "small", "duration": "100ms",
+ "base": {"name": "small", "duration": "300ms",
           "training": {"trace": "$source/traces/samples/training"},
           "fillers": [{"name": "batch", "mode": "offline", "memory": "1GB",
                        "program": {"kernel_table": "kernels.csv"}}],

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 TEST(FullDisk, IsAFaultThatSaysWhatIsKeptAndTheSweepGoesOnLater) {
   const Workplace place;
   Json sweep = small_sweep(40);  // 80 runs
-  sweep["base"]["duration"] = "150ms";
+  sweep["base"]["duration"] = "300ms";
   write_sweep(place, sweep);
   const std::string command = "sweep sweep.json --threads 2 --store runs.db";
   const Outcome first = place.bubblesim(command + " --limit 4");
