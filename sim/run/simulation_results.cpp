@@ -95,9 +95,9 @@ std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) cons
     case workload::WaitsFor::kPeers: text += "other ranks in a collective"; break;
     case workload::WaitsFor::kHost: text += "its own host"; break;
   }
-  if (wait.op != workload::kNoIndex) {
-    text += ": " + program.names[program.ops[wait.op].name];
-  }
+  if (wait.op == workload::kNoIndex) return text;
+  const NameId name = program.ops[wait.op].name;
+  if (name.index() < program.names.size()) text += ": " + program.names[name];
   return text;
 }
 

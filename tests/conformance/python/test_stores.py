@@ -81,7 +81,7 @@ def test_results_are_filtered_and_are_those_of_a_run(store):
     again = bubblesim.run(store.config(row["key"]))
     assert again.frame()["latency_p95_ms"][0] == row["latency_p95_ms"]
     histogram = store.latency(row["key"])
-    assert histogram == again.latency("mps")
+    assert histogram == again.latency("mps").histogram()
     assert histogram.percentile(95) == pytest.approx(row["latency_p95_ms"] * 1e6, rel=0.01)
 
 
