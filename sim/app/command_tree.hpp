@@ -48,5 +48,6 @@ struct CommandText {
 
 /// The commands, and those of each below it, in the order of declaration.
 [[nodiscard]] std::vector<const CommandText*> with_all_below(const CommandText& command);
+std::vector<const CommandText*> with_all_below(CommandText&& command) = delete;
 
 }  // namespace bubblesim::app

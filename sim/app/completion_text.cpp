@@ -160,7 +160,7 @@ std::string fish_script(const CommandText& program) {
       command_patterns(program, " "));
   for (const CommandText* command : with_all_below(program)) {
     for (const CommandText& part : command->commands) {
-      text += fmt::format("complete -c bubblesim -n {} -a {} -d {}\n",
+      text += fmt::format("complete -c bubblesim -n {} -f -a {} -d {}\n",
                           quoted("__bubblesim_at " + command->name, "\\'"), part.own_name(),
                           quoted(first_sentence(part.help), "\\'"));
     }
