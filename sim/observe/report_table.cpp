@@ -24,10 +24,10 @@ struct Row {
   std::optional<LatencySummary> latency;
 };
 
-std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
-std::string percent(const std::optional<double>& fraction) {
-  return fraction ? percent(*fraction) : "-";
+std::string ratio(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
 }
+std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 std::string rate(double per_s) { return fmt::format("{:.3f}", per_s); }
 
 template <LatencyValue LatencySummary::*kMember>
@@ -85,11 +85,11 @@ constexpr std::array kColumns{
            [](const Row& row) { return row.filler ? row.filler->name : std::string("-"); }},
     Column{"train it/s", Shown::kWide, Aligned::kRight,
            [](const Row& row) { return rate(row.policy->training.iterations_per_s); }},
-    Column{"train kept %", Shown::kAlways, Aligned::kRight,
-           [](const Row& row) { return percent(row.policy->training.normalised_to_alone); }},
-    Column{"filler gained %", Shown::kAlways, Aligned::kRight,
+    Column{"train kept", Shown::kAlways, Aligned::kRight,
+           [](const Row& row) { return ratio(row.policy->training.normalised_to_alone); }},
+    Column{"filler gained", Shown::kAlways, Aligned::kRight,
            [](const Row& row) {
-             return row.filler ? percent(row.filler->normalised_to_own_gpu) : std::string("-");
+             return row.filler ? ratio(row.filler->normalised_to_own_gpu) : std::string("-");
            }},
     Column{"offered/s", Shown::kWide, Aligned::kRight,
            [](const Row& row) {

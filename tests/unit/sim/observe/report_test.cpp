@@ -165,8 +165,8 @@ std::string narrow_rows(const RunReport& report) {
 // 4 of 5 it/s, a tenth of 15 requests/s and so on: sample_report.hpp.
 TEST(ReportTable, TheNarrowOneSaysWhatIsKeptAndWhatIsGained) {
   EXPECT_EQ(narrow_rows(sample_report()),
-            "policy          train kept %  filler gained %  requests/s   p95 ms  recovered %\n"
-            "mps (oracle) !          80.0             10.0       2.000  >30.000         25.0\n"
+            "policy          train kept  filler gained  requests/s   p95 ms  recovered %\n"
+            "mps (oracle) !       0.800          0.100       2.000  >30.000         25.0\n"
             "\n"
             "fill jobs: mps: bert, \"large\": 1 of 1 finished, 0 running, 0 waiting; mean "
             "completion 1.500 s, makespan 1.500 s; deadlines: 1 met, 0 missed, 0 open\n");
@@ -180,18 +180,18 @@ TEST(ReportTable, TheNarrowOneNamesFillersWhereThereAreSeveral) {
   report.policies[0].fillers[1].overloaded = true;
   EXPECT_EQ(
       narrow_rows(report),
-      "policy          filler         train kept %  filler gained %  requests/s      p95 ms  "
+      "policy          filler         train kept  filler gained  requests/s      p95 ms  "
       "recovered %\n"
-      "mps (oracle) !  bert, \"large\"          80.0             10.0       2.000     >30.000  "
+      "mps (oracle) !  bert, \"large\"       0.800          0.100       2.000     >30.000  "
       "       25.0\n"
-      "mps (oracle) !  gpt                    80.0             10.0       2.000  overloaded  "
+      "mps (oracle) !  gpt                 0.800          0.100       2.000  overloaded  "
       "       25.0\n");
 }
 
 TEST(ReportTable, TheWideOneHasTheNarrowOnesColumnsInItsOrder) {
   const std::string wide = wide_table(sample_report());
   std::size_t at = wide.find("\npolicy ");
-  for (const char* title : {"policy", "filler", "train it/s", "train kept %", "filler gained %",
+  for (const char* title : {"policy", "filler", "train it/s", "train kept", "filler gained",
                             "offered/s", "requests/s", "p50 ms", "p90 ms", "p95 ms", "p99 ms",
                             "before", "done", "left", "busy %", "bubble %", "recovered %",
                             "memory GB"}) {
