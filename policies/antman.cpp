@@ -276,6 +276,7 @@ PolicySpec antman_spec() {
   spec.name = "antman";
   spec.summary = "Idle time inside fillers by feedback from training's iterations (reconstructed)";
   spec.source = "AntMan, OSDI'20; github.com/alibaba/GPU-scheduler-for-deep-learning at 2069b38";
+  spec.reconstruction = "its coordinator is not public: additive increase stands for it";
   spec.needs = {.iterations = true};
   spec.parameters = antman_parameters();
   for (ParameterSpec& parameter : reference_parameters()) {

@@ -170,6 +170,7 @@ PolicySpec tgs_fast_spec() {
   PolicySpec spec = tgs_spec();
   spec.name = "tgs_fast";
   spec.summary = "tgs with its clock 50 times faster (reconstructed)";
+  spec.reconstruction = "no variant of the authors': tgs with a faster clock";
   const std::vector<std::pair<std::string, Value>> faster = {
       {"window", Duration{1ms}},
       {"poll", Duration{200us}},

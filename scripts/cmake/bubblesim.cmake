@@ -27,6 +27,16 @@ if(BUBBLESIM_SANITIZE)
   target_link_options(bubblesim_options INTERFACE -fsanitize=${BUBBLESIM_SANITIZE})
 endif()
 
+# bubblesim_feature("PostgreSQL" ${PostgreSQL_FOUND}): an optional part, which `bubblesim --version`
+# lists as built with or without (scripts/cmake/features.cmake).
+function(bubblesim_feature name present)
+  if(present)
+    set_property(GLOBAL APPEND PROPERTY BUBBLESIM_WITH ${name})
+  else()
+    set_property(GLOBAL APPEND PROPERTY BUBBLESIM_WITHOUT ${name})
+  endif()
+endfunction()
+
 # bubblesim_library(NAME room SOURCES a.cpp ... [DEPENDS bubblesim::base ...] [PRIVATE lib ...])
 function(bubblesim_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPENDS;PRIVATE" ${ARGN})

@@ -22,8 +22,19 @@ install(DIRECTORY sim/policy/ DESTINATION ${header_folder}/sim/policy
   FILES_MATCHING PATTERN "*.hpp")
 install(FILES sim/plugin/policy_library.hpp DESTINATION ${header_folder}/sim/plugin)
 
-# The program finds them beside itself (sim/app/main.cpp).
+# The program finds them beside itself (sim/app/main.cpp); configs/runs name the samples.
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/bubblesim)
+install(DIRECTORY traces/samples DESTINATION ${CMAKE_INSTALL_DATADIR}/bubblesim/traces)
+
+# What the program says of itself (sim/app/CMakeLists.txt).
+set(documents ${PROJECT_BINARY_DIR}/documents)
+install(DIRECTORY ${documents}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${documents}/bubblesim
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${documents}/_bubblesim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${documents}/bubblesim.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(scripts/cmake/bubblesimConfig.cmake.in
   ${PROJECT_BINARY_DIR}/bubblesimConfig.cmake INSTALL_DESTINATION ${package_folder})

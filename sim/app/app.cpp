@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <string_view>
 
 #include "sim/base/output_file.hpp"
 
@@ -67,6 +68,15 @@ Result<void> write_output(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(path));
   return write_whole_file(path, text);
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
 }
 
 std::vector<std::string> split_list(const std::string& text) {

@@ -34,6 +34,7 @@ struct AppContext {
   std::string config_folder;   ///< holds devices/
   std::vector<std::string> policy_folders;  ///< where libraries of policies are looked for by name
   std::map<std::string, std::string> policy_files;  ///< the library of each policy from one
+  std::string command_line;    ///< as typed, words quoted for a shell, "bubblesim" first
   int exit_code = kExitOk;     ///< of the command that ran
 
   [[nodiscard]] std::string device_folder() const { return config_folder + "/devices"; }
@@ -72,6 +73,9 @@ int report_fault(const Error& fault);
 /// was not, nothing is written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
 
+/// As a shell reads it back as one word: with quotes if it needs them.
+[[nodiscard]] std::string shell_word(const std::string& word);
+
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);
 
@@ -94,5 +98,7 @@ void add_report_command(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);
+/// help, completion, man: of all that the parser has when they are called.
+void add_document_commands(CLI::App& parser, AppContext& context);
 
 }  // namespace bubblesim::app

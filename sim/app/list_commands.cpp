@@ -42,6 +42,7 @@ std::string file_of(const policy::PolicySpec& spec, const AppContext& context) {
 void print_policy(const policy::PolicySpec& spec, const std::string& file) {
   fmt::print("{}{}: {}\n    source: {}\n", spec.name, spec.oracle ? " (oracle)" : "", spec.summary,
              spec.source);
+  if (!spec.reconstruction.empty()) fmt::print("    reconstructed: {}\n", spec.reconstruction);
   if (!file.empty()) fmt::print("    file: {}\n", file);
   for (const policy::ParameterSpec& parameter : spec.parameters) {
     fmt::print("    {:<26} {:>10} {:<8} {}\n      {}\n      source: {}\n", parameter.name,
@@ -64,6 +65,7 @@ Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
           {"summary", spec.summary},
           {"source", spec.source},
           {"oracle", spec.oracle},
+          {"reconstruction", spec.reconstruction},
           {"file", file.empty() ? Json() : Json(file)},
           {"parameters", std::move(parameters)}};
 }

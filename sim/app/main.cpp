@@ -9,8 +9,9 @@
 #include "policies/builtin.hpp"
 #include "sim/app/app.hpp"
 #include "sim/app/calibrate_command.hpp"
+#include "sim/app/command_tree.hpp"
 #include "sim/app/fill_command.hpp"
-#include "sim/base/nearest.hpp"
+#include "sim/app/version_text.hpp"
 
 namespace {
 
@@ -43,17 +44,21 @@ std::vector<std::string> policy_folders() {
   return folders;
 }
 
-// A first word that is neither an option nor a command is refused with the nearest command.
-int check_command(const CLI::App& parser, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return bubblesim::app::kExitOk;
-  std::vector<std::string> names;
-  for (const CLI::App* command : parser.get_subcommands(nullptr)) {
-    if (command->get_name() == argv[1]) return bubblesim::app::kExitOk;
-    names.push_back(command->get_name());
+// "bubblesim run DIR 'a b'": what was typed, whatever path the program was started by.
+std::string command_line(int argc, char** argv) {
+  std::string text = "bubblesim";
+  for (int i = 1; i < argc; ++i) text += " " + bubblesim::app::shell_word(argv[i]);
+  return text;
+}
+
+// Help or a fault, which is the first word that nothing declares, if there is one.
+int exit_after(const CLI::App& parser, const CLI::ParseError& fault) {
+  if (const auto unknown = bubblesim::app::unknown_word(parser)) {
+    return bubblesim::app::report_fault(*unknown);
   }
-  return bubblesim::app::report_fault(
-      {{}, {}, bubblesim::unknown_name_message("command", argv[1], names) +
-                   "; bubblesim --help says what they do"});
+  const int code = parser.exit(fault);
+  return bubblesim::app::with_standard_output(code == 0 ? bubblesim::app::kExitOk
+                                                        : bubblesim::app::kExitInputFault);
 }
 
 }  // namespace
@@ -63,16 +68,16 @@ int main(int argc, char** argv) {
   bubblesim::policies::register_builtin(context.policies);
   context.config_folder = default_config_folder();
   context.policy_folders = policy_folders();
+  context.command_line = command_line(argc, argv);
 
   CLI::App parser{
       "Simulates filling the idle time of GPU training jobs with inference, from recorded "
       "traces.\n\nExamples:\n"
       "  bubblesim inspect traces/samples/training\n"
-      "  bubblesim run --training traces/samples/training "
-      "--filler traces/samples/inference.json.gz\n"
+      "  bubblesim run traces/samples/training traces/samples/inference.json.gz\n"
       "  bubblesim run configs/runs/example.json --out out/example\n"};
   parser.name("bubblesim");
-  parser.set_version_flag("--version", "bubblesim " BUBBLESIM_VERSION);
+  parser.set_version_flag("--version", bubblesim::app::version_text);
   parser.add_option("--configs", context.config_folder,
                     "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, "
                     "else the source tree's)");
@@ -98,13 +103,11 @@ int main(int argc, char** argv) {
   bubblesim::app::add_validate_command(parser, context);
   bubblesim::app::add_capture_command(parser, context);
   bubblesim::app::add_fill_command(parser, context);
-  if (const int code = check_command(parser, argc, argv); code != 0) return code;
+  bubblesim::app::add_document_commands(parser, context);
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& fault) {
-    const int code = parser.exit(fault);
-    return bubblesim::app::with_standard_output(
-        code == 0 ? bubblesim::app::kExitOk : bubblesim::app::kExitInputFault);
+    return exit_after(parser, fault);
   } catch (const std::system_error&) {  // how fmt::print says that it cannot
     if (std::ferror(stdout) == 0) throw;
   }

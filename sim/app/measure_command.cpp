@@ -27,6 +27,7 @@ struct MeasureArguments {
   std::vector<std::string> policy_libraries;
   std::uint32_t rank = 0, rounds = 1, window = 0;
   bool ask_training = false;
+  bool wide = false;
   bool json = false;
 };
 
@@ -38,7 +39,7 @@ CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppC
                              run::read_run_config(arguments.config, context.policies));
   if (!arguments.policies.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
-                               choose_policies(arguments.policies, context.policies));
+                               choose_policies(arguments.policies, context));
   }
   if (!arguments.device.empty()) config.device = arguments.device;
   BUBBLESIM_ASSIGN_OR_RETURN(
@@ -63,9 +64,10 @@ std::string file_of(const MeasureArguments& arguments, const std::string& stem,
   return arguments.out + "/" + stem + number + ending;
 }
 
-std::string table_of(const observe::RunReport& report) {
+std::string table_of(const MeasureArguments& arguments, const observe::RunReport& report) {
   const std::string notes = observe::report_notes({&report, 1}, observe::Notes::kAll);
-  return observe::report_table(report) + (notes.empty() ? "" : "\n" + notes);
+  const auto columns = arguments.wide ? observe::Columns::kAll : observe::Columns::kFew;
+  return observe::report_table(report, columns) + (notes.empty() ? "" : "\n" + notes);
 }
 
 Result<void> write_round(const MeasureArguments& arguments, const observe::RunReport& report,
@@ -73,7 +75,7 @@ Result<void> write_round(const MeasureArguments& arguments, const observe::RunRe
   if (arguments.out.empty()) return {};
   BUBBLESIM_RETURN_IF_ERROR(make_folder_of(file_of(arguments, "table", ".txt", round)));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "table", ".txt", round),
-                                       table_of(report)));
+                                             table_of(arguments, report)));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(file_of(arguments, "results", ".csv", round),
                                        observe::csv_header() + observe::csv_rows(report)));
   return write_whole_file(file_of(arguments, "results", ".json", round),
@@ -140,7 +142,7 @@ int measure_run(const MeasureArguments& arguments, AppContext& context) {
     if (arguments.json) {
       print_json(arguments, *report);
     } else {
-      std::fputs(table_of(*report).c_str(), stdout);
+      std::fputs(table_of(arguments, *report).c_str(), stdout);
       print_answers(*report);
     }
     bad = bad || untrusted(*report);
@@ -164,8 +166,8 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
       "  bubblesim measure configs/runs/example.json --policy specinf --rounds 3 --gpu 0\n"
       "  bubblesim measure configs/runs/example.json --fake");
   command->add_option("config", arguments->config, "A run config")->required();
-  command->add_option("--policy", arguments->policies, "Policies, comma-separated (default: the "
-                                                       "config's)");
+  command->add_option("--policy", arguments->policies, "Policies, comma-separated, or all "
+                                                       "(default: the config's)");
   add_policy_library_option(*command, arguments->policy_libraries);
   command->add_option("--rank", arguments->rank, "The job's rank that runs")->capture_default_str();
   command->add_option("--rounds", arguments->rounds,
@@ -189,6 +191,7 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
   command->add_option("--out", arguments->out,
                       "Folder for table.txt, results.json and results.csv; of several rounds "
                       "results-1.json and so on");
+  command->add_flag("--wide", arguments->wide, "Every column of the table");
   command->add_flag("--json", arguments->json, "Print JSON in place of the table");
   command->callback(
       [arguments, &context] { context.exit_code = measure_run(*arguments, context); });

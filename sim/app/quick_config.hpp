@@ -1,4 +1,4 @@
-// A run without a config file: a job, a service, every policy, offline and online.
+// A run without a config file: a job, a service, the policies that answer first, offline and online.
 #pragma once
 
 #include <optional>
@@ -15,22 +15,23 @@ struct QuickRun {
   std::optional<synth::JobNames> synth;       ///< instead of traces
   std::string filler;
   std::string device;      ///< empty: the job's
-  std::string policies;    ///< comma-separated; empty: all
+  std::string policies;    ///< as choose_policies() takes them
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
   Duration duration = std::chrono::seconds(120);  ///< simulated
   Duration warmup = std::chrono::seconds(60);  ///< not measured: TGS profiles for up to 50 s
   std::uint64_t seed = 1;
 };
 
-/// The named policies, comma-separated, with their defaults; no name: all of the registry.
+/// The named policies, comma-separated, with their defaults; "all": every one there is; no name:
+/// common practice, four published systems, their bound, and what libraries brought.
 [[nodiscard]] CheckedResult<std::vector<run::PolicyChoice>> choose_policies(
-    const std::string& names, const policy::Registry& registry);
+    const std::string& names, const AppContext& context);
 
 /// The config of one mode; the online arrival rate is `load` times what `requests_per_s` (of one
 /// GPU of its own) could serve, for each of `gpus` GPUs.
 [[nodiscard]] CheckedResult<run::RunConfig> quick_config(const QuickRun& quick,
                                                          observe::FillerMode mode,
                                                          double requests_per_s, std::size_t gpus,
-                                                         const policy::Registry& registry);
+                                                         const AppContext& context);
 
 }  // namespace bubblesim::app

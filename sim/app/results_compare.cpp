@@ -14,14 +14,15 @@ namespace bubblesim::app {
 namespace {
 
 Line comparison_line(const run::PolicyComparison& line, bool for_people) {
-  const auto number = [&](double value) {
+  const auto number = [&](double value) -> std::string {
+    if (for_people && line.overloaded > 0) return "overloaded";
     return for_people ? short_number(value) : run::cell_text(value);
   };
   const bool paired = line.pairs > 0;
   Line cells{line.metric, line.filler, settings_text(line.point), line.policy,
              std::to_string(line.pairs), paired ? number(line.mean) : "",
              paired ? number(line.baseline_mean) : "", paired ? number(line.difference) : ""};
-  if (line.half_width) {
+  if (line.half_width && !(for_people && line.overloaded > 0)) {
     cells.push_back(number(line.difference - *line.half_width));
     cells.push_back(number(line.difference + *line.half_width));
     cells.emplace_back(std::abs(line.difference) > *line.half_width ? "yes" : "no");
@@ -30,6 +31,7 @@ Line comparison_line(const run::PolicyComparison& line, bool for_people) {
   }
   cells.push_back(std::to_string(line.unpaired));
   cells.push_back(std::to_string(line.lower_bounds));
+  cells.push_back(std::to_string(line.overloaded));
   return cells;
 }
 
@@ -51,7 +53,7 @@ int compare_results(const ResultsArguments& arguments) {
   const bool for_people = !arguments.json && !arguments.csv;
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
                            "baseline_mean", "difference", "low", "high", "differs", "unpaired",
-                           "lower_bounds"}};
+                           "lower_bounds", "overloaded"}};
   for (const run::PolicyComparison& line : compared->lines) {
     lines.push_back(comparison_line(line, for_people));
   }

@@ -16,6 +16,7 @@ std::string shown_cell(const run::StoredRow& row, std::size_t column) {
   const auto* number = std::get_if<double>(&cell);
   const std::string text = number == nullptr ? run::cell_text(cell) : short_number(*number);
   const std::string_view name = observe::result_columns()[column].name;
+  if (!text.empty() && run::is_overloaded(row.row, name)) return "overloaded";
   return run::is_lower_bound(row.row, name) ? ">" + text : text;
 }
 

@@ -73,8 +73,10 @@ std::vector<Line> turned_rows(const run::RunRecord& record) {
     bool empty = true;
     for (const observe::ResultRow& row : record.rows) {
       line.push_back(run::cell_text(row.cells[i]));
+      if (line.back().empty()) continue;
+      empty = false;
       if (run::is_lower_bound(row, columns[i].name)) line.back().insert(0, ">");
-      empty = empty && line.back().empty();
+      if (run::is_overloaded(row, columns[i].name)) line.back() = "overloaded";
     }
     if (!empty) lines.push_back(std::move(line));
   }

@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <utility>
 
 #include "sim/app/policy_libraries.hpp"
 #include "sim/base/units.hpp"
+#include "sim/run/load_trace.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -38,7 +40,7 @@ Result<void> read_usage(RunArguments& arguments) {
 
 void add_job_options(CLI::App& command, RunArguments& arguments) {
   auto* training = command.add_option("--training", arguments.quick.training,
-                                      "Traces of the training job: files or a folder");
+                                      "The same as TRAINING; may be several files");
   auto* model = command
                     .add_option("--synth-model", arguments.synth_model,
                                 "In place of traces: a model to train (bubblesim models)")
@@ -74,36 +76,62 @@ void add_timeline_options(CLI::App& command, RunArguments& arguments) {
 
 // Of runs without a config.
 void add_quick_options(CLI::App& command, RunArguments& arguments) {
-  command.add_option("--mode", arguments.mode, "With --training: the filler's mode")
+  command.add_option("--mode", arguments.mode, "Without CONFIG: the filler's mode")
       ->check(CLI::IsMember({"offline", "online", "both"}))
       ->capture_default_str();
   command
       .add_option("--load", arguments.quick.load,
-                  "With --training, online: offered load, 1 is all that a GPU of the "
+                  "Without CONFIG, online: offered load, 1 is all that a GPU of the "
                   "service's own can serve")
       ->check(CLI::Range(0.001, 10.0))
       ->capture_default_str();
   command
-      .add_option("--duration", arguments.duration, "With --training: simulated time, such as 60s")
+      .add_option("--duration", arguments.duration, "Without CONFIG: simulated time, such as 60s")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,
-                  "With --training: simulated time before anything is measured; TGS needs "
+                  "Without CONFIG: simulated time before anything is measured; TGS needs "
                   "up to 50s to profile training")
       ->capture_default_str();
-  command.add_option("--seed", arguments.quick.seed, "With --training: of arrivals and jitter")
+  command.add_option("--seed", arguments.quick.seed, "Without CONFIG: of arrivals and jitter")
       ->capture_default_str();
+}
+
+// TRAINING FILLER without options.
+Result<void> move_paths(RunArguments& arguments) {
+  QuickRun& quick = arguments.quick;
+  if (arguments.second_path.empty()) return {};
+  if (!quick.training.empty() || !quick.filler.empty() || !arguments.synth_model.empty()) {
+    return fail("run", {},
+                "found two paths beside --training, --filler or --synth-model; expected either "
+                "TRAINING FILLER or the options");
+  }
+  quick.training = {std::exchange(arguments.config, {})};
+  quick.filler = std::exchange(arguments.second_path, {});
+  return {};
+}
+
+// A trace where a config is expected: one of a run's two paths.
+Result<void> check_config(const std::string& path) {
+  if (!run::looks_like_trace(path)) return {};
+  return fail(path, {},
+              "is a trace or a folder, not a run config; expected a second path: bubblesim run "
+              "TRAINING FILLER, the job's traces and one of the service that fills its bubbles");
 }
 
 }  // namespace
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
-  command.add_option("CONFIG", arguments.config, "Run config (JSON; configs/README.md)");
-  add_job_options(command, arguments);
-  command.add_option("--filler", arguments.quick.filler,
+  command.add_option("CONFIG|TRAINING", arguments.config,
+                     "Run config (JSON; configs/README.md); with FILLER: traces of the training "
+                     "job, a file or a folder");
+  command.add_option("FILLER", arguments.second_path,
                      "Trace of one pass of the inference service");
+  add_job_options(command, arguments);
+  command.add_option("--filler", arguments.quick.filler, "The same as FILLER");
   command.add_option("--policy", arguments.quick.policies,
-                     "Policies to compare, comma-separated (default: the config's, else all)");
+                     "Policies to compare, comma-separated, or all (default: the config's, else "
+                     "exclusive, time_slicing, mps, tgs, specinf, pipefill and their bound ideal)");
   add_policy_library_option(command, arguments.policy_libraries);
   command.add_option("--device", arguments.quick.device,
                      "Device to simulate: a name (`bubblesim devices`) or a file, such as one of "
@@ -123,22 +151,24 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   auto* json = command.add_flag("--json", arguments.json, "Print JSON instead of the table");
   command.add_flag("--force", arguments.force,
                    "Simulate more than 1e8 requests or 1e11 kernels: days, or all of the memory");
+  command.add_flag("--wide", arguments.wide, "Every column of the table");
   command.add_flag("--notices", arguments.notices,
-                   "Print every note on the table, not the five lines that must be known");
+                   "Print every note on the table, not the few that must be known");
   command.add_flag("--csv", arguments.csv, "Print CSV instead of the table")->excludes(json);
 }
 
 Result<void> read_job(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
+  BUBBLESIM_RETURN_IF_ERROR(move_paths(arguments));
   const bool synth = !arguments.synth_model.empty();
   const bool job = synth || !quick.training.empty();
   if ((job || !quick.filler.empty()) == !arguments.config.empty()) {
-    return fail("run", {}, "expected either CONFIG, or --training and --filler");
+    return fail("run", {},
+                "expected either CONFIG, or TRAINING and FILLER (bubblesim help run has examples)");
   }
-  if (!arguments.config.empty()) return {};
-  if (!job || quick.filler.empty()) {
-    return fail("run", {}, "expected both --training (or --synth-model) and --filler");
-  }
+  if (!arguments.config.empty()) return check_config(arguments.config);
+  if (!job) return fail("run", {}, "expected TRAINING (or --synth-model) with the filler");
+  if (quick.filler.empty()) return fail("run", {}, "expected --filler FILLER with the job");
   if (!synth) return {};
   quick.synth.emplace();
   quick.synth->model = arguments.synth_model;

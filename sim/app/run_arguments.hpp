@@ -19,7 +19,8 @@ class App;
 namespace bubblesim::app {
 
 struct RunArguments {
-  std::string config;
+  std::string config;  ///< or the training job's traces, if a filler stands behind it
+  std::string second_path;  ///< that filler; read_job() moves both to `quick`
   QuickRun quick;
   std::string synth_model;  ///< of the quick run's job, in place of traces
   std::string plan;
@@ -42,6 +43,7 @@ struct RunArguments {
   bool csv = false;
   bool force = false;    ///< whatever it costs
   bool notices = false;  ///< all notes, not the few that must be known
+  bool wide = false;     ///< all columns of the table
 };
 
 /// Declares every option of the command.

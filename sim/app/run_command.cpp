@@ -99,7 +99,7 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
   auto config = run::read_run_config(arguments.config, context.policies);
   if (!config) return tl::unexpected<Errors>(config.error());
   if (!arguments.quick.policies.empty()) {
-    auto chosen = choose_policies(arguments.quick.policies, context.policies);
+    auto chosen = choose_policies(arguments.quick.policies, context);
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     config->policies = std::move(*chosen);
   }
@@ -125,8 +125,7 @@ CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
 
 CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& context,
                               ProgressLine& progress, RunOutputs& outputs) {
-  auto config = quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0,
-                             context.policies);
+  auto config = quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0, context);
   if (!config) return tl::unexpected<Errors>(config.error());
   auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
@@ -138,7 +137,7 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
   for (const auto mode : {observe::FillerMode::kOffline, observe::FillerMode::kOnline}) {
     if (arguments.mode != "both" && arguments.mode != observe::filler_mode_name(mode)) continue;
     auto chosen = quick_config(arguments.quick, mode, *rate, loaded->training->ranks.size(),
-                               context.policies);
+                               context);
     if (!chosen) return tl::unexpected<Errors>(chosen.error());
     loaded->config = std::move(*chosen);
     const run::SharedBaselines baselines{&cache, {"job", {observe::filler_mode_name(mode)}, "job"}};
@@ -153,12 +152,20 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
   return {};
 }
 
-std::string table_of(const RunOutputs& outputs, observe::Notes notes) {
+std::string table_of(const RunArguments& arguments, const RunOutputs& outputs,
+                     observe::Notes notes) {
+  const auto columns = arguments.wide ? observe::Columns::kAll : observe::Columns::kFew;
   std::string text;
   for (const observe::RunReport& report : outputs.reports) {
-    text += observe::report_table(report) + '\n';
+    text += observe::report_table(report, columns) + '\n';
   }
   return text + observe::report_notes(outputs.reports, notes);
+}
+
+// The line below the table: what to type to see more of this run.
+std::string next_step(const RunArguments& arguments, const AppContext& context) {
+  if (!arguments.out.empty()) return "next: bubblesim view " + shell_word(arguments.out) + '\n';
+  return "next: " + context.command_line + " --out out/run\n";
 }
 
 std::string csv_of(const RunOutputs& outputs) {
@@ -182,8 +189,8 @@ Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outp
         write_output(arguments.usage, observe::usage_header() + outputs.usage));
   }
   if (arguments.out.empty()) return {};
-  BUBBLESIM_RETURN_IF_ERROR(
-      write_whole_file(arguments.out + "/table.txt", table_of(outputs, observe::Notes::kAll)));
+  const std::string table = table_of(arguments, outputs, observe::Notes::kAll);
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/table.txt", table));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));
   return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
 }
@@ -217,7 +224,8 @@ int run_run(RunArguments arguments, AppContext& context) {
   const auto notes = arguments.notices ? observe::Notes::kAll : observe::Notes::kFew;
   const std::string text = arguments.json  ? json_of(outputs)
                            : arguments.csv ? csv_of(outputs)
-                                           : table_of(outputs, notes);
+                                           : table_of(arguments, outputs, notes) +
+                                                 next_step(arguments, context);
   std::fputs(text.c_str(), stdout);
   if (!outputs.not_run.empty()) {
     fmt::print(stderr, "bubblesim: interrupted: nothing was run {}\n", outputs.not_run);
@@ -235,10 +243,9 @@ void add_run_command(CLI::App& parser, AppContext& context) {
       "run",
       "Simulates a training job with fillers under each policy and prints the comparison.\n\n"
       "Examples:\n"
+      "  bubblesim run traces/samples/training traces/samples/inference.json.gz --out out/demo\n"
       "  bubblesim run configs/runs/example.json\n"
       "  bubblesim run configs/runs/example.json --policy mps,specinf --csv\n"
-      "  bubblesim run --training traces/samples/training "
-      "--filler traces/samples/inference.json.gz --out out/demo\n"
       "  bubblesim run --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
       "--filler traces/samples/inference.json.gz --policy exclusive,mps --duration 3s --warmup 1s\n"
       "  bubblesim run configs/runs/example.json --usage out/usage.csv --usage-interval 200ms\n"

@@ -153,6 +153,7 @@ class ArmRun {
   void add_policy(const capture::RigResult& rig, observe::PolicyResult& result) const {
     result.policy = arm_.policy->name;
     result.oracle = arm_.policy->oracle;
+    result.reconstruction = arm_.policy->reconstruction;
     for (const auto& [name, value] : *arm_.parameters) {
       result.parameters.emplace_back(name, policy::value_text(value));
     }

@@ -15,20 +15,28 @@
 
 namespace bubblesim::observe {
 
+/// How many columns a table has.
+enum class Columns : std::uint8_t {
+  kFew,  ///< those that say what was gained and what it cost
+  kAll,
+};
+
 /// A fixed-width table: one row a policy and filler, then a line a filler with fill jobs. A ">"
 /// before a latency marks a lower bound; "overloaded" stands for latencies of a filler that falls
-/// behind; a "!" behind a policy, that a counter of severity loss or error concerns the row.
-[[nodiscard]] std::string report_table(const RunReport& report);
+/// behind. Behind a policy, a "*" says that it is reconstructed, and a "!" that a counter of
+/// severity loss or error concerns the row.
+[[nodiscard]] std::string report_table(const RunReport& report, Columns columns);
 
 /// How many lines of notes.
 enum class Notes : std::uint8_t {
-  kFew,  ///< at most kFewNotes: errors and losses first, then overloads and refusals
+  kFew,  ///< at most kFewNotes: the footnote, errors and losses, then overloads and refusals
   kAll,  ///< notices too
 };
-inline constexpr std::size_t kFewNotes = 5;
+inline constexpr std::size_t kFewNotes = 4;
 
-/// What must be known before the tables of these reports are trusted, a line each, the worst first;
-/// what is equal in all of them is said once. The last of few lines says how many are left out.
+/// The footnote on reconstructed policies, then what must be known before the tables of these
+/// reports are trusted, a line each, the worst first; what is equal in all of them is said once.
+/// The last of few lines says how many are left out.
 [[nodiscard]] std::string report_notes(std::span<const RunReport> reports, Notes notes);
 
 /// How a table calls the policy: its name; where several results have it, with the parameters in

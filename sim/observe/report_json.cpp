@@ -189,6 +189,7 @@ Json policy_json(const PolicyResult& policy) {
   Json json = {{"policy", policy.policy},
           {"parameters", std::move(parameters)},
           {"oracle", policy.oracle},
+          {"reconstruction", policy.reconstruction},
           {"simulated_ns", to_ns(policy.simulated)},
           {"warmup_ns", to_ns(policy.warmup)},
           {"training", training_json(policy.training)},

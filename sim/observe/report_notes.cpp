@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,19 @@ std::string standstills_of(const RunReport& report) {
   return text;
 }
 
+/// The footnote to the table's "*".
+std::string reconstructions_of(const RunReport& report) {
+  std::string text;
+  std::vector<std::string_view> named;
+  for (const PolicyResult& policy : report.policies) {
+    const bool again = std::find(named.begin(), named.end(), policy.policy) != named.end();
+    if (policy.reconstruction.empty() || again) continue;
+    named.push_back(policy.policy);
+    text = joined(std::move(text), fmt::format("{} ({})", policy.policy, policy.reconstruction));
+  }
+  return text;
+}
+
 std::string interrupted_of(const RunReport& report) {
   std::string text;
   for (const std::string& policy : report.interrupted) text = joined(std::move(text), policy);
@@ -187,6 +201,9 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
   }
   if (const std::string all = together(reports, interrupted_of); !all.empty()) {
     lines.insert(lines.begin(), "interrupted: not run to the end: " + all);
+  }
+  if (const std::string all = together(reports, reconstructions_of); !all.empty()) {
+    lines.insert(lines.begin(), "* reconstructed, not the authors' own: " + all);
   }
   if (const std::string all = together(reports, overloads_of); !all.empty()) {
     lines.push_back("overloaded: requests waiting at the start and at the end: " + all +

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/observe/report.hpp"
@@ -14,12 +16,13 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-constexpr std::size_t kTextColumns = 2;  ///< policy and filler: left-aligned
-
-const std::array<const char*, 18> kTitles{
-    "policy", "filler", "train_it/s",  "train_norm", "offered/s", "requests/s",
-    "infer_norm", "p50_ms", "p90_ms",  "p95_ms", "p99_ms", "before", "done", "left",
-    "busy_%", "bubble_%", "recovered_%", "memory_GB"};
+/// A policy and one of its fillers, as columns read them.
+struct Row {
+  const PolicyResult* policy;
+  const FillerResult* filler;  ///< nullptr: the policy ran without fillers
+  std::string label;           ///< the policy's name with its marks
+  std::optional<LatencySummary> latency;
+};
 
 std::string ratio(const std::optional<double>& value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
@@ -27,54 +30,105 @@ std::string ratio(const std::optional<double>& value) {
 std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 std::string rate(double per_s) { return fmt::format("{:.3f}", per_s); }
 
-/// ">": the true latency is this or more.
-std::string milliseconds(const std::optional<LatencySummary>& latency,
-                         LatencyValue LatencySummary::*member) {
-  if (!latency) return "-";
-  const LatencyValue& value = (*latency).*member;
+template <LatencyValue LatencySummary::*kMember>
+std::string latency_cell(const Row& row) {
+  if (row.filler && row.filler->overloaded) return "overloaded";
+  if (!row.latency) return "-";
+  const LatencyValue& value = (*row.latency).*kMember;
   return fmt::format("{}{:.3f}", value.bound == Bound::kLower ? ">" : "",
                      to_seconds(value.value) * 1e3);
 }
 
-Cells latency_cells(const FillerResult& filler) {
-  if (filler.overloaded) return Cells(4, "overloaded");
-  const auto latency = filler.latency.summary();
-  return {milliseconds(latency, &LatencySummary::p50), milliseconds(latency, &LatencySummary::p90),
-          milliseconds(latency, &LatencySummary::p95), milliseconds(latency, &LatencySummary::p99)};
+/// Requests that waited or ran at an instant, which only online fillers have.
+template <std::uint64_t FillerResult::*kMember>
+std::string backlog_cell(const Row& row) {
+  const bool online = row.filler && row.filler->mode == FillerMode::kOnline;
+  return online ? std::to_string(row.filler->*kMember) : "-";
 }
 
-Cells filler_cells(const FillerResult* filler) {
-  if (!filler) return Cells(10, "-");
-  const bool online = filler->mode == FillerMode::kOnline;
-  Cells cells{filler->offered_per_s ? rate(*filler->offered_per_s) : "-",
-              rate(filler->requests_per_s), ratio(filler->normalised_to_own_gpu)};
-  const Cells latencies = latency_cells(*filler);
-  cells.insert(cells.end(), latencies.begin(), latencies.end());
-  cells.push_back(online ? std::to_string(filler->requests_before) : "-");
-  cells.push_back(std::to_string(filler->requests_completed));
-  cells.push_back(online ? std::to_string(filler->requests_unfinished) : "-");
-  return cells;
+/// Measured runs do not know how their GPUs were used.
+template <double GpuUse::*kMember>
+std::string gpu_cell(const Row& row) {
+  return row.policy->gpus.empty() ? "-" : percent(mean_over_gpus(row.policy->gpus, kMember));
 }
 
-Cells row_cells(const PolicyResult& policy, const std::string& label,
-                const FillerResult* filler) {
-  Cells cells{label, filler ? filler->name : "-",
-              rate(policy.training.iterations_per_s), ratio(policy.training.normalised_to_alone)};
-  const Cells of_filler = filler_cells(filler);
-  cells.insert(cells.end(), of_filler.begin(), of_filler.end());
-  if (policy.gpus.empty()) {  // measured runs do not know
-    cells.insert(cells.end(), 4, "-");
-    return cells;
-  }
+std::string recovered_cell(const Row& row) {
+  return row.policy->gpus.empty() ? "-" : percent(recovered_over_gpus(row.policy->gpus));
+}
+
+std::string memory_cell(const Row& row) {
   Bytes memory;
-  for (const GpuUse& gpu : policy.gpus) memory = std::max(memory, gpu.memory_high_water);
-  cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::busy_fraction)));
-  cells.push_back(percent(mean_over_gpus(policy.gpus, &GpuUse::bubble_fraction)));
-  cells.push_back(percent(recovered_over_gpus(policy.gpus)));
-  cells.push_back(memory == Bytes{}
-                      ? "-"
-                      : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9));
-  return cells;
+  for (const GpuUse& gpu : row.policy->gpus) memory = std::max(memory, gpu.memory_high_water);
+  return memory == Bytes{} ? "-"
+                           : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
+}
+
+enum class Shown : std::uint8_t {
+  kAlways,
+  kAmongSeveral,  ///< in the narrow table only where a policy has several fillers
+  kWide,
+};
+
+enum class Aligned : std::uint8_t { kLeft, kRight };
+
+struct Column {
+  const char* title;
+  Shown shown;
+  Aligned aligned;
+  std::string (*cell)(const Row& row);
+};
+
+// OUTPUTS.md says which CSV column each of them rounds.
+constexpr std::array kColumns{
+    Column{"policy", Shown::kAlways, Aligned::kLeft, [](const Row& row) { return row.label; }},
+    Column{"filler", Shown::kAmongSeveral, Aligned::kLeft,
+           [](const Row& row) { return row.filler ? row.filler->name : std::string("-"); }},
+    Column{"train it/s", Shown::kWide, Aligned::kRight,
+           [](const Row& row) { return rate(row.policy->training.iterations_per_s); }},
+    Column{"train kept", Shown::kAlways, Aligned::kRight,
+           [](const Row& row) { return ratio(row.policy->training.normalised_to_alone); }},
+    Column{"filler gained", Shown::kAlways, Aligned::kRight,
+           [](const Row& row) {
+             return row.filler ? ratio(row.filler->normalised_to_own_gpu) : std::string("-");
+           }},
+    Column{"offered/s", Shown::kWide, Aligned::kRight,
+           [](const Row& row) {
+             const bool known = row.filler && row.filler->offered_per_s;
+             return known ? rate(*row.filler->offered_per_s) : std::string("-");
+           }},
+    Column{"requests/s", Shown::kAlways, Aligned::kRight,
+           [](const Row& row) {
+             return row.filler ? rate(row.filler->requests_per_s) : std::string("-");
+           }},
+    Column{"p50 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p50>},
+    Column{"p90 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p90>},
+    Column{"p95 ms", Shown::kAlways, Aligned::kRight, latency_cell<&LatencySummary::p95>},
+    Column{"p99 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p99>},
+    Column{"before", Shown::kWide, Aligned::kRight, backlog_cell<&FillerResult::requests_before>},
+    Column{"done", Shown::kWide, Aligned::kRight,
+           [](const Row& row) {
+             return row.filler ? std::to_string(row.filler->requests_completed) : std::string("-");
+           }},
+    Column{"left", Shown::kWide, Aligned::kRight,
+           backlog_cell<&FillerResult::requests_unfinished>},
+    Column{"busy %", Shown::kWide, Aligned::kRight, gpu_cell<&GpuUse::busy_fraction>},
+    Column{"bubble %", Shown::kWide, Aligned::kRight, gpu_cell<&GpuUse::bubble_fraction>},
+    Column{"recovered %", Shown::kAlways, Aligned::kRight, recovered_cell},
+    Column{"memory GB", Shown::kWide, Aligned::kRight, memory_cell},
+};
+
+std::vector<const Column*> columns_of(const RunReport& report, Columns columns) {
+  const bool several =
+      std::any_of(report.policies.begin(), report.policies.end(),
+                  [](const PolicyResult& policy) { return policy.fillers.size() > 1; });
+  std::vector<const Column*> chosen;
+  for (const Column& column : kColumns) {
+    if (columns == Columns::kAll || column.shown == Shown::kAlways ||
+        (column.shown == Shown::kAmongSeveral && several)) {
+      chosen.push_back(&column);
+    }
+  }
+  return chosen;
 }
 
 /// Letters of a UTF-8 text: its bytes that do not continue one.
@@ -84,22 +138,25 @@ std::size_t width(const std::string& text) {
   }));
 }
 
-void append_row(std::string& text, const Cells& cells, const std::vector<std::size_t>& widths) {
-  std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string padding(widths[i] - width(cells[i]), ' ');
-    if (i > 0) line += "  ";
-    line += i < kTextColumns ? cells[i] + padding : padding + cells[i];
+void append_rows(std::string& text, const std::vector<const Column*>& columns,
+                 const std::vector<Row>& rows) {
+  std::vector<Cells> lines(1 + rows.size());
+  std::vector<std::size_t> widths;
+  for (const Column* column : columns) {
+    lines[0].emplace_back(column->title);
+    for (std::size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(column->cell(rows[i]));
+    std::size_t widest = 0;
+    for (const Cells& line : lines) widest = std::max(widest, width(line.back()));
+    widths.push_back(widest);
   }
-  text += line + '\n';
-}
-
-void append_rows(std::string& text, const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths(kTitles.size(), 0);
-  for (const Cells& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  for (const Cells& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string padding(widths[i] - width(line[i]), ' ');
+      if (i > 0) text += "  ";
+      text += columns[i]->aligned == Aligned::kLeft ? line[i] + padding : padding + line[i];
+    }
+    text += '\n';
   }
-  for (const Cells& row : rows) append_row(text, row, widths);
 }
 
 std::string span_text(const std::optional<Duration>& span) {
@@ -180,23 +237,24 @@ std::string heading(const RunReport& report) {
 
 }  // namespace
 
-std::string report_table(const RunReport& report) {
-  std::vector<Cells> rows{Cells(kTitles.begin(), kTitles.end())};
+std::string report_table(const RunReport& report, Columns columns) {
+  std::vector<Row> rows;
   std::string jobs;
   for (const PolicyResult& policy : report.policies) {
     const std::string label = policy_label(policy, report.policies);
-    const std::string shown = policy.oracle ? label + " (oracle)" : label;
-    const auto marked = [&](std::optional<std::size_t> filler) {
-      return has_loss(concerning(report, policy, filler)) ? shown + " !" : shown;
+    const auto add_row = [&](const FillerResult* filler, std::optional<std::size_t> place) {
+      const bool lossy = has_loss(concerning(report, policy, place));
+      rows.push_back({&policy, filler,
+                      label + (policy.oracle ? " (oracle)" : "") +
+                          (policy.reconstruction.empty() ? "" : " *") + (lossy ? " !" : ""),
+                      filler ? filler->latency.summary() : std::nullopt});
     };
-    if (policy.fillers.empty()) rows.push_back(row_cells(policy, marked({}), nullptr));
-    for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
-      rows.push_back(row_cells(policy, marked(i), &policy.fillers[i]));
-    }
+    if (policy.fillers.empty()) add_row(nullptr, {});
+    for (std::size_t i = 0; i < policy.fillers.size(); ++i) add_row(&policy.fillers[i], i);
     append_jobs(jobs, policy, label);
   }
   std::string text = heading(report);
-  append_rows(text, rows);
+  append_rows(text, columns_of(report, columns), rows);
   if (!jobs.empty()) text += '\n' + jobs;
   return text;
 }

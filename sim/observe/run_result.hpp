@@ -156,6 +156,7 @@ struct PolicyResult {
   std::string policy;
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value as a config has it
   bool oracle = false;
+  std::string reconstruction;  ///< what of it is not its authors' (sim/policy/declaration.hpp)
   Duration simulated{};  ///< from the start to the end of the run
   Duration warmup{};
   TrainingResult training;

@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 1;
+inline constexpr std::uint32_t kContractVersion = 2;
 
 }  // namespace bubblesim::policy

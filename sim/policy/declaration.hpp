@@ -77,6 +77,9 @@ struct PolicySpec {
   std::string source;   ///< paper or code
   Needs needs;
   bool oracle = false;  ///< sees the future; results say so
+  /// What of the source is not public, and what stands in its place: then results are not the
+  /// authors', and say so. Empty: nothing.
+  std::string reconstruction;
   std::vector<ParameterSpec> parameters;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
   /// Who goes where in the cluster; none: every filler has its place on each of its GPUs.

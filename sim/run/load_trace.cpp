@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -136,6 +137,17 @@ Result<void> add_files(const Sorted& files, const ProgressText& progress, Loaded
 }
 
 }  // namespace
+
+bool looks_like_trace(const std::string& path) {
+  std::error_code fault;
+  if (fs::is_directory(path, fault)) return true;
+  if (!fs::is_regular_file(path, fault)) return false;
+  if (format_of(path) != Format::kKineto || fs::path(path).extension() == ".gz") return true;
+  std::string begin(64 * 1024, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin.find("\"traceEvents\"") != std::string::npos;
+}
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
                                const ProgressText& progress) {

@@ -39,6 +39,9 @@ struct LoadedTrace {
 [[nodiscard]] Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
                                              const ProgressText& progress = {});
 
+/// Whether the path is a folder or a trace, and so no config: by its name and its first 64 KiB.
+[[nodiscard]] bool looks_like_trace(const std::string& path);
+
 /// The device a job ran on: `wanted` (id, path or recorded name), else what the trace recorded.
 [[nodiscard]] CheckedResult<hardware::GpuSpec> device_of(const traces::JobTrace& job,
                                                          const std::optional<std::string>& wanted,

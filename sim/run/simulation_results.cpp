@@ -19,6 +19,7 @@ observe::PolicyResult Simulation::collect() {
   if (scenario_.policy != nullptr) {
     result.policy = scenario_.policy->name;
     result.oracle = scenario_.policy->oracle;
+    result.reconstruction = scenario_.policy->reconstruction;
     for (const auto& [name, value] : *scenario_.parameters) {
       result.parameters.emplace_back(name, policy::value_text(value));
     }

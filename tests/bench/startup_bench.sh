@@ -14,8 +14,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$source"
 
-demo=(run --training traces/samples/training --filler traces/samples/inference.json.gz --threads 1
-  --policy exclusive,time_slicing,mps,tgs,specinf,pipefill,ideal)
+demo=(run traces/samples/training traces/samples/inference.json.gz --threads 1)
 
 # time_once NAME ARGUMENTS...: appends wall and CPU time to NAME.wall and NAME.cpu, in ms
 time_once() {

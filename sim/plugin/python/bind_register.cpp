@@ -65,7 +65,7 @@ std::unique_ptr<Policy> make_policy(const Maker& maker, const ParameterSet& give
 void register_policy(py::module_& module, const std::string& name, const py::object& make,
                      std::vector<ParameterSpec> parameters, const std::string& summary,
                      const std::string& source, const Needs& needs, bool oracle,
-                     const py::object& make_placer) {
+                     const std::string& reconstruction, const py::object& make_placer) {
   if (PyCallable_Check(make.ptr()) == 0) throw py::type_error("make must be callable");
   if (!make_placer.is_none() && PyCallable_Check(make_placer.ptr()) == 0) {
     throw py::type_error("make_placer must be callable");
@@ -76,6 +76,7 @@ void register_policy(py::module_& module, const std::string& name, const py::obj
   registered.spec.source = source;
   registered.spec.needs = needs;
   registered.spec.oracle = oracle;
+  registered.spec.reconstruction = reconstruction;
   registered.spec.parameters = std::move(parameters);
   registered.make = make;
   registered.make_placer = make_placer;
@@ -158,14 +159,14 @@ void bind_register(py::module_& module) {
       [module](const std::string& name, const py::object& make,
                std::vector<ParameterSpec> parameters, const std::string& summary,
                const std::string& source, const Needs& needs, bool oracle,
-               const py::object& placer) mutable {
+               const std::string& reconstruction, const py::object& placer) mutable {
         register_policy(module, name, make, std::move(parameters), summary, source, needs, oracle,
-                        placer);
+                        reconstruction, placer);
       },
       py::arg("name"), py::arg("make"), py::kw_only(),
       py::arg("parameters") = std::vector<ParameterSpec>{}, py::arg("summary") = "from Python",
       py::arg("source") = "", py::arg("needs") = Needs{}, py::arg("oracle") = false,
-      py::arg("make_placer") = py::none(),
+      py::arg("reconstruction") = "", py::arg("make_placer") = py::none(),
       "Makes a policy known to run(). make(parameters: dict) gives a Policy, once for every GPU "
       "of a run. make_placer(parameters) gives a Placer, once a run; None: every filler has its "
       "place on each of its GPUs. A policy of this name that Python registered is replaced.");

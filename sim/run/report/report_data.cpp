@@ -132,6 +132,7 @@ class StoreReading {
     for (std::size_t i = 0; i < report_metrics().size(); ++i) {
       shown.figures.push_back(metric_of(row, i));
       shown.lower_bounds.push_back(is_lower_bound(row, report_metrics()[i].column));
+      shown.overloaded.push_back(is_overloaded(row, report_metrics()[i].column));
     }
   }
 

@@ -80,6 +80,7 @@ struct ReportValue {
   std::optional<double> half_width;  ///< of its interval; nothing: fewer than two seeds
   std::uint32_t seeds = 0;           ///< that have a value
   std::uint32_t lower_bounds = 0;    ///< of these, latencies that are only lower bounds
+  std::uint32_t overloaded = 0;      ///< of these, latencies of an overloaded filler
 };
 
 struct ReportPoint {

@@ -31,12 +31,12 @@ Json settings_json(const std::vector<Setting>& settings) {
   return all;
 }
 
-/// [mean, half width, seeds, lower bounds], the mean alone for one seed that is exact.
+/// [mean, half width, seeds, lower bounds, overloaded], the mean alone for one seed that is exact.
 Json value_json(const ReportValue& value) {
   if (!value.mean) return nullptr;
-  if (value.seeds == 1 && value.lower_bounds == 0) return number(*value.mean);
+  if (value.seeds == 1 && value.lower_bounds + value.overloaded == 0) return number(*value.mean);
   return Json::array({number(value.mean), number(value.half_width), value.seeds,
-                      value.lower_bounds});
+                      value.lower_bounds, value.overloaded});
 }
 
 Json point_json(const ReportPoint& point) {
@@ -78,7 +78,8 @@ Json comparison_json(const ReportComparison& comparison) {
   const PolicyComparison& line = comparison.line;
   return Json::array({line.metric, line.filler, line.policy, comparison.values, line.pairs,
                       number(line.mean), number(line.baseline_mean), number(line.difference),
-                      number(line.half_width), line.unpaired, line.lower_bounds});
+                      number(line.half_width), line.unpaired, line.lower_bounds,
+                      line.overloaded});
 }
 
 Json sweep_json(const ReportSweep& sweep) {

@@ -18,6 +18,7 @@ struct ReportRow {
   bool oracle = false;
   std::vector<std::optional<double>> figures;  ///< by report_metrics()
   std::vector<bool> lower_bounds;              ///< the same
+  std::vector<bool> overloaded;                ///< the same
 };
 
 /// What a store holds, in its order.

@@ -78,12 +78,15 @@ class Points {
     for (std::size_t figure = 0; figure < report_metrics().size(); ++figure) {
       std::vector<std::optional<double>> values;
       std::uint32_t bounds = 0;
+      std::uint32_t overloaded = 0;
       for (const ReportRow* row : rows) {
         values.push_back(row->figures[figure]);
         bounds += values.back() && row->lower_bounds[figure] ? 1U : 0U;
+        overloaded += values.back() && row->overloaded[figure] ? 1U : 0U;
       }
       point.figures.push_back(mean_over_seeds(values, data_.confidence));
       point.figures.back().lower_bounds = bounds;
+      point.figures.back().overloaded = overloaded;
     }
   }
 

@@ -18,6 +18,7 @@ struct Value {
   double value = 0;
   std::string run;  ///< its key
   bool lower_bound = false;
+  bool overloaded = false;
 };
 
 /// One metric of one policy, by what is paired.
@@ -90,7 +91,8 @@ class Comparer {
       series.filler = filler;
       if (by_point) series.point = point;
       // A run that several points contain is the same run: the first stands for all.
-      series.of(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name)});
+      series.of(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
+                                            is_overloaded(row.row, name)});
     }
   }
 
@@ -124,6 +126,7 @@ class Comparer {
         if (!counted.emplace(value.run, other->second.run).second) continue;
         ++line.pairs;
         line.lower_bounds += value.lower_bound || other->second.lower_bound ? 1 : 0;
+        line.overloaded += value.overloaded || other->second.overloaded ? 1 : 0;
         line.mean += value.value;
         line.baseline_mean += other->second.value;
         differences.push_back(value.value - other->second.value);
@@ -180,6 +183,12 @@ bool is_lower_bound(const observe::ResultRow& row, std::string_view column) {
     return std::find(std::begin(kOrder), std::end(kOrder), text) - std::begin(kOrder);
   };
   return rank(column.substr(8, 3)) >= rank(from);
+}
+
+bool is_overloaded(const observe::ResultRow& row, std::string_view column) {
+  static const std::size_t place = find_column("overloaded").value();
+  const auto* overloaded = std::get_if<std::int64_t>(&row.cells[place]);
+  return column.starts_with("latency_") && overloaded != nullptr && *overloaded == 1;
 }
 
 Result<std::size_t> find_column(std::string_view name) {

@@ -40,6 +40,7 @@ struct PolicyComparison {
   std::uint64_t pairs = 0;
   std::uint64_t unpaired = 0;    ///< values of the policy without one of the baseline
   std::uint64_t lower_bounds = 0;  ///< pairs with a latency that is only a lower bound
+  std::uint64_t overloaded = 0;    ///< pairs with a latency of an overloaded filler
   double mean = 0;               ///< of the policy, over the pairs
   double baseline_mean = 0;
   double difference = 0;         ///< mean of the differences
@@ -60,6 +61,10 @@ struct Comparison {
 
 /// Is the latency in that column of the row a lower bound?
 [[nodiscard]] bool is_lower_bound(const observe::ResultRow& row, std::string_view column);
+
+/// Is it a latency of a filler that falls behind (OUTPUTS.md, Overloaded)? Then it says how long
+/// the run was, and people are shown the word in its place.
+[[nodiscard]] bool is_overloaded(const observe::ResultRow& row, std::string_view column);
 
 /// Place of a column among result_columns(), or the fault that names the nearest.
 [[nodiscard]] Result<std::size_t> find_column(std::string_view name);

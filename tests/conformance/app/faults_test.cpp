@@ -42,9 +42,36 @@ TEST(Faults, OfTheCommandLineSayWhatIsExpected) {
   expect_fault("simulate", HasSubstr("--help"));
   expect_fault("devices --frob", HasSubstr("--frob"));
   expect_fault("inspect", HasSubstr("PATHS"));
-  expect_fault("run", HasSubstr("expected either CONFIG, or --training and --filler"));
+  expect_fault("run", HasSubstr("expected either CONFIG, or TRAINING and FILLER"));
   expect_fault("run configs/runs/example.json --json --csv", HasSubstr("excludes"));
   expect_fault("import traces/samples/training", HasSubstr("--output"));
+}
+
+TEST(Faults, AnUnknownWordNamesTheNearest) {
+  expect_fault("rnu", HasSubstr("unknown command \"rnu\"; did you mean \"run\"? Known: import, "));
+  expect_fault("rnu --help", HasSubstr("did you mean \"run\"?"));
+  expect_fault("--confgs x run", AllOf(HasSubstr("unknown option \"--confgs\""),
+                                       HasSubstr("did you mean \"--configs\"?")));
+  expect_fault("run configs/runs/example.json --polcy=mps",
+               AllOf(HasSubstr("run: unknown option \"--polcy\"; did you mean \"--policy\"?"),
+                     HasSubstr("bubblesim help run says what they do")));
+  expect_fault("run a b c", HasSubstr("found \"c\", expected no more words"));
+  expect_fault("results x.db lst", HasSubstr("did you mean \"list\"? Known: "));
+}
+
+TEST(Faults, OneTraceWithoutTheOtherSaysWhatIsMissing) {
+  const auto message =
+      HasSubstr("is a trace or a folder, not a run config; expected a second path");
+  expect_fault("run traces/samples/training", message);
+  expect_fault("run traces/samples/inference.json.gz", message);
+  const Workplace place;
+  place.write("plain.json", R"({"schemaVersion": 1, "traceEvents": []})");
+  EXPECT_THAT(place.bubblesim("run plain.json").err,
+              testing::StartsWith("bubblesim: plain.json: is a trace"));
+}
+
+TEST(Faults, PathsBesideTheirOptionsAreRefused) {
+  expect_fault("run a b --training c", HasSubstr("found two paths beside --training"));
 }
 
 TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 constexpr const char* kExample = "run configs/runs/example.json ";
 // The sample job with the sample service, short.
 constexpr const char* kQuick =
-    "run --training traces/samples/training --filler traces/samples/inference.json.gz "
+    "run traces/samples/training traces/samples/inference.json.gz "
     "--policy exclusive,mps --duration 2s --warmup 500ms ";
 
 Outcome succeed(const Workplace& place, const std::string& arguments) {
@@ -76,7 +76,8 @@ TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
   const Workplace place;
   const Outcome first = succeed(place, std::string(kExample) + "--out first --threads 1");
   const Outcome again = succeed(place, std::string(kExample) + "--out again --threads 4");
-  EXPECT_EQ(first.out, again.out);
+  EXPECT_EQ(first.out.substr(0, first.out.find("next: ")),
+            again.out.substr(0, again.out.find("next: ")));
   for (const char* file : {"/table.txt", "/results.json", "/results.csv", "/timeline.json"}) {
     EXPECT_FALSE(place.read(std::string("first") + file).empty()) << file;
     EXPECT_TRUE(place.read(std::string("first") + file) ==
@@ -88,7 +89,7 @@ TEST(Run, TwiceAndOnAnyNumberOfThreadsGivesTheSameBytes) {
 TEST(Run, FilesInOutSayWhatStandardOutputSays) {
   const Workplace place;
   const std::string table = succeed(place, std::string(kExample) + "--out results --notices").out;
-  EXPECT_EQ(place.read("results/table.txt"), table);
+  EXPECT_EQ(place.read("results/table.txt") + "next: bubblesim view results\n", table);
   EXPECT_EQ(place.read("results/results.csv"), succeed(place, std::string(kExample) + "--csv").out);
   EXPECT_EQ(place.read("results/results.json"),
             succeed(place, std::string(kExample) + "--json").out);
@@ -101,9 +102,59 @@ TEST(Run, PrintsAtMostFiveLinesBelowTheTables) {
   EXPECT_THAT(few, HasSubstr("not admitted: exclusive: inference on 4 of 4 GPUs (the GPU belongs"));
   const std::string after = few.substr(few.rfind("\n\n") + 2);
   EXPECT_LE(lines_of(after).size(), 5U) << after;
+  EXPECT_THAT(few,
+              testing::EndsWith("\nnext: bubblesim " + std::string(kQuick) + "--out out/run\n"));
   EXPECT_THAT(few, testing::Not(HasSubstr("notice:")));
   EXPECT_THAT(all, HasSubstr("notice: run_memory_unknown: "));
   EXPECT_GT(all.size(), few.size());
+}
+
+TEST(Run, WhatToTypeNextIsQuotedForAShell) {
+  const Workplace place;
+  const std::string typed = "run configs/runs/example.json --policy ' mps' ";
+  EXPECT_THAT(succeed(place, typed).out,
+              testing::EndsWith("\nnext: bubblesim " + typed + "--out out/run\n"));
+}
+
+TEST(Run, WideAddsColumnsToTheTableAndToItsFile) {
+  const Workplace place;
+  const std::string narrow = succeed(place, kExample).out;
+  EXPECT_THAT(narrow, HasSubstr("\npolicy        train kept  filler gained  requests/s"));
+  EXPECT_THAT(narrow, testing::Not(HasSubstr("memory GB")));
+  const std::string wide = succeed(place, std::string(kExample) + "--wide --out results").out;
+  EXPECT_THAT(wide, HasSubstr("recovered %  memory GB\n"));
+  EXPECT_THAT(place.read("results/table.txt"), HasSubstr("recovered %  memory GB\n"));
+}
+
+TEST(Run, WithoutAConfigTheDefaultIsSixPoliciesAndTheirBound) {
+  const Workplace place;
+  std::string arguments = kQuick;
+  arguments.erase(arguments.find("--policy exclusive,mps "), 23);
+  const Json reports = parse_json(succeed(place, arguments + "--mode offline --json").out);
+  std::vector<std::string> names;
+  for (const Json& policy : reports["policies"]) names.push_back(policy["policy"]);
+  EXPECT_THAT(names, testing::ElementsAre("exclusive", "time_slicing", "mps", "tgs", "specinf",
+                                          "pipefill", "ideal"));
+  EXPECT_THAT(reports["policies"][4].value("reconstruction", ""), HasSubstr("not public"));
+}
+
+TEST(Run, PolicyAllIsEveryPolicyThatThereIs) {
+  const Workplace place;
+  const std::size_t known = parse_json(succeed(place, "policies --json").out).size();
+  const auto rows = csv_of(
+      succeed(place, "run traces/samples/training traces/samples/inference.json.gz --policy all "
+                     "--mode online --duration 300ms --warmup 0s --csv")
+          .out);
+  EXPECT_EQ(rows.size(), 1U + known);
+}
+
+TEST(Run, PathsAndOptionsGiveTheSameBytes) {
+  const Workplace place;
+  std::string options = kQuick;
+  options.replace(options.find("traces/samples/training "), 24,
+                  "--training traces/samples/training --filler ");
+  EXPECT_EQ(succeed(place, options + "--csv").out,
+            succeed(place, std::string(kQuick) + "--csv").out);
 }
 
 TEST(Run, TimelineLoadsAndItsSlicesNest) {

@@ -31,9 +31,20 @@ refused() {
 say 'install'
 cmake --install "$build" --prefix "$prefix" >install.txt
 [ -f "$prefix/include/bubblesim/sim/policy/policy.hpp" ] || die 'the contract is not installed'
+for document in man/man1/bubblesim-run.1 bash-completion/completions/bubblesim \
+  zsh/vendor-completions/_bubblesim fish/vendor_completions.d/bubblesim.fish; do
+  [ -s "$prefix/share/$document" ] || die "share/$document is not installed"
+done
 bubblesim=$prefix/bin/bubblesim
 "$bubblesim" devices >devices.txt
 expect "$prefix/share/bubblesim/configs/devices" devices.txt
+
+say 'packages'
+cmake --install "$build" --prefix "$work/capture" --component bubblesim-capture >>install.txt
+(cd "$work/capture" && find . -type f | sort) >capture.txt
+expect './lib/libbubblesim_capture.so' capture.txt
+[ "$(wc -l <capture.txt)" -le 2 ] || { cat capture.txt >&2; die 'bubblesim-capture has more'; }
+expect 'set(CPACK_COMPONENTS_ALL "bubblesim;bubblesim-capture' "$build/CPackConfig.cmake"
 
 say 'new-policy'
 "$bubblesim" new-policy my_gate >new.txt

@@ -73,10 +73,14 @@ expect 'check-recorded-jobs has a help' 0 'check-recorded-jobs DATA_DIR' \
   "$root/scripts/check-recorded-jobs" --help
 expect 'check-recorded-jobs names a folder without an index' 2 'found no INDEX.tsv in /no/such' \
   "$root/scripts/check-recorded-jobs" /no/such
+expect 'test-packages has a help' 0 'clean root of Debian 12' "$root/scripts/test-packages" --help
+expect 'test-packages names a build that is not there' 2 'no CPackConfig.cmake in /no/such' \
+  "$root/scripts/test-packages" /no/such
 expect 'test has a help' 0 'The gate' "$root/scripts/test" --help
 expect 'test names a wrong argument' 2 "unknown argument 'x'" "$root/scripts/test" x
 
-for script in scripts/setup scripts/demo scripts/test scripts/check-recorded-jobs .ci/run; do
+for script in scripts/setup scripts/demo scripts/test scripts/check-recorded-jobs \
+  scripts/test-packages .ci/run; do
   bash -n "$root/$script" || failures=$((failures + 1))
   [ -x "$root/$script" ] || { echo "FAILED: $script is not executable"; failures=1; }
 done

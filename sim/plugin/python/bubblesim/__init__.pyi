@@ -224,6 +224,7 @@ registered: dict[str, RegisteredPolicy]
 def register(name: str, make: Callable[[dict[str, Any]], Policy], *,
              parameters: Sequence[Parameter] = (), summary: str = "from Python",
              source: str = "", needs: Needs = ..., oracle: bool = False,
+             reconstruction: str = "",
              make_placer: Callable[[dict[str, Any]], Placer] | None = None) -> None:
     """Makes a policy known to run(). make is called once for every GPU of a run, with the values
     of the parameters by name. A policy of this name that Python registered before is replaced."""

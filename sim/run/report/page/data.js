@@ -35,22 +35,25 @@ function shown(metric, value) {
   return metric.form === 'bytes' ? value / 1e9 : value;
 }
 
-/** A point's figure: mean, half (of its interval), seeds, bound; null if it has none. */
+/** A point's figure: mean, half (of its interval), seeds, bound (or worse: the filler falls behind,
+    so that a latency says how long the run was); null if it has none. */
 function figure(point, place) {
   const value = point.figures[place];
   if (value === null) return null;
   const metric = metrics[place];
   if (typeof value === 'number') {
-    return { mean: shown(metric, value), half: null, seeds: 1, bound: false };
+    return { mean: shown(metric, value), half: null, seeds: 1, bound: false,
+      overloaded: false };
   }
   return {
     mean: shown(metric, value[0]), half: shown(metric, value[1]), seeds: value[2],
-    bound: value[3] > 0,
+    bound: value[3] + value[4] > 0, overloaded: value[4] > 0,
   };
 }
 
 function figureText(value) {
   if (value === null) return '';
+  if (value.overloaded) return 'overloaded';
   const [mean, half] = intervalTexts(value.mean, value.half);
   return (value.bound ? '>' : '') + mean + (half === '' ? '' : ` \u00b1 ${half}`);
 }

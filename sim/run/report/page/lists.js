@@ -32,7 +32,7 @@ function pointColumns() {
       },
       cell: (point) => {
         const value = figure(point, metric.place);
-        if (value === null) return '';
+        if (value === null || value.overloaded) return figureText(value);
         const [mean, half] = intervalTexts(value.mean, value.half);
         return [(value.bound ? '>' : '') + mean,
           half === '' ? '' : h('span', { class: 'half' }, ` \u00b1 ${half}`)];
@@ -59,7 +59,8 @@ function pointsView() {
     note.textContent = `${plural(shownPoints.length, 'point')} of ${
       fixed(candidates().length, 0)}. Means over seeds \u00b1 half of the ${
       numberText(data.confidence * 100)} % interval of the mean (Student\u2019s t), where there ` +
-      'are several; > marks a lower bound. Columns sort; a policy\u2019s name shows its runs.';
+      'are several; > marks a lower bound, overloaded a filler that falls ' +
+      'behind. Columns sort; a policy\u2019s name shows its runs.';
     fill(table, ...tableOf(pointColumns(), shownPoints, {
       label: 'Points: policies at settings', sort: state.sort.points,
       onSort: sorting('points', draw, table), point: (point) => point.id,
@@ -75,7 +76,7 @@ function comparisonRows() {
   return sweeps[state.sweep].comparisons.map((row) => ({
     metric: metrics[metricPlace.get(row[0])], filler: row[1], policy: row[2], values: row[3],
     pairs: row[4], mean: row[5], base: row[6], difference: row[7], half: row[8], unpaired: row[9],
-    bounds: row[10],
+    bounds: row[10], overloaded: row[11] > 0,
   })).filter((row) => (row.filler === '' || row.filler === data.fillers[state.filler]) &&
     !hidden.has(row.policy) && row.pairs > 0 &&
     (chosen ? row.values.length > 0 && isChosenForComparison(row.values)
@@ -92,7 +93,8 @@ function isChosenForComparison(values) {
 
 function comparisonColumns() {
   const sweep = sweeps[state.sweep];
-  const number = (row, value) => numberText(shown(row.metric, value));
+  const number = (row, value) =>
+    (row.overloaded ? 'overloaded' : numberText(shown(row.metric, value)));
   const place = (row) => settingsText({ sweep: state.sweep, values: row.values });
   const columns = [
     { id: 'policy', title: 'policy', value: (row) => row.policy, text: (row) => row.policy },
@@ -109,6 +111,7 @@ function comparisonColumns() {
     { id: 'difference', title: 'mean difference', number: true,
       value: (row) => shown(row.metric, row.difference),
       text: (row) => {
+        if (row.overloaded) return 'overloaded';
         const [mean, half] = intervalTexts(shown(row.metric, row.difference),
           shown(row.metric, row.half));
         return (row.difference > 0 ? '+' : '') + mean + (half === '' ? '' : ` \u00b1 ${half}`);
@@ -119,7 +122,7 @@ function comparisonColumns() {
   return columns;
 }
 
-const differs = (row) => (row.half === null ? ''
+const differs = (row) => (row.half === null || row.overloaded ? ''
   : Math.abs(row.difference) > row.half ? 'yes' : 'no');
 
 function comparisonsView() {

@@ -98,7 +98,8 @@ function scatterNote(trade) {
     : `The line is the Pareto front (${way(trade.x)} ${metrics[trade.x].title}, ${
       way(trade.y)} ${metrics[trade.y].title} is better) of ${chosen
       ? 'the settings chosen' : 'all settings'}, hidden policies included, oracles not.`,
-  'Hollow marks: a latency that is only a lower bound, as requests were unfinished.'].join(' ');
+  'Hollow marks: a latency that is only a lower bound, as requests were unfinished, or one of a ' +
+    'filler that falls behind.'].join(' ');
 }
 
 function scatterTable(trade) {

@@ -48,6 +48,18 @@ void collect(const Json& json, const std::string& path, std::set<std::string>& p
   }
 }
 
+TEST(Outputs, EveryColumnOfTheTableIsDefinedAndNoOther) {
+  const std::string table = report_table(sample_report(), Columns::kAll);
+  const std::size_t begin = table.find("\npolicy ") + 1;
+  const std::string titles = table.substr(begin, table.find('\n', begin) - begin);
+  std::set<std::string> written;
+  const std::regex title("[^ ]+(?: [^ ]+)*");  // two spaces or more between them
+  for (std::sregex_iterator it(titles.begin(), titles.end(), title), end; it != end; ++it) {
+    written.insert(it->str());
+  }
+  EXPECT_EQ(defined(section("Table")), written);
+}
+
 TEST(Outputs, EveryCsvColumnIsDefinedAndNoOther) {
   const auto columns = csv_columns();
   EXPECT_EQ(defined(section("CSV")), std::set<std::string>(columns.begin(), columns.end()));

@@ -154,8 +154,69 @@ TEST(ReportJson, BrokenUtf8InANameIsReplaced) {
   EXPECT_EQ(Json::parse(report_json(report))["config"], "bad \xEF\xBF\xBD name");
 }
 
+std::string wide_table(const RunReport& report) { return report_table(report, Columns::kAll); }
+
+/// Without the lines above the titles.
+std::string narrow_rows(const RunReport& report) {
+  const std::string table = report_table(report, Columns::kFew);
+  return table.substr(table.find("\npolicy ") + 1);
+}
+
+// 4 of 5 it/s, a tenth of 15 requests/s and so on: sample_report.hpp.
+TEST(ReportTable, TheNarrowOneSaysWhatIsKeptAndWhatIsGained) {
+  EXPECT_EQ(narrow_rows(sample_report()),
+            "policy          train kept  filler gained  requests/s   p95 ms  recovered %\n"
+            "mps (oracle) !       0.800          0.100       2.000  >30.000         25.0\n"
+            "\n"
+            "fill jobs: mps: bert, \"large\": 1 of 1 finished, 0 running, 0 waiting; mean "
+            "completion 1.500 s, makespan 1.500 s; deadlines: 1 met, 0 missed, 0 open\n");
+}
+
+TEST(ReportTable, TheNarrowOneNamesFillersWhereThereAreSeveral) {
+  RunReport report = sample_report();
+  report.policies[0].fillers[0].jobs.reset();
+  report.policies[0].fillers.push_back(report.policies[0].fillers[0]);
+  report.policies[0].fillers[1].name = "gpt";
+  report.policies[0].fillers[1].overloaded = true;
+  EXPECT_EQ(
+      narrow_rows(report),
+      "policy          filler         train kept  filler gained  requests/s      p95 ms  "
+      "recovered %\n"
+      "mps (oracle) !  bert, \"large\"       0.800          0.100       2.000     >30.000  "
+      "       25.0\n"
+      "mps (oracle) !  gpt                 0.800          0.100       2.000  overloaded  "
+      "       25.0\n");
+}
+
+TEST(ReportTable, TheWideOneHasTheNarrowOnesColumnsInItsOrder) {
+  const std::string wide = wide_table(sample_report());
+  std::size_t at = wide.find("\npolicy ");
+  for (const char* title : {"policy", "filler", "train it/s", "train kept", "filler gained",
+                            "offered/s", "requests/s", "p50 ms", "p90 ms", "p95 ms", "p99 ms",
+                            "before", "done", "left", "busy %", "bubble %", "recovered %",
+                            "memory GB"}) {
+    at = wide.find(title, at);
+    ASSERT_NE(at, std::string::npos) << title;
+  }
+}
+
+TEST(ReportTable, AReconstructedPolicyHasAMarkAndAFootnote) {
+  RunReport report = sample_report();
+  report.policies[0].oracle = false;
+  report.policies[0].counters = {};
+  report.counters = {};
+  EXPECT_THAT(narrow_rows(report), HasSubstr("\nmps    "));
+  report.policies[0].reconstruction = "its rules are not public";
+  report.policies.push_back(report.policies[0]);  // the same with other parameters
+  report.policies[1].parameters[0].second = "60";
+  EXPECT_THAT(narrow_rows(report), HasSubstr("\nmps filler_percentage=50 * "));
+  EXPECT_THAT(report_notes({&report, 1}, Notes::kFew),
+              testing::StartsWith("* reconstructed, not the authors' own: mps (its rules are not "
+                                  "public)\n"));
+}
+
 TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
-  const std::string table = report_table(sample_report());
+  const std::string table = wide_table(sample_report());
   EXPECT_THAT(table, HasSubstr("mps (oracle)"));
   EXPECT_THAT(table, HasSubstr(">30.000"));  // p95: an unfinished request lies below
   EXPECT_THAT(table, HasSubstr(" 20.000"));  // p50 is exact
@@ -172,7 +233,7 @@ TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
 TEST(ReportTable, LatenciesOfAnOverloadedFillerAreAWord) {
   RunReport report = sample_report();
   report.policies[0].fillers[0].overloaded = true;
-  const std::string table = report_table(report);
+  const std::string table = wide_table(report);
   EXPECT_THAT(table, HasSubstr(" overloaded  overloaded  overloaded  overloaded "));
   EXPECT_THAT(table, Not(HasSubstr("30.000")));
 }
@@ -182,17 +243,17 @@ TEST(ReportTable, ARowThatALossConcernsIsMarked) {
   report.policies.push_back(report.policies.front());
   report.policies[1].policy = "tgs";
   report.policies[1].counters = {};
-  EXPECT_THAT(report_table(report), HasSubstr("\nmps (oracle) !  bert"));
-  EXPECT_THAT(report_table(report), HasSubstr("\ntgs (oracle)    bert"));
+  EXPECT_THAT(wide_table(report), HasSubstr("\nmps (oracle) !  bert"));
+  EXPECT_THAT(wide_table(report), HasSubstr("\ntgs (oracle)    bert"));
   report.filler_counters[0].add(kSampleLoss, 1);
-  EXPECT_THAT(report_table(report), HasSubstr("\ntgs (oracle) !  bert"));
+  EXPECT_THAT(wide_table(report), HasSubstr("\ntgs (oracle) !  bert"));
 }
 
 TEST(ReportTable, AFakeGpuIsCalledOne) {
   RunReport report = measured_report();
-  EXPECT_THAT(report_table(report), HasSubstr("measured on a gpu"));
+  EXPECT_THAT(wide_table(report), HasSubstr("measured on a gpu"));
   report.measured->place = "fake";
-  EXPECT_THAT(report_table(report), HasSubstr("measured on a FAKE GPU"));
+  EXPECT_THAT(wide_table(report), HasSubstr("measured on a FAKE GPU"));
   EXPECT_EQ(cell(report, "measured"), "fake");
 }
 
@@ -221,15 +282,15 @@ TEST(ReportNotes, NoticesAreLeftOutOfFewAndCounted) {
             "1 more with --notices\n");
 }
 
-// Six losses and a refusal: four, and a line that says that three (with the notice: four) are left.
-TEST(ReportNotes, FewAreFiveLinesWhateverIsWrong) {
+// Six losses and a refusal: three, and a line that says that four (with the notice: five) are left.
+TEST(ReportNotes, FewAreFourLinesWhateverIsWrong) {
   RunReport report = sample_report();
   for (const char* name : {"b", "c", "d", "e", "f"}) {
     report.counters.add(name, {Severity::kLoss, "lost", 1});
   }
   const std::string few = notes_of({report}, Notes::kFew);
-  EXPECT_EQ(std::count(few.begin(), few.end(), '\n'), 5);
-  EXPECT_THAT(few, testing::EndsWith("\n4 more with --notices\n"));
+  EXPECT_EQ(std::count(few.begin(), few.end(), '\n'), 4);
+  EXPECT_THAT(few, testing::EndsWith("\n5 more with --notices\n"));
 }
 
 TEST(ReportNotes, WhatIsEqualInAllReportsIsSaidOnce) {
@@ -257,11 +318,11 @@ TEST(ReportTable, NamesakesShowTheParametersInWhichTheyDiffer) {
   report.policies[0].policy = "xsched";
   report.policies[0].parameters = {{"batch", "8"}, {"level", "1"}};
   report.policies.push_back(report.policies[0]);
-  EXPECT_THAT(report_table(report), testing::Not(testing::HasSubstr("level=")));  // equal twice
+  EXPECT_THAT(wide_table(report), testing::Not(testing::HasSubstr("level=")));  // equal twice
   report.policies[1].parameters[1].second = "3";
-  EXPECT_THAT(report_table(report), testing::HasSubstr("\nxsched level=1 (oracle)"));
-  EXPECT_THAT(report_table(report), testing::HasSubstr("\nxsched level=3 (oracle)"));
-  EXPECT_THAT(report_table(report), testing::Not(testing::HasSubstr("batch=")));
+  EXPECT_THAT(wide_table(report), testing::HasSubstr("\nxsched level=1 (oracle)"));
+  EXPECT_THAT(wide_table(report), testing::HasSubstr("\nxsched level=3 (oracle)"));
+  EXPECT_THAT(wide_table(report), testing::Not(testing::HasSubstr("batch=")));
 }
 
 }  // namespace

@@ -57,6 +57,15 @@ TEST_F(ReportOfAStore, CountsLowerBoundsOfLatencies) {
   EXPECT_EQ(figure(data.points[0], "latency_p50_ms").lower_bounds, 0U);
 }
 
+TEST_F(ReportOfAStore, CountsLatenciesOfOverloadedFillers) {
+  RunRecord behind = run(0, "mps", "100", 1, 10, 0.9);
+  set_cell(behind, 0, "overloaded", std::int64_t{1});
+  add(behind);
+  const ReportData data = report();
+  EXPECT_EQ(figure(data.points[0], "latency_p95_ms").overloaded, 1U);
+  EXPECT_EQ(figure(data.points[0], "filler_requests_per_s").overloaded, 0U);
+}
+
 TEST_F(ReportOfAStore, CurvesFollowTheLoadNotTheOrderOfRuns) {
   add(run(0, "mps", "800", 1, 90, 0.7));
   add(run(1, "mps", "50", 1, 10, 0.9));

@@ -22,7 +22,7 @@ SharedBaselines shared(BaselineCache& cache, const LoadedRun& loaded) {
 std::string text_of(const Result<observe::RunReport>& report) {
   if (!report) return report.error().text();
   return observe::report_json(*report) + observe::csv_rows(*report) +
-         observe::report_table(*report);
+         observe::report_table(*report, observe::Columns::kAll);
 }
 
 FillerConfig jobs(const std::string& name) {

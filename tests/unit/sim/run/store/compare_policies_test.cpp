@@ -167,6 +167,14 @@ TEST_F(ComparePolicies, LowerBoundsAreCounted) {
   EXPECT_EQ(compare(of_metrics({"latency_p50_ms"})).lines[0].lower_bounds, 0U);
 }
 
+TEST_F(ComparePolicies, LatenciesOfOverloadedFillersAreCounted) {
+  RunRecord record = sample_record(1);
+  set_cell(record, 1, "overloaded", std::int64_t{1});
+  ASSERT_TRUE(store_->add({&record, 1}));
+  EXPECT_EQ(compare(of_metrics({"latency_p50_ms"})).lines[0].overloaded, 1U);
+  EXPECT_EQ(compare(of_metrics({"filler_requests_per_s"})).lines[0].overloaded, 0U);
+}
+
 TEST_F(ComparePolicies, UnknownMetricsPoliciesAndConfidencesAreNamed) {
   add(1, "0.5", 1, 10, 11);
   const auto fault = [&](const CompareOptions& options) {

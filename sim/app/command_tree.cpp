@@ -1,0 +1,148 @@
+#include "sim/app/command_tree.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+std::string below(const std::string& parents, const std::string& name) {
+  return parents.empty() ? name : parents + " " + name;
+}
+
+bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
+
+// "TEXT:{offline,online,both}" as CLI11 writes what a value is.
+void read_type(const std::string& type, OptionText& option) {
+  option.value = type.substr(0, type.find(':'));
+  const std::size_t open = type.find('{');
+  const std::size_t close = type.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return;
+  for (std::size_t from = open + 1; from < close;) {
+    const std::size_t to = std::min(type.find(',', from), close);
+    option.choices.push_back(type.substr(from, to - from));
+    from = to + 1;
+  }
+}
+
+OptionText describe_option(const CLI::Option& option) {
+  OptionText text;
+  text.help = option.get_description();
+  if (option.get_items_expected_max() > 0) read_type(option.get_type_name(), text);
+  if (!option.nonpositional()) {
+    text.names.push_back(option.get_name(true));
+    return text;
+  }
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  return text;
+}
+
+// An option group is a command without a name, whose options are its parent's.
+void add_parts(const CLI::App& command, CommandText& text) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    (option->nonpositional() ? text.options : text.positionals)
+        .push_back(describe_option(*option));
+  }
+  for (const CLI::App* part : command.get_subcommands(nullptr)) {
+    if (part->get_name().empty()) {
+      add_parts(*part, text);
+    } else if (!is_hidden(*part)) {
+      text.commands.push_back(describe_command(*part, text.name));
+    }
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
+  std::vector<std::string> names;
+  for (const CommandText& command : commands) names.push_back(command.own_name());
+  return names;
+}
+
+std::vector<std::string> names_of(const std::vector<OptionText>& options) {
+  std::vector<std::string> names;
+  for (const OptionText& option : options) names.push_back(option.names.back());
+  return names;
+}
+
+// Of the words that the command did not take, the first.
+Error unknown_word_of(const CommandText& command, const std::string& word) {
+  const std::size_t space = command.name.find(' ');
+  const std::string help = space == std::string::npos
+                               ? "bubblesim help"
+                               : "bubblesim help" + command.name.substr(space);
+  std::string message;
+  if (word.starts_with('-')) {
+    message = unknown_name_message("option", word.substr(0, word.find('=')),
+                                   names_of(command.options));
+  } else if (!command.commands.empty()) {
+    message = unknown_name_message("command", word, names_of(command.commands));
+  } else {
+    message = "found " + quote_found(word) + ", expected no more words";
+  }
+  return {space == std::string::npos ? "" : command.name.substr(space + 1), {},
+          message + "; " + help + " says what they do"};
+}
+
+}  // namespace
+
+std::string CommandText::own_name() const { return name.substr(name.rfind(' ') + 1); }
+
+CommandText describe_command(const CLI::App& command, const std::string& parents) {
+  CommandText text;
+  text.name = below(parents, command.get_name());
+  text.help = command.get_description();
+  add_parts(command, text);
+  return text;
+}
+
+Result<const CLI::App*> find_command(const CLI::App& program,
+                                     const std::vector<std::string>& words) {
+  const CLI::App* command = &program;
+  for (const std::string& word : words) {
+    const CLI::App* found = nullptr;
+    for (const CLI::App* part : command->get_subcommands(nullptr)) {
+      if (part->check_name(word)) found = part;
+    }
+    if (found == nullptr) {
+      return fail(command == &program ? "" : command->get_name(), {},
+                  unknown_name_message("command", word,
+                                       names_of(describe_command(*command).commands)));
+    }
+    command = found;
+  }
+  return command;
+}
+
+std::optional<Error> unknown_word(const CLI::App& program) {
+  std::string parents;
+  for (const CLI::App* command = &program;;) {
+    std::vector<std::string> words = command->remaining();
+    std::erase(words, "--");
+    if (!words.empty()) return unknown_word_of(describe_command(*command, parents), words.front());
+    const std::vector<CLI::App*> parsed = command->get_subcommands();
+    if (parsed.empty()) return std::nullopt;
+    parents = below(parents, command->get_name());
+    command = parsed.back();
+  }
+}
+
+std::string first_sentence(const std::string& help) {
+  std::size_t end = help.find('\n');
+  for (const char* stop : {". ", ".\n"}) end = std::min(end, help.find(stop));
+  std::string text = help.substr(0, end);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::vector<const CommandText*> with_all_below(const CommandText& command) {
+  std::vector<const CommandText*> all{&command};
+  for (const CommandText& part : command.commands) {
+    for (const CommandText* each : with_all_below(part)) all.push_back(each);
+  }
+  return all;
+}
+
+}  // namespace bubblesim::app

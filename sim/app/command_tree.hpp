@@ -1,0 +1,53 @@
+// The commands as their declarations (CLI::App) describe them, as plain values: what man pages,
+// completions and messages about unknown words are made of.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bubblesim::app {
+
+struct OptionText {
+  std::vector<std::string> names;    ///< "-o", "--output"; of a positional its one name: "PATHS"
+  std::string value;                 ///< what follows, such as "TEXT"; empty: a flag
+  std::vector<std::string> choices;  ///< all values there are; empty: any
+  std::string help;
+};
+
+struct CommandText {
+  std::string name;  ///< with those of the commands that it belongs to: "bubblesim capture attach"
+  std::string help;  ///< paragraphs between empty lines; lines of examples begin with two spaces
+  std::vector<OptionText> options;
+  std::vector<OptionText> positionals;
+  std::vector<CommandText> commands;
+
+  /// Its last word.
+  [[nodiscard]] std::string own_name() const;
+};
+
+/// What is not hidden of the command; `parents`: "bubblesim capture", empty for the program.
+[[nodiscard]] CommandText describe_command(const CLI::App& command, const std::string& parents = "");
+
+/// The command that the words name one below the other, or the fault with the nearest name.
+[[nodiscard]] Result<const CLI::App*> find_command(const CLI::App& program,
+                                                   const std::vector<std::string>& words);
+
+/// After a parse: the first word that no declaration takes, with the nearest name; nothing: there
+/// is none.
+[[nodiscard]] std::optional<Error> unknown_word(const CLI::App& program);
+
+/// A help text's first sentence, without its full stop.
+[[nodiscard]] std::string first_sentence(const std::string& help);
+
+/// The commands, and those of each below it, in the order of declaration.
+[[nodiscard]] std::vector<const CommandText*> with_all_below(const CommandText& command);
+std::vector<const CommandText*> with_all_below(CommandText&& command) = delete;
+
+}  // namespace bubblesim::app
