@@ -160,7 +160,8 @@ def environment(options):
     """What the notebooks' kernel sees."""
     module = options.program.parents[1] / "plugin" / "python"
     ways = [str(module), os.environ.get("PYTHONPATH", "")]
-    return {"BUBBLESIM_FIGURES": str(options.output), "SOURCE_DATE_EPOCH": "0",
+    return {"BUBBLESIM": str(options.program), "BUBBLESIM_FIGURES": str(options.output),
+            "SOURCE_DATE_EPOCH": "0",
             "PYTHONPATH": os.pathsep.join(way for way in ways if way),
             "IPYTHONDIR": str(options.output / ".ipython"),
             "JUPYTER_RUNTIME_DIR": str(options.output / ".jupyter"),

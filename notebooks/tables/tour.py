@@ -1,9 +1,12 @@
-"""What the tour shows: a trace's bubbles, a run's timeline, and the policies side by side.
+"""What the tour shows: a trace's bubbles, and the policies side by side.
 
 Frames come from the Python package `bubblesim`; times are nanoseconds there and milliseconds here.
+Timelines and stores are drawn by the program itself: `inspect --plot`, `view`, `report`.
 """
-from . import draw
-from .results import ROOT
+import os
+import subprocess
+
+from .results import ROOT, folder
 
 TRAINING = ROOT / "traces" / "samples" / "training"
 RUN = ROOT / "configs" / "runs" / "example.json"
@@ -15,9 +18,6 @@ FIRST_LOOK = {
     "filler_requests_per_s": "requests/s", "latency_p95_ms": "p95 (ms)",
     "bubble_fraction": "bubble", "bubble_recovered_fraction": "of it filled"}
 
-COLOURS = {"kernel": draw.BLUE, "collective": draw.ORANGE, "filler": draw.GREEN,
-           "bubble": draw.VERMILION}
-
 
 def bubbles_by_cause(trace):
     """Milliseconds of bubble of each rank by cause, over all of the trace's iterations."""
@@ -26,67 +26,25 @@ def bubbles_by_cause(trace):
     return out.fillna(0).sort_values(out.columns[0], ascending=False)
 
 
-def iteration_of(trace, number):
-    """Start and end (recorded ns) of an iteration on the first rank."""
-    row = trace[0].iterations().set_index("number").loc[number]
-    return int(row["start_ns"]), int(row["end_ns"])
+def program():
+    """The command `bubblesim`: $BUBBLESIM, the one that scripts/demo builds, or an installed one."""
+    built = ROOT / "build" / "demo" / "sim" / "app" / "bubblesim"
+    return os.environ.get("BUBBLESIM") or (built if built.exists() else "bubblesim")
 
 
-def recorded(trace, number):
-    """What ran on each rank's GPU in an iteration: rank, what, from_ms, to_ms in it."""
-    begin, end = iteration_of(trace, number)
-    parts = []
-    for what, frame in (("bubble", trace.bubbles()), ("kernel", trace.kernels()),
-                        ("collective", trace.collective_ops())):
-        frame = frame[["rank", "start_ns", "duration_ns"]].assign(what=what)
-        parts.append(_within(frame.rename(columns={"rank": "row"}), begin, end))
-    return parts
+def made(name, *command):
+    """The file NAME of the figures' folder, which the command writes; its path is put last."""
+    path = folder() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([str(part) for part in (program(), *command, path)], check=True,
+                   stdout=subprocess.DEVNULL)
+    return path
 
 
-def simulated(result, length_ms):
-    """The same of a run whose timeline was recorded, from where it begins: rows are GPUs."""
-    timeline = result.timeline()
-    begin = int(timeline["start_ns"].min())
-    kept = timeline[timeline["kind"].isin(["kernel", "collective"])]
-    ours = kept["client"].str.startswith("training")
-    parts = []
-    for what, wanted in (("kernel", ours & (kept["kind"] == "kernel")),
-                         ("collective", ours & (kept["kind"] == "collective")),
-                         ("filler", ~ours)):
-        frame = kept[wanted].assign(what=what, row=kept["gpu"],
-                                    duration_ns=kept["end_ns"] - kept["start_ns"])
-        parts.append(_within(frame, begin, begin + int(length_ms * 1e6)))
-    return parts
-
-
-def _within(frame, begin, end):
-    """Of spans, what lies between two instants, in ms from the first."""
-    start = frame["start_ns"].clip(begin, end)
-    stop = (frame["start_ns"] + frame["duration_ns"]).clip(begin, end)
-    out = frame.assign(from_ms=(start - begin) / 1e6, length_ms=(stop - start) / 1e6)
-    return out.loc[stop > start, ["row", "what", "from_ms", "length_ms"]]
-
-
-def timeline(axes, parts, row_name):
-    """Draws such parts: a lane a row, and in its upper part bubbles or fillers."""
-    rows = sorted({row for part in parts for row in part["row"].unique()})
-    for part in parts:
-        for (row, what), spans in part.groupby(["row", "what"]):
-            above = what in ("bubble", "filler")
-            low, height = rows.index(row) + (0.1 if above else 0.45), 0.32 if above else 0.45
-            axes.broken_barh(list(zip(spans["from_ms"], spans["length_ms"])), (low, height),
-                             facecolors=COLOURS[what], linewidth=0, rasterized=True)
-    axes.set_yticks([i + 0.5 for i in range(len(rows))], [f"{row_name} {row}" for row in rows])
-    axes.invert_yaxis()
-    axes.set_xlabel("ms")
-    axes.grid(False)
-
-
-def key(figure, *what):
-    """A legend of timeline colours."""
-    from matplotlib.patches import Patch
-    figure.legend(handles=[Patch(color=COLOURS[w], label=w) for w in what], ncol=len(what),
-                  loc="lower center", bbox_to_anchor=(0.5, 1.0))
+def picture(name, *command):
+    """Shows such a file, an SVG."""
+    from IPython.display import SVG
+    return SVG(filename=str(made(name, *command)))
 
 
 def first_look(result):
@@ -99,10 +57,8 @@ def first_look(result):
     return out.set_index("policy")
 
 
-def load_curve(results):
-    """Of the sweep's store: policy, requests/s offered, mean p95 and its half interval in ms."""
-    from . import results as files
+def load_table(results):
+    """Of the sweep's store: p95 latency in ms, a row a load in requests/s, a column a policy."""
     load = "/fillers/encoder-online/arrivals/rate_per_s"
-    frame = results.rename(columns={load: "offered"})
-    served = frame[frame["latency_p95_ms"].notna()]
-    return files.over_seeds(served, ["policy", "offered"], "latency_p95_ms")
+    frame = results.rename(columns={load: "requests/s offered"})
+    return frame.pivot_table("latency_p95_ms", "requests/s offered", "policy").round(1)

@@ -80,3 +80,27 @@ function(bubblesim_test)
   gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." DISCOVERY_TIMEOUT 120
     DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
+
+# bubblesim_page(NAME name HTML file STYLES files SCRIPTS files OUTPUT variable)
+# A header bubblesim_NAME.hpp with the page's parts in bubblesim::run::NAME_files, made when one of
+# them changes; its path is put into the variable. Files are those of sim/run/report/page unless
+# their path is absolute.
+function(bubblesim_page)
+  cmake_parse_arguments(ARG "" "NAME;HTML;OUTPUT" "STYLES;SCRIPTS" ${ARGN})
+  set(maker ${PROJECT_SOURCE_DIR}/scripts/cmake/embed_page.cmake)
+  set(header ${CMAKE_CURRENT_BINARY_DIR}/bubblesim_${ARG_NAME}.hpp)
+  foreach(list IN ITEMS STYLES SCRIPTS)
+    set(${list} "")
+    foreach(file IN LISTS ARG_${list})
+      get_filename_component(file ${file} ABSOLUTE
+                             BASE_DIR ${PROJECT_SOURCE_DIR}/sim/run/report/page)
+      list(APPEND ${list} ${file})
+    endforeach()
+    list(JOIN ${list} "," ${list}_joined)
+  endforeach()
+  add_custom_command(OUTPUT ${header}
+    COMMAND ${CMAKE_COMMAND} -DHTML=${ARG_HTML} -DSTYLES=${STYLES_joined}
+            -DSCRIPTS=${SCRIPTS_joined} -DNAMESPACE=${ARG_NAME}_files -DOUTPUT=${header} -P ${maker}
+    DEPENDS ${ARG_HTML} ${STYLES} ${SCRIPTS} ${maker} VERBATIM)
+  set(${ARG_OUTPUT} ${header} PARENT_SCOPE)
+endfunction()

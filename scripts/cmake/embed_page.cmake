@@ -1,6 +1,7 @@
-# Run at build time (cmake -P): page/*.{html,css,js} of a report as one C++ header, with the hashes
-# of style and script that its content security policy names.
-# FOLDER: of the files; SCRIPTS: names in order, separated by commas; OUTPUT: the header.
+# Run at build time (cmake -P): the markup, styles and scripts of a page as one C++ header, with the
+# hashes of style and script that its content security policy names.
+# HTML: the file; STYLES, SCRIPTS: files in order, separated by commas; NAMESPACE: inside of
+# bubblesim::run; OUTPUT: the header.
 
 # The base64 of a hexadecimal text of whole bytes.
 function(base64_of hex result)
@@ -44,12 +45,17 @@ endfunction()
 set(script "(() => {\n'use strict';\n")
 string(REPLACE "," ";" scripts "${SCRIPTS}")
 foreach(file IN LISTS scripts)
-  file(READ "${FOLDER}/${file}" part)
+  file(READ "${file}" part)
   string(APPEND script "${part}")
 endforeach()
 string(APPEND script "})();\n")
-file(READ "${FOLDER}/page.css" style)
-file(READ "${FOLDER}/page.html" html)
+set(style "")
+string(REPLACE "," ";" styles "${STYLES}")
+foreach(file IN LISTS styles)
+  file(READ "${file}" part)
+  string(APPEND style "${part}")
+endforeach()
+file(READ "${HTML}" html)
 string(SHA256 script_hex "${script}")
 string(SHA256 style_hex "${style}")
 base64_of(${script_hex} script_hash)
@@ -58,11 +64,11 @@ set(literals "")
 literal_of(kHtml "${html}")
 literal_of(kStyle "${style}")
 literal_of(kScript "${script}")
-file(WRITE "${OUTPUT}" "// Made from sim/run/report/page by scripts/cmake/embed_page.cmake.
+file(WRITE "${OUTPUT}" "// Made by scripts/cmake/embed_page.cmake.
 #pragma once
 #include <string_view>
-namespace bubblesim::run::page {
+namespace bubblesim::run::${NAMESPACE} {
 inline constexpr std::string_view kStyleHash = \"sha256-${style_hash}\";
 inline constexpr std::string_view kScriptHash = \"sha256-${script_hash}\";
-${literals}}  // namespace bubblesim::run::page
+${literals}}  // namespace bubblesim::run::${NAMESPACE}
 ")

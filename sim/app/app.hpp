@@ -79,6 +79,9 @@ int report_fault(const Error& fault);
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);
 
+/// `bubblesim report STORE -o OUTPUT`. Returns the exit code.
+int report_store(const std::string& store, const std::string& output, AppContext& context);
+
 void add_import_command(CLI::App& parser, AppContext& context);
 void add_inspect_command(CLI::App& parser, AppContext& context);
 void add_run_command(CLI::App& parser, AppContext& context);
@@ -95,6 +98,7 @@ void add_schema_command(CLI::App& parser, AppContext& context);
 void add_sweep_command(CLI::App& parser, AppContext& context);
 void add_results_command(CLI::App& parser, AppContext& context);
 void add_report_command(CLI::App& parser, AppContext& context);
+void add_view_command(CLI::App& parser, AppContext& context);
 void add_fit_command(CLI::App& parser, AppContext& context);
 void add_validate_command(CLI::App& parser, AppContext& context);
 void add_capture_command(CLI::App& parser, AppContext& context);

@@ -90,6 +90,7 @@ int main(int argc, char** argv) {
   bubblesim::app::add_sweep_command(parser, context);
   bubblesim::app::add_results_command(parser, context);
   bubblesim::app::add_report_command(parser, context);
+  bubblesim::app::add_view_command(parser, context);
   bubblesim::app::add_export_command(parser, context);
   bubblesim::app::add_retarget_command(parser, context);
   bubblesim::app::add_synth_command(parser, context);

@@ -198,6 +198,13 @@ void add_filters(CLI::App& command, ReportArguments& arguments) {
 
 }  // namespace
 
+int report_store(const std::string& store, const std::string& output, AppContext& context) {
+  ReportArguments arguments;
+  arguments.results.store = store;
+  arguments.results.output = output;
+  return report_results(arguments, context);
+}
+
 void add_report_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
   arguments->results.output = "report.html";

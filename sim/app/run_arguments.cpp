@@ -138,8 +138,8 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                      "`bubblesim calibrate` (default: the config's, else the one recorded)");
   add_quick_options(command, arguments);
   command.add_option("--out", arguments.out,
-                     "Folder for table.txt, results.json, results.csv, timeline.json and, with "
-                     "--usage-interval, usage.csv");
+                     "Folder for table.txt, results.json, results.csv, timeline.json, view.json "
+                     "(for `bubblesim view`) and, with --usage-interval, usage.csv");
   add_timeline_options(command, arguments);
   add_usage_options(command, arguments);
   command.add_option("--lone-rank", arguments.lone_rank,

@@ -20,6 +20,7 @@
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
+#include "sim/run/view/run_view.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/export/chrome_trace.hpp"
 
@@ -30,6 +31,7 @@ namespace {
 struct RunOutputs {
   std::vector<observe::RunReport> reports;
   std::string usage;  ///< CSV, without its header
+  run::TimelineView view;  ///< of runs with a folder
   bool stopped = false;  ///< by an interrupt: there may be less than was asked for
   std::string not_run;   ///< a mode of which nothing was done
 };
@@ -63,17 +65,21 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   watch.begin_mode(loaded.config.name, options);
   const auto index = timeline_index(arguments, loaded.config);
   if (!index) return tl::unexpected<Errors>(index.error());
+  const SimTime settled = kSimStart + loaded.config.warmup;
+  const run::TimelineWindow window{settled, settled + arguments.timeline_length};
   observe::TimelineRecorder timeline;
-  timeline.set_window(kSimStart + loaded.config.warmup,
-                      kSimStart + loaded.config.warmup + arguments.timeline_length);
+  timeline.set_window(window.from, window.to);
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = *index;
   options.timeline = &timeline;
+  run::RunView view(loaded);
+  if (!arguments.out.empty()) options.timelines = view.sink();
   auto report = run::run_policies(loaded, context.policies, options);
   if (!report) return one(report.error());
+  if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(*report));
   if (*index && report->interrupted.empty()) {
     const auto written = traces::write_chrome_trace_file(
-        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline));
+        timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window));
     if (!written) return one(written.error());
     report->counters.merge(timeline.counters());
   }
@@ -183,7 +189,14 @@ std::string json_of(const RunOutputs& outputs) {
   return text + "]\n";
 }
 
-Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outputs) {
+std::string title_of(const RunArguments& arguments) {
+  if (!arguments.config.empty()) return arguments.config;
+  const QuickRun& quick = arguments.quick;
+  return (quick.training.empty() ? arguments.synth_model : quick.training.front()) + " beside " +
+         quick.filler;
+}
+
+Result<void> write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   if (!arguments.usage.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(
         write_output(arguments.usage, observe::usage_header() + outputs.usage));
@@ -192,6 +205,9 @@ Result<void> write_outputs(const RunArguments& arguments, const RunOutputs& outp
   const std::string table = table_of(arguments, outputs, observe::Notes::kAll);
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/table.txt", table));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));
+  outputs.view.title = title_of(arguments);
+  BUBBLESIM_RETURN_IF_ERROR(
+      write_whole_file(arguments.out + '/' + run::kViewFileName, run::view_text(outputs.view)));
   return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
 }
 

@@ -6,6 +6,7 @@
 // Not shared between threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -79,6 +80,12 @@ class TimelineRecorder {
   void set_window(SimTime from, SimTime to) {
     from_ = from;
     to_ = to;
+  }
+
+  /// Records what lies within that too, and between the two.
+  void widen_window(SimTime from, SimTime to) {
+    from_ = std::min(from_, from);
+    to_ = std::max(to_, to);
   }
 
   /// The id of a name; the same text gives the same id.

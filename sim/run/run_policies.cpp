@@ -162,7 +162,7 @@ class PolicyRuns {
     }
     for_each_parallel(count, options_.threads, [&](std::size_t i) {
       tell("policy " + loaded_.config.policies[i].name);
-      results[i] = run_under_policy(loaded_, scenario_of(i));
+      results[i] = run_recorded(i);
     });
     const bool keep = options_.when_stopped == WhenStopped::kKeepDone &&
                       options_.stop != nullptr && *options_.stop;
@@ -176,6 +176,23 @@ class PolicyRuns {
     }
     if (policies_.empty()) return fail("stopped before a policy was done");
     return {};
+  }
+
+  [[nodiscard]] Result<observe::PolicyResult> run_recorded(std::size_t index) const {
+    Scenario scenario = scenario_of(index);
+    if (!options_.timelines) return run_under_policy(loaded_, std::move(scenario));
+    const Duration iteration = training_->mean_iteration;
+    const SimTime settled = kSimStart + loaded_.config.warmup;
+    const SimTime from = std::max(kSimStart, settled - kSinkIterationsBefore * iteration);
+    const SimTime to = settled + kSinkIterationsAfter * iteration;
+    observe::TimelineRecorder own;
+    own.set_window(from, to);
+    if (scenario.timeline == nullptr) scenario.timeline = &own;
+    observe::TimelineRecorder& timeline = *scenario.timeline;
+    timeline.widen_window(from, to);
+    auto result = run_under_policy(loaded_, std::move(scenario));
+    if (result) options_.timelines(index, timeline, iteration);
+    return result;
   }
 
   [[nodiscard]] Scenario scenario_of(std::size_t index) const {

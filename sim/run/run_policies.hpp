@@ -31,6 +31,15 @@ enum class WhenStopped : std::uint8_t {
   kKeepDone,  ///< the results of policies that had ended; a fault if there is none
 };
 
+/// What one policy's run did around the end of the warm-up: `policy` into RunConfig::policies,
+/// `iteration` the mean time of one alone. Called on the thread that simulated it, which several
+/// may be at once.
+using TimelineSink = std::function<void(
+    std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration)>;
+/// Recorded for a sink: so many mean iterations before the end of the warm-up and after it.
+inline constexpr int kSinkIterationsBefore = 1;
+inline constexpr int kSinkIterationsAfter = 6;
+
 /// Whether a run may be larger than check_size() allows.
 enum class Size : std::uint8_t { kChecked, kAny };
 
@@ -41,6 +50,8 @@ struct RunOptions {
   /// The policy (into RunConfig::policies) whose timeline is recorded, and where.
   std::optional<std::size_t> timeline_of;
   observe::TimelineRecorder* timeline = nullptr;
+  /// Told of every policy's timeline; that of `timeline_of` is recorded in both windows.
+  TimelineSink timelines = nullptr;
   /// Length of the intervals of PolicyResult::usage; 0: it is not recorded. Other results do not
   /// depend on it.
   Duration usage_interval{};

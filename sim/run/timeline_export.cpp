@@ -39,14 +39,20 @@ using TrackKey = std::tuple<GpuId, ClientId, Group>;
 
 TrackKey key_of(const Slice& slice) { return {slice.gpu, slice.client, group_of(slice.kind)}; }
 
+bool lies_in(const Slice& slice, const TimelineWindow& window) {
+  return slice.start >= window.from && slice.end <= window.to;
+}
+
 }  // namespace
 
-traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline) {
+traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline,
+                                       const TimelineWindow& window) {
   traces::ChromeTrace out;
   out.flow_name = "request";
   std::map<GpuId, std::uint32_t> processes;
   std::map<TrackKey, std::uint32_t> tracks;
   for (const Slice& slice : timeline.slices()) {
+    if (!lies_in(slice, window)) continue;
     processes.emplace(slice.gpu, 0);
     tracks.emplace(key_of(slice), 0);
   }
@@ -63,6 +69,7 @@ traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline) {
   }
   out.slices.reserve(timeline.slices().size());
   for (const Slice& slice : timeline.slices()) {
+    if (!lies_in(slice, window)) continue;
     const bool joined = slice.request != observe::kNoRequest;
     out.slices.push_back({tracks[key_of(slice)], timeline.text(slice.name),
                           observe::slice_kind_name(slice.kind), to_ns(slice.start),
@@ -73,6 +80,7 @@ traces::ChromeTrace timeline_to_chrome(const TimelineRecorder& timeline) {
     out.counters.push_back({processes[track.gpu], track.name, {}});
   }
   for (const auto& sample : timeline.samples()) {
+    if (sample.at < window.from || sample.at > window.to) continue;
     out.counters[sample.track.index()].samples.push_back({to_ns(sample.at), sample.value});
   }
   for (const auto& [name, entry] : timeline.counters()) {

@@ -7,7 +7,14 @@
 
 namespace bubblesim::run {
 
+/// Of what was recorded, only what lies within [from, to] is exported.
+struct TimelineWindow {
+  SimTime from = kSimStart;
+  SimTime to = SimTime::max();
+};
+
 /// Borrows the names of `timeline`, which outlives the result.
-[[nodiscard]] traces::ChromeTrace timeline_to_chrome(const observe::TimelineRecorder& timeline);
+[[nodiscard]] traces::ChromeTrace timeline_to_chrome(const observe::TimelineRecorder& timeline,
+                                                     const TimelineWindow& window = {});
 
 }  // namespace bubblesim::run

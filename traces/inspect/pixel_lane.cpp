@@ -11,7 +11,14 @@ namespace {
 // colour-vision deficiencies (blue, orange and green of Okabe and Ito 2008, darkened).
 constexpr std::array<std::string_view, kPaintCount> kColours{
     "#2f6db5", "#d9772b", "#a63d6f", "#2f9175", "#8a929c",
-    "#f3b27a", "#dc9cbb", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280"};
+    "#f3b27a", "#dc9cbb", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280",
+    "#2f9175", "#c9ced6", "#8a929c", "#d64550", "#5fb7d4", "#8a929c"};
+
+constexpr std::array<std::string_view, 5> kWorkNames{"kernel", "collective", "send_recv", "copy",
+                                                     "memset"};
+constexpr std::array<std::string_view, 6> kSimulatedNames{"filler", "idle",    "paused",
+                                                          "hold",   "request", "phase"};
+static_assert(kWorkNames.size() + kBubbleCauseCount + kSimulatedNames.size() == kPaintCount);
 
 /// Covered by less than this, a column stays empty: one part in 50,000 cannot be meant.
 constexpr float kVisible = 2e-5F;
@@ -23,6 +30,31 @@ Paint paint_of(BubbleCause cause) {
                             static_cast<std::uint8_t>(cause));
 }
 
+std::string_view paint_name(Paint paint) {
+  const auto place = static_cast<std::size_t>(paint);
+  if (place < kWorkNames.size()) return kWorkNames[place];
+  const std::size_t cause = place - kWorkNames.size();
+  if (cause < kBubbleCauseCount) return bubble_cause_name(static_cast<BubbleCause>(cause));
+  return kSimulatedNames[cause - kBubbleCauseCount];
+}
+
+std::string_view paint_label(Paint paint) {
+  if (paint == Paint::kPeer) return "send or receive";
+  if (paint == Paint::kHold) return "launch held";
+  if (paint >= Paint::kFirstCause && paint < Paint::kFiller) {
+    const auto cause = static_cast<std::size_t>(paint) - kWorkNames.size();
+    return bubble_cause_label(static_cast<BubbleCause>(cause));
+  }
+  return paint_name(paint);
+}
+
+std::optional<Paint> paint_named(std::string_view name) {
+  for (std::size_t i = 0; i < kPaintCount; ++i) {
+    if (paint_name(static_cast<Paint>(i)) == name) return static_cast<Paint>(i);
+  }
+  return std::nullopt;
+}
+
 std::string_view paint_colour(Paint paint) { return kColours[static_cast<std::size_t>(paint)]; }
 
 PixelLane::PixelLane(Interval view, std::uint32_t columns)
@@ -30,7 +62,7 @@ PixelLane::PixelLane(Interval view, std::uint32_t columns)
       columns_per_ns_(static_cast<double>(columns) / static_cast<double>(to_ns(view.length()))),
       columns_(columns, Coverage{}) {}
 
-void PixelLane::add(Interval span, Paint paint) {
+void PixelLane::add(Interval span, Paint paint, double share) {
   const TraceTime from = std::max(span.begin, view_.begin);
   const TraceTime to = std::min(span.end, view_.end);
   if (from >= to) return;
@@ -40,7 +72,7 @@ void PixelLane::add(Interval span, Paint paint) {
   const auto kind = static_cast<std::size_t>(paint);
   for (double edge = std::floor(left); edge < right; edge += 1) {
     const double covered = std::min(right, edge + 1) - std::max(left, edge);
-    columns_[static_cast<std::size_t>(edge)][kind] += static_cast<float>(covered);
+    columns_[static_cast<std::size_t>(edge)][kind] += static_cast<float>(covered * share);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,12 +14,26 @@
 
 namespace bubblesim::traces {
 
-/// What a column shows. Bubble causes follow in their own order.
-enum class Paint : std::uint8_t { kCompute, kCollective, kPeer, kCopy, kMemset, kFirstCause };
-inline constexpr std::size_t kPaintCount =
-    static_cast<std::size_t>(Paint::kFirstCause) + kBubbleCauseCount;
+/// What a column shows. Bubble causes follow in their own order; the last ones are of simulations.
+enum class Paint : std::uint8_t {
+  kCompute, kCollective, kPeer, kCopy, kMemset,
+  kFirstCause,
+  kFiller = kFirstCause + kBubbleCauseCount,  ///< work of a filler beside the job
+  kIdle,     ///< a bubble in which no operation of the job runs
+  kPaused,   ///< an operation that stands still
+  kHold,     ///< a launch that a policy holds
+  kRequest,  ///< from arrival to completion
+  kPhase,    ///< an iteration or another span of a host thread
+};
+inline constexpr std::size_t kPaintCount = static_cast<std::size_t>(Paint::kPhase) + 1;
 
 [[nodiscard]] Paint paint_of(BubbleCause cause);
+/// snake_case and unique: "kernel", "send_recv"; of a cause, bubble_cause_name().
+[[nodiscard]] std::string_view paint_name(Paint paint);
+/// For people: "kernel", "send or receive"; of a cause, bubble_cause_label().
+[[nodiscard]] std::string_view paint_label(Paint paint);
+/// The paint of that name; nothing: there is none.
+[[nodiscard]] std::optional<Paint> paint_named(std::string_view name);
 /// "#rrggbb"
 [[nodiscard]] std::string_view paint_colour(Paint paint);
 
@@ -38,8 +53,9 @@ class PixelLane {
   /// `columns` equal columns over `view`, which is not empty.
   PixelLane(Interval view, std::uint32_t columns);
 
-  /// Parts of `span` outside the view are left out. O(columns that it covers).
-  void add(Interval span, Paint paint);
+  /// Parts of `span` outside the view are left out. `share` of it is covered, evenly. O(columns
+  /// that it covers).
+  void add(Interval span, Paint paint, double share = 1);
   [[nodiscard]] std::vector<PaintRun> runs() const;
 
  private:

@@ -87,37 +87,41 @@ Paint paint_of(const RankTrace& rank, const DeviceOp& op) {
   return Paint::kCompute;
 }
 
-TimelineLane bubble_lane(const std::vector<BubbleSegment>& segments, Interval view,
-                         std::uint32_t columns) {
-  PixelLane lane(view, columns);
-  for (const BubbleSegment& segment : segments) lane.add(segment.span, paint_of(segment.cause));
-  return {"bubbles", kThinHeight, lane.runs()};
+/// Cut to the view; what lies outside is left out.
+void add_span(ShownSpans& spans, Interval view, Interval span, std::uint32_t name, Paint paint) {
+  const TraceTime from = std::max(span.begin, view.begin);
+  const TraceTime to = std::min(span.end, view.end);
+  if (from >= to) return;
+  spans.push_back({from - view.begin, to - from, name, paint, 1, to - from});
 }
 
-/// Own work, communication, copies. Overlapping operations of one lane are united first, so that
-/// a column is as dark as the time that any of them runs.
-std::vector<TimelineLane> kind_lanes(const RankTrace& rank, Interval view,
-                                     std::uint32_t columns) {
-  std::map<Paint, std::vector<Interval>> spans;
-  for (const DeviceOp& op : rank.device_ops) {
-    spans[paint_of(rank, op)].push_back({op.start, std::max(op.start, op.end())});
+TimelineLane bubble_lane(const std::vector<BubbleSegment>& segments, Interval view) {
+  TimelineLane lane{"bubbles", kThinHeight, {}, {}};
+  for (const BubbleSegment& segment : segments) {
+    add_span(lane.spans, view, segment.span, kNone, paint_of(segment.cause));
   }
-  const auto lane_of = [&](std::string label, double height, Paint first, Paint last) {
-    PixelLane lane(view, columns);
-    for (auto place = spans.lower_bound(first); place != spans.end() && place->first <= last;
-         ++place) {
-      for (const Interval& span : unite(place->second)) lane.add(span, place->first);
-    }
-    return TimelineLane{std::move(label), height, lane.runs()};
-  };
+  return lane;
+}
+
+/// Own work, communication, copies.
+std::vector<TimelineLane> kind_lanes(const RankTrace& rank, Interval view) {
   std::vector<TimelineLane> lanes;
-  lanes.push_back(lane_of("kernels", kWorkHeight, Paint::kCompute, Paint::kCompute));
-  lanes.push_back(lane_of("communication", kThinHeight, Paint::kCollective, Paint::kPeer));
-  lanes.push_back(lane_of("copies", kThinHeight, Paint::kCopy, Paint::kMemset));
+  const auto add_lane = [&](std::string label, double height, Paint first, Paint last) {
+    TimelineLane lane{std::move(label), height, {}, {}};
+    for (const DeviceOp& op : rank.device_ops) {
+      const Paint paint = paint_of(rank, op);
+      if (paint < first || paint > last) continue;
+      add_span(lane.spans, view, {op.start, op.end()}, op.name.value, paint);
+    }
+    lanes.push_back(std::move(lane));
+  };
+  add_lane("kernels", kWorkHeight, Paint::kCompute, Paint::kCompute);
+  add_lane("communication", kThinHeight, Paint::kCollective, Paint::kPeer);
+  add_lane("copies", kThinHeight, Paint::kCopy, Paint::kMemset);
   return lanes;
 }
 
-std::vector<TimelineLane> stream_lanes(const RankTrace& rank, Interval view, std::uint32_t columns,
+std::vector<TimelineLane> stream_lanes(const RankTrace& rank, Interval view,
                                        std::size_t max_streams) {
   std::map<StreamId, Duration> time;
   for (const DeviceOp& op : rank.device_ops) time[op.stream] += op.duration;
@@ -125,23 +129,23 @@ std::vector<TimelineLane> stream_lanes(const RankTrace& rank, Interval view, std
   for (const auto& [stream, total] : time) order.emplace_back(-total, stream);
   std::sort(order.begin(), order.end());
   if (order.size() > max_streams) order.resize(max_streams);
-  std::map<StreamId, PixelLane> lanes;
-  for (const auto& entry : order) lanes.emplace(entry.second, PixelLane(view, columns));
+  std::map<StreamId, ShownSpans> lanes;
+  for (const auto& entry : order) lanes[entry.second];
   for (const DeviceOp& op : rank.device_ops) {
     const auto place = lanes.find(op.stream);
-    if (place != lanes.end()) place->second.add({op.start, op.end()}, paint_of(rank, op));
+    if (place == lanes.end()) continue;
+    add_span(place->second, view, {op.start, op.end()}, op.name.value, paint_of(rank, op));
   }
   std::vector<TimelineLane> list;
-  for (const auto& [stream, lane] : lanes) {
+  for (auto& [stream, spans] : lanes) {
     const std::uint64_t id =
         stream.index() < rank.streams.size() ? rank.streams[stream.index()].system_id : 0;
-    list.push_back({fmt::format("stream {}", id), kWorkHeight, lane.runs()});
+    list.push_back({fmt::format("stream {}", id), kWorkHeight, {}, std::move(spans)});
   }
   return list;
 }
 
-TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, Interval view,
-                       std::uint32_t columns) {
+TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, Interval view) {
   const RankTrace& rank = *subject.trace;
   CounterSet ignored;  // inspect_rank reports them; a picture has no place for counters
   TimelineBlock block;
@@ -153,9 +157,9 @@ TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, I
   if (seen.begin < seen.end) block.use = window_use(rank, subject.use, segments, seen);
   if (const auto pass = find_rank_pass(rank)) block.iterations = iterations_of(*pass, subject.use);
   block.lanes = options.rows == TimelineRows::kLanes
-                    ? kind_lanes(rank, view, columns)
-                    : stream_lanes(rank, view, columns, std::min(options.max_streams, kMaxStreams));
-  block.lanes.push_back(bubble_lane(segments, view, columns));
+                    ? kind_lanes(rank, view)
+                    : stream_lanes(rank, view, std::min(options.max_streams, kMaxStreams));
+  block.lanes.push_back(bubble_lane(segments, view));
   return block;
 }
 
@@ -163,7 +167,7 @@ TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, I
 void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
   for (const std::string_view label : {"communication", "copies"}) {
     const auto unused = [&](const TimelineLane& lane) {
-      return lane.label == label && lane.runs.empty();
+      return lane.label == label && lane.runs.empty() && lane.spans.empty();
     };
     const bool everywhere = std::all_of(blocks.begin(), blocks.end(), [&](const auto& block) {
       return std::any_of(block.lanes.begin(), block.lanes.end(), unused);
@@ -173,29 +177,47 @@ void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
   }
 }
 
-}  // namespace
-
-TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
-                           std::uint32_t plot_width_px) {
-  const std::vector<Subject> subjects = subjects_of(job, options.max_ranks);
+/// Hands each block to `finish` before the next one is made.
+template <class Finish>
+TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineOptions& options,
+                         Finish finish) {
   const View view = choose_view(windows_of(subjects), options);
   TimelinePlan plan;
   plan.from = view.from;
   plan.length = view.to - view.from;
   plan.origin = view.origin;
   if (plan.length <= Duration{}) return plan;
-  const std::size_t lanes_each =
-      options.rows == TimelineRows::kLanes ? 4 : std::min(options.max_streams, kMaxStreams) + 1;
-  const auto lanes = static_cast<std::uint32_t>(subjects.size() * lanes_each);
-  plan.columns = std::max(1U, std::min(plot_width_px, kMaxRuns / lanes));
   for (const Subject& subject : subjects) {
     const TraceTime zero =
         view.origin == TimelineOrigin::kShared ? view.zero : subject.use.window.begin;
-    plan.blocks.push_back(
-        block_of(subject, options, {zero + view.from, zero + view.to}, plan.columns));
+    plan.blocks.push_back(block_of(subject, options, {zero + view.from, zero + view.to}));
+    finish(plan.blocks.back());
   }
   drop_lanes_empty_everywhere(plan.blocks);
   return plan;
+}
+
+}  // namespace
+
+TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
+                           std::uint32_t plot_width_px) {
+  const std::vector<Subject> subjects = subjects_of(job, options.max_ranks);
+  const std::size_t lanes_each =
+      options.rows == TimelineRows::kLanes ? 4 : std::min(options.max_streams, kMaxStreams) + 1;
+  const auto lanes = static_cast<std::uint32_t>(std::max<std::size_t>(1, subjects.size()) *
+                                                lanes_each);
+  const std::uint32_t columns = std::max(1U, std::min(plot_width_px, kMaxRuns / lanes));
+  TimelinePlan plan = plan_blocks(subjects, options, [&](TimelineBlock& block) {
+    for (TimelineLane& lane : block.lanes) {
+      lane.runs = pixel_runs(std::exchange(lane.spans, {}), block.view.length(), columns);
+    }
+  });
+  plan.columns = plan.blocks.empty() ? 0 : columns;
+  return plan;
+}
+
+TimelinePlan plan_spans(const JobTrace& job, const TimelineOptions& options) {
+  return plan_blocks(subjects_of(job, options.max_ranks), options, [](TimelineBlock&) {});
 }
 
 }  // namespace bubblesim::traces

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/inspect/inspection.hpp"
+#include "traces/inspect/lane_levels.hpp"
 #include "traces/inspect/pixel_lane.hpp"
 #include "traces/inspect/timeline_svg.hpp"
 #include "traces/trace.hpp"
@@ -15,7 +16,8 @@ namespace bubblesim::traces {
 struct TimelineLane {
   std::string label;
   double height_px = 0;
-  std::vector<PaintRun> runs;
+  std::vector<PaintRun> runs;  ///< of plan_timeline
+  ShownSpans spans;  ///< of plan_spans; names are the rank's, of bubbles none
 };
 
 /// One rank's block.
@@ -40,5 +42,8 @@ struct TimelinePlan {
 /// `plot_width_px` columns, or fewer where that would make the picture too large.
 [[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
                                          std::uint32_t plot_width_px);
+
+/// The same with every operation and bubble as a span, for views that can be zoomed. No columns.
+[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, const TimelineOptions& options);
 
 }  // namespace bubblesim::traces

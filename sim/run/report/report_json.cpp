@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
+#include "sim/run/report/page_text.hpp"
 #include "sim/run/report/report_page.hpp"
 #include "sim/run/store/store_export.hpp"
 
@@ -116,23 +117,11 @@ Json sweep_json(const ReportSweep& sweep) {
 }
 
 Json timeline_json(const ReportTimeline& timeline) {
-  Json lanes = Json::array();
-  for (const TimelineLane& lane : timeline.lanes) {
-    Json spans = Json::array();
-    for (const TimelineSpan& span : lane.spans) {
-      spans.push_back(Json::array(
-          {span.start_ns, span.length_ns, span.name, span.kind, span.slices}));
-    }
-    lanes.push_back({{"gpu", lane.gpu}, {"track", lane.track}, {"spans", std::move(spans)}});
-  }
   return {{"key", timeline.key},
           {"policy", timeline.policy},
           {"startNs", timeline.start_ns},
-          {"lengthNs", timeline.length_ns},
           {"iterationNs", timeline.iteration_ns},
-          {"names", timeline.names},
-          {"kinds", timeline.kinds},
-          {"lanes", std::move(lanes)},
+          {"chart", chart_json(timeline.chart, ChartLevels::kIncluded)},
           {"slices", timeline.slices},
           {"joined", timeline.joined},
           {"gpusLeftOut", timeline.gpus_left_out},
@@ -204,17 +193,7 @@ std::string report_json(const ReportData& data) {
                         counter.runs, counter.entry.count});
   });
   page["timelines"] = list_json(data.timelines, timeline_json);
-  const std::string text = page.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string escaped;
-  escaped.reserve(text.size() + text.size() / 64);
-  for (const char c : text) {
-    if (c == '<' || c == '>' || c == '&') {
-      escaped += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
+  return script_json(page);
 }
 
 }  // namespace bubblesim::run

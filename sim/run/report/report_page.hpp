@@ -15,7 +15,4 @@ namespace bubblesim::run {
 /// six digits. Text that is no UTF-8 is replaced.
 [[nodiscard]] std::string report_json(const ReportData& data);
 
-/// Text for HTML: "&", "<", ">" and quotes as entities.
-[[nodiscard]] std::string html_text(std::string_view text);
-
 }  // namespace bubblesim::run

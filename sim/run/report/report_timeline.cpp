@@ -1,7 +1,6 @@
 #include "sim/run/report/report_timeline.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "sim/observe/result_rows.hpp"
@@ -22,11 +21,8 @@ constexpr double kMargin = 0.15;
 constexpr int kIterationsBefore = 3;
 constexpr int kIterationsAfter = 6;
 
-std::uint32_t place_of(std::vector<std::string>& list,
-                       std::map<std::string_view, std::uint32_t>& places, std::string_view text) {
-  const auto [place, fresh] = places.try_emplace(text, static_cast<std::uint32_t>(list.size()));
-  if (fresh) list.emplace_back(text);
-  return place->second;
+traces::Paint paint_of(std::string_view category) {
+  return traces::paint_named(category).value_or(traces::Paint::kPhase);
 }
 
 class Lanes {
@@ -35,7 +31,7 @@ class Lanes {
       : trace_(trace), options_(options), timeline_(timeline), by_track_(trace.tracks.size()) {}
 
   void add() {
-    const std::int64_t end = timeline_.start_ns + timeline_.length_ns;
+    const std::int64_t end = timeline_.start_ns + to_ns(timeline_.chart.length);
     for (const ChromeSlice& slice : trace_.slices) {
       if (slice.start_ns + slice.duration_ns <= timeline_.start_ns || slice.start_ns >= end) {
         continue;
@@ -50,26 +46,18 @@ class Lanes {
     timeline_.gpus_left_out =
         trace_.processes.size() - std::min(trace_.processes.size(), options_.gpus);
     for (std::size_t track = 0; track < by_track_.size(); ++track) add_lane(track);
+    limit_spans(timeline_.chart, options_.spans,
+                scale(timeline_.chart.length, options_.resolution));
+    timeline_.joined = joined_operations(timeline_.chart);
   }
 
  private:
-  [[nodiscard]] TimelineSpan span_of(const ChromeSlice& slice) {
-    TimelineSpan span;
-    const std::int64_t end = std::min(slice.start_ns + slice.duration_ns - timeline_.start_ns,
-                                      timeline_.length_ns);
-    span.start_ns = std::max<std::int64_t>(0, slice.start_ns - timeline_.start_ns);
-    span.length_ns = end - span.start_ns;
-    span.kind = place_of(timeline_.kinds, kinds_, slice.category);
-    return span;
-  }
-
-  /// Is the next span too close to the last, and as short, to be told apart?
-  [[nodiscard]] bool joins(const TimelineSpan& last, const TimelineSpan& next) const {
-    const auto least = static_cast<std::int64_t>(
-        static_cast<double>(timeline_.length_ns) * options_.resolution);
-    const std::int64_t gap = next.start_ns - (last.start_ns + last.length_ns);
-    return last.kind == next.kind && gap >= 0 && gap < least && next.length_ns < least &&
-           (last.slices > 1 || last.length_ns < least);
+  [[nodiscard]] traces::ShownSpan span_of(const ChromeSlice& slice) {
+    const std::int64_t from = std::max<std::int64_t>(0, slice.start_ns - timeline_.start_ns);
+    const std::int64_t to = std::min(slice.start_ns + slice.duration_ns - timeline_.start_ns,
+                                     to_ns(timeline_.chart.length));
+    return {Duration{from}, Duration{to - from}, names_.place_of(slice.name),
+            paint_of(slice.category), 1, Duration{to - from}};
   }
 
   void add_lane(std::size_t track) {
@@ -78,41 +66,20 @@ class Lanes {
     std::stable_sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) {
       return a.start_ns < b.start_ns;
     });
-    TimelineLane& lane = timeline_.lanes.emplace_back();
-    lane.gpu = trace_.processes[trace_.tracks[track].process];
-    lane.track = trace_.tracks[track].name;
-    std::int64_t longest = 0;  // of what the last span joins
-    for (const ChromeSlice& slice : slices) {
-      TimelineSpan span = span_of(slice);
-      if (!lane.spans.empty() && joins(lane.spans.back(), span)) {
-        TimelineSpan& last = lane.spans.back();
-        last.length_ns = span.start_ns + span.length_ns - last.start_ns;
-        ++last.slices;
-        ++timeline_.joined;
-        if (slice.duration_ns > longest) {
-          longest = slice.duration_ns;
-          last.name = place_of(timeline_.names, names_, slice.name);
-        }
-        continue;
-      }
-      if (shown_ >= options_.spans) {
-        ++timeline_.slices_left_out;
-        continue;
-      }
-      ++shown_;
-      longest = slice.duration_ns;
-      span.name = place_of(timeline_.names, names_, slice.name);
-      lane.spans.push_back(span);
-    }
+    const std::string& gpu = trace_.processes[trace_.tracks[track].process];
+    std::vector<ChartRow>& rows = timeline_.chart.rows;
+    if (rows.empty() || rows.back().label != gpu) rows.push_back({gpu, {}, {}, {}});
+    ChartLane& lane = rows.back().lanes.emplace_back();
+    lane.label = trace_.tracks[track].name;
+    lane.form = LaneForm::kStacked;
+    for (const ChromeSlice& slice : slices) lane.spans.push_back(span_of(slice));
   }
 
   const ChromeTrace& trace_;
   const TimelineOptions& options_;
   ReportTimeline& timeline_;
+  ChartNames names_{timeline_.chart};
   std::vector<std::vector<ChromeSlice>> by_track_;
-  std::map<std::string_view, std::uint32_t> names_;
-  std::map<std::string_view, std::uint32_t> kinds_;
-  std::size_t shown_ = 0;
 };
 
 /// The first iteration of the first rank that begins after the warm-up.
@@ -145,13 +112,14 @@ void choose_window(const ChromeTrace& trace, Duration warmup, Duration mean,
                    ReportTimeline& timeline) {
   const auto iteration = iteration_after(trace, warmup);
   timeline.start_ns = to_ns(warmup);
-  timeline.length_ns = to_ns(mean);
+  timeline.chart.length = mean;
   if (!iteration) return;
   const auto margin =
       static_cast<std::int64_t>(kMargin * static_cast<double>(iteration->duration_ns));
   timeline.iteration_ns = iteration->duration_ns;
   timeline.start_ns = std::max<std::int64_t>(0, iteration->start_ns - margin);
-  timeline.length_ns = iteration->start_ns + iteration->duration_ns + margin - timeline.start_ns;
+  timeline.chart.length = Duration{iteration->start_ns + iteration->duration_ns + margin -
+                                   timeline.start_ns};
 }
 
 bool same_rows(const RunRecord& record, const observe::RunReport& report) {

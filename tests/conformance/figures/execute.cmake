@@ -7,7 +7,7 @@ execute_process(
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "${NAME}: exit code ${code}")
 endif()
-file(GLOB figures ${OUTPUT}/*.pdf)
+file(GLOB figures ${OUTPUT}/*.pdf ${OUTPUT}/*.svg)
 if(NOT figures)
   message(FATAL_ERROR "${NAME} saved no figure")
 endif()

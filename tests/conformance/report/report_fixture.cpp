@@ -87,7 +87,7 @@ ReportTimeline timeline_of(const RunRecord& record) {
   ReportTimeline timeline;
   timeline.key = record.run.key;
   timeline.policy = "mps";
-  timeline.length_ns = 100'000'000;
+  timeline.chart.length = std::chrono::milliseconds(100);
   timeline.iteration_ns = 80'000'000;
   timeline.same_result = true;
   traces::ChromeTrace trace;

@@ -5,92 +5,17 @@ report_page_test.py FIXTURE: the program that writes the pages. Exit code 77: no
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 from urllib.parse import quote
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.support.ui import Select, WebDriverWait
-except ImportError:
-    webdriver = None
+from browser import BACKGROUND, By, Keys, PATIENCE_S, Page, Select, UNNAMED, WebDriverWait, main
 
-CHROMIUM = shutil.which("chromium")
-DRIVER = shutil.which("chromedriver")
-PATIENCE_S = 60
-
-# Names of what may be focused and of charts, as a browser computes them for screen readers.
-UNNAMED = """
-return [...document.querySelectorAll('button, select, input, [tabindex="0"], svg[role=img]')]
-  .filter(node => node.getClientRects().length > 0)
-  .filter(node => !(node.getAttribute('aria-label') || node.textContent.trim() ||
-    (node.labels && node.labels.length > 0 && node.labels[0].textContent.trim())))
-  .map(node => node.outerHTML.slice(0, 120));
-"""
-BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 SHOWN = """
 return [...document.querySelectorAll('#points tbody tr')].map(row =>
   [...row.children].map(cell => cell.textContent));
 """
 
 
-def chrome(folder):
-    options = Options()
-    options.binary_location = CHROMIUM
-    arguments = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + folder,
-                 "--no-first-run", "--disable-background-networking", "--disable-sync",
-                 "--disable-component-update"]
-    if os.geteuid() == 0:
-        arguments.append("--no-sandbox")
-    for argument in arguments:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
-    driver.set_page_load_timeout(PATIENCE_S)
-    return driver
-
-
-class ReportPage(unittest.TestCase):
-    fixture = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="report_page_")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        subprocess.run([cls.fixture, cls.folder], check=True, timeout=120)
-        cls.driver = chrome(os.path.join(cls.folder, "profile"))
-        cls.addClassCleanup(cls.driver.quit)
-
-    def open(self, page="small", choice="", width=1280):
-        self.size(width)
-        self.driver.get("about:blank")
-        self.driver.get_log("browser")
-        self.driver.get_log("performance")
-        self.driver.get("file://%s/%s.html%s" % (self.folder, page, choice))
-        WebDriverWait(self.driver, PATIENCE_S).until(lambda driver: self.script(
-            "return document.documentElement.dataset.ready") == "yes")
-
-    def size(self, width):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-
-    def tearDown(self):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-    def script(self, text, *arguments):
-        return self.driver.execute_script(text, *arguments)
-
-    def find(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
+class ReportPage(Page):
     def field(self, name):
         """The select that a label of this text holds."""
         for label in self.driver.find_elements(By.CSS_SELECTOR, "label.field"):
@@ -106,12 +31,7 @@ class ReportPage(unittest.TestCase):
 
     def test_opens_from_a_file_and_asks_for_nothing_else(self):
         self.open()
-        asked = []
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                asked.append(message["params"]["request"]["url"])
-        self.assertEqual([url for url in asked if not url.endswith("/small.html")], [])
+        self.assertEqual(self.asked(), [])
         self.assertEqual(self.driver.get_log("browser"), [])
 
     def test_texts_of_the_store_stay_texts(self):
@@ -225,8 +145,7 @@ class ReportPage(unittest.TestCase):
     def test_is_dark_where_the_reader_prefers_it(self):
         self.open()
         light = self.script(BACKGROUND)
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": "dark"}]})
+        self.prefer_dark()
         dark = self.script(BACKGROUND)
         self.assertEqual(light, "rgb(255, 255, 255)")
         self.assertLess(sum(int(n) for n in dark[4:-1].split(",")), 150)
@@ -239,8 +158,4 @@ class ReportPage(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if webdriver is None or CHROMIUM is None or DRIVER is None:
-        print("skipped: needs Debian's chromium, chromium-driver and python3-selenium")
-        sys.exit(77)
-    ReportPage.fixture = os.path.abspath(sys.argv[1])
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=1)
+    main(ReportPage)

@@ -32,6 +32,11 @@ function fill(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
+/** Says something to readers who do not see the page. */
+function say(text) {
+  byId('status').textContent = text;
+}
+
 let lastId = 0;
 const freshId = (stem) => `${stem}-${++lastId}`;
 

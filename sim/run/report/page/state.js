@@ -139,11 +139,6 @@ function changed() {
   for (const view of views) view();
 }
 
-/** Says something to readers who do not see the page. */
-function say(text) {
-  byId('status').textContent = text;
-}
-
 function choosePoint(id, focus) {
   state.point = id;
   writeHash();

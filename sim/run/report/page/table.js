@@ -81,13 +81,13 @@ function sorting(name, draw, container) {
   };
 }
 
-/** The data of a chart, made when it is opened. */
+/** The data of a chart, made when it is opened. `rows` may be a function that makes them then. */
 function dataTable(label, columns, rows) {
-  const details = h('details', null, h('summary', null, `Data of the figure (${
-    plural(rows.length, 'row')})`));
+  const count = Array.isArray(rows) ? ` (${plural(rows.length, 'row')})` : '';
+  const details = h('details', null, h('summary', null, `Data of the figure${count}`));
   details.addEventListener('toggle', () => {
     if (details.open && details.children.length === 1) {
-      details.append(...tableOf(columns, rows, { label }));
+      details.append(...tableOf(columns, Array.isArray(rows) ? rows : rows(), { label }));
     }
   });
   return details;

@@ -1,0 +1,217 @@
+// bubblesim view: a trace, a run or a results store as one page to look at.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "sim/app/app.hpp"
+#include "sim/app/quick_config.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/run/run_policies.hpp"
+#include "sim/run/store/results_store.hpp"
+#include "sim/run/view/run_view.hpp"
+#include "sim/run/view/trace_view.hpp"
+#include "sim/run/view/view_picture.hpp"
+
+extern char** environ;
+
+namespace bubblesim::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ViewArguments {
+  std::vector<std::string> paths;
+  std::string output;
+  std::string svg;
+  std::string policies;
+  run::PictureOptions picture;
+  bool no_open = false;
+};
+
+enum class Subject : std::uint8_t { kTrace, kRunFolder, kRunConfig, kStore };
+
+// Run configs are small; a trace of a profiler this small is read twice.
+constexpr std::uintmax_t kMostConfigBytes = 1 << 20;
+
+bool is_run_config(const fs::path& path) {
+  std::error_code code;
+  if (path.extension() != ".json" || fs::file_size(path, code) > kMostConfigBytes || code) {
+    return false;
+  }
+  const auto document = JsonDocument::load_file(path.string());
+  if (!document) return false;
+  Errors ignored;
+  ObjectReader root = document->root(ignored);
+  return ignored.empty() && root.has("training") && root.has("policies");
+}
+
+// Exports of Nsight Systems are SQLite files too.
+bool is_store(const std::string& path) {
+  if (path.starts_with("postgresql://") || path.starts_with("postgres://")) return true;
+  std::ifstream file(path, std::ios::binary);
+  std::string head(15, '\0');
+  if (!file.read(head.data(), static_cast<std::streamsize>(head.size()))) return false;
+  return head == "SQLite format 3" && run::open_store(path, run::StoreAccess::kRead);
+}
+
+Result<Subject> subject_of(const std::vector<std::string>& paths) {
+  const fs::path path(paths.front());
+  if (paths.size() > 1) return Subject::kTrace;
+  std::error_code code;
+  if (fs::exists(path / run::kViewFileName, code)) return Subject::kRunFolder;
+  if (fs::exists(path / "results.json", code)) {
+    return fail(path.string(), {}, std::string("found results.json, but no ") +
+                                       run::kViewFileName + ": run it again with --out");
+  }
+  if (is_store(paths.front())) return Subject::kStore;
+  return is_run_config(path) ? Subject::kRunConfig : Subject::kTrace;
+}
+
+tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
+
+CheckedResult<run::TimelineView> view_of_trace(const ViewArguments& arguments) {
+  ProgressLine progress;
+  const auto trace = run::load_trace(arguments.paths, progress.callback());
+  progress.clear();
+  if (!trace) return one(trace.error());
+  if (!arguments.svg.empty()) {
+    return one({"--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does"});
+  }
+  return run::trace_view(trace->job, arguments.paths.front());
+}
+
+CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
+                                                const AppContext& context) {
+  ProgressLine progress;
+  BUBBLESIM_ASSIGN_OR_RETURN(run::RunConfig config,
+                             run::read_run_config(arguments.paths.front(), context.policies));
+  if (!arguments.policies.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
+                               choose_policies(arguments.policies, context.policies));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const run::LoadedRun loaded,
+      run::load_run(config, context.device_folder(), progress.callback()));
+  run::RunView view(loaded);
+  run::RunOptions options;
+  options.threads = std::max(1U, std::thread::hardware_concurrency());
+  options.timelines = view.sink();
+  options.progress = progress.callback();
+  const auto report = run::run_policies(loaded, context.policies, options);
+  progress.clear();
+  if (!report) return one(report.error());
+  return run::TimelineView{arguments.paths.front(), {view.section(*report)}};
+}
+
+CheckedResult<run::TimelineView> view_of_folder(const ViewArguments& arguments) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      run::TimelineView view,
+      run::read_view((fs::path(arguments.paths.front()) / run::kViewFileName).string()));
+  const auto selected = run::select_policies(view, split_list(arguments.policies));
+  if (!selected) return one(selected.error());
+  return view;
+}
+
+CheckedResult<run::TimelineView> view_of(Subject subject, const ViewArguments& arguments,
+                                         const AppContext& context) {
+  switch (subject) {
+    case Subject::kRunFolder: return view_of_folder(arguments);
+    case Subject::kRunConfig: return view_of_config(arguments, context);
+    default: return view_of_trace(arguments);
+  }
+}
+
+// On a desktop, in its browser; nobody waits for it, and without one nothing is lost.
+void open_page(const std::string& path) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+  const std::string absolute = fs::absolute(path).string();
+  std::string program = "xdg-open";
+  std::string file = absolute;
+  char* const words[] = {program.data(), file.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int stream : {0, 1, 2}) {
+    posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
+  }
+  pid_t child = 0;
+  (void)posix_spawnp(&child, "xdg-open", &actions, nullptr, words, environ);
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+Result<void> write_view(const run::TimelineView& view, const ViewArguments& arguments) {
+  if (!arguments.svg.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string picture,
+                               run::view_picture(view, arguments.picture));
+    BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.svg, picture));
+    fmt::print("{}: {} KB\n", arguments.svg, (picture.size() + 1023) / 1024);
+    return {};
+  }
+  const std::string page = run::view_page(view);
+  BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.output, page));
+  fmt::print("{}: {} KB; it needs a browser, and no network\n", arguments.output,
+             (page.size() + 1023) / 1024);
+  return {};
+}
+
+int run_view(const ViewArguments& arguments, AppContext& context) {
+  const auto subject = subject_of(arguments.paths);
+  if (!subject) return report_fault(subject.error());
+  if (*subject == Subject::kStore) {
+    const int code = report_store(arguments.paths.front(), arguments.output, context);
+    if (code == kExitOk && !arguments.no_open) open_page(arguments.output);
+    return code;
+  }
+  const auto view = view_of(*subject, arguments, context);
+  if (!view) return report_faults(view.error());
+  if (const auto written = write_view(*view, arguments); !written) {
+    return report_fault(written.error());
+  }
+  if (arguments.svg.empty() && !arguments.no_open) open_page(arguments.output);
+  return kExitOk;
+}
+
+constexpr const char* kHelp =
+    "Shows a trace, a run or a results store: one HTML page with timelines that can be zoomed and\n"
+    "moved, and the table beside them; it needs no network and no other file. On a desktop it is\n"
+    "opened in the browser.\n\n"
+    "Examples:\n"
+    "  bubblesim view traces/samples/training -o out/training.html\n"
+    "  bubblesim view configs/runs/example.json --policy exclusive,mps -o out/example.html\n"
+    "  bubblesim view configs/runs/example.json --policy exclusive,mps --svg out/filled.svg\n\n"
+    "PATH is what 'inspect' reads, a folder that 'run --out' wrote, a run config, or a store that\n"
+    "'sweep' wrote (then this is 'report').";
+
+}  // namespace
+
+void add_view_command(CLI::App& parser, AppContext& context) {
+  auto arguments = std::make_shared<ViewArguments>();
+  arguments->output = "view.html";
+  CLI::App* command = parser.add_subcommand("view", kHelp);
+  command->add_option("PATH", arguments->paths,
+                      "Trace (files or a folder), folder of a run, run config, or results store")
+      ->required();
+  command->add_option("-o,--output", arguments->output,
+                      "File to write, in one piece; what is there is replaced")
+      ->capture_default_str();
+  command->add_flag("--no-open", arguments->no_open, "Do not open the page");
+  command->add_option("--policy", arguments->policies,
+                      "Of a run: these policies, comma-separated, in this order (default: all)");
+  auto* svg = command->add_option("--svg", arguments->svg,
+                                  "Of a run: a picture of one GPU in place of the page");
+  command->add_option("--gpu", arguments->picture.gpu, "With --svg: which")
+      ->needs(svg)->capture_default_str();
+  command->add_option("--section", arguments->picture.section,
+                      "With --svg: of a run in two modes, offline or online (default: the first)")
+      ->needs(svg);
+  command->callback(
+      [arguments, &context] { context.exit_code = run_view(*arguments, context); });
+}
+
+}  // namespace bubblesim::app
