@@ -94,7 +94,7 @@ CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
                              run::read_run_config(arguments.paths.front(), context.policies));
   if (!arguments.policies.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(config.policies,
-                               choose_policies(arguments.policies, context.policies));
+                               choose_policies(arguments.policies, context));
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       const run::LoadedRun loaded,
