@@ -62,7 +62,8 @@ Duration resolution_for(std::span<const ShownSpans> lanes, std::size_t most, Dur
   }
 }
 
-std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length, std::uint32_t columns) {
+std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length, std::uint32_t columns,
+                                 float visible) {
   PixelLane lane({TraceTime{}, TraceTime{length}}, columns);
   std::array<std::vector<Interval>, kPaintCount> by_paint;
   for (const ShownSpan& span : spans) {
@@ -77,7 +78,7 @@ std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length, std::
       lane.add(span, static_cast<Paint>(paint));
     }
   }
-  return lane.runs();
+  return lane.runs(visible);
 }
 
 std::vector<LaneLevel> lane_levels(const ShownSpans& spans, Duration length) {

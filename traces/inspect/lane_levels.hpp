@@ -41,10 +41,15 @@ struct LaneLevel {
   friend bool operator==(const LaneLevel&, const LaneLevel&) = default;
 };
 
+/// What covers less of a column than this share is shown by a closer look only: gaps of 1 us
+/// between kernels would tint every column of a long view.
+inline constexpr float kShownShare = 1.0F / 16;
+
 /// Overlapping operations of one paint are united first, so that a column is as dark as the time
-/// that any of them runs; joined spans count with their covered share. `length` of the view, > 0.
+/// that any of them runs; joined spans count with their covered share. `length` of the view, > 0;
+/// `visible` as in PixelLane::runs.
 [[nodiscard]] std::vector<PaintRun> pixel_runs(const ShownSpans& spans, Duration length,
-                                               std::uint32_t columns);
+                                               std::uint32_t columns, float visible = kShownShare);
 
 inline constexpr std::uint32_t kCoarsestColumns = 1024;
 

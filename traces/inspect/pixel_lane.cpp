@@ -20,9 +20,6 @@ constexpr std::array<std::string_view, 6> kSimulatedNames{"filler", "idle",    "
                                                           "hold",   "request", "phase"};
 static_assert(kWorkNames.size() + kBubbleCauseCount + kSimulatedNames.size() == kPaintCount);
 
-/// Covered by less than this, a column stays empty: one part in 50,000 cannot be meant.
-constexpr float kVisible = 2e-5F;
-
 }  // namespace
 
 Paint paint_of(BubbleCause cause) {
@@ -76,13 +73,13 @@ void PixelLane::add(Interval span, Paint paint, double share) {
   }
 }
 
-std::vector<PaintRun> PixelLane::runs() const {
+std::vector<PaintRun> PixelLane::runs(float visible) const {
   std::vector<PaintRun> runs;
   for (std::uint32_t i = 0; i < columns_.size(); ++i) {
     const Coverage& column = columns_[i];
     float total = 0;
     for (const float share : column) total += share;
-    if (total < kVisible) continue;
+    if (total < visible) continue;
     const auto most = std::max_element(column.begin(), column.end()) - column.begin();
     const float filled = std::min(total, 1.0F) * kPaintLevels;
     const auto level = static_cast<std::uint8_t>(

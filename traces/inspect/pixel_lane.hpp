@@ -56,7 +56,9 @@ class PixelLane {
   /// Parts of `span` outside the view are left out. `share` of it is covered, evenly. O(columns
   /// that it covers).
   void add(Interval span, Paint paint, double share = 1);
-  [[nodiscard]] std::vector<PaintRun> runs() const;
+  /// Columns of which less than `visible` is covered stay empty: by default, one part in 50,000
+  /// cannot be meant.
+  [[nodiscard]] std::vector<PaintRun> runs(float visible = 2e-5F) const;
 
  private:
   using Coverage = std::array<float, kPaintCount>;  ///< share of the column, by paint

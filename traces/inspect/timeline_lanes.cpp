@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kMaxRuns = 50'000;
 constexpr std::size_t kMaxRanks = 64;
 constexpr std::size_t kMaxStreams = 16;
+constexpr float kAnyShare = 2e-5F;  // drawn, however little of a column it covers
 constexpr double kWorkHeight = 20;
 constexpr double kThinHeight = 12;
 
@@ -209,7 +210,8 @@ TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
   const std::uint32_t columns = std::max(1U, std::min(plot_width_px, kMaxRuns / lanes));
   TimelinePlan plan = plan_blocks(subjects, options, [&](TimelineBlock& block) {
     for (TimelineLane& lane : block.lanes) {
-      lane.runs = pixel_runs(std::exchange(lane.spans, {}), block.view.length(), columns);
+      lane.runs =
+          pixel_runs(std::exchange(lane.spans, {}), block.view.length(), columns, kAnyShare);
     }
   });
   plan.columns = plan.blocks.empty() ? 0 : columns;

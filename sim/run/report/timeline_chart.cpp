@@ -159,6 +159,35 @@ std::vector<Paint> read_paints(ObjectReader& reader, std::size_t names) {
   return paints;
 }
 
+enum class LaneHolds : std::uint8_t { kOperations, kGaps };
+
+constexpr std::size_t kGapShare = 5;  // one part in so many
+
+LaneHolds holds(const ChartLane& lane) {
+  const bool gaps = !lane.spans.empty() && lane.spans.front().name == kUnnamed;
+  return gaps ? LaneHolds::kGaps : LaneHolds::kOperations;
+}
+
+/// Of the lanes that hold this. Returns the resolution.
+Duration limit_lanes(TimelineChart& chart, LaneHolds what, std::size_t most, Duration least) {
+  std::vector<ShownSpans> lanes;
+  for (const ChartRow& row : chart.rows) {
+    for (const ChartLane& lane : row.lanes) {
+      if (holds(lane) == what) lanes.push_back(lane.spans);
+    }
+  }
+  const Duration resolution =
+      std::max(least, traces::resolution_for(lanes, most, chart.length));
+  for (ChartRow& row : chart.rows) {
+    for (ChartLane& lane : row.lanes) {
+      if (holds(lane) == what && resolution > Duration{}) {
+        lane.spans = traces::join_short(lane.spans, resolution);
+      }
+    }
+  }
+  return resolution;
+}
+
 }  // namespace
 
 std::uint32_t ChartNames::place_of(std::string_view text) {
@@ -170,17 +199,9 @@ std::uint32_t ChartNames::place_of(std::string_view text) {
 }
 
 void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution) {
-  std::vector<ShownSpans> lanes;
-  for (const ChartRow& row : chart.rows) {
-    for (const ChartLane& lane : row.lanes) lanes.push_back(lane.spans);
-  }
-  chart.resolution = std::max(resolution, traces::resolution_for(lanes, most, chart.length));
-  if (chart.resolution == Duration{}) return;
-  for (ChartRow& row : chart.rows) {
-    for (ChartLane& lane : row.lanes) {
-      lane.spans = traces::join_short(lane.spans, chart.resolution);
-    }
-  }
+  const std::size_t gaps = most / kGapShare;
+  chart.resolution = limit_lanes(chart, LaneHolds::kOperations, most - gaps, resolution);
+  chart.gap_resolution = limit_lanes(chart, LaneHolds::kGaps, gaps, resolution);
 }
 
 std::uint64_t joined_operations(const TimelineChart& chart) {
@@ -194,7 +215,9 @@ std::uint64_t joined_operations(const TimelineChart& chart) {
 }
 
 Json chart_json(const TimelineChart& chart, ChartLevels levels) {
-  Json json{{"length", to_ns(chart.length)}, {"resolution", to_ns(chart.resolution)}};
+  Json json{{"length", to_ns(chart.length)},
+            {"resolution", to_ns(chart.resolution)},
+            {"gap_resolution", to_ns(chart.gap_resolution)}};
   Things things;
   Json rows = Json::array();
   for (const ChartRow& row : chart.rows) {
@@ -217,6 +240,7 @@ TimelineChart read_chart(ObjectReader& reader) {
   TimelineChart chart;
   chart.length = Duration{reader.integer<std::int64_t>("length", kNotNegative)};
   chart.resolution = Duration{reader.integer<std::int64_t>("resolution", kNotNegative)};
+  chart.gap_resolution = Duration{reader.integer<std::int64_t>("gap_resolution", kNotNegative)};
   chart.names = reader.texts("names");
   const std::vector<Paint> paints = read_paints(reader, chart.names.size());
   for (ObjectReader& from : reader.children("rows")) {

@@ -47,6 +47,7 @@ struct TimelineChart {
   std::vector<std::string> names;
   std::vector<ChartRow> rows;
   Duration resolution{};  ///< shorter neighbours are joined; 0: none are
+  Duration gap_resolution{};  ///< of lanes of spans without a name: gaps between the others
 };
 
 /// Gives each text one place in TimelineChart::names.
@@ -61,7 +62,8 @@ class ChartNames {
 };
 
 /// Joins short spans until there are at most `most` in all lanes together, with at least this
-/// resolution. Sets TimelineChart::resolution.
+/// resolution. Lanes of gaps have a fifth of them, as what runs is looked for by name. Sets both
+/// resolutions.
 void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {});
 
 /// Operations that all spans stand for, less the spans.

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"
+#include "traces/inspect/labels.hpp"
 #include "traces/iterations/intervals.hpp"
 #include "traces/names/collective_names.hpp"
 
@@ -260,7 +260,7 @@ ViewSection RunView::section(const observe::RunReport& report) {
   section.table = table_of(report);
   section.notes.push_back(fmt::format(
       "{}, {} ranks, seed {}. Alone, an iteration takes {}.", report.device, report.ranks,
-      report.seed, format_duration(report.baseline.training_mean_iteration)));
+      report.seed, traces::short_duration(report.baseline.training_mean_iteration)));
   // Policies end in any order on several threads; results are in that of the config.
   std::sort(timelines_.begin(), timelines_.end(),
             [](const auto& a, const auto& b) { return a.policy < b.policy; });
@@ -281,11 +281,7 @@ void RunView::add_notes(ViewSection& section, const observe::RunReport& report) 
   if (section.charts.size() < report.ranks) {
     section.notes.push_back(fmt::format("The first {} GPUs are shown.", section.charts.size()));
   }
-  Duration resolution{};
-  for (const ViewChart& chart : section.charts) {
-    resolution = std::max(resolution, chart.chart.resolution);
-  }
-  note_joined(resolution, section.notes);
+  note_joined(section.charts, section.notes);
   if (std::ranges::any_of(timelines_, [](const auto& timeline) { return timeline.cut; })) {
     section.notes.emplace_back("Some rows end early: their timeline was too long to be kept.");
   }

@@ -4,8 +4,8 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/base/units.hpp"
 #include "sim/run/report/page_text.hpp"
+#include "traces/inspect/labels.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -96,10 +96,16 @@ Result<void> select_rows(Rows& rows, const std::vector<std::string>& names) {
 
 }  // namespace
 
-void note_joined(Duration resolution, std::vector<std::string>& notes) {
-  if (resolution == Duration{}) return;
-  notes.push_back("Operations below " + format_duration(resolution) +
-                  " are drawn as one with their neighbours.");
+void note_joined(const std::vector<ViewChart>& charts, std::vector<std::string>& notes) {
+  const auto note = [&](const char* what, Duration TimelineChart::*resolution) {
+    Duration most{};
+    for (const ViewChart& chart : charts) most = std::max(most, chart.chart.*resolution);
+    if (most == Duration{}) return;
+    notes.push_back(std::string(what) + " below " + traces::short_duration(most) +
+                    " are drawn as one with their neighbours.");
+  };
+  note("Operations", &TimelineChart::resolution);
+  note("Bubbles", &TimelineChart::gap_resolution);
 }
 
 Result<void> select_policies(TimelineView& view, const std::vector<std::string>& policies) {

@@ -43,11 +43,11 @@ struct TimelineView {
 };
 
 /// The spans of all charts of a section together: more are joined. About 15 bytes of a page each.
-inline constexpr std::size_t kTraceSpans = 320'000;
+inline constexpr std::size_t kTraceSpans = 400'000;
 inline constexpr std::size_t kRunSpans = 80'000;
 
-/// A note on a chart whose short spans were joined; nothing: none were.
-void note_joined(Duration resolution, std::vector<std::string>& notes);
+/// Notes on charts whose short spans were joined.
+void note_joined(const std::vector<ViewChart>& charts, std::vector<std::string>& notes);
 
 /// The file of a run's folder that view draws.
 inline constexpr const char* kViewFileName = "view.json";

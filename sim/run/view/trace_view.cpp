@@ -41,16 +41,20 @@ ChartRow row_of(TimelineBlock& block, const traces::RankTrace& rank, ChartNames&
   return row;
 }
 
-/// One column a cause that occurs anywhere.
+/// One column a cause that some rank's share shows, with one digit after the point.
+bool is_shown(const TimelinePlan& plan, std::size_t cause) {
+  return std::ranges::any_of(plan.blocks, [&](const TimelineBlock& block) {
+    return traces::fraction(block.use.by_cause[cause], block.use.length) >= 0.0005;
+  });
+}
+
 ViewTable table_of(const TimelinePlan& plan) {
   ViewTable table;
   table.caption = "Each rank's time in the window";
   table.columns = {{"rank", "", true}, {"busy", "%", true}, {"bubbles", "%", true}};
-  traces::WindowUse all;
-  for (const TimelineBlock& block : plan.blocks) all.add(block.use);
   std::vector<std::size_t> causes;
   for (std::size_t i = 0; i < traces::kBubbleCauseCount; ++i) {
-    if (all.by_cause[i] <= Duration{}) continue;
+    if (!is_shown(plan, i)) continue;
     causes.push_back(i);
     const auto cause = static_cast<traces::BubbleCause>(i);
     table.columns.push_back({std::string(traces::bubble_cause_label(cause)), "%", true});
@@ -67,8 +71,7 @@ ViewTable table_of(const TimelinePlan& plan) {
   return table;
 }
 
-std::vector<std::string> notes_of(const traces::JobTrace& job, const TimelinePlan& plan,
-                                  const TimelineChart& chart) {
+std::vector<std::string> notes_of(const traces::JobTrace& job, const TimelinePlan& plan) {
   if (plan.blocks.empty()) return {"No device operations to draw."};
   std::vector<std::string> notes;
   std::size_t operations = 0;
@@ -82,7 +85,6 @@ std::vector<std::string> notes_of(const traces::JobTrace& job, const TimelinePla
   if (plan.origin == traces::TimelineOrigin::kEachRank) {
     notes.push_back("Clocks are not aligned: each rank begins with its own first operation.");
   }
-  note_joined(chart.resolution, notes);
   return notes;
 }
 
@@ -101,9 +103,10 @@ TimelineView trace_view(const traces::JobTrace& job, const std::string& title) {
     chart.rows.push_back(row_of(plan.blocks[i], job.ranks[i], names));
   }
   limit_spans(chart, kTraceSpans);
-  section.notes = notes_of(job, plan, chart);
+  section.notes = notes_of(job, plan);
   section.table = table_of(plan);
   if (!plan.blocks.empty()) section.charts.push_back({"", std::move(chart)});
+  note_joined(section.charts, section.notes);
   return {title, {std::move(section)}};
 }
 

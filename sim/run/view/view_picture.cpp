@@ -30,14 +30,14 @@ constexpr double kThick = 17;
 constexpr double kThin = 7;
 constexpr double kLaneGap = 2;
 constexpr double kRowGap = 16;
-constexpr double kLetter = 6.3;  // of legends, at 12 px
+constexpr double kLetter = 6.1;  // of legends, at 12 px
 
 class Picture {
  public:
   explicit Picture(const TimelineChart& chart) : chart_(chart) {}
 
   std::string svg(const std::string& title) {
-    double y = draw_legend(kTop) + 14;
+    double y = draw_legend(kTop) + 22;
     const double top = y;
     for (const ChartRow& row : chart_.rows) y = draw_row(row, y) + kRowGap;
     y -= kRowGap - 6;
@@ -76,29 +76,31 @@ class Picture {
     return list;
   }
 
-  /// Returns where it ends.
+  /// A line of what runs, a line of what is missing. Returns the y of the second.
   double draw_legend(double y) {
+    std::vector<Paint> work;
+    std::vector<Paint> bubbles;
+    for (const Paint paint : paints()) (is_bubble(paint) ? bubbles : work).push_back(paint);
+    draw_keys("what runs", work, y);
+    draw_keys("bubbles", bubbles, y + kLegendLine);
+    return y + kLegendLine;
+  }
+
+  void draw_keys(std::string_view title, const std::vector<Paint>& list, double y) {
+    put("<text class=\"soft\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n",
+        kLeft - 12, y + 4, title);
     double x = kLeft;
-    for (const Paint paint : paints()) {
-      const std::string label = legend_label(paint);
-      const double wide = 34 + kLetter * static_cast<double>(label.size());
-      if (x > kLeft && x + wide - 16 > kWidth) {
-        x = kLeft;
-        y += kLegendLine;
-      }
+    for (const Paint paint : list) {
+      const std::string_view label = traces::paint_label(paint);
       put("<path class=\"k-{}\" stroke-width=\"11\" d=\"M{:.0f} {:.0f}h11\"/>"
           "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
           traces::paint_name(paint), x, y, x + 17, y + 4, label);
-      x += wide;
+      x += 36 + kLetter * static_cast<double>(label.size());
     }
-    return y;
   }
 
-  static std::string legend_label(Paint paint) {
-    const std::string label(traces::paint_label(paint));
-    const bool cause = paint == Paint::kIdle ||
-                       (paint >= Paint::kFirstCause && paint < Paint::kFiller);
-    return cause ? "bubble: " + label : label;
+  static bool is_bubble(Paint paint) {
+    return paint == Paint::kIdle || (paint >= Paint::kFirstCause && paint < Paint::kFiller);
   }
 
   double draw_row(const ChartRow& row, double y) {

@@ -5,7 +5,7 @@ view_page_test.py FIXTURE: the program that writes the pages. Exit code 77: no b
 
 import os
 
-from browser import BACKGROUND, Keys, Page, UNNAMED, main
+from browser import BACKGROUND, Keys, PATIENCE_S, Page, UNNAMED, WebDriverWait, main
 
 OPENS_WITHIN_MS = 2000  # on a machine of two cores, from the request to the drawn timeline
 STROKES = "return document.querySelectorAll('.timeline path.stroke').length"
@@ -106,6 +106,8 @@ class ViewPage(Page):
     def test_the_figure_is_a_table_too(self):
         self.open()
         self.find("details summary").send_keys(Keys.ENTER)
+        WebDriverWait(self.driver, PATIENCE_S).until(
+            lambda driver: driver.find_elements("css selector", "details tbody tr"))
         rows = [row.text for row in self.driver.find_elements("css selector", "details tbody tr")]
         self.assertIn("rank 0 bubbles collective wait collective wait 1 0.3", rows)  # 600 to 900 us
 

@@ -7,6 +7,8 @@ const kLevels = 4;
 /** Spans a pixel that are still drawn one by one. */
 const kSpansAPixel = 1.5;
 const kSpanText = 6.1;
+/** Of a pixel; what covers less is shown by a closer look only (lane_levels.hpp). */
+const kShownShare = 1 / 16;
 
 function durationText(ns) {
   const size = Math.abs(ns);
@@ -110,25 +112,49 @@ function laneHeight(lane) {
   return lane.stack ? one * (Math.max(0, ...lane.stack) + 1) : one;
 }
 
+/** Covered shares of pixels by spans that are narrower than one. */
+class Pixels {
+  constructor() {
+    this.shares = new Map();  // paint and row: place of a pixel: share
+  }
+
+  add(key, left, share) {
+    if (!this.shares.has(key)) this.shares.set(key, new Map());
+    const pixels = this.shares.get(key);
+    pixels.set(Math.floor(left), (pixels.get(Math.floor(left)) || 0) + share);
+  }
+
+  draw(strokes) {
+    for (const [key, pixels] of this.shares) {
+      const [paint, middle] = key.split(' ');
+      for (const [left, share] of pixels) {
+        if (share >= kShownShare) strokes.add(`k-${paint} ${levelClass(share)}`, left, 1, middle);
+      }
+    }
+  }
+}
+
 function spanParts(chart, lane, x, y, [first, last]) {
   const height = kTimelineLook[lane.form];
   const strokes = new Strokes();
+  const pixels = new Pixels();
   const texts = [];
   for (let at = first; at < last; ++at) {
     const left = Math.max(x.left, x.of(lane.starts[at]));
-    const right = Math.min(x.right, x.of(lane.starts[at] + lane.lengths[at]));
-    const width = Math.max(0.7, right - left);
-    if (right < x.left || left > x.right) continue;
+    const width = Math.min(x.right, x.of(lane.starts[at] + lane.lengths[at])) - left;
+    if (width < 0 || left > x.right) continue;
     const middle = y + height * (lane.stack ? lane.stack[at] : 0) + height / 2;
     const paint = chart.paints[lane.things[at]];
-    const share = lane.lengths[at] > 0 ? coveredOf(lane, at) / lane.lengths[at] : 1;
-    strokes.add(`k-${paint} ${levelClass(share)}`, left, width, middle);
+    const share = lane.lengths[at] > 0 ? coveredOf(lane, at) / lane.lengths[at] : 0;
+    if (width < 1) pixels.add(`${paint} ${middle}`, left, width * share);
+    else strokes.add(`k-${paint} ${levelClass(share)}`, left, width, middle);
     const room = Math.floor((width - 8) / kSpanText);
     if (lane.form !== 'thick' || room < 7) continue;
     const name = chart.nameOf(lane.things[at]).replace(/^void /, '');
     texts.push(label(left + 4, middle + 4, name.length > room
       ? `${name.slice(0, room - 1)}\u2026` : name, { class: `in k-${paint}` }));
   }
+  pixels.draw(strokes);
   return [strokes.parts(lane.stack ? height - 2 : height), texts];
 }
 
@@ -168,7 +194,7 @@ function timeAxis(view, left, right) {
 function axisParts(x, top, bottom) {
   const span = x.to - x.from;
   const step = niceStep(span, Math.max(2, (x.right - x.left) / 110));
-  const [unit, name] = step >= 1e8 ? [1e9, 's'] : step >= 1e5 ? [1e6, 'ms']
+  const [unit, name] = step >= 1e8 && x.to >= 1e9 ? [1e9, 's'] : step >= 1e5 ? [1e6, 'ms']
     : step >= 100 ? [1e3, '\u00b5s'] : [1, 'ns'];
   const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
   const parts = [];
@@ -202,9 +228,10 @@ function timelineLayout(chart, width) {
   const narrow = width < 620;
   const widest = (texts) => Math.max(0, ...texts.map((text) => text.length));
   const lanes = widest(chart.rows.flatMap((row) => row.lanes.map((lane) => lane.label)));
-  const rows = widest(chart.rows.flatMap((row) => [row.label, row.note]));
-  const left = narrow ? Math.min(width * 0.3, lanes * 6 + 8)
-    : Math.min(width * 0.36, lanes * 5.8 + rows * 6.4 + 26);
+  const rows = Math.max(7.8 * widest(chart.rows.map((row) => row.label)),
+    5.8 * widest(chart.rows.map((row) => row.note)));
+  const left = narrow ? Math.min(width * 0.3, lanes * 6.6 + 8)
+    : Math.min(width * 0.36, lanes * 5.8 + rows + 22);
   const places = [];
   let y = 8;
   for (const row of chart.rows) {
@@ -219,7 +246,7 @@ function timelineLayout(chart, width) {
     y = Math.max(y, top + (narrow ? 0 : 34)) + kTimelineLook.rowGap;
   }
   return { narrow, left: Math.round(left), right: width - 2, places,
-    bottom: y - kTimelineLook.rowGap + 4, rows };
+    bottom: y - kTimelineLook.rowGap + 4 };
 }
 
 /** Texts at the left, and the ground of the lanes. */
@@ -302,8 +329,8 @@ function timelineChart(container, encoded, options) {
       layout.places.filter((one) => one.row === place.row).at(-1).y + 16));
     svg = s('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img',
       'aria-label': options.title, 'aria-describedby': described },
-    s('desc', { id: described }, `${plural(chart.rows.length, 'row')}, ${durationText(view.from)} to ${
-      durationText(view.to)} of ${durationText(chart.length)}.`),
+    s('desc', { id: described }, `${plural(chart.rows.length, 'row')}, ${
+      durationText(view.from)} to ${durationText(view.to)} of ${durationText(chart.length)}.`),
     frameParts(chart, layout), axisParts(x, 4, layout.bottom),
     layout.places.map(({ lane, y }) => laneParts(chart, lane, x, y)), marks, halo);
     fill(plot, svg, tip);

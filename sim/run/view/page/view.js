@@ -2,11 +2,13 @@
 
 const data = JSON.parse(byId('data').textContent);
 
-/** Without names that are the same in all rows, such as that of the only filler. */
+/** Without what is empty, and names that are the same in all rows, as that of the only filler. */
 function tellingColumns(table) {
   return table.columns.map((column, place) => ({ ...column, place, id: freshId('column') }))
-    .filter(({ number, place }) => number || place === 0 ||
-      new Set(table.rows.map((row) => row.cells[place])).size > 1);
+    .filter(({ number, place }) => {
+      const texts = new Set(table.rows.map((row) => row.cells[place]));
+      return place === 0 || texts.size > 1 || (number && !texts.has(''));
+    });
 }
 
 function viewTable(table) {

@@ -63,6 +63,14 @@ TEST(PixelRuns, AColumnIsAsDarkAsItsCoveredTime) {
   EXPECT_EQ(runs, expected);
 }
 
+TEST(PixelRuns, WhatCoversLittleIsLeftToACloserLook) {
+  // A gap of 1 in each column of 20 is below a sixteenth, one of 2 is not.
+  EXPECT_TRUE(pixel_runs({span(5, 1), span(25, 1)}, Duration{40}, 2).empty());
+  EXPECT_EQ(pixel_runs({span(5, 2)}, Duration{40}, 2),
+            (std::vector<PaintRun>{{0, 1, Paint::kCompute, 1}}));
+  EXPECT_EQ(pixel_runs({span(5, 1)}, Duration{40}, 2, 0.01F).size(), 1U);
+}
+
 TEST(PixelRuns, OverlapsCountOnceAndJoinedSpansWithTheirShare) {
   // Two streams at once cover half of the first column; 50 of 100 of the second is covered.
   ShownSpan joined = span(100, 100);
