@@ -229,7 +229,7 @@ PolicySpec specinf_spec() {
   spec.source =
       "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
       "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
-  spec.reconstruction = "its algorithm is not public: rules of Dilu's RCKM stand for it";
+  spec.reconstruction = "its algorithm is not public: Dilu's rules stand for it";
   // Only drain_check looks at completions, only reaction iterations at those.
   spec.needs = {.completions = true, .iterations = true};
   spec.parameters = {

@@ -1,6 +1,8 @@
 #include "sim/app/command_tree.hpp"
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
 
 #include "sim/base/nearest.hpp"
 
@@ -12,6 +14,32 @@ std::string below(const std::string& parents, const std::string& name) {
 }
 
 bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
+
+// "ENUM:value in {flash->\1,unfused->\2} OR {\1,\2}" without the numbers that the words stand for.
+std::string without_numbers(std::string type) {
+  for (std::size_t at = type.find("->"); at != std::string::npos; at = type.find("->")) {
+    type.erase(at, type.find_first_of(",}", at) - at);
+  }
+  if (const std::size_t at = type.find(" OR {"); at != std::string::npos) {
+    type.erase(at, type.find('}', at) + 1 - at);
+  }
+  if (const std::size_t at = type.find("value in {"); at != std::string::npos) type.erase(at, 9);
+  return type;
+}
+
+// Lists of commands show a sentence each; CLI11's own show their examples too.
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream line;
+    CLI::detail::format_help(line, command->get_name(), first_sentence(command->get_description()),
+                             column_width_);
+    return line.str();
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return without_numbers(CLI::Formatter::make_option_opts(option));
+  }
+};
 
 // "TEXT:{offline,online,both}" as CLI11 writes what a value is.
 void read_type(const std::string& type, OptionText& option) {
@@ -29,7 +57,7 @@ void read_type(const std::string& type, OptionText& option) {
 OptionText describe_option(const CLI::Option& option) {
   OptionText text;
   text.help = option.get_description();
-  if (option.get_items_expected_max() > 0) read_type(option.get_type_name(), text);
+  if (option.get_items_expected_max() > 0) read_type(without_numbers(option.get_type_name()), text);
   if (!option.nonpositional()) {
     text.names.push_back(option.get_name(true));
     return text;
@@ -87,6 +115,8 @@ Error unknown_word_of(const CommandText& command, const std::string& word) {
 }
 
 }  // namespace
+
+void set_help_format(CLI::App& program) { program.formatter(std::make_shared<HelpFormat>()); }
 
 std::string CommandText::own_name() const { return name.substr(name.rfind(' ') + 1); }
 

@@ -32,8 +32,12 @@ struct CommandText {
   [[nodiscard]] std::string own_name() const;
 };
 
+/// How help texts are written, of the program and of all commands that are added afterwards.
+void set_help_format(CLI::App& program);
+
 /// What is not hidden of the command; `parents`: "bubblesim capture", empty for the program.
-[[nodiscard]] CommandText describe_command(const CLI::App& command, const std::string& parents = "");
+[[nodiscard]] CommandText describe_command(const CLI::App& command,
+                                           const std::string& parents = "");
 
 /// The command that the words name one below the other, or the fault with the nearest name.
 [[nodiscard]] Result<const CLI::App*> find_command(const CLI::App& program,

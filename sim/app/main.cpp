@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
       "  bubblesim run traces/samples/training traces/samples/inference.json.gz\n"
       "  bubblesim run configs/runs/example.json --out out/example\n"};
   parser.name("bubblesim");
+  bubblesim::app::set_help_format(parser);
   parser.set_version_flag("--version", bubblesim::app::version_text);
   parser.add_option("--configs", context.config_folder,
                     "Folder with devices/ (default: $BUBBLESIM_CONFIGS, else the installed one, "

@@ -1,4 +1,4 @@
-// A run without a config file: a job, a service, the policies that answer first, offline and online.
+// A run without a config file: a job, a service, policies, offline and online.
 #pragma once
 
 #include <optional>

@@ -203,7 +203,7 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
     lines.insert(lines.begin(), "interrupted: not run to the end: " + all);
   }
   if (const std::string all = together(reports, reconstructions_of); !all.empty()) {
-    lines.insert(lines.begin(), "* reconstructed, not the authors' own: " + all);
+    lines.insert(lines.begin(), "* a reconstruction: " + all);
   }
   if (const std::string all = together(reports, overloads_of); !all.empty()) {
     lines.push_back("overloaded: requests waiting at the start and at the end: " + all +

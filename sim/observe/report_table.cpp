@@ -206,13 +206,10 @@ bool repeats_as_recorded(const Baseline& alone) {
   return !alone.replay_error || std::abs(*alone.replay_error) <= 0.001;
 }
 
-std::string heading(const RunReport& report) {
-  const Baseline& alone = report.baseline;
-  std::string text = fmt::format(
-      "{}: {}, {} ranks, seed {}{}\nalone: {:.3f} it/s, {:.3f} ms an iteration", report.config,
-      report.device, report.ranks, report.seed, measured_text(report.measured),
-      alone.training_iterations_per_s,
-      to_seconds(alone.training_mean_iteration) * 1e3);
+std::string alone_text(const Baseline& alone) {
+  std::string text =
+      fmt::format("alone: {:.3f} it/s, {:.3f} ms an iteration", alone.training_iterations_per_s,
+                  to_seconds(alone.training_mean_iteration) * 1e3);
   if (alone.recorded_mean_iteration) {
     text += fmt::format("; recorded {:.3f} ms", to_seconds(*alone.recorded_mean_iteration) * 1e3);
   }
@@ -227,12 +224,25 @@ std::string heading(const RunReport& report) {
         "  into the next iteration delay it (program_pass_contradictions), or a rank waits less\n"
         "  for others\n";
   }
-  if (!alone.iterations_text.empty()) text += "iterations: " + alone.iterations_text + '\n';
+  return text;
+}
+
+// Above the narrow table stands what the figures are of, and what makes them doubtful.
+std::string heading(const RunReport& report, Columns columns) {
+  const Baseline& alone = report.baseline;
+  const bool whole = columns == Columns::kAll;
+  std::string text = fmt::format("{}: {}, {} ranks, seed {}{}\n", report.config, report.device,
+                                 report.ranks, report.seed, measured_text(report.measured));
+  if (whole || !repeats_as_recorded(alone)) text += alone_text(alone);
+  if (whole && !alone.iterations_text.empty()) {
+    text += "iterations: " + alone.iterations_text + '\n';
+  }
   if (report.ranks_per_gpu > 1) {
     text += fmt::format("folded: each simulated GPU stands for {} of the job's {} ranks\n",
                         report.ranks_per_gpu, report.world_size);
   }
-  return text + free_memory_text(alone.bubbles) + '\n';
+  if (whole) text += free_memory_text(alone.bubbles);
+  return text + '\n';
 }
 
 }  // namespace
@@ -253,7 +263,7 @@ std::string report_table(const RunReport& report, Columns columns) {
     for (std::size_t i = 0; i < policy.fillers.size(); ++i) add_row(&policy.fillers[i], i);
     append_jobs(jobs, policy, label);
   }
-  std::string text = heading(report);
+  std::string text = heading(report, columns);
   append_rows(text, columns_of(report, columns), rows);
   if (!jobs.empty()) text += '\n' + jobs;
   return text;

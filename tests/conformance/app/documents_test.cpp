@@ -37,7 +37,7 @@ TEST(Completion, OfEveryShellIsReadByIt) {
   const Workplace place;
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const std::string script = place.bubblesim("completion " + shell).out;
-    EXPECT_THAT(script, HasSubstr("--notices")) << shell;
+    EXPECT_THAT(script, HasSubstr("notices")) << shell;
     place.write("completions", script);
     if (!has_program(place, shell)) continue;
     const Outcome read = place.shell(shell + " -n completions");

@@ -39,7 +39,7 @@ std::string changed_config(const Workplace& place, const std::string& old_text,
 
 TEST(Faults, OfTheCommandLineSayWhatIsExpected) {
   expect_fault("", HasSubstr("subcommand"));
-  expect_fault("simulate", HasSubstr("--help"));
+  expect_fault("simulate", HasSubstr("bubblesim help says"));
   expect_fault("devices --frob", HasSubstr("--frob"));
   expect_fault("inspect", HasSubstr("PATHS"));
   expect_fault("run", HasSubstr("expected either CONFIG, or TRAINING and FILLER"));

@@ -84,6 +84,18 @@ TEST(Help, OfACommandIsTheSameInBothWays) {
   EXPECT_EQ(place.bubblesim("help").out, place.bubblesim("--help").out);
 }
 
+TEST(Help, ListsACommandALineAndHoldsNoControlCharacters) {
+  const Workplace place;
+  EXPECT_THAT(place.bubblesim("help").out, HasSubstr("\n  run                         Simulates a "
+                                                     "training job with fillers under each policy "
+                                                     "and prints the comparison\n  measure "));
+  for (const std::string& name : commands(place)) {
+    for (const char letter : place.bubblesim("help " + name).out) {
+      ASSERT_TRUE(letter == '\n' || static_cast<unsigned char>(letter) >= ' ') << name;
+    }
+  }
+}
+
 TEST(Help, OfAnUnknownCommandNamesTheNearest) {
   const Workplace place;
   const Outcome help = place.bubblesim("help rnu");

@@ -172,6 +172,14 @@ TEST(ReportTable, TheNarrowOneSaysWhatIsKeptAndWhatIsGained) {
             "completion 1.500 s, makespan 1.500 s; deadlines: 1 met, 0 missed, 0 open\n");
 }
 
+TEST(ReportTable, TheNarrowOneHasOneLineAboveUnlessTheReplayIsOff) {
+  RunReport report = sample_report();
+  EXPECT_THAT(report_table(report, Columns::kFew), HasSubstr("replay error -0.99 % !\n! repeated"));
+  report.baseline.replay_error = 0.0005;
+  EXPECT_THAT(report_table(report, Columns::kFew),
+              testing::StartsWith("example: NVIDIA H100 80GB HBM3, 1 ranks, seed 7\n\npolicy "));
+}
+
 TEST(ReportTable, TheNarrowOneNamesFillersWhereThereAreSeveral) {
   RunReport report = sample_report();
   report.policies[0].fillers[0].jobs.reset();
@@ -211,8 +219,7 @@ TEST(ReportTable, AReconstructedPolicyHasAMarkAndAFootnote) {
   report.policies[1].parameters[0].second = "60";
   EXPECT_THAT(narrow_rows(report), HasSubstr("\nmps filler_percentage=50 * "));
   EXPECT_THAT(report_notes({&report, 1}, Notes::kFew),
-              testing::StartsWith("* reconstructed, not the authors' own: mps (its rules are not "
-                                  "public)\n"));
+              testing::StartsWith("* a reconstruction: mps (its rules are not public)\n"));
 }
 
 TEST(ReportTable, RowsAreAlignedAndBoundsAreMarked) {
