@@ -234,9 +234,7 @@ std::string heading(const RunReport& report, Columns columns) {
   std::string text = fmt::format("{}: {}, {} ranks, seed {}{}\n", report.config, report.device,
                                  report.ranks, report.seed, measured_text(report.measured));
   if (whole || !repeats_as_recorded(alone)) text += alone_text(alone);
-  if (whole && !alone.iterations_text.empty()) {
-    text += "iterations: " + alone.iterations_text + '\n';
-  }
+  if (!alone.iterations_text.empty()) text += "iterations: " + alone.iterations_text + '\n';
   if (report.ranks_per_gpu > 1) {
     text += fmt::format("folded: each simulated GPU stands for {} of the job's {} ranks\n",
                         report.ranks_per_gpu, report.world_size);
