@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <span>
+#include <utility>
 
 #include "sim/measure/kernel_forms.hpp"
 
@@ -62,7 +63,10 @@ class FakeJob::Stream final : public engine::EventHandler {
   enum class State : std::uint8_t { kIdle, kScheduled, kBlocked, kRunning };
 
   Stream(FakeJob& job, std::uint32_t number) : of(job), index(number) {}
-  void on_event(SimTime now) override { of.submit(*this, now); }
+  void on_event(SimTime now) override {
+    if (std::exchange(arriving, false)) return of.advance(*this, now);
+    of.submit(*this, now);
+  }
 
   FakeJob& of;
   std::uint32_t index;
@@ -72,6 +76,7 @@ class FakeJob::Stream final : public engine::EventHandler {
   std::uint32_t blocked_on = kNone;  ///< an operation
   SimTime last_end{};
   bool has_run = false;
+  bool arriving = false;   ///< its event is the launch's arrival, not the operation's start
   bool announced = false;  ///< its context is not out of work
   SimTime work_start{};
 };
@@ -144,7 +149,10 @@ void FakeJob::advance(Stream& stream, SimTime now) {
     earliest = std::max(earliest, result.end + edge.lag);
   }
   stream.state = Stream::State::kScheduled;
-  engine_.schedule(stream.entity, std::max(earliest, now));
+  // Launches are taken before the engine has come to their time, at which they are announced.
+  stream.arriving = now > engine_.now();
+  engine_.schedule(stream.entity, stream.arriving ? now : std::max(earliest, now));
+  if (stream.arriving) return;
   const bool copy = op.kind == policy::LaunchKind::kCopy;
   if (!copy && earliest <= now + gpu::kInChannel) announce(stream);
 }
