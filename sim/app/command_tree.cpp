@@ -83,12 +83,6 @@ void add_parts(const CLI::App& command, CommandText& text) {
   }
 }
 
-std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
-  std::vector<std::string> names;
-  for (const CommandText& command : commands) names.push_back(command.own_name());
-  return names;
-}
-
 std::vector<std::string> names_of(const std::vector<OptionText>& options) {
   std::vector<std::string> names;
   for (const OptionText& option : options) names.push_back(option.names.back());
@@ -106,7 +100,7 @@ Error unknown_word_of(const CommandText& command, const std::string& word) {
     message = unknown_name_message("option", word.substr(0, word.find('=')),
                                    names_of(command.options));
   } else if (!command.commands.empty()) {
-    message = unknown_name_message("command", word, names_of(command.commands));
+    message = unknown_name_message("command", word, command.command_names());
   } else {
     message = "found " + quote_found(word) + ", expected no more words";
   }
@@ -119,6 +113,12 @@ Error unknown_word_of(const CommandText& command, const std::string& word) {
 void set_help_format(CLI::App& program) { program.formatter(std::make_shared<HelpFormat>()); }
 
 std::string CommandText::own_name() const { return name.substr(name.rfind(' ') + 1); }
+
+std::vector<std::string> CommandText::command_names() const {
+  std::vector<std::string> names;
+  for (const CommandText& command : commands) names.push_back(command.own_name());
+  return names;
+}
 
 CommandText describe_command(const CLI::App& command, const std::string& parents) {
   CommandText text;
@@ -139,7 +139,7 @@ Result<const CLI::App*> find_command(const CLI::App& program,
     if (found == nullptr) {
       return fail(command == &program ? "" : command->get_name(), {},
                   unknown_name_message("command", word,
-                                       names_of(describe_command(*command).commands)));
+                                       describe_command(*command).command_names()));
     }
     command = found;
   }

@@ -30,6 +30,8 @@ struct CommandText {
 
   /// Its last word.
   [[nodiscard]] std::string own_name() const;
+  /// The last words of the commands below it, in order.
+  [[nodiscard]] std::vector<std::string> command_names() const;
 };
 
 /// How help texts are written, of the program and of all commands that are added afterwards.

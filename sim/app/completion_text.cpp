@@ -28,12 +28,6 @@ std::vector<std::string> option_words(const CommandText& command) {
   return words;
 }
 
-std::vector<std::string> command_words(const CommandText& command) {
-  std::vector<std::string> words;
-  for (const CommandText& part : command.commands) words.push_back(part.own_name());
-  return words;
-}
-
 /// Lines of a case statement that has a pattern for every command below the program.
 std::string command_patterns(const CommandText& program, const char* between) {
   std::vector<std::string> patterns;
@@ -77,7 +71,7 @@ std::string bash_script(const CommandText& program) {
       command_patterns(program, " | "), choice_cases(program, "values='", "'"));
   for (const CommandText* command : with_all_below(program)) {
     text += fmt::format("    {})\n      commands={}\n      options={} ;;\n", quoted(command->name),
-                        quoted(joined(command_words(*command))),
+                        quoted(joined(command->command_names())),
                         quoted(joined(option_words(*command))));
   }
   return text +

@@ -131,9 +131,8 @@ CheckedResult<run::TimelineView> view_of(Subject subject, const ViewArguments& a
 // On a desktop, in its browser; nobody waits for it, and without one nothing is lost.
 void open_page(const std::string& path) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
-  const std::string absolute = fs::absolute(path).string();
   std::string program = "xdg-open";
-  std::string file = absolute;
+  std::string file = fs::absolute(path).string();
   char* const words[] = {program.data(), file.data(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -141,7 +140,7 @@ void open_page(const std::string& path) {
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
   }
   pid_t child = 0;
-  (void)posix_spawnp(&child, "xdg-open", &actions, nullptr, words, environ);
+  (void)posix_spawnp(&child, program.c_str(), &actions, nullptr, words, environ);
   posix_spawn_file_actions_destroy(&actions);
 }
 
