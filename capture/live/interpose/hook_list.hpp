@@ -6,6 +6,8 @@
 // them.
 #pragma once
 
+#include <cstdint>
+
 #define BUBBLESIM_GATE_COPIES(X)                                                                   \
   X(cuMemcpyAsync, , cuMemcpyAsync, 4000, kCopy, (Address a, Address b, size_t n, Stream s),       \
     (a, b, n, s))                                                                                  \

@@ -2,6 +2,7 @@
 // sim/run/sweep. sim/run/run_config*.cpp read the same keys.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
