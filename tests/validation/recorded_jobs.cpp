@@ -6,11 +6,10 @@
 #include "sim/run/load_trace.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/workload/program_builder.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::validation {
 namespace {
-
-const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
 
 bool has_host_calls(const traces::JobTrace& job) {
   return std::any_of(job.ranks.begin(), job.ranks.end(),
@@ -19,7 +18,7 @@ bool has_host_calls(const traces::JobTrace& job) {
 
 Result<LoadedJob> build(const std::string& name, const traces::JobTrace& trace) {
   CounterSet counters;
-  auto device = run::device_for_replay(trace, kDevices, counters);
+  auto device = run::device_for_replay(trace, kDeviceFolder, counters);
   if (!device) return tl::unexpected<Error>(device.error().front());
   auto program = workload::build_job_program(trace, *device, {workload::Window::kWhole});
   if (!program) return tl::unexpected<Error>(program.error());

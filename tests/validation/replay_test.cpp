@@ -11,6 +11,8 @@
 
 #include "tests/validation/replay_table.hpp"
 
+#include "tests/folders.hpp"
+
 namespace bubblesim::validation {
 namespace {
 
@@ -18,12 +20,10 @@ namespace {
 constexpr double kMeanAllowed = 0.02;
 constexpr double kWorstAllowed = 0.05;
 
-const std::string kData = BUBBLESIM_DATA_DIR;
-
 class Replay : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_data(kData)) GTEST_SKIP() << "no data folder at " << kData;
+    if (!has_data(kDataFolder)) GTEST_SKIP() << "no data folder at " << kDataFolder;
   }
 
   static void expect_small_errors(const std::vector<Replayed>& replays) {
@@ -40,7 +40,7 @@ class Replay : public testing::Test {
 };
 
 TEST_F(Replay, EachFileAloneMeetsItsRecordedIterationTimes) {
-  std::vector<Replayed> replays = replay_all(single_files(kData));
+  std::vector<Replayed> replays = replay_all(single_files(kDataFolder));
   // The one file without a device operation is an input fault, not a replay.
   std::erase_if(replays, [](const Replayed& replay) {
     return replay.name.find("rank_non_gpu") != std::string::npos;
@@ -49,7 +49,7 @@ TEST_F(Replay, EachFileAloneMeetsItsRecordedIterationTimes) {
 }
 
 TEST_F(Replay, RanksOfAJobTogetherMeetTheirRecordedIterationTimes) {
-  expect_small_errors(replay_all(whole_jobs(kData)));
+  expect_small_errors(replay_all(whole_jobs(kDataFolder)));
 }
 
 }  // namespace

@@ -8,14 +8,13 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/sensitivity.hpp"
 #include "sim/workload/what_if.hpp"
+#include "tests/folders.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
 
 namespace bubblesim::validation {
 namespace {
 
 using traces::Bottleneck;
-
-const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
 
 std::string number(double value) {
   char text[32];
@@ -45,7 +44,7 @@ Result<double> with_both_twice(workload::JobProgram job, const hardware::GpuSpec
 Result<void> measure(const RecordedJob& job, JobSensitivities& result) {
   BUBBLESIM_ASSIGN_OR_RETURN(const run::LoadedTrace trace, run::load_trace(job.paths));
   CounterSet counters;
-  auto device = run::device_for_replay(trace.job, kDevices, counters);
+  auto device = run::device_for_replay(trace.job, kDeviceFolder, counters);
   if (!device) return tl::unexpected<Error>(device.error().front());
   BUBBLESIM_ASSIGN_OR_RETURN(
       const workload::JobProgram program,

@@ -5,18 +5,18 @@
 
 #include "tests/validation/sensitivity_table.hpp"
 
+#include "tests/folders.hpp"
+
 namespace bubblesim::validation {
 namespace {
-
-const std::string kData = BUBBLESIM_DATA_DIR;
 
 class Sensitivity : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (has_data(kData)) jobs = all_sensitivities(kData);
+    if (has_data(kDataFolder)) jobs = all_sensitivities(kDataFolder);
   }
   void SetUp() override {
-    if (!has_data(kData)) GTEST_SKIP() << "no data folder at " << kData;
+    if (!has_data(kDataFolder)) GTEST_SKIP() << "no data folder at " << kDataFolder;
   }
   static inline std::vector<JobSensitivities> jobs;
 };

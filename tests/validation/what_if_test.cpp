@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "sim/workload/what_if.hpp"
+#include "tests/folders.hpp"
 #include "tests/validation/recorded_jobs.hpp"
 
 namespace bubblesim::validation {
@@ -11,16 +12,14 @@ namespace {
 
 using workload::ReplayReport;
 
-const std::string kData = BUBBLESIM_DATA_DIR;
-
 class WhatIf : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_data(kData)) GTEST_SKIP() << "no data folder at " << kData;
+    if (!has_data(kDataFolder)) GTEST_SKIP() << "no data folder at " << kDataFolder;
   }
 
   static LoadedJob job(const std::string& name) {
-    for (const RecordedJob& recorded : whole_jobs(kData)) {
+    for (const RecordedJob& recorded : whole_jobs(kDataFolder)) {
       if (recorded.name.find(name) == std::string::npos) continue;
       auto loaded = load(recorded);
       EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().text());
@@ -135,7 +134,7 @@ TEST_F(WhatIf, ASlowLinkMakesJobsLongerThatMeetInCollectives) {
 
 TEST_F(WhatIf, ASlowLinkChangesNothingWithoutCollectives) {
   std::size_t compared = 0;
-  for (const RecordedJob& recorded : single_files(kData)) {
+  for (const RecordedJob& recorded : single_files(kDataFolder)) {
     if (recorded.name.find("segment-anything-fast") == std::string::npos) continue;
     const auto loaded = load(recorded);
     ASSERT_TRUE(loaded) << loaded.error().text();

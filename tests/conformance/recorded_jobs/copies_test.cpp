@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Of the files of one job, compressed: under sanitizers, five imports of more take seconds.
-constexpr std::uintmax_t kLargestJob = 650'000;
+constexpr std::uintmax_t kLargestCopiedJob = 650'000;
 
 /// A file of a job: its name, and what it holds.
 struct NamedText {
@@ -150,7 +150,7 @@ TEST_P(RecordedCopies, import_equal) { expect_copies_import_equal(files_); }
 TEST_P(RecordedCopies, may_be_shuffled) { expect_order_of_events_does_not_matter(files_); }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedCopies);
-INSTANTIATE_TEST_SUITE_P(data, RecordedCopies, ::testing::ValuesIn(jobs_up_to(kLargestJob)),
+INSTANTIATE_TEST_SUITE_P(data, RecordedCopies, ::testing::ValuesIn(jobs_up_to(kLargestCopiedJob)),
                          case_name);
 
 }  // namespace

@@ -11,12 +11,12 @@
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
 #include "sim/workload/what_if.hpp"
+#include "tests/folders.hpp"
 #include "traces/inspect/inspection.hpp"
 
 namespace bubblesim::testing {
 namespace {
 
-const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
 // Stands for a GPU that no device file lists: a recorded job alone does not use its constants.
 constexpr const char* kAnyDevice = "a100-80gb";
 // Passes of the job that are measured, and passes before them: enough that a window that ends
@@ -72,7 +72,7 @@ Result<double> sensitivity(const workload::JobProgram& job, const hardware::GpuS
 
 Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
   CounterSet counters;
-  const auto device = run::device_for_replay(trace, kDevices, counters);
+  const auto device = run::device_for_replay(trace, kDeviceFolder, counters);
   if (!device) return tl::unexpected<Error>(first(device.error()));
   figures.device_assumed = counters.count(run::kDeviceAssumed.name) > 0;
   BUBBLESIM_ASSIGN_OR_RETURN(
@@ -122,7 +122,7 @@ Result<void> add_run(const validation::RecordedJob& job, JobFigures& figures) {
   config.training.traces = job.paths;
   if (figures.device_assumed) config.device = kAnyDevice;
   config.policies = {{"exclusive", {}}};
-  auto inputs = run::load_training(config, kDevices, {});
+  auto inputs = run::load_training(config, kDeviceFolder, {});
   if (!inputs) return tl::unexpected<Error>(first(inputs.error()));
   const Duration pass = pass_of(inputs->program);
   if (pass > Duration{}) add_shares(inputs->program, pass, figures);

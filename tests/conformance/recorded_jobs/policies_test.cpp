@@ -15,15 +15,15 @@
 #include "tests/conformance/recorded_jobs/json_copies.hpp"
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 #include "tests/conformance/recorded_jobs/scratch_folder.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::testing {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kDevices = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices";
 // Under sanitizers, a run of all policies beside a larger job takes tens of seconds.
-constexpr std::uintmax_t kLargestJob = 100'000;
+constexpr std::uintmax_t kLargestPolicyJob = 100'000;
 constexpr std::uint64_t kGigabyte = 1'000'000'000;
 
 /// The cells of one row, by column.
@@ -128,7 +128,7 @@ class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob
   }
 
   void expect_rows_of(const run::RunConfig& config) const {
-    const auto loaded = run::load_run(config, kDevices);
+    const auto loaded = run::load_run(config, kDeviceFolder);
     if (!loaded) GTEST_SKIP() << loaded.error().front().text();
     const auto report = run::run_policies(*loaded, registry_, {});
     ASSERT_TRUE(report) << report.error().text();
@@ -151,7 +151,7 @@ TEST_P(UnderEveryPolicy, rows_say_what_passes_served) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(UnderEveryPolicy);
-INSTANTIATE_TEST_SUITE_P(data, UnderEveryPolicy, ::testing::ValuesIn(jobs_up_to(kLargestJob)),
+INSTANTIATE_TEST_SUITE_P(data, UnderEveryPolicy, ::testing::ValuesIn(jobs_up_to(kLargestPolicyJob)),
                          case_name);
 
 class GeneratedUnderPolicies : public UnderEveryPolicy {};

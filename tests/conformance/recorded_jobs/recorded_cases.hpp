@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/folders.hpp"
 #include "tests/validation/data_folder.hpp"
 
 namespace bubblesim::testing {
@@ -28,7 +29,7 @@ inline std::string case_name(const ::testing::TestParamInfo<validation::Recorded
 /// of the gate, but not where BUBBLESIM_LARGE_JOBS is set (scripts/check-recorded-jobs --cases).
 inline std::vector<validation::RecordedJob> jobs_up_to(std::uintmax_t bytes) {
   std::vector<validation::RecordedJob> jobs;
-  for (validation::RecordedJob& job : validation::every_job(BUBBLESIM_DATA_DIR)) {
+  for (validation::RecordedJob& job : validation::every_job(kDataFolder)) {
     std::uintmax_t size = 0;
     for (const std::string& path : job.paths) {
       std::error_code absent;  // which is skipped by name

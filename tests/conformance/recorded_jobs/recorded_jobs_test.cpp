@@ -19,6 +19,7 @@
 #include "tests/conformance/recorded_jobs/recorded_cases.hpp"
 #include "tests/conformance/recorded_jobs/same_figures.hpp"
 #include "tests/conformance/recorded_jobs/scratch_folder.hpp"
+#include "tests/folders.hpp"
 #include "traces/format/trace_writer.hpp"
 
 namespace bubblesim::testing {
@@ -26,9 +27,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kData = BUBBLESIM_DATA_DIR;
 // Figures of a larger job, twice, take tens of seconds under sanitizers.
-constexpr std::uintmax_t kLargestJob = 1'000'000;
+constexpr std::uintmax_t kLargestIdleJob = 1'000'000;
 
 /// A rule that does not hold for a job, and why it cannot.
 struct Exception {
@@ -93,10 +93,10 @@ TEST_P(RecordedIdle, before_the_first_mark_changes_nothing) {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedJobs);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordedIdle);
-INSTANTIATE_TEST_SUITE_P(data, RecordedIdle, ::testing::ValuesIn(jobs_up_to(kLargestJob)),
+INSTANTIATE_TEST_SUITE_P(data, RecordedIdle, ::testing::ValuesIn(jobs_up_to(kLargestIdleJob)),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(data, RecordedJobs, ::testing::ValuesIn(validation::every_job(kData)),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(data, RecordedJobs,
+                         ::testing::ValuesIn(validation::every_job(kDataFolder)), case_name);
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/policy/testing/fake_driver.hpp"
+#include "tests/bytes.hpp"
 
 namespace bubblesim::testing {
 
@@ -27,8 +28,6 @@ using namespace policy;
 using namespace std::chrono_literals;
 using capture::HostTime;
 using capture::Turn;
-
-constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
 
 /// The device of one client: operations one after the other; tells of each end.
 class OneStream {

@@ -8,14 +8,13 @@
 
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::hardware {
 namespace {
 
-const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
-
-std::vector<ClusterFile> shipped() {
-  auto clusters = read_cluster_folder(kConfigs + "/clusters");
+std::vector<ClusterFile> shipped_clusters() {
+  auto clusters = read_cluster_folder(kConfigFolder + "/clusters");
   if (clusters) return *std::move(clusters);
   for (const Error& error : clusters.error()) ADD_FAILURE() << error.text();
   return {};
@@ -30,7 +29,7 @@ std::string text_of(const std::string& path) {
 
 /// A shipped file with one piece of text replaced, as read; its faults in one string.
 std::string faults_after(const std::string& from, const std::string& to) {
-  std::string text = text_of(kConfigs + "/clusters/dgx-a100-80gb.json");
+  std::string text = text_of(kConfigFolder + "/clusters/dgx-a100-80gb.json");
   const auto at = text.find(from);
   if (at == std::string::npos) return "not found: " + from;
   text.replace(at, from.size(), to);
@@ -48,27 +47,27 @@ std::string faults_after(const std::string& from, const std::string& to) {
 }
 
 TEST(ClusterFiles, EveryShippedFileLoadsAndNamesADeviceThatShips) {
-  const std::vector<ClusterFile> clusters = shipped();
+  const std::vector<ClusterFile> clusters = shipped_clusters();
   EXPECT_GE(clusters.size(), 10U);
   for (const ClusterFile& cluster : clusters) {
-    EXPECT_TRUE(find_gpu_spec(cluster.spec.device, kConfigs + "/devices")) << cluster.id;
+    EXPECT_TRUE(find_gpu_spec(cluster.spec.device, kDeviceFolder)) << cluster.id;
   }
 }
 
 TEST(ClusterFiles, AClusterIsFoundByIdAndByPath) {
-  const auto by_id = find_cluster_spec("a100-80gb-800g", kConfigs + "/clusters");
+  const auto by_id = find_cluster_spec("a100-80gb-800g", kConfigFolder + "/clusters");
   ASSERT_TRUE(by_id);
   EXPECT_EQ(by_id->gpus_per_node, 8U);
   EXPECT_EQ(by_id->nics.count, 4U);
   EXPECT_EQ(by_id->nics.bandwidth, BytesPerSecond{24e9});
-  EXPECT_TRUE(find_cluster_spec(kConfigs + "/clusters/selene.json", ""));
-  const auto unknown = find_cluster_spec("selen", kConfigs + "/clusters");
+  EXPECT_TRUE(find_cluster_spec(kConfigFolder + "/clusters/selene.json", ""));
+  const auto unknown = find_cluster_spec("selen", kConfigFolder + "/clusters");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().at(0).message.find("did you mean \"selene\"?"), std::string::npos);
 }
 
 TEST(ClusterFiles, NodesMayBeOverridden) {
-  const auto spec = find_cluster_spec("dgx-a100-80gb", kConfigs + "/clusters");
+  const auto spec = find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters");
   ASSERT_TRUE(spec);
   EXPECT_EQ(with_nodes(*spec, 64).gpus(), 512U);
 }

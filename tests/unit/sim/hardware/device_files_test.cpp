@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::hardware {
 namespace {
 
-std::string device_folder() { return std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices"; }
-
-std::vector<DeviceFile> shipped() {
-  auto devices = read_device_folder(device_folder());
+std::vector<DeviceFile> shipped_devices() {
+  auto devices = read_device_folder(kDeviceFolder);
   if (!devices) {
     for (const Error& error : devices.error()) ADD_FAILURE() << error.text();
     return {};
@@ -37,13 +36,13 @@ const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
 
 TEST(DeviceFiles, EveryShippedFileLoads) {
   std::vector<std::string> ids;
-  for (const DeviceFile& device : shipped()) ids.push_back(device.id);
+  for (const DeviceFile& device : shipped_devices()) ids.push_back(device.id);
   EXPECT_EQ(ids, (std::vector<std::string>{"a100-40gb", "a100-80gb", "h100", "h200", "rtx6000ada",
                                            "v100-16gb", "v100-32gb"}));
 }
 
 TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
-  for (const DeviceFile& device : shipped()) {
+  for (const DeviceFile& device : shipped_devices()) {
     const GpuSpec& spec = device.spec;
     ASSERT_TRUE(kOccupancy.contains({spec.compute_major, spec.compute_minor})) << device.id;
     const Occupancy& known = kOccupancy.at({spec.compute_major, spec.compute_minor});
@@ -69,7 +68,7 @@ TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
       {"a100-40gb", {108, 42.95, 1555e9}}, {"a100-80gb", {108, 85.90, 2039e9}},
       {"h100", {132, 85.90, 3350e9}},      {"h200", {132, 151.40, 4800e9}},
       {"rtx6000ada", {142, 51.54, 960e9}}};
-  for (const DeviceFile& device : shipped()) {
+  for (const DeviceFile& device : shipped_devices()) {
     const Sheet& sheet = sheets.at(device.id);
     EXPECT_EQ(device.spec.sm_count, sheet.sms) << device.id;
     EXPECT_EQ(device.spec.dram_bandwidth.value, sheet.bandwidth) << device.id;
@@ -80,7 +79,7 @@ TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
 }
 
 TEST(DeviceFiles, NamesFromProfilersLeadToTheirDevice) {
-  const std::vector<DeviceFile> devices = shipped();
+  const std::vector<DeviceFile> devices = shipped_devices();
   const std::map<std::string_view, std::string_view> expected{
       {"NVIDIA H100 80GB HBM3", "h100"},       {"NVIDIA H200", "h200"},
       {"Tesla V100-SXM2-16GB", "v100-16gb"},   {"Tesla V100-SXM2-32GB", "v100-32gb"},
@@ -96,7 +95,7 @@ TEST(DeviceFiles, NamesFromProfilersLeadToTheirDevice) {
 }
 
 TEST(DeviceFiles, AnUnlistedNameIsNeverGuessed) {
-  const std::vector<DeviceFile> devices = shipped();
+  const std::vector<DeviceFile> devices = shipped_devices();
   for (const std::string name : {"NVIDIA H100 PCIe", "Tesla V100", "AMD Radeon Graphics", ""}) {
     EXPECT_FALSE(match_recorded_name(name, devices)) << name;
   }
@@ -106,18 +105,18 @@ TEST(DeviceFiles, AnUnlistedNameIsNeverGuessed) {
 }
 
 TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
-  EXPECT_EQ(find_gpu_spec("h100", device_folder())->sm_count, 132U);
-  EXPECT_EQ(find_gpu_spec("Tesla V100-SXM2-16GB", device_folder())->sm_count, 80U);
-  EXPECT_EQ(find_gpu_spec(device_folder() + "/a100-40gb.json", "")->sm_count, 108U);
-  const auto unknown = find_gpu_spec("h10", device_folder());
+  EXPECT_EQ(find_gpu_spec("h100", kDeviceFolder)->sm_count, 132U);
+  EXPECT_EQ(find_gpu_spec("Tesla V100-SXM2-16GB", kDeviceFolder)->sm_count, 80U);
+  EXPECT_EQ(find_gpu_spec(kDeviceFolder + "/a100-40gb.json", "")->sm_count, 108U);
+  const auto unknown = find_gpu_spec("h10", kDeviceFolder);
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().at(0).message.find("did you mean \"h100\"?"), std::string::npos);
   EXPECT_FALSE(find_gpu_spec("h100", "no/such/folder"));
-  EXPECT_FALSE(find_gpu_spec("no/such.json", device_folder()));
+  EXPECT_FALSE(find_gpu_spec("no/such.json", kDeviceFolder));
 }
 
 TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
-  for (const DeviceFile& device : shipped()) {
+  for (const DeviceFile& device : shipped_devices()) {
     // Measured on GV100 and both A100s; a workstation's card is nearer to what the driver programs.
     const bool workstation = device.id == "rtx6000ada";
     const Duration slice = workstation                      ? Duration{1'024'000}

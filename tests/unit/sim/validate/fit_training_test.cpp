@@ -5,15 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "sim/validate/fitted_files.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
-const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
-
 const Machine& machine() {
   static const Machine found = [] {
-    auto made = find_machine(kConfigs, "dgx-a100-80gb", "pytorch");
+    auto made = find_machine(kConfigFolder, "dgx-a100-80gb", "pytorch");
     EXPECT_TRUE(made) << made.error().front().text();
     Machine out = made ? *std::move(made) : Machine{};
     out.software.compute_wait = synth::ComputeWait::kNone;
@@ -92,7 +91,8 @@ TEST(FitTraining, FaultsAreNamed) {
 TEST(FitTraining, AFittedFileKeepsWhatIsNotFitted) {
   TrainingFit fit;
   fit.constants = {{"iteration", 5.1234e-3, 0, 1}, {"slowdown/gemm", 1.23456, 0, 9}};
-  const auto text = fitted_software_text(kConfigs + "/software/pytorch.json", fit, "fitted: so");
+  const auto text = fitted_software_text(kConfigFolder + "/software/pytorch.json", fit,
+                                         "fitted: so");
   ASSERT_TRUE(text) << text.error().text();
   EXPECT_THAT(*text, testing::HasSubstr("\"value\": \"5123us\",\n    \"source\": \"fitted: so\""));
   EXPECT_THAT(*text, testing::HasSubstr("1.235"));

@@ -8,11 +8,10 @@
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/validate/pair_program.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::validate {
 namespace {
-
-const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
 
 constexpr const char* kJob = R"({
   "names": ["job"], "role": "training", "source": "a test", "precision": "fp32",
@@ -24,11 +23,11 @@ constexpr const char* kJob = R"({
       {"name": "b", "kind": "gemm", "m": 4, "n": 5, "k": 6}]}]},
     {"sync": true}]})";
 
-PairMachine machine() {
+PairMachine pair_machine() {
   PairMachine out;
-  out.gpu = *hardware::find_gpu_spec("a100-40gb", kConfigs + "/devices");
-  out.efficiency = *model::find_efficiency("a100-40gb", kConfigs + "/efficiency");
-  out.models = kConfigs + "/models";
+  out.gpu = *hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
+  out.efficiency = *model::find_efficiency("a100-40gb", kConfigFolder + "/efficiency");
+  out.models = kConfigFolder + "/models";
   return out;
 }
 
@@ -44,7 +43,7 @@ TEST(PairWorkload, ProductsCountTheirWork) {
 TEST(PairWorkload, RepeatsAndCountsBecomeLaunches) {
   const auto job = parse_workload(kJob, "job.json");
   ASSERT_TRUE(job);
-  const auto program = pair_program(*job, machine());
+  const auto program = pair_program(*job, pair_machine());
   ASSERT_TRUE(program) << program.error().front().text();
   EXPECT_EQ(program->ops.size(), 2u * (3 + 1));
   EXPECT_EQ(program->ops[0].duration, Duration{10'000});
@@ -52,7 +51,7 @@ TEST(PairWorkload, RepeatsAndCountsBecomeLaunches) {
 
 TEST(PairWorkload, StretchingScalesDeviceAndHost) {
   const auto job = parse_workload(kJob, "job.json");
-  const auto program = pair_program(*job, machine());
+  const auto program = pair_program(*job, pair_machine());
   ASSERT_TRUE(program);
   const auto longer = stretched(*program, 1.5);
   EXPECT_EQ(longer.ops[0].duration, Duration{15'000});
@@ -68,9 +67,9 @@ TEST(PairWorkload, FaultsNameTheStep) {
 }
 
 TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
-  const auto all = read_workloads(kConfigs + "/workloads");
+  const auto all = read_workloads(kConfigFolder + "/workloads");
   ASSERT_TRUE(all) << all.error().front().text();
-  const PairMachine on = machine();
+  const PairMachine on = pair_machine();
   for (const PairWorkload& it : *all) {
     const auto program = pair_program(it, on);
     ASSERT_TRUE(program) << program.error().front().text();
@@ -79,7 +78,7 @@ TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
 }
 
 TEST(PairWorkload, AnUnknownNameIsAFaultThatNamesTheKnown) {
-  const auto all = read_workloads(kConfigs + "/workloads");
+  const auto all = read_workloads(kConfigFolder + "/workloads");
   ASSERT_TRUE(all);
   EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "BERT, batch 32"));
   EXPECT_TRUE(find_workload(*all, WorkloadRole::kTraining, "resnet-50 (batch 64)"));

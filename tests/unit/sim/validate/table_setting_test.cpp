@@ -4,15 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/folders.hpp"
+
 namespace bubblesim::validate {
 namespace {
-
-const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs";
 
 std::string setting_name(std::string_view text, std::string file) {
   const auto table = CsvTable::parse(text, std::move(file));
   EXPECT_TRUE(table);
-  const auto found = setting_for(*table, kConfigs);
+  const auto found = setting_for(*table, kConfigFolder);
   EXPECT_TRUE(found);
   return found ? found->name : "";
 }
@@ -29,7 +29,7 @@ TEST(TableSetting, OtherNamesGoByColumnsAndSizes) {
 }
 
 TEST(TableSetting, PublishedRunsHaveAMachineForEachGpuAndAModel) {
-  const auto setting = find_setting("published_training_runs", kConfigs);
+  const auto setting = find_setting("published_training_runs", kConfigFolder);
   ASSERT_TRUE(setting) << setting.error().front().text();
   EXPECT_EQ(setting->cluster, "selene");
   ASSERT_EQ(setting->machines.size(), 1U);
@@ -40,7 +40,7 @@ TEST(TableSetting, PublishedRunsHaveAMachineForEachGpuAndAModel) {
 }
 
 TEST(TableSetting, AnUnknownNameIsRefusedWithTheNearest) {
-  const auto setting = find_setting("published_training_run", kConfigs);
+  const auto setting = find_setting("published_training_run", kConfigFolder);
   ASSERT_FALSE(setting);
   EXPECT_THAT(setting.error().front().text(), testing::HasSubstr("published_training_runs"));
 }

@@ -7,6 +7,7 @@
 
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/simulation.hpp"
+#include "tests/bytes.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -14,8 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr Bytes gb(std::uint64_t size) { return {size * 1'000'000'000}; }
 
 FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
   FillerConfig filler = offline(name);
