@@ -63,6 +63,26 @@ void Workplace::write(const std::string& name, const std::string& text) const {
   std::ofstream(path(name), std::ios::binary) << text;
 }
 
+Outcome succeed(const Workplace& place, const std::string& arguments) {
+  Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  EXPECT_EQ(outcome.err, "") << arguments << ": standard error is for faults";
+  return outcome;
+}
+
+void expect_fault(const Workplace& place, const std::string& arguments,
+                  const testing::Matcher<const std::string&>& message) {
+  const Outcome outcome = place.bubblesim(arguments);
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_THAT(outcome.err, message) << arguments;
+}
+
+void expect_fault(const std::string& arguments,
+                  const testing::Matcher<const std::string&>& message) {
+  expect_fault(Workplace(), arguments, message);
+}
+
 Json parse_json(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json() : json;

@@ -2,6 +2,8 @@
 // written to.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <string>
 #include <vector>
 
@@ -36,6 +38,16 @@ class Workplace {
  private:
   std::string folder_;
 };
+
+/// Expects exit code 0 and nothing on standard error.
+Outcome succeed(const Workplace& place, const std::string& arguments);
+
+/// Expects exit code 2, nothing on standard output, and this on standard error.
+void expect_fault(const Workplace& place, const std::string& arguments,
+                  const testing::Matcher<const std::string&>& message);
+/// The same in a new workplace.
+void expect_fault(const std::string& arguments,
+                  const testing::Matcher<const std::string&>& message);
 
 /// Null if the text is no JSON.
 [[nodiscard]] Json parse_json(const std::string& text);

@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kRun = "bubblesim run configs/runs/example.json --policy exclusive,mps ";
+constexpr const char* kExampleRun =
+    "bubblesim run configs/runs/example.json --policy exclusive,mps ";
 
 TEST(FullOutput, IsAFaultOfEveryCommandThatPrints) {
   const Workplace place;
@@ -34,7 +35,7 @@ TEST(FullDisk, LeavesNoHalfFileUnderAFinalName) {
   const std::string small = "trap '' XFSZ; ulimit -f 16; ";
   for (const std::string& option : {std::string("--out results"), std::string("--timeline t.json"),
                                     std::string("--timeline old.json")}) {
-    const Outcome outcome = place.shell("(" + small + kRun + option + ")");
+    const Outcome outcome = place.shell("(" + small + kExampleRun + option + ")");
     EXPECT_EQ(outcome.code, 2) << option << outcome.out;
     EXPECT_THAT(outcome.err, HasSubstr("json: cannot be written: File too large")) << option;
   }

@@ -11,17 +11,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Matcher;
 
 constexpr const char* kJob = "traces/samples/training";
-
-void expect_fault(const std::string& arguments, const Matcher<const std::string&>& message) {
-  const Workplace place;
-  const Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 2) << arguments;
-  EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
-  EXPECT_THAT(outcome.err, message) << arguments;
-}
 
 // The example config with one text in the place of another.
 std::string changed_config(const Workplace& place, const std::string& old_text,

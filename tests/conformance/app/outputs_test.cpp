@@ -13,13 +13,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Outcome succeed(const Workplace& place, const std::string& arguments) {
-  Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  EXPECT_THAT(outcome.err, IsEmpty()) << arguments << ": standard error is for faults";
-  return outcome;
-}
-
 TEST(Import, WritesAFileThatInspectsLikeItsSources) {
   const Workplace place;
   EXPECT_THAT(succeed(place, "import traces/samples/training -o job.btr").out,

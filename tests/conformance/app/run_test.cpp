@@ -10,20 +10,12 @@ namespace bubblesim::app_test {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr const char* kExample = "run configs/runs/example.json ";
 // The sample job with the sample service, short.
 constexpr const char* kQuick =
     "run traces/samples/training traces/samples/inference.json.gz "
     "--policy exclusive,mps --duration 2s --warmup 500ms ";
-
-Outcome succeed(const Workplace& place, const std::string& arguments) {
-  Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  EXPECT_THAT(outcome.err, IsEmpty()) << arguments << ": standard error is for faults";
-  return outcome;
-}
 
 // The columns that OUTPUTS.md documents under a heading, in its order.
 std::vector<std::string> documented_columns(const Workplace& place,

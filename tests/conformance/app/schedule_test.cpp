@@ -9,15 +9,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
-
-void expect_fault(const Workplace& place, const std::string& arguments,
-                  const testing::Matcher<const std::string&>& message) {
-  const Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 2) << arguments;
-  EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
-  EXPECT_THAT(outcome.err, message) << arguments;
-}
 
 TEST(Schedule, PrintsTableBubblesAndClosedForm) {
   const Workplace place;

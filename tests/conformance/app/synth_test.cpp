@@ -9,29 +9,12 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr const char* kDdp = "synth --model roberta-large --plan ddp-4 --cluster a100-40gb-4 ";
-
-Outcome succeed(const Workplace& place, const std::string& arguments) {
-  Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  EXPECT_THAT(outcome.err, IsEmpty()) << arguments << ": standard error is for faults";
-  return outcome;
-}
 
 Json synth_json(const Workplace& place, const std::string& arguments) {
   succeed(place, arguments + " --json synth.json");
   return parse_json(place.read("synth.json"));
-}
-
-void expect_fault(const std::string& arguments,
-                  const testing::Matcher<const std::string&>& message) {
-  const Workplace place;
-  const Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 2) << arguments;
-  EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
-  EXPECT_THAT(outcome.err, message) << arguments;
 }
 
 TEST(Synth, SaysWhatWasBuiltHowLongItTakesAndWhatMemoryItNeeds) {

@@ -11,16 +11,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr const char* kRun =
+constexpr const char* kSampleRun =
     "run --training traces/samples/training --filler traces/samples/inference.json.gz "
     "--policy exclusive,mps --duration 1s --warmup 300ms --out out/run";
-
-Outcome succeed(const Workplace& place, const std::string& arguments) {
-  Outcome outcome = place.bubblesim(arguments);
-  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
-  EXPECT_THAT(outcome.err, IsEmpty()) << arguments;
-  return outcome;
-}
 
 TEST(View, OfATraceIsOnePage) {
   const Workplace place;
@@ -36,7 +29,7 @@ TEST(View, OfATraceIsOnePage) {
 
 TEST(View, OfARunsFolderHasARowForEachPolicyOfBothModes) {
   const Workplace place;
-  succeed(place, kRun);
+  succeed(place, kSampleRun);
   succeed(place, "view out/run -o page.html --no-open");
   const Json view = parse_json(place.read("out/run/view.json"));
   ASSERT_EQ(view["sections"].size(), 2U);
@@ -50,7 +43,7 @@ TEST(View, OfARunsFolderHasARowForEachPolicyOfBothModes) {
 
 TEST(View, PicturesOfARunAreSmallAndHoldTextAsText) {
   const Workplace place;
-  succeed(place, kRun);
+  succeed(place, kSampleRun);
   succeed(place, "view out/run --svg picture.svg --gpu 1 --section online --policy mps");
   const std::string picture = place.read("picture.svg");
   EXPECT_THAT(picture, HasSubstr(">mps</text>"));
@@ -99,7 +92,7 @@ TEST(View, OpensThePageOnADesktopOnly) {
 
 TEST(View, BadInputIsASentenceAndExitCodeTwo) {
   const Workplace place;
-  succeed(place, kRun);
+  succeed(place, kSampleRun);
   ASSERT_EQ(place.shell("mkdir broken old").code, 0);
   place.write("broken/view.json", "{\"format\": \"bubblesim.view/1\", \"sections\": 3}");
   place.write("old/results.json", "{}");
