@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -13,26 +13,9 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
-
-Call kernel(std::uint64_t blocks, Duration length, KernelBound bound = KernelBound::kUnknown) {
-  return {{}, LaunchKind::kKernel, blocks, length, 100, bound};
-}
-
 Call at(Instant when, Call call) {
   call.at = when;
   return call;
-}
-
-/// A GPU of 100 SMs, one block each, and 80 GiB; training in 40 GiB; one filler that launches as
-/// fast as it may.
-Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
-  Scenario result;
-  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
-  result.training_memory = gib(40);
-  result.fillers = {{Role::kOffline, std::move(kernels), launches, 0ns, gib(10), true}};
-  result.horizon = horizon;
-  return result;
 }
 
 constexpr KernelBound kCompute = KernelBound::kCompute;

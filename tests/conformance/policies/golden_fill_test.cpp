@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -12,27 +12,10 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
-
-/// A GPU of 80 GiB with training in 40 GiB, and a filler of 10 GiB.
-Scenario scenario(Duration horizon, Duration kernel) {
-  Scenario result;
-  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
-  result.training_memory = gib(40);
-  Filler filler;
-  filler.kernels = {{{}, LaunchKind::kKernel, 1, kernel}};
-  filler.launches = 100;
-  filler.memory = gib(10);
-  filler.memory_known = true;
-  result.fillers = {filler};
-  result.horizon = horizon;
-  return result;
-}
-
 /// A kernel of 8 ms is beyond 0.68 of 10 ms. That 10 ms is the longest bubble is known when the
 /// iteration has ended, at 20 ms: in the next one it runs alone, as 8 + 0.05 <= 10.
 TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
-  Scenario one = scenario(60ms, 8ms);
+  Scenario one = scenario(60ms, {opaque_kernel(1, 8ms)}, 100);
   one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
   one.iteration_ends = {20ms, 50ms};
   const Outcome outcome = drive("pipefill", {}, one);
@@ -45,7 +28,7 @@ TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
 /// Of the bubble of 20 ms from 2 ms on, 13.6 ms may be filled, less 0.05 for the switch and 2 for
 /// moving out: to 13.55 ms. From 4 ms on two kernels of 4 ms fit.
 TEST(pipefill, moves_what_does_not_fit) {
-  Scenario large = scenario(60ms, 4ms);
+  Scenario large = scenario(60ms, {opaque_kernel(1, 4ms)}, 100);
   large.gpu.host_bandwidth = BytesPerSecond{1000.0 * static_cast<double>(gib(1).value)};
   large.training_memory = gib(70);
   large.fillers[0].memory = gib(12);
@@ -64,7 +47,7 @@ TEST(pipefill, moves_what_does_not_fit) {
 /// manager sees it at 20 ms, which is when the task, held since 0, looks for the fourth time.
 /// Steps of 30 ms begin at 20, 50 and 80 ms (40 ms are left), none at 110.
 Scenario steps() {
-  Scenario result = scenario(300ms, 10ms);
+  Scenario result = scenario(300ms, {opaque_kernel(1, 10ms)}, 100);
   result.fillers[0].pass = 3;
   result.fillers[0].gap = 10ms;
   result.bubbles = {{12ms, 120ms, {108ms, Bytes{}, true}}};

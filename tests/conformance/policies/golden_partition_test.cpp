@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -12,8 +12,6 @@ using namespace policy;
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
 
 Filler filler(Bytes memory, Role role = Role::kOffline) {
   return {role, {{{}, LaunchKind::kKernel, 1, 1us}}, 5, 0ns, memory, true};

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -13,18 +13,14 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// 100 SMs that hold one block each of every kernel here; one filler, as fast as it may.
-Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
+/// A GPU whose memory plays no part; one filler that launches as fast as it may.
+Scenario compute_scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
   Scenario result;
   result.gpu = {.name = "GPU", .sm_count = 100, .tpc_sms = 2, .memory = {},
                 .time_slice = 1ms, .context_switch = 50us};
   result.fillers = {{Role::kOffline, std::move(kernels), launches, 0ns, {}, false}};
   result.horizon = horizon;
   return result;
-}
-
-Call kernel(std::uint64_t blocks, Duration length) {
-  return {{}, LaunchKind::kKernel, blocks, length, 100};
 }
 
 Call train(Instant at, std::uint64_t blocks, Duration length) {
@@ -38,7 +34,7 @@ std::size_t at(const Outcome& outcome, Instant when) {
 /// Four in flight at once, kernels of 1 ms, batches of two. At 0 four launch; the first two end at
 /// 1 and 2 ms: two launch; so at 4 ms and at 6 ms.
 TEST(xsched, bounds_what_is_in_flight_and_wakes_by_batches) {
-  const Scenario alone = scenario(6500us, {kernel(1, 1ms)}, 100);
+  const Scenario alone = compute_scenario(6500us, {kernel(1, 1ms)}, 100);
   const Outcome batch = drive("xsched", {"threshold=4", "batch=2"}, alone);
   EXPECT_THAT(batch.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, Duration{0}, 2ms,
                                           2ms, 4ms, 4ms, 6ms, 6ms));
@@ -52,7 +48,7 @@ TEST(xsched, bounds_what_is_in_flight_and_wakes_by_batches) {
 /// them run, the last until 6 ms, and launches no more before 3.5 ms. At 3.5 ms three are in flight
 /// (they end at 4, 5 and 6 ms): the next batch goes at 4 ms.
 TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
-  Scenario one = scenario(4500us, {kernel(1, 1ms)}, 100);
+  Scenario one = compute_scenario(4500us, {kernel(1, 1ms)}, 100);
   one.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"threshold=4", "batch=2"}, one);
   EXPECT_THAT(outcome.done, IsEmpty());
@@ -63,7 +59,7 @@ TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
 
 /// The kernel that runs at 2.5 ms ends at 3 ms, the other three wait until 3.5 ms.
 TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
-  Scenario one = scenario(5ms, {kernel(1, 1ms)}, 100);
+  Scenario one = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
   one.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"level=2", "threshold=4", "batch=2"}, one);
   EXPECT_THAT(outcome.done,
@@ -73,7 +69,7 @@ TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
 }
 
 TEST(xsched, takes_the_context_off_at_level_three) {
-  Scenario one = scenario(5ms, {kernel(1, 1ms)}, 100);
+  Scenario one = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
   one.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, one);
   EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
@@ -84,7 +80,7 @@ TEST(xsched, takes_the_context_off_at_level_three) {
 /// Two of 1 ms are in flight. Training at 1.5 ms: the queued one withdraws, the running one is
 /// killed 40 us later and begins again at 2.5 ms, when training has ended: it ends at 3.5 ms.
 TEST(reef, kills_running_kernels_after_the_latency) {
-  Scenario one = scenario(3600us, {kernel(100, 1ms)}, 100);
+  Scenario one = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
   one.training = {train(1500us, 100, 1ms)};
   const Outcome outcome = drive("reef", {"mode=reset"}, one);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, 1ms, 3500us));
@@ -95,14 +91,14 @@ TEST(reef, kills_running_kernels_after_the_latency) {
 }
 
 TEST(reef, kills_nothing_if_training_is_shorter_than_the_latency) {
-  Scenario one = scenario(3600us, {kernel(100, 1ms)}, 100);
+  Scenario one = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
   one.training = {train(1500us, 100, 30us)};
   EXPECT_THAT(drive("reef", {"mode=reset"}, one).done,
               ElementsAre(Done{1500us, "preempt 1 after_blocks"}, Done{1530us, "proceed 1"}));
 }
 
 TEST(reef, only_stops_launching_under_wait) {
-  Scenario one = scenario(5ms, {kernel(100, 1ms)}, 100);
+  Scenario one = compute_scenario(5ms, {kernel(100, 1ms)}, 100);
   one.training = {train(1500us, 100, 2ms)};
   const Outcome outcome = drive("reef", {"mode=wait", "wait_capacity=3"}, one);
   EXPECT_THAT(outcome.done, IsEmpty());
@@ -114,7 +110,7 @@ TEST(reef, only_stops_launching_under_wait) {
 /// has 400 blocks in 4 waves of 50 us. It was killed at 1.04 ms, goes on beside training at once,
 /// and must begin no wave after 2 ms - 50 us.
 TEST(reef, pads_a_short_kernel_beside_trainings) {
-  Scenario one = scenario(3ms, {kernel(400, 200us)}, 100);
+  Scenario one = compute_scenario(3ms, {kernel(400, 200us)}, 100);
   one.training = {train(1ms + 50us, 60, 1ms)};
   const Outcome outcome = drive("reef", {}, one);
   EXPECT_THAT(outcome.done,
@@ -129,7 +125,7 @@ TEST(reef, pads_a_short_kernel_beside_trainings) {
 
 /// Waves of 50 us beside a kernel of 30 us, or beside one that has the whole GPU: none.
 TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
-  Scenario one = scenario(3ms, {kernel(400, 200us)}, 100);
+  Scenario one = compute_scenario(3ms, {kernel(400, 200us)}, 100);
   one.training = {train(1050us, 60, 80us)};
   EXPECT_EQ(drive("reef", {}, one).counts.count("reef_paddings"), 0u);  // 80 - 40 < 50
   one.training = {train(1050us, 100, 1ms)};
@@ -146,7 +142,7 @@ TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
 /// been idle for 100 us. At 250 us training launches: retreat; it ends at 350 us, and at 450 us
 /// the kernel goes on. It has run for 150 of 1000 us, so it ends at 1300 us.
 TEST(tally, retreats_and_goes_on_after_the_wait) {
-  Scenario one = scenario(1400us, {kernel(1000, 1ms)}, 100);
+  Scenario one = compute_scenario(1400us, {kernel(1000, 1ms)}, 100);
   one.training = {train(250us, 100, 100us)};
   const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1300us));
@@ -158,7 +154,7 @@ TEST(tally, retreats_and_goes_on_after_the_wait) {
 
 /// Kernels of no more blocks than SMs are left as they are, and run on beside training.
 TEST(tally, leaves_small_kernels_in_their_form) {
-  Scenario one = scenario(2ms, {kernel(100, 1ms)}, 100);
+  Scenario one = compute_scenario(2ms, {kernel(100, 1ms)}, 100);
   one.training = {train(250us, 100, 100us)};
   const Outcome outcome = drive("tally", {}, one);
   EXPECT_THAT(outcome.done, IsEmpty());
@@ -168,7 +164,7 @@ TEST(tally, leaves_small_kernels_in_their_form) {
 
 /// Two fillers take turns, one kernel in flight.
 TEST(tally, has_one_kernel_in_flight) {
-  Scenario two = scenario(1ms, {kernel(10, 200us)}, 100);
+  Scenario two = compute_scenario(1ms, {kernel(10, 200us)}, 100);
   two.fillers.push_back(two.fillers[0]);
   const Outcome outcome = drive("tally", {}, two);
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 500us, 900us));
@@ -177,7 +173,7 @@ TEST(tally, has_one_kernel_in_flight) {
 
 /// Its flight dies at 150 us: the other filler's kernel goes.
 TEST(tally, goes_on_after_a_filler_that_dies_in_flight) {
-  Scenario two = scenario(1ms, {kernel(10, 200us)}, 100);
+  Scenario two = compute_scenario(1ms, {kernel(10, 200us)}, 100);
   two.fillers.push_back(two.fillers[0]);
   two.fillers[0].dies_at = 150us;
   EXPECT_THAT(drive("tally", {}, two).times(2), ElementsAre(150us, 350us, 550us, 750us, 950us));

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/conformance/policies/fake_driver.hpp"
+#include "tests/conformance/policies/scenarios.hpp"
 
 namespace bubblesim::testing {
 namespace {
@@ -12,22 +12,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Bytes gib(std::uint64_t count) { return {count << 30}; }
-
-/// A GPU of 80 GiB with training in 40 GiB, one filler that launches as fast as it may.
-Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
-  Scenario result;
-  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
-  result.training_memory = gib(40);
-  result.fillers = {{Role::kOffline, std::move(kernels), launches, 0ns, gib(10), true}};
-  result.horizon = horizon;
-  return result;
-}
-
-Call kernel(std::uint64_t blocks, Duration length) {
-  return {{}, LaunchKind::kKernel, blocks, length};
-}
-
 /// `count` kernels of training from `begin` on, `every` apart.
 void train(Scenario& scenario, Duration begin, Duration every, int count, std::uint64_t blocks) {
   for (int i = 0; i < count; ++i) {
@@ -36,14 +20,14 @@ void train(Scenario& scenario, Duration begin, Duration every, int count, std::u
 }
 
 TEST(exclusive, admits_no_filler) {
-  const Outcome outcome = drive("exclusive", {}, scenario(10ms, {kernel(1, 1us)}, 5));
+  const Outcome outcome = drive("exclusive", {}, scenario(10ms, {opaque_kernel(1, 1us)}, 5));
   EXPECT_FALSE(outcome.admissions[0].admitted);
   EXPECT_EQ(outcome.admissions[0].reason, "exclusive: the GPU belongs to training");
   EXPECT_EQ(outcome.count(1, 0s, 1s), 0u);
 }
 
 TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
-  const Scenario any = scenario(1ms, {kernel(1, 1us)}, 1);
+  const Scenario any = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   const Sharing device = drive("time_slicing", {}, any).sharing;
   EXPECT_EQ(device.mode, Sharing::Mode::kTimeSliced);
   EXPECT_EQ(device.slice, std::nullopt);
@@ -54,7 +38,7 @@ TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
 }
 
 TEST(mps, caps_clients_and_lifts_training_if_told) {
-  const Scenario any = scenario(1ms, {kernel(1, 1us)}, 1);
+  const Scenario any = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   const Outcome plain = drive("mps", {}, any);
   EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kMps);
   EXPECT_EQ(plain.clients[0].sm_percentage, 100u);
@@ -65,7 +49,7 @@ TEST(mps, caps_clients_and_lifts_training_if_told) {
 }
 
 TEST(mps, refuses_memory_that_does_not_fit) {
-  Scenario large = scenario(1ms, {kernel(1, 1us)}, 1);
+  Scenario large = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   large.fillers[0].memory = gib(41);
   const Outcome outcome = drive("mps", {}, large);
   EXPECT_FALSE(outcome.admissions[0].admitted);
@@ -75,7 +59,7 @@ TEST(mps, refuses_memory_that_does_not_fit) {
 /// The limit is 0 during the profile: a kernel passes if the count is 0, which it is once in
 /// 50 ms. The first kernel passes at 0; the second, held at 0, looks at 10, 20, 30, 40, 50 ms.
 TEST(tgs, leaks_one_kernel_a_window_at_limit_zero) {
-  Scenario leak = scenario(201ms, {kernel(7, 1us)}, 100);
+  Scenario leak = scenario(201ms, {opaque_kernel(7, 1us)}, 100);
   train(leak, 0ms, 1ms, 200, 100);
   const Outcome outcome = drive("tgs", {}, leak);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, 50ms, 100ms, 150ms, 200ms));
@@ -85,7 +69,7 @@ TEST(tgs, leaks_one_kernel_a_window_at_limit_zero) {
 
 /// The thread held at 3 ms (it slept on the host till then) looks at 13, ..., 43, 53 ms.
 TEST(tgs, looks_every_ten_milliseconds_from_the_launch_on) {
-  Scenario late = scenario(100ms, {kernel(7, 1us)}, 2);
+  Scenario late = scenario(100ms, {opaque_kernel(7, 1us)}, 2);
   late.fillers[0].gap = 3ms;
   EXPECT_THAT(drive("tgs", {}, late).times(1), ElementsAre(Duration{0}, 53ms));
 }
@@ -96,7 +80,7 @@ TEST(tgs, looks_every_ten_milliseconds_from_the_launch_on) {
 /// (the window that begins at 600 ms still counts nothing). The next report lets the limit grow
 /// to 151: six pass (0, 30, ..., 150); then 227: eight; then 341: twelve.
 TEST(tgs, starts_slowly_after_the_profile) {
-  Scenario steady = scenario(1s, {kernel(30, 1us)}, 100000);
+  Scenario steady = scenario(1s, {opaque_kernel(30, 1us)}, 100000);
   steady.fillers[0].gap = 1us;
   train(steady, 0ms, 1ms, 1000, 10);
   const Outcome outcome = drive("tgs",
@@ -113,7 +97,7 @@ TEST(tgs, starts_slowly_after_the_profile) {
 /// Two threads: both are held at 0 (the first kernel passed) and look together; in a window only
 /// the first of them to look finds the count at 0. They take turns, oldest launch first.
 TEST(tgs, serves_the_threads_of_a_filler_in_the_order_of_being_held) {
-  Scenario two = scenario(101ms, {kernel(7, 1us)}, 100);
+  Scenario two = scenario(101ms, {opaque_kernel(7, 1us)}, 100);
   two.fillers[0].threads = 2;
   const Outcome outcome = drive("tgs", {}, two);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, 50ms, 100ms));
@@ -127,7 +111,7 @@ TEST(tgs, gates_kernels_but_not_copies) {
 }
 
 TEST(tgs, oversubscribes_memory_but_not_the_whole_gpu) {
-  Scenario large = scenario(1ms, {kernel(1, 1us)}, 1);
+  Scenario large = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   large.fillers[0].memory = gib(79);  // 80 GiB less the hidden one
   EXPECT_TRUE(drive("tgs", {}, large).admissions[0].admitted);
   large.fillers[0].memory = gib(80);
@@ -143,7 +127,7 @@ std::vector<std::string> small_tokens() {
 }
 
 Scenario bubble_of_twenty_milliseconds() {
-  Scenario result = scenario(45ms, {kernel(30, 1us)}, 100000);
+  Scenario result = scenario(45ms, {opaque_kernel(30, 1us)}, 100000);
   result.fillers[0].gap = 1us;
   train(result, 0ms, 1ms, 10, 100);
   train(result, 30ms, 1ms, 15, 100);
@@ -210,7 +194,7 @@ TEST(specinf, leaves_offline_fillers_what_online_ones_do_not_use) {
 }
 
 TEST(specinf, waits_for_training_to_drain_if_told) {
-  Scenario deep = scenario(40ms, {kernel(30, 1us)}, 1000);
+  Scenario deep = scenario(40ms, {opaque_kernel(30, 1us)}, 1000);
   deep.fillers[0].gap = 1us;
   deep.training = {{0ms, LaunchKind::kKernel, 100, 22ms}};  // one launch that runs for 22 ms
   std::vector<std::string> given = small_tokens();
@@ -226,7 +210,7 @@ TEST(specinf, waits_for_training_to_drain_if_told) {
 /// Training has 500 of 1000 blocks a window while the filler has uncovered blocks, as it has from
 /// its leaked kernel on: 10 kernels of 100 want to go at once; at counts 0 to 1000 all would.
 TEST(specinf, holds_training_only_with_the_barrier_for_both) {
-  Scenario burst = scenario(20ms, {kernel(30, 1us)}, 100);
+  Scenario burst = scenario(20ms, {opaque_kernel(30, 1us)}, 100);
   train(burst, 6ms, 0ms, 10, 100);
   std::vector<std::string> given = small_tokens();
   EXPECT_EQ(drive("specinf", given, burst).training_held, 0u);
@@ -240,7 +224,8 @@ TEST(specinf, holds_training_only_with_the_barrier_for_both) {
 /// A bubble of 10 ms at 2 ms: 6.8 ms are usable, less 50 us for the switch. Kernels of 1, 2 and
 /// 3 ms end after 6 ms of plan; the next of 1 ms would end after 7.
 TEST(pipefill, packs_the_usable_part_of_a_bubble) {
-  Scenario one = scenario(30ms, {kernel(1, 1ms), kernel(1, 2ms), kernel(1, 3ms)}, 100);
+  Scenario one = scenario(
+      30ms, {opaque_kernel(1, 1ms), opaque_kernel(1, 2ms), opaque_kernel(1, 3ms)}, 100);
   one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
   const Outcome outcome = drive("pipefill", {}, one);
   EXPECT_THAT(outcome.times(1), ElementsAre(2ms, 2ms, 2ms));
@@ -256,7 +241,7 @@ TEST(pipefill, packs_the_usable_part_of_a_bubble) {
 /// The host is slow: 2 ms between launches. At 2, 4, 6, 8 ms: the last would end at 9 ms, after
 /// 2 + 6.75 ms.
 TEST(pipefill, counts_time_that_has_passed_in_the_bubble) {
-  Scenario slow = scenario(30ms, {kernel(1, 1ms)}, 100);
+  Scenario slow = scenario(30ms, {opaque_kernel(1, 1ms)}, 100);
   slow.fillers[0].gap = 2ms;
   slow.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
   EXPECT_THAT(drive("pipefill", {}, slow).times(1), ElementsAre(2ms, 4ms, 6ms));
@@ -264,7 +249,8 @@ TEST(pipefill, counts_time_that_has_passed_in_the_bubble) {
 
 /// A filler's order is kept: its second thread's launch waits behind the one that does not fit.
 TEST(pipefill, lets_no_thread_of_a_filler_overtake) {
-  Scenario two = scenario(30ms, {kernel(1, 5ms), kernel(1, 2ms), kernel(1, 1ms)}, 3);
+  Scenario two = scenario(
+      30ms, {opaque_kernel(1, 5ms), opaque_kernel(1, 2ms), opaque_kernel(1, 1ms)}, 3);
   two.fillers[0].threads = 2;
   two.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
   const Outcome outcome = drive("pipefill", {}, two);
@@ -273,13 +259,13 @@ TEST(pipefill, lets_no_thread_of_a_filler_overtake) {
 }
 
 TEST(pipefill, resumes_in_the_next_bubble) {
-  Scenario two = scenario(50ms, {kernel(1, 4ms)}, 100);
+  Scenario two = scenario(50ms, {opaque_kernel(1, 4ms)}, 100);
   two.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {30ms, 40ms, {10ms, Bytes{}, true}}};
   EXPECT_THAT(drive("pipefill", {}, two).times(1), ElementsAre(2ms, 30ms));
 }
 
 TEST(pipefill, leaves_communication_alone_unless_told) {
-  Scenario stall = scenario(30ms, {kernel(1, 5ms)}, 100);
+  Scenario stall = scenario(30ms, {opaque_kernel(1, 5ms)}, 100);
   stall.bubbles = {{2ms, 12ms, {10ms, Bytes{}, false}}};
   EXPECT_THAT(drive("pipefill", {}, stall).times(1), IsEmpty());
   EXPECT_THAT(drive("pipefill", {"bubbles=all"}, stall).times(1), ElementsAre(2ms));
@@ -287,7 +273,7 @@ TEST(pipefill, leaves_communication_alone_unless_told) {
 }
 
 TEST(pipefill, says_so_if_a_kernel_fits_no_bubble) {
-  Scenario stuck = scenario(30ms, {kernel(1, 1ms), kernel(1, 7ms)}, 100);
+  Scenario stuck = scenario(30ms, {opaque_kernel(1, 1ms), opaque_kernel(1, 7ms)}, 100);
   stuck.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
   const Outcome outcome = drive("pipefill", {}, stuck);
   EXPECT_THAT(outcome.times(1), ElementsAre(2ms));
@@ -296,7 +282,7 @@ TEST(pipefill, says_so_if_a_kernel_fits_no_bubble) {
 
 /// 10 GiB are needed. The second filler needs 10 more.
 TEST(pipefill, fills_only_what_the_bubble_has_memory_for) {
-  Scenario tight = scenario(30ms, {kernel(1, 1ms)}, 2);
+  Scenario tight = scenario(30ms, {opaque_kernel(1, 1ms)}, 2);
   tight.fillers.push_back(tight.fillers[0]);
   tight.bubbles = {{2ms, 12ms, {10ms, gib(19), true}}};
   const Outcome outcome = drive("pipefill", {}, tight);

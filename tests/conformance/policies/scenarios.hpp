@@ -1,0 +1,37 @@
+// The GPU, the filler and the kernels of the golden scenarios.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tests/bytes.hpp"
+#include "tests/conformance/policies/fake_driver.hpp"
+
+namespace bubblesim::testing {
+
+/// A GPU of 100 SMs and 80 GiB; training in 40 GiB; one filler of 10 GiB that launches as fast as
+/// it may.
+inline Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint64_t launches) {
+  using namespace std::chrono_literals;
+  Scenario result;
+  result.gpu = {"GPU", 100, 2, gib(80), 1ms, 50us};
+  result.training_memory = gib(40);
+  result.fillers = {{policy::Role::kOffline, std::move(kernels), launches, 0ns, gib(10), true}};
+  result.horizon = horizon;
+  return result;
+}
+
+/// An SM holds one block of it.
+inline Call kernel(std::uint64_t blocks, Duration length,
+                   policy::KernelBound bound = policy::KernelBound::kUnknown) {
+  return {{}, policy::LaunchKind::kKernel, blocks, length, 100, bound};
+}
+
+/// It is not known how many of its blocks an SM holds.
+inline Call opaque_kernel(std::uint64_t blocks, Duration length) {
+  return {{}, policy::LaunchKind::kKernel, blocks, length};
+}
+
+}  // namespace bubblesim::testing
