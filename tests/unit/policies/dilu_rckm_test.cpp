@@ -9,21 +9,21 @@
 namespace bubblesim::policies {
 namespace {
 
-using Kind = RckmTask::Kind;
+using TaskKind = RckmTask::Kind;
 
-RckmConstants constants() {
+RckmConstants small_rckm() {
   RckmConstants result = rckm_constants(policy::defaults(dilu_spec()));
   result.upper_blocks = 1000;
   result.initial_blocks = 100;
   return result;
 }
 
-constexpr RckmTask kService{Kind::kSensitive, 0.3, 0.6};
-constexpr RckmTask kTraining{Kind::kThrottled, 0.4, 0.9};
+constexpr RckmTask kService{TaskKind::kSensitive, 0.3, 0.6};
+constexpr RckmTask kTraining{TaskKind::kThrottled, 0.4, 0.9};
 
 /// A service, task 0, beside training, task 1.
-DiluRckm server(Kind kind = Kind::kSensitive) {
-  DiluRckm result(constants());
+DiluRckm server(TaskKind kind = TaskKind::kSensitive) {
+  DiluRckm result(small_rckm());
   result.connect({kind, 0.3, 0.6});
   result.connect(kTraining);
   return result;
@@ -41,7 +41,7 @@ void burst(DiluRckm& server, int length) {
 }
 
 TEST(dilu_rckm, grants_training_the_whole_gpu_before_a_service_reports) {
-  DiluRckm alone(constants());
+  DiluRckm alone(small_rckm());
   alone.connect(kTraining);
   EXPECT_EQ(alone.grant(0), 1000);
   alone.connect(kTraining);
@@ -50,14 +50,14 @@ TEST(dilu_rckm, grants_training_the_whole_gpu_before_a_service_reports) {
 
 TEST(dilu_rckm, shares_the_conservative_quota_by_request) {
   DiluRckm two = server();
-  two.connect({Kind::kThrottled, 0.1, 0.2});
+  two.connect({TaskKind::kThrottled, 0.1, 0.2});
   periods(two, 1, 50);  // the pool: 100 (0.4 + 0.1) = 50
   EXPECT_EQ(two.report(1, 0), 40);
   EXPECT_EQ(two.report(2, 0), 10);
 }
 
 TEST(dilu_rckm, grants_a_block_a_period_at_least_so_that_every_debt_ends) {
-  RckmConstants few = constants();
+  RckmConstants few = small_rckm();
   few.initial_blocks = 1;
   DiluRckm tight(few);
   tight.connect(kService);
@@ -90,14 +90,14 @@ TEST(dilu_rckm, scales_training_up_after_long_idleness) {
 /// As coded: a service that was idle for 10 periods at most does not keep another one's 121 from
 /// lifting the limit; one that was idle for 11 does.
 TEST(dilu_rckm, lets_a_busy_service_not_veto_the_scaling_up) {
-  DiluRckm two(constants());
+  DiluRckm two(small_rckm());
   two.connect(kService);
   two.connect(kTraining);
   two.connect(kService);
   two.report(2, 50);
   periods(two, 121, 0);
   EXPECT_EQ(two.report(1, 0), 900);
-  DiluRckm vetoed(constants());
+  DiluRckm vetoed(small_rckm());
   vetoed.connect(kService);
   vetoed.connect(kTraining);
   vetoed.connect(kService);
@@ -145,7 +145,7 @@ TEST(dilu_rckm, is_stricter_with_language_models) {
   burst(other, 10);
   burst(other, 13);
   EXPECT_EQ(other.quota(), 100);
-  DiluRckm llm = server(Kind::kLanguageModel);
+  DiluRckm llm = server(TaskKind::kLanguageModel);
   burst(llm, 10);
   burst(llm, 13);
   EXPECT_EQ(llm.quota(), 76);                         // 100 / 1.3

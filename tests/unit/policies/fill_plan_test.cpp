@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/bytes.hpp"
+
 namespace bubblesim::policies {
 namespace {
 
@@ -10,8 +12,6 @@ using namespace std::chrono_literals;
 
 constexpr ClientId kFirst{1};
 constexpr ClientId kSecond{2};
-
-constexpr Bytes gb(std::uint64_t size) { return {size * 1'000'000'000}; }
 
 /// Half of a bubble may be filled, less 1 ms for the switch.
 FillConstants half() { return {.fraction = 0.5, .switch_cost = 1ms}; }

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-policy::LaunchInfo launch(std::uint64_t blocks, std::uint64_t sm_blocks) {
+policy::LaunchInfo kernel_launch(std::uint64_t blocks, std::uint64_t sm_blocks) {
   policy::LaunchInfo result;
   result.blocks = blocks;
   result.sm_blocks = sm_blocks;
@@ -17,12 +17,12 @@ policy::LaunchInfo launch(std::uint64_t blocks, std::uint64_t sm_blocks) {
 
 /// 80 SMs of 8 blocks: 640 at once.
 TEST(orion_rules, count_sms_by_the_blocks_that_an_sm_holds) {
-  EXPECT_EQ(sms_needed(launch(8, 640), 80), 1u);
-  EXPECT_EQ(sms_needed(launch(9, 640), 80), 2u);
-  EXPECT_EQ(sms_needed(launch(640, 640), 80), 80u);
-  EXPECT_EQ(sms_needed(launch(6400, 640), 80), 800u);  // more than there are
-  EXPECT_EQ(sms_needed(launch(0, 640), 80), 0u);
-  EXPECT_EQ(sms_needed(launch(9, 0), 80), 9u);  // occupancy not known
+  EXPECT_EQ(sms_needed(kernel_launch(8, 640), 80), 1u);
+  EXPECT_EQ(sms_needed(kernel_launch(9, 640), 80), 2u);
+  EXPECT_EQ(sms_needed(kernel_launch(640, 640), 80), 80u);
+  EXPECT_EQ(sms_needed(kernel_launch(6400, 640), 80), 800u);  // more than there are
+  EXPECT_EQ(sms_needed(kernel_launch(0, 640), 80), 0u);
+  EXPECT_EQ(sms_needed(kernel_launch(9, 0), 80), 9u);  // occupancy not known
 }
 
 /// The largest need is 100: 50. In 2 iterations of 10 ms: low 50, 75; of 12 ms: high 75, 62; of

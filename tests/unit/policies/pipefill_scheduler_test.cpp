@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/bytes.hpp"
+
 namespace bubblesim::policies {
 namespace {
 
@@ -12,8 +14,6 @@ using policy::GpuState;
 using policy::JobInfo;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr Bytes gb(std::uint64_t size) { return {size * 1'000'000'000}; }
 
 JobInfo job(std::uint32_t id, Duration work, std::optional<policy::Instant> deadline = {}) {
   JobInfo info;

@@ -13,7 +13,7 @@ using policy::Role;
 using Phase = SpecInfTokens::Phase;
 using Window = SpecInfTokens::Window;
 
-SpecInfConstants constants() {
+SpecInfConstants small_specinf() {
   SpecInfConstants result = specinf_constants(policy::defaults(specinf_spec()));
   result.upper_blocks = 1000;
   return result;
@@ -32,7 +32,7 @@ void bursts(SpecInfTokens& tokens, int count, int length) {
 }
 
 TEST(specinf_tokens, moves_from_busy_to_conservative_to_aggressive) {
-  SpecInfTokens tokens(constants());
+  SpecInfTokens tokens(small_specinf());
   windows(tokens, 1, Window::kBusy);
   EXPECT_EQ(tokens.phase(), Phase::kBusy);
   windows(tokens, 1, Window::kEmpty);
@@ -46,7 +46,7 @@ TEST(specinf_tokens, moves_from_busy_to_conservative_to_aggressive) {
 }
 
 TEST(specinf_tokens, grants_by_phase_and_role) {
-  SpecInfTokens tokens(constants());
+  SpecInfTokens tokens(small_specinf());
   windows(tokens, 1, Window::kBusy);
   EXPECT_EQ(tokens.tokens(Role::kOffline), 0);
   EXPECT_DOUBLE_EQ(tokens.tokens(Role::kOnline), 30);  // 100 * 0.3
@@ -58,7 +58,7 @@ TEST(specinf_tokens, grants_by_phase_and_role) {
 
 /// The first burst of 10 windows is the reference. One of 20 is inflated by 2: the quota halves.
 TEST(specinf_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
-  SpecInfTokens tokens(constants());
+  SpecInfTokens tokens(small_specinf());
   bursts(tokens, 1, 10);
   bursts(tokens, 1, 15);  // 1.5: neither cut nor recovery
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
@@ -71,7 +71,7 @@ TEST(specinf_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
 }
 
 TEST(specinf_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
-  SpecInfTokens tokens(constants());
+  SpecInfTokens tokens(small_specinf());
   bursts(tokens, 4, 10);
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
   bursts(tokens, 1, 11);
@@ -84,7 +84,7 @@ TEST(specinf_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
 
 /// Bursts of 6 windows and less are no reference of all time.
 TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
-  SpecInfTokens tokens(constants());
+  SpecInfTokens tokens(small_specinf());
   bursts(tokens, 3, 6);
   bursts(tokens, 1, 12);  // the first reference: no inflation
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
@@ -93,7 +93,7 @@ TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
 }
 
 TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
-  SpecInfConstants recent = constants();
+  SpecInfConstants recent = small_specinf();
   recent.recent_reference = true;
   recent.burst.history = 2;
   SpecInfTokens tokens(recent);
@@ -107,7 +107,7 @@ TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
 /// The reference is 100 ms. Above 105 ms the quota halves, up to 102 ms it grows by 1.3.
 TEST(specinf_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
   using namespace std::chrono_literals;
-  SpecInfConstants by_iterations = constants();
+  SpecInfConstants by_iterations = small_specinf();
   by_iterations.reacts_to_bursts = false;
   SpecInfTokens tokens(by_iterations);
   bursts(tokens, 1, 10);
@@ -121,16 +121,16 @@ TEST(specinf_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
   EXPECT_DOUBLE_EQ(tokens.quota(), 65);
   for (int i = 0; i < 9; ++i) tokens.end_iteration(200ms, 100ms);
   EXPECT_DOUBLE_EQ(tokens.quota(), 10);  // the floor
-  SpecInfTokens by_bursts(constants());
+  SpecInfTokens by_bursts(small_specinf());
   by_bursts.end_iteration(200ms, 100ms);
   EXPECT_DOUBLE_EQ(by_bursts.quota(), 100);
 }
 
 TEST(specinf_tokens, restores_the_quota_in_the_aggressive_phase_only_if_told) {
-  SpecInfTokens plain(constants());
+  SpecInfTokens plain(small_specinf());
   windows(plain, 10, Window::kEmpty);
   EXPECT_DOUBLE_EQ(plain.quota(), 100);
-  SpecInfConstants reset = constants();
+  SpecInfConstants reset = small_specinf();
   reset.aggressive_resets = true;
   SpecInfTokens tokens(reset);
   windows(tokens, 4, Window::kEmpty);

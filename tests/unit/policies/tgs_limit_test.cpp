@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kRate = 1'000'000;
 
-TgsConstants constants() { return tgs_constants(policy::defaults(tgs_spec())); }
+TgsConstants default_tgs() { return tgs_constants(policy::defaults(tgs_spec())); }
 
 /// After `profile` reports of the steady rate and the first of control.
 TgsLimit started(const TgsConstants& given) {
@@ -30,7 +30,7 @@ void report(TgsLimit& limit, int times, double share) {
 /// Ring of zeros, then means: 0, 0.5, 1, 1, ... millions. Report 2: 0.975 * 0.5; 3: 0.975 * 1;
 /// 4: within 5 %, so 1.
 TEST(tgs_limit, profiles_the_best_mean_of_two_adjacent_reports) {
-  TgsLimit limit(constants());
+  TgsLimit limit(default_tgs());
   limit.report(kRate, 0);
   EXPECT_EQ(limit.best_rate(), 0);
   limit.report(kRate, 0);
@@ -46,11 +46,11 @@ TEST(tgs_limit, profiles_the_best_mean_of_two_adjacent_reports) {
 /// leaves the window of 5, the profile ends: reports 1, 1.04, 1.04, then 1 from there on. Best
 /// becomes 1.04 in report 4; the pair is last seen in report 7, and report 8 does not renew it.
 TEST(tgs_limit, profiles_while_the_best_rate_is_renewed) {
-  TgsLimit steady(constants());
+  TgsLimit steady(default_tgs());
   int reports = 0;
   for (; steady.is_profiling(); ++reports) steady.report(kRate, 0);
   EXPECT_EQ(reports, 10);
-  TgsLimit varied(constants());
+  TgsLimit varied(default_tgs());
   reports = 0;
   for (; varied.is_profiling(); ++reports) {
     report(varied, 1, reports == 1 || reports == 2 ? 1.04 : 1.0);
@@ -59,7 +59,7 @@ TEST(tgs_limit, profiles_while_the_best_rate_is_renewed) {
 }
 
 TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   EXPECT_EQ(limit.limit(), 20000);
   report(limit, 1, 1.0);
   EXPECT_EQ(limit.limit(), 30001);  // 1.5 * 20000 + 1
@@ -70,7 +70,7 @@ TEST(tgs_limit, starts_at_the_initial_limit_and_grows_by_half) {
 /// Slow start ends with a division by 1.5. Then + max(0.00025 * best, 1000) = + 1000 (250 is
 /// less), or - max(8 %, 1000).
 TEST(tgs_limit, adds_and_multiplies_in_avoidance) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 1, 0.95);
   EXPECT_EQ(limit.limit(), 13333);
   report(limit, 1, 1.0);
@@ -82,7 +82,7 @@ TEST(tgs_limit, adds_and_multiplies_in_avoidance) {
 }
 
 TEST(tgs_limit, adds_a_share_of_a_large_best_rate) {
-  TgsConstants large = constants();
+  TgsConstants large = default_tgs();
   large.least_step = 10;
   TgsLimit limit = started(large);
   report(limit, 1, 0.95);
@@ -92,7 +92,7 @@ TEST(tgs_limit, adds_a_share_of_a_large_best_rate) {
 
 /// 8 % off, then 9 % or more in avoidance: a tenth, and slow start again.
 TEST(tgs_limit, divides_by_ten_when_training_is_hit_hard) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 1, 0.91);  // slow start only divides by 1.5
   EXPECT_EQ(limit.limit(), 13333);
   report(limit, 1, 0.91);
@@ -102,7 +102,7 @@ TEST(tgs_limit, divides_by_ten_when_training_is_hit_hard) {
 }
 
 TEST(tgs_limit, takes_a_faster_training_for_harm_too) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 1, 1.05);
   EXPECT_EQ(limit.limit(), 13333);
 }
@@ -110,7 +110,7 @@ TEST(tgs_limit, takes_a_faster_training_for_harm_too) {
 /// The best mean falls by more than 20 % only when all pairs of the window have: the fifth report
 /// at 0.7 sees a mean of (0.7 + 1) / 2, the sixth 0.7. The limit then waits.
 TEST(tgs_limit, profiles_again_when_the_rate_moves) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 5, 0.7);
   EXPECT_FALSE(limit.is_profiling());
   const std::int64_t before = limit.limit();
@@ -125,7 +125,7 @@ TEST(tgs_limit, profiles_again_when_the_rate_moves) {
 /// Without re-profiling: reports 1 (of control) to 14 adapt. From the fifteenth on, with more than
 /// 2 of 5 reports idle, the limit is 2^32.
 TEST(tgs_limit, lifts_the_limit_while_training_is_idle) {
-  TgsConstants stubborn = constants();
+  TgsConstants stubborn = default_tgs();
   stubborn.reprofile_tolerance = 10;
   TgsLimit limit = started(stubborn);
   report(limit, 13, 0.0);
@@ -139,7 +139,7 @@ TEST(tgs_limit, lifts_the_limit_while_training_is_idle) {
 }
 
 TEST(tgs_limit, lifts_beyond_the_cap_for_a_filler_that_launches_more) {
-  TgsConstants stubborn = constants();
+  TgsConstants stubborn = default_tgs();
   stubborn.reprofile_tolerance = 10;
   TgsLimit limit = started(stubborn);
   for (int i = 0; i < 14; ++i) limit.report(0, std::int64_t{1} << 32);
@@ -150,7 +150,7 @@ TEST(tgs_limit, lifts_beyond_the_cap_for_a_filler_that_launches_more) {
 
 /// 20 reports in a row that miss the best rate by 12 %: it shrinks to 0.8 of itself.
 TEST(tgs_limit, gives_up_a_best_rate_that_is_never_reached) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 19, 0.85);
   EXPECT_EQ(limit.best_rate(), 1'000'000);
   report(limit, 1, 0.85);
@@ -158,7 +158,7 @@ TEST(tgs_limit, gives_up_a_best_rate_that_is_never_reached) {
 }
 
 TEST(tgs_limit, never_falls_below_zero) {
-  TgsLimit limit = started(constants());
+  TgsLimit limit = started(default_tgs());
   report(limit, 100, 0.9);
   EXPECT_GE(limit.limit(), 0);
 }
