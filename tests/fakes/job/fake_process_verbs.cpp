@@ -21,7 +21,7 @@
 namespace fake {
 namespace {
 
-constexpr int kWrong = 20;
+constexpr int kProcessVerbFailed = 20;
 constexpr int kForkFailed = 21;
 constexpr int kChildFailed = 22;
 constexpr int kStrayThread = 23;
@@ -98,7 +98,7 @@ class OtherJob {
   /// Replaces this program; returns only if that fails.
   int become() {
     ::execv("/proc/self/exe", arguments_.data());
-    return kWrong;
+    return kProcessVerbFailed;
   }
 
  private:
@@ -115,20 +115,20 @@ int spawn(const std::string& verbs) {
 
 int inject(std::uint64_t times) {
   void* const library = ::dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return kWrong;
+  if (library == nullptr) return kProcessVerbFailed;
   auto* entry = reinterpret_cast<int (*)()>(::dlsym(library, "InitializeInjection"));
-  if (entry == nullptr) return kWrong;
+  if (entry == nullptr) return kProcessVerbFailed;
   for (std::uint64_t i = 0; i < times; ++i) {
-    if (entry() == 0) return kWrong;
+    if (entry() == 0) return kProcessVerbFailed;
   }
   return times == 0 ? ::dlclose(library) : 0;
 }
 
 int load_and_unload() {
   void* const library = ::dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return kWrong;
+  if (library == nullptr) return kProcessVerbFailed;
   auto* entry = reinterpret_cast<int (*)()>(::dlsym(library, "InitializeInjection"));
-  if (entry == nullptr || entry() == 0) return kWrong;
+  if (entry == nullptr || entry() == 0) return kProcessVerbFailed;
   for (int i = 0; i < 3; ++i) ::dlclose(library);
   return 0;
 }
@@ -170,7 +170,7 @@ int signals(std::uint64_t count) {
 
 int limit_files(std::uint64_t bytes) {
   const rlimit limit{bytes, bytes};
-  return ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 0 : kWrong;
+  return ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 0 : kProcessVerbFailed;
 }
 
 int check_memory(std::uint64_t megabytes) {

@@ -14,7 +14,7 @@
 namespace fake {
 namespace {
 
-constexpr int kWrong = 10;
+constexpr int kVerbFailed = 10;
 constexpr int kTimeOut = 11;
 constexpr int kUnknownVerb = 12;
 
@@ -54,7 +54,7 @@ int mixed(std::uint64_t count) {
     code |= fake_cuda_stream_sync(0, 8);
     code |= fake_cuda_free(address);
   }
-  return code == 0 ? 0 : kWrong;
+  return code == 0 ? 0 : kVerbFailed;
 }
 
 int iterations(std::uint64_t count, std::uint64_t kernels) {
@@ -77,16 +77,16 @@ int wait_traced(bool wanted, std::uint64_t ms) {
 }
 
 int load_cupti(const std::string& folder) {
-  return ::dlopen((folder + "/libcupti.so.13").c_str(), RTLD_NOW | RTLD_LOCAL) ? 0 : kWrong;
+  return ::dlopen((folder + "/libcupti.so.13").c_str(), RTLD_NOW | RTLD_LOCAL) ? 0 : kVerbFailed;
 }
 
 int talk(const Verb& verb) {
   if (verb.name == "say") {
     const std::string line = verb.text(0) + "\n";
-    return ::write(STDOUT_FILENO, line.data(), line.size()) > 0 ? 0 : kWrong;
+    return ::write(STDOUT_FILENO, line.data(), line.size()) > 0 ? 0 : kVerbFailed;
   }
   for (char letter = 0; letter != '\n';) {
-    if (::read(STDIN_FILENO, &letter, 1) <= 0) return kWrong;
+    if (::read(STDIN_FILENO, &letter, 1) <= 0) return kVerbFailed;
   }
   return 0;
 }

@@ -10,14 +10,13 @@
 #include "capture/clock/open_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "capture/clock/turn_table.hpp"
+#include "tests/unit/capture/clock/host_instant.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-
-HostTime at(Duration since_start) { return HostTime{since_start}; }
 
 class TurnClockTest : public ::testing::Test {
  protected:

@@ -8,14 +8,13 @@
 #include "capture/clock/open_clock.hpp"
 #include "capture/clock/shared_segment.hpp"
 #include "tests/unit/capture/clock/child_process.hpp"
+#include "tests/unit/capture/clock/host_instant.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 using namespace std::chrono_literals;
 using bubblesim::testing::ChildProcess;
-
-HostTime at(Duration since_start) { return HostTime{since_start}; }
 
 /// In shared memory; written by whoever has the turn.
 struct Log {

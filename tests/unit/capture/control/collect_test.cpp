@@ -15,8 +15,8 @@ namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr CounterSpec kDropped{"cupti_records_dropped", Severity::kLoss, "dropped"};
 
@@ -58,10 +58,10 @@ traces::JobTrace recording(std::uint32_t rank) {
   return {{trace}};
 }
 
-class Collect : public testing::Test {
+class Collect : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "collect-XXXXXX";
+    std::string name = ::testing::TempDir() + "collect-XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
   }

@@ -11,8 +11,8 @@ namespace bubblesim::capture {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr const char* kLibrary = "/opt/bubblesim/lib/libbubblesim_capture.so";
 
@@ -76,13 +76,13 @@ TEST(JobEnvironment, OtherToolsOfNvtxAndNcclKeepTheirPlaceWithANote) {
   ASSERT_TRUE(made);
   EXPECT_EQ(made->variables.at("NVTX_INJECTION64_PATH"), "/n.so");
   EXPECT_EQ(made->variables.at("NCCL_PROFILER_PLUGIN"), "inspector");
-  EXPECT_THAT(made->notes, testing::ElementsAre(HasSubstr("/n.so"), HasSubstr("inspector")));
+  EXPECT_THAT(made->notes, ::testing::ElementsAre(HasSubstr("/n.so"), HasSubstr("inspector")));
 }
 
-class Library : public testing::Test {
+class Library : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "library-XXXXXX";
+    std::string name = ::testing::TempDir() + "library-XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
   }

@@ -14,7 +14,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 const Variables kPath{{"PATH", "/usr/bin:/bin"}};
@@ -56,7 +56,7 @@ TEST(Job, ACommandThatIsNotThereIs127AndOneThatCannotRunIs126) {
   const auto forbidden = JobProcess::start({"/etc/passwd"}, kPath);
   ASSERT_FALSE(forbidden);
   EXPECT_EQ(forbidden.error().exit_code, 126);
-  const std::string script = testing::TempDir() + "no_interpreter_" + std::to_string(getpid());
+  const std::string script = ::testing::TempDir() + "no_interpreter_" + std::to_string(getpid());
   std::ofstream(script) << "#!/no/such/interpreter\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const auto broken = JobProcess::start({script}, kPath);

@@ -10,10 +10,11 @@
 #include "capture/clock/crew.hpp"
 #include "capture/clock/open_clock.hpp"
 #include "capture/policy_host/policy_host.hpp"
+#include "tests/unit/capture/clock/host_instant.hpp"
 
 namespace bubblesim::capture {
 
-inline HostTime at(Duration since_start) { return HostTime{since_start}; }
+inline constexpr ClientId kFiller{1};
 
 /// Does what its functions say; logs every call, "5us launch 1.2".
 class ScriptedPolicy final : public policy::Policy {

@@ -38,7 +38,6 @@ TEST_P(IllegalDecision, EndsTheRunAndOpensTheGate) {
   EXPECT_EQ(rig.policy.log, std::vector<std::string>{"10us tick"});
 }
 
-const ClientId kFiller{1};
 const ClientId kNobody{5};
 
 INSTANTIATE_TEST_SUITE_P(

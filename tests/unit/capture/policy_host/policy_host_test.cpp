@@ -14,8 +14,6 @@ using policy::Verdict;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr ClientId kFiller{1};
-
 /// Holds fillers' launches, and releases one at each tick; ticks every 10 us from 10 us on.
 void hold_and_release_every_ten(ScriptedPolicy& policy) {
   policy.launch = [](const policy::LaunchInfo& info, auto, auto&) {

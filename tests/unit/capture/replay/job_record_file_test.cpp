@@ -31,7 +31,7 @@ JobRecord full_record() {
   return record;
 }
 
-std::string with(const std::string& part, const std::string& other) {
+std::string record_with(const std::string& part, const std::string& other) {
   std::string text = job_record_text(full_record());
   const std::size_t at = text.find(part);
   EXPECT_NE(at, std::string::npos) << part << " is not in " << text;
@@ -76,11 +76,11 @@ TEST(JobRecordFile, FaultsNameTheirPlace) {
     const auto read = parse_job_record(text, "record.json");
     return read ? std::string("no fault") : read.error().front().place;
   };
-  EXPECT_EQ(place(with("job record 1", "job record 2")), "/format");
-  EXPECT_EQ(place(with("\"gate_time_ns\": 500", "\"gate_time_ns\": -1")), "/gate_time_ns");
-  EXPECT_EQ(place(with("\"pass\": [0,9]", "\"pass\": [0]")), "/operations/pass");
-  EXPECT_EQ(place(with("\"loss\"", "\"lost\"")), "/counters/0/severity");
-  EXPECT_EQ(place(with("\"ungated\": 3", "\"ungated\": \"3\"")), "/gate/ungated");
+  EXPECT_EQ(place(record_with("job record 1", "job record 2")), "/format");
+  EXPECT_EQ(place(record_with("\"gate_time_ns\": 500", "\"gate_time_ns\": -1")), "/gate_time_ns");
+  EXPECT_EQ(place(record_with("\"pass\": [0,9]", "\"pass\": [0]")), "/operations/pass");
+  EXPECT_EQ(place(record_with("\"loss\"", "\"lost\"")), "/counters/0/severity");
+  EXPECT_EQ(place(record_with("\"ungated\": 3", "\"ungated\": \"3\"")), "/gate/ungated");
 }
 
 TEST(JobRecordFile, ATruncatedFileIsAFaultWhereverItEnds) {
