@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kSms = 4;
 constexpr std::uint32_t kWarps = 8 * kSms;
 
-struct Job {
+struct PlainJob {
   std::int64_t arrival;
   std::uint32_t client;
   std::uint32_t warps;  ///< a block
@@ -39,7 +39,7 @@ struct Command {
 struct Case {
   std::vector<std::int32_t> priorities;
   std::vector<std::uint32_t> caps;
-  std::vector<Job> jobs;          ///< by arrival
+  std::vector<PlainJob> jobs;     ///< by arrival
   std::vector<Command> commands;  ///< by time; of one instant: after arrivals
 };
 
@@ -131,7 +131,7 @@ class PlainGpu {
   void place(std::int64_t now) {
     for (const std::size_t i : waiting_) {
       if (kept_off(i)) continue;
-      const Job& job = given_.jobs[i];
+      const PlainJob& job = given_.jobs[i];
       State& state = states_[i];
       const double cap = std::min(given_.caps[job.client], kSms);
       bool held_by_cap = false;
@@ -181,9 +181,9 @@ Case random_case(std::uint64_t seed, Kind kind) {
                          .block_ns = pick(1, 40)});
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
-                   [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
+                   [](const PlainJob& a, const PlainJob& b) { return a.arrival < b.arrival; });
   if (kind == Kind::kLeftAlone) return made;
-  for (Job& job : made.jobs) {
+  for (PlainJob& job : made.jobs) {
     if (pick(0, 3) == 0) job.most = static_cast<std::uint64_t>(pick(1, 12));
   }
   // Each is let on again in the end, so that all kernels end.
@@ -208,7 +208,7 @@ class GpuReference : public GpuTest, public testing::WithParamInterface<int> {
       client(given.priorities[i], given.caps[i]);
     }
     for (std::size_t i = 0; i < given.jobs.size(); ++i) {
-      const Job& job = given.jobs[i];
+      const PlainJob& job = given.jobs[i];
       work_at(job.arrival, {.client = ClientId{job.client}, .kind = WorkKind::kKernel,
                             .solo = Duration{job.solo()},
                             .profile = keep(blocks_of_warps(job.blocks, job.warps)),

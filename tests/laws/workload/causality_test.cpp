@@ -12,11 +12,6 @@ namespace {
 
 using traces::HostCallKind;
 
-Spans with_longer(Program program, std::size_t op, std::int64_t longer) {
-  program.ops[op].duration += us(longer);
-  return replayed(program);
-}
-
 Spans with(const std::string& change, const Program& program) {
   JobProgram job;
   job.ranks.push_back(program);
@@ -51,13 +46,13 @@ TEST(CausalityHostBound, Recorded) {
 
 // 80 longer, the first kernel ends at 110, as the second would start.
 TEST(CausalityHostBound, AKernelThatIsLongerMovesNobodyUntilTheGapIsFull) {
-  EXPECT_EQ(with_longer(host_bound(), 0, 79), (Spans{{10, 109}, {110, 130}, {210, 230}}));
-  EXPECT_EQ(with_longer(host_bound(), 0, 80), (Spans{{10, 110}, {110, 130}, {210, 230}}));
+  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 79), (Spans{{10, 109}, {110, 130}, {210, 230}}));
+  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 80), (Spans{{10, 110}, {110, 130}, {210, 230}}));
 }
 
 // 180 longer, it ends at 210: the second runs until 230, and the third after it.
 TEST(CausalityHostBound, BeyondTheGapEveryKernelBehindMoves) {
-  EXPECT_EQ(with_longer(host_bound(), 0, 180), (Spans{{10, 210}, {210, 230}, {230, 250}}));
+  EXPECT_EQ(replayed_with_longer(host_bound(), 0, 180), (Spans{{10, 210}, {210, 230}, {230, 250}}));
 }
 
 TEST(CausalityHostBound, FasterKernelsEndEarlierAndStartNoneEarlier) {
@@ -87,8 +82,8 @@ TEST(CausalityDeviceBound, Recorded) {
 }
 
 TEST(CausalityDeviceBound, EveryKernelBehindALongerOneMovesByAsMuch) {
-  EXPECT_EQ(with_longer(device_bound(), 0, 7), (Spans{{10, 67}, {69, 129}, {131, 171}}));
-  EXPECT_EQ(with_longer(device_bound(), 1, 7), (Spans{{10, 60}, {62, 129}, {131, 171}}));
+  EXPECT_EQ(replayed_with_longer(device_bound(), 0, 7), (Spans{{10, 67}, {69, 129}, {131, 171}}));
+  EXPECT_EQ(replayed_with_longer(device_bound(), 1, 7), (Spans{{10, 60}, {62, 129}, {131, 171}}));
 }
 
 // The kernels named gemm halve: 25 and 20. The other one starts 25 earlier, and lasts its 60.
@@ -137,25 +132,25 @@ TEST(CausalityStreams, Recorded) {
 
 // A longer by 5: its stream, the edge, the wait and what is launched after it.
 TEST(CausalityStreams, AnEdgeCarriesADelayToTheOtherStream) {
-  EXPECT_EQ(with_longer(must_build(two_streams().trace()), 0, 5),
+  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 0, 5),
             (Spans{{10, 65}, {67, 127}, {68, 98}, {100, 120}, {145, 155}}));
 }
 
 // B longer by 5: the other stream does not care.
 TEST(CausalityStreams, WhatHasNoEdgeDoesNotMove) {
-  EXPECT_EQ(with_longer(must_build(two_streams().trace()), 1, 5),
+  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 1, 5),
             (Spans{{10, 60}, {62, 127}, {63, 93}, {95, 115}, {145, 155}}));
 }
 
 // C longer by 500: D follows it; stream 0 and the host wait for neither.
 TEST(CausalityStreams, AWaitForOneStreamIgnoresTheOther) {
-  EXPECT_EQ(with_longer(must_build(two_streams().trace()), 2, 500),
+  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 2, 500),
             (Spans{{10, 60}, {62, 122}, {63, 593}, {595, 615}, {140, 150}}));
 }
 
 // A of 25: B from 37 to 97, C from 38 to 68, D from 70 to 90, the wait until 102, E 13 later.
 TEST(CausalityStreams, AShorterKernelPullsEveryDependentForward) {
-  EXPECT_EQ(with_longer(must_build(two_streams().trace()), 0, -25),
+  EXPECT_EQ(replayed_with_longer(must_build(two_streams().trace()), 0, -25),
             (Spans{{10, 35}, {37, 97}, {38, 68}, {70, 90}, {115, 125}}));
 }
 

@@ -56,7 +56,7 @@ JobProgram random_job(std::uint64_t seed) {
   return job;
 }
 
-std::vector<Spans> replayed(const JobProgram& job) {
+std::vector<Spans> results_of(const JobProgram& job) {
   std::vector<Spans> result;
   for (const RunRecorder& run : run_once(job)) {
     result.push_back(run.spans());
@@ -87,12 +87,12 @@ void scale_times(JobProgram& job, std::uint32_t k) {
 TEST(ProgramLaws, AllTimesKTimesAsLongGiveKTimesTheResults) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     JobProgram job = random_job(seed);
-    std::vector<Spans> expected = replayed(job);
+    std::vector<Spans> expected = results_of(job);
     scale_times(job, 7);
     for (Spans& rank : expected) {
       for (Span& span : rank) span = {span.start * 7, span.end * 7};
     }
-    EXPECT_EQ(replayed(job), expected) << "seed " << seed;
+    EXPECT_EQ(results_of(job), expected) << "seed " << seed;
   }
 }
 
@@ -100,7 +100,7 @@ TEST(ProgramLaws, TheNumbersOfStreamsDoNotMatter) {
   constexpr std::array<std::uint16_t, kStreams> kOther{2, 0, 1};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     JobProgram job = random_job(seed);
-    const std::vector<Spans> expected = replayed(job);
+    const std::vector<Spans> expected = results_of(job);
     for (Program& program : job.ranks) {
       for (Op& op : program.ops) op.stream = kOther[op.stream];
       for (ThreadProgram& thread : program.threads) {
@@ -109,17 +109,17 @@ TEST(ProgramLaws, TheNumbersOfStreamsDoNotMatter) {
         }
       }
     }
-    EXPECT_EQ(replayed(job), expected) << "seed " << seed;
+    EXPECT_EQ(results_of(job), expected) << "seed " << seed;
   }
 }
 
 TEST(ProgramLaws, TheOrderOfRanksDoesNotMatter) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     JobProgram job = random_job(seed);
-    std::vector<Spans> expected = replayed(job);
+    std::vector<Spans> expected = results_of(job);
     std::reverse(job.ranks.begin(), job.ranks.end());
     std::reverse(expected.begin(), expected.end());
-    EXPECT_EQ(replayed(job), expected) << "seed " << seed;
+    EXPECT_EQ(results_of(job), expected) << "seed " << seed;
   }
 }
 
@@ -128,9 +128,9 @@ TEST(ProgramLaws, TheOrderOfRanksDoesNotMatter) {
 TEST(ProgramLaws, ALongerKernelMakesNothingEarlier) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     JobProgram job = random_job(seed);
-    const std::vector<Spans> before = replayed(job);
+    const std::vector<Spans> before = results_of(job);
     job.ranks[0].ops[job.ranks[0].ops.size() / 2].duration += us(33);
-    const std::vector<Spans> later = replayed(job);
+    const std::vector<Spans> later = results_of(job);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       for (std::size_t op = 0; op < before[rank].size(); ++op) {
         EXPECT_GE(later[rank][op].start, before[rank][op].start) << "seed " << seed;

@@ -8,11 +8,6 @@ namespace {
 
 using traces::HostCallKind;
 
-Spans replayed_with_longer(Program program, std::size_t op, std::int64_t longer) {
-  program.ops[op].duration += us(longer);
-  return replayed(program);
-}
-
 // B starts 3 after A's end at 50. With A 20 longer: 70 + 3.
 TEST(BuilderEdges, ARecordedEdgeHoldsItsOperation) {
   TraceBuilder job(0, 1, 2);

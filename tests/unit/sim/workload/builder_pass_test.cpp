@@ -10,12 +10,6 @@ namespace {
 
 using traces::HostCallKind;
 
-JobProgram must_build_job(std::vector<traces::RankTrace> ranks) {
-  auto job = build_job_program({std::move(ranks)}, plain_gpu(), {});
-  EXPECT_TRUE(job) << (job ? "" : job.error().text());
-  return job ? *std::move(job) : JobProgram{};
-}
-
 /// The mean iteration of each rank, repeated.
 std::vector<std::int64_t> repeated(const JobProgram& job) {
   const auto report = repeat_alone(job, plain_gpu());
@@ -45,7 +39,7 @@ TraceBuilder pipelined(std::int64_t host, std::int64_t device, std::uint32_t ran
 // The host needs 60, the device 100: it sets the pace, and so it does with kernels at double speed,
 // until the host is the slower one.
 TEST(BuilderPass, TheDeviceSetsThePaceOfAHostThatRunsAhead) {
-  const JobProgram job = must_build_job({pipelined(60, 100).trace()});
+  const JobProgram job = must_build_job({pipelined(60, 100)}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{200});
   EXPECT_EQ(repeated(with(job, "host=2")), Times{100});
@@ -59,7 +53,7 @@ TEST(BuilderPass, TheHostSetsThePaceOfADeviceThatWaitsForIt) {
     recording.kernel({.called = 100 * i, .returned = 100 * i + 2, .start = 100 * i + 5,
                       .end = 100 * i + 45});
   }
-  const JobProgram job = must_build_job({recording.trace()});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=2")), Times{100});
   EXPECT_EQ(repeated(with(job, "host=2")), Times{50});
@@ -73,14 +67,14 @@ TEST(BuilderPass, AWaitForWorkFromBeforeTheWindowIsNotRepeated) {
   recording.call(HostCallKind::kStreamSync, {.start = 1, .end = 101, .stream = 0});
   recording.kernel({.called = 103, .returned = 105, .start = 106, .end = 126});
   recording.call(HostCallKind::kStreamSync, {.start = 106, .end = 126, .stream = 0});
-  EXPECT_EQ(repeated(must_build_job({recording.trace()})), Times{29});
+  EXPECT_EQ(repeated(must_build_job({recording}, Window::kIterations)), Times{29});
 }
 
 // Three kernels were queued before the window: they are not part of a pass, however long they are.
 TEST(BuilderPass, WorkQueuedBeforeTheWindowIsNotRepeated) {
   TraceBuilder recording = pipelined(100, 100);
   for (int i = 0; i < 3; ++i) recording.orphan({.start = 50 * i, .end = 50 * (i + 1)});
-  const JobProgram job = must_build_job({recording.trace()});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.ranks[0].ops.size(), 2U);
   EXPECT_EQ(repeated(job), Times{100});
 }
@@ -95,7 +89,7 @@ TEST(BuilderPass, AWaitForThePassBeforeIsKept) {
     recording.call(HostCallKind::kStreamSync, {.start = at, .end = at + 10, .stream = 0});
     recording.kernel({.called = at + 38, .returned = at + 40, .start = at + 40, .end = at + 110});
   }
-  const JobProgram job = must_build_job({recording.trace()});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(repeated(job), Times{100});
   EXPECT_EQ(repeated(with(job, "kernels=0.5")), Times{170});
 }
@@ -110,14 +104,14 @@ TEST(BuilderPass, AHostClockAheadOfTheDevicesIsSetBack) {
     recording.kernel({.called = at + 20, .returned = at + 22, .start = at + 5, .end = at + 75});
     recording.call(HostCallKind::kStreamSync, {.start = at + 30, .end = at + 95, .stream = 0});
   }
-  const JobProgram job = must_build_job({recording.trace()});
+  const JobProgram job = must_build_job({recording}, Window::kIterations);
   EXPECT_EQ(job.counters.count("program_host_clocks_set_back"), 1U);
   EXPECT_EQ(job.counters.count("program_backward_times"), 0U);
   EXPECT_EQ(repeated(job), Times{100});
 }
 
 TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {
-  const JobProgram job = must_build_job({pipelined(60, 100).trace()});
+  const JobProgram job = must_build_job({pipelined(60, 100)}, Window::kIterations);
   EXPECT_EQ(job.iterations_recorded, 3U);
   EXPECT_EQ(job.iterations_used, 2U);
   EXPECT_EQ(job.iterations_text,
@@ -126,7 +120,7 @@ TEST(BuilderPass, IterationsAndTheReasonForThemAreTold) {
 
 // Rank 0's device needs 100 an iteration, rank 1's 120; they meet in collectives.
 TEST(BuilderPass, RanksThatMeetRepeatAtTheSlowestOnesPace) {
-  std::vector<traces::RankTrace> ranks;
+  std::vector<TraceBuilder> ranks;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     TraceBuilder recording(rank);
     const std::int64_t own = rank == 0 ? 80 : 100;
@@ -139,9 +133,9 @@ TEST(BuilderPass, RanksThatMeetRepeatAtTheSlowestOnesPace) {
                            {.sequence = static_cast<std::uint64_t>(i)});
       recording.call(HostCallKind::kStreamSync, {.start = at + 4, .end = at + 116, .stream = 0});
     }
-    ranks.push_back(recording.trace());
+    ranks.push_back(recording);
   }
-  const JobProgram job = must_build_job(std::move(ranks));
+  const JobProgram job = must_build_job(ranks, Window::kIterations);
   EXPECT_EQ(job.collectives.size(), 2U);
   EXPECT_EQ(repeated(job), (Times{120, 120}));
   EXPECT_EQ(repeated(with(job, "kernels@0=0.5")), (Times{180, 180}));  // from 165 on, not 105

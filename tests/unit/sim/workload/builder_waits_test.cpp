@@ -15,11 +15,6 @@ std::vector<StepKind> kinds(const Program& program, std::size_t thread = 0) {
   return result;
 }
 
-Spans replayed_with_longer(Program program, std::size_t op, std::int64_t longer) {
-  program.ops[op].duration += us(longer);
-  return replayed(program);
-}
-
 // The copy ends at 50, its call returns at 60, the next launch is 5 later.
 // With a copy of 60: 70, 80, 85, and 10 of launch lag: 95.
 TEST(BuilderWaits, ABlockingCopyReturnsALagAfterItsEnd) {

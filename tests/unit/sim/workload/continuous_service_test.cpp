@@ -10,15 +10,15 @@
 namespace bubblesim::workload {
 namespace {
 
-struct Served {
+struct Reply {
   std::uint64_t number = 0;
   std::int64_t start = 0;
   std::int64_t first_token = 0;
   std::int64_t end = 0;
-  friend bool operator==(const Served&, const Served&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const Served& served) {
-    return out << "{" << served.number << ": " << served.start << " " << served.first_token << " "
-               << served.end << "}";
+  friend bool operator==(const Reply&, const Reply&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Reply& reply) {
+    return out << "{" << reply.number << ": " << reply.start << " " << reply.first_token << " "
+               << reply.end << "}";
   }
 };
 
@@ -70,7 +70,7 @@ class ContinuousServiceTest : public testing::Test, public ServiceListener, publ
   IterationTable table_;
   std::optional<ProgramRun> run_;
   std::optional<ContinuousService> service_;
-  std::vector<Served> served_;
+  std::vector<Reply> served_;
   int iterations_ = 0;
 };
 
@@ -79,7 +79,7 @@ TEST_F(ContinuousServiceTest, ARequestAloneIsItsPromptAndAStepAToken) {
   make(4, 1000);
   arrive_at({0, 100});
   run();
-  EXPECT_EQ(served_, (std::vector<Served>{{0, 0, 20, 40}, {1, 100, 120, 140}}));
+  EXPECT_EQ(served_, (std::vector<Reply>{{0, 0, 20, 40}, {1, 100, 120, 140}}));
   EXPECT_EQ(iterations_, 6);
 }
 
@@ -88,7 +88,7 @@ TEST_F(ContinuousServiceTest, RequestsJoinBetweenIterationsAndTheirPromptsRunTog
   make(4, 1000);
   arrive_at({0, 5, 6});
   run();
-  EXPECT_EQ(served_, (std::vector<Served>{{0, 0, 20, 78}, {1, 20, 50, 78}, {2, 20, 50, 78}}));
+  EXPECT_EQ(served_, (std::vector<Reply>{{0, 0, 20, 78}, {1, 20, 50, 78}, {2, 20, 50, 78}}));
 }
 
 // 1 joins at 20; 2 has no place until 64, when both have three tokens.
@@ -96,7 +96,7 @@ TEST_F(ContinuousServiceTest, NoMoreSequencesRunThanTheTableHas) {
   make(2, 1000);
   arrive_at({0, 5, 6});
   run();
-  EXPECT_EQ(served_, (std::vector<Served>{{0, 0, 20, 64}, {1, 20, 40, 64}, {2, 64, 84, 104}}));
+  EXPECT_EQ(served_, (std::vector<Reply>{{0, 0, 20, 64}, {1, 20, 40, 64}, {2, 64, 84, 104}}));
 }
 
 // Each needs 103 of 205 tokens: one at a time.
@@ -104,7 +104,7 @@ TEST_F(ContinuousServiceTest, ARequestWaitsForRoomInTheCache) {
   make(4, 205);
   arrive_at({0, 5});
   run();
-  EXPECT_EQ(served_, (std::vector<Served>{{0, 0, 20, 40}, {1, 40, 60, 80}}));
+  EXPECT_EQ(served_, (std::vector<Reply>{{0, 0, 20, 40}, {1, 40, 60, 80}}));
 }
 
 // 1 arrives while 0 decodes (20 to 30): its prompt 30 to 50, then a step of two until 62, where 0
@@ -113,7 +113,7 @@ TEST_F(ContinuousServiceTest, ARequestLeavesAsSoonAsItIsDone) {
   make(4, 1000);
   arrive_at({0, 25});
   run();
-  EXPECT_EQ(served_, (std::vector<Served>{{0, 0, 20, 62}, {1, 30, 50, 72}}));
+  EXPECT_EQ(served_, (std::vector<Reply>{{0, 0, 20, 62}, {1, 30, 50, 72}}));
 }
 
 // Places of 2: both join at once (30), two steps of 12: 2 requests each 54.

@@ -8,18 +8,6 @@ namespace {
 
 using traces::CollectiveKind;
 
-/// One rank with a collective; nothing else but a call at 0.
-TraceBuilder rank_with(std::uint32_t rank, const Launched& at, const CollectiveAs& as = {}) {
-  TraceBuilder trace(rank);
-  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1}).collective(at, as);
-  return trace;
-}
-
-Launched from_to(std::int64_t start, std::int64_t end) {
-  return {.called = start - 10, .returned = start - 8, .start = start, .end = end,
-          .name = "ncclAllReduce"};
-}
-
 std::uint64_t count(const JobProgram& job, std::string_view counter) {
   return job.counters.count(counter);
 }

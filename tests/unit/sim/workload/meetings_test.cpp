@@ -7,7 +7,6 @@
 namespace bubblesim::workload {
 namespace {
 
-SimTime at(std::int64_t microsecond) { return kSimStart + us(microsecond); }
 SimTime at_ns(std::int64_t nanoseconds) { return kSimStart + Duration{nanoseconds}; }
 
 /// Kernels of 10, 20 and 30 on stream 0; on stream 1 a collective after the second, one after the

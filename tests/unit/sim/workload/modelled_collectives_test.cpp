@@ -8,17 +8,9 @@
 namespace bubblesim::workload {
 namespace {
 
-TraceBuilder rank_with(std::uint32_t rank, std::int64_t start, const CollectiveAs& as = {}) {
-  TraceBuilder trace(rank);
-  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
-      .collective({.called = start - 10, .returned = start - 8, .start = start, .end = 100,
-                   .name = "ncclAllReduce"}, as);
-  return trace;
-}
-
 /// Ranks 0 and 1 meet at 60 as recorded; the network takes `latency` and then `bytes`.
 JobProgram modelled(std::int64_t latency, double bytes) {
-  JobProgram job = must_build_job({rank_with(0, 10), rank_with(1, 60)});
+  JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), rank_with(1, from_to(60, 100))});
   job.links = {{1e9}};
   job.transfers.resize(1);
   job.transfers[0].latency = us(latency);

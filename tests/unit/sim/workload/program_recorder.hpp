@@ -28,6 +28,7 @@ inline std::int64_t microseconds(SimTime at) { return microseconds(at - kSimStar
 inline std::int64_t microseconds(ShortSpan span) { return microseconds(span.duration()); }
 inline Duration us(std::int64_t count) { return std::chrono::microseconds{count}; }
 inline ShortSpan short_us(std::int64_t count) { return short_span(us(count)); }
+inline SimTime at(std::int64_t count) { return kSimStart + us(count); }
 
 /// Start and end of an operation.
 struct Span {
@@ -129,5 +130,11 @@ inline RunRecorder run_once(const Program& program, const Perturbation& perturba
 inline std::vector<Span> replayed(const Program& program) { return run_once(program).spans(); }
 
 using Spans = std::vector<Span>;
+
+/// The same where one operation is `longer` longer.
+inline Spans replayed_with_longer(Program program, std::size_t op, std::int64_t longer) {
+  program.ops[op].duration += us(longer);
+  return replayed(program);
+}
 
 }  // namespace bubblesim::workload

@@ -13,8 +13,6 @@ namespace {
 
 using Iterations = std::vector<std::pair<std::uint32_t, std::int64_t>>;
 
-SimTime at(std::int64_t count) { return kSimStart + us(count); }
-
 RunSetup one_pass(LaunchGate* gate = nullptr) {
   RunSetup setup;
   setup.repeat = Repeat::kOnePass;

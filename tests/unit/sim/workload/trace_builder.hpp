@@ -177,4 +177,18 @@ class TraceBuilder {
   traces::RankTrace trace_;
 };
 
+/// An all-reduce from `start` to `end`, launched 10 before it.
+inline Launched from_to(std::int64_t start, std::int64_t end) {
+  return {.called = start - 10, .returned = start - 8, .start = start, .end = end,
+          .name = "ncclAllReduce"};
+}
+
+/// One rank with a collective; nothing else but a call at 0.
+inline TraceBuilder rank_with(std::uint32_t rank, const Launched& at,
+                              const CollectiveAs& as = {}) {
+  TraceBuilder trace(rank);
+  trace.call(traces::HostCallKind::kOther, {.start = 0, .end = 1}).collective(at, as);
+  return trace;
+}
+
 }  // namespace bubblesim::workload
