@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/json_reader.hpp"
+#include "tests/unit/sim/base/parsed.hpp"
 
 namespace bubblesim {
 namespace {
@@ -18,10 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::array<std::string_view, 2> kColours{"red", "green"};
-
-JsonDocument parsed(std::string_view text) {
-  return std::move(JsonDocument::parse(text, "run.json").value());
-}
 
 std::vector<std::string> texts_of(const Errors& errors) {
   std::vector<std::string> out;

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/unit/sim/base/parsed.hpp"
+
 namespace bubblesim {
 namespace {
 
@@ -20,12 +22,6 @@ using ::testing::IsEmpty;
 enum class Mode : std::uint8_t { kSpatial, kTimeSliced };
 constexpr std::array kModes{Choice<Mode>{"spatial", Mode::kSpatial},
                             Choice<Mode>{"time_sliced", Mode::kTimeSliced}};
-
-JsonDocument parsed(std::string_view text) {
-  auto document = JsonDocument::parse(text, "test.json");
-  EXPECT_TRUE(document) << document.error().front().text();
-  return std::move(*document);
-}
 
 TEST(JsonReader, ReadsEveryTypeOfValue) {
   const JsonDocument document = parsed(R"({

@@ -4,15 +4,15 @@
 
 #include <array>
 
+#include "tests/unit/sim/base/parsed.hpp"
+
 namespace bubblesim {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-JsonDocument parsed(std::string_view text) { return *JsonDocument::parse(text, "a.json"); }
-
-std::vector<std::string> texts_of(const Errors& errors) {
+std::vector<std::string> faults_of(const Errors& errors) {
   std::vector<std::string> out;
   for (const Error& error : errors) out.push_back(error.place + ": " + error.message);
   return out;
@@ -83,7 +83,7 @@ TEST(JsonReader, TheRootMayNameItsSchemaAndNobodyElse) {
   EXPECT_TRUE(root.child("a").present());
   EXPECT_THAT(root.keys(), ElementsAre("a"));
   root.finish();
-  EXPECT_THAT(texts_of(errors),
+  EXPECT_THAT(faults_of(errors),
               ElementsAre("/a/$schema: unknown key \"$schema\"; known: none"));
 }
 
@@ -91,7 +91,7 @@ TEST(JsonReader, ASchemaThatIsNoTextIsAFault) {
   const JsonDocument document = parsed(R"({"$schema": 5})");
   Errors errors;
   document.root(errors).finish();
-  EXPECT_THAT(texts_of(errors), ElementsAre("/$schema: found the number 5; expected text"));
+  EXPECT_THAT(faults_of(errors), ElementsAre("/$schema: found the number 5; expected text"));
 }
 
 TEST(JsonReader, OneOfSeveralKeysIsExpected) {
@@ -101,7 +101,7 @@ TEST(JsonReader, OneOfSeveralKeysIsExpected) {
     ObjectReader root = document.root(errors);
     root.one_of({"a", "b", "c"});
     root.finish();
-    return texts_of(errors);
+    return faults_of(errors);
   };
   EXPECT_THAT(faults(R"({"b": 1})"), IsEmpty());
   EXPECT_THAT(faults("{}"), ElementsAre(R"(: expected "a", "b" or "c"; found neither)"));
@@ -118,7 +118,7 @@ TEST(JsonReader, ARequiredKeyMayHaveItsOwnMessageAndATextItsOneValue) {
   EXPECT_FALSE(root.require("source", "where is it from?"));
   root.expect("unit", "s");
   root.finish();
-  EXPECT_THAT(texts_of(errors),
+  EXPECT_THAT(faults_of(errors),
               ElementsAre(": where is it from?", R"(/unit: found "ms"; expected "s")"));
 }
 

@@ -12,10 +12,10 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/unit/sim/instant.hpp"
+
 namespace bubblesim::engine {
 namespace {
-
-SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 /// Reaches out at a fixed time.
 class Bound final : public ContactBound {

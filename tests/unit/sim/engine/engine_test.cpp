@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/sim/instant.hpp"
+
 namespace bubblesim::engine {
 namespace {
-
-SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 /// Writes its name down when it runs, then does what the test wants.
 class Named final : public EventHandler {

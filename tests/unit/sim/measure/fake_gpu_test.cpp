@@ -141,12 +141,6 @@ class Fixed final : public policy::Policy {
   std::int32_t priority_;
 };
 
-std::vector<Duration> ends_of(const std::vector<Duration>& spans) {
-  std::vector<Duration> ends;
-  for (const Duration span : spans) ends.push_back((ends.empty() ? 0ns : ends.back()) + span);
-  return ends;
-}
-
 /// A lone rank of 7 ms iterations, for 70 ms, and a filler of 1 ms kernels. What the two do at one
 /// instant may come in another order on a clock of turns, so they never do anything at one instant.
 run::LoadedRun shared_run() {

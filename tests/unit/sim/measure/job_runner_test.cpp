@@ -10,6 +10,7 @@
 #include "sim/measure/job_plans.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/simulation.hpp"
+#include "tests/unit/sim/measure/plan_player.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::measure {
@@ -43,12 +44,6 @@ capture::JobRecord run_alone(const hardware::GpuSpec& spec, const capture::JobPl
   crew.wait();
   EXPECT_FALSE(end.fault) << end.fault->text();
   return end.record;
-}
-
-std::vector<Duration> ends_of(const std::vector<Duration>& spans) {
-  std::vector<Duration> ends;
-  for (const Duration span : spans) ends.push_back((ends.empty() ? 0ns : ends.back()) + span);
-  return ends;
 }
 
 TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {

@@ -169,4 +169,12 @@ std::vector<Played> play(const hardware::GpuSpec& spec, const std::vector<Played
   return results;
 }
 
+std::vector<Duration> ends_of(const std::vector<Duration>& spans) {
+  std::vector<Duration> ends;
+  for (const Duration span : spans) {
+    ends.push_back((ends.empty() ? Duration{} : ends.back()) + span);
+  }
+  return ends;
+}
+
 }  // namespace bubblesim::measure

@@ -41,4 +41,7 @@ struct PlayedJob {
                                        const std::vector<policy::ClientSharing>& shares = {},
                                        const FakeGpuFaults& faults = {});
 
+/// The ends of spans that follow one another from 0 on.
+[[nodiscard]] std::vector<Duration> ends_of(const std::vector<Duration>& spans);
+
 }  // namespace bubblesim::measure

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "sim/network/rendezvous.hpp"
+#include "tests/unit/sim/instant.hpp"
 
 namespace bubblesim::network {
 namespace {
 
 constexpr BytesPerSecond kByteANanosecond{1e9};
-
-constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 Transfer over(std::vector<LinkLoad> loads, std::int64_t latency = 0, std::int64_t least = 0) {
   Transfer out;
@@ -195,7 +194,7 @@ TEST(Fabric, NoLinkCarriesMoreThanItsCapacity) {
 }
 
 /// A rank that writes down what it is told.
-class Rank final : public Participant {
+class Peer final : public Participant {
  public:
   void on_all_arrived(std::uint64_t, SimTime now) override { arrived.push_back(to_ns(now)); }
   void on_transfer_finished(std::uint64_t, SimTime now) override { carried.push_back(to_ns(now)); }
@@ -207,8 +206,8 @@ TEST(Fabric, CarriesACollectiveFromItsLastArrivalOn) {
   engine::Engine engine;
   const Transfer transfer = over({{LinkId{0}, 1000}}, 50);
   Rendezvous meeting(engine, {{2, &transfer}, {2, nullptr}}, {kByteANanosecond});
-  Rank a;
-  Rank b;
+  Peer a;
+  Peer b;
   meeting.arrive(0, a, 1, at(0));
   engine.run_until();
   EXPECT_EQ(meeting.waiting(), 1U);

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/sim/instant.hpp"
+
 namespace bubblesim::network {
 namespace {
-
-constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 /// Writes down what it is told, into a list that several may share.
 class Rank final : public Participant {

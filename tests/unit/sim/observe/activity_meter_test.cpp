@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/sim/instant.hpp"
+
 namespace bubblesim::observe {
 namespace {
-
-constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 //           0    10   20   30   40   50   60
 // training  [work     ]                        0..20

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "sim/observe/report.hpp"
+#include "tests/unit/sim/instant.hpp"
 
 namespace bubblesim::observe {
 namespace {
 
-constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 constexpr Duration operator""_ns(unsigned long long ns) {
   return Duration{static_cast<std::int64_t>(ns)};
 }

@@ -55,4 +55,15 @@ inline LoadedRun small_run(const std::vector<FillerConfig>& fillers) {
   return loaded;
 }
 
+/// The same with jitter, under every policy.
+inline LoadedRun every_policy(const std::vector<FillerConfig>& fillers,
+                              const policy::Registry& registry) {
+  LoadedRun loaded = small_run(fillers);
+  loaded.config.training.jitter_cv = 0.1;
+  for (const policy::PolicySpec& spec : registry.all()) {
+    loaded.config.policies.push_back(choice(spec.name, registry));
+  }
+  return loaded;
+}
+
 }  // namespace bubblesim::run

@@ -17,16 +17,11 @@ using testing::HasSubstr;
 constexpr std::int64_t kMillion = 1'000'000;
 
 /// Every policy beside an offline filler, an online one and fill jobs.
-LoadedRun every_policy(const policy::Registry& registry) {
+LoadedRun every_mode(const policy::Registry& registry) {
   FillerConfig jobs = offline("jobs");
   jobs.mode = observe::FillerMode::kJobs;
   jobs.jobs = {{.requests = 5, .submitted = 3ms}, {.requests = 4, .submitted = 30ms}};
-  LoadedRun loaded = small_run({offline("batch"), online("chat", 300), jobs});
-  loaded.config.training.jitter_cv = 0.1;
-  for (const policy::PolicySpec& spec : registry.all()) {
-    loaded.config.policies.push_back(choice(spec.name, registry));
-  }
-  return loaded;
+  return every_policy({offline("batch"), online("chat", 300), jobs}, registry);
 }
 
 observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
@@ -116,7 +111,7 @@ void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
 TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
   const policy::Registry registry = builtin_policies();
   for (const Duration warmup : {Duration{}, Duration{20ms}}) {
-    LoadedRun loaded = every_policy(registry);
+    LoadedRun loaded = every_mode(registry);
     loaded.config.warmup = warmup;
     const observe::RunReport report = report_of(loaded, registry, 3ms);
     ASSERT_EQ(report.policies.size(), registry.all().size());
@@ -130,7 +125,7 @@ TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
 
 TEST(Usage, RecordingItChangesNoByteOfTheReport) {
   const policy::Registry registry = builtin_policies();
-  const LoadedRun loaded = every_policy(registry);
+  const LoadedRun loaded = every_mode(registry);
   const observe::RunReport without = report_of(loaded, registry, Duration{});
   EXPECT_EQ(observe::usage_rows(without), "");
   const observe::RunReport with = report_of(loaded, registry, 333us);

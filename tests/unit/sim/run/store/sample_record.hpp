@@ -71,6 +71,13 @@ inline RunRecord sample_record(std::uint64_t number) {
   return record;
 }
 
+/// The runs [from, to).
+inline std::vector<RunRecord> sample_records(std::uint64_t from, std::uint64_t to) {
+  std::vector<RunRecord> records;
+  for (std::uint64_t i = from; i < to; ++i) records.push_back(sample_record(i));
+  return records;
+}
+
 inline RunRecord failed_record(std::uint64_t number, std::string reason) {
   RunRecord record = sample_record(number);
   record.status = RunStatus::kFailed;

@@ -35,12 +35,6 @@ class Folder final : public StorePlace {
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreCases, testing::Values(StoreBackend{
     "sqlite", [](std::string&) { return std::make_unique<Folder>(); }}));
 
-std::vector<RunRecord> samples(std::uint64_t from, std::uint64_t to) {
-  std::vector<RunRecord> records;
-  for (std::uint64_t i = from; i < to; ++i) records.push_back(sample_record(i));
-  return records;
-}
-
 std::string fault_of(const std::string& where, StoreAccess access) {
   const auto store = open_store(where, access);
   return store ? "opened" : store.error().text();
@@ -59,7 +53,7 @@ std::string read(const std::string& path) {
 void fill(const std::string& where, std::uint64_t runs) {
   const auto store = open_store(where, StoreAccess::kWrite);
   ASSERT_TRUE(store) << store.error().text();
-  ASSERT_TRUE((*store)->add(samples(0, runs)));
+  ASSERT_TRUE((*store)->add(sample_records(0, runs)));
 }
 
 TEST(SqliteStore, IsOneFileWhenItIsClosed) {
@@ -141,7 +135,7 @@ TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
     setrlimit(RLIMIT_FSIZE, &files);
     Result<std::size_t> added = std::size_t{0};
     for (std::uint64_t i = 20; added && i < 2000; i += 20) {
-      added = (*store)->add(samples(i, i + 20));
+      added = (*store)->add(sample_records(i, i + 20));
     }
     if (added) _exit(1);
     const std::string text = added.error().text();
@@ -158,7 +152,7 @@ TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
   EXPECT_GE(kept, 20U);
   EXPECT_EQ(kept % 20, 0U) << "whole batches";
   EXPECT_TRUE((*store)->check());
-  EXPECT_TRUE((*store)->add(samples(3000, 3001)));
+  EXPECT_TRUE((*store)->add(sample_records(3000, 3001)));
 }
 
 TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
@@ -166,7 +160,7 @@ TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
   const pid_t child = fork();
   if (child == 0) {
     auto store = open_store(place.where(), StoreAccess::kWrite);
-    if (!(*store)->add(samples(0, 30))) _exit(1);
+    if (!(*store)->add(sample_records(0, 30))) _exit(1);
     raise(SIGKILL);
   }
   int status = -1;

@@ -9,12 +9,6 @@
 namespace bubblesim::run {
 namespace {
 
-std::vector<RunRecord> samples(std::uint64_t from, std::uint64_t to) {
-  std::vector<RunRecord> records;
-  for (std::uint64_t i = from; i < to; ++i) records.push_back(sample_record(i));
-  return records;
-}
-
 std::vector<std::uint64_t> digests(ResultsStore& store) {
   std::vector<std::uint64_t> all;
   const auto read = store.each_record([&](const RunRecord& r) { all.push_back(record_digest(r)); });
@@ -50,8 +44,8 @@ TEST_P(StoreCases, GivesBackWhatWasStored) {
 
 TEST_P(StoreCases, AKeyThatIsDoneIsStoredOnce) {
   const auto store = open();
-  ASSERT_EQ(store->add(samples(0, 3)).value_or(9), 3U);
-  auto again = samples(2, 4);
+  ASSERT_EQ(store->add(sample_records(0, 3)).value_or(9), 3U);
+  auto again = sample_records(2, 4);
   again[0].host = "elsewhere";
   EXPECT_EQ(store->add(again).value_or(9), 1U);
   EXPECT_EQ(store->done().value().size(), 4U);
@@ -73,7 +67,7 @@ TEST_P(StoreCases, AFailureIsNotDoneAndIsReplacedByWhatComesLater) {
     EXPECT_EQ(run.reason, "still bad");
     EXPECT_EQ(run.status, RunStatus::kFailed);
   }));
-  EXPECT_EQ(store->add(samples(1, 2)).value_or(9), 1U);
+  EXPECT_EQ(store->add(sample_records(1, 2)).value_or(9), 1U);
   EXPECT_EQ(store->done().value().count(sample_key(1)), 1U);
   EXPECT_EQ(store->add({&failed, 1}).value_or(9), 0U) << "what is done stays";
   EXPECT_TRUE(store->check());
@@ -89,7 +83,7 @@ TEST_P(StoreCases, OfOneKeyTwiceInABatchTheDoneOneIsStored) {
 TEST_P(StoreCases, RowsComeInTheOrderOfTheSweepWhateverTheOrderOfStoring) {
   const auto store = open();
   for (const std::uint64_t number : {2U, 0U, 1U}) {
-    ASSERT_TRUE(store->add(samples(number, number + 1)));
+    ASSERT_TRUE(store->add(sample_records(number, number + 1)));
   }
   const std::vector<std::string> expected{"0:exclusive", "0:mps",       "1:exclusive",
                                           "1:mps",       "2:exclusive", "2:mps"};
@@ -98,7 +92,7 @@ TEST_P(StoreCases, RowsComeInTheOrderOfTheSweepWhateverTheOrderOfStoring) {
 
 TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
   const auto store = open();
-  auto records = samples(0, 4);
+  auto records = sample_records(0, 4);
   records[3].sweep = "other";
   ASSERT_TRUE(store->add(records));
   using Names = std::vector<std::string>;
@@ -115,7 +109,7 @@ TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
 
 TEST_P(StoreCases, AHistogramIsFoundByKeyPolicyAndFiller) {
   const auto store = open();
-  ASSERT_TRUE(store->add(samples(5, 6)));
+  ASSERT_TRUE(store->add(sample_records(5, 6)));
   const auto found = store->latency(sample_key(5), 1, 0);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->completed(), 20U);
@@ -126,19 +120,19 @@ TEST_P(StoreCases, AHistogramIsFoundByKeyPolicyAndFiller) {
 
 TEST_P(StoreCases, ManyPagesAreReadWhole) {
   const auto store = open();
-  ASSERT_EQ(store->add(samples(0, 450)).value_or(0), 450U);  // pages hold 200
+  ASSERT_EQ(store->add(sample_records(0, 450)).value_or(0), 450U);  // pages hold 200
   EXPECT_EQ(digests(*store).size(), 450U);
   EXPECT_EQ(policies(*store, {}).size(), 900U);
 }
 
 TEST_P(StoreCases, ARecordThatDoesNotFitIsRefusedAndNothingOfItsBatchIsStored) {
   const auto store = open();
-  auto batch = samples(0, 2);
+  auto batch = sample_records(0, 2);
   batch[1].rows[0].cells.pop_back();
   auto result = store->add(batch);
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().text().find("cells, expected"), std::string::npos);
-  batch = samples(0, 2);
+  batch = sample_records(0, 2);
   set_cell(batch[1], 0, "events", 1.5);
   result = store->add(batch);
   ASSERT_FALSE(result);
@@ -169,7 +163,7 @@ TEST_P(StoreCases, FourProgramsWriteOneStore) {
     auto store = open_store(where, StoreAccess::kWrite);
     bool right = store.has_value();
     for (std::uint64_t i = writer * 80; right && i < writer * 80 + 100; i += 5) {
-      right = (*store)->add(samples(i, i + 5)).has_value();
+      right = (*store)->add(sample_records(i, i + 5)).has_value();
     }
     _exit(right ? 0 : 1);
   }
@@ -184,9 +178,9 @@ TEST_P(StoreCases, FourProgramsWriteOneStore) {
 }
 
 TEST_P(StoreCases, AReaderMayNotWrite) {
-  ASSERT_TRUE(open()->add(samples(0, 1)));
+  ASSERT_TRUE(open()->add(sample_records(0, 1)));
   const auto store = open(StoreAccess::kRead);
-  EXPECT_FALSE(store->add(samples(1, 2)));
+  EXPECT_FALSE(store->add(sample_records(1, 2)));
   EXPECT_EQ(store->done().value().size(), 1U);
 }
 

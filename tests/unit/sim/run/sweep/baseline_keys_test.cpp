@@ -100,8 +100,6 @@ TEST(BaselineKeys, ByContentDependOnTheSeed) {
             baseline_keys_now(R"({"seed": 2})", ".", configs)->training);
 }
 
-const ExecuteOptions kOptions{1, "s", kSource + "/configs/devices", "1"};
-
 // Three policies, two loads, two seeds: 12 runs; 2 jobs alone and 4 fillers.
 TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
   const Folder folder;
@@ -112,11 +110,11 @@ TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
       R"(, "repetitions": 2, "set": {"/training/jitter_cv": 0.1})");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  SharedWork all(kOptions.device_folder);
+  SharedWork all(kDeviceFolder);
   for (const PlannedRun& run : plan->runs) {
-    SharedWork none(kOptions.device_folder);
-    RunRecord own = execute_run(run, registry, kOptions, none);
-    RunRecord shared = execute_run(run, registry, kOptions, all);
+    SharedWork none(kDeviceFolder);
+    RunRecord own = execute_run(run, registry, options(1), none);
+    RunRecord shared = execute_run(run, registry, options(1), all);
     EXPECT_EQ(own.reason, "");
     own.cpu = shared.cpu = {};
     own.finished_unix_ns = shared.finished_unix_ns = 0;
@@ -138,11 +136,11 @@ TEST(SharedWork, AFailingBaselineFailsEachRunThatNeedsItAlike) {
                        {"process": "file", "format": "gaps", "path": "none.csv"}})");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  SharedWork all(kOptions.device_folder);
+  SharedWork all(kDeviceFolder);
   for (const PlannedRun& run : plan->runs) {
-    SharedWork none(kOptions.device_folder);
-    const RunRecord own = execute_run(run, registry, kOptions, none);
-    const RunRecord shared = execute_run(run, registry, kOptions, all);
+    SharedWork none(kDeviceFolder);
+    const RunRecord own = execute_run(run, registry, options(1), none);
+    const RunRecord shared = execute_run(run, registry, options(1), all);
     EXPECT_EQ(own.status, RunStatus::kFailed);
     EXPECT_THAT(own.reason, HasSubstr("none.csv"));
     EXPECT_EQ(own.reason, shared.reason);

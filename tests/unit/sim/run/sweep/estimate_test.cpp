@@ -10,8 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-const ExecuteOptions kOptions{1, "s", kSource + "/configs/devices", "1"};
-
 RunCost cost_of(const std::string& axes, Duration budget) {
   const Folder folder;
   const auto plan = plan_of(folder, axes);
@@ -19,7 +17,7 @@ RunCost cost_of(const std::string& axes, Duration budget) {
     ADD_FAILURE() << texts(plan.error());
     return {};
   }
-  return measure_runs(plan->runs, builtin(), kOptions, budget);
+  return measure_runs(plan->runs, builtin(), options(1), budget);
 }
 
 TEST(MeasureRuns, MeasuresEightOfManyAndOneWithoutTime) {

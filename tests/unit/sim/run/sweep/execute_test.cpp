@@ -16,10 +16,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-ExecuteOptions options(std::size_t threads) {
-  return {threads, "s", kSource + "/configs/devices", "1"};
-}
-
 // Records by index, as bytes, without what differs from start to start.
 std::map<std::uint64_t, RunRecord> execute(const std::vector<PlannedRun>& runs,
                                            const policy::Registry& registry,
@@ -78,7 +74,7 @@ TEST(ExecuteRuns, ARunThatFailsIsARecordAndTheRestGoOn) {
                               {"pointer": "/fillers/batch/gpus", "values": [[0], [7]]}])"),
       {});
   ASSERT_TRUE(sweep) << texts(sweep.error());
-  const auto plan = plan_sweep(*sweep, registry, {kSource + "/configs/devices", "1"});
+  const auto plan = plan_sweep(*sweep, registry, {kDeviceFolder, "1"});
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto records = execute(plan->runs, registry, 2);
   ASSERT_EQ(records.size(), 4U);
@@ -97,7 +93,7 @@ TEST(InputCache, LoadsEachInputOnce) {
                             R"(, "repetitions": 4)");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  SharedWork shared(kSource + "/configs/devices");
+  SharedWork shared(kDeviceFolder);
   for (const PlannedRun& run : plan->runs) {
     EXPECT_EQ(execute_run(run, registry, options(1), shared).status, RunStatus::kDone);
   }
@@ -110,8 +106,8 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
                             R"(, "repetitions": 2)");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  InputCache one(kSource + "/configs/devices", 1);  // bytes: only what was used last
-  InputCache all(kSource + "/configs/devices");
+  InputCache one(kDeviceFolder, 1);  // bytes: only what was used last
+  InputCache all(kDeviceFolder);
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200
     const std::string& text = plan->runs[i].config;
     const auto config = parse_run_config(text, "s", registry);

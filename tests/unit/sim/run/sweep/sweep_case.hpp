@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "policies/builtin.hpp"
+#include "sim/run/sweep/execute.hpp"
 #include "sim/run/sweep/plan.hpp"
+#include "tests/folders.hpp"
 
 namespace bubblesim::run {
 
@@ -75,8 +77,10 @@ inline CheckedResult<SweepPlan> plan_of(const Folder& folder, const std::string&
                                         const std::vector<std::string>& set = {}) {
   BUBBLESIM_ASSIGN_OR_RETURN(const SweepConfig sweep,
                              read_sweep_config(write_sweep(folder, axes, more), set));
-  return plan_sweep(sweep, builtin(), {kSource + "/configs/devices", "1"});
+  return plan_sweep(sweep, builtin(), {kDeviceFolder, "1"});
 }
+
+inline ExecuteOptions options(std::size_t threads) { return {threads, "s", kDeviceFolder, "1"}; }
 
 /// The settings of each run, a text each.
 inline std::vector<std::string> settings_of(const SweepPlan& plan) {

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/sim/instant.hpp"
+
 namespace bubblesim::run {
 namespace {
 
 using observe::Slice;
 using observe::SliceKind;
-
-constexpr SimTime at(std::int64_t ns) { return SimTime{Duration{ns}}; }
 
 TEST(TimelineExport, ClientsHaveATrackForEachSideThatWasRecorded) {
   observe::TimelineRecorder timeline;
