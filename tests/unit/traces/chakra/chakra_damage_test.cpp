@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/traces/chakra/et_bytes.hpp"
+#include "tests/unit/traces/chakra/imported.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "traces/import/chakra_import.hpp"
 
@@ -11,14 +12,6 @@ namespace {
 using testing::EtNode;
 using testing::et_file;
 using testing::framed;
-
-RankTrace imported(const std::string& bytes) {
-  auto trace = import_chakra_bytes(bytes, "job.0.et");
-  EXPECT_TRUE(trace) << trace.error().text();
-  if (!trace) return {};
-  EXPECT_EQ(broken_promise(*trace), "");
-  return std::move(*trace);
-}
 
 EtNode kernel(std::uint64_t id, std::vector<std::uint64_t> data = {}) {
   return {.id = id, .name = "k", .duration = 10, .data = std::move(data),

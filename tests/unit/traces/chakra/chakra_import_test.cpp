@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/unit/traces/chakra/et_bytes.hpp"
+#include "tests/unit/traces/chakra/imported.hpp"
 #include "tests/unit/traces/import/btr_bytes.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
@@ -18,14 +19,6 @@ using testing::attribute;
 using testing::et_file;
 using testing::text_attribute;
 using ::testing::HasSubstr;
-
-RankTrace imported(const std::string& bytes) {
-  auto trace = import_chakra_bytes(bytes, "job.0.et");
-  EXPECT_TRUE(trace) << trace.error().text();
-  if (!trace) return {};
-  EXPECT_EQ(broken_promise(*trace), "");
-  return std::move(*trace);
-}
 
 std::string fault_of(const std::string& bytes) {
   const auto trace = import_chakra_bytes(bytes, "job.0.et");

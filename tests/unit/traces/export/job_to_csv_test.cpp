@@ -8,7 +8,7 @@
 namespace bubblesim::traces {
 namespace {
 
-JobTrace one_launch() {
+JobTrace one_collective() {
   RankTrace rank;
   rank.rank = 3;
   rank.threads = {{4711, "python"}};
@@ -49,7 +49,7 @@ std::vector<std::string> lines_of(const JobTrace& job) {
 }
 
 TEST(JobToCsv, ACallAndAnOperationAreARowEach) {
-  const auto lines = lines_of(one_launch());
+  const auto lines = lines_of(one_collective());
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[1],
             "3,host_call,0,launch_kernel,cudaLaunchKernel,1700000000000000001,50,4711,,,9,"
@@ -60,7 +60,7 @@ TEST(JobToCsv, ACallAndAnOperationAreARowEach) {
 }
 
 TEST(JobToCsv, RowsHaveAsManyCellsAsTheHeader) {
-  JobTrace job = one_launch();
+  JobTrace job = one_collective();
   job.ranks[0].device_ops[0].name = job.ranks[0].names.intern("plain");
   for (const std::string& line : lines_of(job)) {
     EXPECT_EQ(std::count(line.begin(), line.end(), ','), 26) << line;
@@ -68,7 +68,7 @@ TEST(JobToCsv, RowsHaveAsManyCellsAsTheHeader) {
 }
 
 TEST(JobToCsv, AFileThatCannotBeWrittenIsAFault) {
-  EXPECT_FALSE(write_job_csv_file("no/such/folder/job.csv", one_launch()));
+  EXPECT_FALSE(write_job_csv_file("no/such/folder/job.csv", one_collective()));
 }
 
 }  // namespace

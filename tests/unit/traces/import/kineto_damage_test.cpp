@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/unit/traces/import/gzip_samples.hpp"
+#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -15,14 +16,6 @@ using sample::call;
 using sample::file;
 using sample::gzip;
 using sample::kernel;
-
-RankTrace imported(const std::string& text) {
-  auto trace = import_kineto_text(text, "t.json");
-  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
-  if (!trace) return {};
-  EXPECT_EQ(broken_promise(*trace), "");
-  return std::move(*trace);
-}
 
 std::string twenty_kernels() {
   std::vector<std::string> events;

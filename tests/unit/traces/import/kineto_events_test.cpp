@@ -1,6 +1,7 @@
 // One quirk of Kineto's events a test; the texts are handmade.
 #include <gtest/gtest.h>
 
+#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/import/json_fields.hpp"
@@ -12,14 +13,6 @@ namespace {
 using sample::call;
 using sample::file;
 using sample::kernel;
-
-RankTrace imported(const std::string& text) {
-  auto trace = import_kineto_text(text, "t.json");
-  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
-  if (!trace) return {};
-  EXPECT_EQ(broken_promise(*trace), "");
-  return std::move(*trace);
-}
 
 std::int64_t ns(std::string_view text) {
   const auto time = microseconds_to_ns(text);

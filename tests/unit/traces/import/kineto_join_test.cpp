@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/invariants.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/names/collective_names.hpp"
@@ -17,14 +18,6 @@ using sample::annotation;
 using sample::call;
 using sample::file;
 using sample::kernel;
-
-RankTrace imported(const std::string& text) {
-  auto trace = import_kineto_text(text, "t.json");
-  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error().text());
-  if (!trace) return {};
-  EXPECT_EQ(broken_promise(*trace), "");
-  return std::move(*trace);
-}
 
 TEST(KinetoJoin, kernels_find_their_launch_by_correlation) {
   const RankTrace trace = imported(

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/unit/traces/import/btr_bytes.hpp"
+#include "tests/unit/traces/import/imported.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/import/kineto_import.hpp"
@@ -22,38 +23,34 @@ std::string bare(std::string_view ts, std::string_view dur) {
          R"(, "args": {"device": 0, "stream": 7, "correlation": 9}})";
 }
 
-RankTrace imported(const std::vector<std::string>& events) {
-  return import_kineto_text(file(events), "t.json").value();
-}
-
 TEST(LaunchShapes, a_shape_that_is_not_recorded_is_not_one_block) {
-  const RankTrace trace = imported({kernel("1"), bare("20", "10.5")});
+  const RankTrace trace = imported(file({kernel("1"), bare("20", "10.5")}));
   EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
   EXPECT_FALSE(has_known_shape(trace, trace.device_ops[1]));
   EXPECT_EQ(trace.shapes[trace.device_ops[1].shape].blocks(), 0U);
 }
 
 TEST(LaunchShapes, one_block_of_one_thread_is_a_shape_where_it_is_recorded) {
-  const RankTrace trace = imported({
+  const RankTrace trace = imported(file({
       R"({"ph": "X", "cat": "kernel", "name": "one", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args":
-          {"device": 0, "stream": 7, "correlation": 9, "grid": [1, 1, 1], "block": [1, 1, 1]}})"});
+          {"device": 0, "stream": 7, "correlation": 9, "grid": [1, 1, 1], "block": [1, 1, 1]}})"}));
   EXPECT_TRUE(has_known_shape(trace, trace.device_ops[0]));
   EXPECT_EQ(trace.counters.count("kineto_launch_shapes_missing"), 0U);
 }
 
 TEST(LaunchShapes, missing_shapes_are_a_loss_above_a_twentieth_of_the_kernel_time) {
   // kernel() lasts 10.5 us. 0.5 of 11 us is 4.5 %; 1 of 11.5 us is 8.7 %.
-  const RankTrace few = imported({kernel("1"), bare("20", "0.5")});
+  const RankTrace few = imported(file({kernel("1"), bare("20", "0.5")}));
   EXPECT_NEAR(kernel_time(few).unknown_share(), 0.5 / 11, 1e-9);
   EXPECT_EQ(few.counters.count("kineto_launch_shapes_missing"), 1U);
   EXPECT_EQ(few.counters.count("launch_shapes_mostly_missing"), 0U);
-  const RankTrace many = imported({kernel("1"), bare("20", "1")});
+  const RankTrace many = imported(file({kernel("1"), bare("20", "1")}));
   EXPECT_NEAR(kernel_time(many).unknown_share(), 1 / 11.5, 1e-9);
   EXPECT_EQ(many.counters.count("launch_shapes_mostly_missing"), 1U);
 }
 
 TEST(LaunchShapes, an_unknown_shape_survives_a_file) {
-  const std::string bytes = btr_bytes(imported({kernel("1"), bare("20", "10")}));
+  const std::string bytes = btr_bytes(imported(file({kernel("1"), bare("20", "10")})));
   const auto again = format::read_job_bytes(
       {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "t.btr");
   ASSERT_TRUE(again);
