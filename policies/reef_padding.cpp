@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/divide.hpp"
+
 namespace bubblesim::policies {
 namespace {
 
@@ -9,13 +11,11 @@ namespace {
 /// no deeper than this for them.
 constexpr std::size_t kDepth = 16;
 
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
 /// SMs that a launch covers when its blocks lie evenly; a collective's blocks have an SM each.
 std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
   if (launch.kind == policy::LaunchKind::kCollective) return launch.blocks;
   if (launch.sm_blocks == 0 || launch.blocks >= launch.sm_blocks) return gpu_sms;
-  return ceil_divide(launch.blocks * gpu_sms, launch.sm_blocks);
+  return divide_up(launch.blocks * gpu_sms, launch.sm_blocks);
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
 std::optional<Duration> wave_length(std::uint64_t blocks, std::uint64_t sm_blocks,
                                     Duration profiled) {
   if (profiled <= Duration{} || sm_blocks == 0 || blocks == 0) return std::nullopt;
-  return profiled / static_cast<std::int64_t>(ceil_divide(blocks, sm_blocks));
+  return profiled / static_cast<std::int64_t>(divide_up(blocks, sm_blocks));
 }
 
 }  // namespace bubblesim::policies

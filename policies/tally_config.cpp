@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/divide.hpp"
+
 namespace bubblesim::policies {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr int kWaveFraction = 2;
 constexpr double kSliceMargin = 1.3;
 constexpr std::uint32_t kThreadsOfAnSm = 2048;
 
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
 /// Blocks that the GPU holds at once; guessed from the threads alone if not known.
 std::uint64_t resident(const TallyKernel& kernel, const TallyLimits& limits) {
   if (kernel.sm_blocks > 0) return kernel.sm_blocks;
@@ -25,7 +25,7 @@ std::uint64_t resident(const TallyKernel& kernel, const TallyLimits& limits) {
 double relative_waves(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t most) {
   const std::uint64_t whole = resident(kernel, limits);
   const auto waves = [&](std::uint64_t at_once) {
-    return static_cast<double>(ceil_divide(kernel.blocks, at_once));
+    return static_cast<double>(divide_up(kernel.blocks, at_once));
   };
   return waves(std::min(most, whole)) / waves(whole);
 }
@@ -34,13 +34,13 @@ TallyForm persistent(const TallyKernel& kernel, const TallyLimits& limits, std::
   TallyForm form{Kind::kPersistent, workers, limits.persistent_slowdown};
   const double length = form.slowdown * relative_waves(kernel, limits, workers);
   form.speed = 1 / length;
-  const auto waves = static_cast<std::int64_t>(ceil_divide(kernel.blocks, workers));
+  const auto waves = static_cast<std::int64_t>(divide_up(kernel.blocks, workers));
   form.turnaround = scale(kernel.length, length) / (waves * kWaveFraction);
   return form;
 }
 
 TallyForm sliced(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
-  const auto slices = static_cast<std::int64_t>(ceil_divide(kernel.blocks, blocks));
+  const auto slices = static_cast<std::int64_t>(divide_up(kernel.blocks, blocks));
   const double overhead = static_cast<double>((limits.slice_overhead * (slices - 1)).count()) /
                           static_cast<double>(kernel.length.count());
   TallyForm form{Kind::kSliced, blocks, 1 + overhead};
@@ -83,7 +83,7 @@ TallyForm shrunk(const TallyKernel& kernel, const TallyLimits& limits, const Tal
   const auto slices = static_cast<std::uint64_t>(wanted) + 1;
   const TallyForm slice =
       sliced(kernel, limits,
-             std::max<std::uint64_t>(limits.least_blocks, ceil_divide(kernel.blocks, slices)));
+             std::max<std::uint64_t>(limits.least_blocks, divide_up(kernel.blocks, slices)));
   return slice.speed >= limits.lowest_speed ? slice : original;
 }
 

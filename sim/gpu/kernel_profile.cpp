@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "sim/base/divide.hpp"
+
 namespace bubblesim::gpu {
 namespace {
 
-constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 constexpr std::uint64_t round_up(std::uint64_t a, std::uint64_t unit) {
   return divide_up(a, std::max<std::uint64_t>(unit, 1)) * std::max<std::uint64_t>(unit, 1);
 }

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/divide.hpp"
 
 namespace bubblesim::network {
 namespace {
-
-std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
 
 LinkId directed(std::uint32_t first, std::uint32_t index, Direction direction) {
   return LinkId{first + 2 * index + static_cast<std::uint32_t>(direction)};

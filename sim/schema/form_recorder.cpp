@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/base/add_once.hpp"
+
 namespace bubblesim::schema {
 namespace {
-
-template <class T>
-void add_new(std::vector<T>& all, const T& value) {
-  if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(value);
-}
 
 KeyForm& key_of(ObjectForm& object, std::string_view key) {
   const auto [at, fresh] = object.keys.try_emplace(std::string(key));
@@ -32,7 +29,7 @@ std::string FormRecorder::path_of_pointer(const std::string& pointer) const {
 void FormRecorder::on_read(const JsonRead& read) {
   const std::string path = path_of_pointer(read.object);
   const std::string key(read.key);
-  add_new(key_of(form_[path], key).shapes, {read.count, read.shape});
+  add_once(key_of(form_[path], key).shapes, {read.count, read.shape});
   if (read.count == JsonCount::kList && std::holds_alternative<ObjectShape>(read.shape)) {
     lists_.insert(read.object + "/" + key);
   }
@@ -45,7 +42,7 @@ void FormRecorder::on_read(const JsonRead& read) {
 
 void FormRecorder::on_default(const std::string& object, std::string_view key,
                               const JsonDefault& value) {
-  add_new(key_of(form_[path_of_pointer(object)], key).defaults, value);
+  add_once(key_of(form_[path_of_pointer(object)], key).defaults, value);
 }
 
 void FormRecorder::on_one_of(const std::string& object,

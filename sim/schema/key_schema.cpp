@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "sim/base/add_once.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 
@@ -120,9 +119,7 @@ struct Widen {
   }
   bool operator()(const ChoiceShape& shape) const {
     auto& names = std::get<ChoiceShape>(into).names;
-    for (const std::string& name : shape.names) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
+    for (const std::string& name : shape.names) add_once(names, name);
     return true;
   }
 };

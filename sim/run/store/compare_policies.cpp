@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/add_once.hpp"
 #include "sim/base/check.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/store/policy_labels.hpp"
@@ -70,7 +71,7 @@ class Comparer {
   void take(const StoredRow& row) {
     const std::string policy =
         labels_.of(text_of(row.row, policy_), text_of(row.row, parameters_));
-    if (std::find(order_.begin(), order_.end(), policy) == order_.end()) order_.push_back(policy);
+    add_once(order_, policy);
     std::vector<Setting> point;
     std::string settings;
     for (const Setting& setting : row.settings) {
