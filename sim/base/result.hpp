@@ -39,6 +39,11 @@ using CheckedResult = tl::expected<T, Errors>;
   return tl::unexpected<Error>(Error{std::move(file), std::move(place), std::move(message)});
 }
 
+/// For a CheckedResult that fails by one fault: `return single_fault(result.error());`.
+[[nodiscard]] inline tl::unexpected<Errors> single_fault(Error fault) {
+  return tl::unexpected<Errors>(Errors{std::move(fault)});
+}
+
 }  // namespace bubblesim
 
 /// Returns the error of `expr` (a Result) from the enclosing function, if it holds one.

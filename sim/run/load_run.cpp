@@ -12,8 +12,6 @@
 namespace bubblesim::run {
 namespace {
 
-tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
-
 // Whether profilers call the device `recorded`.
 bool is_named(const hardware::GpuSpec& device, const std::string& recorded,
               const std::string& device_folder) {
@@ -72,7 +70,7 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
     return inputs_of(std::move(made), config.memory);
   }
   auto program = load_program(config.program, device, device_folder, progress);
-  if (!program) return one(program.error());
+  if (!program) return single_fault(program.error());
   return FillerInputs{*std::move(program), {}, {}};
 }
 

@@ -18,8 +18,6 @@ namespace {
 
 constexpr const char* kPlanPlace = "/training/synth/plan";
 
-tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
-
 std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
   std::uint64_t most = 0;
   for (const traces::MemorySample& sample : rank.memory) {
@@ -33,12 +31,12 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress) {
   auto trace = load_trace(config.training.traces, progress);
-  if (!trace) return one(trace.error());
+  if (!trace) return single_fault(trace.error());
   auto device = device_of(trace->job, config.device, device_folder);
   if (!device) return tl::unexpected<Errors>(trace->located(device.error()));
   auto job = workload::build_job_program(
       trace->job, *device, {workload::Window::kIterations, config.training.iterations});
-  if (!job) return one(trace->located(job.error()));
+  if (!job) return single_fault(trace->located(job.error()));
   TrainingInputs inputs;
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);
