@@ -12,7 +12,6 @@ namespace {
 
 using std::string_view;
 
-constexpr std::uint32_t kMaxCount = 1U << 20U;  // GPUs, nodes; catches slips of the pen
 constexpr Range<BytesPerSecond> kRate{BytesPerSecond{1}, BytesPerSecond{1e15}};
 constexpr Range<Duration> kLatency{Duration{0}, std::chrono::seconds(10)};
 constexpr Range<double> kShare{0.001, 1.0};
@@ -21,19 +20,6 @@ constexpr std::array kNodeLinks{Choice<NodeLink>{"nvswitch", NodeLink::kNvSwitch
                                 Choice<NodeLink>{"mesh", NodeLink::kMesh},
                                 Choice<NodeLink>{"pairs", NodeLink::kPairs},
                                 Choice<NodeLink>{"pcie", NodeLink::kPcie}};
-
-std::uint32_t count(ObjectReader& parent, string_view key, string_view unit,
-                    std::uint32_t least = 1) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.integer<std::uint32_t>("value", {least, kMaxCount});
-}
-
-double number(ObjectReader& parent, string_view key, string_view unit, Range<double> range) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.number("value", range);
-}
 
 BytesPerSecond rate(ObjectReader& parent, string_view key) {
   return constant(parent, key).rate("value", kRate);

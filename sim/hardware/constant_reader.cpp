@@ -17,4 +17,17 @@ void check_unit(ObjectReader& constant, std::string_view unit) {
   if (constant.present()) constant.expect("unit", unit);
 }
 
+std::uint32_t count(ObjectReader& parent, std::string_view key, std::string_view unit) {
+  ObjectReader it = constant(parent, key);
+  check_unit(it, unit);
+  return it.integer<std::uint32_t>("value", {1, kMaxCount});
+}
+
+double number(ObjectReader& parent, std::string_view key, std::string_view unit,
+              Range<double> range) {
+  ObjectReader it = constant(parent, key);
+  check_unit(it, unit);
+  return it.number("value", range);
+}
+
 }  // namespace bubblesim::hardware

@@ -2,6 +2,7 @@
 // without a source, or with another unit than the one expected, is a fault.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,16 @@ namespace bubblesim::hardware {
 
 /// For values that are bare numbers: the unit beside them.
 void check_unit(ObjectReader& constant, std::string_view unit);
+
+/// The most of anything on a chip or in a cluster; it catches slips of the pen.
+constexpr std::uint32_t kMaxCount = 1U << 20U;
+
+/// A constant that counts something, from 1 to kMaxCount, in the unit named.
+[[nodiscard]] std::uint32_t count(ObjectReader& parent, std::string_view key,
+                                  std::string_view unit);
+
+/// A constant that is a bare number within the range, in the unit named.
+[[nodiscard]] double number(ObjectReader& parent, std::string_view key, std::string_view unit,
+                            Range<double> range);
 
 }  // namespace bubblesim::hardware

@@ -12,22 +12,9 @@ namespace {
 
 using std::string_view;
 
-constexpr std::uint32_t kMaxCount = 1U << 20U;  // of anything on a chip; catches slips of the pen
-constexpr Range<double> kShare{0.0, 1.0};
-
-std::uint32_t count(ObjectReader& parent, string_view key, string_view unit) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.integer<std::uint32_t>("value", {1, kMaxCount});
+double share(ObjectReader& parent, string_view key) {
+  return number(parent, key, "share", {0.0, 1.0});
 }
-
-double number(ObjectReader& parent, string_view key, string_view unit, Range<double> range) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.number("value", range);
-}
-
-double share(ObjectReader& parent, string_view key) { return number(parent, key, "share", kShare); }
 
 std::uint64_t bytes(ObjectReader& parent, string_view key, std::uint64_t least) {
   return constant(parent, key).bytes("value", {Bytes{least}}).value;
