@@ -15,9 +15,6 @@ namespace {
 
 using Kind = ConvolutionLayer::Kind;
 
-constexpr double kIndexBytes = 8.0;  // of a maximum in its window
-constexpr double kMaskByte = 1.0;
-constexpr double kFp32 = 4.0;
 constexpr std::uint64_t kMaxActivations = std::uint64_t{1} << 50U;  // elements of a layer's output
 
 // What flows between layers: a flat one is 1 x 1.
@@ -129,7 +126,7 @@ void Chain::convolution(Window window) {
   const GemmShape data{b * in.side * in.side, in.channels, depth};
   const GemmShape filter{window.out, in.channels * area, pixels};
   const double stored_bytes =
-      shape_.gradients == GradientStore::kAccumulateFp32 ? 2.0 * kFp32 : p_;
+      shape_.gradients == GradientStore::kAccumulateFp32 ? 2.0 * kFp32Bytes : p_;
   backward_.push_back({{implicit(name + " input-grad", data, flops, bytes)},
                        {implicit(name + " weight-grad", filter, flops,
                                  p_ * (read + elements()) + stored_bytes * weights)}});
@@ -307,11 +304,11 @@ LayerWork loss_layer(const TrainingShape& shape, const Image& image) {
   const double logits = static_cast<double>(shape.micro_batch) * static_cast<double>(image.size());
   LayerBuilder out("loss");
   out.forward(
-      stream_kernel("loss", KernelKind::kSoftmax, logits, 2.0 * kFp32, Precision::kFp32, 8.0));
-  out.input_grad(stream_kernel("loss input-grad", KernelKind::kSoftmax, logits, 2.0 * kFp32,
+      stream_kernel("loss", KernelKind::kSoftmax, logits, 2.0 * kFp32Bytes, Precision::kFp32, 8.0));
+  out.input_grad(stream_kernel("loss input-grad", KernelKind::kSoftmax, logits, 2.0 * kFp32Bytes,
                                Precision::kFp32, 2.0));
-  out.keep(kFp32 * logits);
-  out.layer().output_bytes = kFp32 * static_cast<double>(shape.micro_batch);
+  out.keep(kFp32Bytes * logits);
+  out.layer().output_bytes = kFp32Bytes * static_cast<double>(shape.micro_batch);
   return out.take();
 }
 

@@ -8,7 +8,6 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kFp32 = 4.0;
 constexpr std::uint64_t kMaxContext = std::uint64_t{1} << 32U;
 constexpr std::size_t kMaxSequences = std::size_t{1} << 20U;
 
@@ -169,9 +168,9 @@ LayerWork Decoder::head() const {
     layer.forward.push_back(
         exchange("logits all-gather", Axis::kTensor, Exchange::kAllGather, logits * p));
   }
-  layer.forward.push_back(stream_kernel("sampling", KernelKind::kSoftmax, logits, p + kFp32,
+  layer.forward.push_back(stream_kernel("sampling", KernelKind::kSoftmax, logits, p + kFp32Bytes,
                                         Precision::kFp32, 8.0));
-  layer.working_bytes = logits * (p + kFp32);
+  layer.working_bytes = logits * (p + kFp32Bytes);
   layer.output_bytes = 8.0 * rows;  // token numbers
   return layer;
 }

@@ -9,7 +9,6 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kIndexBytes = 8.0;
 
 class GraphBuilder {
  public:

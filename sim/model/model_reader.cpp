@@ -14,7 +14,7 @@ using std::string_view;
 // Beyond any network; they catch slips of the pen and keep sums of products within 64 bits.
 constexpr std::uint64_t kMaxWidth = 1U << 22U;
 constexpr std::uint64_t kMaxRows = std::uint64_t{1} << 40U;
-constexpr std::uint32_t kMaxLayers = 1U << 14U;
+constexpr std::uint32_t kMaxCount = 1U << 14U;
 constexpr std::uint32_t kMaxImage = 1U << 14U;
 constexpr std::uint32_t kMaxKernel = 64;
 
@@ -54,19 +54,19 @@ std::uint64_t width(ObjectReader& at, string_view key) {
 }
 
 std::uint32_t count(ObjectReader& at, string_view key, std::uint32_t fallback) {
-  return at.integer<std::uint32_t>(key, {0, kMaxLayers}, fallback);
+  return at.integer<std::uint32_t>(key, {0, kMaxCount}, fallback);
 }
 
 std::optional<MixtureSpec> read_mixture(ObjectReader& root, std::uint32_t layers) {
   ObjectReader at = root.child("mixture", Presence::kOptional);
   if (!at.present()) return std::nullopt;
   MixtureSpec spec;
-  spec.experts = at.integer<std::uint32_t>("experts", {1, kMaxLayers});
-  spec.top_k = at.integer<std::uint32_t>("top_k", {1, kMaxLayers});
+  spec.experts = at.integer<std::uint32_t>("experts", {1, kMaxCount});
+  spec.top_k = at.integer<std::uint32_t>("top_k", {1, kMaxCount});
   spec.expert_ffn = width(at, "expert_ffn");
   spec.shared_experts = count(at, "shared_experts", 0);
   spec.first_dense = count(at, "first_dense", 0);
-  spec.every = at.integer<std::uint32_t>("every", {1, kMaxLayers}, 1);
+  spec.every = at.integer<std::uint32_t>("every", {1, kMaxCount}, 1);
   if (spec.top_k > spec.experts) {
     at.fault("top_k", "found " + std::to_string(spec.top_k) + "; expected at most " +
                           std::to_string(spec.experts) + ", the number of experts");
@@ -79,8 +79,8 @@ std::optional<MixtureSpec> read_mixture(ObjectReader& root, std::uint32_t layers
 }
 
 void read_attention(ObjectReader& at, TransformerSpec& spec) {
-  spec.heads = at.integer<std::uint32_t>("heads", {1, kMaxLayers});
-  spec.kv_heads = at.integer<std::uint32_t>("kv_heads", {1, kMaxLayers}, spec.heads);
+  spec.heads = at.integer<std::uint32_t>("heads", {1, kMaxCount});
+  spec.kv_heads = at.integer<std::uint32_t>("kv_heads", {1, kMaxCount}, spec.heads);
   const bool divides = spec.hidden % spec.heads == 0;
   if (!divides && !at.has("head_size")) {
     at.fault("heads", "found " + std::to_string(spec.heads) + ", which does not divide hidden (" +
@@ -97,13 +97,13 @@ void read_attention(ObjectReader& at, TransformerSpec& spec) {
 void read_head(ObjectReader& at, TransformerSpec& spec) {
   spec.head = at.choice("head", kHeads, Head::kLanguageModel);
   const bool classifies = spec.head == Head::kClassifier;
-  if (classifies) spec.classes = at.integer<std::uint32_t>("classes", {1, kMaxLayers});
+  if (classifies) spec.classes = at.integer<std::uint32_t>("classes", {1, kMaxCount});
   spec.tied_embeddings = at.flag("tied_embeddings", true);
 }
 
 TransformerSpec read_transformer(ObjectReader& at) {
   TransformerSpec spec;
-  spec.layers = at.integer<std::uint32_t>("layers", {1, kMaxLayers});
+  spec.layers = at.integer<std::uint32_t>("layers", {1, kMaxCount});
   spec.hidden = width(at, "hidden");
   read_attention(at, spec);
   spec.ffn = at.integer<std::uint64_t>("ffn", {1, kMaxWidth}, 4 * spec.hidden);
@@ -139,7 +139,7 @@ ConvolutionLayer read_layer(ObjectReader& at) {
   }
   if (windowed || block) layer.stride = at.integer<std::uint32_t>("stride", {1, kMaxKernel}, 1);
   if (layer.kind != LayerKind::kAveragePool) {
-    layer.repeat = at.integer<std::uint32_t>("repeat", {1, kMaxLayers}, 1);
+    layer.repeat = at.integer<std::uint32_t>("repeat", {1, kMaxCount}, 1);
   }
   if (pool || block) return layer;
   layer.relu = at.flag("relu", false);
@@ -193,20 +193,20 @@ BranchSpec read_branch(ObjectReader& at) {
   BranchSpec spec;
   spec.name = at.text("name");
   spec.kind = at.choice("kind", kBranchKinds);
-  spec.repeat = at.integer<std::uint32_t>("repeat", {1, kMaxLayers}, 1);
+  spec.repeat = at.integer<std::uint32_t>("repeat", {1, kMaxCount}, 1);
   spec.width = width(at, "width");
   if (spec.kind == BranchSpec::Kind::kEmbeddingBag) {
     spec.rows = at.integer<std::uint64_t>("rows", {1, kMaxRows});
-    spec.bag = at.integer<std::uint32_t>("bag", {1, kMaxLayers});
+    spec.bag = at.integer<std::uint32_t>("bag", {1, kMaxCount});
     return spec;
   }
-  spec.layers = at.integer<std::uint32_t>("layers", {1, kMaxLayers});
+  spec.layers = at.integer<std::uint32_t>("layers", {1, kMaxCount});
   if (spec.kind == BranchSpec::Kind::kFeedForward) {
     spec.inputs = width(at, "inputs");
     return spec;
   }
   spec.sequence = width(at, "sequence");
-  spec.heads = at.integer<std::uint32_t>("heads", {1, kMaxLayers});
+  spec.heads = at.integer<std::uint32_t>("heads", {1, kMaxCount});
   spec.ffn = at.integer<std::uint64_t>("ffn", {1, kMaxWidth}, 4 * spec.width);
   if (spec.width % spec.heads != 0) {
     at.fault("heads", "found " + std::to_string(spec.heads) + "; expected a divisor of width (" +

@@ -11,17 +11,16 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kFp32 = 4.0;
 // apex: chunk size 2048 x 32, depth_to_max_blocks 320; depth_to_max_tensors, by arrays.
 constexpr double kElementsOfLaunch = 65536.0 * 320.0;
 constexpr std::array<double, 5> kTensorsOfLaunch{110, 64, 48, 36, 30};
 constexpr std::uint32_t kMaxTensors = 10000000;
 constexpr double kMaxElements = 1e13;  // bounds the list: half a million launches
 
-bool has_copies(const OptimizerSpec& spec) { return bytes_of(spec.weights) < kFp32; }
+bool has_copies(const OptimizerSpec& spec) { return bytes_of(spec.weights) < kFp32Bytes; }
 
 double gradient_bytes(const OptimizerSpec& spec) {
-  if (spec.gradients == GradientStore::kAccumulateFp32) return kFp32;
+  if (spec.gradients == GradientStore::kAccumulateFp32) return kFp32Bytes;
   return bytes_of(stored(spec.weights));
 }
 
@@ -51,7 +50,7 @@ class Step {
 OptimizerMemory optimizer_memory(const OptimizerSpec& spec) {
   const double moments = spec.kind == Optimizer::kAdam ? 2.0 : 1.0;
   const double copies = has_copies(spec) ? 1.0 : 0.0;
-  return {bytes_of(stored(spec.weights)), gradient_bytes(spec), kFp32 * (moments + copies)};
+  return {bytes_of(stored(spec.weights)), gradient_bytes(spec), kFp32Bytes * (moments + copies)};
 }
 
 Result<std::vector<WorkItem>> optimizer_work(double elements, const OptimizerSpec& spec,
@@ -70,12 +69,12 @@ Result<std::vector<WorkItem>> optimizer_work(double elements, const OptimizerSpe
   }
   // Gradient read; weights and moments read and written.
   if (spec.kind == Optimizer::kAdam) {
-    step.add("adam", 4, g + 6.0 * kFp32, 16.0);
+    step.add("adam", 4, g + 6.0 * kFp32Bytes, 16.0);
   } else {
-    step.add("sgd momentum", 3, g + 4.0 * kFp32, 5.0);
+    step.add("sgd momentum", 3, g + 4.0 * kFp32Bytes, 5.0);
   }
   if (has_copies(spec)) {
-    step.add("weight copy", 2, kFp32 + bytes_of(stored(spec.weights)), 0.0);
+    step.add("weight copy", 2, kFp32Bytes + bytes_of(stored(spec.weights)), 0.0);
   }
   step.add("gradient zero", 1, g, 0.0);
   return step.take();

@@ -6,7 +6,6 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kMaskByte = 1.0;      // of dropout, an element
 constexpr double kStatisticBytes = 4.0;  // flash attention keeps the log-sum of a row in FP32
 constexpr double kSoftmaxFlops = 8.0;  // an element; a rough count
 // Flash attention computes the scores again: five products against two (Dao et al. 2022, B.4).

@@ -6,7 +6,6 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kMaskByte = 1.0;
 
 std::string residual_name(const TransformerShape& shape) {
   if (shape.dropout) return shape.spec->biases ? "bias dropout add" : "dropout add";

@@ -9,9 +9,6 @@
 namespace bubblesim::model {
 namespace {
 
-constexpr double kMaskByte = 1.0;
-constexpr double kIndexBytes = 8.0;  // of a token's number
-constexpr double kFp32 = 4.0;
 
 struct Ends {
   const TransformerShape& shape;
@@ -101,21 +98,21 @@ void embedding_parameters(const TransformerShape& shape, LayerBuilder& out) {
 
 Communication row_reduction(const TransformerShape& shape, std::string name) {
   return exchange(std::move(name), Axis::kTensor, Exchange::kAllReduce,
-                  kFp32 * static_cast<double>(shape.tokens));
+                  kFp32Bytes * static_cast<double>(shape.tokens));
 }
 
 void loss_forward(const Ends& ends, LayerBuilder& out) {
   const TransformerShape& shape = ends.shape;
   const bool split = shape.splits_tensor();
-  out.forward(ends.logits("logits to fp32", ends.p + kFp32, 0.0));
-  out.forward(ends.logits("loss row maximum", kFp32, 1.0));
+  out.forward(ends.logits("logits to fp32", ends.p + kFp32Bytes, 0.0));
+  out.forward(ends.logits("loss row maximum", kFp32Bytes, 1.0));
   if (split) out.forward(row_reduction(shape, "loss maximum all-reduce"));
-  out.forward(ends.logits("loss subtract maximum", 2.0 * kFp32, 1.0));
+  out.forward(ends.logits("loss subtract maximum", 2.0 * kFp32Bytes, 1.0));
   if (split) out.forward(row_reduction(shape, "loss target all-reduce"));
-  out.forward(ends.logits("loss exponential", 2.0 * kFp32, 4.0));
-  out.forward(ends.logits("loss row sum", kFp32, 1.0));
+  out.forward(ends.logits("loss exponential", 2.0 * kFp32Bytes, 4.0));
+  out.forward(ends.logits("loss row sum", kFp32Bytes, 1.0));
   if (split) out.forward(row_reduction(shape, "loss sum all-reduce"));
-  out.forward(ends.logits("loss normalise", 2.0 * kFp32, 1.0));
+  out.forward(ends.logits("loss normalise", 2.0 * kFp32Bytes, 1.0));
 }
 
 void language_forward(const Ends& ends, LayerBuilder& out) {
@@ -128,8 +125,8 @@ void language_forward(const Ends& ends, LayerBuilder& out) {
 
 void language_backward(const Ends& ends, LayerBuilder& out) {
   const TransformerShape& shape = ends.shape;
-  out.input_grad(ends.logits("loss input-grad", 2.0 * kFp32, 1.0));
-  out.input_grad(ends.logits("logits gradient cast", ends.p + kFp32, 0.0));
+  out.input_grad(ends.logits("loss input-grad", 2.0 * kFp32Bytes, 1.0));
+  out.input_grad(ends.logits("logits gradient cast", ends.p + kFp32Bytes, 0.0));
   TransformerShape products = shape;
   products.run.precision = shape.run.logits.value_or(ends.precision);
   linear_backward(products, "logits", {shape.tokens, shape.hidden(), shape.vocabulary},
@@ -139,7 +136,7 @@ void language_backward(const Ends& ends, LayerBuilder& out) {
 // Input of the product, and the loss's FP32 softmax (Korthikanti et al. 2022, section 4.3).
 double language_kept(const TransformerShape& shape) {
   return shape.split_stream() * shape.element +
-         kFp32 * static_cast<double>(shape.tokens) * static_cast<double>(shape.vocabulary);
+         kFp32Bytes * static_cast<double>(shape.tokens) * static_cast<double>(shape.vocabulary);
 }
 
 // On the first token of each sample; small.
@@ -164,9 +161,9 @@ void pooler(const Ends& ends, LayerBuilder& out) {
   }
   if (!training) return;
   const double logits = static_cast<double>(b * std::max<std::uint64_t>(classes, 1));
-  out.forward(stream_kernel("loss", KernelKind::kSoftmax, logits, 2.0 * kFp32, Precision::kFp32,
-                            8.0));
-  out.input_grad(stream_kernel("loss input-grad", KernelKind::kSoftmax, logits, 2.0 * kFp32,
+  out.forward(stream_kernel("loss", KernelKind::kSoftmax, logits, 2.0 * kFp32Bytes,
+                            Precision::kFp32, 8.0));
+  out.input_grad(stream_kernel("loss input-grad", KernelKind::kSoftmax, logits, 2.0 * kFp32Bytes,
                                Precision::kFp32, 2.0));
   if (classifies) linear_backward(shape, "classifier", {b, h, classes}, LinearSplit::kNone, out);
   out.input_grad(stream_kernel("pooler tanh input-grad", KernelKind::kElementwise, elements,
@@ -218,7 +215,7 @@ LayerWork head_layer(const TransformerShape& shape) {
     auto& tensors = shape.spec->tied_embeddings ? out.layer().shared_tensors
                                                 : out.layer().parameter_tensors;
     tensors.push_back(table);
-    out.layer().working_bytes = logits * (ends.p + (training ? kFp32 : 0.0));
+    out.layer().working_bytes = logits * (ends.p + (training ? kFp32Bytes : 0.0));
     if (training) out.layer().weight_grad_bytes = ends.p * (shape.split_stream() + logits);
     out.layer().output_bytes = logits * ends.p;
   } else if (shape.spec->head != Head::kNone) {

@@ -1,11 +1,6 @@
 #include "sim/model/work_items.hpp"
 
 namespace bubblesim::model {
-namespace {
-
-constexpr double kFp32Bytes = 4.0;
-
-}  // namespace
 
 Precision stored(Precision precision) {
   return precision == Precision::kFp8 ? Precision::kBf16 : precision;

@@ -11,6 +11,12 @@
 
 namespace bubblesim::model {
 
+// Bytes of an element: of dropout's mask; of what points elsewhere (a token's number, a maximum's
+// place in its window); of FP32.
+inline constexpr double kMaskByte = 1.0;
+inline constexpr double kIndexBytes = 8.0;
+inline constexpr double kFp32Bytes = 4.0;
+
 /// What activations are held in: FP8 is of matrix products only, activations stay BF16.
 [[nodiscard]] Precision stored(Precision precision);
 

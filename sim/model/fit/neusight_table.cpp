@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <optional>
 
 #include "sim/model/fit/table_readers.hpp"
@@ -10,12 +8,6 @@
 
 namespace bubblesim::model {
 namespace {
-
-using Shapes = std::vector<std::vector<double>>;
-
-double elements_of(const std::vector<double>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
-}
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(),

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -15,7 +13,6 @@ namespace bubblesim::model {
 namespace {
 
 using simdjson::dom::element;
-using Shapes = std::vector<std::vector<double>>;
 
 struct Operator {
   std::string name;
@@ -24,10 +21,6 @@ struct Operator {
   double seconds = 0;     // of its kernels, summed
   bool tensor_cores = false;
 };
-
-double elements_of(const std::vector<double>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
-}
 
 // A list of lists of numbers; tensor lists and scalars become empty shapes.
 Shapes dims_of(element value) {

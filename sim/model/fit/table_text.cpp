@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <numeric>
 
 namespace bubblesim::model {
 namespace {
@@ -109,8 +111,8 @@ std::optional<double> number_of(std::string_view cell) {
   return value;
 }
 
-std::vector<std::vector<double>> shapes_of(std::string_view cell) {
-  std::vector<std::vector<double>> out;
+Shapes shapes_of(std::string_view cell) {
+  Shapes out;
   std::vector<double> shape;
   bool open = false;
   for (std::size_t i = 0; i < cell.size(); ++i) {
@@ -129,6 +131,10 @@ std::vector<std::vector<double>> shapes_of(std::string_view cell) {
     }
   }
   return out;
+}
+
+double elements_of(const std::vector<double>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
 }  // namespace bubblesim::model

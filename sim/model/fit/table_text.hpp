@@ -31,8 +31,14 @@ struct CsvTable {
 /// The whole cell as a finite number.
 [[nodiscard]] std::optional<double> number_of(std::string_view cell);
 
+/// The sizes of tensors, a list a tensor.
+using Shapes = std::vector<std::vector<double>>;
+
 /// Lists of whole numbers inside a cell, one for each innermost pair of brackets:
 /// "[[16, 512], [1]]" gives {16, 512}, {1}; "(4, 8)" gives {4, 8}.
-[[nodiscard]] std::vector<std::vector<double>> shapes_of(std::string_view cell);
+[[nodiscard]] Shapes shapes_of(std::string_view cell);
+
+/// How many elements a tensor of these sizes has.
+[[nodiscard]] double elements_of(const std::vector<double>& shape);
 
 }  // namespace bubblesim::model
