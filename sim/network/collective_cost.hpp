@@ -25,6 +25,9 @@
 
 namespace bubblesim::network {
 
+/// The nanoseconds of a span, for costs that have fractions of one until they are summed up.
+[[nodiscard]] constexpr double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
+
 /// Where a group's members lie.
 struct Footprint {
   std::vector<std::uint32_t> gpus;        ///< ascending

@@ -25,8 +25,6 @@ constexpr std::uint32_t kNvlsRanks = 3;
 
 Duration from_ns(double ns) { return Duration{std::llround(ns)}; }
 
-double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
-
 bool reduces_or_gathers(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
          kind == CollectiveKind::kReduceScatter;

@@ -10,6 +10,7 @@
 #include <unsupported/Eigen/NonLinearOptimization>
 #include <utility>
 
+#include "sim/network/collective_cost.hpp"
 #include "sim/network/topology.hpp"
 
 namespace bubblesim::network {
@@ -31,8 +32,6 @@ constexpr double kQuantumStarts[] = {1.0, 0.5};
 constexpr Eigen::Index kShareKnob = 4;
 constexpr Eigen::Index kQuantumKnob = 7;
 constexpr double kLeast = 1e-3;  // a constant that starts at zero starts here instead
-
-double ns_of(Duration span) { return static_cast<double>(to_ns(span)); }
 
 /// A constant of a spec as a number in a unit.
 struct Knob {
