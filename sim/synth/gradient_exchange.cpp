@@ -1,7 +1,6 @@
 #include "sim/synth/gradient_exchange.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "sim/base/check.hpp"
@@ -12,10 +11,6 @@ namespace {
 using network::CollectiveKind;
 
 constexpr double kNormBytes = 8;  // a squared norm and an overflow flag, fp32
-
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
 
 double weight_bytes(const JobPlan& plan) {
   return model::optimizer_memory(plan.plan().optimizer).weights;

@@ -11,7 +11,6 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr double kTokenBytes = 8.0;  // PyTorch's token numbers are 64-bit
 constexpr double kFloatBytes = 4.0;
 
 const model::TransformerSpec* transformer_of(const model::ModelSpec& model) {

@@ -12,7 +12,6 @@
 namespace bubblesim::synth {
 namespace {
 
-constexpr double kTokenBytes = 8.0;
 constexpr std::uint64_t kContextStep = 256;
 constexpr std::uint64_t kFirstPrompt = 16;
 constexpr std::uint64_t kPromptStep = 256;
@@ -88,7 +87,7 @@ Result<void> write(PassWriter& passes, const InferenceRequest& request, const Ge
   return {};
 }
 
-Result<void> check(const InferenceRequest& request) {
+Result<void> check_batching(const InferenceRequest& request) {
   const auto* shape = std::get_if<Generation>(&request.shape);
   if (shape == nullptr) return fail("continuous batching of one pass; expected a generation");
   if (shape->speculation) return fail("continuous batching with speculation; expected either");
@@ -128,7 +127,7 @@ Result<InstanceMemory> memory_of(const InferenceRequest& request, const Generati
 
 Result<IterationProgram> iteration_program(const InferenceRequest& request,
                                            std::optional<double> kv_cache) {
-  BUBBLESIM_RETURN_IF_ERROR(check(request));
+  BUBBLESIM_RETURN_IF_ERROR(check_batching(request));
   const auto& shape = std::get<Generation>(request.shape);
   IterationProgram out;
   out.table = table_of(request, shape);

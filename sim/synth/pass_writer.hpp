@@ -25,6 +25,8 @@ inline constexpr double kHostLink = 25e9;      // bytes/s
 inline constexpr Duration kCopyLatency{1500};  // ns, assumed
 [[nodiscard]] Duration copy_time(double bytes);
 
+inline constexpr double kTokenBytes = 8.0;  ///< PyTorch's token numbers are 64-bit
+
 class PassWriter {
  public:
   /// `request` outlives it: its GPU, efficiency and software are used.

@@ -6,16 +6,16 @@
 namespace bubblesim::synth {
 namespace {
 
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
 double split_over_replicas(const JobPlan& plan, const Elements& elements) {
   return elements.shared / plan.grid.replicas({}).group.size() +
          elements.experts / plan.grid.expert_replicas({}).group.size();
 }
 
 }  // namespace
+
+double sum(const std::vector<double>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), 0.0);
+}
 
 Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer) {
   const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];

@@ -63,6 +63,8 @@ struct Elements {
 };
 /// On a rank; of one layer, the head's own copy of a tied embedding included.
 [[nodiscard]] Elements elements_of(const JobPlan& plan, std::uint32_t pipeline);
+/// Elements of all tensors of a list.
+[[nodiscard]] double sum(const std::vector<double>& tensors);
 [[nodiscard]] Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer);
 /// What a rank updates: its part, where the optimiser is sharded.
 [[nodiscard]] double own_elements(const JobPlan& plan, std::uint32_t pipeline);
