@@ -13,7 +13,7 @@ namespace bubblesim::observe {
 namespace {
 
 /// What a line is about. `filler` is null for a policy without fillers.
-struct Row {
+struct CsvRow {
   const RunReport& report;
   const PolicyResult& policy;
   std::optional<std::size_t> filler_index;
@@ -21,9 +21,9 @@ struct Row {
   std::optional<LatencySummary> latency;
 };
 
-std::vector<Row> rows_of(const RunReport& report, const PolicyResult& policy) {
+std::vector<CsvRow> rows_of(const RunReport& report, const PolicyResult& policy) {
   if (policy.fillers.empty()) return {{report, policy, std::nullopt, nullptr, std::nullopt}};
-  std::vector<Row> rows;
+  std::vector<CsvRow> rows;
   for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
     const FillerResult& filler = policy.fillers[i];
     rows.push_back({report, policy, i, &filler, filler.latency.summary()});
@@ -31,10 +31,10 @@ std::vector<Row> rows_of(const RunReport& report, const PolicyResult& policy) {
   return rows;
 }
 
-struct Column {
+struct CsvColumn {
   std::string_view name;
   CellType type;
-  std::string (*cell)(const Row&);
+  std::string (*cell)(const CsvRow&);
 };
 
 std::string latency_cell(const std::optional<LatencySummary>& latency,
@@ -61,7 +61,7 @@ std::string joined(const std::vector<std::pair<std::string, std::string>>& pairs
   return text;
 }
 
-std::string counts(const Row& row) {
+std::string counts(const CsvRow& row) {
   CounterSet all = row.report.counters;
   all.merge(row.policy.counters);
   std::string text;
@@ -73,7 +73,7 @@ std::string counts(const Row& row) {
 }
 
 /// Names of the counters that speak against what the row says.
-std::string losses_of(const Row& row) {
+std::string losses_of(const CsvRow& row) {
   std::string text;
   for (const auto& [name, entry] : concerning(row.report, row.policy, row.filler_index)) {
     if (entry.severity < Severity::kLoss) continue;
@@ -83,7 +83,7 @@ std::string losses_of(const Row& row) {
   return text;
 }
 
-std::string memory_high_water(const Row& row) {
+std::string memory_high_water(const CsvRow& row) {
   if (row.policy.gpus.empty()) return {};
   Bytes most;
   for (const GpuUse& gpu : row.policy.gpus) most = std::max(most, gpu.memory_high_water);
@@ -92,67 +92,67 @@ std::string memory_high_water(const Row& row) {
 
 /// A cell that is empty where there is no filler.
 template <auto Make>
-std::string of_filler(const Row& row) {
+std::string of_filler(const CsvRow& row) {
   return row.filler ? Make(*row.filler) : std::string();
 }
 
 template <auto Count>
-std::string filler_count(const Row& row) {
+std::string filler_count(const CsvRow& row) {
   return row.filler ? std::to_string((*row.filler).*Count) : std::string();
 }
 
 /// A cell that is empty but for fillers with fill jobs.
 template <auto Count>
-std::string jobs_count(const Row& row) {
+std::string jobs_count(const CsvRow& row) {
   const bool there = row.filler && row.filler->jobs;
   return there ? std::to_string((*row.filler->jobs).*Count) : std::string();
 }
 
 template <auto Span>
-std::string jobs_seconds(const Row& row) {
+std::string jobs_seconds(const CsvRow& row) {
   const bool there = row.filler && row.filler->jobs && (*row.filler->jobs).*Span;
   return there ? seconds(*((*row.filler->jobs).*Span)) : std::string();
 }
 
 template <auto Fraction>
-std::string gpu_mean(const Row& row) {
+std::string gpu_mean(const CsvRow& row) {
   if (row.policy.gpus.empty()) return {};
   return number(mean_over_gpus(row.policy.gpus, Fraction));
 }
 
 template <auto Value>
-std::string latency_cell(const Row& row) {
+std::string latency_cell(const CsvRow& row) {
   return latency_cell(row.latency, Value);
 }
 
-const Column kColumns[] = {
-    {"config", CellType::kText, [](const Row& r) { return r.report.config; }},
-    {"seed", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.seed); }},
-    {"device", CellType::kText, [](const Row& r) { return r.report.device; }},
-    {"ranks", CellType::kInteger, [](const Row& r) { return std::to_string(r.report.ranks); }},
+const CsvColumn kCsvColumns[] = {
+    {"config", CellType::kText, [](const CsvRow& r) { return r.report.config; }},
+    {"seed", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.report.seed); }},
+    {"device", CellType::kText, [](const CsvRow& r) { return r.report.device; }},
+    {"ranks", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.report.ranks); }},
     {"measured", CellType::kText,
-     [](const Row& r) { return r.report.measured ? r.report.measured->place : std::string(); }},
-    {"policy", CellType::kText, [](const Row& r) { return r.policy.policy; }},
+     [](const CsvRow& r) { return r.report.measured ? r.report.measured->place : std::string(); }},
+    {"policy", CellType::kText, [](const CsvRow& r) { return r.policy.policy; }},
     {"policy_parameters", CellType::kText,
-     [](const Row& r) { return joined(r.policy.parameters); }},
+     [](const CsvRow& r) { return joined(r.policy.parameters); }},
     {"oracle", CellType::kInteger,
-     [](const Row& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
-    {"simulated_s", CellType::kNumber, [](const Row& r) { return seconds(r.policy.simulated); }},
-    {"warmup_s", CellType::kNumber, [](const Row& r) { return seconds(r.policy.warmup); }},
+     [](const CsvRow& r) { return std::string(r.policy.oracle ? "1" : "0"); }},
+    {"simulated_s", CellType::kNumber, [](const CsvRow& r) { return seconds(r.policy.simulated); }},
+    {"warmup_s", CellType::kNumber, [](const CsvRow& r) { return seconds(r.policy.warmup); }},
     {"training_iterations", CellType::kInteger,
-     [](const Row& r) { return std::to_string(r.policy.training.iterations); }},
+     [](const CsvRow& r) { return std::to_string(r.policy.training.iterations); }},
     {"training_iteration_mean_ms", CellType::kNumber,
-     [](const Row& r) { return milliseconds(r.policy.training.mean_iteration); }},
+     [](const CsvRow& r) { return milliseconds(r.policy.training.mean_iteration); }},
     {"training_iteration_min_ms", CellType::kNumber,
-     [](const Row& r) { return milliseconds(r.policy.training.min_iteration); }},
+     [](const CsvRow& r) { return milliseconds(r.policy.training.min_iteration); }},
     {"training_iteration_max_ms", CellType::kNumber,
-     [](const Row& r) { return milliseconds(r.policy.training.max_iteration); }},
+     [](const CsvRow& r) { return milliseconds(r.policy.training.max_iteration); }},
     {"training_iterations_per_s", CellType::kNumber,
-     [](const Row& r) { return number(r.policy.training.iterations_per_s); }},
+     [](const CsvRow& r) { return number(r.policy.training.iterations_per_s); }},
     {"training_samples_per_s", CellType::kNumber,
-     [](const Row& r) { return number(r.policy.training.samples_per_s); }},
+     [](const CsvRow& r) { return number(r.policy.training.samples_per_s); }},
     {"training_normalised_fraction", CellType::kNumber,
-     [](const Row& r) { return number(r.policy.training.normalised_to_alone); }},
+     [](const CsvRow& r) { return number(r.policy.training.normalised_to_alone); }},
     {"filler", CellType::kText, of_filler<[](const FillerResult& f) { return f.name; }>},
     {"filler_mode", CellType::kText,
      of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},
@@ -183,7 +183,7 @@ const Column kColumns[] = {
     {"latency_max_ms", CellType::kNumber, latency_cell<&LatencySummary::max>},
     {"latency_mean_ms", CellType::kNumber, latency_cell<&LatencySummary::mean>},
     {"latency_lower_bound_from", CellType::kText,
-     [](const Row& r) { return lower_bound_from(r.latency); }},
+     [](const CsvRow& r) { return lower_bound_from(r.latency); }},
     {"overloaded", CellType::kInteger, of_filler<[](const FillerResult& f) {
        return f.mode == FillerMode::kOnline ? std::string(f.overloaded ? "1" : "0") : std::string();
      }>},
@@ -207,19 +207,19 @@ const Column kColumns[] = {
     {"filler_sm_fraction", CellType::kNumber, gpu_mean<&GpuUse::filler_sm_fraction>},
     {"bubble_fraction", CellType::kNumber, gpu_mean<&GpuUse::bubble_fraction>},
     {"bubble_recovered_fraction", CellType::kNumber,
-     [](const Row& r) {
+     [](const CsvRow& r) {
        return r.policy.gpus.empty() ? std::string() : number(recovered_over_gpus(r.policy.gpus));
      }},
     {"memory_high_water_bytes", CellType::kInteger, memory_high_water},
     {"policy_calls", CellType::kInteger,
-     [](const Row& r) { return std::to_string(r.policy.activity.calls); }},
+     [](const CsvRow& r) { return std::to_string(r.policy.activity.calls); }},
     {"policy_holds", CellType::kInteger,
-     [](const Row& r) { return std::to_string(r.policy.activity.holds); }},
+     [](const CsvRow& r) { return std::to_string(r.policy.activity.holds); }},
     {"policy_hold_mean_ms", CellType::kNumber,
-     [](const Row& r) { return milliseconds(r.policy.activity.mean_hold); }},
-    {"events", CellType::kInteger, [](const Row& r) { return std::to_string(r.policy.events); }},
+     [](const CsvRow& r) { return milliseconds(r.policy.activity.mean_hold); }},
+    {"events", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.policy.events); }},
     {"replay_error_fraction", CellType::kNumber,
-     [](const Row& r) { return number(r.report.baseline.replay_error); }},
+     [](const CsvRow& r) { return number(r.report.baseline.replay_error); }},
     {"losses", CellType::kText, losses_of},
     {"counters", CellType::kText, counts},
 };
@@ -239,18 +239,18 @@ Cell typed(const std::string& text, CellType type) {
   return static_cast<std::int64_t>(value);
 }
 
-ResultRow result_row(const Row& row, std::uint32_t policy, std::uint32_t filler) {
+ResultRow result_row(const CsvRow& row, std::uint32_t policy, std::uint32_t filler) {
   ResultRow result{policy, filler, {}};
-  result.cells.reserve(std::size(kColumns));
-  for (const Column& column : kColumns) {
+  result.cells.reserve(std::size(kCsvColumns));
+  for (const CsvColumn& column : kCsvColumns) {
     result.cells.push_back(typed(column.cell(row), column.type));
   }
   return result;
 }
 
-void append_row(std::string& text, const Row& row) {
+void append_row(std::string& text, const CsvRow& row) {
   bool first = true;
-  for (const Column& column : kColumns) {
+  for (const CsvColumn& column : kCsvColumns) {
     if (!first) text += ',';
     first = false;
     append_csv_cell(text, column.cell(row));
@@ -263,7 +263,7 @@ void append_row(std::string& text, const Row& row) {
 std::span<const std::string_view> csv_columns() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
-    for (const Column& column : kColumns) all.push_back(column.name);
+    for (const CsvColumn& column : kCsvColumns) all.push_back(column.name);
     return all;
   }();
   return names;
@@ -272,7 +272,7 @@ std::span<const std::string_view> csv_columns() {
 std::span<const ResultColumn> result_columns() {
   static const std::vector<ResultColumn> columns = [] {
     std::vector<ResultColumn> all;
-    for (const Column& column : kColumns) all.push_back({column.name, column.type});
+    for (const CsvColumn& column : kCsvColumns) all.push_back({column.name, column.type});
     return all;
   }();
   return columns;
@@ -281,7 +281,7 @@ std::span<const ResultColumn> result_columns() {
 std::vector<ResultRow> result_rows(const RunReport& report) {
   std::vector<ResultRow> rows;
   for (std::uint32_t p = 0; p < report.policies.size(); ++p) {
-    for (const Row& row : rows_of(report, report.policies[p])) {
+    for (const CsvRow& row : rows_of(report, report.policies[p])) {
       const auto filler = static_cast<std::uint32_t>(row.filler_index.value_or(0));
       rows.push_back(result_row(row, p, filler));
     }
@@ -301,7 +301,7 @@ std::string csv_header() {
 std::string csv_rows(const RunReport& report) {
   std::string text;
   for (const PolicyResult& policy : report.policies) {
-    for (const Row& row : rows_of(report, policy)) append_row(text, row);
+    for (const CsvRow& row : rows_of(report, policy)) append_row(text, row);
   }
   return text;
 }

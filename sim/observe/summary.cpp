@@ -120,6 +120,12 @@ bool has_loss(const CounterSet& counters) {
                      [](const auto& item) { return item.second.severity >= Severity::kLoss; });
 }
 
+bool has_error(const RunReport& report) {
+  return report.counters.has_error() ||
+         std::any_of(report.policies.begin(), report.policies.end(),
+                     [](const PolicyResult& policy) { return policy.counters.has_error(); });
+}
+
 double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction) {
   if (gpus.empty()) return 0;
   double sum = 0;

@@ -48,6 +48,9 @@ struct Backlog {
 /// Whether one of them says that something is missing or must not be trusted.
 [[nodiscard]] bool has_loss(const CounterSet& counters);
 
+/// Whether a counter of the run, or of one of its policies, says that the run is not to be trusted.
+[[nodiscard]] bool has_error(const RunReport& report);
+
 /// A fraction over all GPUs of a result: their mean. 0 if there are none.
 [[nodiscard]] double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction);
 

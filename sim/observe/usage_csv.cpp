@@ -8,7 +8,7 @@
 namespace bubblesim::observe {
 namespace {
 
-constexpr std::array<std::string_view, 12> kColumns{
+constexpr std::array<std::string_view, 12> kUsageColumns{
     "config",        "policy",
     "policy_index",  "gpu",
     "from_ms",       "to_ms",
@@ -43,11 +43,11 @@ void append_interval(std::string& line, const UsageInterval& interval, std::uint
 
 }  // namespace
 
-std::span<const std::string_view> usage_columns() { return kColumns; }
+std::span<const std::string_view> usage_columns() { return kUsageColumns; }
 
 std::string usage_header() {
   std::string line;
-  for (const std::string_view name : kColumns) {
+  for (const std::string_view name : kUsageColumns) {
     if (!line.empty()) line += ',';
     line += name;
   }
