@@ -8,7 +8,7 @@
 namespace bubblesim::schema {
 namespace {
 
-struct Values {
+struct ProbeValues {
   std::vector<Json> operator()(const AnyShape&) const {
     return {true, 1, "x", Json::object(), Json::array()};
   }
@@ -43,7 +43,7 @@ struct Values {
 }  // namespace
 
 std::vector<Json> probe_values(JsonCount count, const JsonShape& shape) {
-  std::vector<Json> values = std::visit(Values{}, shape);
+  std::vector<Json> values = std::visit(ProbeValues{}, shape);
   if (count == JsonCount::kOne) return values;
   std::vector<Json> lists{Json::array()};
   for (Json& value : values) lists.push_back(Json::array({std::move(value)}));
