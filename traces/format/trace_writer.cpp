@@ -26,38 +26,11 @@ std::size_t weight(const NameRecord& record) { return record.text.size(); }
 std::size_t weight(const HostThread& thread) { return thread.name.size(); }
 std::size_t weight(const Collective& item) { return item.peers.size() * sizeof(std::uint32_t); }
 
-/// Records of one kind and rank that wait for their chunk to fill.
-template <class Record>
-struct Pending {
-  std::vector<Record> records;
-  std::size_t bytes = 0;
-  std::uint64_t written = 0;
-};
-
 /// Tables are written before the events that may refer to them.
 template <class Record>
 inline constexpr bool kIsTable =
     std::is_same_v<Record, NameRecord> || std::is_same_v<Record, LaunchShape> ||
     std::is_same_v<Record, HostThread> || std::is_same_v<Record, Stream>;
-
-struct RankPending {
-  std::tuple<Pending<NameRecord>, Pending<LaunchShape>, Pending<HostThread>, Pending<Stream>,
-             Pending<HostCall>, Pending<DeviceOp>, Pending<Edge>, Pending<Collective>,
-             Pending<Marker>, Pending<MemorySample>, Pending<HostStall>, Pending<ClockPair>,
-             Pending<SyncRecord>, Pending<CollectiveNote>>
-      kinds;
-  std::uint64_t descriptions = 0;  ///< written; both kinds are never pending
-  std::uint64_t counters = 0;
-
-  template <class Record>
-  Pending<Record>& of() {
-    return std::get<Pending<Record>>(kinds);
-  }
-  /// Calls `visit` for what each kind has pending, tables first.
-  void each(auto visit) {
-    std::apply([&](auto&... pending) { (visit(pending), ...); }, kinds);
-  }
-};
 
 std::vector<NameRecord> names_of(const RankTrace& trace) {
   std::vector<NameRecord> names;
@@ -76,6 +49,33 @@ std::vector<LaunchShape> shapes_of(const RankTrace& trace) {
 }  // namespace
 
 class TraceWriter::State {
+  /// Records of one kind and rank that wait for their chunk to fill.
+  template <class Record>
+  struct Pending {
+    std::vector<Record> records;
+    std::size_t bytes = 0;
+    std::uint64_t written = 0;
+  };
+
+  struct RankPending {
+    std::tuple<Pending<NameRecord>, Pending<LaunchShape>, Pending<HostThread>, Pending<Stream>,
+               Pending<HostCall>, Pending<DeviceOp>, Pending<Edge>, Pending<Collective>,
+               Pending<Marker>, Pending<MemorySample>, Pending<HostStall>, Pending<ClockPair>,
+               Pending<SyncRecord>, Pending<CollectiveNote>>
+        kinds;
+    std::uint64_t descriptions = 0;  ///< written; both kinds are never pending
+    std::uint64_t counters = 0;
+
+    template <class Record>
+    Pending<Record>& of() {
+      return std::get<Pending<Record>>(kinds);
+    }
+    /// Calls `visit` for what each kind has pending, tables first.
+    void each(auto visit) {
+      std::apply([&](auto&... pending) { (visit(pending), ...); }, kinds);
+    }
+  };
+
  public:
   State(std::string path, int descriptor, const WriterOptions& options)
       : path_(std::move(path)), descriptor_(descriptor), options_(options),

@@ -16,13 +16,13 @@ namespace {
 /// About 250 KiB of text when it is gzip.
 constexpr std::size_t kPackedBlock = std::size_t{16} << 10;
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 }  // namespace
 
 struct ByteSource::Impl {
+  struct FileCloser {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
   std::unique_ptr<std::FILE, FileCloser> file;
   std::string_view memory;
   std::uint64_t consumed = 0;

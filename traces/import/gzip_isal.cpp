@@ -17,7 +17,7 @@ namespace {
 /// Flags of the header that the format reserves: must be zero.
 constexpr std::uint32_t kReservedFlags = 0xe0;
 
-std::uint32_t up_to_limit(std::size_t size) {
+std::uint32_t isal_size(std::size_t size) {
   // Half of the type's range: ISA-L adds a few bytes to it.
   constexpr std::size_t kLimit = std::numeric_limits<std::int32_t>::max();
   return static_cast<std::uint32_t>(std::min(size, kLimit));
@@ -43,7 +43,7 @@ class IsalInflater final : public GzipInflater {
 
   Step step(std::string_view input, std::span<char> output) override {
     if (damaged_) return hand_on({}, output);
-    const std::uint32_t given = up_to_limit(input.size());
+    const std::uint32_t given = isal_size(input.size());
     // ISA-L's interface is not const; it writes to the output only.
     state_.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(input.data()));
     state_.avail_in = given;
@@ -64,7 +64,7 @@ class IsalInflater final : public GzipInflater {
   }
 
   Step inflate(std::span<char> output) {
-    const std::uint32_t room = up_to_limit(output.size());
+    const std::uint32_t room = isal_size(output.size());
     state_.next_out = reinterpret_cast<std::uint8_t*>(output.data());
     state_.avail_out = room;
     damaged_ = isal_inflate(&state_) != ISAL_DECOMP_OK;

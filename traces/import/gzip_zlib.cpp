@@ -9,7 +9,7 @@
 namespace bubblesim::traces {
 namespace {
 
-uInt up_to_limit(std::size_t size) {
+uInt zlib_size(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
@@ -24,8 +24,8 @@ class ZlibInflater final : public GzipInflater {
   void start_member() override { inflateReset(&stream_); }
 
   Step step(std::string_view input, std::span<char> output) override {
-    const uInt given = up_to_limit(input.size());
-    const uInt room = up_to_limit(output.size());
+    const uInt given = zlib_size(input.size());
+    const uInt room = zlib_size(output.size());
     // zlib's interface is not const; it writes to the output only.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));
     stream_.avail_in = given;

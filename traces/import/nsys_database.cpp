@@ -14,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 constexpr std::size_t kHeaderBytes = 100;
 /// Exports have about 250 tables; the longest values are environments and texts of NVTX.
 constexpr std::size_t kMaxTables = 4096;
@@ -74,7 +73,7 @@ constexpr std::string_view kExpected =
 Result<void> check_header(std::string_view header, std::uint64_t size, const std::string& file,
                           std::string_view why_short) {
   if (size == 0) return fail(file, {}, "is empty" + std::string(kExpected));
-  if (!header.starts_with(kMagic)) {
+  if (!header.starts_with(kSqliteMagic)) {
     return fail(file, {}, "is not an SQLite database" + std::string(kExpected));
   }
   const auto promised = promised_bytes(header);
@@ -173,7 +172,7 @@ Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked
   std::string header(kHeaderBytes, '\0');
   header.resize(bytes.read(header.data(), header.size()));
   if (bytes.packed()) {
-    if (!header.starts_with(kMagic)) {
+    if (!header.starts_with(kSqliteMagic)) {
       return fail(path.string(), {},
                   "is gzip, but not of an SQLite database" + std::string(kExpected));
     }

@@ -22,6 +22,9 @@ struct sqlite3_stmt;
 
 namespace bubblesim::traces::nsys {
 
+/// What the file of every SQLite database begins with.
+inline constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+
 class Database {
  public:
   /// A plain file is read in place; gzip, by content, is unpacked in memory.

@@ -65,13 +65,14 @@ std::string_view memory_name(std::optional<std::int64_t> kind) {
 }
 
 /// A value of a row that must fit `max`, else 0.
-std::uint64_t amount(const Rows& rows, std::size_t column, std::int64_t max) {
+std::uint64_t amount(const Rows& rows, std::size_t column, std::uint64_t max) {
   const auto value = rows.integer(column);
-  return value && *value >= 0 && *value <= max ? static_cast<std::uint64_t>(*value) : 0;
+  if (!value || *value < 0) return 0;
+  const auto given = static_cast<std::uint64_t>(*value);
+  return given <= max ? given : 0;
 }
 
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50U;
-constexpr std::int64_t kMax32 = (std::int64_t{1} << 31U) - 1;
+constexpr std::uint64_t kMax32 = (std::uint64_t{1} << 31U) - 1;
 
 /// Reads what the tables share; nothing where the row is of no use.
 std::optional<DeviceOp> common(Session& session, RankSet& set, const Rows& rows,
@@ -162,7 +163,7 @@ void read_copies(Session& session, RankSet& set) {
   read_table(session, set, "CUPTI_ACTIVITY_KIND_MEMCPY", kCopyColumns,
              [](const Rows& rows, RankBuilder& rank, DeviceOp& op) {
                const CopyName& copy =
-                   kCopyNames[amount(rows, kCopyKind, std::int64_t{kCopyNames.size()} - 1)];
+                   kCopyNames[amount(rows, kCopyKind, kCopyNames.size() - 1)];
                std::string name = "Memcpy " + std::string(copy.name);
                if (rows.integer(kSourceKind) && rows.integer(kTargetKind)) {
                  name += " (" + std::string(memory_name(rows.integer(kSourceKind))) + " -> " +

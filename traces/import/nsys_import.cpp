@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic{"SQLite format 3\0", 16};
-
 constexpr std::array<std::string_view, 4> kOpTables{
     "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
     "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
@@ -156,7 +154,7 @@ bool looks_like_sqlite(const fs::path& path) {
   if (!bytes) return false;
   std::array<char, 16> head{};
   return bytes->read(head.data(), head.size()) == head.size() &&
-         std::string_view(head.data(), head.size()) == kMagic;
+         std::string_view(head.data(), head.size()) == nsys::kSqliteMagic;
 }
 
 bool is_nsys_report(const fs::path& path) {

@@ -14,13 +14,11 @@ namespace bubblesim::traces::nsys {
 namespace {
 
 enum NvtxColumn : std::size_t {
-  kStart, kEnd, kType, kText, kTextId, kTid, kDomain, kJson, kJsonId, kBinary
+  kRangeStart, kRangeEnd, kType, kText, kTextId, kTid, kDomain, kJson, kJsonId, kBinary
 };
-constexpr std::array<std::string_view, 10> kColumns{
+constexpr std::array<std::string_view, 10> kNvtxColumns{
     "start", "end", "eventType", "text", "textId", "globalTid", "domainId", "jsonText",
     "jsonTextId", "binaryData"};
-
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
 
 enum class RowKind { kRange, kMark, kOpen, kOther };
 
@@ -29,7 +27,7 @@ enum class RowKind { kRange, kMark, kOpen, kOther };
 RowKind kind_of_row(const Rows& rows) {
   const auto type = rows.integer(kType);
   if (!rows.has(kType) || type == 59 || type == 60 || type == 70 || type == 71) {
-    return rows.integer(kEnd) ? RowKind::kRange : RowKind::kOpen;
+    return rows.integer(kRangeEnd) ? RowKind::kRange : RowKind::kOpen;
   }
   if (type == 34 || type == 65) return RowKind::kMark;
   const bool half = type && ((*type >= 35 && *type <= 38) || (*type >= 66 && *type <= 69));
@@ -54,7 +52,7 @@ class NvtxReader {
       : session_(session), set_(set), schemas_(session) {}
 
   void read() {
-    Rows rows(session_.database, "NVTX_EVENTS", kColumns);
+    Rows rows(session_.database, "NVTX_EVENTS", kNvtxColumns);
     while (rows.next()) {
       session_.tick();
       read_row(rows);
@@ -77,8 +75,8 @@ class NvtxReader {
     }
     const auto tid = rows.integer(kTid);
     Process* owner = set_.process(tid);
-    const auto span = session_.span(
-        rows.integer(kStart), rows.integer(kind == RowKind::kMark ? kStart : kEnd));
+    const auto end = kind == RowKind::kMark ? kRangeStart : kRangeEnd;
+    const auto span = session_.span(rows.integer(kRangeStart), rows.integer(end));
     if (!span) return session_.count(kBadRows);
     if (owner == nullptr) {
       ++others_;

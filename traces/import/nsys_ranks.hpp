@@ -18,6 +18,8 @@ namespace bubblesim::traces::nsys {
 
 /// CUDA's number of a GPU in its process. Larger ones are no numbers of GPUs.
 inline constexpr std::int64_t kMaxDevice = 1 << 16U;
+/// What a copy, a memset or a collective may have moved; records of more bytes are damaged.
+inline constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50U;
 /// Processes and GPUs with kernels in one export; more is no export.
 inline constexpr std::size_t kMaxRanks = 4096;
 /// GPUs of one process whose threads are looked up by name; no machine has more.

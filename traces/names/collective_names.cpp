@@ -16,29 +16,29 @@ std::string squeezed(std::string_view name) {
   return out;
 }
 
-struct NamedKind {
+struct NamePart {
   std::string_view part;
   CollectiveKind kind;
 };
 
 /// The first part that occurs decides, so longer names come before what they contain.
 constexpr std::array kParts{
-    NamedKind{"reducescatter", CollectiveKind::kReduceScatter},
-    NamedKind{"allreduce", CollectiveKind::kAllReduce},
-    NamedKind{"crossdevicereduce", CollectiveKind::kAllReduce},
-    NamedKind{"allgather", CollectiveKind::kAllGather},
-    NamedKind{"alltoall", CollectiveKind::kAllToAll},
-    NamedKind{"all2all", CollectiveKind::kAllToAll},
-    NamedKind{"broadcast", CollectiveKind::kBroadcast},
-    NamedKind{"sendrecv", CollectiveKind::kSendRecv},
-    NamedKind{"barrier", CollectiveKind::kBarrier},
-    NamedKind{"reduce", CollectiveKind::kReduce},
-    NamedKind{"send", CollectiveKind::kSend},
-    NamedKind{"recv", CollectiveKind::kRecv},
+    NamePart{"reducescatter", CollectiveKind::kReduceScatter},
+    NamePart{"allreduce", CollectiveKind::kAllReduce},
+    NamePart{"crossdevicereduce", CollectiveKind::kAllReduce},
+    NamePart{"allgather", CollectiveKind::kAllGather},
+    NamePart{"alltoall", CollectiveKind::kAllToAll},
+    NamePart{"all2all", CollectiveKind::kAllToAll},
+    NamePart{"broadcast", CollectiveKind::kBroadcast},
+    NamePart{"sendrecv", CollectiveKind::kSendRecv},
+    NamePart{"barrier", CollectiveKind::kBarrier},
+    NamePart{"reduce", CollectiveKind::kReduce},
+    NamePart{"send", CollectiveKind::kSend},
+    NamePart{"recv", CollectiveKind::kRecv},
 };
 
 CollectiveKind kind_in(std::string_view squeezed_name) {
-  for (const NamedKind& entry : kParts) {
+  for (const NamePart& entry : kParts) {
     if (squeezed_name.find(entry.part) != std::string_view::npos) return entry.kind;
   }
   return CollectiveKind::kUnknown;

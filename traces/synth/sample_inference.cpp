@@ -10,20 +10,19 @@
 namespace bubblesim::traces {
 namespace {
 
-// One batch of 8 sequences of 256 tokens, in half precision.
-constexpr std::uint64_t kTokens = 2048;
-constexpr std::uint64_t kSequence = 256;
-constexpr std::uint64_t kHidden = 768;
-constexpr std::uint64_t kActivation = kTokens * kHidden * 2;  // bytes between two layers
-constexpr std::uint64_t kWeightBytes = 220ULL << 20;
-constexpr std::uint64_t kReservedBytes = 1ULL << 30;
-constexpr std::uint64_t kAnswerBytes = 8 * 1000 * 4;
-
-constexpr Duration kThinkPerPass = std::chrono::microseconds{60};
-constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3000};
-constexpr TraceTime kOrigin{std::chrono::seconds{1}};
-
 class Service {
+  // One batch of 8 sequences of 256 tokens, in half precision.
+  static constexpr std::uint64_t kTokens = 2048;
+  static constexpr std::uint64_t kSequence = 256;
+  static constexpr std::uint64_t kHidden = 768;
+  static constexpr std::uint64_t kActivation = kTokens * kHidden * 2;  // bytes between two layers
+  static constexpr std::uint64_t kWeightBytes = 220ULL << 20;
+  static constexpr std::uint64_t kReservedBytes = 1ULL << 30;
+  static constexpr std::uint64_t kAnswerBytes = 8 * 1000 * 4;
+
+  static constexpr Duration kThinkPerPass = std::chrono::microseconds{60};
+  static constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3000};
+
  public:
   explicit Service(const SampleServiceOptions& options)
       : options_(options), script_(0, 1, options.seed), stream_(script_.add_stream(7, 0)) {}

@@ -13,29 +13,30 @@
 namespace bubblesim::traces {
 namespace {
 
-// The model: one micro-batch of 4 sequences of 1024 tokens, in half precision.
-constexpr std::uint64_t kTokens = 4096;
-constexpr std::uint64_t kSequence = 1024;
-constexpr std::uint64_t kHidden = 2048;
-constexpr std::uint64_t kVocabulary = 8192;
-constexpr std::uint64_t kHalf = 2;                                // bytes of a half
-constexpr std::uint64_t kActivation = kTokens * kHidden * kHalf;  // bytes between two layers
-constexpr std::uint64_t kLayerParameters = 12 * kHidden * kHidden;
-constexpr std::uint64_t kKeptPerLayer = 14 * kActivation;  // bytes kept for one layer's backward
-constexpr std::uint64_t kReservedBytes = 24ULL << 30;
-constexpr std::uint32_t kLayersPerBucket = 2;
-
-// Adam in mixed precision: 2 + 2 bytes of half weight and gradient, 12 of master and moments.
-constexpr std::uint64_t kStateBytesPerParameter = 16;
-constexpr std::uint32_t kOptimizerKernels = 4;
-
-constexpr Duration kDataLoading = std::chrono::microseconds{350};
-constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3500};
-constexpr Duration kThinkPerPhase = std::chrono::microseconds{40};
-constexpr TraceTime kOrigin{std::chrono::seconds{1}};
-
 /// One rank's part of the job.
 class TrainingRank {
+  // The model: one micro-batch of 4 sequences of 1024 tokens, in half precision.
+  static constexpr std::uint64_t kTokens = 4096;
+  static constexpr std::uint64_t kSequence = 1024;
+  static constexpr std::uint64_t kHidden = 2048;
+  static constexpr std::uint64_t kVocabulary = 8192;
+  static constexpr std::uint64_t kHalf = 2;  // bytes of a half
+  // Bytes between two layers.
+  static constexpr std::uint64_t kActivation = kTokens * kHidden * kHalf;
+  static constexpr std::uint64_t kLayerParameters = 12 * kHidden * kHidden;
+  // Bytes kept for one layer's backward.
+  static constexpr std::uint64_t kKeptPerLayer = 14 * kActivation;
+  static constexpr std::uint64_t kReservedBytes = 24ULL << 30;
+  static constexpr std::uint32_t kLayersPerBucket = 2;
+
+  // Adam in mixed precision: 2 + 2 bytes of half weight and gradient, 12 of master and moments.
+  static constexpr std::uint64_t kStateBytesPerParameter = 16;
+  static constexpr std::uint32_t kOptimizerKernels = 4;
+
+  static constexpr Duration kDataLoading = std::chrono::microseconds{350};
+  static constexpr Duration kThinkPerKernel = std::chrono::nanoseconds{3500};
+  static constexpr Duration kThinkPerPhase = std::chrono::microseconds{40};
+
  public:
   TrainingRank(const SampleOptions& options, std::uint32_t rank)
       : options_(options), replicas_(options.ranks / options.stages), rank_(rank),

@@ -7,6 +7,7 @@
 // together, one transfer time after the last of them has started.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -73,6 +74,9 @@ class RankScript {
 
 inline constexpr double kDeviceJitter = 0.015;
 inline constexpr double kHostJitter = 0.08;
+
+/// When the samples begin, in recorded time.
+inline constexpr TraceTime kOrigin{std::chrono::seconds{1}};
 
 /// Runs all scripts from `origin`. The scripts must not deadlock (a programmer fault).
 [[nodiscard]] JobTrace play(std::vector<RankScript>&& scripts, TraceTime origin);
