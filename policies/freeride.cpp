@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 constexpr CounterSpec kOverruns{
     "freeride_overrun_steps", Severity::kNotice,
     "steps that still ran a grace period after their bubble; the real system kills such a task"};
-constexpr CounterSpec kUnprofiled{
+constexpr CounterSpec kFreerideUnprofiled{
     "freeride_unprofiled_steps", Severity::kNotice,
     "steps without a profiled duration, taken to last step_duration"};
 
@@ -125,7 +125,7 @@ class FreeRide final : public Policy {
 
   void add_counts(CounterSet& counters) const override {
     if (overruns_ > 0) counters.add(kOverruns, overruns_);
-    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (unprofiled_ > 0) counters.add(kFreerideUnprofiled, unprofiled_);
   }
 
  private:

@@ -39,7 +39,7 @@ using namespace policy;
 using namespace std::chrono_literals;
 
 
-constexpr CounterSpec kUnprofiled{
+constexpr CounterSpec kOrionUnprofiled{
     "orion_unprofiled_launches", Severity::kNotice,
     "kernels of fillers without a profiled duration; they counted as taking no time"};
 constexpr CounterSpec kUnknownOccupancy{
@@ -138,7 +138,7 @@ class Orion final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (unprofiled_ > 0) counters.add(kOrionUnprofiled, unprofiled_);
     if (unknown_occupancy_ > 0) counters.add(kUnknownOccupancy, unknown_occupancy_);
   }
 

@@ -42,7 +42,7 @@ constexpr CounterSpec kStarvedFillers{
 constexpr CounterSpec kAlone{
     "pipefill_launches_alone", Severity::kInfo,
     "launches beyond the fill fraction that had a longest bubble to themselves"};
-constexpr CounterSpec kUnprofiled{
+constexpr CounterSpec kPipeFillUnprofiled{
     "pipefill_unprofiled_launches", Severity::kNotice,
     "launches of fillers without a profiled duration; they were planned as taking no time"};
 
@@ -133,7 +133,7 @@ class PipeFill final : public Policy {
     if (stuck > 0) counters.add(kStuckFillers, stuck);
     if (starved > 0) counters.add(kStarvedFillers, starved);
     if (plan_.alone() > 0) counters.add(kAlone, plan_.alone());
-    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (unprofiled_ > 0) counters.add(kPipeFillUnprofiled, unprofiled_);
   }
 
  private:

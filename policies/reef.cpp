@@ -38,7 +38,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr CounterSpec kUnprofiled{
+constexpr CounterSpec kReefUnprofiled{
     "reef_unprofiled_launches", Severity::kNotice,
     "kernels of fillers without a profiled duration or occupancy; they were never padded"};
 constexpr CounterSpec kResets{"reef_resets", Severity::kInfo,
@@ -125,7 +125,7 @@ class Reef final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (unprofiled_ > 0 && mode_ == Mode::kReef) counters.add(kUnprofiled, unprofiled_);
+    if (unprofiled_ > 0 && mode_ == Mode::kReef) counters.add(kReefUnprofiled, unprofiled_);
     if (resets_ > 0) counters.add(kResets, resets_);
     if (paddings_ > 0) counters.add(kPaddings, paddings_);
   }

@@ -31,7 +31,7 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-constexpr CounterSpec kUnprofiled{
+constexpr CounterSpec kTallyUnprofiled{
     "tally_unprofiled_launches", Severity::kNotice,
     "kernels of fillers without a profiled duration; they ran in their original form"};
 constexpr CounterSpec kRetreats{"tally_retreats", Severity::kInfo,
@@ -147,7 +147,7 @@ class Tally final : public Policy {
   }
 
   void add_counts(CounterSet& counters) const override {
-    if (unprofiled_ > 0) counters.add(kUnprofiled, unprofiled_);
+    if (unprofiled_ > 0) counters.add(kTallyUnprofiled, unprofiled_);
     if (retreats_ > 0) counters.add(kRetreats, retreats_);
     if (originals_ > 0) counters.add(kOriginals, originals_);
   }
