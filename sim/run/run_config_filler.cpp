@@ -17,9 +17,9 @@ constexpr Range<double> kRates{1e-6, 1e9};
 
 constexpr std::uint32_t kMostJobs = 100'000;
 
-constexpr std::array<Choice<FillerMode>, 3> kModes{{{"offline", FillerMode::kOffline},
-                                                    {"online", FillerMode::kOnline},
-                                                    {"jobs", FillerMode::kJobs}}};
+constexpr std::array<Choice<FillerMode>, 3> kFillerModes{
+    {{"offline", FillerMode::kOffline}, {"online", FillerMode::kOnline},
+     {"jobs", FillerMode::kJobs}}};
 
 enum class Process : std::uint8_t { kPoisson, kGamma, kFile };
 constexpr std::array<Choice<Process>, 3> kProcesses{
@@ -154,7 +154,7 @@ void read_placement(ObjectReader& reader, FillerConfig& filler) {
 FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   FillerConfig filler;
   filler.name = read_name(reader, "name");
-  filler.mode = reader.choice("mode", kModes);
+  filler.mode = reader.choice("mode", kFillerModes);
   filler.program = read_program(context, reader.child("program"));
   read_placement(reader, filler);
   const auto* made = std::get_if<synth::InferenceNames>(&filler.program);

@@ -19,7 +19,7 @@ constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{{"fp32", model::P
                                                               {"fp16", model::Precision::kFp16},
                                                               {"bf16", model::Precision::kBf16},
                                                               {"fp8", model::Precision::kFp8}}};
-constexpr std::array<Choice<synth::DecodeMode>, 2> kModes{
+constexpr std::array<Choice<synth::DecodeMode>, 2> kDecodeModes{
     {{"eager", synth::DecodeMode::kEager}, {"graph", synth::DecodeMode::kGraph}}};
 constexpr std::array<Choice<synth::Batching>, 2> kBatching{
     {{"static", synth::Batching::kStatic}, {"continuous", synth::Batching::kContinuous}}};
@@ -52,7 +52,7 @@ synth::SpeculationNames read_speculation(const Context& context, ObjectReader re
 void read_generation(const Context& context, ObjectReader& program, synth::InferenceNames& names) {
   names.prompt_tokens = program.integer<std::uint64_t>("prompt_tokens", {1, kMostTokens});
   names.output_tokens = program.integer<std::uint64_t>("output_tokens", {1, kMostTokens});
-  names.decode = program.choice("decode", kModes, synth::DecodeMode::kEager);
+  names.decode = program.choice("decode", kDecodeModes, synth::DecodeMode::kEager);
   names.batching = program.choice("batching", kBatching, synth::Batching::kStatic);
   const bool continuous = names.batching == synth::Batching::kContinuous;
   if (program.has("speculation")) {

@@ -8,7 +8,6 @@
 namespace bubblesim::run {
 namespace {
 
-constexpr Duration kLongestReceive = std::chrono::milliseconds{20};
 constexpr Duration kLookEvery = std::chrono::milliseconds{100};
 
 }  // namespace

@@ -10,6 +10,9 @@
 
 namespace bubblesim::run {
 
+/// How long leader and workers wait for a message before they look after other things.
+inline constexpr Duration kLongestReceive = std::chrono::milliseconds{20};
+
 struct Message {
   int from = 0;
   std::vector<std::uint8_t> bytes;

@@ -19,7 +19,6 @@
 namespace bubblesim::run {
 namespace {
 
-constexpr Duration kLongestReceive = std::chrono::milliseconds{20};
 /// The leader reads files and plans before it answers anybody.
 constexpr Duration kPlanning = std::chrono::hours{1};
 /// Runs beyond those that threads are at, a thread: answers take a few milliseconds.

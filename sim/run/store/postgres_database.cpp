@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPipelined = 256;
 constexpr const char* kConnectTimeoutSeconds = "10";
 
-constexpr SqlDialect kDialect{
+constexpr SqlDialect kPostgresDialect{
     .row_id = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     .integer = "BIGINT",
     .number = "DOUBLE PRECISION",
@@ -41,9 +41,9 @@ std::string_view without_newline(std::string_view text) {
   return text;
 }
 
-class Row final : public SqlRow {
+class PostgresRow final : public SqlRow {
  public:
-  Row(const PGresult* result, int row) : result_(result), row_(row) {}
+  PostgresRow(const PGresult* result, int row) : result_(result), row_(row) {}
   [[nodiscard]] bool absent(int column) const override {
     return PQgetisnull(result_, row_, column) == 1;
   }
@@ -144,7 +144,7 @@ class PostgresDatabase final : public SqlDatabase {
   PostgresDatabase& operator=(const PostgresDatabase&) = delete;
   ~PostgresDatabase() override { PQfinish(connection_); }
 
-  [[nodiscard]] const SqlDialect& dialect() const override { return kDialect; }
+  [[nodiscard]] const SqlDialect& dialect() const override { return kPostgresDialect; }
   [[nodiscard]] const std::string& name() const override { return name_; }
 
   [[nodiscard]] Result<void> execute(const std::string& sql) override {
@@ -215,7 +215,7 @@ Result<void> PostgresDatabase::take(const PGresult* answer, const Visit& visit) 
                          : "") +
                  (own.empty() ? text : own));
   }
-  for (int row = 0; row < PQntuples(answer); ++row) visit(Row(answer, row));
+  for (int row = 0; row < PQntuples(answer); ++row) visit(PostgresRow(answer, row));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sim/base/json.hpp"
+#include "sim/run/store/store_export.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -42,18 +43,6 @@ class Guard final : public nlohmann::json_sax<Json> {
   std::size_t bytes_;
   std::size_t depth_ = 0;
 };
-
-Json cell_json(const observe::Cell& cell) {
-  return std::visit(
-      [](const auto& value) -> Json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-          return nullptr;
-        } else {
-          return value;
-        }
-      },
-      cell);
-}
 
 /// Takes the items of a list in order; after the first that is not as expected, nothing.
 class Items {

@@ -22,7 +22,7 @@ constexpr int kBusyMilliseconds = 60'000;
 /// Marks the file as ours: "BSIM".
 constexpr std::int64_t kApplicationId = 0x4253494D;
 
-constexpr SqlDialect kDialect{
+constexpr SqlDialect kSqliteDialect{
     .row_id = "INTEGER PRIMARY KEY",
     .integer = "INTEGER",
     .number = "REAL",
@@ -59,9 +59,9 @@ std::string meaning(int code) {
   }
 }
 
-class Row final : public SqlRow {
+class SqliteRow final : public SqlRow {
  public:
-  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+  explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
   [[nodiscard]] bool absent(int column) const override {
     return sqlite3_column_type(statement_, column) == SQLITE_NULL;
   }
@@ -114,7 +114,7 @@ class SqliteDatabase final : public SqlDatabase {
     sqlite3_close_v2(handle_);
   }
 
-  [[nodiscard]] const SqlDialect& dialect() const override { return kDialect; }
+  [[nodiscard]] const SqlDialect& dialect() const override { return kSqliteDialect; }
   [[nodiscard]] const std::string& name() const override { return path_; }
 
   [[nodiscard]] Result<void> execute(const std::string& sql) override {
@@ -212,7 +212,7 @@ int SqliteDatabase::run_once(sqlite3_stmt* statement, const SqlParameters& param
     const int code = std::visit(Bind{statement, static_cast<int>(i) + 1}, value);
     if (code != SQLITE_OK) return code;
   }
-  const Row row(statement);
+  const SqliteRow row(statement);
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
     if (visit) visit(set, row);

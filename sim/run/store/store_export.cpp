@@ -51,13 +51,6 @@ std::string csv_line(const StoredRow& row, const std::vector<std::string>& point
   return std::move(line).end();
 }
 
-Json cell_json(const observe::Cell& cell) {
-  if (const auto* integer = std::get_if<std::int64_t>(&cell)) return *integer;
-  if (const auto* number = std::get_if<double>(&cell)) return *number;
-  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
-  return nullptr;
-}
-
 std::string json_line(const StoredRow& row) {
   Json line = {{"key", row.key},     {"sweep", row.sweep}, {"index", row.index},
                {"point", row.point}, {"seed", row.seed},   {"repetition", row.repetition}};
@@ -84,6 +77,13 @@ std::string cell_text(const observe::Cell& cell) {
   std::array<char, 32> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *number).ptr;
   return {buffer.data(), end};
+}
+
+Json cell_json(const observe::Cell& cell) {
+  if (const auto* integer = std::get_if<std::int64_t>(&cell)) return *integer;
+  if (const auto* number = std::get_if<double>(&cell)) return *number;
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  return nullptr;
 }
 
 std::string setting_text(const std::string& json) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/json_fwd.hpp"
 #include "sim/run/store/results_store.hpp"
 
 namespace bubblesim::run {
@@ -27,6 +28,9 @@ using TextSink = std::function<Result<void>(std::string_view)>;
 
 /// A cell as CSV has it; empty where there is no value.
 [[nodiscard]] std::string cell_text(const observe::Cell& cell);
+
+/// A cell as JSON has it; null where there is no value.
+[[nodiscard]] Json cell_json(const observe::Cell& cell);
 
 /// A setting's value as people read it: texts without quotes, all else as JSON.
 [[nodiscard]] std::string setting_text(const std::string& json);

@@ -14,11 +14,6 @@ namespace {
 
 using TextOf = std::function<CheckedResult<std::string>(const Json& config)>;
 
-std::string text_at(const Json& config, const char* pointer) {
-  const Json* value = find_value(config, pointer);
-  return value == nullptr ? std::string("none") : canonical_text(*value);
-}
-
 CheckedResult<BaselineKeys> keys_of(Json config, const TextOf& text_of) {
   Json fillers = Json::array();
   if (const Json* found = find_value(config, "/fillers")) fillers = *found;

@@ -147,6 +147,11 @@ std::string canonical_text(const Json& value) {
   return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string text_at(const Json& config, std::string_view pointer) {
+  const Json* value = find_value(config, pointer);
+  return value == nullptr ? std::string("none") : canonical_text(*value);
+}
+
 std::string compact_text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -35,6 +35,9 @@ namespace bubblesim::run {
 /// values have equal texts.
 [[nodiscard]] std::string canonical_text(const Json& value);
 
+/// The text of the value at the place, "none" where there is none: for keys.
+[[nodiscard]] std::string text_at(const Json& config, std::string_view pointer);
+
 /// As files are written: keys in their order.
 [[nodiscard]] std::string compact_text(const Json& value);
 

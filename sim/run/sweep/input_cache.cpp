@@ -18,11 +18,6 @@ std::size_t bytes_of_inputs(const TrainingInputs& inputs) {
 
 std::size_t bytes_of_inputs(const FillerInputs& inputs) { return bytes_of(inputs.program); }
 
-std::string text_at(const Json& config, const char* pointer) {
-  const Json* value = find_value(config, pointer);
-  return value == nullptr ? std::string("none") : canonical_text(*value);
-}
-
 }  // namespace
 
 std::size_t bytes_of(const workload::Program& program) {
@@ -142,7 +137,7 @@ CheckedResult<LoadedRun> InputCache::load(const RunConfig& config, std::string_v
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
     const FillerConfig& filler = config.fillers[i];
     const std::string program = "/fillers/" + std::to_string(i) + "/program";
-    const std::string key = on + filler.name + '\n' + text_at(json, program.c_str());
+    const std::string key = on + filler.name + '\n' + text_at(json, program);
     BUBBLESIM_ASSIGN_OR_RETURN(
         auto inputs, fillers_->get(key, *use_, [&] {
           return load_filler(filler, device, device_folder_, {});

@@ -24,7 +24,7 @@ constexpr char kRunning = 'r';
 constexpr char kCrashed = 'c';
 constexpr char kIdle = '-';
 constexpr std::string_view kSuffix = ".running-";
-constexpr std::uintmax_t kLargest = 1U << 20U;  // that is read: 30,000 threads
+constexpr std::uintmax_t kLargestJournal = 1U << 20U;  // that is read: 30,000 threads
 
 /// A handler of signals is handed nothing: the run of each thread must be reachable without an
 /// object.
@@ -127,7 +127,7 @@ Result<DeadJournals> DeadJournals::read(const JournalPlace& place) {
     if (!at->path().filename().string().starts_with(prefix)) continue;
     const int dead = open_dead(at->path());
     if (dead < 0) continue;
-    if (fs::file_size(at->path(), code) <= kLargest) found.take(at->path().string(), place);
+    if (fs::file_size(at->path(), code) <= kLargestJournal) found.take(at->path().string(), place);
     close(dead);
   }
   if (code) return fail(folder.string(), {}, "cannot be read: " + code.message());

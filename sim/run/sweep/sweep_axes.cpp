@@ -30,7 +30,7 @@ struct Ends {
   Quantity to;
 };
 
-constexpr double kLargest = 9.0e15;  // spans and sizes are exact as doubles up to here
+constexpr double kLargestQuantity = 9.0e15;  // spans and sizes are exact as doubles up to here
 
 // To 12 significant digits.
 double rounded(double value) {
@@ -74,7 +74,7 @@ std::optional<Quantity> read_quantity(ObjectReader& reader, std::string_view key
   const std::string found = reader.raw(key);
   const Json value = Json::parse(found, nullptr, false);
   auto quantity = parse_quantity(value);
-  if (!quantity || std::abs(quantity->value) > kLargest) {
+  if (!quantity || std::abs(quantity->value) > kLargestQuantity) {
     reader.fault(key, "found " +
                           quote_found(value.is_string() ? value.get<std::string>() : found) +
                           "; expected a number up to 9e15, or a span or a size with its unit");
