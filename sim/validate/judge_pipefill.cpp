@@ -24,12 +24,12 @@ constexpr const char* kCluster = "v100-16k";
 constexpr const char* kSoftware = "megatron-deepspeed";
 constexpr const char* kModel = "pipefill-40b";
 
-struct Scale {
+struct JobScale {
   std::uint32_t gpus = 0;
   std::optional<double> days;  // published
 };
 
-constexpr std::array<Scale, 5> kScales{{
+constexpr std::array<JobScale, 5> kScales{{
     {1024, 82}, {2048, std::nullopt}, {4096, 34}, {8192, 26}, {16384, std::nullopt}}};
 
 synth::JobRequest request_of(const model::ModelSpec& model, const Machine& machine,
@@ -70,11 +70,11 @@ std::string bubble_note(double micro_batches, double seconds, double slot) {
                      100 * (1 - micro_batches * slot / seconds), seconds, 100 * own);
 }
 
-double micro_batches_of(const Scale& scale) {
+double micro_batches_of(const JobScale& scale) {
   return static_cast<double>(kGlobalBatch) / (scale.gpus / (kStages * kTensor));
 }
 
-ReportRow row_of(const Scale& scale, double seconds, double first, double slot) {
+ReportRow row_of(const JobScale& scale, double seconds, double first, double slot) {
   ReportRow out;
   out.table = "pipefill";
   out.label = fmt::format("40B on {} GPUs, {:.0f} micro-batches, 82 days on 1024", scale.gpus,

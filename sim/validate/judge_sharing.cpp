@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/add_once.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
 #include "sim/run/parallel.hpp"
@@ -102,7 +103,7 @@ void simulate(JudgedPair& out, const PairBase& base, const policy::PolicySpec& s
                    figures->average_ms, figures->p90_ms, figures->p95_ms, figures->p99_ms};
 }
 
-double aim_of(const std::string& system, SharingMetric metric) {
+double sharing_aim(const std::string& system, SharingMetric metric) {
   const bool mps = system == "mps" || system == "mps_priority";
   switch (metric) {
     case SharingMetric::kInferenceThroughput:
@@ -116,7 +117,7 @@ double aim_of(const std::string& system, SharingMetric metric) {
 SharingSummary summary_of(const std::vector<JudgedPair>& rows, const std::string& system,
                           SharingMetric metric, std::string_view role) {
   SharingSummary out{system, metric, std::string(role)};
-  out.aim = aim_of(system, metric);
+  out.aim = sharing_aim(system, metric);
   std::size_t within = 0;
   for (const JudgedPair& it : rows) {
     if (it.outcome != Outcome::kPredicted || it.row.system != system) continue;
@@ -138,9 +139,7 @@ SharingSummary summary_of(const std::vector<JudgedPair>& rows, const std::string
 
 std::vector<std::string> systems_of(const std::vector<JudgedPair>& rows) {
   std::vector<std::string> out;
-  for (const JudgedPair& it : rows) {
-    if (std::find(out.begin(), out.end(), it.row.system) == out.end()) out.push_back(it.row.system);
-  }
+  for (const JudgedPair& it : rows) add_once(out, it.row.system);
   return out;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/add_once.hpp"
+
 namespace bubblesim::validate {
 namespace {
 
@@ -10,10 +12,6 @@ using Figure = std::optional<BoundedFigure>;
 
 bool contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
-}
-
-void add_once(std::vector<std::string>& list, const std::string& text) {
-  if (!contains(list, text)) list.push_back(text);
 }
 
 Figure plain(const std::optional<double>& value, double factor = 1) {

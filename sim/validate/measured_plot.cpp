@@ -24,7 +24,7 @@ constexpr double kBand = 0.05;
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                     "#b8860b", "#56b4e9", "#000000", "#7c3aed"};
 
-enum class Scale : std::uint8_t { kLinear, kLogarithmic };
+enum class AxisScale : std::uint8_t { kLinear, kLogarithmic };
 
 struct Point {
   double measured = 0;
@@ -35,7 +35,7 @@ struct Point {
 struct Panel {
   std::string title;
   std::string unit;
-  Scale scale = Scale::kLinear;
+  AxisScale scale = AxisScale::kLinear;
   std::vector<Point> points;
 };
 
@@ -43,9 +43,10 @@ struct Panel {
 double left_of_slowdown(double percent) { return 100 / (1 + percent / 100); }
 
 std::vector<Panel> panels_of(const std::vector<MeasuredCell>& cells) {
-  std::vector<Panel> panels = {{"training throughput", "% of alone", Scale::kLinear, {}},
-                               {"filler throughput", "% of a GPU of its own", Scale::kLinear, {}},
-                               {"p95 latency", "ms", Scale::kLogarithmic, {}}};
+  std::vector<Panel> panels = {{"training throughput", "% of alone", AxisScale::kLinear, {}},
+                               {"filler throughput", "% of a GPU of its own",
+                                AxisScale::kLinear, {}},
+                               {"p95 latency", "ms", AxisScale::kLogarithmic, {}}};
   for (const MeasuredCell& cell : cells) {
     if (cell.outcome != Outcome::kPredicted) continue;
     const Point point{cell.measured, cell.simulated, &cell};
@@ -64,7 +65,7 @@ std::vector<Panel> panels_of(const std::vector<MeasuredCell>& cells) {
 /// From values to pixels of one panel; both axes are alike.
 class Axis {
  public:
-  explicit Axis(const Panel& panel) : log_(panel.scale == Scale::kLogarithmic) {
+  explicit Axis(const Panel& panel) : log_(panel.scale == AxisScale::kLogarithmic) {
     double low = HUGE_VAL;
     double high = 0;
     for (const Point& point : panel.points) {

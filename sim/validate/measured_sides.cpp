@@ -1,16 +1,11 @@
 // What the sides of a comparison are.
-#include <algorithm>
-
+#include "sim/base/add_once.hpp"
 #include "sim/validate/measured_text.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
 using Texts = std::vector<std::string>;
-
-void add_once(Texts& texts, const std::string& text) {
-  if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
-}
 
 std::string joined(const Texts& texts) {
   std::string out;

@@ -6,7 +6,7 @@
 namespace bubblesim::validate {
 namespace {
 
-constexpr MeasuredAim kAims[] = {
+constexpr MeasuredAim kMeasuredAims[] = {
     {MeasuredMetric::kSlowdown, 2,
      "PipeFill accepts a slowdown below 2 %: errors must be smaller than what is decided by"},
     {MeasuredMetric::kFillerThroughput, 5,
@@ -78,7 +78,7 @@ void summarise(const std::vector<const MeasuredCell*>& cells, MeasuredMetric met
 }  // namespace
 
 std::optional<MeasuredAim> measured_aim(MeasuredMetric metric) {
-  for (const MeasuredAim& aim : kAims) {
+  for (const MeasuredAim& aim : kMeasuredAims) {
     if (aim.metric == metric) return aim;
   }
   return std::nullopt;

@@ -15,7 +15,7 @@ struct TableAim {
   Aim aim;
 };
 
-constexpr std::array<TableAim, 7> kAims{{
+constexpr std::array<TableAim, 7> kTableAims{{
     {"megatron_deepspeed_a100_multi_node", {AimMeasure::kMean, 0.05}},
     {"megatron_deepspeed_a100_single_node", {AimMeasure::kMean, 0.03}},
     {"published_training_runs", {AimMeasure::kEach, 0.05}},
@@ -71,7 +71,7 @@ Summary summary_of(const std::vector<ReportRow>& rows, const std::string& table,
 }  // namespace
 
 std::optional<Aim> aim_of(std::string_view table) {
-  for (const TableAim& it : kAims) {
+  for (const TableAim& it : kTableAims) {
     if (it.table == table) return it.aim;
   }
   return std::nullopt;

@@ -12,14 +12,6 @@ Result<double> positive(const CsvTable& table, std::size_t row, std::string_view
               std::string(column) + ": expected a number above 0");
 }
 
-Result<Role> role_of(const CsvTable& table, std::size_t row) {
-  const std::string_view text = table.text(row, "role");
-  if (text == "fit") return Role::kFit;
-  if (text == "judge" || text.empty()) return Role::kJudge;
-  return fail(table.file(), table.place(row),
-              "role: \"" + std::string(text) + "\", expected fit or judge");
-}
-
 Result<SharingRow> read_row(const CsvTable& table, std::size_t row) {
   SharingRow out;
   BUBBLESIM_ASSIGN_OR_RETURN(out.role, role_of(table, row));

@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kNodeGpus = 8;
-
 // A table of another name, by its columns: vTrain's form, on one node or several, or published.
 std::string like(const CsvTable& table) {
   if (table.has("tflops_per_gpu")) return "published_training_runs";

@@ -11,8 +11,6 @@
 namespace bubblesim::validate {
 namespace {
 
-constexpr std::uint32_t kNodeGpus = 8;  // tensor ranks stay in a node where a source is silent
-
 /// A cell that may be empty.
 Result<std::optional<std::uint64_t>> optional_count(const CsvTable& table, std::size_t row,
                                                     std::string_view column) {
@@ -24,14 +22,6 @@ Result<std::optional<std::uint64_t>> optional_count(const CsvTable& table, std::
 Result<std::uint32_t> count32(const CsvTable& table, std::size_t row, std::string_view column) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t value, table.count(row, column));
   return static_cast<std::uint32_t>(value);
-}
-
-Result<Role> role_of(const CsvTable& table, std::size_t row) {
-  const std::string_view text = table.text(row, "role");
-  if (text == "fit") return Role::kFit;
-  if (text == "judge" || text.empty()) return Role::kJudge;
-  return fail(table.file(), table.place(row),
-              "role: found " + quote_found(text) + "; expected \"fit\" or \"judge\"");
 }
 
 Result<void> read_iteration_form(const CsvTable& table, std::size_t i, TrainingRow& row) {
@@ -136,6 +126,14 @@ std::string label_of(const TrainingRow& row) {
 }
 
 }  // namespace
+
+Result<Role> role_of(const CsvTable& table, std::size_t row) {
+  const std::string_view text = table.text(row, "role");
+  if (text == "fit") return Role::kFit;
+  if (text == "judge" || text.empty()) return Role::kJudge;
+  return fail(table.file(), table.place(row),
+              "role: found " + quote_found(text) + "; expected \"fit\" or \"judge\"");
+}
 
 Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
                                                const TableSetting& setting) {

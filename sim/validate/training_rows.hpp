@@ -22,6 +22,12 @@ namespace bubblesim::validate {
 
 enum class Role : std::uint8_t { kFit, kJudge };
 
+/// A row's column "role"; those that name none judge. Fault: another word.
+[[nodiscard]] Result<Role> role_of(const CsvTable& table, std::size_t row);
+
+/// GPUs of a node on the tables' systems. Tensor ranks stay in a node where a source is silent.
+inline constexpr std::uint32_t kNodeGpus = 8;
+
 /// What rows on one kind of GPU share, where a table names several.
 struct MachineSetting {
   std::string gpu;               ///< as the table's column "gpu" says it
