@@ -18,10 +18,6 @@ Error cannot(const policy::PolicySpec& spec, const std::string& what) {
   return {{}, "policy " + spec.name, what};
 }
 
-std::optional<Bytes> training_memory(const run::LoadedRun& lone) {
-  return lone.rank_memory.empty() ? lone.config.training.memory : lone.rank_memory.front();
-}
-
 /// One arm on its way through the rig.
 class ArmRun {
  public:

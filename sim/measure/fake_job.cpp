@@ -47,19 +47,19 @@ gpu::ClientSetup client_of(gpu::ClientSetup setup, const JobPlan& plan) {
   return setup;
 }
 
-struct Pending {
-  std::uint32_t op = 0;
-  std::uint64_t pass = 0;
-  std::uint64_t launch = 0;
-  SimTime ready{};
-  double factor = 1;
-  bool takes_place = false;
-};
-
 }  // namespace
 
 class FakeJob::Stream final : public engine::EventHandler {
  public:
+  struct Pending {
+    std::uint32_t op = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t launch = 0;
+    SimTime ready{};
+    double factor = 1;
+    bool takes_place = false;
+  };
+
   enum class State : std::uint8_t { kIdle, kScheduled, kBlocked, kRunning };
 
   Stream(FakeJob& job, std::uint32_t number) : of(job), index(number) {}
@@ -133,7 +133,7 @@ void FakeJob::take(const FakeLaunch& launch) {
 void FakeJob::advance(Stream& stream, SimTime now) {
   stream.state = Stream::State::kIdle;
   if (stream.pending.empty()) return;
-  const Pending& pending = stream.pending.front();
+  const Stream::Pending& pending = stream.pending.front();
   const PlanOp& op = plan_.ops[pending.op];
   SimTime earliest = pending.ready;
   const Duration gap = plan_.device_lags ? gpu_.spec().stream_gap : op.gap;
@@ -171,7 +171,7 @@ void FakeJob::retract(Stream& stream) {
 
 void FakeJob::submit(Stream& stream, SimTime now) {
   if (frozen_) return retract(stream);
-  const Pending& pending = stream.pending.front();
+  const Stream::Pending& pending = stream.pending.front();
   const PlanOp& op = plan_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
@@ -187,7 +187,7 @@ void FakeJob::submit(Stream& stream, SimTime now) {
 
 void FakeJob::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
   Stream& stream = *streams_[cookie];
-  const Pending& pending = stream.pending.front();
+  const Stream::Pending& pending = stream.pending.front();
   const PlanOp& op = plan_.ops[pending.op];
   stream.work_start = now;
   if (op.kind == policy::LaunchKind::kCollective) gpu_.finish_collective(work, now + op.solo);
@@ -207,7 +207,7 @@ void FakeJob::notify(const Stream& stream, SimTime end) {
     part_.notices_lost.fetch_add(1);
     return;
   }
-  const Pending& pending = stream.pending.front();
+  const Stream::Pending& pending = stream.pending.front();
   const HostTime host_end = time_.host(end);
   part_.ends.push({pending.op, pending.pass, pending.launch,
                    nanoseconds_of(time_.host(stream.work_start)), nanoseconds_of(host_end),
@@ -220,7 +220,7 @@ void FakeJob::on_work_finished(std::uint64_t cookie, SimTime now) {
   retract(stream);
   if (frozen_) return;
   notify(stream, now);
-  const Pending done = stream.pending.front();
+  const Stream::Pending done = stream.pending.front();
   stream.pending.pop_front();
   stream.last_end = now;
   stream.has_run = true;

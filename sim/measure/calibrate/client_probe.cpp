@@ -8,9 +8,7 @@ namespace bubblesim::measure {
 namespace {
 
 constexpr Duration kAlone = std::chrono::milliseconds(40);
-constexpr Duration kLength = std::chrono::milliseconds(240);
-constexpr Duration kKernel = std::chrono::microseconds(100);
-constexpr std::size_t kRow = 48;
+constexpr Duration kClientLength = std::chrono::milliseconds(240);
 
 struct End {
   Duration at{};
@@ -42,7 +40,7 @@ Spread alone_of(const Records& records) {
 }  // namespace
 
 ProbeRun client_run(const hardware::GpuSpec& spec) {
-  const std::vector<ProbeKernel> kernels(kRow, ProbeKernel{filling_form(spec), kKernel});
+  const std::vector<ProbeKernel> kernels = filling_row(spec);
   std::vector<capture::JobPlan> plans;
   for (std::uint32_t client = 0; client < 2; ++client) {
     ProbePlan plan("clients " + std::to_string(client), client);
@@ -50,7 +48,7 @@ ProbeRun client_run(const hardware::GpuSpec& spec) {
     plans.push_back(plan.take(0, client * kAlone));
   }
   ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
-  run.setup.limit = kLength;
+  run.setup.limit = kClientLength;
   return run;
 }
 

@@ -14,23 +14,24 @@ using capture::OperationRecord;
 using gpu::KernelClass;
 
 constexpr std::array kClasses{KernelClass::kCompute, KernelClass::kMemory, KernelClass::kUnknown};
-constexpr std::uint64_t kSizes = 4;  ///< quarters of the SMs
-constexpr std::size_t kForms = kClasses.size() * kSizes;
+constexpr std::uint64_t kQuarters = 4;  ///< of the SMs: the sizes of aggressors
+constexpr std::size_t kForms = kClasses.size() * kQuarters;
 
 constexpr Duration kVictim = std::chrono::microseconds(100);
 // All victims in turn, even when slowed threefold.
-constexpr Duration kFirst = std::chrono::milliseconds(4);
+constexpr Duration kFirstLength = std::chrono::milliseconds(4);
 constexpr Duration kFirstPause = std::chrono::milliseconds(2);
-constexpr Duration kSecond = std::chrono::milliseconds(10);
+constexpr Duration kSecondLength = std::chrono::milliseconds(10);
 // As long as the first one's round.
 constexpr std::size_t kSecondRow = 10;
 constexpr Duration kSecondPause = std::chrono::milliseconds(100);
-constexpr Duration kLength = std::chrono::milliseconds(2400);
+constexpr Duration kGridLength = std::chrono::milliseconds(2400);
 
 /// By number, below kForms.
 Occupant occupant(std::size_t form, const hardware::GpuSpec& spec) {
-  const std::uint64_t quarters = form % kSizes + 1;
-  return {kClasses[form / kSizes], std::max<std::uint64_t>(1, spec.sm_count * quarters / kSizes)};
+  const std::uint64_t quarters = form % kQuarters + 1;
+  return {kClasses[form / kQuarters],
+          std::max<std::uint64_t>(1, spec.sm_count * quarters / kQuarters)};
 }
 /// The second aggressor's.
 Occupant filler(std::size_t form, const hardware::GpuSpec& spec) {
@@ -54,7 +55,7 @@ capture::JobPlan victims(const hardware::GpuSpec& spec) {
 capture::JobPlan first_aggressor(const hardware::GpuSpec& spec) {
   ProbePlan plan("first aggressor", 1);
   for (std::size_t form = 0; form < kForms; ++form) {
-    plan.launch(kernel(occupant(form, spec), kFirst, spec));
+    plan.launch(kernel(occupant(form, spec), kFirstLength, spec));
     plan.wait();
     plan.pause(kFirstPause);
   }
@@ -65,7 +66,7 @@ capture::JobPlan second_aggressor(const hardware::GpuSpec& spec) {
   ProbePlan plan("second aggressor", 2);
   for (std::size_t form = 0; form < kClasses.size(); ++form) {
     plan.pause(kSecondPause);
-    const ProbeKernel filling = kernel(filler(form, spec), kSecond, spec);
+    const ProbeKernel filling = kernel(filler(form, spec), kSecondLength, spec);
     for (std::size_t i = 0; i < kSecondRow; ++i) plan.launch(filling);
     plan.wait();
   }
@@ -110,7 +111,7 @@ std::map<Place, std::vector<double>> lengths_by_place(const Records& records) {
 ProbeRun contention_run(const hardware::GpuSpec& spec) {
   ProbeRun run = probe_run(capture::Substrate::kStreams,
                            {victims(spec), first_aggressor(spec), second_aggressor(spec)});
-  run.setup.limit = kLength;
+  run.setup.limit = kGridLength;
   return run;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using capture::CopyPath;
 
-constexpr std::uint64_t kPasses = 16;
+constexpr std::uint64_t kCopyPasses = 16;
 // Multiples of the pieces in which long copies are made (capture/replay/cuda); within the device
 // far more than its L2 cache holds.
 constexpr std::uint64_t kMiB = 1ULL << 20;
@@ -35,7 +35,7 @@ ProbeRun copy_run(const hardware::GpuSpec&) {
       plan.wait();
     }
   }
-  return probe_run(capture::Substrate::kAlone, {plan.take(kPasses)});
+  return probe_run(capture::Substrate::kAlone, {plan.take(kCopyPasses)});
 }
 
 std::vector<Finding> copy_findings(const Records& records) {

@@ -7,7 +7,7 @@ namespace {
 
 using capture::OperationRecord;
 
-constexpr std::uint64_t kPasses = 120;
+constexpr std::uint64_t kLatencyPasses = 120;
 constexpr Duration kIdle = std::chrono::microseconds(100);
 constexpr Duration kLone = std::chrono::microseconds(30);
 // The row's calls come back while this one runs: some 5 us each.
@@ -39,7 +39,7 @@ ProbeRun latency_run(const hardware::GpuSpec& spec) {
   plan.launch({form, kLong});
   for (std::uint32_t i = 0; i < kRow; ++i) plan.launch({form, kShort});
   plan.wait();
-  return probe_run(capture::Substrate::kAlone, {plan.take(kPasses)});
+  return probe_run(capture::Substrate::kAlone, {plan.take(kLatencyPasses)});
 }
 
 std::vector<Finding> latency_findings(const Records& records) {

@@ -37,6 +37,11 @@ capture::KernelForm filling_form(const hardware::GpuSpec& spec) {
                     gpu::KernelClass::kCompute, spec);
 }
 
+std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {
+  constexpr std::size_t kKernels = 48;
+  return std::vector<ProbeKernel>(kKernels, {filling_form(spec), std::chrono::microseconds(100)});
+}
+
 ProbePlan::ProbePlan(std::string name, std::uint32_t client) {
   plan_.name = std::move(name);
   plan_.client = ClientId{client};

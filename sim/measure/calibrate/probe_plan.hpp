@@ -34,6 +34,9 @@ inline constexpr std::uint32_t kProbeThreads = 512;
 /// One wave that fills the GPU: nothing else fits beside it.
 [[nodiscard]] capture::KernelForm filling_form(const hardware::GpuSpec& spec);
 
+/// Kernels of 100 us that each fill the GPU, in a row that is long enough to be seen going away.
+[[nodiscard]] std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec);
+
 /// Steps of one pass, in order. Every operation is launched by a call of its own, once a pass.
 class ProbePlan {
  public:

@@ -7,9 +7,7 @@
 namespace bubblesim::measure {
 namespace {
 
-constexpr Duration kLength = std::chrono::milliseconds(900);
-constexpr Duration kKernel = std::chrono::microseconds(100);
-constexpr std::size_t kRow = 48;
+constexpr Duration kSliceLength = std::chrono::milliseconds(900);
 // An absence is at least so many kernels long; one kernel's duration never varies so much.
 constexpr double kLeastAway = 1.5;
 
@@ -57,7 +55,7 @@ std::vector<double> absences(const capture::JobRecord& record, Turns& turns) {
 }  // namespace
 
 ProbeRun slice_run(const hardware::GpuSpec& spec) {
-  const std::vector<ProbeKernel> kernels(kRow, ProbeKernel{filling_form(spec), kKernel});
+  const std::vector<ProbeKernel> kernels = filling_row(spec);
   std::vector<capture::JobPlan> plans;
   for (std::uint32_t client = 0; client < 2; ++client) {
     ProbePlan plan("slices " + std::to_string(client), client);
@@ -65,7 +63,7 @@ ProbeRun slice_run(const hardware::GpuSpec& spec) {
     plans.push_back(plan.take(0));
   }
   ProbeRun run = probe_run(capture::Substrate::kTimeSliced, std::move(plans));
-  run.setup.limit = kLength;
+  run.setup.limit = kSliceLength;
   return run;
 }
 
