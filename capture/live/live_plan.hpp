@@ -22,7 +22,7 @@ enum class LiveSharing : std::uint8_t {
 [[nodiscard]] const char* live_sharing_name(LiveSharing sharing);
 
 /// What the user says about a sharing that cannot be had.
-enum class Substitute : std::uint8_t { kNone, kTimeSliced };
+enum class Substitute : std::uint8_t { kRefuse, kTimeSliced };
 
 struct LivePlan {
   LiveSharing sharing = LiveSharing::kTimeSliced;

@@ -30,8 +30,6 @@ struct CalibrateArguments {
 
 using Devices = std::vector<hardware::DeviceFile>;
 
-Errors one(Error fault) { return Errors{std::move(fault)}; }
-
 std::string driver_name(const CalibrateArguments& arguments) {
   const auto reader = capture::CardReader::open();
   if (!reader) return {};
@@ -50,8 +48,7 @@ CheckedResult<hardware::DeviceFile> named_device(const std::string& name,
     ids.push_back(device.id);
   }
   if (const auto match = hardware::match_recorded_name(name, devices)) return **match;
-  return tl::unexpected<Errors>(
-      one(Error{folder, {}, unknown_name_message("device", name, ids)}));
+  return single_fault({folder, {}, unknown_name_message("device", name, ids)});
 }
 
 /// Of the same compute capability no file is chosen unasked: SMs and bandwidths would be wrong.
@@ -61,8 +58,10 @@ CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& argume
   if (!arguments.device.empty()) return named_device(arguments.device, folder);
   if (arguments.place.fake) return named_device("h100", folder);
   const std::string name = driver_name(arguments);
-  if (name.empty()) return tl::unexpected<Errors>(one(Error{
-      {}, {}, "the GPU's name is not known (no driver); --device says what it is"}));
+  if (name.empty()) {
+    return single_fault(
+        {{}, {}, "the GPU's name is not known (no driver); --device says what it is"});
+  }
   BUBBLESIM_ASSIGN_OR_RETURN(const Devices devices, hardware::read_device_folder(folder));
   if (const auto match = hardware::match_recorded_name(name, devices)) return **match;
   std::string message =
@@ -71,7 +70,7 @@ CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& argume
     message += fmt::format(" {} ({}.{}, {} SMs)", device.id, device.spec.compute_major,
                            device.spec.compute_minor, device.spec.sm_count);
   }
-  return tl::unexpected<Errors>(one(Error{folder, {}, message}));
+  return single_fault({folder, {}, message});
 }
 
 /// A recorded name may be in one file of a folder. Nothing: the base's stay.
@@ -110,7 +109,7 @@ Result<void> write_outputs(const CalibrateArguments& arguments,
   return write_output(arguments.output, text);
 }
 
-void print(const CalibrateArguments& arguments, const measure::Calibration& calibration,
+void print_calibration(const CalibrateArguments& arguments, const measure::Calibration& calibration,
            const measure::CalibrationOrigin& origin) {
   if (arguments.json) {
     std::fputs(calibration_json(calibration, origin).c_str(), stdout);
@@ -160,7 +159,7 @@ int calibrate_device(const CalibrateArguments& arguments, const AppContext& cont
   if (auto written = write_outputs(arguments, *base, *calibration, origin); !written) {
     return report_fault(written.error());
   }
-  print(arguments, *calibration, origin);
+  print_calibration(arguments, *calibration, origin);
   return calibration->counters.has_error() ? kExitUntrusted : kExitOk;
 }
 

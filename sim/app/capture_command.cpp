@@ -171,7 +171,7 @@ int launch(const LaunchArguments& arguments) {
   return code;
 }
 
-constexpr const char* kHelp =
+constexpr const char* kCaptureHelp =
     "Runs a job and records what its processes do on the GPU: rank<N>.btr in DIR, a file a "
     "process. Or talks to recorders in jobs that run: attach, stop, status, mark.\n\n"
     "Examples:\n"
@@ -189,7 +189,7 @@ constexpr const char* kHelp =
 
 void add_capture_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<LaunchArguments>();
-  CLI::App* command = parser.add_subcommand("capture", kHelp);
+  CLI::App* command = parser.add_subcommand("capture", kCaptureHelp);
   auto* idle = command->add_flag("--idle", arguments->idle,
                                  "Load the recorder but record nothing until attach says so");
   add_recording_options(*command, arguments->options, {"--idle"});

@@ -27,7 +27,6 @@ using capture::RecorderState;
 using capture::RecorderStatus;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using Kind = ControlCommand::Kind;
 
 struct ControlArguments {
@@ -264,7 +263,7 @@ int stop(const ControlArguments& arguments) {
   command.kind = Kind::kStop;
   Errors faults = tell_all(*attached, command);
   // Writing out what is pending takes a moment; the answer came before that.
-  const auto deadline = Clock::now() + seconds(60);
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
   const auto under_way = [](const Attached& one) {
     return !one.over && is_active(one.status.state);
   };

@@ -15,11 +15,11 @@ using capture::RecorderStatus;
 using capture::RecordingSummary;
 using traces::Align;
 
-std::string megabytes(std::uint64_t bytes) {
+std::string megabytes_text(std::uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
 }
 
-std::string seconds(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
+std::string seconds_text(Duration span) { return fmt::format("{:.3f} s", to_seconds(span)); }
 
 // Paths may hold bytes that are no UTF-8.
 std::string list_text(const Json& list) {
@@ -44,8 +44,9 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
        Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   std::string losses;
   for (const RecordingSummary& one : recordings) {
-    table.row({fmt::format("{} of {}", one.rank, one.world_size), one.path, megabytes(one.bytes),
-               seconds(one.span), fmt::to_string(one.kernels), fmt::to_string(one.collectives),
+    table.row({fmt::format("{} of {}", one.rank, one.world_size), one.path,
+               megabytes_text(one.bytes), seconds_text(one.span), fmt::to_string(one.kernels),
+               fmt::to_string(one.collectives),
                fmt::to_string(one.copies), fmt::to_string(one.calls), fmt::to_string(one.ranges),
                fmt::to_string(one.iterations), fmt::to_string(one.lost)});
     for (const auto& [name, entry] : one.counters) {
@@ -88,7 +89,7 @@ std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
   for (const RecorderStatus& one : recorders) {
     table.row({fmt::to_string(one.pid), std::string(capture::state_name(one.state)),
                fmt::format("{} of {}", one.rank, one.world_size), one.executable,
-               seconds(one.recorded), fmt::to_string(one.records), megabytes(one.bytes),
+               seconds_text(one.recorded), fmt::to_string(one.records), megabytes_text(one.bytes),
                fmt::to_string(one.lost), fmt::to_string(one.iterations), one.output});
     if (!one.message.empty()) messages += fmt::format("  {}: {}\n", one.pid, one.message);
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kSignals{SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
 // A handler is handed nothing: what was there before must be reachable without an object.
-std::array<struct sigaction, kSignals.size()> before;
+std::array<struct sigaction, kSignals.size()> replaced;
 
 void say(const char* text) noexcept {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
@@ -29,7 +29,7 @@ void note(int signal, siginfo_t* info, void*) noexcept {
   // The signal comes again, and meets what was there before: a sanitizer's report, a core dump,
   // the end. A fault of the processor comes by itself, as its instruction is repeated.
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    if (kSignals[i] == signal) sigaction(signal, &before[i], nullptr);
+    if (kSignals[i] == signal) sigaction(signal, &replaced[i], nullptr);
   }
   if (info->si_code <= 0) raise(signal);
 }
@@ -40,11 +40,11 @@ CrashNotes::CrashNotes() {
   struct sigaction action{};
   action.sa_sigaction = note;
   action.sa_flags = SA_SIGINFO;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &replaced[i]);
 }
 
 CrashNotes::~CrashNotes() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &replaced[i], nullptr);
 }
 
 }  // namespace bubblesim::app

@@ -5,12 +5,11 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/command_documents.hpp"
+#include "sim/app/results_text.hpp"
 #include "sim/app/version_text.hpp"
 
 namespace bubblesim::app {
 namespace {
-
-void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 int print_help(const CLI::App& program, const std::vector<std::string>& words) {
   const auto command = find_command(program, words);

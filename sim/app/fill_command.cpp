@@ -53,18 +53,17 @@ struct PreparedFill {
 };
 
 CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
-  const auto faulty = [](const Error& fault) { return tl::unexpected<Errors>(Errors{fault}); };
   const auto spec = context.policies.find(arguments.policy);
-  if (!spec) return faulty(spec.error());
+  if (!spec) return single_fault(spec.error());
   const auto parameters = read_policy_values(**spec, arguments.values);
   if (!parameters) return tl::unexpected<Errors>(parameters.error());
   const std::string device = arguments.device.empty() ? kDevice : arguments.device;
   const auto gpu = hardware::find_gpu_spec(device, context.device_folder());
   if (!gpu) return tl::unexpected<Errors>(gpu.error());
   const auto grace = parse_duration(arguments.grace);
-  if (!grace) return faulty({"--grace", {}, grace.error().message});
+  if (!grace) return single_fault({"--grace", {}, grace.error().message});
   const auto library = gate_library(arguments.library);
-  if (!library) return faulty(library.error());
+  if (!library) return single_fault(library.error());
   PreparedFill prepared;
   prepared.policy = (*spec)->make(*parameters);
   capture::FillSetup& setup = prepared.setup;
@@ -75,9 +74,9 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
       capture::facts_of_gpu(schedule::gpu_info(*gpu), setup.device, setup.environment);
   auto plan = capture::plan_live(**spec, *parameters, *prepared.policy, facts.gpu,
                                  setup.clients,
-                                 arguments.substitute.empty() ? capture::Substitute::kNone
+                                 arguments.substitute.empty() ? capture::Substitute::kRefuse
                                                               : capture::Substitute::kTimeSliced);
-  if (!plan) return faulty(plan.error());
+  if (!plan) return single_fault(plan.error());
   setup.plan = std::move(*plan);
   setup.plan.notes.push_back(facts.text);
   setup.spec = *spec;
@@ -113,7 +112,7 @@ int fill(const FillArguments& arguments, AppContext& context) {
   return exit_code == kExitOk && report->fault ? kExitUntrusted : exit_code;
 }
 
-constexpr const char* kHelp =
+constexpr const char* kFillHelp =
     "Runs a training program and an inference program side by side on this machine's GPU. Neither "
     "is changed: a preloaded library stands before the driver, and the policy decides when the "
     "filler's launches go on. Policies that need measured bubbles or profiles of kernels are "
@@ -133,7 +132,7 @@ constexpr const char* kHelp =
 
 void add_fill_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<FillArguments>();
-  CLI::App* command = parser.add_subcommand("fill", kHelp);
+  CLI::App* command = parser.add_subcommand("fill", kFillHelp);
   add_fill_options(*command, *arguments);
   command->callback([arguments, &context] { context.exit_code = fill(*arguments, context); });
 }

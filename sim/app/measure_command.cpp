@@ -15,6 +15,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/summary.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 
@@ -31,8 +32,6 @@ struct MeasureArguments {
   bool json = false;
 };
 
-Errors one(Error fault) { return Errors{std::move(fault)}; }
-
 CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppContext& context,
                                    ProgressLine& progress) {
   BUBBLESIM_ASSIGN_OR_RETURN(run::RunConfig config,
@@ -46,7 +45,7 @@ CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppC
       const run::LoadedRun loaded,
       run::load_run(config, context.device_folder(), progress.callback()));
   auto lone = run::lone_rank(loaded, arguments.rank);
-  if (!lone) return tl::unexpected<Errors>(one(lone.error()));
+  if (!lone) return single_fault(lone.error());
   return std::move(*lone);
 }
 
@@ -102,12 +101,6 @@ void print_answers(const observe::RunReport& report) {
   }
 }
 
-bool untrusted(const observe::RunReport& report) {
-  bool bad = report.counters.has_error();
-  for (const auto& policy : report.policies) bad = bad || policy.counters.has_error();
-  return bad;
-}
-
 int measure_run(const MeasureArguments& arguments, AppContext& context) {
   if (auto read = load_policy_libraries(arguments.policy_libraries, context); !read) {
     return report_faults(read.error());
@@ -145,7 +138,7 @@ int measure_run(const MeasureArguments& arguments, AppContext& context) {
       std::fputs(table_of(arguments, *report).c_str(), stdout);
       print_answers(*report);
     }
-    bad = bad || untrusted(*report);
+    bad = bad || observe::has_error(*report);
   }
   if (auto same = (*place)->check_settings(); !same) return report_fault(same.error());
   return bad ? kExitUntrusted : kExitOk;

@@ -170,7 +170,7 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   return kExitOk;
 }
 
-constexpr const char* kHelp =
+constexpr const char* kReportHelp =
     "One page of a results store: tables with confidence intervals, throughput against latency\n"
     "with the Pareto front, curves over load, bubbles recovered, timelines, and where every point\n"
     "comes from. An HTML file that needs no network and no other file. STORE is a file that\n"
@@ -208,7 +208,7 @@ int report_store(const std::string& store, const std::string& output, AppContext
 void add_report_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
   arguments->results.output = "report.html";
-  CLI::App* command = parser.add_subcommand("report", kHelp);
+  CLI::App* command = parser.add_subcommand("report", kReportHelp);
   command->add_option("STORE", arguments->results.store,
                       "Results store: a file or postgresql://...")->required();
   command->add_option("-o,--output", arguments->results.output,

@@ -94,7 +94,7 @@ void add_merge(CLI::App& command, AppContext& context, const Arguments& argument
       ->required();
 }
 
-constexpr const char* kHelp =
+constexpr const char* kResultsHelp =
     "What a results store holds: lists, comparisons, exports, merges.\n"
     "STORE is a file that 'bubblesim sweep' wrote, or postgresql://user@host/database.\n\n"
     "Examples:\n"
@@ -180,7 +180,7 @@ int merge_results(const ResultsArguments& arguments) {
 
 void add_results_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ResultsArguments>();
-  CLI::App* command = parser.add_subcommand("results", kHelp);
+  CLI::App* command = parser.add_subcommand("results", kResultsHelp);
   command->add_option("STORE", arguments->store, "Results store: a file or postgresql://...");
   add_filters(*command, arguments);
   add_parts(*command, context, arguments);

@@ -19,7 +19,7 @@ Line comparison_line(const run::PolicyComparison& line, bool for_people) {
     return for_people ? short_number(value) : run::cell_text(value);
   };
   const bool paired = line.pairs > 0;
-  Line cells{line.metric, line.filler, settings_text(line.point), line.policy,
+  Line cells{line.metric, line.filler, assignments_text(line.point), line.policy,
              std::to_string(line.pairs), paired ? number(line.mean) : "",
              paired ? number(line.baseline_mean) : "", paired ? number(line.difference) : ""};
   if (line.half_width && !(for_people && line.overloaded > 0)) {

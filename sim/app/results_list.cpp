@@ -52,7 +52,7 @@ int print_failed(const ResultsArguments& arguments, const Failures& found) {
   std::vector<Line> lines{{"key", "sweep", "index", "seed", "settings", "reason"}};
   for (const run::StoredRun& run : found.failed) {
     lines.push_back({run.run.key, run.sweep, std::to_string(run.run.index),
-                     std::to_string(run.run.seed), settings_text(run.run.settings), run.reason});
+                     std::to_string(run.run.seed), assignments_text(run.run.settings), run.reason});
   }
   if (arguments.csv) {
     print(csv_table(lines));

@@ -41,7 +41,7 @@ std::string json_table(const std::vector<Line>& lines) {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-std::string settings_text(const std::vector<run::Setting>& settings) {
+std::string assignments_text(const std::vector<run::Setting>& settings) {
   std::string text;
   for (const run::Setting& setting : settings) {
     text += (text.empty() ? "" : " ") + setting.pointer + "=" + run::setting_text(setting.value);

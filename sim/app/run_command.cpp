@@ -17,6 +17,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/summary.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
@@ -36,12 +37,6 @@ struct RunOutputs {
   std::string not_run;   ///< a mode of which nothing was done
 };
 
-bool untrusted(const observe::RunReport& report) {
-  return report.counters.has_error() ||
-         std::any_of(report.policies.begin(), report.policies.end(),
-                     [](const auto& policy) { return policy.counters.has_error(); });
-}
-
 CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arguments,
                                                          const run::RunConfig& config) {
   if (arguments.timeline.empty()) return std::optional<std::size_t>{};
@@ -52,8 +47,6 @@ CheckedResult<std::optional<std::size_t>> timeline_index(const RunArguments& arg
   return tl::unexpected<Errors>(
       Errors{{"--timeline-policy", {}, "found \"" + wanted + "\", which this run does not use"}});
 }
-
-tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
 
 CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& arguments,
                               const AppContext& context, RunWatch& watch,
@@ -75,12 +68,12 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   run::RunView view(loaded);
   if (!arguments.out.empty()) options.timelines = view.sink();
   auto report = run::run_policies(loaded, context.policies, options);
-  if (!report) return one(report.error());
+  if (!report) return single_fault(report.error());
   if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(*report));
   if (*index && report->interrupted.empty()) {
     const auto written = traces::write_chrome_trace_file(
         timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window));
-    if (!written) return one(written.error());
+    if (!written) return single_fault(written.error());
     report->counters.merge(timeline.counters());
   }
   outputs.usage += observe::usage_rows(*report);
@@ -96,7 +89,7 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
     return run_ranks(loaded, arguments, context, watch, baselines, outputs);
   }
   auto lone = run::lone_rank(loaded, *arguments.lone_rank);
-  if (!lone) return one(lone.error());
+  if (!lone) return single_fault(lone.error());
   return run_ranks(*lone, arguments, context, watch, baselines, outputs);
 }
 
@@ -124,7 +117,7 @@ CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
   workload::JobProgram job;
   job.ranks.push_back(*loaded.fillers.front());
   auto replay = workload::replay_alone(job, loaded.device);
-  if (!replay) return one(replay.error());
+  if (!replay) return single_fault(replay.error());
   const double seconds = to_seconds(replay->ranks.front().simulated_span);
   return seconds > 0 ? 1.0 / seconds : 0.0;
 }
@@ -247,7 +240,8 @@ int run_run(RunArguments arguments, AppContext& context) {
     fmt::print(stderr, "bubblesim: interrupted: nothing was run {}\n", outputs.not_run);
   }
   if (outputs.stopped) return kExitInterrupted;
-  const bool bad = std::any_of(outputs.reports.begin(), outputs.reports.end(), untrusted);
+  const bool bad = std::any_of(outputs.reports.begin(), outputs.reports.end(),
+                               observe::has_error);
   return bad ? kExitUntrusted : kExitOk;
 }
 

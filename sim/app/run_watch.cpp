@@ -10,7 +10,7 @@
 namespace bubblesim::app {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds{100};
+constexpr auto kWatchTick = std::chrono::milliseconds{100};
 constexpr double kTooEarly = 0.02;
 
 }  // namespace
@@ -67,7 +67,7 @@ std::string RunWatch::text() {
 
 void RunWatch::watch() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kTick, [this] { return over_; })) {
+  while (!changed_.wait_for(lock, kWatchTick, [this] { return over_; })) {
     const int signals = signals_.count();
     if (signals > 1) std::_Exit(kExitInterrupted);
     if (signals == 1 && !stop_) {

@@ -6,15 +6,15 @@ namespace bubblesim::app {
 namespace {
 
 // A handler is handed nothing: what it counts must be reachable without an object.
-std::atomic<int> signals{0};
+std::atomic<int> signal_count{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-void count_signal(int) noexcept { ++signals; }
+void count_signal(int) noexcept { ++signal_count; }
 
 }  // namespace
 
 StopSignals::StopSignals() {
-  signals = 0;
+  signal_count = 0;
   struct sigaction action{};
   action.sa_handler = count_signal;
   action.sa_flags = SA_RESTART;  // stores are written meanwhile
@@ -27,6 +27,6 @@ StopSignals::~StopSignals() {
   sigaction(SIGTERM, &terminate_, nullptr);
 }
 
-int StopSignals::count() const { return signals; }
+int StopSignals::count() const { return signal_count; }
 
 }  // namespace bubblesim::app

@@ -57,8 +57,6 @@ struct Sweep {
   std::string store;
 };
 
-tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
-
 Result<run::Shard> parse_shard(const std::string& text) {
   run::Shard shard;
   const char* end = text.data() + text.size();
@@ -97,14 +95,14 @@ std::string default_store(const std::string& sweep, run::Shard shard) {
 CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& context) {
   Sweep sweep;
   const auto shard = parse_shard(arguments.shard);
-  if (!shard) return one(shard.error());
+  if (!shard) return single_fault(shard.error());
   auto goal = run::parse_best_goal(arguments.best);
-  if (!goal) return one(goal.error());
+  if (!goal) return single_fault(goal.error());
   sweep.goal = *std::move(goal);
   sweep.goal.training_kept = arguments.keep;
   BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   auto version = version_with_policies(context);
-  if (!version) return one(version.error());
+  if (!version) return single_fault(version.error());
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
                              run::read_sweep_config(arguments.config, arguments.set));
   BUBBLESIM_ASSIGN_OR_RETURN(

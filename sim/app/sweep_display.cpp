@@ -22,7 +22,7 @@ std::string bar(std::size_t done, std::size_t all) {
   return "[" + std::string(full, '#') + std::string(kBarWidth - full, '-') + "]";
 }
 
-void print(const Json& json) {
+void print_event(const Json& json) {
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
   std::fflush(stdout);
 }
@@ -69,7 +69,7 @@ std::string best_text(const run::BestSoFar& best) {
 SweepDisplay::SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output)
     : output_(output), counts_(counts), best_(std::move(best)) {
   if (output_ != SweepOutput::kJsonLines) return;
-  print({{"event", "plan"},
+  print_event({{"event", "plan"},
          {"runs", counts.planned},
          {"stored", counts.stored},
          {"to_do", counts.to_do}});
@@ -108,7 +108,7 @@ void SweepDisplay::print_run(const run::RunRecord& record) const {
             {"seed", record.run.seed}, {"status", failed ? "failed" : "done"},
             {"cpu_s", to_seconds(record.cpu)}};
   if (failed) json["reason"] = record.reason;
-  print(json);
+  print_event(json);
 }
 
 double SweepDisplay::rate() const {
@@ -143,7 +143,7 @@ void SweepDisplay::print_progress(bool stopping) const {
          {"since_s", std::chrono::duration<double>(Clock::now() - since).count()}});
   }
   const double left = static_cast<double>(counts_.to_do - counts_.done) / std::max(rate(), 1e-9);
-  print({{"event", stopping ? "stopping" : "progress"},
+  print_event({{"event", stopping ? "stopping" : "progress"},
          {"done", counts_.done},
          {"failed", counts_.failed},
          {"to_do", counts_.to_do},

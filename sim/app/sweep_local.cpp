@@ -14,7 +14,7 @@
 namespace bubblesim::app {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds{50};
+constexpr auto kSweepTick = std::chrono::milliseconds{50};
 
 /// A sweep on the threads of this process.
 class LocalSweep {
@@ -75,7 +75,7 @@ class LocalSweep {
     while (!ended_) {
       if (signals_.count() > 1) leave_sweep(writer_, display_, journal_.get());
       display_.show(signals_.count() > 0);
-      std::this_thread::sleep_for(kTick);
+      std::this_thread::sleep_for(kSweepTick);
     }
   }
 

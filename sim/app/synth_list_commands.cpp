@@ -115,7 +115,7 @@ Entries plans(const std::string& configs) {
   return out;
 }
 
-int print(const Entries& entries, bool json, const std::string& where) {
+int print_entries(const Entries& entries, bool json, const std::string& where) {
   if (!entries) return report_faults(entries.error());
   Json all = Json::array();
   for (const ListEntry& entry : *entries) {
@@ -134,7 +134,7 @@ void add_list(CLI::App& parser, AppContext& context, const std::string& name,
       parser.add_subcommand(name, help + "\n\nExample:\n  bubblesim " + name + " --json");
   command->add_flag("--json", *json, "Write JSON");
   command->callback([json, &context, entries, name] {
-    context.exit_code = print(entries(context.config_folder), *json,
+    context.exit_code = print_entries(entries(context.config_folder), *json,
                               context.config_folder + "/" + name);
   });
 }

@@ -74,15 +74,14 @@ Result<Subject> subject_of(const std::vector<std::string>& paths) {
   return is_run_config(path) ? Subject::kRunConfig : Subject::kTrace;
 }
 
-tl::unexpected<Errors> one(Error fault) { return tl::unexpected<Errors>(Errors{std::move(fault)}); }
-
 CheckedResult<run::TimelineView> view_of_trace(const ViewArguments& arguments) {
   ProgressLine progress;
   const auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
-  if (!trace) return one(trace.error());
+  if (!trace) return single_fault(trace.error());
   if (!arguments.svg.empty()) {
-    return one({"--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does"});
+    return single_fault(
+        {"--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does"});
   }
   return run::trace_view(trace->job, arguments.paths.front());
 }
@@ -106,7 +105,7 @@ CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
   options.progress = progress.callback();
   const auto report = run::run_policies(loaded, context.policies, options);
   progress.clear();
-  if (!report) return one(report.error());
+  if (!report) return single_fault(report.error());
   return run::TimelineView{arguments.paths.front(), {view.section(*report)}};
 }
 
@@ -115,7 +114,7 @@ CheckedResult<run::TimelineView> view_of_folder(const ViewArguments& arguments) 
       run::TimelineView view,
       run::read_view((fs::path(arguments.paths.front()) / run::kViewFileName).string()));
   const auto selected = run::select_policies(view, split_list(arguments.policies));
-  if (!selected) return one(selected.error());
+  if (!selected) return single_fault(selected.error());
   return view;
 }
 
@@ -176,7 +175,7 @@ int run_view(const ViewArguments& arguments, AppContext& context) {
   return kExitOk;
 }
 
-constexpr const char* kHelp =
+constexpr const char* kViewHelp =
     "Shows a trace, a run or a results store: one HTML page with timelines that can be zoomed and\n"
     "moved, and the table beside them; it needs no network and no other file. On a desktop it is\n"
     "opened in the browser.\n\n"
@@ -192,7 +191,7 @@ constexpr const char* kHelp =
 void add_view_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ViewArguments>();
   arguments->output = "view.html";
-  CLI::App* command = parser.add_subcommand("view", kHelp);
+  CLI::App* command = parser.add_subcommand("view", kViewHelp);
   command->add_option("PATH", arguments->paths,
                       "Trace (files or a folder), folder of a run, run config, or results store")
       ->required();

@@ -19,7 +19,7 @@ struct Planned {
 };
 
 Planned plan(const std::string& name, std::map<std::string, policy::Value> values = {},
-             Substitute substitute = Substitute::kNone) {
+             Substitute substitute = Substitute::kRefuse) {
   static const policy::Registry registry = [] {
     policy::Registry made;
     policies::register_builtin(made);
