@@ -38,7 +38,7 @@ void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end
     launches_.push_back(op.launch);
   }
   if (progress_) progress_();
-  signals_.notify(Wake::kDone);
+  signals_.notify(WakeEvent::kDone);
   if (gate_ != nullptr && plan_.report_completions) gate_->completed(kind, op.launch);
   if (kind == policy::LaunchKind::kCollective) return;
   if (running_ > 0) --running_;

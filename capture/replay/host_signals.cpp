@@ -12,7 +12,7 @@ void HostSignals::stop() {
 }
 
 bool HostSignals::sleep_until(HostTime until) {
-  Signal& stop = signal(Wake::kStop);
+  Signal& stop = signal(WakeEvent::kStop);
   while (true) {
     const std::uint32_t seen = stop.bell.rings.load();
     if (stopping()) return false;
@@ -21,7 +21,7 @@ bool HostSignals::sleep_until(HostTime until) {
   }
 }
 
-void HostSignals::notify(Wake wake) {
+void HostSignals::notify(WakeEvent wake) {
   Signal& awaited = signal(wake);
   if (awaited.waiting.load() > 0) clock_.ring(awaited.bell);
 }

@@ -10,7 +10,7 @@
 namespace bubblesim::capture {
 
 /// What a host thread may wait for, besides time and the device.
-enum class Wake : std::uint8_t {
+enum class WakeEvent : std::uint8_t {
   kStop,  ///< nothing else
   kStep,  ///< a thread has ended a step that others wait for, or has launched an operation
   kDone,  ///< an operation has ended
@@ -35,9 +35,9 @@ class HostSignals {
   /// Returns when `done()`, which is asked again after each notify(wake) and every `look`. False:
   /// told to stop.
   template <class Done>
-  [[nodiscard]] bool await(Wake wake, const Done& done, Duration look = Duration::max());
+  [[nodiscard]] bool await(WakeEvent wake, const Done& done, Duration look = Duration::max());
   /// After a change of what somebody may await; cheap if nobody does.
-  void notify(Wake wake);
+  void notify(WakeEvent wake);
 
   /// Around calls of the device, the only ones that a stop does not end.
   class InsideDevice {
@@ -57,7 +57,7 @@ class HostSignals {
     Bell bell;
     std::atomic<std::uint32_t> waiting{0};
   };
-  [[nodiscard]] Signal& signal(Wake wake) { return signals_[static_cast<std::size_t>(wake)]; }
+  [[nodiscard]] Signal& signal(WakeEvent wake) { return signals_[static_cast<std::size_t>(wake)]; }
   void wait(Signal& signal, std::uint32_t seen, Duration look);
 
   HostClock& clock_;
@@ -69,7 +69,7 @@ class HostSignals {
 // Sequentially consistent on both sides: either the waiter sees the change, or who made it sees the
 // waiter.
 template <class Done>
-bool HostSignals::await(Wake wake, const Done& done, Duration look) {
+bool HostSignals::await(WakeEvent wake, const Done& done, Duration look) {
   Signal& awaited = signal(wake);
   awaited.waiting.fetch_add(1);
   bool reached = false;

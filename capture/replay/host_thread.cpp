@@ -38,7 +38,7 @@ bool HostThread::think(const PlanStep& step) {
   if (step.after_thread != kNone) {
     const HostThread& other = *(*setup_.threads)[step.after_thread];
     const std::uint64_t needed = pass_ * other.steps_.size() + step.after_step + 1;
-    if (!setup_.signals->await(Wake::kStep,
+    if (!setup_.signals->await(WakeEvent::kStep,
                                [&] { return other.steps_done_.load() >= needed; })) {
       return false;
     }
@@ -109,7 +109,7 @@ void HostThread::end_step(std::size_t step) {
   }
   step_ends_[step].store(last_end_.time_since_epoch().count());
   steps_done_.fetch_add(1);
-  setup_.signals->notify(Wake::kStep);
+  setup_.signals->notify(WakeEvent::kStep);
 }
 
 }  // namespace bubblesim::capture

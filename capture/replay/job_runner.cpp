@@ -51,7 +51,7 @@ Turn JobRunner::turn_of(std::size_t thread) const {
                            static_cast<std::uint32_t>(std::min(thread, kMostTurns)));
 }
 
-JobEnd JobRunner::run(HostTime origin) {
+ReplayEnd JobRunner::run(HostTime origin) {
   origin_ = origin;
   begin_ = origin + plan_.start_offset;
   log_.begin(origin);
@@ -65,7 +65,7 @@ JobEnd JobRunner::run(HostTime origin) {
     }
     crew.wait();
   }
-  JobEnd end;
+  ReplayEnd end;
   end.record.ended = since_origin();
   if (auto closed = setup_.device->close(); !closed) end.fault = std::move(closed).error();
   end.record.name = plan_.name;
@@ -124,10 +124,11 @@ bool JobRunner::serve_batch(HostThread& thread) {
   pass_begin_ = signals_.now();
   pass_factor_ = queue_->factor(requests);
   const std::uint64_t passes = passes_begun_.fetch_add(1) + 1;
-  signals_.notify(Wake::kPass);
+  signals_.notify(WakeEvent::kPass);
   if (!thread.run_pass(pass_begin_, pass_factor_)) return false;
   const std::uint64_t all = passes * (working_threads_ - 1);
-  if (!signals_.await(Wake::kPass, [&] { return followers_done_.load() == all; })) return false;
+  const auto followed = [&] { return followers_done_.load() == all; };
+  if (!signals_.await(WakeEvent::kPass, followed)) return false;
   {
     const HostSignals::InsideDevice inside(signals_);
     setup_.device->wait_all();
@@ -145,10 +146,10 @@ bool JobRunner::serve_batch(HostThread& thread) {
 
 void JobRunner::follow(HostThread& thread) {
   for (std::uint64_t pass = 1;; ++pass) {
-    if (!signals_.await(Wake::kPass, [&] { return passes_begun_.load() >= pass; })) return;
+    if (!signals_.await(WakeEvent::kPass, [&] { return passes_begun_.load() >= pass; })) return;
     if (!thread.run_pass(pass_begin_, pass_factor_)) return;
     followers_done_.fetch_add(1);
-    signals_.notify(Wake::kPass);
+    signals_.notify(WakeEvent::kPass);
   }
 }
 

@@ -43,7 +43,7 @@ struct JobSetup {
 };
 
 /// What came of a job.
-struct JobEnd {
+struct ReplayEnd {
   JobRecord record;            ///< up to the fault, if there is one
   std::optional<Error> fault;  ///< of the device
 };
@@ -62,7 +62,7 @@ class JobRunner {
   /// Once, after prepare(), in a thread that takes part in the clock; returns when the job has
   /// ended and the device is closed. `origin` is time 0 of the plan and of the record, and may lie
   /// ahead.
-  [[nodiscard]] JobEnd run(HostTime origin);
+  [[nodiscard]] ReplayEnd run(HostTime origin);
 
   /// The job ends soon. From any thread that takes part in the clock; before run() too.
   void request_stop();

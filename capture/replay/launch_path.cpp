@@ -61,7 +61,7 @@ policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& devic
 
 bool LaunchPath::await_window() {
   return signals_.await(
-      Wake::kDone,
+      WakeEvent::kDone,
       [this] {
         const std::uint32_t window = gate_->window();
         return window == 0 || device_.in_flight() < window;
@@ -92,13 +92,13 @@ bool LaunchPath::launch(const PlanStep& step, std::uint64_t pass, double factor,
   for (std::uint32_t op = step.target; op < step.target + step.count; ++op) {
     launched_[op].store(pass + 1);
   }
-  signals_.notify(Wake::kStep);
+  signals_.notify(WakeEvent::kStep);
   return true;
 }
 
 bool LaunchPath::await_launch(std::uint32_t op, std::uint64_t pass) {
   if (launched_[op].load() > pass) return true;
-  return signals_.await(Wake::kStep, [this, op, pass] { return launched_[op].load() > pass; });
+  return signals_.await(WakeEvent::kStep, [this, op, pass] { return launched_[op].load() > pass; });
 }
 
 // On a device whose calls take the plan's time, the caller is about to sleep for it.

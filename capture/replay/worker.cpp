@@ -138,7 +138,7 @@ class Worker {
   }
 
   void run_job(Job& job, HostTime start) {
-    JobEnd end = job.runner->run(start);
+    ReplayEnd end = job.runner->run(start);
     job.fault = std::move(end.fault);
     if (const auto written = write_job_record(job.setup.record, end.record);
         !written && !job.fault) {

@@ -28,7 +28,7 @@ JobPlan three_kernels() {
 TEST(JobGate, AHeldLaunchGoesOnWhenItIsReleased) {
   Stage stage;
   stage.gate().held_until[2] = Us(7);
-  const JobEnd end = stage.run(three_kernels());
+  const ReplayEnd end = stage.run(three_kernels());
   EXPECT_THAT(timeline(end.record), ElementsAre("0: called 0, runs 0 to 10, returned 1",
                                                 "1: called 7, runs 10 to 20, returned 8",
                                                 "2: called 8, runs 20 to 30, returned 9"));
@@ -40,7 +40,7 @@ TEST(JobGate, AHeldLaunchGoesOnWhenItIsReleased) {
 TEST(JobGate, AWindowBoundsWhatIsOnTheDevice) {
   Stage stage;
   stage.gate().window_size = 1;
-  const JobEnd end = stage.run(three_kernels());
+  const ReplayEnd end = stage.run(three_kernels());
   EXPECT_THAT(timeline(end.record), ElementsAre("0: called 0, runs 0 to 10, returned 1",
                                                 "1: called 10, runs 10 to 20, returned 11",
                                                 "2: called 20, runs 20 to 30, returned 21"));

@@ -29,7 +29,7 @@ TEST(JobRunner, AnEdgeHoldsAnOperationOnItsStreamNotTheThread) {
   add_kernel(plan, 1, Us(5));
   add_edge(plan, 0);
   Stage stage;
-  const JobEnd end = stage.run(plan);
+  const ReplayEnd end = stage.run(plan);
   EXPECT_FALSE(end.fault);
   EXPECT_THAT(timeline(end.record), ElementsAre("0: called 2, runs 2 to 12, returned 3",
                                                 "1: called 3, runs 12 to 17, returned 4"));
@@ -95,7 +95,7 @@ TEST(JobRunner, PassesLoopUntilTheIterationsAreReached) {
   plan.start_offset = Us(4);
   Stage stage;
   stage.gate();
-  const JobEnd end = stage.run(plan);
+  const ReplayEnd end = stage.run(plan);
   EXPECT_THAT(in_us(end.record.iterations), ElementsAre(14, 24, 34));
   EXPECT_THAT(in_us(end.record.passes), ElementsAre(24));
   EXPECT_EQ(in_us(end.record.began), 4);
@@ -108,7 +108,7 @@ TEST(JobRunner, APlanWithoutLengthLetsTheClockMove) {
   JobPlan plan = one_thread(0, {});
   plan.loop = LoopMode{3};
   Stage stage;
-  const JobEnd end = stage.run(plan);
+  const ReplayEnd end = stage.run(plan);
   EXPECT_THAT(end.record.iterations, ElementsAre(Duration{0}, Duration{1}, Duration{2}));
 }
 
@@ -117,7 +117,7 @@ TEST(JobRunner, ADeviceFaultLeavesTheRecord) {
   add_kernel(plan, 0, Us(10));
   Stage stage;
   stage.device().close_fault = Error{{}, {}, "the device does not answer"};
-  const JobEnd end = stage.run(plan);
+  const ReplayEnd end = stage.run(plan);
   ASSERT_TRUE(end.fault);
   EXPECT_EQ(end.fault->message, "the device does not answer");
   EXPECT_THAT(in_us(end.record.iterations), ElementsAre(10));
@@ -126,7 +126,7 @@ TEST(JobRunner, ADeviceFaultLeavesTheRecord) {
 TEST(JobRunner, WhatTheDeviceCannotHoldIsAFaultOfPreparing) {
   Stage stage;
   stage.device().prepare_fault = Error{{}, {}, "no memory"};
-  const JobEnd end = stage.run(one_thread(1, {}));
+  const ReplayEnd end = stage.run(one_thread(1, {}));
   ASSERT_TRUE(end.fault);
   EXPECT_EQ(end.fault->message, "no memory");
 }

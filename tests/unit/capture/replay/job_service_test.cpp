@@ -40,7 +40,7 @@ TEST(JobService, OfflineThereIsAlwaysANextBatch) {
   mode.batch_cost = 0.5;
   Stage stage;
   stage.gate();
-  const JobEnd end = stage.run(service(mode), Us(50));
+  const ReplayEnd end = stage.run(service(mode), Us(50));
   // Four requests are two passes' worth: 10 * (1 + 1 * 0.5) = 15 each.
   EXPECT_THAT(in_us(end.record.passes), ElementsAre(15, 30, 45));
   EXPECT_THAT(end.record.pass_requests, ElementsAre(4U, 4U, 4U));
@@ -53,7 +53,7 @@ TEST(JobService, OfflineThereIsAlwaysANextBatch) {
 
 TEST(JobService, OnlineABatchStartsWhenItIsFullOrRipeAndTheProgramIdle) {
   Stage stage;
-  const JobEnd end =
+  const ReplayEnd end =
       stage.run(service(online({Us(0), Us(1), Us(2), Us(30)}, 2, Us(5))));
   // {0, 1} is full at 1; {2} is ripe at 7 and the program free at 21; {30} is ripe at 35.
   ASSERT_EQ(end.record.requests.size(), 4U);
@@ -68,7 +68,7 @@ TEST(JobService, OnlineABatchStartsWhenItIsFullOrRipeAndTheProgramIdle) {
 
 TEST(JobService, AStopLeavesWhatHasArrivedUnfinished) {
   Stage stage;
-  const JobEnd end = stage.run(service(online({Us(0), Us(3), Us(4), Us(90)}, 1, Us(0))), Us(15));
+  const ReplayEnd end = stage.run(service(online({Us(0), Us(3), Us(4), Us(90)}, 1, Us(0))), Us(15));
   EXPECT_EQ(end.record.requests.size(), 1U);
   EXPECT_THAT(in_us(end.record.unfinished), ElementsAre(3, 4));  // one of them under way
 }

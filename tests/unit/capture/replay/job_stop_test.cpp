@@ -26,7 +26,7 @@ JobPlan plan_of(std::vector<std::vector<PlanStep>> threads, std::vector<Duration
 /// When a job that is stopped at 5 us has ended.
 std::int64_t ends_at(const JobPlan& plan) {
   Stage stage;
-  const JobEnd end = stage.run(plan, Us(5));
+  const ReplayEnd end = stage.run(plan, Us(5));
   EXPECT_FALSE(end.fault);
   return in_us(end.record.ended);
 }
@@ -54,7 +54,7 @@ TEST(JobStop, EndsTheWaitForRoomInTheWindow) {
                                {Us(100), Us(100)});
   Stage stage;
   stage.gate().window_size = 1;
-  const JobEnd end = stage.run(plan, Us(5));
+  const ReplayEnd end = stage.run(plan, Us(5));
   EXPECT_EQ(in_us(end.record.ended), 5);  // before the device is closed
   EXPECT_THAT(timeline(end.record), ElementsAre("0: called 0, runs 0 to 100, returned 0"));
 }
@@ -78,7 +78,7 @@ TEST(JobStop, AHeldLaunchIsNotLaunchedAfterItsRelease) {
   const JobPlan plan = plan_of({{launch(Us(0), Us(0), 0)}}, {Us(10)});
   Stage stage;
   stage.gate().held_until[1] = Us(8);
-  const JobEnd end = stage.run(plan, Us(5));
+  const ReplayEnd end = stage.run(plan, Us(5));
   EXPECT_EQ(in_us(end.record.ended), 8);
   EXPECT_EQ(end.record.launches, 0U);
   EXPECT_THAT(end.record.operations, IsEmpty());
@@ -100,7 +100,7 @@ TEST(JobStop, BeforeTheStartNothingIsDone) {
   JobRunner runner(plan, {&stage.clock(), &stage.device(), nullptr, {}, {}});
   ASSERT_TRUE(runner.prepare({}));
   runner.request_stop();
-  const JobEnd end = runner.run(stage.clock().now());
+  const ReplayEnd end = runner.run(stage.clock().now());
   EXPECT_EQ(end.record.launches, 0U);
   EXPECT_EQ(in_us(end.record.ended), 0);
 }

@@ -41,7 +41,7 @@ StubGate& Stage::gate() {
   return *gate_;
 }
 
-JobEnd Stage::run(const JobPlan& plan, std::optional<Duration> stop) {
+ReplayEnd Stage::run(const JobPlan& plan, std::optional<Duration> stop) {
   JobRunner runner(plan, {clock_.get(), device_.get(), gate_.get(), {}, [this] {
                             ++iterations_told;
                           }});
@@ -54,7 +54,7 @@ JobEnd Stage::run(const JobPlan& plan, std::optional<Duration> stop) {
       runner.request_stop();
     });
   }
-  JobEnd end = runner.run(origin);
+  ReplayEnd end = runner.run(origin);
   crew.wait();
   return end;
 }

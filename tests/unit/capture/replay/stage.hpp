@@ -47,7 +47,7 @@ class Stage {
   Stage();
 
   /// Runs the job; stops it at `stop`, if given.
-  JobEnd run(const JobPlan& plan, std::optional<Duration> stop = std::nullopt);
+  ReplayEnd run(const JobPlan& plan, std::optional<Duration> stop = std::nullopt);
 
   HostClock& clock() { return *clock_; }
   QueueDevice& device() { return *device_; }

@@ -31,7 +31,7 @@ capture::JobRecord run_alone(const hardware::GpuSpec& spec, const capture::JobPl
   EXPECT_TRUE(address);
   capture::Crew crew(clock);
   crew.start(capture::Turn::kDevice, [&] { gpu->run(); });
-  capture::JobEnd end;
+  capture::ReplayEnd end;
   {
     auto device = capture::open_fake_device(address->substr(5), clock, plan.client);
     EXPECT_TRUE(device);
