@@ -54,6 +54,10 @@ struct PlanOp {
   std::uint32_t edge_count = 0;
   Duration launch_lag{};           ///< fake devices only: earliest start after the call's start
   Duration gap{};                  ///< fake devices only: after the stream's previous operation
+
+  [[nodiscard]] bool is_kernel() const {
+    return kind == policy::LaunchKind::kKernel || kind == policy::LaunchKind::kCollective;
+  }
 };
 
 enum class PlanStepKind : std::uint8_t {

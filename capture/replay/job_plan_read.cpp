@@ -11,7 +11,6 @@ namespace {
 
 constexpr Range<std::uint32_t> kAnyCount{0, kNone - 1};
 constexpr Range<std::uint32_t> kExtent{1, kNone - 1};
-constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
 /// Of a plan. A stream is a hardware queue and a thread one of the machine's; a plan with more is
 /// a mistake.
 constexpr std::uint32_t kMostStreams = 1024;
@@ -196,7 +195,7 @@ void check_work(ObjectReader& in, const JobPlan& plan) {
   in.fault("threads", "no thread has a step");
 }
 
-CheckedResult<JobPlan> read(const JsonDocument& document) {
+CheckedResult<JobPlan> read_plan(const JsonDocument& document) {
   Errors errors;
   ObjectReader root = document.root(errors);
   JobPlan plan;
@@ -221,12 +220,12 @@ CheckedResult<JobPlan> read(const JsonDocument& document) {
 
 CheckedResult<JobPlan> parse_job_plan(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::parse(text, std::move(label)));
-  return read(document);
+  return read_plan(document);
 }
 
 CheckedResult<JobPlan> read_job_plan(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
-  return read(document);
+  return read_plan(document);
 }
 
 }  // namespace bubblesim::capture

@@ -10,9 +10,8 @@ namespace {
 
 constexpr std::string_view kFormat = "bubblesim job record 1";
 
-/// Instants may lie before the start (of an operation on a device's own clock), spans not.
+/// Instants may lie before the start (of an operation on a device's own clock).
 constexpr Range<std::int64_t> kInstant{-kMostNanoseconds, kMostNanoseconds};
-constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
 
 constexpr std::array<Choice<Severity>, 4> kSeverities{{
     {"info", Severity::kInfo},
@@ -102,7 +101,7 @@ void read_counters(ObjectReader& in, JobRecord& record) {
   }
 }
 
-CheckedResult<JobRecord> read(const JsonDocument& document) {
+CheckedResult<JobRecord> read_record(const JsonDocument& document) {
   Errors errors;
   ObjectReader root = document.root(errors);
   JobRecord record;
@@ -166,12 +165,12 @@ Result<void> write_job_record(const std::string& path, const JobRecord& record) 
 
 CheckedResult<JobRecord> parse_job_record(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::parse(text, std::move(label)));
-  return read(document);
+  return read_record(document);
 }
 
 CheckedResult<JobRecord> read_job_record(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
-  return read(document);
+  return read_record(document);
 }
 
 }  // namespace bubblesim::capture

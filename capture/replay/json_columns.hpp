@@ -16,6 +16,7 @@ namespace bubblesim::capture {
 
 /// No span in a file is longer: sums of a few stay within 64 bits.
 inline constexpr std::int64_t kMostNanoseconds = std::int64_t{366} * 24 * 3600 * 1'000'000'000;
+inline constexpr Range<std::int64_t> kSpan{0, kMostNanoseconds};
 
 /// Writes one JSON object, key by key, in the order of the calls.
 class JsonWriter {

@@ -7,7 +7,7 @@
 namespace bubblesim::capture {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kWatchPeriod = std::chrono::milliseconds(20);
 
 bool gets_ready(const WorkerStatus& seat) {
   return seat.state == WorkerState::kStarting || seat.state == WorkerState::kPreparing;
@@ -35,7 +35,7 @@ Watchdog::Watchdog(std::vector<Watched> watched, Duration patience)
   for (State& state : states_) state.since = std::chrono::steady_clock::now();
   thread_ = std::thread([this] {
     while (!ended_) {
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kWatchPeriod);
       look();
     }
   });

@@ -46,6 +46,8 @@ BUBBLESIM_FORM(cuGraphLaunch_ptsz, true)
     return result;                                                                                \
   }
 BUBBLESIM_GATE_INSTANTIATIONS(BUBBLESIM_FORM)
+#undef BUBBLESIM_FORM
+#undef BUBBLESIM_UNPACK
 
 BUBBLESIM_GATE_EXPORT CuResult cuGraphExecDestroy(Handle x) noexcept {
   // First: once destroyed, its handle may be another graph's.

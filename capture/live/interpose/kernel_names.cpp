@@ -15,7 +15,7 @@ using NameOf = CuResult (*)(const char**, Handle);
 constexpr std::uintptr_t kCollectiveBit = 1;
 constexpr std::size_t kPlaces = 4096;  // a power of two; a large model has some hundred kernels
 constexpr std::size_t kLooks = 16;
-std::array<std::atomic<std::uintptr_t>, kPlaces> known;
+std::array<std::atomic<std::uintptr_t>, kPlaces> known_functions;
 
 bool ask_driver(Handle function) noexcept {
   static std::atomic<bool> looked{false};
@@ -43,7 +43,7 @@ bool is_collective(Handle function) noexcept {
   if (value == 0 || (value & kCollectiveBit) != 0) return false;
   const std::size_t first = (value >> 4) * 0x9E3779B97F4A7C15ULL >> 32;
   for (std::size_t look = 0; look < kLooks; ++look) {
-    std::atomic<std::uintptr_t>& place = known[(first + look) % kPlaces];
+    std::atomic<std::uintptr_t>& place = known_functions[(first + look) % kPlaces];
     std::uintptr_t there = place.load(std::memory_order_relaxed);
     if (there == 0) {
       const std::uintptr_t entry = value | (ask_driver(function) ? kCollectiveBit : 0);

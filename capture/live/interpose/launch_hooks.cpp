@@ -84,5 +84,8 @@ BUBBLESIM_GATE_CONFIGURED_LAUNCHES(BUBBLESIM_BOTH)
   BUBBLESIM_FORM(base##version, false, kind, params, args)            \
   BUBBLESIM_FORM(base##version##_ptsz, true, kind, params, args)
 BUBBLESIM_GATE_COPIES(BUBBLESIM_BOTH)
+#undef BUBBLESIM_BOTH
+#undef BUBBLESIM_UNPACK
+#undef BUBBLESIM_FORM
 
 }  // namespace bubblesim::capture::interpose

@@ -2,41 +2,40 @@
 
 namespace bubblesim::capture {
 
-using cupti::Result;
-
-Result EnabledSet::keep(Result result, const Entry& entry) {
-  if (result != Result::kSuccess) return result;
+cupti::Result EnabledSet::keep(cupti::Result result, const Entry& entry) {
+  if (result != cupti::Result::kSuccess) return result;
   entries_.push_back(entry);
   records_ |= entry.what != What::kCallback;
   return result;
 }
 
-Result EnabledSet::callback(cupti::Subscriber subscriber, std::uint32_t domain, std::uint32_t id) {
-  if (api_.enable_callback == nullptr) return Result::kNotImplemented;
+cupti::Result EnabledSet::callback(cupti::Subscriber subscriber, std::uint32_t domain,
+                                   std::uint32_t id) {
+  if (api_.enable_callback == nullptr) return cupti::Result::kNotImplemented;
   return keep(api_.enable_callback(1, subscriber, domain, id),
               {What::kCallback, id, domain, subscriber});
 }
 
-Result EnabledSet::kind(std::uint32_t kind) {
+cupti::Result EnabledSet::kind(std::uint32_t kind) {
   return keep(api_.enable(kind), {What::kKind, kind});
 }
 
-Result EnabledSet::kind_and_dump(std::uint32_t wanted) {
+cupti::Result EnabledSet::kind_and_dump(std::uint32_t wanted) {
   if (api_.enable_and_dump == nullptr) return kind(wanted);
   return keep(api_.enable_and_dump(wanted), {What::kKind, wanted});
 }
 
-Result EnabledSet::runtime_call(std::uint32_t id) {
-  if (api_.enable_runtime_api == nullptr) return Result::kNotImplemented;
+cupti::Result EnabledSet::runtime_call(std::uint32_t id) {
+  if (api_.enable_runtime_api == nullptr) return cupti::Result::kNotImplemented;
   return keep(api_.enable_runtime_api(id, 1), {What::kRuntimeCall, id});
 }
 
-Result EnabledSet::driver_call(std::uint32_t id) {
-  if (api_.enable_driver_api == nullptr) return Result::kNotImplemented;
+cupti::Result EnabledSet::driver_call(std::uint32_t id) {
+  if (api_.enable_driver_api == nullptr) return cupti::Result::kNotImplemented;
   return keep(api_.enable_driver_api(id, 1), {What::kDriverCall, id});
 }
 
-Result EnabledSet::off(const Entry& entry) const noexcept {
+cupti::Result EnabledSet::off(const Entry& entry) const noexcept {
   switch (entry.what) {
     case What::kCallback:
       return api_.enable_callback(0, entry.subscriber, entry.domain, entry.id);
@@ -47,13 +46,13 @@ Result EnabledSet::off(const Entry& entry) const noexcept {
     case What::kDriverCall:
       return api_.enable_driver_api(entry.id, 0);
   }
-  return Result::kInvalidParameter;
+  return cupti::Result::kInvalidParameter;
 }
 
 bool EnabledSet::switch_off() noexcept {
   bool all = true;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
-    all &= off(*entry) == Result::kSuccess;
+    all &= off(*entry) == cupti::Result::kSuccess;
   entries_.clear();
   records_ = false;
   return all;

@@ -12,6 +12,9 @@
 
 namespace bubblesim::capture {
 
+/// Parts of a payload that are read; a range with more is not NCCL's.
+inline constexpr std::int32_t kMostPayloads = 16;
+
 struct NcclPayload {
   std::uint64_t communicator = 0;  ///< 0: not recorded
   std::uint64_t bytes = 0;         ///< 0: not recorded

@@ -18,7 +18,6 @@ using namespace nvtx_abi;
 
 constexpr std::size_t kMostDomains = 1'024;
 constexpr std::size_t kMostStrings = 16'384;
-constexpr std::int32_t kMostPayloads = 16;
 
 constexpr const char* kNcclDomain = "NCCL";
 

@@ -14,8 +14,6 @@ namespace {
 
 using namespace nvtx_abi;
 
-constexpr std::size_t kMostPayloads = 16;
-
 /// Runs `body`; what it throws (short memory) is counted and `otherwise` returned.
 template <class Result, class Body>
 Result guarded(Result otherwise, const Body& body) noexcept {
@@ -53,7 +51,7 @@ void mark_now(Domain domain, Given given) noexcept {
 
 std::span<const PayloadData> span_of(const PayloadData* payloads, std::size_t count) noexcept {
   if (payloads == nullptr) return {};
-  return {payloads, std::min(count, kMostPayloads)};
+  return {payloads, std::min<std::size_t>(count, kMostPayloads)};
 }
 
 // --- the default domain ---------------------------------------------------------------------

@@ -8,9 +8,6 @@ namespace {
 
 constexpr std::size_t kMemsetPath = 3;
 
-bool is_kernel(const PlanOp& op) {
-  return op.kind == policy::LaunchKind::kKernel || op.kind == policy::LaunchKind::kCollective;
-}
 std::size_t path_of(const PlanOp& op) {
   return op.kind == policy::LaunchKind::kMemset ? kMemsetPath : static_cast<std::size_t>(op.path);
 }
@@ -22,7 +19,7 @@ Result<void> OperationLauncher::prepare(HostClock& clock, StreamHandle stream, D
   BUBBLESIM_ASSIGN_OR_RETURN(end_, context_.kernel("end_copy"));
   for (const PlanOp& op : plan_.ops) {
     double& rate = bytes_per_ns_[path_of(op)];
-    if (is_kernel(op) || op.bytes.value != 0 || rate != 0) continue;
+    if (op.is_kernel() || op.bytes.value != 0 || rate != 0) continue;
     BUBBLESIM_ASSIGN_OR_RETURN(rate, measure_rate(path_of(op), clock, stream, patience));
   }
   return {};
@@ -50,8 +47,8 @@ Result<double> OperationLauncher::measure_rate(std::size_t path, HostClock& cloc
 
 Result<void> OperationLauncher::enqueue(std::uint32_t op, StreamHandle stream, double factor,
                                         DevicePointer scale) const {
-  return is_kernel(plan_.ops[op]) ? enqueue_kernel(op, stream, factor, scale)
-                                  : enqueue_copy(op, stream, factor);
+  return plan_.ops[op].is_kernel() ? enqueue_kernel(op, stream, factor, scale)
+                                   : enqueue_copy(op, stream, factor);
 }
 
 Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle stream,

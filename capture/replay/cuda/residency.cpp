@@ -16,10 +16,6 @@ Number round_up(Number value, Number unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-std::uint64_t threads_of(const StandInShape& shape) {
-  return std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
-}
-
 /// Into the limits of the GPU: too many threads become fewer in z, then y, then x.
 void clamp(const DeviceFacts& facts, StandInShape& shape) {
   const StandInShape asked = shape;
@@ -27,8 +23,8 @@ void clamp(const DeviceFacts& facts, StandInShape& shape) {
     shape.grid[i] = std::clamp(shape.grid[i], 1U, std::max(facts.most_blocks[i], 1U));
     shape.block[i] = std::clamp(shape.block[i], 1U, std::max(facts.most_threads[i], 1U));
   }
-  for (std::size_t i = 3; i-- > 0 && threads_of(shape) > facts.threads_per_block;) {
-    const auto others = static_cast<std::uint32_t>(threads_of(shape) / shape.block[i]);
+  for (std::size_t i = 3; i-- > 0 && shape.threads() > facts.threads_per_block;) {
+    const auto others = static_cast<std::uint32_t>(shape.threads() / shape.block[i]);
     shape.block[i] = std::max(1U, facts.threads_per_block / others);
   }
   // The kernels number blocks in 32 bits.
@@ -62,7 +58,7 @@ StandInShape shape_stand_in(const DeviceFacts& facts, const traces::LaunchShape&
   shape.block = traced.block;
   shape.shared_bytes = traced.shared_memory_bytes;
   clamp(facts, shape);
-  const auto threads = static_cast<std::uint32_t>(threads_of(shape));
+  const auto threads = static_cast<std::uint32_t>(shape.threads());
   shape.traced_blocks =
       std::max(1U, blocks_per_sm(facts, threads, traced.registers_per_thread, shape.shared_bytes));
   std::uint32_t nearest = 0xFFFFFFFFU;

@@ -33,6 +33,11 @@ struct StandInShape {
   std::uint32_t traced_blocks = 0;   ///< an SM's, of the traced kernel
   std::uint32_t blocks = 0;          ///< an SM's, of the stand-in by the rules above
   bool clamped = false;              ///< the traced shape is beyond this GPU's limits
+
+  /// Of a block.
+  [[nodiscard]] std::uint64_t threads() const {
+    return std::uint64_t{block[0]} * block[1] * block[2];
+  }
 };
 
 /// The variant that is nearest to the traced kernel's residency; the one with fewer registers where

@@ -12,9 +12,6 @@ constexpr double kReachable = 0.92;  ///< of the interface's bandwidth, by strea
 constexpr std::uint32_t kUnits = 4;  ///< a loop
 constexpr double kSchedulers = 4;    ///< of an SM
 
-double threads_of(const StandInShape& shape) {
-  return double(shape.block[0]) * shape.block[1] * shape.block[2];
-}
 double grid_of(const StandInShape& shape) {
   return double(shape.grid[0]) * shape.grid[1] * shape.grid[2];
 }
@@ -44,7 +41,8 @@ Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape&
   } else {
     const double per_sm = std::min<double>(shape.blocks, std::ceil(grid_of(shape) /
                                                                    std::max(1U, facts.sm_count)));
-    const double warps = std::max(1.0, per_sm * std::ceil(threads_of(shape) / 32) / kSchedulers);
+    const double block_warps = std::ceil(double(shape.threads()) / 32);
+    const double warps = std::max(1.0, per_sm * block_warps / kSchedulers);
     // Each of the units is sparse, dense or wide: the sum nearest to what one warp must issue.
     const double wanted = shares.issue / warps;
     double nearest = 1e9;
@@ -66,7 +64,7 @@ Mix mix_of(const DeviceFacts& facts, const KernelForm& form, const StandInShape&
   const double resident = std::min(grid_of(shape), double(shape.blocks) * facts.sm_count);
   const double bytes = shares.dram * kReachable * double(facts.dram_bytes_per_second) *
                        loop_seconds / std::max(1.0, resident);
-  const double rate = kRateUnit * bytes / (threads_of(shape) * kBytesPerStep);
+  const double rate = kRateUnit * bytes / (double(shape.threads()) * kBytesPerStep);
   mix.memory_rate = static_cast<std::uint32_t>(std::clamp(rate, 0.0, double(kMostMemoryRate)));
   return mix;
 }
@@ -77,7 +75,8 @@ double wanted_traffic(const DeviceFacts& facts, const KernelForm& form, Duration
 }
 
 double traffic_of(const StandInShape& shape, const Mix& mix, double loops) {
-  return loops * mix.memory_rate / kRateUnit * kBytesPerStep * threads_of(shape) * grid_of(shape);
+  return loops * mix.memory_rate / kRateUnit * kBytesPerStep * double(shape.threads()) *
+         grid_of(shape);
 }
 
 }  // namespace bubblesim::capture::cuda

@@ -32,10 +32,6 @@ std::uint64_t lines_of(const StandIn& stand_in, double loops) {
   return static_cast<std::uint64_t>(bytes / kBytesPerStep * kLinesPerStep);
 }
 
-bool is_kernel(const PlanOp& op) {
-  return op.kind == policy::LaunchKind::kKernel || op.kind == policy::LaunchKind::kCollective;
-}
-
 KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) {
   if (op.form != kNone) return plan.forms[op.form];
   counters.add(kWithoutForm);
@@ -112,7 +108,7 @@ StandIns::~StandIns() {
 }
 
 Result<StandIn> StandIns::one(const PlanOp& op) {
-  if (!is_kernel(op)) return StandIn{};
+  if (!op.is_kernel()) return StandIn{};
   KernelForm form = form_of(plan_, op, needs_.counters);
   form.tensor = form.tensor && has_whole_warps(form);
   const auto key = std::tuple(form, op.solo, op.kind);
