@@ -49,7 +49,7 @@ class Desk {
       if (obstacle.empty()) return run;
       lock.lock();
       running_.erase(run.index);
-      outbox_.push_back(Refusal{run.index, std::move(obstacle)});
+      outbox_.emplace_back(Refusal{run.index, std::move(obstacle)});
     }
   }
 
@@ -58,7 +58,7 @@ class Desk {
     const auto started = running_.find(record.run.index);
     const Duration took = steady_now() - started->second;
     running_.erase(started);
-    outbox_.push_back(Delivery{took, std::move(record)});
+    outbox_.emplace_back(Delivery{took, std::move(record)});
     news_ = true;
   }
 
