@@ -11,14 +11,14 @@ namespace {
 using testing::HasSubstr;
 
 // The verbs are those of tests/fakes/live/live_job.cpp.
-std::string job(const std::string& verbs) {
+std::string live_job(const std::string& verbs) {
   return "'" + std::string(BUBBLESIM_LIVE_JOB) + " v2 " + verbs + "'";
 }
 
 std::string fill(const std::string& options, const std::string& train, const std::string& filler) {
   return "LD_LIBRARY_PATH='" + std::string(BUBBLESIM_LIVE_DRIVER) +
-         "' FAKE_DRIVER_LOG=$PWD/.driver bubblesim fill " + options + " --train " + job(train) +
-         " --fill " + job(filler);
+         "' FAKE_DRIVER_LOG=$PWD/.driver bubblesim fill " + options + " --train " +
+         live_job(train) + " --fill " + live_job(filler);
 }
 
 TEST(FillCommand, RunsBothUnderAPolicyAndReportsThem) {
