@@ -64,10 +64,22 @@ function(bubblesim_library)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME})
 endfunction()
 
+# Whether one of the test sources named has cases that skip themselves.
+function(bubblesim_sources_skip result)
+  set(${result} OFF PARENT_SCOPE)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} skips REGEX "GTEST_SKIP" LIMIT_COUNT 1)
+    if(skips)
+      set(${result} ON PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 # bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE])
-# One executable; each GoogleTest case becomes a CTest case, skipped ones reported as skipped.
-# SINGLE: all of its cases are one CTest case. For more than a hundred cases, each of them faster
-# than the start of a process under ASan; none of them may be one that skips.
+# One executable. A unit or golden test is one CTest case: most of its cases are faster than the
+# start of a process under ASan. Where a source has cases that skip themselves, and in all other
+# tests, each GoogleTest case is a CTest case, so that CTest's summary says what was skipped.
+# SINGLE: one CTest case in any event.
 function(bubblesim_test)
   if(NOT TARGET bubblesim_test_scratch)
     add_library(bubblesim_test_scratch OBJECT ${PROJECT_SOURCE_DIR}/tests/scratch_folder.cpp)
@@ -85,7 +97,8 @@ function(bubblesim_test)
   if(NOT ARG_NAME MATCHES "^(laws|validation)_")
     target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Debug>:-O0>)
   endif()
-  if(ARG_SINGLE)
+  bubblesim_sources_skip(skips ${ARG_SOURCES})
+  if(ARG_SINGLE OR (ARG_NAME MATCHES "^(unit|golden)_" AND NOT skips))
     add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_brief=1)
     set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 300)
     return()

@@ -12,7 +12,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const std::filesystem::path kRoot = BUBBLESIM_SOURCE_DIR;
+const std::filesystem::path kTreeRoot = BUBBLESIM_SOURCE_DIR;
 
 TEST(StandardIncludes, AHeaderThatForgetsOneIsNamed) {
   EXPECT_THAT(check_standard_includes({parse_source("sim/gpu/a.hpp", "\nstd::map<int, int> a;\n")}),
@@ -36,14 +36,14 @@ TEST(StandardIncludes, OneOfSeveralSuffices) {
 TEST(StandardIncludes, TheTreeIncludesWhatItNames) {
   std::string joined;
   for (const std::string& breach :
-       check_standard_includes(read_tree(kRoot, {"sim", "traces", "policies", "capture"})))
+       check_standard_includes(read_tree(kTreeRoot, {"sim", "traces", "policies", "capture"})))
     joined += "\n  " + breach;
   EXPECT_EQ(joined, "");
 }
 
 // What is parsed for all headers hides that one of them forgets it, unless it is named here.
 TEST(StandardIncludes, WhateverIsParsedForAllHeadersIsHeld) {
-  const auto headers = read_tree(kRoot / "tests/conformance/headers", {"."});
+  const auto headers = read_tree(kTreeRoot / "tests/conformance/headers", {"."});
   ASSERT_EQ(headers.size(), 1U);
   std::set<std::string> declared;
   for (const auto& [name, header] : standard_names()) declared.emplace(header);
