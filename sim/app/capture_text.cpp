@@ -6,14 +6,13 @@
 #include "sim/app/capture_command.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "traces/inspect/text_table.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
 
 using capture::RecorderStatus;
 using capture::RecordingSummary;
-using traces::Align;
 
 std::string megabytes_text(std::uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6);
@@ -37,7 +36,7 @@ Json losses_json(const CounterSet& counters) {
 }  // namespace
 
 std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
-  traces::TextTable table(
+  TextTable table(
       {"rank", "file", "size", "length", "kernels", "collectives", "copies", "calls", "ranges",
        "iterations", "lost"},
       {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
@@ -80,7 +79,7 @@ std::string recordings_json(const std::vector<RecordingSummary>& recordings) {
 }
 
 std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
-  traces::TextTable table(
+  TextTable table(
       {"pid", "state", "rank", "program", "length", "records", "size", "lost", "iterations",
        "file"},
       {Align::kRight, Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight,

@@ -4,7 +4,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "traces/inspect/text_table.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -12,7 +12,6 @@ namespace {
 using capture::FillReport;
 using capture::LiveJobReport;
 using capture::SpanSummary;
-using traces::Align;
 
 Duration mean_of(Duration total, std::uint64_t count) {
   return count == 0 ? Duration{} : total / static_cast<Duration::rep>(count);
@@ -27,7 +26,7 @@ std::string end_text(const LiveJobReport& job) {
   return fmt::format("exited with {}", job.end->exit_code);
 }
 
-void add_row(traces::TextTable& table, const std::string& name, const LiveJobReport& job) {
+void add_row(TextTable& table, const std::string& name, const LiveJobReport& job) {
   table.row({name, end_text(job), fmt::format("{:.1f} s", to_seconds(job.ran)),
              fmt::to_string(job.kernels), fmt::to_string(job.collectives),
              fmt::to_string(job.copies), fmt::to_string(job.held),
@@ -108,7 +107,7 @@ Json job_json(const LiveJobReport& job) {
 
 std::string fill_text(const FillReport& report, const std::string& policy,
                       const capture::LivePlan& plan) {
-  traces::TextTable table({"job", "end", "ran", "kernels", "collectives", "copies", "held",
+  TextTable table({"job", "end", "ran", "kernels", "collectives", "copies", "held",
                            "mean hold", "all holds", "undecided", "gate"},
                           {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                            Align::kRight, Align::kRight, Align::kRight, Align::kRight,

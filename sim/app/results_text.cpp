@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ranges>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/store/store_export.hpp"
+#include "sim/text/csv_text.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::app {
 
@@ -65,22 +67,10 @@ Result<run::RowFilter> filter_of(const ResultsArguments& arguments) {
 }
 
 std::string aligned(const std::vector<Line>& lines) {
-  std::vector<std::size_t> widths;
-  for (const Line& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const Line& line : lines) {
-    std::string row;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const bool number = line[i].find_first_not_of("0123456789.+-e>") == std::string::npos;
-      const std::string space(widths[i] - line[i].size(), ' ');
-      row += (i == 0 ? "" : "  ") + (number ? space + line[i] : line[i] + space);
-    }
-    text += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
-  }
-  return text;
+  if (lines.empty()) return {};
+  TextTable table(lines.front(), std::vector(lines.front().size(), Align::kNumbersRight), "");
+  for (const Line& line : lines | std::views::drop(1)) table.row(line);
+  return table.text();
 }
 
 }  // namespace bubblesim::app

@@ -14,7 +14,7 @@ using Line = std::vector<std::string>;
 /// Keys as lists show them; `show` takes as little.
 inline constexpr std::size_t kShownDigits = 8;
 
-/// Each column as wide as its widest cell; numbers to the right.
+/// Aligned columns, numbers to the right.
 [[nodiscard]] std::string aligned(const std::vector<Line>& lines);
 /// After RFC 4180.
 [[nodiscard]] std::string csv_table(const std::vector<Line>& lines);

@@ -3,11 +3,11 @@
 #include <array>
 #include <vector>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/result_rows.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::observe {
 namespace {

@@ -6,15 +6,16 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::observe {
 namespace {
 
-using Cells = std::vector<std::string>;
 
 /// A policy and one of its fillers, as columns read them.
 struct Row {
@@ -69,52 +70,50 @@ enum class Shown : std::uint8_t {
   kWide,
 };
 
-enum class Aligned : std::uint8_t { kLeft, kRight };
-
 struct Column {
   const char* title;
   Shown shown;
-  Aligned aligned;
+  Align aligned;
   std::string (*cell)(const Row& row);
 };
 
 // OUTPUTS.md says which CSV column each of them rounds.
 constexpr std::array kColumns{
-    Column{"policy", Shown::kAlways, Aligned::kLeft, [](const Row& row) { return row.label; }},
-    Column{"filler", Shown::kAmongSeveral, Aligned::kLeft,
+    Column{"policy", Shown::kAlways, Align::kLeft, [](const Row& row) { return row.label; }},
+    Column{"filler", Shown::kAmongSeveral, Align::kLeft,
            [](const Row& row) { return row.filler ? row.filler->name : std::string("-"); }},
-    Column{"train it/s", Shown::kWide, Aligned::kRight,
+    Column{"train it/s", Shown::kWide, Align::kRight,
            [](const Row& row) { return rate(row.policy->training.iterations_per_s); }},
-    Column{"train kept", Shown::kAlways, Aligned::kRight,
+    Column{"train kept", Shown::kAlways, Align::kRight,
            [](const Row& row) { return ratio(row.policy->training.normalised_to_alone); }},
-    Column{"filler gained", Shown::kAlways, Aligned::kRight,
+    Column{"filler gained", Shown::kAlways, Align::kRight,
            [](const Row& row) {
              return row.filler ? ratio(row.filler->normalised_to_own_gpu) : std::string("-");
            }},
-    Column{"offered/s", Shown::kWide, Aligned::kRight,
+    Column{"offered/s", Shown::kWide, Align::kRight,
            [](const Row& row) {
              const bool known = row.filler && row.filler->offered_per_s;
              return known ? rate(*row.filler->offered_per_s) : std::string("-");
            }},
-    Column{"requests/s", Shown::kAlways, Aligned::kRight,
+    Column{"requests/s", Shown::kAlways, Align::kRight,
            [](const Row& row) {
              return row.filler ? rate(row.filler->requests_per_s) : std::string("-");
            }},
-    Column{"p50 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p50>},
-    Column{"p90 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p90>},
-    Column{"p95 ms", Shown::kAlways, Aligned::kRight, latency_cell<&LatencySummary::p95>},
-    Column{"p99 ms", Shown::kWide, Aligned::kRight, latency_cell<&LatencySummary::p99>},
-    Column{"before", Shown::kWide, Aligned::kRight, backlog_cell<&FillerResult::requests_before>},
-    Column{"done", Shown::kWide, Aligned::kRight,
+    Column{"p50 ms", Shown::kWide, Align::kRight, latency_cell<&LatencySummary::p50>},
+    Column{"p90 ms", Shown::kWide, Align::kRight, latency_cell<&LatencySummary::p90>},
+    Column{"p95 ms", Shown::kAlways, Align::kRight, latency_cell<&LatencySummary::p95>},
+    Column{"p99 ms", Shown::kWide, Align::kRight, latency_cell<&LatencySummary::p99>},
+    Column{"before", Shown::kWide, Align::kRight, backlog_cell<&FillerResult::requests_before>},
+    Column{"done", Shown::kWide, Align::kRight,
            [](const Row& row) {
              return row.filler ? std::to_string(row.filler->requests_completed) : std::string("-");
            }},
-    Column{"left", Shown::kWide, Aligned::kRight,
+    Column{"left", Shown::kWide, Align::kRight,
            backlog_cell<&FillerResult::requests_unfinished>},
-    Column{"busy %", Shown::kWide, Aligned::kRight, gpu_cell<&GpuUse::busy_fraction>},
-    Column{"bubble %", Shown::kWide, Aligned::kRight, gpu_cell<&GpuUse::bubble_fraction>},
-    Column{"recovered %", Shown::kAlways, Aligned::kRight, recovered_cell},
-    Column{"memory GB", Shown::kWide, Aligned::kRight, memory_cell},
+    Column{"busy %", Shown::kWide, Align::kRight, gpu_cell<&GpuUse::busy_fraction>},
+    Column{"bubble %", Shown::kWide, Align::kRight, gpu_cell<&GpuUse::bubble_fraction>},
+    Column{"recovered %", Shown::kAlways, Align::kRight, recovered_cell},
+    Column{"memory GB", Shown::kWide, Align::kRight, memory_cell},
 };
 
 std::vector<const Column*> columns_of(const RunReport& report, Columns columns) {
@@ -131,32 +130,20 @@ std::vector<const Column*> columns_of(const RunReport& report, Columns columns) 
   return chosen;
 }
 
-/// Letters of a UTF-8 text: its bytes that do not continue one.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
-  }));
-}
-
-void append_rows(std::string& text, const std::vector<const Column*>& columns,
-                 const std::vector<Row>& rows) {
-  std::vector<Cells> lines(1 + rows.size());
-  std::vector<std::size_t> widths;
+std::string rows_text(const std::vector<const Column*>& columns, const std::vector<Row>& rows) {
+  std::vector<std::string> titles;
+  std::vector<Align> aligns;
   for (const Column* column : columns) {
-    lines[0].emplace_back(column->title);
-    for (std::size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(column->cell(rows[i]));
-    std::size_t widest = 0;
-    for (const Cells& line : lines) widest = std::max(widest, width(line.back()));
-    widths.push_back(widest);
+    titles.emplace_back(column->title);
+    aligns.push_back(column->aligned);
   }
-  for (const Cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string padding(widths[i] - width(line[i]), ' ');
-      if (i > 0) text += "  ";
-      text += columns[i]->aligned == Aligned::kLeft ? line[i] + padding : padding + line[i];
-    }
-    text += '\n';
+  TextTable table(std::move(titles), std::move(aligns), "");
+  for (const Row& row : rows) {
+    std::vector<std::string> cells;
+    for (const Column* column : columns) cells.push_back(column->cell(row));
+    table.row(std::move(cells));
   }
+  return table.text();
 }
 
 std::string span_text(const std::optional<Duration>& span) {
@@ -262,7 +249,7 @@ std::string report_table(const RunReport& report, Columns columns) {
     append_jobs(jobs, policy, label);
   }
   std::string text = heading(report, columns);
-  append_rows(text, columns_of(report, columns), rows);
+  text += rows_text(columns_of(report, columns), rows);
   if (!jobs.empty()) text += '\n' + jobs;
   return text;
 }

@@ -1,9 +1,9 @@
 // Usage over time as CSV: a line an interval. OUTPUTS.md, "Usage over time".
 #include <array>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/observe/csv_numbers.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::observe {
 namespace {

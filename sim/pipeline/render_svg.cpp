@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/pipeline/render.hpp"
+#include "sim/text/markup_text.hpp"
 
 namespace bubblesim::pipeline {
 namespace {
@@ -38,21 +39,6 @@ const char* colour_of(ActionKind kind) {
     if (key.kind == kind) return key.colour;
   }
   return "#6b7280";
-}
-
-// Escaped for XML; anything but printable ASCII becomes "?".
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c >= ' ' && c <= '~' ? c : '?';
-    }
-  }
-  return out;
 }
 
 class Picture {
@@ -107,7 +93,7 @@ class Picture {
         "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"Inter,Helvetica,Arial,sans-serif\" "
         "font-size=\"12\" fill=\"#1f2937\">\n",
         width, height);
-    const std::string title = xml(schedule_.name);
+    const std::string title = markup_text(schedule_.name);
     put("<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", title);
     put("<text x=\"24\" y=\"32\" font-size=\"18\" font-weight=\"600\">{}</text>\n", title);
     put("<text x=\"24\" y=\"52\" fill=\"#4b5563\">{} ranks \u00b7 {} stages \u00b7 {} "

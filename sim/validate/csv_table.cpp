@@ -7,8 +7,8 @@
 #include <sstream>
 #include <utility>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::validate {
 namespace {

@@ -1,8 +1,8 @@
 // Cells, summaries and orders as CSV and JSON.
 #include <fmt/format.h>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/base/json.hpp"
+#include "sim/text/csv_text.hpp"
 #include "sim/validate/measured_text.hpp"
 
 namespace bubblesim::validate {

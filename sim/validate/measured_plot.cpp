@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "sim/text/markup_text.hpp"
 #include "sim/validate/measured_text.hpp"
-#include "traces/inspect/svg_text.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -211,7 +211,7 @@ class Picture {
         "</title></circle>\n",
         axis.at(point.measured), kPanel - axis.at(point.simulated),
         point.cell->role == Role::kFit ? "none" : colour, colour,
-        traces::xml_text(point.cell->name()), point.measured, point.simulated, unit);
+        markup_text(point.cell->name()), point.measured, point.simulated, unit);
   }
 
   void draw_legend() {
@@ -220,7 +220,7 @@ class Picture {
       const double y = kLegendTop + kLegendRow * static_cast<double>(i / kLegendColumns);
       put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\" fill=\"{}\"/>"
           "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-          x, y, colour_of(policies_[i]), x + 12, y + 4, traces::xml_text(policies_[i]));
+          x, y, colour_of(policies_[i]), x + 12, y + 4, markup_text(policies_[i]));
     }
   }
 

@@ -3,8 +3,8 @@
 #include <ostream>
 #include <string_view>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/base/output_file.hpp"
+#include "sim/text/csv_text.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::traces {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/text/utf8.hpp"
+
 namespace bubblesim::traces {
 namespace {
 
@@ -30,8 +32,6 @@ template <std::size_t n>
 std::string_view pick(const std::array<std::string_view, n>& names, std::size_t index) {
   return index < n ? names[index] : std::string_view{"unknown"};
 }
-
-bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 #include "sim/base/json.hpp"
 #include "traces/inspect/labels.hpp"
-#include "traces/inspect/text_table.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "traces/inspect/labels.hpp"
 #include "traces/inspect/render_sensitivities.hpp"
-#include "traces/inspect/text_table.hpp"
+#include "sim/text/text_table.hpp"
 
 namespace bubblesim::traces {
 namespace {

@@ -10,8 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/text/markup_text.hpp"
 #include "traces/inspect/labels.hpp"
-#include "traces/inspect/svg_text.hpp"
+#include "traces/inspect/axis_ticks.hpp"
 #include "traces/inspect/timeline_lanes.hpp"
 
 namespace bubblesim::traces {
@@ -66,10 +67,10 @@ class Drawing {
         "font-size=\"12\" fill=\"#1f2937\">\n",
         width_, height);
     put("<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        xml_text(title()));
+        markup_text(title()));
     put("<text x=\"24\" y=\"32\" font-size=\"18\" font-weight=\"600\">{}</text>\n",
-        xml_text(shortened(title(), kTitleColumns)));
-    put("<text x=\"24\" y=\"52\" fill=\"#6b7280\">{}</text>\n", xml_text(subtitle()));
+        markup_text(shortened(title(), kTitleColumns)));
+    put("<text x=\"24\" y=\"52\" fill=\"#6b7280\">{}</text>\n", markup_text(subtitle()));
   }
 
   [[nodiscard]] std::string title() const {
@@ -130,7 +131,7 @@ class Drawing {
     const double middle = y + lane.height_px / 2;
     put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"10\" "
         "fill=\"#6b7280\">{}</text>\n",
-        kLeft - 8, middle + 3.5, xml_text(lane.label));
+        kLeft - 8, middle + 3.5, markup_text(lane.label));
     put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#eef1f5\" "
         "fill-opacity=\"0.55\"/>\n",
         kLeft, y, plot_, lane.height_px);
@@ -207,7 +208,7 @@ class Drawing {
   double draw_key(double x, double y, Paint paint, std::string_view label) {
     put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>"
         "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-        x, y, paint_colour(paint), x + 18, y + 10, xml_text(label));
+        x, y, paint_colour(paint), x + 18, y + 10, markup_text(label));
     return x + 40 + 6.6 * static_cast<double>(label.size());
   }
 

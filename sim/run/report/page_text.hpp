@@ -10,9 +10,6 @@
 
 namespace bubblesim::run {
 
-/// Text for HTML: "&", "<", ">" and quotes as entities.
-[[nodiscard]] std::string html_text(std::string_view text);
-
 /// Compact JSON without "<", ">" and "&", so that no text in it ends the script that holds it. Text
 /// that is no UTF-8 is replaced.
 [[nodiscard]] std::string script_json(const Json& json);

@@ -3,11 +3,12 @@
 #include <bubblesim_report_page.hpp>  // made by the build: scripts/cmake/embed_page.cmake
 
 #include "sim/run/report/page_text.hpp"
+#include "sim/text/markup_text.hpp"
 
 namespace bubblesim::run {
 
 std::string report_page(const ReportData& data) {
-  return filled_page(report_page_files::kHtml, {{"title", html_text(data.title)},
+  return filled_page(report_page_files::kHtml, {{"title", markup_text(data.title)},
                                                 {"style_hash", report_page_files::kStyleHash},
                                                 {"style", report_page_files::kStyle},
                                                 {"script_hash", report_page_files::kScriptHash},

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "sim/base/csv_text.hpp"
 #include "sim/base/json.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::run {
 namespace {

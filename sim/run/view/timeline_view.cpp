@@ -5,6 +5,7 @@
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/run/report/page_text.hpp"
+#include "sim/text/markup_text.hpp"
 #include "traces/inspect/labels.hpp"
 
 namespace bubblesim::run {
@@ -141,7 +142,7 @@ CheckedResult<TimelineView> read_view(const std::string& path) {
 
 std::string view_page(const TimelineView& view) {
   return filled_page(view_page_files::kHtml,
-                     {{"title", html_text(view.title)},
+                     {{"title", markup_text(view.title)},
                       {"style_hash", view_page_files::kStyleHash},
                       {"style", view_page_files::kStyle},
                       {"script_hash", view_page_files::kScriptHash},

@@ -11,7 +11,8 @@
 
 #include "sim/base/nearest.hpp"
 #include "sim/run/report/page_text.hpp"
-#include "traces/inspect/svg_text.hpp"
+#include "sim/text/markup_text.hpp"
+#include "traces/inspect/axis_ticks.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -44,7 +45,7 @@ class Picture {
     std::string body = std::exchange(out_, {});
     draw_axis(top - 6, y);
     return filled_page(view_picture_files::kHtml,
-                       {{"title", traces::xml_text(title)},
+                       {{"title", markup_text(title)},
                         {"style", view_picture_files::kStyle},
                         {"width", fmt::format("{:.0f}", kWidth)},
                         {"height", fmt::format("{:.0f}", y + 44)},
@@ -105,12 +106,12 @@ class Picture {
 
   double draw_row(const ChartRow& row, double y) {
     put("<text class=\"strong\" x=\"16\" y=\"{:.0f}\">{}</text>\n", y + 12,
-        traces::xml_text(row.label));
+        markup_text(row.label));
     double at = y + 28;
     for (std::size_t from = 0; from < row.note.size();) {  // a line a part
       const std::size_t to = std::min(row.note.find(", ", from), row.note.size());
       put("<text class=\"soft\" x=\"16\" y=\"{:.0f}\">{}</text>\n", at,
-          traces::xml_text(row.note.substr(from, to - from)));
+          markup_text(row.note.substr(from, to - from)));
       at += 15;
       from = to + 2;
     }
@@ -127,7 +128,7 @@ class Picture {
     const double middle = y + height / 2;
     put("<rect class=\"ground\" x=\"{:.0f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.0f}\"/>"
         "<text class=\"small\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n",
-        kLeft, y, kPlot, height, kWidth - kRight + 8, middle + 3.5, traces::xml_text(lane.label));
+        kLeft, y, kPlot, height, kWidth - kRight + 8, middle + 3.5, markup_text(lane.label));
     // Columns are x units of the group; a horizontal stroke is as high as the lane.
     put("<g transform=\"translate({:.0f} {:.1f}) scale({:.5f} 1)\" stroke-width=\"{:.0f}\">\n",
         kLeft, middle, kPlot / kColumns, height);

@@ -13,7 +13,7 @@
 #include "traces/inspect/pixel_lane.hpp"
 #include "traces/inspect/render_json.hpp"
 #include "traces/inspect/render_text.hpp"
-#include "traces/inspect/svg_text.hpp"
+#include "traces/inspect/axis_ticks.hpp"
 #include "traces/inspect/timeline_svg.hpp"
 
 namespace bubblesim::traces {
@@ -132,13 +132,7 @@ TEST(PixelLane, SlicesFarBelowAPixelStayVisible) {
   EXPECT_EQ(lane.runs(), expected);
 }
 
-TEST(SvgText, EscapesMarkupAndReplacesWhatXmlForbids) {
-  EXPECT_EQ(xml_text("a<b>&\"c'"), "a&lt;b&gt;&amp;&quot;c&#39;");
-  EXPECT_EQ(xml_text("\x01\xC3\xA9\xFF"), "\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD");
-  EXPECT_EQ(xml_text("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
-}
-
-TEST(SvgText, TicksAreRoundAndInOneUnit) {
+TEST(AxisTicks, AreRoundAndInOneUnit) {
   const auto ticks = axis_ticks(us(0), us(1000));
   ASSERT_EQ(ticks.size(), 11u);
   EXPECT_EQ(ticks[1].label, "0.1 ms");

@@ -1,17 +1,12 @@
-// Text and axis ticks of the picture.
+// Ticks of a time axis.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/base/time.hpp"
 
 namespace bubblesim::traces {
-
-/// Escaped for XML text and attributes. Control characters and bytes that are not UTF-8 become
-/// U+FFFD.
-[[nodiscard]] std::string xml_text(std::string_view text);
 
 struct AxisTick {
   Duration at{};  ///< since the origin

@@ -1,0 +1,57 @@
+#include "sim/text/text_table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sim/text/utf8.hpp"
+
+namespace bubblesim {
+namespace {
+
+bool stands_right(Align align, const std::string& cell) {
+  if (align != Align::kNumbersRight) return align == Align::kRight;
+  return cell.find_first_not_of("0123456789.+-e>") == std::string::npos;
+}
+
+}  // namespace
+
+TextTable::TextTable(std::vector<std::string> headings, std::vector<Align> aligns,
+                     std::string indent)
+    : aligns_(std::move(aligns)), indent_(std::move(indent)) {
+  aligns_.resize(headings.size(), Align::kRight);
+  rows_.push_back(std::move(headings));
+}
+
+void TextTable::row(std::vector<std::string> cells) {
+  cells.resize(aligns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::text() const {
+  const std::vector<std::size_t> columns = widths();
+  std::string text;
+  for (const auto& cells : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string padding(columns[i] - letter_count(cells[i]), ' ');
+      line += i == 0 ? indent_ : "  ";
+      line += stands_right(aligns_[i], cells[i]) ? padding + cells[i] : cells[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::vector<std::size_t> TextTable::widths() const {
+  std::vector<std::size_t> widths(aligns_.size(), 0);
+  for (const auto& cells : rows_) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      widths[i] = std::max(widths[i], letter_count(cells[i]));
+    }
+  }
+  return widths;
+}
+
+}  // namespace bubblesim

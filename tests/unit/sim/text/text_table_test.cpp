@@ -1,0 +1,33 @@
+// Tables of aligned columns.
+#include "sim/text/text_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bubblesim {
+namespace {
+
+TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
+  TextTable table({"job", "kernels", "note"}, {Align::kLeft, Align::kRight, Align::kLeft});
+  table.row({"training", "7"});
+  table.row({"a", "12345678", "late"});
+  EXPECT_EQ(table.text(),
+            "  job        kernels  note\n"
+            "  training         7\n"
+            "  a         12345678  late\n");
+}
+
+TEST(TextTable, NumbersStandRightAmongWords) {
+  TextTable table({"p95"}, {Align::kNumbersRight}, "");
+  table.row({">3.5"});
+  table.row({"overloaded"});
+  EXPECT_EQ(table.text(), "p95\n      >3.5\noverloaded\n");
+}
+
+TEST(TextTable, WidthsCountCharacters) {
+  TextTable table({"\xC3\xA9t\xC3\xA9"}, {}, "");
+  table.row({"1"});
+  EXPECT_EQ(table.text(), "\xC3\xA9t\xC3\xA9\n  1\n");
+}
+
+}  // namespace
+}  // namespace bubblesim
