@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "sim/base/nearest_rank.hpp"
+
 namespace bubblesim::capture {
 namespace {
 
@@ -34,14 +36,12 @@ void SpanHistogram::add(Duration span) {
   max_ = std::max(max_, span);
 }
 
-// Of the smallest spans that make up this share, the largest.
-Duration SpanHistogram::quantile(double share) const {
-  const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total_)));
+Duration SpanHistogram::percentile(double percent) const {
+  const std::uint64_t rank = nearest_rank(percent, total_);
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
-    if (seen < std::max<std::uint64_t>(wanted, 1)) continue;
-    return std::min(Duration{static_cast<std::int64_t>(middle_of(i))}, max_);
+    if (seen >= rank) return std::min(Duration{static_cast<std::int64_t>(middle_of(i))}, max_);
   }
   return max_;
 }
@@ -51,9 +51,9 @@ SpanSummary SpanHistogram::summary() const {
   SpanSummary result;
   result.count = total_;
   result.mean = Duration{std::llround(sum_ / static_cast<double>(total_))};
-  result.p50 = quantile(0.5);
-  result.p95 = quantile(0.95);
-  result.p99 = quantile(0.99);
+  result.p50 = percentile(50);
+  result.p95 = percentile(95);
+  result.p99 = percentile(99);
   result.max = max_;
   return result;
 }

@@ -8,7 +8,7 @@
 
 namespace bubblesim::capture {
 
-/// Count, mean and largest are exact. A quantile is the middle of its bucket: at most 1.6 % off
+/// Count, mean and largest are exact. A percentile is the middle of its bucket: at most 1.6 % off
 /// (32 buckets an octave, so that a bucket is at most a 32nd of its spans wide), exact below 64 ns.
 /// Negative spans count as zero. 16 KiB.
 class SpanHistogram {
@@ -17,7 +17,7 @@ class SpanHistogram {
   [[nodiscard]] SpanSummary summary() const;
 
  private:
-  [[nodiscard]] Duration quantile(double share) const;
+  [[nodiscard]] Duration percentile(double percent) const;
 
   std::array<std::uint64_t, 2048> counts_{};
   std::uint64_t total_ = 0;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
-#include "sim/observe/nearest_rank.hpp"
+#include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::observe {
 namespace {

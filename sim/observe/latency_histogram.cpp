@@ -5,7 +5,7 @@
 
 #include "sim/base/check.hpp"
 #include "sim/observe/latency_buckets.hpp"
-#include "sim/observe/nearest_rank.hpp"
+#include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::observe {
 namespace {

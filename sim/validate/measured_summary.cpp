@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/nearest_rank.hpp"
+
 namespace bubblesim::validate {
 namespace {
 
@@ -17,12 +19,6 @@ constexpr MeasuredAim kMeasuredAims[] = {
 const MeasuredCell* worse(const MeasuredCell* one, const MeasuredCell* other) {
   if (one == nullptr) return other;
   return std::abs(other->error()) > std::abs(one->error()) ? other : one;
-}
-
-// Of sorted values, not empty.
-double nearest_rank(const std::vector<double>& sorted, double fraction) {
-  const double rank = std::ceil(fraction * static_cast<double>(sorted.size()));
-  return sorted[std::max<std::size_t>(static_cast<std::size_t>(rank), 1) - 1];
 }
 
 MeasuredSummary summary_of(const std::vector<const MeasuredCell*>& cells) {
@@ -41,8 +37,8 @@ MeasuredSummary summary_of(const std::vector<const MeasuredCell*>& cells) {
   out.cells = cells.size();
   out.mean /= count;
   out.mean_absolute /= count;
-  out.p50 = nearest_rank(absolute, 0.5);
-  out.p90 = nearest_rank(absolute, 0.9);
+  out.p50 = percentile_of(absolute, 50);
+  out.p90 = percentile_of(absolute, 90);
   out.worst = worst->error();
   out.worst_cell = worst->name();
   return out;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "sim/base/nearest_rank.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/schedule/policy_driver.hpp"
 #include "sim/workload/program_run.hpp"
@@ -105,9 +106,7 @@ std::vector<policy::ClientInfo> client_infos() {
 }
 
 double percentile_ms(const std::vector<Duration>& sorted, double percent) {
-  const auto rank = static_cast<std::size_t>(
-      std::ceil(percent / 100 * static_cast<double>(sorted.size())));
-  return 1e3 * to_seconds(sorted[std::max<std::size_t>(rank, 1) - 1]);
+  return 1e3 * to_seconds(percentile_of(sorted, percent));
 }
 
 void summarise(PairFigures& out, double from) {
