@@ -17,8 +17,10 @@ std::string_view in_markup(std::string_view character) {
     case '&': return "&amp;";
     case '"': return "&quot;";
     case '\'': return "&#39;";
-    default: return character[0] < ' ' || character[0] == '\x7F' ? kReplacementCharacter : character;
+    default: break;
   }
+  const bool control = character[0] < ' ' || character[0] == '\x7F';
+  return control ? kReplacementCharacter : character;
 }
 
 }  // namespace

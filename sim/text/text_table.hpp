@@ -9,8 +9,8 @@ namespace bubblesim {
 /// Where a column's cells stand. `kNumbersRight`: cells that are numbers to the right, others left.
 enum class Align { kLeft, kRight, kNumbersRight };
 
-/// Rows of cells; columns are as wide as their widest cell and two spaces apart; lines do not end in
-/// spaces. Widths count characters of UTF-8, not bytes.
+/// Rows of cells; columns are as wide as their widest cell and two spaces apart; lines do not end
+/// in spaces. Widths count characters of UTF-8, not bytes.
 class TextTable {
  public:
   /// Columns without an alignment stand to the right.

@@ -44,8 +44,9 @@ bool is_program(const std::string& path) {
 const std::vector<Room>& rooms() {
   static const std::vector<Room> table = [] {
     const std::string text = "sim/text", base = "sim/base", hardware = "sim/hardware",
-                      traces = "traces", engine = "sim/engine", gpu = "sim/gpu", network = "sim/network",
-                      model = "sim/model", synth = "sim/synth", pipeline = "sim/pipeline",
+                      traces = "traces", engine = "sim/engine", gpu = "sim/gpu",
+                      network = "sim/network", model = "sim/model", synth = "sim/synth",
+                      pipeline = "sim/pipeline",
                       workload = "sim/workload", policy = "sim/policy", policies = "policies",
                       plugin = "sim/plugin", python = "sim/plugin/python",
                       schedule = "sim/schedule", observe = "sim/observe", run = "sim/run",

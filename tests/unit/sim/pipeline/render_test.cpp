@@ -52,7 +52,7 @@ TEST(Render, PictureHasABoxAnActionAndEscapesNames) {
   PlannedSchedule plan = made("dualpipe", request(4, 8));
   plan.schedule.name = "a<b>&\"\x01";
   const std::string picture = render_svg(plan.schedule, ran(plan, times(1, 1, 1)));
-  EXPECT_THAT(picture, HasSubstr("<title>a&lt;b&gt;&amp;&quot;?</title>"));
+  EXPECT_THAT(picture, HasSubstr("<title>a&lt;b&gt;&amp;&quot;\xEF\xBF\xBD</title>"));
   EXPECT_THAT(picture, HasSubstr("</svg>"));
   EXPECT_THAT(picture, HasSubstr("paler"));
   EXPECT_THAT(picture, Not(HasSubstr("nan")));
