@@ -97,21 +97,15 @@ function(bubblesim_test)
   if(NOT ARG_NAME MATCHES "^(laws|validation)_")
     target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Debug>:-O0>)
   endif()
-  # CTest starts what it knows to be long first; a clean checkout knows nothing. Half a minute and
-  # more takes what runs many jobs.
-  set(cost 0)
-  if(ARG_NAME MATCHES "^(laws|validation)_")
-    set(cost 60)
-  endif()
   bubblesim_sources_skip(skips ${ARG_SOURCES})
   if(ARG_SINGLE OR NOT skips)
     add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_brief=1)
-    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 300 COST ${cost})
+    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 300)
     return()
   endif()
   # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
   gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." DISCOVERY_TIMEOUT 120
-    DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 COST ${cost})
+    DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
 
 # bubblesim_page(NAME name HTML file STYLES files SCRIPTS files OUTPUT variable)
