@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/layers/rules.hpp"
+#include "tests/conformance/layers/standard_headers.hpp"
 
 namespace bubblesim::layers {
 namespace {
@@ -46,6 +47,12 @@ TEST_F(Tree, HeadersSayWhatTheyAreForAndAreGuarded) { expect_kept(check_header_f
 TEST_F(Tree, LinesHaveAtMost100Columns) { expect_kept(check_line_length); }
 
 TEST_F(Tree, JsonLibraryComesInThroughOneFile) { expect_kept(check_json); }
+
+TEST_F(Tree, HeadersIncludeWhatTheyNameOfTheStandardLibrary) {
+  ASSERT_FALSE(files_.empty());
+  const Breaches all = check_standard_includes(files_);
+  EXPECT_TRUE(all.empty()) << all.size() << " breaches:" << joined(all);
+}
 
 TEST_F(Tree, LibrariesNeitherPrintNorExit) { expect_kept(check_quiet); }
 
