@@ -5,16 +5,6 @@
 
 namespace bubblesim::capture {
 
-const char* substrate_name(Substrate substrate) {
-  switch (substrate) {
-    case Substrate::kAlone: return "alone";
-    case Substrate::kTimeSliced: return "time-sliced";
-    case Substrate::kMps: return "mps";
-    case Substrate::kStreams: return "streams";
-  }
-  return "alone";
-}
-
 Result<RigResult> run_rig(const RigPlace& place, const RigSetup& setup,
                           const policy::Sharing& sharing,
                           const std::vector<policy::ClientSharing>& shares) {

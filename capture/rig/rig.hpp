@@ -19,20 +19,12 @@
 #include "capture/policy_host/policy_host.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
+#include "capture/substrate/substrate.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 
 namespace bubblesim::capture {
-
-/// How processes come to share the GPU.
-enum class Substrate : std::uint8_t {
-  kAlone,       ///< one process
-  kTimeSliced,  ///< processes without MPS: the driver's time slices
-  kMps,         ///< clients of a private MPS daemon
-  kStreams,     ///< threads of one process: stream priorities and green contexts
-};
-[[nodiscard]] const char* substrate_name(Substrate substrate);
 
 /// One job of the rig.
 struct RigJob {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "capture/control/job_environment.hpp"
-#include "capture/rig/rig.hpp"
+#include "capture/substrate/substrate.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {

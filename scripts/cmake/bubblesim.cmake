@@ -109,8 +109,8 @@ function(bubblesim_test)
 endfunction()
 
 # bubblesim_page(NAME name HTML file STYLES files SCRIPTS files OUTPUT variable)
-# A header bubblesim_NAME.hpp with the page's parts in bubblesim::run::NAME_files, made when one of
-# them changes; its path is put into the variable. Files are those of sim/run/report/page unless
+# A header bubblesim_NAME.hpp with the page's parts in bubblesim::report::NAME_files, made when one of
+# them changes; its path is put into the variable. Files are those of sim/report/page unless
 # their path is absolute.
 function(bubblesim_page)
   cmake_parse_arguments(ARG "" "NAME;HTML;OUTPUT" "STYLES;SCRIPTS" ${ARGN})
@@ -120,7 +120,7 @@ function(bubblesim_page)
     set(${list} "")
     foreach(file IN LISTS ARG_${list})
       get_filename_component(file ${file} ABSOLUTE
-                             BASE_DIR ${PROJECT_SOURCE_DIR}/sim/run/report/page)
+                             BASE_DIR ${PROJECT_SOURCE_DIR}/sim/report/page)
       list(APPEND ${list} ${file})
     endforeach()
     list(JOIN ${list} "," ${list}_joined)

@@ -1,7 +1,7 @@
 # Run at build time (cmake -P): the markup, styles and scripts of a page as one C++ header, with the
 # hashes of style and script that its content security policy names.
 # HTML: the file; STYLES, SCRIPTS: files in order, separated by commas; NAMESPACE: inside of
-# bubblesim::run; OUTPUT: the header.
+# bubblesim::report; OUTPUT: the header.
 
 # The base64 of a hexadecimal text of whole bytes.
 function(base64_of hex result)
@@ -67,8 +67,8 @@ literal_of(kScript "${script}")
 file(WRITE "${OUTPUT}" "// Made by scripts/cmake/embed_page.cmake.
 #pragma once
 #include <string_view>
-namespace bubblesim::run::${NAMESPACE} {
+namespace bubblesim::report::${NAMESPACE} {
 inline constexpr std::string_view kStyleHash = \"sha256-${style_hash}\";
 inline constexpr std::string_view kScriptHash = \"sha256-${script_hash}\";
-${literals}}  // namespace bubblesim::run::${NAMESPACE}
+${literals}}  // namespace bubblesim::report::${NAMESPACE}
 ")

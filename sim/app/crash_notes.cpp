@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "sim/run/sweep/run_journal.hpp"
+#include "sim/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -21,7 +21,7 @@ void say(const char* text) noexcept {
 void note(int signal, siginfo_t* info, void*) noexcept {
   // By kill(2), of another process: no run's doing.
   const bool sent = info->si_code == SI_USER;
-  if (const char* key = sent ? nullptr : run::RunJournal::mark_crash()) {
+  if (const char* key = sent ? nullptr : sweep::RunJournal::mark_crash()) {
     say("bubblesim: the run ");
     say(key);
     say(" brings the program down; started again, the sweep records it as failed and goes on\n");

@@ -9,7 +9,7 @@
 #include "sim/app/policy_libraries.hpp"
 #include "sim/app/results_text.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/run/report/report_page.hpp"
+#include "sim/report/report_page.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -18,13 +18,13 @@ struct ReportArguments {
   ResultsArguments results;  ///< the store, the filters, baseline, confidence, output
   std::string title;
   std::vector<std::string> timelines;
-  std::string best = run::BestGoal{}.column;
+  std::string best = sweep::BestGoal{}.column;
   std::vector<std::string> policy_libraries;
 };
 
 /// A run's timeline that was asked for.
 struct WantedTimeline {
-  run::RunRecord record;
+  store::RunRecord record;
   std::uint32_t policy = 0;
 };
 
@@ -42,27 +42,27 @@ std::vector<std::string> selection_text(const ReportArguments& arguments) {
 
 /// The N best by the goal: best, best of the rest, ...
 Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
-    run::ResultsStore& store, const run::RowFilter& filter, const run::BestGoal& goal,
+    store::ResultsStore& store, const store::RowFilter& filter, const sweep::BestGoal& goal,
     std::size_t count) {
-  std::vector<run::StoredRow> rows;
+  std::vector<store::StoredRow> rows;
   BUBBLESIM_RETURN_IF_ERROR(
-      store.each_row(filter, [&](const run::StoredRow& row) { rows.push_back(row); }));
+      store.each_row(filter, [&](const store::StoredRow& row) { rows.push_back(row); }));
   std::vector<std::pair<std::string, std::uint32_t>> chosen;
   while (chosen.size() < count) {
-    run::BestSoFar best(goal);
+    sweep::BestSoFar best(goal);
     std::size_t place = rows.size();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto before = best.best();
-      run::PlannedRun planned;
+      store::PlannedRun planned;
       planned.index = i;  // in the store's order
       best.look_at(planned, rows[i].row);
       if (best.best() && (!before || best.best()->index != before->index)) place = i;
     }
     if (place == rows.size()) break;
     // Seeds of one point look alike: one timeline stands for them.
-    const run::StoredRow found = rows[place];
+    const store::StoredRow found = rows[place];
     chosen.emplace_back(found.key, found.row.policy);
-    std::erase_if(rows, [&](const run::StoredRow& row) {
+    std::erase_if(rows, [&](const store::StoredRow& row) {
       const bool same_point = row.sweep == found.sweep && row.point == found.point;
       return (same_point || row.key == found.key) && row.row.policy == found.row.policy;
     });
@@ -70,12 +70,12 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> best_rows(
   return chosen;
 }
 
-Result<run::RunRecord> record_of(run::ResultsStore& store, const std::string& where,
+Result<store::RunRecord> record_of(store::ResultsStore& store, const std::string& where,
                                  const std::string& key) {
-  run::RowFilter filter;
+  store::RowFilter filter;
   filter.key = key;
-  std::vector<run::RunRecord> found;
-  BUBBLESIM_RETURN_IF_ERROR(store.each_record(filter, [&](const run::RunRecord& record) {
+  std::vector<store::RunRecord> found;
+  BUBBLESIM_RETURN_IF_ERROR(store.each_record(filter, [&](const store::RunRecord& record) {
     if (found.size() < 2) found.push_back(record);
   }));
   if (found.size() == 1) return std::move(found[0]);
@@ -95,15 +95,15 @@ Result<std::optional<std::size_t>> best_count(const std::string& text) {
                                     ", expected best:N with N from 1 to 20, or a run's key");
 }
 
-Result<std::vector<WantedTimeline>> wanted_timelines(run::ResultsStore& store,
-                                                     const run::RowFilter& filter,
+Result<std::vector<WantedTimeline>> wanted_timelines(store::ResultsStore& store,
+                                                     const store::RowFilter& filter,
                                                      const ReportArguments& arguments) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const run::BestGoal goal, run::parse_best_goal(arguments.best));
+  BUBBLESIM_ASSIGN_OR_RETURN(const sweep::BestGoal goal, sweep::parse_best_goal(arguments.best));
   std::vector<WantedTimeline> wanted;
   for (const std::string& text : arguments.timelines) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto count, best_count(text));
     if (!count) {
-      BUBBLESIM_ASSIGN_OR_RETURN(run::RunRecord record,
+      BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
                                  record_of(store, arguments.results.store, text));
       wanted.push_back({std::move(record), 0});
       continue;
@@ -115,7 +115,7 @@ Result<std::vector<WantedTimeline>> wanted_timelines(run::ResultsStore& store,
                               goal.column, goal.training_kept));
     }
     for (const auto& [key, policy] : rows) {
-      BUBBLESIM_ASSIGN_OR_RETURN(run::RunRecord record,
+      BUBBLESIM_ASSIGN_OR_RETURN(store::RunRecord record,
                                  record_of(store, arguments.results.store, key));
       wanted.push_back({std::move(record), policy});
     }
@@ -125,12 +125,12 @@ Result<std::vector<WantedTimeline>> wanted_timelines(run::ResultsStore& store,
 
 CheckedResult<void> add_timelines(const std::vector<WantedTimeline>& wanted,
                                   const AppContext& context, ProgressLine& progress,
-                                  run::ReportData& data) {
+                                  report::ReportData& data) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     progress.show(fmt::format("timeline {} of {}", i + 1, wanted.size()));
     BUBBLESIM_ASSIGN_OR_RETURN(
-        run::ReportTimeline timeline,
-        run::record_timeline(wanted[i].record, wanted[i].policy, context.policies,
+        report::ReportTimeline timeline,
+        report::record_timeline(wanted[i].record, wanted[i].policy, context.policies,
                              context.device_folder(), {}));
     data.timelines.push_back(std::move(timeline));
   }
@@ -143,11 +143,11 @@ int report_results(ReportArguments& arguments, AppContext& context) {
   }
   const auto filter = filter_of(arguments.results);
   if (!filter) return report_fault(filter.error());
-  const auto store = run::open_store(arguments.results.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.results.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
   ProgressLine progress;
   progress.show("reading " + arguments.results.store);
-  auto data = run::collect_report(
+  auto data = report::collect_report(
       **store, {*filter, arguments.results.baseline, arguments.results.confidence});
   if (!data) return report_fault(data.error());
   if (!arguments.title.empty()) data->title = arguments.title;
@@ -159,11 +159,11 @@ int report_results(ReportArguments& arguments, AppContext& context) {
     return report_faults(added.error());
   }
   progress.clear();
-  const std::string page = run::report_page(*data);
+  const std::string page = report::report_page(*data);
   const auto written = write_output(arguments.results.output, page);
   if (!written) return report_fault(written.error());
   std::size_t failed = 0;
-  for (const run::ReportSweep& sweep : data->sweeps) failed += sweep.failed;
+  for (const report::ReportSweep& sweep : data->sweeps) failed += sweep.failed;
   fmt::print("{}: {} runs, {} failed, {} points, {} timelines; {} KB\n", arguments.results.output,
              data->runs.size(), failed, data->points.size(), data->timelines.size(),
              (page.size() + 1023) / 1024);

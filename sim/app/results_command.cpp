@@ -11,8 +11,8 @@
 #include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/output_file.hpp"
-#include "sim/run/store/merge_stores.hpp"
-#include "sim/run/store/store_export.hpp"
+#include "sim/store/merge_stores.hpp"
+#include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -109,16 +109,16 @@ constexpr const char* kResultsHelp =
     "defines each.\n"
     "Exit codes: 0 done; 2 a fault of the command line or of the store.";
 
-Result<void> export_to(std::ostream& out, run::ResultsStore& store, const run::RowFilter& filter,
-                       run::ExportFormat format) {
-  return run::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
+Result<void> export_to(std::ostream& out, store::ResultsStore& store,
+                       const store::RowFilter& filter, store::ExportFormat format) {
+  return store::export_rows(store, filter, format, [&](std::string_view text) -> Result<void> {
     if (out << text) return {};
     return fail("the rows could not be written");  // why is said by who owns the stream
   });
 }
 
-Result<void> export_to_file(const std::string& path, run::ResultsStore& store,
-                            const run::RowFilter& filter, run::ExportFormat format) {
+Result<void> export_to_file(const std::string& path, store::ResultsStore& store,
+                            const store::RowFilter& filter, store::ExportFormat format) {
   BUBBLESIM_ASSIGN_OR_RETURN(OutputFile file, OutputFile::create(path));
   const auto written = export_to(file.stream(), store, filter, format);
   if (!written && file.stream()) return written;
@@ -130,12 +130,12 @@ Result<void> export_to_file(const std::string& path, run::ResultsStore& store,
 int export_results(const ResultsArguments& arguments) {
   const auto filter = filter_of(arguments);
   if (!filter) return report_fault(filter.error());
-  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
   const bool json = arguments.json || arguments.format == "json" ||
                     (arguments.format.empty() && arguments.output.ends_with(".json"));
   if (const auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  const auto format = json ? run::ExportFormat::kJson : run::ExportFormat::kCsv;
+  const auto format = json ? store::ExportFormat::kJson : store::ExportFormat::kCsv;
   const auto written = arguments.output.empty()
                            ? export_to(std::cout, **store, *filter, format)
                            : export_to_file(arguments.output, **store, *filter, format);
@@ -143,7 +143,7 @@ int export_results(const ResultsArguments& arguments) {
 }
 
 int check_results(const ResultsArguments& arguments) {
-  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
   if (const auto checked = (*store)->check(); !checked) return report_fault(checked.error());
   const auto done = (*store)->done();
@@ -161,7 +161,7 @@ int check_results(const ResultsArguments& arguments) {
 
 int merge_results(const ResultsArguments& arguments) {
   ProgressLine progress;
-  const auto merged = run::merge_stores(
+  const auto merged = store::merge_stores(
       arguments.inputs, arguments.output, [&](std::uint64_t done, std::uint64_t all) {
         progress.show(fmt::format("{} of {} runs merged", done, all));
       });

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "sim/run/store/results_store.hpp"
+#include "sim/store/results_store.hpp"
 
 namespace bubblesim::app {
 
@@ -31,7 +31,7 @@ struct ResultsArguments {
 };
 
 /// The filter that the options ask for.
-[[nodiscard]] Result<run::RowFilter> filter_of(const ResultsArguments& arguments);
+[[nodiscard]] Result<store::RowFilter> filter_of(const ResultsArguments& arguments);
 
 /// Each prints and returns an exit code.
 [[nodiscard]] int list_results(const ResultsArguments& arguments);

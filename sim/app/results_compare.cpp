@@ -7,16 +7,16 @@
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/run/store/compare_policies.hpp"
-#include "sim/run/store/store_export.hpp"
+#include "sim/store/compare_policies.hpp"
+#include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
 namespace {
 
-Line comparison_line(const run::PolicyComparison& line, bool for_people) {
+Line comparison_line(const store::PolicyComparison& line, bool for_people) {
   const auto number = [&](double value) -> std::string {
     if (for_people && line.overloaded > 0) return "overloaded";
-    return for_people ? short_number(value) : run::cell_text(value);
+    return for_people ? short_number(value) : store::cell_text(value);
   };
   const bool paired = line.pairs > 0;
   Line cells{line.metric, line.filler, assignments_text(line.point), line.policy,
@@ -40,21 +40,21 @@ Line comparison_line(const run::PolicyComparison& line, bool for_people) {
 int compare_results(const ResultsArguments& arguments) {
   const auto filter = filter_of(arguments);
   if (!filter) return report_fault(filter.error());
-  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
-  run::CompareOptions options;
+  store::CompareOptions options;
   options.metrics = arguments.metrics;
   options.baseline = arguments.baseline;
   options.confidence = arguments.confidence;
   options.filter = *filter;
-  if (arguments.by_point) options.group = run::ComparisonGroup::kPoint;
-  const auto compared = run::compare_policies(**store, options);
+  if (arguments.by_point) options.group = store::ComparisonGroup::kPoint;
+  const auto compared = store::compare_policies(**store, options);
   if (!compared) return report_fault(compared.error());
   const bool for_people = !arguments.json && !arguments.csv;
   std::vector<Line> lines{{"metric", "filler", "point", "policy", "pairs", "mean",
                            "baseline_mean", "difference", "low", "high", "differs", "unpaired",
                            "lower_bounds", "overloaded"}};
-  for (const run::PolicyComparison& line : compared->lines) {
+  for (const store::PolicyComparison& line : compared->lines) {
     lines.push_back(comparison_line(line, for_people));
   }
   if (arguments.csv) {

@@ -5,27 +5,27 @@
 
 #include "sim/app/app.hpp"
 #include "sim/app/results_text.hpp"
-#include "sim/run/store/compare_policies.hpp"
-#include "sim/run/store/store_export.hpp"
+#include "sim/store/compare_policies.hpp"
+#include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
 namespace {
 
-std::string shown_cell(const run::StoredRow& row, std::size_t column) {
+std::string shown_cell(const store::StoredRow& row, std::size_t column) {
   const observe::Cell& cell = row.row.cells[column];
   const auto* number = std::get_if<double>(&cell);
-  const std::string text = number == nullptr ? run::cell_text(cell) : short_number(*number);
+  const std::string text = number == nullptr ? store::cell_text(cell) : short_number(*number);
   const std::string_view name = observe::result_columns()[column].name;
-  if (!text.empty() && run::is_overloaded(row.row, name)) return "overloaded";
-  return run::is_lower_bound(row.row, name) ? ">" + text : text;
+  if (!text.empty() && store::is_overloaded(row.row, name)) return "overloaded";
+  return store::is_lower_bound(row.row, name) ? ">" + text : text;
 }
 
 Result<std::vector<std::size_t>> metric_columns(const ResultsArguments& arguments) {
   std::vector<std::size_t> columns;
-  const auto names = arguments.metrics.empty() ? run::default_metrics()
+  const auto names = arguments.metrics.empty() ? store::default_metrics()
                                                : std::span<const std::string>(arguments.metrics);
   for (const std::string& name : names) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::size_t column, run::find_column(name));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::size_t column, store::find_column(name));
     columns.push_back(column);
   }
   return columns;
@@ -33,13 +33,13 @@ Result<std::vector<std::size_t>> metric_columns(const ResultsArguments& argument
 
 struct Failures {
   std::size_t done = 0;
-  std::vector<run::StoredRun> failed;
+  std::vector<store::StoredRun> failed;
 };
 
-Result<Failures> failures(run::ResultsStore& store, const run::RowFilter& filter) {
+Result<Failures> failures(store::ResultsStore& store, const store::RowFilter& filter) {
   Failures result;
-  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const run::StoredRun& run) {
-    if (run.status == run::RunStatus::kDone) {
+  BUBBLESIM_RETURN_IF_ERROR(store.each_run(filter, [&](const store::StoredRun& run) {
+    if (run.status == store::RunStatus::kDone) {
       ++result.done;
     } else {
       result.failed.push_back(run);
@@ -50,7 +50,7 @@ Result<Failures> failures(run::ResultsStore& store, const run::RowFilter& filter
 
 int print_failed(const ResultsArguments& arguments, const Failures& found) {
   std::vector<Line> lines{{"key", "sweep", "index", "seed", "settings", "reason"}};
-  for (const run::StoredRun& run : found.failed) {
+  for (const store::StoredRun& run : found.failed) {
     lines.push_back({run.run.key, run.sweep, std::to_string(run.run.index),
                      std::to_string(run.run.seed), assignments_text(run.run.settings), run.reason});
   }
@@ -75,19 +75,19 @@ int print_failed(const ResultsArguments& arguments, const Failures& found) {
 }
 
 /// Short cells for people, whole ones for programs.
-Line list_line(const run::StoredRow& row, const std::vector<std::string>& pointers,
+Line list_line(const store::StoredRow& row, const std::vector<std::string>& pointers,
                const std::vector<std::size_t>& columns, bool for_people) {
   Line line{for_people ? row.key.substr(0, kShownDigits) : row.key, row.sweep,
             std::to_string(row.index), std::to_string(row.seed)};
   for (const std::string& pointer : pointers) {
     std::string text;
-    for (const run::Setting& setting : row.settings) {
-      if (setting.pointer == pointer) text = run::setting_text(setting.value);
+    for (const store::Setting& setting : row.settings) {
+      if (setting.pointer == pointer) text = store::setting_text(setting.value);
     }
     line.push_back(text);
   }
   for (const std::size_t column : columns) {
-    line.push_back(for_people ? shown_cell(row, column) : run::cell_text(row.row.cells[column]));
+    line.push_back(for_people ? shown_cell(row, column) : store::cell_text(row.row.cells[column]));
   }
   return line;
 }
@@ -99,23 +99,23 @@ int list_results(const ResultsArguments& arguments) {
   if (!filter) return report_fault(filter.error());
   auto columns = metric_columns(arguments);
   if (!columns) return report_fault(columns.error());
-  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
   const auto found = failures(**store, *filter);
   if (!found) return report_fault(found.error());
   if (arguments.failed) return print_failed(arguments, *found);
-  const auto pointers = run::swept_pointers(**store, *filter);
+  const auto pointers = store::swept_pointers(**store, *filter);
   if (!pointers) return report_fault(pointers.error());
   const bool for_people = !arguments.json && !arguments.csv;
   columns->insert(columns->begin(),
-                  {*run::find_column("policy"), *run::find_column("filler")});
+                  {*store::find_column("policy"), *store::find_column("filler")});
   std::vector<Line> lines{{"key", "sweep", "index", "seed"}};
   lines[0].insert(lines[0].end(), pointers->begin(), pointers->end());
   for (const std::size_t column : *columns) {
     lines[0].emplace_back(observe::result_columns()[column].name);
   }
   std::size_t left_out = 0;
-  const auto read = (*store)->each_row(*filter, [&](const run::StoredRow& row) {
+  const auto read = (*store)->each_row(*filter, [&](const store::StoredRow& row) {
     if (for_people && arguments.limit != 0 && lines.size() > arguments.limit) {
       ++left_out;
       return;

@@ -7,8 +7,8 @@
 #include "sim/app/results_text.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/run/store/compare_policies.hpp"
-#include "sim/run/store/store_export.hpp"
+#include "sim/store/compare_policies.hpp"
+#include "sim/store/store_export.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -17,7 +17,7 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Json record_json(const run::RunRecord& record) {
+Json record_json(const store::RunRecord& record) {
   Json counters = Json::array();
   for (const auto& [name, entry] : record.counters) {
     counters.push_back({{"name", name},
@@ -26,7 +26,7 @@ Json record_json(const run::RunRecord& record) {
                         {"help", entry.help}});
   }
   Json settings = Json::object();
-  for (const run::Setting& setting : record.run.settings) {
+  for (const store::Setting& setting : record.run.settings) {
     settings[setting.pointer] = Json::parse(setting.value, nullptr, false);
   }
   Json config = Json::parse(record.run.config, nullptr, false);
@@ -51,7 +51,7 @@ Json record_json(const run::RunRecord& record) {
           {"point", record.run.point},
           {"seed", record.run.seed},
           {"repetition", record.run.repetition},
-          {"status", record.status == run::RunStatus::kDone ? "done" : "failed"},
+          {"status", record.status == store::RunStatus::kDone ? "done" : "failed"},
           {"reason", record.reason},
           {"host", record.host},
           {"version", record.version},
@@ -64,7 +64,7 @@ Json record_json(const run::RunRecord& record) {
 }
 
 /// A column a policy and filler, a line a metric: rows of a run are few, their cells many.
-std::vector<Line> turned_rows(const run::RunRecord& record) {
+std::vector<Line> turned_rows(const store::RunRecord& record) {
   std::vector<Line> lines;
   const auto columns = observe::result_columns();
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -72,26 +72,26 @@ std::vector<Line> turned_rows(const run::RunRecord& record) {
     Line line{std::string(columns[i].name)};
     bool empty = true;
     for (const observe::ResultRow& row : record.rows) {
-      line.push_back(run::cell_text(row.cells[i]));
+      line.push_back(store::cell_text(row.cells[i]));
       if (line.back().empty()) continue;
       empty = false;
-      if (run::is_lower_bound(row, columns[i].name)) line.back().insert(0, ">");
-      if (run::is_overloaded(row, columns[i].name)) line.back() = "overloaded";
+      if (store::is_lower_bound(row, columns[i].name)) line.back().insert(0, ">");
+      if (store::is_overloaded(row, columns[i].name)) line.back() = "overloaded";
     }
     if (!empty) lines.push_back(std::move(line));
   }
   return lines;
 }
 
-void print_record(const run::RunRecord& record) {
+void print_record(const store::RunRecord& record) {
   fmt::print("key         {}\nsweep       {}, index {}, repetition {}, seed {}\n", record.run.key,
              record.sweep, record.run.index, record.run.repetition, record.run.seed);
-  for (const run::Setting& setting : record.run.settings) {
+  for (const store::Setting& setting : record.run.settings) {
     fmt::print("set         {} = {}\n", setting.pointer, setting.value);
   }
   fmt::print("program     {} on {}, {:.3g} s of CPU\n", record.version, record.host,
              to_seconds(record.cpu));
-  if (record.status == run::RunStatus::kFailed) fmt::print("failed      {}\n", record.reason);
+  if (record.status == store::RunStatus::kFailed) fmt::print("failed      {}\n", record.reason);
   print("\n" + aligned(turned_rows(record)));
   for (const auto& [name, entry] : record.counters) {
     fmt::print("{}: {} = {}: {}\n", severity_name(entry.severity), name, entry.count, entry.help);
@@ -103,18 +103,18 @@ void print_record(const run::RunRecord& record) {
 }  // namespace
 
 int show_result(const ResultsArguments& arguments) {
-  const auto store = run::open_store(arguments.store, run::StoreAccess::kRead);
+  const auto store = store::open_store(arguments.store, store::StoreAccess::kRead);
   if (!store) return report_fault(store.error());
-  run::RowFilter filter;
+  store::RowFilter filter;
   filter.key = arguments.key;
-  std::vector<run::RunRecord> found;
-  const auto read = (*store)->each_record(filter, [&](const run::RunRecord& record) {
+  std::vector<store::RunRecord> found;
+  const auto read = (*store)->each_record(filter, [&](const store::RunRecord& record) {
     if (found.size() < 8) found.push_back(record);
   });
   if (!read) return report_fault(read.error());
   if (found.size() != 1) {
     std::string keys;
-    for (const run::RunRecord& record : found) {
+    for (const store::RunRecord& record : found) {
       keys += (keys.empty() ? ": " : ", ") + record.run.key;
     }
     return report_fault({arguments.store, {},

@@ -8,7 +8,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
-#include "sim/run/store/store_export.hpp"
+#include "sim/store/store_export.hpp"
 #include "sim/text/csv_text.hpp"
 #include "sim/text/text_table.hpp"
 
@@ -43,16 +43,16 @@ std::string json_table(const std::vector<Line>& lines) {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-std::string assignments_text(const std::vector<run::Setting>& settings) {
+std::string assignments_text(const std::vector<store::Setting>& settings) {
   std::string text;
-  for (const run::Setting& setting : settings) {
-    text += (text.empty() ? "" : " ") + setting.pointer + "=" + run::setting_text(setting.value);
+  for (const store::Setting& setting : settings) {
+    text += (text.empty() ? "" : " ") + setting.pointer + "=" + store::setting_text(setting.value);
   }
   return text;
 }
 
-Result<run::RowFilter> filter_of(const ResultsArguments& arguments) {
-  run::RowFilter filter{arguments.sweeps, arguments.policies, arguments.fillers, {}, {}};
+Result<store::RowFilter> filter_of(const ResultsArguments& arguments) {
+  store::RowFilter filter{arguments.sweeps, arguments.policies, arguments.fillers, {}, {}};
   for (const std::string& text : arguments.settings) {
     const std::size_t equal = text.find('=');
     if (!text.starts_with('/') || equal == std::string::npos) {

@@ -24,7 +24,7 @@ inline constexpr std::size_t kShownDigits = 8;
 /// Five digits, for people.
 [[nodiscard]] std::string short_number(double value);
 /// "/a=1 /b=text".
-[[nodiscard]] std::string assignments_text(const std::vector<run::Setting>& settings);
+[[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
 /// To standard output.
 void print(const std::string& text);
 

@@ -21,7 +21,7 @@
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
-#include "sim/run/view/run_view.hpp"
+#include "sim/report/view/run_view.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/export/chrome_trace.hpp"
 
@@ -32,7 +32,7 @@ namespace {
 struct RunOutputs {
   std::vector<observe::RunReport> reports;
   std::string usage;  ///< CSV, without its header
-  run::TimelineView view;  ///< of runs with a folder
+  report::TimelineView view;  ///< of runs with a folder
   bool stopped = false;  ///< by an interrupt: there may be less than was asked for
   std::string not_run;   ///< a mode of which nothing was done
 };
@@ -65,7 +65,7 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   if (!arguments.usage.empty()) options.usage_interval = arguments.usage_length;
   options.timeline_of = *index;
   options.timeline = &timeline;
-  run::RunView view(loaded);
+  report::RunView view(loaded);
   if (!arguments.out.empty()) options.timelines = view.sink();
   auto report = run::run_policies(loaded, context.policies, options);
   if (!report) return single_fault(report.error());
@@ -199,8 +199,8 @@ Result<void> write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/table.txt", table));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));
   outputs.view.title = title_of(arguments);
-  BUBBLESIM_RETURN_IF_ERROR(
-      write_whole_file(arguments.out + '/' + run::kViewFileName, run::view_text(outputs.view)));
+  BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + '/' + report::kViewFileName,
+                                             report::view_text(outputs.view)));
   return write_whole_file(arguments.out + "/results.csv", csv_of(outputs));
 }
 

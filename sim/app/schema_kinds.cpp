@@ -7,8 +7,8 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_reader.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/run/sweep/sweep_axes.hpp"
-#include "sim/run/sweep/sweep_config.hpp"
+#include "sim/sweep/sweep_axes.hpp"
+#include "sim/sweep/sweep_config.hpp"
 #include "sim/schema/explore.hpp"
 #include "sim/schema/write_schema.hpp"
 #include "sim/synth/plan_file.hpp"
@@ -41,7 +41,7 @@ Json sweep_definitions() {
   out["values"] = {{"type", "array"},
                    {"description", "Any JSON that the place may hold"},
                    {"minItems", 1},
-                   {"maxItems", run::kMostValues}};
+                   {"maxItems", sweep::kMostValues}};
   out["quantity"] = {{"description", "A number, or a span or a size with its unit"},
                      {"anyOf", {{{"type", "number"}}, text}}};
   return out;
@@ -58,7 +58,7 @@ std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
        }},
       {"sweep", "sweeps", "a sweep: a run and what varies in it",
        [](const JsonDocument& document) {
-         const auto config = run::parse_sweep_config(document);
+         const auto config = sweep::parse_sweep_config(document);
          return config ? Errors{} : config.error();
        }},
       {"device", "devices", "a GPU", of_root(hardware::read_constants)},

@@ -13,11 +13,11 @@
 
 #include "sim/app/crash_notes.hpp"
 #include "sim/app/stop_signals.hpp"
-#include "sim/run/cluster/leader.hpp"
-#include "sim/run/cluster/mpi_module.hpp"
-#include "sim/run/cluster/worker.hpp"
-#include "sim/run/sweep/execute.hpp"
-#include "sim/run/sweep/record_writer.hpp"
+#include "sim/sweep/cluster/leader.hpp"
+#include "sim/sweep/cluster/mpi_module.hpp"
+#include "sim/sweep/cluster/worker.hpp"
+#include "sim/sweep/execute.hpp"
+#include "sim/sweep/record_writer.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -41,23 +41,23 @@ std::vector<std::string> module_folders() {
 /// What this process does of a sweep that it leads.
 class LocalRuns {
  public:
-  LocalRuns(run::Leader& leader, const policy::Registry& registry,
-            const run::ExecuteOptions& options, const StopSignals& signals,
-            run::RunJournal* journal) {
-    run::SweepPorts ports;
+  LocalRuns(sweep::Leader& leader, const policy::Registry& registry,
+            const sweep::ExecuteOptions& options, const StopSignals& signals,
+            sweep::RunJournal* journal) {
+    sweep::SweepPorts ports;
     ports.next = [&leader, journal] {
       auto next = leader.next_here();
-      started() = run::steady_now();
+      started() = sweep::steady_now();
       if (next && journal != nullptr) journal->started(*next);
       return next;
     };
-    ports.done = [&leader, journal](run::RunRecord&& record) {
+    ports.done = [&leader, journal](store::RunRecord&& record) {
       if (journal != nullptr) journal->ended();
-      leader.done_here(std::move(record), run::steady_now() - started());
+      leader.done_here(std::move(record), sweep::steady_now() - started());
     };
     ports.stopped = [&signals] { return signals.count() > 0; };
     thread_ = std::thread([&registry, &options, ports] {
-      run::execute_runs(registry, options, ports);
+      sweep::execute_runs(registry, options, ports);
     });
   }
   ~LocalRuns() { thread_.join(); }
@@ -118,49 +118,49 @@ std::size_t usual_threads(const Launch& launch) {
   return std::max<std::size_t>(1, cores / std::max<std::size_t>(1, launch.on_this_host));
 }
 
-SweepRanks::SweepRanks(std::unique_ptr<run::Transport> transport)
+SweepRanks::SweepRanks(std::unique_ptr<sweep::Transport> transport)
     : transport_(std::move(transport)) {}
 
 SweepRanks::~SweepRanks() = default;
 
-bool SweepRanks::leads() const { return transport_->rank() == run::kLeaderRank; }
+bool SweepRanks::leads() const { return transport_->rank() == sweep::kLeaderRank; }
 
-int SweepRanks::work(const policy::Registry& registry, const run::ExecuteOptions& options) {
+int SweepRanks::work(const policy::Registry& registry, const sweep::ExecuteOptions& options) {
   led_ = true;
   StopSignals signals;
-  run::WorkerOptions worker{options, run::host_name()};
-  run::WorkerPorts ports;
-  ports.execute = [&registry](const run::ExecuteOptions& execute, const run::SweepPorts& runs) {
-    run::execute_runs(registry, execute, runs);
+  sweep::WorkerOptions worker{options, sweep::host_name()};
+  sweep::WorkerPorts ports;
+  ports.execute = [&registry](const sweep::ExecuteOptions& execute, const sweep::SweepPorts& runs) {
+    sweep::execute_runs(registry, execute, runs);
   };
   const auto configs = std::filesystem::path(options.device_folder).parent_path().string();
-  ports.obstacle = run::check_of_files(options, configs);
+  ports.obstacle = sweep::check_of_files(options, configs);
   ports.stopped = [&signals] {
     if (signals.count() > 1) std::_Exit(kExitInterrupted);
     return signals.count() > 0;
   };
-  switch (run::work_for_leader(*transport_, worker, ports)) {
-    case run::WorkerEnd::kTogether: return kExitOk;
-    case run::WorkerEnd::kAlone: parting_ = run::Parting::kAlone; return kExitOk;
-    case run::WorkerEnd::kLeaderLost: break;
+  switch (sweep::work_for_leader(*transport_, worker, ports)) {
+    case sweep::WorkerEnd::kTogether: return kExitOk;
+    case sweep::WorkerEnd::kAlone: parting_ = sweep::Parting::kAlone; return kExitOk;
+    case sweep::WorkerEnd::kLeaderLost: break;
   }
-  parting_ = run::Parting::kAlone;
+  parting_ = sweep::Parting::kAlone;
   fmt::print(stderr, "bubblesim: rank {} ({}) ends: nothing is heard of rank 0\n",
              transport_->rank(), worker.host);
   return kExitInterrupted;
 }
 
-Result<SweepEnd> SweepRanks::lead(const std::vector<run::PlannedRun>& runs,
+Result<SweepEnd> SweepRanks::lead(const std::vector<store::PlannedRun>& runs,
                                   const policy::Registry& registry,
-                                  const run::ExecuteOptions& options, run::ResultsStore& store,
-                                  run::RunJournal* journal, SweepDisplay& display) {
+                                  const sweep::ExecuteOptions& options, store::ResultsStore& store,
+                                  sweep::RunJournal* journal, SweepDisplay& display) {
   led_ = true;
   const StopSignals signals;
   const CrashNotes crashes;
-  run::RecordWriter writer(store);
-  run::LeaderPorts ports;
-  ports.started = [&](const run::PlannedRun& run) { display.started(run); };
-  ports.done = [&](run::RunRecord&& record, std::optional<Duration> took) {
+  sweep::RecordWriter writer(store);
+  sweep::LeaderPorts ports;
+  ports.started = [&](const store::PlannedRun& run) { display.started(run); };
+  ports.done = [&](store::RunRecord&& record, std::optional<Duration> took) {
     display.finished(record, took);
     writer.add(std::move(record));
   };
@@ -170,9 +170,9 @@ Result<SweepEnd> SweepRanks::lead(const std::vector<run::PlannedRun>& runs,
     if (signals.count() > 1) leave_sweep(writer, display, journal);
     display.show(signals.count() > 0);
   };
-  run::Leader leader(*transport_, runs,
-                     {options.sweep, options.version, run::host_name(), options.threads}, ports);
-  run::LeaderSummary summary;
+  sweep::Leader leader(*transport_, runs,
+                     {options.sweep, options.version, sweep::host_name(), options.threads}, ports);
+  sweep::LeaderSummary summary;
   {
     const LocalRuns local(leader, registry, options, signals, journal);
     summary = leader.lead();
@@ -190,15 +190,15 @@ Result<SweepEnd> SweepRanks::lead(const std::vector<run::PlannedRun>& runs,
 
 int SweepRanks::leave(int code) {
   if (!led_ && leads()) {
-    const std::vector<run::PlannedRun> none;
-    run::LeaderPorts ports;
+    const std::vector<store::PlannedRun> none;
+    sweep::LeaderPorts ports;
     ports.stopped = [] { return false; };
     ports.warn = [](const std::string&) {};
     ports.tick = [] {};
-    parting_ = run::Leader(*transport_, none, {}, ports).lead().parting;
+    parting_ = sweep::Leader(*transport_, none, {}, ports).lead().parting;
   }
   transport_->part(parting_);
-  if (parting_ == run::Parting::kTogether) return code;
+  if (parting_ == sweep::Parting::kTogether) return code;
   std::fflush(nullptr);
   std::_Exit(code);
 }
@@ -213,7 +213,7 @@ Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const Launch& launch)
                                          "--mpi off with a --shard for each",
                                          launch.processes));
   }
-  auto transport = run::join_mpi(module_folders());
+  auto transport = sweep::join_mpi(module_folders());
   if (!transport) {
     return fail("--mpi", {}, fmt::format("this process is one of {} that were started together, "
                                          "but {}; with --mpi off each would do every run",

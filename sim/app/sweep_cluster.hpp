@@ -12,9 +12,9 @@
 #include "sim/app/sweep_local.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/run/cluster/transport.hpp"
-#include "sim/run/store/results_store.hpp"
-#include "sim/run/sweep/execute.hpp"
+#include "sim/sweep/cluster/transport.hpp"
+#include "sim/store/results_store.hpp"
+#include "sim/sweep/execute.hpp"
 
 namespace bubblesim::app {
 
@@ -43,7 +43,7 @@ struct Launch {
 /// The processes of one MPI job. Started by one thread, which alone calls it.
 class SweepRanks {
  public:
-  explicit SweepRanks(std::unique_ptr<run::Transport> transport);
+  explicit SweepRanks(std::unique_ptr<sweep::Transport> transport);
   ~SweepRanks();
   SweepRanks(const SweepRanks&) = delete;
   SweepRanks& operator=(const SweepRanks&) = delete;
@@ -52,14 +52,14 @@ class SweepRanks {
 
   /// Does runs until the leading process says that there are no more. `options.sweep` is not used.
   /// Returns an exit code.
-  [[nodiscard]] int work(const policy::Registry& registry, const run::ExecuteOptions& options);
+  [[nodiscard]] int work(const policy::Registry& registry, const sweep::ExecuteOptions& options);
 
   /// As run_sweep_here(), on all processes; the journal is of this one's runs. Warns on stderr of
   /// those that are lost or cannot take part. A store's fault ends it as there.
-  [[nodiscard]] Result<SweepEnd> lead(const std::vector<run::PlannedRun>& runs,
+  [[nodiscard]] Result<SweepEnd> lead(const std::vector<store::PlannedRun>& runs,
                                       const policy::Registry& registry,
-                                      const run::ExecuteOptions& options,
-                                      run::ResultsStore& store, run::RunJournal* journal,
+                                      const sweep::ExecuteOptions& options,
+                                      store::ResultsStore& store, sweep::RunJournal* journal,
                                       SweepDisplay& display);
   /// Of all processes that took part; before lead(), 0.
   [[nodiscard]] std::size_t threads() const { return threads_; }
@@ -69,8 +69,8 @@ class SweepRanks {
   [[nodiscard]] int leave(int code);
 
  private:
-  std::unique_ptr<run::Transport> transport_;
-  run::Parting parting_ = run::Parting::kTogether;
+  std::unique_ptr<sweep::Transport> transport_;
+  sweep::Parting parting_ = sweep::Parting::kTogether;
   bool led_ = false;
   std::size_t threads_ = 0;
 };

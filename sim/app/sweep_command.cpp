@@ -21,12 +21,12 @@
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
-#include "sim/run/sweep/estimate.hpp"
-#include "sim/run/sweep/plan.hpp"
-#include "sim/run/sweep/program_version.hpp"
-#include "sim/run/sweep/remaining.hpp"
-#include "sim/run/sweep/run_key.hpp"
-#include "sim/run/sweep/sweep_config.hpp"
+#include "sim/sweep/estimate.hpp"
+#include "sim/sweep/plan.hpp"
+#include "sim/sweep/program_version.hpp"
+#include "sim/sweep/remaining.hpp"
+#include "sim/sweep/run_key.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -38,8 +38,8 @@ struct SweepArguments {
   std::vector<std::string> policy_libraries;
   std::string shard = "0/1";
   std::string mpi = "auto";
-  std::string best = run::BestGoal{}.column;
-  double keep = run::BestGoal{}.training_kept;
+  std::string best = sweep::BestGoal{}.column;
+  double keep = sweep::BestGoal{}.training_kept;
   std::size_t threads = 0;
   std::size_t limit = 0;
   bool retry_failed = false;
@@ -49,16 +49,16 @@ struct SweepArguments {
 
 /// What the command line and the files say, checked.
 struct Sweep {
-  run::SweepConfig config;
-  run::SweepPlan plan;
-  std::vector<run::PlannedRun> mine;  ///< of this shard
-  run::BestGoal goal;
-  run::ExecuteOptions options;
+  sweep::SweepConfig config;
+  sweep::SweepPlan plan;
+  std::vector<store::PlannedRun> mine;  ///< of this shard
+  sweep::BestGoal goal;
+  sweep::ExecuteOptions options;
   std::string store;
 };
 
-Result<run::Shard> parse_shard(const std::string& text) {
-  run::Shard shard;
+Result<sweep::Shard> parse_shard(const std::string& text) {
+  sweep::Shard shard;
   const char* end = text.data() + text.size();
   const auto index = std::from_chars(text.data(), end, shard.index);
   const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
@@ -73,10 +73,10 @@ Result<run::Shard> parse_shard(const std::string& text) {
 
 // Policies from libraries are part of the program.
 Result<std::string> version_with_policies(const AppContext& context) {
-  std::string version = run::program_version();
+  std::string version = sweep::program_version();
   std::set<std::string> libraries;
   for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
-  run::FileHashes files;
+  sweep::FileHashes files;
   for (const std::string& library : libraries) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.of(library));
     version += ".policies-" + hash.substr(0, 16);
@@ -85,7 +85,7 @@ Result<std::string> version_with_policies(const AppContext& context) {
 }
 
 // NAME.db in the current folder; shards of one sweep do not write one file.
-std::string default_store(const std::string& sweep, run::Shard shard) {
+std::string default_store(const std::string& sweep, sweep::Shard shard) {
   std::string name = sweep;
   std::replace(name.begin(), name.end(), '/', '-');
   if (shard.of > 1) name += fmt::format("-{}-of-{}", shard.index, shard.of);
@@ -96,7 +96,7 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   Sweep sweep;
   const auto shard = parse_shard(arguments.shard);
   if (!shard) return single_fault(shard.error());
-  auto goal = run::parse_best_goal(arguments.best);
+  auto goal = sweep::parse_best_goal(arguments.best);
   if (!goal) return single_fault(goal.error());
   sweep.goal = *std::move(goal);
   sweep.goal.training_kept = arguments.keep;
@@ -104,11 +104,11 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   auto version = version_with_policies(context);
   if (!version) return single_fault(version.error());
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
-                             run::read_sweep_config(arguments.config, arguments.set));
+                             sweep::read_sweep_config(arguments.config, arguments.set));
   BUBBLESIM_ASSIGN_OR_RETURN(
       sweep.plan,
-      run::plan_sweep(sweep.config, context.policies, {context.device_folder(), *version}));
-  sweep.mine = run::shard_of(sweep.plan.runs, *shard);
+      sweep::plan_sweep(sweep.config, context.policies, {context.device_folder(), *version}));
+  sweep.mine = sweep::shard_of(sweep.plan.runs, *shard);
   sweep.options.sweep = sweep.config.name;
   sweep.options.device_folder = context.device_folder();
   sweep.options.version = *version;
@@ -119,20 +119,20 @@ CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& con
   return sweep;
 }
 
-run::FailedRuns failed_runs(const SweepArguments& arguments) {
-  return arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
+sweep::FailedRuns failed_runs(const SweepArguments& arguments) {
+  return arguments.retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
 }
 
 bool is_server(const std::string& store) { return store.find("://") != std::string::npos; }
 
 int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContext& context) {
-  run::RemainingRuns left;
-  run::BestSoFar best(sweep.goal);
+  sweep::RemainingRuns left;
+  sweep::BestSoFar best(sweep.goal);
   std::error_code fault;
   if (is_server(sweep.store) || std::filesystem::exists(sweep.store, fault)) {
-    const auto store = run::open_store(sweep.store, run::StoreAccess::kRead);
+    const auto store = store::open_store(sweep.store, store::StoreAccess::kRead);
     if (!store) return report_fault(store.error());
-    auto found = run::remaining_runs(sweep.mine, sweep.config.name, **store,
+    auto found = sweep::remaining_runs(sweep.mine, sweep.config.name, **store,
                                      failed_runs(arguments), best);
     if (!found) return report_fault(found.error());
     left = *std::move(found);
@@ -150,32 +150,32 @@ int dry_run(const SweepArguments& arguments, const Sweep& sweep, const AppContex
 }
 
 // Journals of runs in flight lie beside the store; for a server, in the current folder.
-run::JournalPlace journal_place(const Sweep& sweep) {
+sweep::JournalPlace journal_place(const Sweep& sweep) {
   return {is_server(sweep.store) ? default_store(sweep.config.name, {}) : sweep.store,
           sweep.config.name};
 }
 
 // A sweep that cannot note its runs in flight is done all the same.
-std::unique_ptr<run::RunJournal> make_journal(const run::JournalPlace& place) {
-  auto journal = run::RunJournal::create(place);
+std::unique_ptr<sweep::RunJournal> make_journal(const sweep::JournalPlace& place) {
+  auto journal = sweep::RunJournal::create(place);
   if (journal) return *std::move(journal);
   fmt::print(stderr, "bubblesim: runs in flight are not noted: {}\n", journal.error().text());
   return nullptr;
 }
 
 // What died of runs of this shard.
-void forget(run::DeadJournals& dead, const Sweep& sweep) {
+void forget(sweep::DeadJournals& dead, const Sweep& sweep) {
   if (dead.empty()) return;
   std::unordered_set<std::string> others;
-  for (const run::PlannedRun& run : sweep.plan.runs) others.insert(run.key);
-  for (const run::PlannedRun& run : sweep.mine) others.erase(run.key);
+  for (const store::PlannedRun& run : sweep.plan.runs) others.insert(run.key);
+  for (const store::PlannedRun& run : sweep.mine) others.erase(run.key);
   dead.forget_but(others);
 }
 
 // Those that are done alone are done last, by this process; the others wait for it then.
-Result<SweepEnd> run_sweep(run::RunsByTrust runs, const run::DeadJournals& dead,
-                           const AppContext& context, Sweep& sweep, run::ResultsStore& store,
-                           std::unique_ptr<run::RunJournal> journal, SweepDisplay& display,
+Result<SweepEnd> run_sweep(sweep::RunsByTrust runs, const sweep::DeadJournals& dead,
+                           const AppContext& context, Sweep& sweep, store::ResultsStore& store,
+                           std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display,
                            SweepRanks* ranks) {
   if (ranks != nullptr) {
     BUBBLESIM_ASSIGN_OR_RETURN(const SweepEnd end,
@@ -191,16 +191,16 @@ Result<SweepEnd> run_sweep(run::RunsByTrust runs, const run::DeadJournals& dead,
 
 int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& context,
             SweepRanks* ranks) {
-  const auto store = run::open_store(sweep.store, run::StoreAccess::kWrite);
+  const auto store = store::open_store(sweep.store, store::StoreAccess::kWrite);
   if (!store) return report_fault(store.error());
   const auto joined = (*store)->join(sweep.config.name, sweep.mine);
   if (!joined) return report_fault(joined.error());
-  run::BestSoFar best(sweep.goal);
-  auto left = run::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
+  sweep::BestSoFar best(sweep.goal);
+  auto left = sweep::remaining_runs(sweep.mine, sweep.config.name, **store, failed_runs(arguments),
                                   best);
   if (!left) return report_fault(left.error());
-  const run::JournalPlace place = journal_place(sweep);
-  auto dead = run::DeadJournals::read(place);
+  const sweep::JournalPlace place = journal_place(sweep);
+  auto dead = sweep::DeadJournals::read(place);
   if (!dead) return report_fault(dead.error());
   if (arguments.retry_failed) forget(*dead, sweep);
   SweepOutcome outcome;
@@ -214,7 +214,7 @@ int execute(const SweepArguments& arguments, Sweep& sweep, const AppContext& con
   SweepDisplay display({sweep.mine.size(), left->done + left->failed, left->runs.size(), 0, 0},
                        best, arguments.json ? SweepOutput::kJsonLines : SweepOutput::kText);
   const auto end =
-      run_sweep(run::by_trust(left->runs, *dead), *dead, context, sweep, **store,
+      run_sweep(sweep::by_trust(left->runs, *dead), *dead, context, sweep, **store,
                 left->runs.empty() ? nullptr : make_journal(place), display, ranks);
   outcome.seconds = to_seconds(display.elapsed());
   if (!end) return report_fault(end.error());
@@ -242,7 +242,7 @@ int plan_and_execute(const SweepArguments& arguments, AppContext& context, Sweep
 // What a worker needs of the command line; of the files it knows what it is sent. One that cannot
 // load the policies takes part without being given runs, and the leading process says why.
 int work(const SweepArguments& arguments, AppContext& context, SweepRanks& ranks) {
-  run::ExecuteOptions options;
+  sweep::ExecuteOptions options;
   options.device_folder = context.device_folder();
   options.threads = arguments.threads;
   if (options.threads == 0) options.threads = usual_threads(launch_of_this_process());

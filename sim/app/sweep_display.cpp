@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
-#include "sim/run/sweep/plan.hpp"
+#include "sim/sweep/plan.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -27,17 +27,17 @@ void print_event(const Json& json) {
   std::fflush(stdout);
 }
 
-Json settings_json(const std::vector<run::Setting>& settings) {
+Json settings_json(const std::vector<store::Setting>& settings) {
   Json json = Json::object();
-  for (const run::Setting& setting : settings) {
+  for (const store::Setting& setting : settings) {
     json[setting.pointer] = Json::parse(setting.value, nullptr, false);
   }
   return json;
 }
 
-Json best_json(const run::BestSoFar& best) {
+Json best_json(const sweep::BestSoFar& best) {
   if (!best.best()) return nullptr;
-  const run::BestRun& run = *best.best();
+  const sweep::BestRun& run = *best.best();
   return {{"column", best.goal().column}, {"value", run.value},
           {"policy", run.policy},         {"policy_parameters", run.policy_parameters},
           {"filler", run.filler},         {"index", run.index},
@@ -57,16 +57,17 @@ std::string short_time(Duration span) {
   return fmt::format("{}s", seconds);
 }
 
-std::string best_text(const run::BestSoFar& best) {
-  const auto named = [](const run::BestRun& run) {
-    return fmt::format("{:.6g} ({}, {})", run.value, run.policy, run::settings_text(run.settings));
+std::string best_text(const sweep::BestSoFar& best) {
+  const auto named = [](const sweep::BestRun& run) {
+    return fmt::format("{:.6g} ({}, {})", run.value, run.policy,
+                       sweep::settings_text(run.settings));
   };
   if (best.best()) return named(*best.best());
   if (!best.closest()) return "none yet";
   return "none; the most that any keeps is " + named(*best.closest()) + "; --keep sets the least";
 }
 
-SweepDisplay::SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output)
+SweepDisplay::SweepDisplay(SweepCounts counts, sweep::BestSoFar best, SweepOutput output)
     : output_(output), counts_(counts), best_(std::move(best)) {
   if (output_ != SweepOutput::kJsonLines) return;
   print_event({{"event", "plan"},
@@ -75,12 +76,12 @@ SweepDisplay::SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput 
          {"to_do", counts.to_do}});
 }
 
-void SweepDisplay::started(const run::PlannedRun& run) {
+void SweepDisplay::started(const store::PlannedRun& run) {
   const std::scoped_lock lock(mutex_);
   in_flight_[run.index] = Clock::now();
 }
 
-void SweepDisplay::finished(const run::RunRecord& record, std::optional<Duration> took) {
+void SweepDisplay::finished(const store::RunRecord& record, std::optional<Duration> took) {
   const std::scoped_lock lock(mutex_);
   if (const auto started = in_flight_.find(record.run.index); started != in_flight_.end()) {
     const auto since = std::chrono::duration_cast<Duration>(Clock::now() - started->second);
@@ -90,19 +91,19 @@ void SweepDisplay::finished(const run::RunRecord& record, std::optional<Duration
   ++counts_.done;
   best_.look_at(record);
   untrusted_ = untrusted_ || record.counters.has_error();
-  const bool failed = record.status == run::RunStatus::kFailed;
+  const bool failed = record.status == store::RunStatus::kFailed;
   if (failed) ++counts_.failed;
   if (output_ == SweepOutput::kJsonLines) return print_run(record);
   if (!failed || failures_told_++ >= kFailuresTold) return;
   progress_.clear();
   fmt::print(stderr, "bubblesim: run {} ({}) failed: {}{}\n", record.run.index,
-             run::settings_text(record.run.settings), record.reason,
+             sweep::settings_text(record.run.settings), record.reason,
              failures_told_ == kFailuresTold ? "\nbubblesim: further failures are only stored"
                                              : "");
 }
 
-void SweepDisplay::print_run(const run::RunRecord& record) const {
-  const bool failed = record.status == run::RunStatus::kFailed;
+void SweepDisplay::print_run(const store::RunRecord& record) const {
+  const bool failed = record.status == store::RunStatus::kFailed;
   Json json{{"event", "run"},          {"index", record.run.index},
             {"key", record.run.key},   {"settings", settings_json(record.run.settings)},
             {"seed", record.run.seed}, {"status", failed ? "failed" : "done"},
@@ -173,7 +174,7 @@ SweepCounts SweepDisplay::counts() const {
   return counts_;
 }
 
-run::BestSoFar SweepDisplay::best() const {
+sweep::BestSoFar SweepDisplay::best() const {
   const std::scoped_lock lock(mutex_);
   return best_;
 }

@@ -11,8 +11,8 @@
 
 #include "sim/app/app.hpp"
 #include "sim/base/time.hpp"
-#include "sim/run/store/run_record.hpp"
-#include "sim/run/sweep/best_run.hpp"
+#include "sim/store/run_record.hpp"
+#include "sim/sweep/best_run.hpp"
 
 namespace bubblesim::app {
 
@@ -30,18 +30,18 @@ struct SweepCounts {
 /// Told of runs by any thread; shown by one.
 class SweepDisplay {
  public:
-  SweepDisplay(SweepCounts counts, run::BestSoFar best, SweepOutput output);
+  SweepDisplay(SweepCounts counts, sweep::BestSoFar best, SweepOutput output);
 
-  void started(const run::PlannedRun& run);
+  void started(const store::PlannedRun& run);
   /// `took`: by the clock on the wall, where it is known better than by started().
-  void finished(const run::RunRecord& record, std::optional<Duration> took = std::nullopt);
+  void finished(const store::RunRecord& record, std::optional<Duration> took = std::nullopt);
   /// Rewrites the line, or prints one; a few times a second at most.
   void show(bool stopping);
   /// Ends the line.
   void clear();
 
   [[nodiscard]] SweepCounts counts() const;
-  [[nodiscard]] run::BestSoFar best() const;
+  [[nodiscard]] sweep::BestSoFar best() const;
   /// Of runs, all threads together.
   [[nodiscard]] Duration time_in_runs() const;
   [[nodiscard]] Duration elapsed() const;
@@ -53,13 +53,13 @@ class SweepDisplay {
 
   [[nodiscard]] std::string line(bool stopping) const;
   void print_progress(bool stopping) const;
-  void print_run(const run::RunRecord& record) const;
+  void print_run(const store::RunRecord& record) const;
   [[nodiscard]] double rate() const;
 
   mutable std::mutex mutex_;
   SweepOutput output_;
   SweepCounts counts_;
-  run::BestSoFar best_;
+  sweep::BestSoFar best_;
   std::map<std::uint64_t, Clock::time_point> in_flight_;  // by index of the run
   Clock::time_point start_ = Clock::now();
   Clock::time_point shown_{};
@@ -73,6 +73,6 @@ class SweepDisplay {
 [[nodiscard]] std::string short_time(Duration span);
 
 /// "120.5 (specinf, /a = 1)"; "none yet"; where none keeps enough of training, which keeps most.
-[[nodiscard]] std::string best_text(const run::BestSoFar& best);
+[[nodiscard]] std::string best_text(const sweep::BestSoFar& best);
 
 }  // namespace bubblesim::app

@@ -17,11 +17,11 @@ double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6;
 
 }  // namespace
 
-SweepForecast forecast(const run::RemainingRuns& left, const run::ExecuteOptions& options,
+SweepForecast forecast(const sweep::RemainingRuns& left, const sweep::ExecuteOptions& options,
                        const policy::Registry& policies) {
   SweepForecast out;
   if (left.runs.empty()) return out;
-  out.cost = run::measure_runs(left.runs, policies, options, kMeasuring);
+  out.cost = sweep::measure_runs(left.runs, policies, options, kMeasuring);
   out.from_store = left.timed > 0;
   out.a_run = out.from_store ? left.cpu / static_cast<std::int64_t>(left.timed) : out.cost.run;
   out.threads = std::min(options.threads, left.runs.size());
@@ -31,7 +31,7 @@ SweepForecast forecast(const run::RemainingRuns& left, const run::ExecuteOptions
   return out;
 }
 
-std::string forecast_text(const ForecastSubject& subject, const run::RemainingRuns& left,
+std::string forecast_text(const ForecastSubject& subject, const sweep::RemainingRuns& left,
                           const SweepForecast& cast) {
   std::string text = fmt::format("sweep {}: {} points, {} runs", subject.sweep, subject.points,
                                  subject.runs);
@@ -57,7 +57,7 @@ std::string forecast_text(const ForecastSubject& subject, const run::RemainingRu
   return text;
 }
 
-std::string forecast_json(const ForecastSubject& subject, const run::RemainingRuns& left,
+std::string forecast_json(const ForecastSubject& subject, const sweep::RemainingRuns& left,
                           const SweepForecast& cast) {
   const Json json{{"event", "dry_run"},
                   {"sweep", subject.sweep},

@@ -7,14 +7,14 @@
 
 #include "sim/base/time.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/run/sweep/estimate.hpp"
-#include "sim/run/sweep/execute.hpp"
-#include "sim/run/sweep/remaining.hpp"
+#include "sim/sweep/estimate.hpp"
+#include "sim/sweep/execute.hpp"
+#include "sim/sweep/remaining.hpp"
 
 namespace bubblesim::app {
 
 struct SweepForecast {
-  run::RunCost cost;
+  sweep::RunCost cost;
   Duration a_run{};         ///< the store's mean if it has runs of the sweep, else the measured
   bool from_store = false;
   std::size_t threads = 1;
@@ -23,8 +23,8 @@ struct SweepForecast {
 };
 
 /// Measures some of the runs that are left.
-[[nodiscard]] SweepForecast forecast(const run::RemainingRuns& left,
-                                     const run::ExecuteOptions& options,
+[[nodiscard]] SweepForecast forecast(const sweep::RemainingRuns& left,
+                                     const sweep::ExecuteOptions& options,
                                      const policy::Registry& policies);
 
 struct ForecastSubject {
@@ -37,11 +37,11 @@ struct ForecastSubject {
 };
 
 [[nodiscard]] std::string forecast_text(const ForecastSubject& subject,
-                                        const run::RemainingRuns& left,
+                                        const sweep::RemainingRuns& left,
                                         const SweepForecast& cast);
 /// One line.
 [[nodiscard]] std::string forecast_json(const ForecastSubject& subject,
-                                        const run::RemainingRuns& left,
+                                        const sweep::RemainingRuns& left,
                                         const SweepForecast& cast);
 
 }  // namespace bubblesim::app

@@ -19,8 +19,8 @@ constexpr auto kSweepTick = std::chrono::milliseconds{50};
 /// A sweep on the threads of this process.
 class LocalSweep {
  public:
-  LocalSweep(const policy::Registry& registry, const run::ExecuteOptions& options,
-             run::ResultsStore& store, std::unique_ptr<run::RunJournal> journal,
+  LocalSweep(const policy::Registry& registry, const sweep::ExecuteOptions& options,
+             store::ResultsStore& store, std::unique_ptr<sweep::RunJournal> journal,
              SweepDisplay& display)
       : registry_(registry), options_(options), journal_(std::move(journal)), display_(display),
         writer_(store), watch_([this] { watch(); }) {}
@@ -29,30 +29,30 @@ class LocalSweep {
   LocalSweep(const LocalSweep&) = delete;
   LocalSweep& operator=(const LocalSweep&) = delete;
 
-  void give_up(const std::vector<run::PlannedRun>& runs, const run::DeadJournals& dead) {
-    for (const run::PlannedRun& each : runs) {
-      finished(run::failed_record(each, options_, run::reason_of(dead.of(each.key))));
+  void give_up(const std::vector<store::PlannedRun>& runs, const sweep::DeadJournals& dead) {
+    for (const store::PlannedRun& each : runs) {
+      finished(sweep::failed_record(each, options_, sweep::reason_of(dead.of(each.key))));
     }
   }
 
-  void run(const std::vector<run::PlannedRun>& runs, std::size_t threads) {
+  void run(const std::vector<store::PlannedRun>& runs, std::size_t threads) {
     std::atomic<std::size_t> next{0};
-    run::SweepPorts ports;
-    ports.next = [&]() -> std::optional<run::PlannedRun> {
+    sweep::SweepPorts ports;
+    ports.next = [&]() -> std::optional<store::PlannedRun> {
       const std::size_t index = next++;
       if (index >= runs.size()) return std::nullopt;
       display_.started(runs[index]);
       if (journal_) journal_->started(runs[index]);
       return runs[index];
     };
-    ports.done = [&](run::RunRecord&& record) {
+    ports.done = [&](store::RunRecord&& record) {
       if (journal_) journal_->ended();
       finished(std::move(record));
     };
     ports.stopped = [&] { return signals_.count() > 0 || writer_.failed(); };
-    run::ExecuteOptions options = options_;
+    sweep::ExecuteOptions options = options_;
     options.threads = std::min(threads, runs.size());
-    if (!runs.empty()) run::execute_runs(registry_, options, ports);
+    if (!runs.empty()) sweep::execute_runs(registry_, options, ports);
   }
 
   [[nodiscard]] Result<void> finish() {
@@ -66,7 +66,7 @@ class LocalSweep {
     if (watch_.joinable()) watch_.join();
   }
 
-  void finished(run::RunRecord&& record) {
+  void finished(store::RunRecord&& record) {
     display_.finished(record);
     writer_.add(std::move(record));
   }
@@ -80,22 +80,22 @@ class LocalSweep {
   }
 
   const policy::Registry& registry_;
-  const run::ExecuteOptions& options_;
-  std::unique_ptr<run::RunJournal> journal_;
+  const sweep::ExecuteOptions& options_;
+  std::unique_ptr<sweep::RunJournal> journal_;
   SweepDisplay& display_;
   StopSignals signals_;
   CrashNotes crashes_;
-  run::RecordWriter writer_;
+  sweep::RecordWriter writer_;
   std::atomic<bool> ended_{false};
   std::thread watch_;
 };
 
 }  // namespace
 
-Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs, const run::DeadJournals& dead,
+Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs, const sweep::DeadJournals& dead,
                                 const policy::Registry& registry,
-                                const run::ExecuteOptions& options, run::ResultsStore& store,
-                                std::unique_ptr<run::RunJournal> journal, SweepDisplay& display) {
+                                const sweep::ExecuteOptions& options, store::ResultsStore& store,
+                                std::unique_ptr<sweep::RunJournal> journal, SweepDisplay& display) {
   {
     LocalSweep sweep(registry, options, store, std::move(journal), display);
     sweep.give_up(runs.none, dead);
@@ -108,8 +108,8 @@ Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs, const run::DeadJou
   return display.counts().done >= all ? SweepEnd::kAllDone : SweepEnd::kStopped;
 }
 
-void leave_sweep(run::RecordWriter& writer, SweepDisplay& display,
-                 const run::RunJournal* journal) {
+void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
+                 const sweep::RunJournal* journal) {
   display.clear();
   if (auto stored = writer.finish(); !stored) report_fault(stored.error());
   std::fputs("bubblesim: stopped at once; what was finished is stored\n", stderr);

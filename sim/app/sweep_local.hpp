@@ -10,10 +10,10 @@
 #include "sim/app/sweep_display.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/run/store/results_store.hpp"
-#include "sim/run/sweep/execute.hpp"
-#include "sim/run/sweep/record_writer.hpp"
-#include "sim/run/sweep/run_journal.hpp"
+#include "sim/store/results_store.hpp"
+#include "sim/sweep/execute.hpp"
+#include "sim/sweep/record_writer.hpp"
+#include "sim/sweep/run_journal.hpp"
 
 namespace bubblesim::app {
 
@@ -26,17 +26,17 @@ enum class SweepEnd : std::uint8_t {
 /// to be done alone are done last. A first Ctrl-C or SIGTERM lets the runs in flight end; a second
 /// ends the process with 130 as soon as what is finished is stored. Fault: the store's; no further
 /// run is begun then. What is in flight is in `journal`, unless it is null.
-[[nodiscard]] Result<SweepEnd> run_sweep_here(const run::RunsByTrust& runs,
-                                              const run::DeadJournals& dead,
+[[nodiscard]] Result<SweepEnd> run_sweep_here(const sweep::RunsByTrust& runs,
+                                              const sweep::DeadJournals& dead,
                                               const policy::Registry& registry,
-                                              const run::ExecuteOptions& options,
-                                              run::ResultsStore& store,
-                                              std::unique_ptr<run::RunJournal> journal,
+                                              const sweep::ExecuteOptions& options,
+                                              store::ResultsStore& store,
+                                              std::unique_ptr<sweep::RunJournal> journal,
                                               SweepDisplay& display);
 
 /// Ends the process with 130, amid runs: everything that is finished is stored, runs in flight are
 /// dropped. `journal` may be null.
-[[noreturn]] void leave_sweep(run::RecordWriter& writer, SweepDisplay& display,
-                              const run::RunJournal* journal);
+[[noreturn]] void leave_sweep(sweep::RecordWriter& writer, SweepDisplay& display,
+                              const sweep::RunJournal* journal);
 
 }  // namespace bubblesim::app

@@ -4,12 +4,12 @@
 
 #include "sim/app/app.hpp"
 #include "sim/base/json.hpp"
-#include "sim/run/sweep/estimate.hpp"
+#include "sim/sweep/estimate.hpp"
 
 namespace bubblesim::app {
 namespace {
 
-void print_text(const SweepOutcome& outcome, const run::BestSoFar& best) {
+void print_text(const SweepOutcome& outcome, const sweep::BestSoFar& best) {
   const SweepCounts& counts = outcome.counts;
   fmt::print("sweep {}: {} runs, {} stored before, {} done now", outcome.sweep,
              counts.planned, counts.stored, counts.done);
@@ -21,8 +21,8 @@ void print_text(const SweepOutcome& outcome, const run::BestSoFar& best) {
     fmt::print("; {:.1f} s, {:.3g} runs/s, {:.1f} % of the time in runs", outcome.seconds,
                static_cast<double>(counts.done) / outcome.seconds, 100 * outcome.in_runs);
   }
-  const run::BestGoal& goal = best.goal();
-  fmt::print("\n{} {}", goal.better == run::Better::kMore ? "most" : "least", goal.column);
+  const sweep::BestGoal& goal = best.goal();
+  fmt::print("\n{} {}", goal.better == sweep::Better::kMore ? "most" : "least", goal.column);
   if (goal.training_kept > 0) fmt::print(", training kept >= {}", goal.training_kept);
   fmt::print(": {}\nresults: {}\n", best_text(best), outcome.store);
 }
@@ -38,14 +38,14 @@ void print_json(const SweepOutcome& outcome) {
                   {"left", outcome.left},
                   {"seconds", outcome.seconds},
                   {"time_in_runs_fraction", outcome.in_runs},
-                  {"peak_memory_bytes", run::peak_memory().value},
+                  {"peak_memory_bytes", sweep::peak_memory().value},
                   {"store", outcome.store}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
-void print_outcome(const SweepOutcome& outcome, const run::BestSoFar& best, SweepOutput output) {
+void print_outcome(const SweepOutcome& outcome, const sweep::BestSoFar& best, SweepOutput output) {
   output == SweepOutput::kJsonLines ? print_json(outcome) : print_text(outcome, best);
 }
 

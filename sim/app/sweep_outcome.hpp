@@ -6,7 +6,7 @@
 
 #include "sim/app/sweep_display.hpp"
 #include "sim/app/sweep_local.hpp"
-#include "sim/run/sweep/best_run.hpp"
+#include "sim/sweep/best_run.hpp"
 
 namespace bubblesim::app {
 
@@ -23,7 +23,7 @@ struct SweepOutcome {
   bool untrusted = false;  ///< a result has a counter of severity error
 };
 
-void print_outcome(const SweepOutcome& outcome, const run::BestSoFar& best, SweepOutput output);
+void print_outcome(const SweepOutcome& outcome, const sweep::BestSoFar& best, SweepOutput output);
 
 [[nodiscard]] int exit_code(const SweepOutcome& outcome);
 

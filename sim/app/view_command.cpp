@@ -14,10 +14,10 @@
 #include "sim/app/quick_config.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/run/run_policies.hpp"
-#include "sim/run/store/results_store.hpp"
-#include "sim/run/view/run_view.hpp"
-#include "sim/run/view/trace_view.hpp"
-#include "sim/run/view/view_picture.hpp"
+#include "sim/store/results_store.hpp"
+#include "sim/report/view/run_view.hpp"
+#include "sim/report/view/trace_view.hpp"
+#include "sim/report/view/view_picture.hpp"
 
 extern char** environ;
 
@@ -31,7 +31,7 @@ struct ViewArguments {
   std::string output;
   std::string svg;
   std::string policies;
-  run::PictureOptions picture;
+  report::PictureOptions picture;
   bool no_open = false;
 };
 
@@ -58,23 +58,23 @@ bool is_store(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string head(15, '\0');
   if (!file.read(head.data(), static_cast<std::streamsize>(head.size()))) return false;
-  return head == "SQLite format 3" && run::open_store(path, run::StoreAccess::kRead);
+  return head == "SQLite format 3" && store::open_store(path, store::StoreAccess::kRead);
 }
 
 Result<Subject> subject_of(const std::vector<std::string>& paths) {
   const fs::path path(paths.front());
   if (paths.size() > 1) return Subject::kTrace;
   std::error_code code;
-  if (fs::exists(path / run::kViewFileName, code)) return Subject::kRunFolder;
+  if (fs::exists(path / report::kViewFileName, code)) return Subject::kRunFolder;
   if (fs::exists(path / "results.json", code)) {
     return fail(path.string(), {}, std::string("found results.json, but no ") +
-                                       run::kViewFileName + ": run it again with --out");
+                                       report::kViewFileName + ": run it again with --out");
   }
   if (is_store(paths.front())) return Subject::kStore;
   return is_run_config(path) ? Subject::kRunConfig : Subject::kTrace;
 }
 
-CheckedResult<run::TimelineView> view_of_trace(const ViewArguments& arguments) {
+CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments) {
   ProgressLine progress;
   const auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
@@ -83,10 +83,10 @@ CheckedResult<run::TimelineView> view_of_trace(const ViewArguments& arguments) {
     return single_fault(
         {"--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does"});
   }
-  return run::trace_view(trace->job, arguments.paths.front());
+  return report::trace_view(trace->job, arguments.paths.front());
 }
 
-CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
+CheckedResult<report::TimelineView> view_of_config(const ViewArguments& arguments,
                                                 const AppContext& context) {
   ProgressLine progress;
   BUBBLESIM_ASSIGN_OR_RETURN(run::RunConfig config,
@@ -98,7 +98,7 @@ CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
   BUBBLESIM_ASSIGN_OR_RETURN(
       const run::LoadedRun loaded,
       run::load_run(config, context.device_folder(), progress.callback()));
-  run::RunView view(loaded);
+  report::RunView view(loaded);
   run::RunOptions options;
   options.threads = std::max(1U, std::thread::hardware_concurrency());
   options.timelines = view.sink();
@@ -106,19 +106,19 @@ CheckedResult<run::TimelineView> view_of_config(const ViewArguments& arguments,
   const auto report = run::run_policies(loaded, context.policies, options);
   progress.clear();
   if (!report) return single_fault(report.error());
-  return run::TimelineView{arguments.paths.front(), {view.section(*report)}};
+  return report::TimelineView{arguments.paths.front(), {view.section(*report)}};
 }
 
-CheckedResult<run::TimelineView> view_of_folder(const ViewArguments& arguments) {
+CheckedResult<report::TimelineView> view_of_folder(const ViewArguments& arguments) {
   BUBBLESIM_ASSIGN_OR_RETURN(
-      run::TimelineView view,
-      run::read_view((fs::path(arguments.paths.front()) / run::kViewFileName).string()));
-  const auto selected = run::select_policies(view, split_list(arguments.policies));
+      report::TimelineView view,
+      report::read_view((fs::path(arguments.paths.front()) / report::kViewFileName).string()));
+  const auto selected = report::select_policies(view, split_list(arguments.policies));
   if (!selected) return single_fault(selected.error());
   return view;
 }
 
-CheckedResult<run::TimelineView> view_of(Subject subject, const ViewArguments& arguments,
+CheckedResult<report::TimelineView> view_of(Subject subject, const ViewArguments& arguments,
                                          const AppContext& context) {
   switch (subject) {
     case Subject::kRunFolder: return view_of_folder(arguments);
@@ -143,15 +143,15 @@ void open_page(const std::string& path) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
-Result<void> write_view(const run::TimelineView& view, const ViewArguments& arguments) {
+Result<void> write_view(const report::TimelineView& view, const ViewArguments& arguments) {
   if (!arguments.svg.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::string picture,
-                               run::view_picture(view, arguments.picture));
+                               report::view_picture(view, arguments.picture));
     BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.svg, picture));
     fmt::print("{}: {} KB\n", arguments.svg, (picture.size() + 1023) / 1024);
     return {};
   }
-  const std::string page = run::view_page(view);
+  const std::string page = report::view_page(view);
   BUBBLESIM_RETURN_IF_ERROR(write_output(arguments.output, page));
   fmt::print("{}: {} KB; it needs a browser, and no network\n", arguments.output,
              (page.size() + 1023) / 1024);

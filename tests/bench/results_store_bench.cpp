@@ -8,14 +8,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/run/store/results_store.hpp"
-#include "tests/unit/sim/run/store/sample_record.hpp"
+#include "sim/store/results_store.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace bubblesim;
-using namespace bubblesim::run;
+using namespace bubblesim::store;
 
 constexpr std::size_t kBatch = 100;
 

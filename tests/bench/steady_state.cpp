@@ -26,7 +26,7 @@
 #include "sim/base/time.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/simulation.hpp"
-#include "sim/run/sweep/plan.hpp"
+#include "sim/sweep/plan.hpp"
 
 namespace bubblesim {
 namespace {
@@ -122,16 +122,16 @@ class Analysis {
   }
 
   bool add_sweep(const std::string& path) {
-    const auto sweep = run::read_sweep_config(path, {});
+    const auto sweep = sweep::read_sweep_config(path, {});
     if (!sweep) return refuse(sweep.error());
-    const auto plan = run::plan_sweep(*sweep, registry_, {kConfigs + "/devices", ""});
+    const auto plan = sweep::plan_sweep(*sweep, registry_, {kConfigs + "/devices", ""});
     if (!plan) return refuse(plan.error());
     std::set<std::string> points;
-    for (const run::PlannedRun& planned : plan->runs) {
+    for (const store::PlannedRun& planned : plan->runs) {
       if (!points.insert(planned.point).second) continue;
       const auto config = run::parse_run_config(planned.config, path, registry_);
       if (!config) return refuse(config.error());
-      if (!add_run(*config, run::settings_text(planned.settings))) return false;
+      if (!add_run(*config, sweep::settings_text(planned.settings))) return false;
     }
     return true;
   }

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "sim/run/store/run_record.hpp"
+#include "sim/store/run_record.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto record = bubblesim::run::decode_run_record({data, size});
+  const auto record = bubblesim::store::decode_run_record({data, size});
   if (!record) return 0;
-  const auto bytes = bubblesim::run::encode(*record);
-  const auto again = bubblesim::run::decode_run_record(bytes);
-  if (!again || bubblesim::run::encode(*again) != bytes) std::abort();
+  const auto bytes = bubblesim::store::encode(*record);
+  const auto again = bubblesim::store::decode_run_record(bytes);
+  if (!again || bubblesim::store::encode(*again) != bytes) std::abort();
   return 0;
 }

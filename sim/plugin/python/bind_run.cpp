@@ -22,7 +22,7 @@
 #include "sim/plugin/python/run_output.hpp"
 #include "sim/plugin/python/surroundings.hpp"
 #include "sim/run/run_policies.hpp"
-#include "sim/run/sweep/baseline_keys.hpp"
+#include "sim/sweep/baseline_keys.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -138,7 +138,7 @@ class PythonRun {
     const auto folder = [](const std::string& path) {
       return std::filesystem::path(path).parent_path().string();
     };
-    auto keys = run::baseline_keys_now(*text_, folder(path_), folder(devices));
+    auto keys = sweep::baseline_keys_now(*text_, folder(path_), folder(devices));
     return keys ? std::optional(*std::move(keys)) : std::nullopt;
   }
 

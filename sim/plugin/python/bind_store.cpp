@@ -8,30 +8,30 @@
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/columns.hpp"
 #include "sim/plugin/python/errors.hpp"
-#include "sim/run/store/compare_policies.hpp"
-#include "sim/run/store/results_store.hpp"
+#include "sim/store/compare_policies.hpp"
+#include "sim/store/results_store.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
 
 /// Python's lock is kept while a store is read: a store is used from one thread at a time.
 struct Store {
-  std::unique_ptr<run::ResultsStore> store;
+  std::unique_ptr<store::ResultsStore> store;
   std::string path;
 
-  [[nodiscard]] run::ResultsStore& get() const {
+  [[nodiscard]] store::ResultsStore& get() const {
     if (!store) throw py::value_error("the store is closed");
     return *store;
   }
 };
 
 std::unique_ptr<Store> open(const std::string& where) {
-  auto opened = good(run::open_store(where, run::StoreAccess::kRead));
+  auto opened = good(store::open_store(where, store::StoreAccess::kRead));
   return std::make_unique<Store>(Store{std::move(opened), where});
 }
 
-run::RowFilter filter_of(const py::dict& given) {
-  run::RowFilter filter;
+store::RowFilter filter_of(const py::dict& given) {
+  store::RowFilter filter;
   filter.sweeps = given["sweeps"].cast<std::vector<std::string>>();
   filter.policies = given["policies"].cast<std::vector<std::string>>();
   filter.fillers = given["fillers"].cast<std::vector<std::string>>();
@@ -43,10 +43,10 @@ run::RowFilter filter_of(const py::dict& given) {
 }
 
 /// A column a pointer, by name: "json", a list of JSON texts or None.
-void add_settings(py::list& columns, const std::vector<const std::vector<run::Setting>*>& rows) {
+void add_settings(py::list& columns, const std::vector<const std::vector<store::Setting>*>& rows) {
   std::set<std::string> pointers;
   for (const auto* settings : rows) {
-    for (const run::Setting& setting : *settings) pointers.insert(setting.pointer);
+    for (const store::Setting& setting : *settings) pointers.insert(setting.pointer);
   }
   for (const std::string& pointer : pointers) {
     py::list values;
@@ -77,11 +77,11 @@ py::tuple integers(const char* name, const Rows& rows, Cell cell) {
 }
 
 py::list results(const Store& self, const py::dict& given) {
-  std::vector<run::StoredRow> rows;
+  std::vector<store::StoredRow> rows;
   good(self.get().each_row(filter_of(given), [&](const auto& row) { rows.push_back(row); }));
   std::vector<const observe::ResultRow*> cells;
-  std::vector<const std::vector<run::Setting>*> settings;
-  for (const run::StoredRow& row : rows) {
+  std::vector<const std::vector<store::Setting>*> settings;
+  for (const store::StoredRow& row : rows) {
     cells.push_back(&row.row);
     settings.push_back(&row.settings);
   }
@@ -96,10 +96,10 @@ py::list results(const Store& self, const py::dict& given) {
 }
 
 py::list runs(const Store& self, const py::dict& given) {
-  std::vector<run::StoredRun> rows;
+  std::vector<store::StoredRun> rows;
   good(self.get().each_run(filter_of(given), [&](const auto& row) { rows.push_back(row); }));
-  std::vector<const std::vector<run::Setting>*> settings;
-  for (const run::StoredRun& row : rows) settings.push_back(&row.run.settings);
+  std::vector<const std::vector<store::Setting>*> settings;
+  for (const store::StoredRun& row : rows) settings.push_back(&row.run.settings);
   py::list columns;
   columns.append(texts("key", rows, [](const auto& row) { return row.run.key; }));
   columns.append(texts("sweep", rows, [](const auto& row) { return row.sweep; }));
@@ -108,7 +108,7 @@ py::list runs(const Store& self, const py::dict& given) {
   columns.append(integers("seed", rows, [](const auto& row) { return row.run.seed; }));
   columns.append(integers("repetition", rows, [](const auto& row) { return row.run.repetition; }));
   columns.append(texts("status", rows, [](const auto& row) {
-    return row.status == run::RunStatus::kDone ? "done" : "failed";
+    return row.status == store::RunStatus::kDone ? "done" : "failed";
   }));
   columns.append(texts("reason", rows, [](const auto& row) { return row.reason; }));
   columns.append(texts("host", rows, [](const auto& row) { return row.host; }));
@@ -124,9 +124,9 @@ py::list runs(const Store& self, const py::dict& given) {
 /// (key, policy, filler, their numbers) of the rows that may have latencies.
 py::list places(const Store& self, const py::dict& given) {
   py::list list;
-  const std::size_t policy = good(run::find_column("policy"));
-  const std::size_t filler = good(run::find_column("filler"));
-  good(self.get().each_row(filter_of(given), [&](const run::StoredRow& row) {
+  const std::size_t policy = good(store::find_column("policy"));
+  const std::size_t filler = good(store::find_column("filler"));
+  good(self.get().each_row(filter_of(given), [&](const store::StoredRow& row) {
     const auto* name = std::get_if<std::string>(&row.row.cells[filler]);
     if (name == nullptr) return;
     const auto* policy_name = std::get_if<std::string>(&row.row.cells[policy]);
@@ -138,10 +138,10 @@ py::list places(const Store& self, const py::dict& given) {
 
 /// (key, config as JSON) of the first two runs whose keys begin with `key`.
 py::list configs_of(const Store& self, const std::string& key) {
-  run::RowFilter filter;
+  store::RowFilter filter;
   filter.key = key;
   py::list found;
-  good(self.get().each_run(filter, [&](const run::StoredRun& run) {
+  good(self.get().each_run(filter, [&](const store::StoredRun& run) {
     if (found.size() < 2) found.append(py::make_tuple(run.run.key, run.run.config));
   }));
   return found;
@@ -149,17 +149,18 @@ py::list configs_of(const Store& self, const std::string& key) {
 
 py::dict compare(const Store& self, const py::dict& given, std::vector<std::string> metrics,
                  const std::string& baseline, bool by_point, double confidence) {
-  run::CompareOptions options;
+  store::CompareOptions options;
   options.metrics = std::move(metrics);
   options.baseline = baseline;
   options.confidence = confidence;
   options.filter = filter_of(given);
-  if (by_point) options.group = run::ComparisonGroup::kPoint;
-  const run::Comparison compared = good(run::compare_policies(self.get(), options));
+  if (by_point) options.group = store::ComparisonGroup::kPoint;
+  const store::Comparison compared = good(store::compare_policies(self.get(), options));
   py::list lines;
-  for (const run::PolicyComparison& line : compared.lines) {
+  for (const store::PolicyComparison& line : compared.lines) {
     py::dict point;
-    for (const run::Setting& setting : line.point) point[py::str(setting.pointer)] = setting.value;
+    for (const store::Setting& setting : line.point)
+      point[py::str(setting.pointer)] = setting.value;
     py::dict entry;
     entry["metric"] = line.metric;
     entry["filler"] = line.filler;

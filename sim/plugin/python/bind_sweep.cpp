@@ -10,12 +10,12 @@
 #include "sim/plugin/python/errors.hpp"
 #include "sim/plugin/python/interruptible.hpp"
 #include "sim/plugin/python/surroundings.hpp"
-#include "sim/run/sweep/execute.hpp"
-#include "sim/run/sweep/plan.hpp"
-#include "sim/run/sweep/program_version.hpp"
-#include "sim/run/sweep/record_writer.hpp"
-#include "sim/run/sweep/remaining.hpp"
-#include "sim/run/sweep/sweep_config.hpp"
+#include "sim/sweep/execute.hpp"
+#include "sim/sweep/plan.hpp"
+#include "sim/sweep/program_version.hpp"
+#include "sim/sweep/record_writer.hpp"
+#include "sim/sweep/remaining.hpp"
+#include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::plugin::python {
 namespace {
@@ -34,23 +34,23 @@ struct SweepArguments {
 /// The runs that are left, on threads, into the store.
 class Execution {
  public:
-  Execution(std::vector<run::PlannedRun> runs, run::ResultsStore& store)
+  Execution(std::vector<store::PlannedRun> runs, store::ResultsStore& store)
       : runs_(std::move(runs)), writer_(store) {}
 
-  void execute(const policy::Registry& registry, const run::ExecuteOptions& options) {
-    run::SweepPorts ports;
-    ports.next = [&]() -> std::optional<run::PlannedRun> {
+  void execute(const policy::Registry& registry, const sweep::ExecuteOptions& options) {
+    sweep::SweepPorts ports;
+    ports.next = [&]() -> std::optional<store::PlannedRun> {
       const std::size_t index = next_++;
       if (index >= runs_.size()) return std::nullopt;
       return runs_[index];
     };
-    ports.done = [&](run::RunRecord&& record) {
-      if (record.status == run::RunStatus::kFailed) ++failed_;
+    ports.done = [&](store::RunRecord&& record) {
+      if (record.status == store::RunStatus::kFailed) ++failed_;
       writer_.add(std::move(record));
       ++done_;
     };
     ports.stopped = [&] { return stop_ || writer_.failed(); };
-    run::execute_runs(registry, options, ports);
+    sweep::execute_runs(registry, options, ports);
   }
   [[nodiscard]] Result<void> finish() { return writer_.finish(); }
   [[nodiscard]] std::atomic<bool>& stop() { return stop_; }
@@ -59,13 +59,13 @@ class Execution {
   [[nodiscard]] std::size_t all() const { return runs_.size(); }
 
  private:
-  const std::vector<run::PlannedRun> runs_;
-  run::RecordWriter writer_;
+  const std::vector<store::PlannedRun> runs_;
+  sweep::RecordWriter writer_;
   std::atomic<std::size_t> next_{0}, done_{0}, failed_{0};
   std::atomic<bool> stop_{false};
 };
 
-py::dict outcome(const run::SweepPlan& plan, const run::RemainingRuns& left, std::size_t all,
+py::dict outcome(const sweep::SweepPlan& plan, const sweep::RemainingRuns& left, std::size_t all,
                  const Execution& execution) {
   py::dict result;
   result["runs"] = plan.runs.size();
@@ -79,20 +79,20 @@ py::dict outcome(const run::SweepPlan& plan, const run::RemainingRuns& left, std
 py::dict sweep(const py::module_& module, const SweepArguments& arguments) {
   const policy::Registry registry = known_policies({});
   const std::string configs = config_folder(module, arguments.configs);
-  const run::SweepConfig config = good(run::read_sweep_config(arguments.config, arguments.set));
-  run::ExecuteOptions options;
+  const sweep::SweepConfig config = good(sweep::read_sweep_config(arguments.config, arguments.set));
+  sweep::ExecuteOptions options;
   options.threads = arguments.threads;
   options.sweep = config.name;
   options.device_folder = configs + "/devices";
-  options.version = run::program_version();
-  const run::SweepPlan plan =
-      good(run::plan_sweep(config, registry, {options.device_folder, options.version}));
-  const auto store = good(run::open_store(arguments.store, run::StoreAccess::kWrite));
+  options.version = sweep::program_version();
+  const sweep::SweepPlan plan =
+      good(sweep::plan_sweep(config, registry, {options.device_folder, options.version}));
+  const auto store = good(store::open_store(arguments.store, store::StoreAccess::kWrite));
   good((*store).join(config.name, plan.runs));
-  run::BestSoFar best{run::BestGoal{}};
-  const auto kept = arguments.retry_failed ? run::FailedRuns::kRetry : run::FailedRuns::kKeep;
-  run::RemainingRuns left =
-      good(run::remaining_runs(plan.runs, config.name, *store, kept, best));
+  sweep::BestSoFar best{sweep::BestGoal{}};
+  const auto kept = arguments.retry_failed ? sweep::FailedRuns::kRetry : sweep::FailedRuns::kKeep;
+  sweep::RemainingRuns left =
+      good(sweep::remaining_runs(plan.runs, config.name, *store, kept, best));
   const std::size_t all = left.runs.size();
   left.runs.resize(std::min(all, arguments.limit.value_or(all)));
   if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());

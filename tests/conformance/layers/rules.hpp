@@ -12,20 +12,26 @@ namespace bubblesim::layers {
 
 using Breaches = std::vector<std::string>;
 
-/// A room and the rooms whose headers it may include, besides its own.
+/// A room and the rooms whose headers it may include, besides its own. A name in `may_include`
+/// stands for the rooms inside it, too, unless this room is one of them.
 struct Room {
   std::string path;
+  std::string cell;  ///< the table's last column, as written
   std::set<std::string> may_include;
 };
+using Rooms = std::vector<Room>;
 
-/// The table of rooms, in the order of who may include whom.
-[[nodiscard]] const std::vector<Room>& rooms();
+/// The table of rooms in sim/README.md: rows of three cells, of which the first is a path in
+/// `code`.
+[[nodiscard]] Rooms read_rooms(const std::string& readme);
 
-/// The room that a path lies in; null for a path in none.
-[[nodiscard]] const Room* room_of(const std::string& path);
+/// The innermost room that a path lies in; null for a path in none.
+[[nodiscard]] const Room* room_of(const Rooms& rooms, const std::string& path);
+
+[[nodiscard]] bool may_include(const Room& room, const Room& target);
 
 /// No arrow that the table does not have.
-[[nodiscard]] Breaches check_layers(const SourceFile& file);
+[[nodiscard]] Breaches check_layers(const SourceFile& file, const Rooms& rooms);
 
 /// Quoted includes are full paths from the root, to files that exist (`known`).
 [[nodiscard]] Breaches check_full_paths(const SourceFile& file, const std::set<std::string>& known);

@@ -117,7 +117,7 @@ Breaches check_standard_includes(const std::vector<SourceFile>& tree) {
   for (const SourceFile& file : tree) files.emplace(file.path, &file);
   Breaches breaches;
   for (const SourceFile& file : tree) {
-    if (!file.is_header() || room_of(file.path) == nullptr) continue;
+    if (!file.is_header() || file.path.starts_with("tests/")) continue;
     for (std::string& breach : missing_includes(files, file)) breaches.push_back(std::move(breach));
   }
   return breaches;

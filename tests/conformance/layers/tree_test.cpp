@@ -2,15 +2,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
 #include "tests/conformance/layers/rules.hpp"
 #include "tests/conformance/layers/standard_headers.hpp"
 
 namespace bubblesim::layers {
 namespace {
 
-using ::testing::IsEmpty;
-
 const std::filesystem::path kRoot = BUBBLESIM_SOURCE_DIR;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 std::string joined(const Breaches& breaches) {
   std::string text;
@@ -22,6 +30,7 @@ class Tree : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     files_ = read_tree(kRoot, {"sim", "traces", "policies", "capture", "tests"});
+    rooms_ = read_rooms(text_of(kRoot / "sim/README.md"));
   }
   template <class Rule>
   static void expect_kept(Rule rule) {
@@ -31,10 +40,51 @@ class Tree : public ::testing::Test {
       for (std::string& breach : rule(file)) all.push_back(std::move(breach));
     EXPECT_TRUE(all.empty()) << all.size() << " breaches:" << joined(all);
   }
+  static const Room* room_named(const std::string& path) {
+    const auto is_named = [&](const Room& room) { return room.path == path; };
+    const auto found = std::find_if(rooms_.begin(), rooms_.end(), is_named);
+    return found == rooms_.end() ? nullptr : &*found;
+  }
   static inline std::vector<SourceFile> files_;
+  static inline Rooms rooms_;
 };
 
-TEST_F(Tree, IncludesFollowTheTableOfRooms) { expect_kept(check_layers); }
+TEST_F(Tree, IncludesFollowTheTableOfRooms) {
+  expect_kept([](const SourceFile& file) { return check_layers(file, rooms_); });
+}
+
+TEST_F(Tree, RoomsIncludeOneAnotherInNoCircle) {
+  std::set<std::string> settled;
+  const auto is_settled = [&](const Room& room) {
+    return std::all_of(rooms_.begin(), rooms_.end(), [&](const Room& target) {
+      return target.path == room.path || !may_include(room, target) ||
+             settled.contains(target.path);
+    });
+  };
+  for (std::size_t round = 0; round < rooms_.size(); ++round)
+    for (const Room& room : rooms_)
+      if (is_settled(room)) settled.insert(room.path);
+  for (const Room& room : rooms_) EXPECT_TRUE(settled.contains(room.path)) << room.path;
+}
+
+TEST_F(Tree, TheTableOfRoomsNamesRoomsThatExist) {
+  ASSERT_GT(rooms_.size(), 50U);
+  for (const Room& room : rooms_) {
+    EXPECT_TRUE(std::filesystem::is_directory(kRoot / room.path)) << room.path;
+    for (const std::string& name : room.may_include)
+      EXPECT_TRUE(name == "capture" || room_named(name) != nullptr)
+          << room.path << " may include " << name;
+  }
+}
+
+TEST_F(Tree, FoldersOfMoreThan2000LinesAreRooms) {
+  std::map<std::string, std::size_t> lines;
+  for (const SourceFile& file : files_)
+    if (!file.path.starts_with("tests/"))
+      lines[std::filesystem::path(file.path).parent_path().string()] += file.lines.size();
+  for (const auto& [folder, count] : lines)
+    EXPECT_TRUE(count <= 2000 || room_named(folder) != nullptr) << folder << ": " << count;
+}
 
 TEST_F(Tree, IncludesAreFullPathsToFilesThatExist) {
   std::set<std::string> known;
@@ -58,19 +108,24 @@ TEST_F(Tree, LibrariesNeitherPrintNorExit) { expect_kept(check_quiet); }
 
 TEST_F(Tree, EverySourceLiesInARoomOfTheTable) {
   expect_kept([](const SourceFile& file) {
-    return room_of(file.path) != nullptr || file.path.starts_with("tests/")
+    return room_of(rooms_, file.path) != nullptr || file.path.starts_with("tests/")
                ? Breaches{}
                : Breaches{file.path + ": lies in no room of the table"};
   });
 }
 
-TEST_F(Tree, EveryRoomHasAReadme) {
-  Breaches missing;
-  for (const Room& room : rooms())
-    if (std::filesystem::exists(kRoot / room.path / "CMakeLists.txt") &&
-        !std::filesystem::exists(kRoot / room.path / "README.md"))
-      missing.push_back(room.path + "/README.md is missing");
-  EXPECT_THAT(missing, IsEmpty());
+/// Whether the room has a page of its own, or a row in that of a folder around it.
+bool is_described(const std::filesystem::path& room) {
+  if (std::filesystem::exists(kRoot / room / "README.md")) return true;
+  for (auto folder = room.parent_path(); !folder.empty(); folder = folder.parent_path())
+    if (text_of(kRoot / folder / "README.md")
+            .find("`" + room.lexically_relative(folder).string() + "/`") != std::string::npos)
+      return true;
+  return false;
+}
+
+TEST_F(Tree, EveryRoomIsDescribedInAReadme) {
+  for (const Room& room : rooms_) EXPECT_TRUE(is_described(room.path)) << room.path;
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/run/report/report_page.hpp"
-#include "tests/unit/sim/run/store/sample_record.hpp"
+#include "sim/report/report_page.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
 
-namespace bubblesim::run {
+namespace bubblesim::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,10 +27,10 @@ struct Figures {
   double recovered = 0;
 };
 
-RunRecord record_of(std::uint64_t number, const std::string& policy, std::uint64_t seed,
+store::RunRecord record_of(std::uint64_t number, const std::string& policy, std::uint64_t seed,
                     const std::string& pointer, const std::string& value,
                     const Figures& figures) {
-  RunRecord record = sample_record(number);
+  store::RunRecord record = store::sample_record(number);
   record.rows.erase(record.rows.begin());
   record.latencies.clear();
   record.rows[0].policy = 0;
@@ -49,7 +49,7 @@ RunRecord record_of(std::uint64_t number, const std::string& policy, std::uint64
   return record;
 }
 
-void add_load_sweep(std::vector<RunRecord>& records) {
+void add_load_sweep(std::vector<store::RunRecord>& records) {
   struct Policy {
     const char* name;
     double p95, kept;
@@ -60,7 +60,7 @@ void add_load_sweep(std::vector<RunRecord>& records) {
     for (const int load : {50, 100, 200}) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         const double more = 1 + load / 400.0 + 0.01 * static_cast<double>(seed);
-        RunRecord record =
+        store::RunRecord record =
             record_of(number++, policy.name, seed, "/fillers/0/arrivals/rate_per_s",
                       std::to_string(load),
                       {policy.p95 * more, policy.kept / more, load * 0.98, 0.2 * more});
@@ -70,10 +70,10 @@ void add_load_sweep(std::vector<RunRecord>& records) {
       }
     }
   }
-  records.push_back(failed_record(number, std::string("no such file: ") + kHostile));
+  records.push_back(store::failed_record(number, std::string("no such file: ") + kHostile));
 }
 
-void add_device_sweep(std::vector<RunRecord>& records) {
+void add_device_sweep(std::vector<store::RunRecord>& records) {
   std::uint64_t number = 500;
   for (const char* policy : {"mps", "tgs"}) {
     for (const char* device : {"\"a100\"", "\"h100\""}) {
@@ -83,7 +83,7 @@ void add_device_sweep(std::vector<RunRecord>& records) {
   }
 }
 
-ReportTimeline timeline_of(const RunRecord& record) {
+ReportTimeline timeline_of(const store::RunRecord& record) {
   ReportTimeline timeline;
   timeline.key = record.run.key;
   timeline.policy = "mps";
@@ -101,8 +101,8 @@ ReportTimeline timeline_of(const RunRecord& record) {
   return timeline;
 }
 
-std::vector<RunRecord> many(std::uint64_t runs, std::uint64_t seeds) {
-  std::vector<RunRecord> records;
+std::vector<store::RunRecord> many(std::uint64_t runs, std::uint64_t seeds) {
+  std::vector<bubblesim::store::RunRecord> records;
   for (std::uint64_t i = 0; i < runs; ++i) {
     const std::uint64_t point = i / seeds;
     const double load = 10 + static_cast<double>(point / 8);
@@ -116,8 +116,9 @@ std::vector<RunRecord> many(std::uint64_t runs, std::uint64_t seeds) {
 }
 
 bool write_page(const fs::path& folder, const std::string& name,
-                const std::vector<RunRecord>& records, bool with_timeline) {
-  const auto store = open_store((folder / (name + ".db")).string(), StoreAccess::kWrite);
+                const std::vector<store::RunRecord>& records, bool with_timeline) {
+  const auto store =
+      store::open_store((folder / (name + ".db")).string(), store::StoreAccess::kWrite);
   if (!store || !(*store)->add(records)) return false;
   auto data = collect_report(**store, {});
   if (!data) {
@@ -132,13 +133,13 @@ bool write_page(const fs::path& folder, const std::string& name,
 }
 
 }  // namespace
-}  // namespace bubblesim::run
+}  // namespace bubblesim::report
 
 int main(int argc, char** argv) {
-  using namespace bubblesim::run;
+  using namespace bubblesim::report;
   if (argc < 2) return 2;
   const fs::path folder = argv[1];
-  std::vector<RunRecord> records;
+  std::vector<bubblesim::store::RunRecord> records;
   add_load_sweep(records);
   add_device_sweep(records);
   const std::uint64_t seeds = argc > 2 ? std::stoull(argv[2]) : 5;

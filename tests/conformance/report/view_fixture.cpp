@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/run/view/trace_view.hpp"
+#include "sim/report/view/trace_view.hpp"
 #include "tests/unit/traces/inspect/small_trace.hpp"
 
-namespace bubblesim::run {
+namespace bubblesim::report {
 namespace {
 
 using traces::testing::SmallTrace;
@@ -76,10 +76,10 @@ bool write_page(const std::filesystem::path& path, const TimelineView& view) {
 }
 
 }  // namespace
-}  // namespace bubblesim::run
+}  // namespace bubblesim::report
 
 int main(int argc, char** argv) {
-  using namespace bubblesim::run;
+  using namespace bubblesim::report;
   if (argc < 2) return 2;
   const std::filesystem::path folder = argv[1];
   return write_page(folder / "small.html", trace_view(job_of(2, small_rank), kHostile)) &&

@@ -1,0 +1,118 @@
+#include "sim/report/report_axes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "sim/base/json.hpp"
+#include "sim/base/time.hpp"
+#include "sim/base/units.hpp"
+#include "sim/store/policy_labels.hpp"
+#include "sim/store/store_export.hpp"
+
+namespace bubblesim::report {
+namespace {
+
+struct Number {
+  double value = 0;
+  bool span = false;
+};
+
+/// A finite number, or a span of time ("5ms") in milliseconds.
+std::optional<Number> number_in(const std::string& json) {
+  const Json value = Json::parse(json, nullptr, false);
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    return std::isfinite(number) ? std::optional<Number>({number, false}) : std::nullopt;
+  }
+  if (!value.is_string()) return std::nullopt;
+  const auto span = parse_duration(value.get_ref<const std::string&>());
+  if (!span) return std::nullopt;
+  return Number{to_seconds(*span) * 1000, true};
+}
+
+/// Sorts the values if all are numbers of one kind.
+void order_numbers(ReportAxis& axis) {
+  std::vector<std::pair<Number, std::string>> sorted;
+  for (const std::string& value : axis.values) {
+    const auto number = number_in(value);
+    if (!number || (!sorted.empty() && number->span != sorted[0].first.span)) return;
+    sorted.emplace_back(*number, value);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first.value < b.first.value;
+  });
+  axis.values.clear();
+  for (const auto& [number, value] : sorted) {
+    axis.numbers.push_back(number.value);
+    axis.values.push_back(value);
+  }
+  if (!sorted.empty() && sorted[0].first.span) axis.unit = "ms";
+}
+
+void offer_choices(ReportAxis& axis) {
+  const std::size_t count = axis.values.size();
+  if (axis.numbers.empty() || count <= kMostChoices) {
+    axis.choice_of.resize(count);
+    std::iota(axis.choice_of.begin(), axis.choice_of.end(), 0);
+    for (const std::string& value : axis.values) axis.choices.push_back(store::setting_text(value));
+    return;
+  }
+  for (std::size_t range = 0; range < kAxisRanges; ++range) {
+    const std::size_t from = range * count / kAxisRanges;
+    const std::size_t to = (range + 1) * count / kAxisRanges;
+    axis.choices.push_back(store::setting_text(axis.values[from]) + " to " +
+                           store::setting_text(axis.values[to - 1]));
+    axis.choice_of.insert(axis.choice_of.end(), to - from, static_cast<AxisPlace>(range));
+  }
+}
+
+}  // namespace
+
+AxisPlace ReportAxis::place_of(std::span<const store::Setting> settings) const {
+  for (const store::Setting& setting : settings) {
+    if (setting.pointer != pointer) continue;
+    const auto found = places.find(setting.value);
+    return found == places.end() ? kNoValue : found->second;
+  }
+  return kNoValue;
+}
+
+std::string swept_parameter(const store::Setting& setting) {
+  constexpr std::string_view kMiddle = "/parameters/";
+  const std::size_t at = setting.pointer.find(kMiddle);
+  if (!setting.pointer.starts_with("/policies/") || at == std::string::npos) return {};
+  return setting.pointer.substr(at + kMiddle.size());
+}
+
+bool is_axis(const store::Setting& setting) {
+  return store::is_of_point(setting) || !swept_parameter(setting).empty();
+}
+
+std::vector<ReportAxis> axes_of(std::span<const std::vector<store::Setting>* const> runs) {
+  std::vector<ReportAxis> axes;
+  std::unordered_map<std::string, std::size_t> seen;  // by pointer
+  std::unordered_set<std::string> values_seen;        // pointer and value
+  for (const auto* settings : runs) {
+    for (const store::Setting& setting : *settings) {
+      if (!is_axis(setting)) continue;
+      const auto [axis, fresh] = seen.try_emplace(setting.pointer, axes.size());
+      if (fresh) axes.emplace_back().pointer = setting.pointer;
+      if (!values_seen.insert(setting.pointer + '\n' + setting.value).second) continue;
+      axes[axis->second].values.push_back(setting.value);
+    }
+  }
+  for (ReportAxis& axis : axes) {
+    order_numbers(axis);
+    offer_choices(axis);
+    for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      axis.places.emplace(axis.values[i], static_cast<AxisPlace>(i));
+    }
+  }
+  return axes;
+}
+
+}  // namespace bubblesim::report

@@ -1,0 +1,169 @@
+// What a report shows, computed from a results store: the same store gives the same data, and
+// nothing else goes in (no clock, no machine).
+//
+// A *point* is a policy and a filler at one set of axis values. Its figures are means over the
+// seeds, with the interval of the mean by Student's t (compare_policies.hpp, paired_half_width:
+// the same formula). Where a store holds a point's seed twice (of two versions of the program), the
+// first in the store's order counts, as in comparisons; the other is counted as `repeated`.
+//
+// Indices refer to the lists of ReportData.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/report/report_axes.hpp"
+#include "sim/report/report_metrics.hpp"
+#include "sim/report/report_timeline.hpp"
+#include "sim/store/compare_policies.hpp"
+#include "sim/store/results_store.hpp"
+
+namespace bubblesim::report {
+
+struct ReportOptions {
+  store::RowFilter filter;
+  std::string baseline;      ///< of comparisons; empty: the first policy of each sweep
+  double confidence = 0.95;  ///< of every interval, in (0, 1)
+};
+
+/// Texts of configs beyond this are left out, and counted.
+inline constexpr std::size_t kReportConfigBytes = std::size_t{3} << 20;
+/// Failed runs whose reasons are kept; the rest is counted.
+inline constexpr std::size_t kReportFailures = 500;
+/// A sweep's comparisons point by point are left out if there are more.
+inline constexpr std::size_t kReportComparisons = 5000;
+/// Fronts of a sweep are made for every choice on its axes, up to so many.
+inline constexpr std::size_t kReportFronts = 2000;
+
+/// A policy with its parameters; it looks the same everywhere on a page.
+struct ReportPolicy {
+  std::string name;
+  std::string parameters;  ///< "name=value;...", but for those that a sweep varies
+  bool oracle = false;
+};
+
+struct ReportRun {
+  std::string key;
+  std::uint32_t sweep = 0;
+  std::uint64_t index = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t host = 0;
+  std::uint32_t version = 0;
+  std::uint32_t device = 0;
+  std::int64_t finished_unix_ns = 0;
+  double cpu_s = 0;
+  /// What turns the sweep's base config into the run's: RFC 6902 as JSON. Nothing: left out.
+  std::optional<std::string> patch;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> counters;  ///< which, how often
+};
+
+struct ReportFailure {
+  std::string key;
+  std::string sweep;
+  std::uint64_t index = 0;
+  std::uint64_t seed = 0;
+  std::vector<store::Setting> settings;
+  std::string reason;
+  std::string host;
+  std::string version;
+  std::int64_t finished_unix_ns = 0;
+};
+
+/// A figure of a point.
+struct ReportValue {
+  std::optional<double> mean;        ///< nothing: no seed has a value
+  std::optional<double> half_width;  ///< of its interval; nothing: fewer than two seeds
+  std::uint32_t seeds = 0;           ///< that have a value
+  std::uint32_t lower_bounds = 0;    ///< of these, latencies that are only lower bounds
+  std::uint32_t overloaded = 0;      ///< of these, latencies of an overloaded filler
+};
+
+struct ReportPoint {
+  std::uint32_t sweep = 0;
+  std::uint32_t policy = 0;
+  std::uint32_t filler = 0;
+  std::vector<AxisPlace> values;     ///< by axis of the sweep
+  std::vector<std::uint32_t> runs;   ///< a seed each
+  std::vector<ReportValue> figures;  ///< by report_metrics()
+  std::vector<std::vector<std::optional<double>>> by_run;  ///< the figures of each of `runs`
+};
+
+/// The points that no other beats, among those with these choices on the axes. Oracles stand
+/// outside: they neither are on a front nor beat others. There are fronts of two points or more.
+struct ReportFront {
+  std::uint32_t filler = 0;
+  std::uint32_t trade = 0;
+  std::vector<AxisPlace> choices;  ///< by axis; kNoValue: any
+  std::vector<std::uint32_t> points;
+};
+
+/// Points of one policy that differ by one axis only, in the order of its numbers.
+struct ReportCurve {
+  std::uint32_t filler = 0;
+  std::uint32_t policy = 0;
+  std::uint32_t axis = 0;
+  std::vector<std::uint32_t> points;
+};
+
+struct ReportComparison {
+  store::PolicyComparison line;
+  std::vector<AxisPlace> values;  ///< of one point; empty: over all of them
+};
+
+struct ReportSweep {
+  std::string name;
+  std::string base_config;  ///< of its first run
+  std::vector<ReportAxis> axes;
+  /// Policies of its runs with their names among these (policy_labels.hpp).
+  std::vector<std::pair<std::uint32_t, std::string>> labels;
+  std::vector<ReportFront> fronts;
+  std::uint64_t fronts_left_out = 0;
+  std::vector<ReportCurve> curves;
+  /// Comparisons are not made where parameters of policies are axes.
+  std::string baseline;
+  std::vector<ReportComparison> comparisons;
+  std::uint64_t comparisons_left_out = 0;
+  std::uint64_t done = 0;
+  std::uint64_t failed = 0;
+};
+
+struct ReportCounter {
+  std::string name;
+  CounterSet::Entry entry;  ///< count: over all runs
+  std::uint64_t runs = 0;
+};
+
+struct ReportData {
+  std::string title;
+  double confidence = 0.95;
+  std::vector<std::string> selection;  ///< the options that chose what is shown
+  std::vector<std::string> hosts;
+  std::vector<std::string> versions;
+  std::vector<std::string> devices;
+  std::vector<std::string> fillers;    ///< "": rows of policies without fillers
+  std::vector<ReportPolicy> policies;
+  std::vector<ReportSweep> sweeps;
+  std::vector<ReportRun> runs;
+  std::vector<ReportPoint> points;
+  std::vector<ReportFailure> failures;
+  std::uint64_t failures_left_out = 0;
+  std::uint64_t configs_left_out = 0;
+  std::uint64_t repeated = 0;
+  std::vector<ReportCounter> counters;
+  std::vector<ReportTimeline> timelines;
+};
+
+/// Reads the store. No rows are no fault: the report says so.
+[[nodiscard]] Result<ReportData> collect_report(store::ResultsStore& store,
+                                                const ReportOptions& options);
+
+/// The mean of values that are there; an interval from two values on.
+[[nodiscard]] ReportValue mean_over_seeds(const std::vector<std::optional<double>>& values,
+                                          double confidence);
+
+}  // namespace bubblesim::report

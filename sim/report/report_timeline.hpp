@@ -1,0 +1,50 @@
+// What happened in a run around one iteration, small enough for a page: the run is simulated
+// again with its timeline recorded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/report/timeline_chart.hpp"
+#include "sim/store/run_record.hpp"
+#include "traces/export/chrome_trace.hpp"
+
+namespace bubblesim::report {
+
+/// Rows are GPUs; lanes are tracks of timeline_to_chrome(), such as "training rank 0: device".
+struct ReportTimeline {
+  std::string key;
+  std::string policy;
+  std::int64_t start_ns = 0;      ///< of the window, since the start of the run
+  std::int64_t iteration_ns = 0;  ///< length of the iteration around which it lies; 0: none found
+  TimelineChart chart;
+  std::uint64_t slices = 0;       ///< in the window; each is shown, joined or left out
+  std::uint64_t joined = 0;       ///< drawn as part of a neighbour
+  std::uint64_t gpus_left_out = 0;
+  std::uint64_t slices_left_out = 0;  ///< of those GPUs
+  bool same_result = false;       ///< the rows are those that were stored
+};
+
+struct TimelineOptions {
+  std::size_t gpus = 4;         ///< shown, from the first on
+  std::size_t spans = 6000;     ///< of all lanes together; where there are more, more are joined
+  /// Neighbours with gaps and lengths below this part of the window are joined.
+  double resolution = 0.0005;
+};
+
+/// Fills in rows and counts: of the slices that touch [timeline.start_ns, + chart.length], cut to
+/// it.
+void add_lanes(const traces::ChromeTrace& trace, const TimelineOptions& options,
+               ReportTimeline& timeline);
+
+/// Runs the record's config again, for its policy of that index. Faults: those of the config and
+/// of the files that it names, which may have gone; a run that failed.
+[[nodiscard]] CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record,
+                                                            std::uint32_t policy,
+                                                            const policy::Registry& registry,
+                                                            const std::string& device_folder,
+                                                            const TimelineOptions& options);
+
+}  // namespace bubblesim::report

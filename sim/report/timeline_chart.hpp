@@ -1,0 +1,84 @@
+// A timeline as pages draw it: rows of lanes of spans over one axis of time, all of them zoomed
+// together. Made from recorded traces (sim/report/view), runs and reports; drawn by
+// page/timeline.js.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/json_fwd.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/time.hpp"
+#include "traces/inspect/lane_levels.hpp"
+
+namespace bubblesim::report {
+
+enum class LaneForm : std::uint8_t {
+  kThick,
+  kThin,
+  kStacked,  ///< spans that overlap lie below each other; such a lane has no levels
+};
+
+struct ChartLane {
+  std::string label;
+  LaneForm form = LaneForm::kThick;
+  traces::ShownSpans spans;  ///< names are places in TimelineChart::names
+};
+
+/// A span of the whole row: an iteration.
+struct ChartMark {
+  Duration start{};
+  Duration length{};
+  std::string label;
+};
+
+struct ChartRow {
+  std::string label;
+  std::string note;  ///< a few words below the label
+  std::vector<ChartMark> marks;
+  std::vector<ChartLane> lanes;
+};
+
+struct TimelineChart {
+  Duration length{};  ///< of the axis; 0: there is nothing to draw
+  std::vector<std::string> names;
+  std::vector<ChartRow> rows;
+  Duration resolution{};  ///< shorter neighbours are joined; 0: none are
+  Duration gap_resolution{};  ///< of lanes of spans without a name: gaps between the others
+};
+
+/// Gives each text one place in TimelineChart::names.
+class ChartNames {
+ public:
+  explicit ChartNames(TimelineChart& chart) : chart_(chart) {}
+  std::uint32_t place_of(std::string_view text);
+
+ private:
+  TimelineChart& chart_;
+  std::map<std::string, std::uint32_t, std::less<>> places_;
+};
+
+/// Joins short spans until there are at most `most` in all lanes together, with at least this
+/// resolution. Lanes of gaps have a fifth of them, as what runs is looked for by name. Sets both
+/// resolutions.
+void limit_spans(TimelineChart& chart, std::size_t most, Duration resolution = {});
+
+/// Operations that all spans stand for, less the spans.
+[[nodiscard]] std::uint64_t joined_operations(const TimelineChart& chart);
+
+enum class ChartLevels : std::uint8_t {
+  kLeftOut,  ///< for files: whoever reads them makes the levels
+  kIncluded,
+};
+
+/// Compact: lists of numbers, times in ns. README.md has the keys.
+[[nodiscard]] Json chart_json(const TimelineChart& chart, ChartLevels levels);
+
+/// What chart_json() wrote, levels aside. Faults are those of the reader's document.
+[[nodiscard]] TimelineChart read_chart(ObjectReader& reader);
+
+}  // namespace bubblesim::report

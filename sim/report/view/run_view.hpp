@@ -1,0 +1,53 @@
+// A run to look at: of every GPU a row a policy, from the first iteration after the warm-up on,
+// with training, its bubbles, and what fills them; and the figures of each policy.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "sim/observe/run_result.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/run/run_policies.hpp"
+#include "sim/report/view/timeline_view.hpp"
+
+namespace bubblesim::report {
+
+/// GPUs whose timelines are kept, from the first on.
+inline constexpr std::size_t kViewGpus = 8;
+
+/// Collects the policies' timelines while a run goes on. `loaded` outlives it.
+class RunView {
+ public:
+  explicit RunView(const run::LoadedRun& loaded) : loaded_(loaded) {}
+
+  /// For RunOptions::timelines; borrows this.
+  [[nodiscard]] run::TimelineSink sink();
+
+  /// Once, after the run. A policy of which nothing was told has a row in the table alone.
+  [[nodiscard]] ViewSection section(const observe::RunReport& report);
+
+ private:
+  /// What one policy did on one GPU.
+  struct GpuTimeline {
+    std::vector<ChartMark> marks;
+    std::vector<ChartLane> lanes;  ///< names are those of the PolicyTimeline
+  };
+  struct PolicyTimeline {
+    std::size_t policy = 0;
+    Duration length{};
+    bool cut = false;      ///< slices were dropped
+    TimelineChart names;  ///< of the lanes; it has no rows
+    std::vector<GpuTimeline> gpus;
+  };
+
+  void keep(std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration);
+  /// Of one GPU; takes its lanes out of timelines_.
+  [[nodiscard]] TimelineChart chart_of(std::size_t gpu, const observe::RunReport& report);
+  void add_notes(ViewSection& section, const observe::RunReport& report) const;
+
+  const run::LoadedRun& loaded_;
+  std::mutex mutex_;  ///< of what follows: policies run on several threads
+  std::vector<PolicyTimeline> timelines_;
+};
+
+}  // namespace bubblesim::report

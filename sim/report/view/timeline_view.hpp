@@ -1,0 +1,69 @@
+// What `bubblesim view` shows of a trace or of a run: charts of timelines, and tables beside them.
+// One page, one file of a run's folder, one picture are made of it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/report/timeline_chart.hpp"
+
+namespace bubblesim::report {
+
+struct ViewColumn {
+  std::string title;
+  std::string unit;     ///< empty: none
+  bool number = false;  ///< cells are aligned right
+};
+
+/// Cells are texts: whoever made the table chose their digits.
+struct ViewTable {
+  std::string caption;
+  std::vector<ViewColumn> columns;
+  std::vector<std::vector<std::string>> rows;  ///< a cell a column
+};
+
+struct ViewChart {
+  std::string label;  ///< what tells it from the section's others: "GPU 0"
+  TimelineChart chart;
+};
+
+/// A trace, or a run of several policies.
+struct ViewSection {
+  std::string title;
+  std::vector<std::string> notes;  ///< sentences
+  std::vector<ViewChart> charts;   ///< all of the same axis; may be empty
+  ViewTable table;
+};
+
+struct TimelineView {
+  std::string title;
+  std::vector<ViewSection> sections;
+};
+
+/// The spans of all charts of a section together: more are joined. About 15 bytes of a page each.
+inline constexpr std::size_t kTraceSpans = 400'000;
+inline constexpr std::size_t kRunSpans = 80'000;
+
+/// Notes on charts whose short spans were joined.
+void note_joined(const std::vector<ViewChart>& charts, std::vector<std::string>& notes);
+
+/// The file of a run's folder that view draws.
+inline constexpr const char* kViewFileName = "view.json";
+
+[[nodiscard]] std::string view_text(const TimelineView& view);
+
+/// What view_text() wrote. Faults name the file and the place.
+[[nodiscard]] CheckedResult<TimelineView> read_view(const std::string& path);
+
+/// Leaves the rows of these policies, in this order, in every chart and table of a run; an oracle
+/// need not be called one. No names: all rows. Fault: a policy that a section does not have.
+[[nodiscard]] Result<void> select_policies(TimelineView& view,
+                                           const std::vector<std::string>& policies);
+
+/// A page that needs nothing else: no network, no other file, no clock. Texts of traces and runs
+/// stand in it as data only; its content security policy allows its own style and script.
+[[nodiscard]] std::string view_page(const TimelineView& view);
+
+}  // namespace bubblesim::report

@@ -1,0 +1,156 @@
+#include "sim/store/results_store.hpp"
+
+#include "sim/store/membership.hpp"
+#include "sim/store/record_digest.hpp"
+#include "sim/store/sql_store.hpp"
+#include "sim/store/store_reader.hpp"
+#include "sim/store/store_schema.hpp"
+#include "sim/store/store_writer.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+constexpr std::string_view kPostgres[] = {"postgresql://", "postgres://"};
+
+StoredRun stored_run(StoredRecord& stored) {
+  std::string first = stored.record.sweep;
+  stored.relabel();
+  RunRecord& record = stored.record;
+  return {std::move(record.run),     std::move(record.sweep),  record.status,
+          std::move(record.reason),  std::move(record.host),   std::move(record.version),
+          record.finished_unix_ns,   record.cpu,               std::move(first)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ResultsStore>> SqlStore::create(std::unique_ptr<SqlDatabase> database) {
+  std::unique_ptr<SqlStore> store(new SqlStore(std::move(database)));
+  StoreShape& shape = store->shape_;
+  BUBBLESIM_ASSIGN_OR_RETURN(shape.row_columns, columns_of(*store->database_, "rows"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto columns, columns_of(*store->database_, "memberships"));
+  shape.memberships = !columns.empty();
+  return std::unique_ptr<ResultsStore>(std::move(store));
+}
+
+Result<std::size_t> SqlStore::add(std::span<const RunRecord> records) {
+  for (const RunRecord& record : records) BUBBLESIM_RETURN_IF_ERROR(check_record(record));
+  if (records.empty()) return std::size_t{0};
+  BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
+  auto stored = write_records(*database_, records);
+  if (stored) {
+    if (auto end = database_->commit(); !end) stored = tl::unexpected<Error>(end.error());
+  }
+  if (!stored) database_->roll_back();
+  return stored;
+}
+
+Result<void> SqlStore::join(const std::string& sweep, std::span<const PlannedRun> runs) {
+  if (runs.empty()) return {};
+  std::vector<Membership> members;
+  for (const PlannedRun& run : runs) members.push_back({sweep, &run});
+  BUBBLESIM_RETURN_IF_ERROR(database_->begin(SqlTransaction::kWrite));
+  Result<void> joined;
+  auto others = stored_elsewhere(*database_, members);
+  if (!others) joined = tl::unexpected<Error>(std::move(others).error());
+  if (joined) joined = write_memberships(*database_, *std::move(others));
+  if (joined) joined = database_->commit();
+  if (!joined) database_->roll_back();
+  return joined;
+}
+
+Result<std::unordered_set<std::string>> SqlStore::done() { return keys("done"); }
+
+Result<std::unordered_set<std::string>> SqlStore::failed() { return keys("failed"); }
+
+Result<std::unordered_set<std::string>> SqlStore::keys(std::string_view status) {
+  std::unordered_set<std::string> found;
+  BUBBLESIM_RETURN_IF_ERROR(
+      database_->query("SELECT key FROM runs WHERE status = '" + std::string(status) + "'",
+                       [&](const SqlRow& row) { found.insert(row.text(0)); }));
+  return found;
+}
+
+Result<void> SqlStore::each_row(const RowFilter& filter,
+                                const std::function<void(const StoredRow&)>& visit) {
+  const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
+    stored.relabel();
+    RunRecord& record = stored.record;
+    StoredRow row{record.run.key,  record.run.point,      record.sweep,        record.run.index,
+                  record.run.seed, record.run.repetition, record.run.settings, {}};
+    for (observe::ResultRow& cells : record.rows) {
+      if (!passes(cells, filter)) continue;
+      row.row = std::move(cells);
+      visit(row);
+    }
+    return {};
+  };
+  return read_records(*database_, filter, {.rows = true}, RunsOf::kEachSweep, shape_, visit_run);
+}
+
+Result<void> SqlStore::each_run(const RowFilter& filter,
+                                const std::function<void(const StoredRun&)>& visit) {
+  const bool by_row = !filter.policies.empty() || !filter.fillers.empty();
+  const auto visit_run = [&](StoredRecord& stored) -> Result<void> {
+    bool wanted = !by_row;
+    for (const observe::ResultRow& row : stored.record.rows) {
+      wanted = wanted || passes(row, filter);
+    }
+    if (wanted) visit(stored_run(stored));
+    return {};
+  };
+  return read_records(*database_, filter, {.rows = by_row}, RunsOf::kEachSweep, shape_, visit_run);
+}
+
+Result<std::optional<observe::LatencyHistogram>> SqlStore::latency(const std::string& key,
+                                                                   std::uint32_t policy,
+                                                                   std::uint32_t filler) {
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto statement,
+      database_->prepare("SELECT histogram FROM latencies JOIN runs ON runs.run = latencies.run "
+                         "WHERE key = $1 AND policy_index = $2 AND filler_index = $3"));
+  const SqlParameters parameters{
+      3, {std::string_view(key), std::int64_t{policy}, std::int64_t{filler}}};
+  std::optional<std::vector<std::uint8_t>> bytes;
+  BUBBLESIM_RETURN_IF_ERROR(database_->run(
+      statement, parameters, [&](std::size_t, const SqlRow& row) { bytes = row.bytes(0); }));
+  if (!bytes) return std::optional<observe::LatencyHistogram>();
+  BUBBLESIM_ASSIGN_OR_RETURN(auto histogram, histogram_of(*database_, key, *bytes));
+  return std::optional(std::move(histogram));
+}
+
+Result<void> SqlStore::each_record(const RowFilter& filter,
+                                   const std::function<void(const RunRecord&)>& visit) {
+  const auto visit_record = [&](StoredRecord& stored) -> Result<void> {
+    if (static_cast<std::int64_t>(record_digest(stored.record)) != stored.digest) {
+      return fail(database_->name(), "run " + stored.record.run.key,
+                  "does not have the check sum that it was stored with: is damaged");
+    }
+    stored.relabel();
+    visit(stored.record);
+    return {};
+  };
+  const RecordParts all{.settings = true, .rows = true, .latencies = true, .counters = true};
+  const RunsOf runs_of = filter.sweeps.empty() ? RunsOf::kFirstSweep : RunsOf::kEachSweep;
+  return read_records(*database_, filter, all, runs_of, shape_, visit_record);
+}
+
+Result<void> SqlStore::check() {
+  BUBBLESIM_RETURN_IF_ERROR(database_->check());
+  BUBBLESIM_RETURN_IF_ERROR(each_record([](const RunRecord&) {}));
+  return each_run({}, [](const StoredRun&) {});  // memberships have check sums of their own
+}
+
+Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where, StoreAccess access) {
+  if (where.empty()) return fail("found no name of a store, expected a file or postgresql://...");
+  bool postgres = false;
+  for (const std::string_view scheme : kPostgres) postgres |= where.starts_with(scheme);
+  if (!postgres && where.find("://") != std::string::npos) {
+    return fail(where, {}, "is no kind of store; expected a file or postgresql://...");
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      auto database, postgres ? open_postgres(where, access) : open_sqlite(where, access));
+  BUBBLESIM_RETURN_IF_ERROR(prepare_schema(*database, access));
+  return SqlStore::create(std::move(database));
+}
+
+}  // namespace bubblesim::store

@@ -1,0 +1,105 @@
+// Where results are kept: SQLite in one file by default, PostgreSQL through a connection string.
+// Tables and columns: sim/observe/OUTPUTS.md, "Results store".
+//
+// One writer object a process; several processes may write one store. What add() returned for is
+// on disk: a killed program loses nothing that was added, and a key is stored once. A run
+// that several sweeps contain is stored under the first, and shown under each as that planned it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/store/run_record.hpp"
+
+namespace bubblesim::store {
+
+inline constexpr int kStoreSchemaVersion = 2;
+
+enum class StoreAccess : std::uint8_t { kRead, kWrite };
+
+/// Which rows a query gives; empty members restrict nothing.
+struct RowFilter {
+  std::vector<std::string> sweeps;
+  std::vector<std::string> policies;
+  std::vector<std::string> fillers;
+  std::vector<Setting> settings;  ///< all of them; values compared as JSON
+  std::string key{};              ///< that keys begin with
+};
+
+// Used from one thread at a time; `visit` must not use the store that calls it.
+
+/// A row with the run it belongs to.
+struct StoredRow {
+  std::string key;
+  std::string point;
+  std::string sweep;
+  std::uint64_t index = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t repetition = 0;
+  std::vector<Setting> settings;
+  observe::ResultRow row;
+};
+
+struct StoredRun {
+  PlannedRun run;
+  std::string sweep;
+  RunStatus status = RunStatus::kDone;
+  std::string reason;
+  std::string host;
+  std::string version;
+  std::int64_t finished_unix_ns = 0;
+  Duration cpu{};
+  std::string stored_by;  ///< the sweep that stored it: its first
+};
+
+class ResultsStore {
+ public:
+  virtual ~ResultsStore() = default;
+
+  /// Stores the records in one transaction. A key that is there already as done is left as it is;
+  /// one that failed is replaced. Whatever is stored belongs to each record's sweep afterwards.
+  /// Returns how many were stored.
+  [[nodiscard]] virtual Result<std::size_t> add(std::span<const RunRecord> records) = 0;
+  /// What is stored of the runs, done or failed, belongs to the sweep afterwards, as planned here;
+  /// what belonged to it before stays as it was. One transaction.
+  [[nodiscard]] virtual Result<void> join(const std::string& sweep,
+                                          std::span<const PlannedRun> runs) = 0;
+  /// Keys of finished runs.
+  [[nodiscard]] virtual Result<std::unordered_set<std::string>> done() = 0;
+  /// Keys of runs that failed.
+  [[nodiscard]] virtual Result<std::unordered_set<std::string>> failed() = 0;
+  /// In the order of sweep, index, policy, filler: the same store content gives the same order.
+  /// A run comes once for every sweep that it belongs to.
+  [[nodiscard]] virtual Result<void> each_row(
+      const RowFilter& filter, const std::function<void(const StoredRow&)>& visit) = 0;
+  [[nodiscard]] virtual Result<void> each_run(
+      const RowFilter& filter, const std::function<void(const StoredRun&)>& visit) = 0;
+  [[nodiscard]] virtual Result<std::optional<observe::LatencyHistogram>> latency(
+      const std::string& key, std::uint32_t policy, std::uint32_t filler) = 0;
+  /// Whole records, for merging and export, in the order of sweep, index, key; each is checked
+  /// against its check sum.
+  [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
+    return each_record({}, visit);
+  }
+  /// Of the runs that a filter's sweeps, settings and key leave: once for each of these sweeps, or
+  /// once, under the sweep that stored it, where the filter names none.
+  [[nodiscard]] virtual Result<void> each_record(
+      const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
+  /// Reads everything: the database's own check, then the check sum of every record. The fault
+  /// names the first damage.
+  [[nodiscard]] virtual Result<void> check() = 0;
+};
+
+/// `where`: a path (SQLite), or "postgresql://..." . kWrite creates what is missing. Faults: no
+/// store there, not a store, written by a newer version (found and supported), damaged, no right.
+[[nodiscard]] Result<std::unique_ptr<ResultsStore>> open_store(const std::string& where,
+                                                               StoreAccess access);
+
+}  // namespace bubblesim::store

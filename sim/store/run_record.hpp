@@ -1,0 +1,46 @@
+// What a finished run leaves: everything that a store keeps of it. Plain values, so that a run on
+// one machine can be stored on another.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/latency_histogram.hpp"
+#include "sim/observe/result_rows.hpp"
+#include "sim/store/planned_run.hpp"
+
+namespace bubblesim::store {
+
+enum class RunStatus : std::uint8_t { kDone, kFailed };
+
+struct RecordedLatency {
+  std::uint32_t policy = 0;  ///< as in ResultRow
+  std::uint32_t filler = 0;
+  observe::LatencyHistogram histogram;
+};
+
+struct RunRecord {
+  PlannedRun run;
+  std::string sweep;             ///< name of the sweep
+  RunStatus status = RunStatus::kDone;
+  std::string reason;            ///< of a failure: every fault, a line each
+  std::vector<observe::ResultRow> rows;
+  std::vector<RecordedLatency> latencies;
+  CounterSet counters;           ///< of the run and its inputs
+  // Not part of the result: differs from run to run.
+  std::string host;
+  std::string version;           ///< of the program, with its commit where known
+  std::int64_t finished_unix_ns = 0;
+  Duration cpu{};                ///< of the run's thread
+};
+
+/// For sending between processes; the same record gives the same bytes.
+[[nodiscard]] std::vector<std::uint8_t> encode(const RunRecord& record);
+[[nodiscard]] Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes);
+
+}  // namespace bubblesim::store

@@ -1,0 +1,99 @@
+// The little of SQL that the store needs, the same for SQLite and PostgreSQL: prepared statements
+// with $1, $2, ... (in the order of their first appearance), transactions, rows handed to a
+// visitor.
+//
+// One thread at a time. What differs between the two is in SqlDialect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/store/results_store.hpp"
+
+namespace bubblesim::store {
+
+/// Borrows texts and bytes: they must live until the statement has run.
+using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string_view,
+                              std::span<const std::uint8_t>>;
+
+/// Values of one statement, run once for every `width` of them.
+struct SqlParameters {
+  std::size_t width = 0;
+  std::vector<SqlValue> values;
+
+  [[nodiscard]] std::size_t sets() const { return width == 0 ? 1 : values.size() / width; }
+};
+
+/// A row of an answer; columns from 0. Valid during the visit. An absent value reads as 0 or "".
+class SqlRow {
+ public:
+  virtual ~SqlRow() = default;
+  [[nodiscard]] virtual bool absent(int column) const = 0;
+  [[nodiscard]] virtual std::int64_t integer(int column) const = 0;
+  [[nodiscard]] virtual double number(int column) const = 0;
+  [[nodiscard]] virtual std::string text(int column) const = 0;
+  [[nodiscard]] virtual std::vector<std::uint8_t> bytes(int column) const = 0;
+};
+
+/// `set`: which set of parameters the row answers.
+using SqlVisitor = std::function<void(std::size_t set, const SqlRow& row)>;
+
+struct SqlDialect {
+  std::string_view row_id;        ///< type of a primary key that the database counts up
+  std::string_view integer;
+  std::string_view number;
+  std::string_view text;          ///< ordered by bytes
+  std::string_view bytes;
+  std::string_view table_end;     ///< after the closing bracket of every table
+  std::string_view keyed_table_end;  ///< the same, of a table that is stored by its primary key
+  std::string_view has_table;     ///< query: one row if there is a table $1
+  std::string_view columns_of;    ///< query: names of the columns of table $1
+  std::string_view lock_schema;   ///< first in a transaction that makes tables; empty: not needed
+};
+
+enum class SqlTransaction : std::uint8_t { kRead, kWrite };
+
+class SqlDatabase {
+ public:
+  using Statement = std::size_t;
+
+  virtual ~SqlDatabase() = default;
+
+  [[nodiscard]] virtual const SqlDialect& dialect() const = 0;
+  /// What messages call it: the path, the connection string without its password.
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  /// Statements without parameters or answers, separated by ";".
+  [[nodiscard]] virtual Result<void> execute(const std::string& sql) = 0;
+  /// The same text gives the same statement, prepared once.
+  [[nodiscard]] virtual Result<Statement> prepare(const std::string& sql) = 0;
+  [[nodiscard]] virtual Result<void> run(Statement statement, const SqlParameters& parameters,
+                                         const SqlVisitor& visit) = 0;
+  /// A question that is asked once.
+  [[nodiscard]] virtual Result<void> query(const std::string& sql,
+                                           const std::function<void(const SqlRow&)>& visit) = 0;
+  /// kRead: one state of the database until the end. kWrite: waits for other writers.
+  [[nodiscard]] virtual Result<void> begin(SqlTransaction kind) = 0;
+  [[nodiscard]] virtual Result<void> commit() = 0;
+  /// Does nothing where no transaction is open.
+  virtual void roll_back() noexcept = 0;
+  /// Whether the whole database reads well, checked by the database itself.
+  [[nodiscard]] virtual Result<void> check() = 0;
+};
+
+/// An SQLite file; faults as open_store().
+[[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_sqlite(const std::string& path,
+                                                               StoreAccess access);
+
+/// A PostgreSQL database. A build without libpq refuses, and says so.
+[[nodiscard]] Result<std::unique_ptr<SqlDatabase>> open_postgres(const std::string& connection,
+                                                                 StoreAccess access);
+
+}  // namespace bubblesim::store

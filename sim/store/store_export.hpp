@@ -1,0 +1,38 @@
+// A store's rows as text for other programs: CSV and JSON, a piece at a time.
+//
+// CSV: the columns of OUTPUTS.md, then key, sweep, index, point, repetition, then one column for
+// every pointer that a sweep set, by name. Numbers are the shortest text that reads back the same.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/json_fwd.hpp"
+#include "sim/store/results_store.hpp"
+
+namespace bubblesim::store {
+
+enum class ExportFormat : std::uint8_t { kCsv, kJson };
+
+/// Takes pieces of the text in order; a fault ends the export.
+using TextSink = std::function<Result<void>(std::string_view)>;
+
+[[nodiscard]] Result<void> export_rows(ResultsStore& store, const RowFilter& filter,
+                                       ExportFormat format, const TextSink& sink);
+
+/// Every pointer that the runs set, sorted.
+[[nodiscard]] Result<std::vector<std::string>> swept_pointers(ResultsStore& store,
+                                                              const RowFilter& filter);
+
+/// A cell as CSV has it; empty where there is no value.
+[[nodiscard]] std::string cell_text(const observe::Cell& cell);
+
+/// A cell as JSON has it; null where there is no value.
+[[nodiscard]] Json cell_json(const observe::Cell& cell);
+
+/// A setting's value as people read it: texts without quotes, all else as JSON.
+[[nodiscard]] std::string setting_text(const std::string& json);
+
+}  // namespace bubblesim::store

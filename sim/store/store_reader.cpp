@@ -1,0 +1,291 @@
+#include "sim/store/store_reader.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "sim/base/json.hpp"
+#include "sim/store/membership.hpp"
+#include "sim/store/page_query.hpp"
+#include "sim/store/record_digest.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+/// Where the next page begins.
+struct Position {
+  std::string sweep;
+  std::int64_t index = std::numeric_limits<std::int64_t>::min();
+  std::string key;
+};
+
+std::optional<Severity> severity_of(std::string_view name) {
+  for (const Severity severity :
+       {Severity::kInfo, Severity::kNotice, Severity::kLoss, Severity::kError}) {
+    if (severity_name(severity) == name) return severity;
+  }
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts, RunsOf runs_of,
+         const StoreShape& shape)
+      : database_(database), filter_(filter), parts_(parts), row_columns_(shape.row_columns),
+        runs_of_(shape.memberships ? runs_of : RunsOf::kFirstSweep) {
+    for (const Setting& setting : filter.settings) {
+      wanted_.emplace_back(setting.pointer, Json::parse(setting.value, nullptr, false));
+    }
+  }
+
+  [[nodiscard]] Result<void> read(const std::function<Result<void>(StoredRecord&)>& visit) {
+    while (true) {
+      BUBBLESIM_RETURN_IF_ERROR(read_page());
+      if (page_.empty()) return {};
+      BUBBLESIM_RETURN_IF_ERROR(read_parts());
+      for (StoredRecord& record : page_) {
+        if (!has_settings(record.member ? record.member->second.settings
+                                        : record.record.run.settings)) {
+          continue;
+        }
+        BUBBLESIM_RETURN_IF_ERROR(visit(record));
+      }
+      if (page_.size() < kPageRuns) return {};
+    }
+  }
+
+ private:
+  [[nodiscard]] Result<void> read_page() {
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto statement,
+                               database_.prepare(page_query(filter_, runs_of_)));
+    page_.clear();
+    by_run_.clear();
+    ids_.clear();
+    const Position from = next_;
+    SqlParameters parameters{3 + filter_.sweeps.size(),
+                             {std::string_view(from.sweep), from.index,
+                              std::string_view(from.key)}};
+    for (const std::string& sweep : filter_.sweeps) {
+      parameters.values.emplace_back(std::string_view(sweep));
+    }
+    const std::string beyond = filter_.key + '~';  // after all digits
+    if (!filter_.key.empty()) {
+      parameters.width += 2;
+      parameters.values.insert(parameters.values.end(),
+                               {std::string_view(filter_.key), std::string_view(beyond)});
+    }
+    auto result = database_.run(statement, parameters,
+                                [this](std::size_t, const SqlRow& row) { take_run(row); });
+    if (result && damaged_) return tl::unexpected<Error>(*damaged_);
+    return result;
+  }
+
+  void take_run(const SqlRow& row) {
+    const std::int64_t run = row.integer(11);
+    by_run_.emplace(run, page_.size());
+    ids_ += (ids_.empty() ? "" : ",") + std::to_string(run);
+    StoredRecord& stored = page_.emplace_back();
+    RunRecord& record = stored.record;
+    next_ = {row.text(0), row.integer(1), row.text(2)};
+    record.run.key = next_.key;
+    record.status = row.text(3) == "done" ? RunStatus::kDone : RunStatus::kFailed;
+    record.reason = row.text(4);
+    record.run.config = row.text(5);
+    record.host = row.text(6);
+    record.version = row.text(7);
+    record.finished_unix_ns = row.integer(8);
+    record.cpu = Duration{row.integer(9)};
+    stored.digest = row.integer(10);
+    record.sweep = row.text(12);
+    record.run.index = static_cast<std::uint64_t>(row.integer(13));
+    record.run.point = row.text(14);
+    record.run.repetition = static_cast<std::uint32_t>(row.integer(15));
+    record.run.seed = static_cast<std::uint64_t>(row.integer(16));
+    if (!row.absent(19)) take_member(row, stored);
+  }
+
+  void take_member(const SqlRow& row, StoredRecord& stored) {
+    PlannedRun run;
+    run.key = next_.key;
+    run.index = static_cast<std::uint64_t>(next_.index);
+    run.point = row.text(17);
+    run.repetition = static_cast<std::uint32_t>(row.integer(18));
+    auto settings = parse_settings(row.text(19));
+    if (settings) run.settings = std::move(*settings);
+    const auto digest = static_cast<std::int64_t>(membership_digest(next_.sweep, run));
+    if (!settings || digest != row.integer(20)) {
+      damaged_ = Error{database_.name(), "run " + run.key + " of sweep " + next_.sweep,
+                       "does not have the check sum that it was stored with: is damaged"};
+    }
+    stored.member.emplace(next_.sweep, std::move(run));
+  }
+
+  [[nodiscard]] Result<void> read_parts() {
+    if (parts_.settings) BUBBLESIM_RETURN_IF_ERROR(read_settings());
+    if (parts_.rows) BUBBLESIM_RETURN_IF_ERROR(read_rows());
+    if (parts_.latencies) BUBBLESIM_RETURN_IF_ERROR(read_latencies());
+    if (parts_.counters) BUBBLESIM_RETURN_IF_ERROR(read_counters());
+    return {};
+  }
+
+  /// Lines of a table that belong to the page; the first column is the run.
+  template <class Take>
+  [[nodiscard]] Result<void> children(const std::string& what, const std::string& order,
+                                      const Take& take) {
+    const std::string sql = "SELECT run, " + what + " WHERE run IN (" + ids_ +
+                            ") ORDER BY run, " + order;
+    return database_.query(sql, [&](const SqlRow& row) {
+      const auto [first, last] = by_run_.equal_range(row.integer(0));
+      for (auto it = first; it != last; ++it) take(row, page_[it->second].record);
+    });
+  }
+
+  [[nodiscard]] Result<void> read_settings() {
+    return children("pointer, value FROM settings", "place",
+                    [](const SqlRow& row, RunRecord& record) {
+                      record.run.settings.push_back({row.text(1), row.text(2)});
+                    });
+  }
+
+  [[nodiscard]] Result<void> read_rows() {
+    std::string what = "policy_index, filler_index";
+    const auto columns = observe::result_columns();
+    std::vector<int> places(columns.size(), -1);
+    int place = 3;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto there = std::find(row_columns_.begin(), row_columns_.end(), columns[i].name);
+      if (there == row_columns_.end()) continue;
+      what += ", \"" + *there + "\"";
+      places[i] = place++;
+    }
+    return children(what + " FROM rows", "policy_index, filler_index",
+                    [&](const SqlRow& row, RunRecord& record) {
+                      record.rows.push_back(row_of(row, places));
+                    });
+  }
+
+  static observe::ResultRow row_of(const SqlRow& row, const std::vector<int>& places) {
+    observe::ResultRow result{static_cast<std::uint32_t>(row.integer(1)),
+                              static_cast<std::uint32_t>(row.integer(2)),
+                              {}};
+    const auto columns = observe::result_columns();
+    result.cells.resize(columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (places[i] < 0 || row.absent(places[i])) continue;
+      switch (columns[i].type) {
+        case observe::CellType::kInteger: result.cells[i] = row.integer(places[i]); break;
+        case observe::CellType::kNumber: result.cells[i] = row.number(places[i]); break;
+        case observe::CellType::kText: result.cells[i] = row.text(places[i]); break;
+      }
+    }
+    return result;
+  }
+
+  [[nodiscard]] Result<void> read_latencies() {
+    std::optional<Error> fault;
+    BUBBLESIM_RETURN_IF_ERROR(
+        children("policy_index, filler_index, histogram FROM latencies",
+                 "policy_index, filler_index", [&](const SqlRow& row, RunRecord& record) {
+                   auto histogram = histogram_of(database_, record.run.key, row.bytes(3));
+                   if (!histogram) {
+                     fault = std::move(histogram).error();
+                     return;
+                   }
+                   record.latencies.push_back({static_cast<std::uint32_t>(row.integer(1)),
+                                               static_cast<std::uint32_t>(row.integer(2)),
+                                               std::move(*histogram)});
+                 }));
+    if (fault) return tl::unexpected<Error>(*fault);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> read_counters() {
+    std::optional<Error> fault;
+    BUBBLESIM_RETURN_IF_ERROR(
+        children("name, severity, count, help FROM counters", "name",
+                 [&](const SqlRow& row, RunRecord& record) {
+                   const auto severity = severity_of(row.text(2));
+                   if (!severity) {
+                     fault = Error{database_.name(), "run " + record.run.key,
+                                   "found severity \"" + row.text(2) + "\": is damaged"};
+                     return;
+                   }
+                   record.counters.add(row.text(1),
+                                       CounterSet::Entry{*severity, row.text(4),
+                                                         static_cast<std::uint64_t>(
+                                                             row.integer(3))});
+                 }));
+    if (fault) return tl::unexpected<Error>(*fault);
+    return {};
+  }
+
+  /// All that are wanted; values compared as JSON, so that 0.5 is 0.50.
+  [[nodiscard]] bool has_settings(const std::vector<Setting>& settings) const {
+    return std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& wanted) {
+      return std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+        return setting.pointer == wanted.first &&
+               Json::parse(setting.value, nullptr, false) == wanted.second;
+      });
+    });
+  }
+
+  SqlDatabase& database_;
+  const RowFilter& filter_;
+  RecordParts parts_;
+  const std::vector<std::string>& row_columns_;
+  RunsOf runs_of_;
+  std::optional<Error> damaged_;
+  std::vector<std::pair<std::string, Json>> wanted_;
+  Position next_;
+  std::vector<StoredRecord> page_;
+  /// One line in `runs` may stand in a page under several sweeps.
+  std::unordered_multimap<std::int64_t, std::size_t> by_run_;
+  std::string ids_;
+};
+
+bool names_cell(const observe::ResultRow& row, std::string_view column,
+                const std::vector<std::string>& names) {
+  if (names.empty()) return true;
+  const auto columns = observe::result_columns();
+  const auto place = std::find_if(columns.begin(), columns.end(),
+                                  [&](const auto& c) { return c.name == column; });
+  const auto& cell = row.cells[static_cast<std::size_t>(place - columns.begin())];
+  const auto* text = std::get_if<std::string>(&cell);
+  return text != nullptr && std::find(names.begin(), names.end(), *text) != names.end();
+}
+
+}  // namespace
+
+void StoredRecord::relabel() {
+  if (!member) return;
+  auto& [sweep, run] = *member;
+  record.sweep = std::move(sweep);
+  record.run.index = run.index;
+  record.run.point = std::move(run.point);
+  record.run.repetition = run.repetition;
+  record.run.settings = std::move(run.settings);
+  member.reset();
+}
+
+bool passes(const observe::ResultRow& row, const RowFilter& filter) {
+  return names_cell(row, "policy", filter.policies) && names_cell(row, "filler", filter.fillers);
+}
+
+Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database, const std::string& key,
+                                               std::span<const std::uint8_t> bytes) {
+  auto histogram = observe::LatencyHistogram::decode(bytes);
+  if (histogram) return histogram;
+  return fail(database.name(), "run " + key, histogram.error().message + ": is damaged");
+}
+
+Result<void> read_records(SqlDatabase& database, const RowFilter& filter, const RecordParts& parts,
+                          RunsOf runs_of, const StoreShape& shape,
+                          const std::function<Result<void>(StoredRecord&)>& visit) {
+  BUBBLESIM_RETURN_IF_ERROR(database.begin(SqlTransaction::kRead));
+  auto result = Reader(database, filter, parts, runs_of, shape).read(visit);
+  if (result) result = database.commit();
+  if (!result) database.roll_back();
+  return result;
+}
+
+}  // namespace bubblesim::store

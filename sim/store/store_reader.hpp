@@ -1,0 +1,62 @@
+// Reads runs out of the tables a page at a time: memory does not grow with the store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/store/results_store.hpp"
+#include "sim/store/sql_database.hpp"
+
+namespace bubblesim::store {
+
+/// What of a run is read besides its line in `runs`.
+struct RecordParts {
+  bool settings = true;
+  bool rows = false;
+  bool latencies = false;
+  bool counters = false;
+};
+
+/// What an older store may lack.
+struct StoreShape {
+  std::vector<std::string> row_columns;  ///< that the table `rows` has
+  bool memberships = true;               ///< since version 2
+};
+
+/// Under which sweeps a run comes.
+enum class RunsOf : std::uint8_t {
+  kEachSweep,
+  kFirstSweep,  ///< that stored it
+};
+
+/// A run as stored, with the digest that it was stored with.
+struct StoredRecord {
+  RunRecord record;
+  std::int64_t digest = 0;
+  /// What another sweep than the one that stored it says: its name and, of a run, index, point,
+  /// repetition and settings.
+  std::optional<std::pair<std::string, PlannedRun>> member;
+  /// The record as the sweep sees it that it was read for, no longer fit for its digest.
+  void relabel();
+};
+
+/// Runs that may pass the filter (sweeps and settings are checked, rows are not), in the order of
+/// sweep, index, key. One state of the store: what others
+/// add meanwhile is not seen. `visit` ends the walk with a fault.
+[[nodiscard]] Result<void> read_records(
+    SqlDatabase& database, const RowFilter& filter, const RecordParts& parts, RunsOf runs_of,
+    const StoreShape& shape,
+    const std::function<Result<void>(StoredRecord&)>& visit);
+
+[[nodiscard]] Result<observe::LatencyHistogram> histogram_of(const SqlDatabase& database,
+                                                             const std::string& key,
+                                                             std::span<const std::uint8_t> bytes);
+
+/// Does a row have one of the filter's policies and fillers?
+[[nodiscard]] bool passes(const observe::ResultRow& row, const RowFilter& filter);
+
+}  // namespace bubblesim::store

@@ -1,0 +1,296 @@
+#include "sim/store/store_schema.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "sim/base/check.hpp"
+#include "sim/store/membership.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+constexpr std::string_view kKind = "bubblesim results store";
+
+StoreType type_of(observe::CellType type) {
+  switch (type) {
+    case observe::CellType::kInteger: return StoreType::kInteger;
+    case observe::CellType::kNumber: return StoreType::kNumber;
+    case observe::CellType::kText: break;
+  }
+  return StoreType::kText;
+}
+
+std::vector<StoreColumn> row_columns() {
+  std::vector<StoreColumn> columns{{"run", StoreType::kInteger},
+                                   {"policy_index", StoreType::kInteger},
+                                   {"filler_index", StoreType::kInteger}};
+  for (const observe::ResultColumn& column : observe::result_columns()) {
+    columns.push_back({std::string(column.name), type_of(column.type), false});
+  }
+  return columns;
+}
+
+std::vector<StoreTable> make_tables() {
+  using enum StoreType;
+  return {
+      {"meta", {{"name"}, {"value"}}, {"name"}, false},
+      {"runs",
+       {{"run", kRowId},
+        {"key"},
+        {"sweep"},
+        {"plan_index", kInteger},
+        {"point"},
+        {"seed", kInteger},
+        {"repetition", kInteger},
+        {"status"},
+        {"reason"},
+        {"config"},
+        {"host"},
+        {"version"},
+        {"finished_unix_ns", kInteger},
+        {"cpu_ns", kInteger},
+        {"digest", kInteger}},
+       {},
+       false},
+      {"settings",
+       {{"run", kInteger}, {"place", kInteger}, {"pointer"}, {"value"}},
+       {"run", "place"}},
+      {"rows", row_columns(), {"run", "policy_index", "filler_index"}},
+      {"latencies",
+       {{"run", kInteger},
+        {"policy_index", kInteger},
+        {"filler_index", kInteger},
+        {"completed", kInteger},
+        {"unfinished", kInteger},
+        {"histogram", kBytes}},
+       {"run", "policy_index", "filler_index"}},
+      {"counters",
+       {{"run", kInteger}, {"name"}, {"severity"}, {"count", kInteger}, {"help"}},
+       {"run", "name"}},
+      {"memberships",
+       {{"sweep"},
+        {"key"},
+        {"plan_index", kInteger},
+        {"point"},
+        {"repetition", kInteger},
+        {"settings"},
+        {"digest", kInteger}},
+       {"sweep", "key"},
+       false,
+       2},
+  };
+}
+
+std::string_view type_name(StoreType type, const SqlDialect& dialect) {
+  switch (type) {
+    case StoreType::kRowId: return dialect.row_id;
+    case StoreType::kInteger: return dialect.integer;
+    case StoreType::kNumber: return dialect.number;
+    case StoreType::kBytes: return dialect.bytes;
+    case StoreType::kText: break;
+  }
+  return dialect.text;
+}
+
+std::string column_definition(const StoreColumn& column, const SqlDialect& dialect) {
+  std::string sql = "\"" + column.name + "\" " + std::string(type_name(column.type, dialect));
+  if (column.required && column.type != StoreType::kRowId) sql += " NOT NULL";
+  return sql;
+}
+
+std::string create_table(const StoreTable& table, const SqlDialect& dialect) {
+  std::string sql = "CREATE TABLE " + table.name + "(";
+  for (const StoreColumn& column : table.columns) {
+    sql += column_definition(column, dialect);
+    const bool refers = table.of_run && &column == &table.columns.front();
+    sql += refers ? " REFERENCES runs(run) ON DELETE CASCADE, " : ", ";
+  }
+  if (table.key.empty()) {
+    sql += "UNIQUE(key)";
+  } else {
+    sql += "PRIMARY KEY(";
+    for (const std::string& name : table.key) sql += name + (name == table.key.back() ? ")" : ", ");
+  }
+  sql += ") ";
+  // Wide rows stay in an ordinary table: those stored by key want short rows.
+  const bool by_key = !table.key.empty() && table.name != "rows" && table.name != "latencies";
+  return sql + std::string(by_key ? dialect.keyed_table_end : dialect.table_end) + ";";
+}
+
+constexpr std::string_view kMembershipIndex =
+    "CREATE INDEX memberships_in_order ON memberships(sweep, plan_index, key);";
+
+/// What people and other programs read: a line a policy, filler and sweep with the run it is of.
+std::string create_view() {
+  std::string cells = "rows.policy_index, rows.filler_index";
+  for (const observe::ResultColumn& column : observe::result_columns()) {
+    cells += ", rows.\"" + std::string(column.name) + "\"";
+  }
+  return "CREATE VIEW results AS SELECT runs.key, runs.sweep, runs.plan_index, runs.point, "
+         "runs.repetition, " + cells + " FROM runs JOIN rows ON rows.run = runs.run "
+         "UNION ALL SELECT m.key, m.sweep, m.plan_index, m.point, m.repetition, " + cells +
+         " FROM memberships m JOIN runs ON runs.key = m.key AND runs.sweep <> m.sweep "
+         "JOIN rows ON rows.run = runs.run;";
+}
+
+Result<void> create_all(SqlDatabase& database) {
+  std::string sql;
+  for (const StoreTable& table : store_tables()) sql += create_table(table, database.dialect());
+  sql += "CREATE INDEX runs_in_order ON runs(sweep, plan_index, key);";
+  sql += kMembershipIndex;
+  sql += create_view();
+  sql += "INSERT INTO meta(name, value) VALUES ('kind', '" + std::string(kKind) +
+         "'), ('schema_version', '" + std::to_string(kStoreSchemaVersion) + "');";
+  return database.execute(sql);
+}
+
+Result<bool> has_table(SqlDatabase& database, std::string_view table) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
+                             database.prepare(std::string(database.dialect().has_table)));
+  bool found = false;
+  const SqlParameters parameters{1, {table}};
+  BUBBLESIM_RETURN_IF_ERROR(
+      database.run(query, parameters, [&](std::size_t, const SqlRow&) { found = true; }));
+  return found;
+}
+
+Result<std::string> meta_value(SqlDatabase& database, std::string_view name) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
+                             database.prepare("SELECT value FROM meta WHERE name = $1"));
+  std::string value;
+  const SqlParameters parameters{1, {name}};
+  BUBBLESIM_RETURN_IF_ERROR(database.run(
+      query, parameters, [&](std::size_t, const SqlRow& row) { value = row.text(0); }));
+  return value;
+}
+
+/// The version found.
+Result<int> check_version(SqlDatabase& database) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string kind, meta_value(database, "kind"));
+  if (kind != kKind) return fail(database.name(), "meta", "is no results store of bubblesim");
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, meta_value(database, "schema_version"));
+  int version = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (code != std::errc{} || end != text.data() + text.size() || version < 1) {
+    return fail(database.name(), "meta", "found schema version \"" + text +
+                                             "\", expected a number from 1 on: is damaged");
+  }
+  if (version > kStoreSchemaVersion) {
+    return fail(database.name(), "meta",
+                "was written by a newer bubblesim: found schema version " + text +
+                    ", this program reads up to " + std::to_string(kStoreSchemaVersion));
+  }
+  return version;
+}
+
+/// Tables of this version for a store of an older one.
+Result<void> add_new_tables(SqlDatabase& database, int version) {
+  if (version >= 2) return {};
+  BUBBLESIM_RETURN_IF_ERROR(
+      database.execute(create_table(store_table("memberships"), database.dialect()) +
+                       std::string(kMembershipIndex) + "UPDATE meta SET value = '" +
+                       std::to_string(kStoreSchemaVersion) + "' WHERE name = 'schema_version';"));
+  return write_memberships_of_failures(database);
+}
+
+bool known_column(const StoreTable& table, const std::string& name) {
+  return std::any_of(table.columns.begin(), table.columns.end(),
+                     [&](const StoreColumn& column) { return column.name == name; });
+}
+
+/// A table's columns against those that this program knows. Returns whether it was given some.
+Result<bool> check_columns(SqlDatabase& database, const StoreTable& table, StoreAccess access) {
+  bool added = false;
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto found, columns_of(database, table.name));
+  for (const std::string& name : found) {
+    if (known_column(table, name)) continue;
+    return fail(database.name(), table.name,
+                "was written by a newer bubblesim: found column \"" + name +
+                    "\", which this program does not know");
+  }
+  for (const StoreColumn& column : table.columns) {
+    if (std::find(found.begin(), found.end(), column.name) != found.end()) continue;
+    if (table.name != "rows" || column.required) {
+      return fail(database.name(), table.name, "has no column \"" + column.name + "\": is damaged");
+    }
+    if (access == StoreAccess::kRead) continue;
+    const std::string definition = column_definition(column, database.dialect());
+    BUBBLESIM_RETURN_IF_ERROR(database.execute("ALTER TABLE rows ADD COLUMN " + definition));
+    added = true;
+  }
+  return added;
+}
+
+Result<void> create_or_check(SqlDatabase& database, StoreAccess access) {
+  const std::string lock(database.dialect().lock_schema);
+  if (access == StoreAccess::kWrite && !lock.empty()) {
+    BUBBLESIM_RETURN_IF_ERROR(database.execute(lock));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const bool there, has_table(database, "meta"));
+  if (!there && access == StoreAccess::kWrite) return create_all(database);
+  if (!there) return fail(database.name(), {}, "is no results store: found no table meta");
+  BUBBLESIM_ASSIGN_OR_RETURN(int version, check_version(database));
+  bool changed = false;
+  if (access == StoreAccess::kWrite && version < kStoreSchemaVersion) {
+    BUBBLESIM_RETURN_IF_ERROR(add_new_tables(database, version));
+    version = kStoreSchemaVersion;
+    changed = true;
+  }
+  for (const StoreTable& table : store_tables()) {
+    if (table.since > version) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(const bool added, check_columns(database, table, access));
+    changed = changed || added;
+  }
+  if (!changed) return {};
+  return database.execute("DROP VIEW IF EXISTS results; " + create_view());
+}
+
+}  // namespace
+
+const std::vector<StoreTable>& store_tables() {
+  static const std::vector<StoreTable> tables = make_tables();
+  return tables;
+}
+
+const StoreTable& store_table(std::string_view name) {
+  for (const StoreTable& table : store_tables()) {
+    if (table.name == name) return table;
+  }
+  BUBBLESIM_CHECK(false, "no such table of the store");
+  return store_tables().front();
+}
+
+std::string insert_statement(const StoreTable& table) {
+  std::string names, places;
+  int place = 0;
+  for (const StoreColumn& column : table.columns) {
+    if (column.type == StoreType::kRowId) continue;
+    const std::string_view comma = place == 0 ? "" : ", ";
+    names += std::string(comma) + "\"" + column.name + "\"";
+    places += std::string(comma) + "$" + std::to_string(++place);
+  }
+  return "INSERT INTO " + table.name + "(" + names + ") VALUES (" + places + ")";
+}
+
+Result<std::vector<std::string>> columns_of(SqlDatabase& database, const std::string& table) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto query,
+                             database.prepare(std::string(database.dialect().columns_of)));
+  std::vector<std::string> names;
+  const SqlParameters parameters{1, {std::string_view(table)}};
+  BUBBLESIM_RETURN_IF_ERROR(database.run(query, parameters, [&](std::size_t, const SqlRow& row) {
+    names.push_back(row.text(0));
+  }));
+  return names;
+}
+
+Result<void> prepare_schema(SqlDatabase& database, StoreAccess access) {
+  const bool write = access == StoreAccess::kWrite;
+  BUBBLESIM_RETURN_IF_ERROR(
+      database.begin(write ? SqlTransaction::kWrite : SqlTransaction::kRead));
+  auto result = create_or_check(database, access);
+  if (result) result = database.commit();
+  if (!result) database.roll_back();
+  return result;
+}
+
+}  // namespace bubblesim::store

@@ -1,0 +1,58 @@
+// Runs what a plan has left, on threads of this process; where runs come from and where records
+// go is the caller's, so that the same loop serves one machine and many.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/policy/declaration.hpp"
+#include "sim/run/baselines.hpp"
+#include "sim/store/run_record.hpp"
+#include "sim/sweep/input_cache.hpp"
+#include "sim/store/planned_run.hpp"
+
+namespace bubblesim::sweep {
+
+/// Called from several threads; all must be thread-safe.
+struct SweepPorts {
+  std::function<std::optional<store::PlannedRun>()> next;    ///< nothing: no more
+  std::function<void(store::RunRecord&&)> done;              ///< once a run, finished or failed
+  std::function<bool()> stopped;                      ///< true: take no further run
+};
+
+struct ExecuteOptions {
+  std::size_t threads = 1;
+  std::string sweep;
+  std::string device_folder;
+  std::string version;
+};
+
+/// What the runs of a process share: inputs are loaded once, and what parts of runs do alone is
+/// simulated once, by the thread that needs it first. Thread-safe.
+struct SharedWork {
+  explicit SharedWork(std::string device_folder) : inputs(std::move(device_folder)) {}
+  InputCache inputs;
+  run::BaselineCache baselines;
+};
+
+/// Returns when `next` is empty or `stopped`, and the runs in flight are done. A run that fails is
+/// a record with its reason.
+void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
+                  const SweepPorts& ports);
+
+/// Of this machine; empty: it has none.
+[[nodiscard]] std::string host_name();
+
+/// The record of a run that is not done, and why.
+[[nodiscard]] store::RunRecord failed_record(const store::PlannedRun& run,
+                                             const ExecuteOptions& options, std::string reason);
+
+/// One run. A fault of its inputs, an illegal decision and an exception are failed records.
+[[nodiscard]] store::RunRecord execute_run(const store::PlannedRun& run,
+                                           const policy::Registry& registry,
+                                           const ExecuteOptions& options, SharedWork& shared);
+
+}  // namespace bubblesim::sweep

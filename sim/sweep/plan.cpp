@@ -1,0 +1,254 @@
+#include "sim/sweep/plan.hpp"
+
+#include <filesystem>
+#include <iomanip>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "sim/base/json.hpp"
+#include "sim/run/run_config.hpp"
+#include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/named_files.hpp"
+#include "sim/sweep/run_key.hpp"
+
+namespace bubblesim::sweep {
+namespace {
+
+constexpr std::size_t kMostFaults = 20;  // that are shown
+
+// "1200000", or "1e+12" where it is long.
+std::string count_text(double runs) {
+  std::ostringstream text;
+  text << std::setprecision(runs < 1e9 ? 9 : 3) << runs;
+  return text.str();
+}
+
+/// A point of the sweep: the base with settings.
+struct Point {
+  Json config;
+  std::vector<store::Setting> settings;
+};
+
+/// Faults of points, equal ones together.
+class PointFaults {
+ public:
+  explicit PointFaults(const SweepConfig& sweep) : sweep_(sweep) {}
+
+  void add(const Error& fault, std::size_t point, const Point& where) {
+    const auto [found, fresh] = index_.try_emplace(fault.place + '\n' + fault.message,
+                                                   faults_.size());
+    if (fresh) faults_.push_back({fault, point, where.settings, 0});
+    ++faults_[found->second].points;
+  }
+
+  [[nodiscard]] bool any() const { return !faults_.empty(); }
+
+  [[nodiscard]] Errors texts(std::size_t points) const {
+    Errors out;
+    for (const Kept& kept : faults_) {
+      if (out.size() == kMostFaults) {
+        out.push_back({sweep_.file, {}, std::to_string(faults_.size() - kMostFaults) +
+                                            " more faults of other kinds"});
+        break;
+      }
+      Error fault = kept.fault;
+      if (fault.file.empty()) fault.file = sweep_.base_file;
+      if (!sweep_.groups.empty()) fault.message += "; " + where(kept, points);
+      out.push_back(std::move(fault));
+    }
+    return out;
+  }
+
+ private:
+  struct Kept {
+    Error fault;
+    std::size_t point = 0;
+    std::vector<store::Setting> settings;
+    std::size_t points = 0;
+  };
+
+  [[nodiscard]] std::string where(const Kept& kept, std::size_t points) const {
+    const std::string first =
+        "point " + std::to_string(kept.point) + " (" + settings_text(kept.settings) + ")";
+    if (kept.points == 1) return "in " + first + " of " + sweep_.file;
+    const std::string many =
+        kept.points == points ? "in all " : "in " + std::to_string(kept.points) + " of ";
+    return many + std::to_string(points) + " points of " + sweep_.file + ", first in " + first;
+  }
+
+  const SweepConfig& sweep_;
+  std::map<std::string, std::size_t> index_;
+  std::vector<Kept> faults_;
+};
+
+class Planner {
+ public:
+  Planner(const SweepConfig& sweep, const policy::Registry& registry, const PlanOptions& options)
+      : sweep_(sweep), registry_(registry), options_(options), faults_(sweep),
+        configs_(std::filesystem::path(options.device_folder).parent_path().string()),
+        base_folder_(std::filesystem::path(sweep.base_file).parent_path().string()) {
+    for (const AxisGroup& group : sweep.groups) {
+      auto& values = values_.emplace_back();
+      for (const Axis& axis : group.axes) {
+        auto& parsed = values.emplace_back();
+        for (const std::string& text : axis.values) {
+          parsed.push_back(Json::parse(text, nullptr, false));
+        }
+      }
+      auto& when = conditions_.emplace_back();
+      for (const store::Setting& setting : group.when) {
+        when.push_back(Json::parse(setting.value, nullptr, false));
+      }
+    }
+  }
+
+  CheckedResult<SweepPlan> plan() {
+    const bool many = least_runs() > static_cast<double>(kMostRuns);
+    if (!many) expand(0, {Json::parse(sweep_.base, nullptr, false), {}});
+    if (many || full()) {
+      return tl::unexpected<Errors>(Errors{
+          {sweep_.file, "/axes",
+           "found " + (many ? count_text(least_runs()) : "more than a million") +
+               " runs; a sweep has at most a million, for a plan is held in memory; expected "
+               "fewer values or repetitions, a \"sample\" of the axes, or several sweeps, each "
+               "with an axis fixed by --set: one store may hold them all"}});
+    }
+    if (faults_.any()) return tl::unexpected<Errors>(faults_.texts(points_));
+    plan_.points = points_;
+    return std::move(plan_);
+  }
+
+ private:
+  // Without what depends on conditions.
+  [[nodiscard]] double least_runs() const {
+    double runs = sweep_.repetitions;
+    for (const AxisGroup& group : sweep_.groups) {
+      if (group.when.empty()) runs *= static_cast<double>(group.axes.front().values.size());
+    }
+    return runs;
+  }
+
+  [[nodiscard]] bool full() const { return points_ * sweep_.repetitions > kMostRuns; }
+
+  [[nodiscard]] bool holds(std::size_t group, const Json& config) const {
+    const auto& when = sweep_.groups[group].when;
+    for (std::size_t i = 0; i < when.size(); ++i) {
+      const Json* found = find_value(config, when[i].pointer);
+      if (found == nullptr || *found != conditions_[group][i]) return false;
+    }
+    return true;
+  }
+
+  void expand(std::size_t level, Point point) {
+    if (full()) return;
+    if (level == sweep_.groups.size()) return add(point);
+    if (!holds(level, point.config)) return expand(level + 1, std::move(point));
+    const AxisGroup& group = sweep_.groups[level];
+    for (std::size_t n = 0; n < group.axes.front().values.size() && !full(); ++n) {
+      Point next = point;
+      for (std::size_t i = 0; i < group.axes.size(); ++i) {
+        const Axis& axis = group.axes[i];
+        next.settings.push_back({axis.pointer, axis.values[n]});
+        const auto set = set_value(next.config, axis.pointer, values_[level][i][n]);
+        if (!set) return faults_.add(set.error(), points_, next);
+      }
+      expand(level + 1, std::move(next));
+    }
+  }
+
+  void add(Point& point) {
+    const std::size_t number = points_++;
+    if (full()) return;
+    make_paths_absolute(point.config, base_folder_);
+    const std::string text = compact_text(point.config);
+    const auto config = run::parse_run_config(text, sweep_.base_file, registry_);
+    if (!config) {
+      for (const Error& fault : config.error()) faults_.add(fault, number, point);
+      return;
+    }
+    const auto content = run_content(text, configs_, files_);
+    if (!content) {
+      for (const Error& fault : content.error()) faults_.add(fault, number, point);
+      return;
+    }
+    add_runs(point, *content, config->seed, number);
+  }
+
+  void add_runs(Point& point, const std::string& content, std::uint64_t seed,
+                std::size_t number) {
+    const std::string key = point_key(content);
+    seed = first_seed(point, seed, number);
+    if (sweep_.repetitions - 1 > std::numeric_limits<std::uint64_t>::max() - seed) {
+      faults_.add({{}, "/seed", "repetitions go beyond the largest seed"}, number, point);
+      return;
+    }
+    for (std::uint32_t i = 0; i < sweep_.repetitions; ++i) {
+      store::PlannedRun run;
+      run.seed = seed + i;
+      run.key = run_key(content, run.seed, options_.version);
+      if (!keys_.insert(run.key).second) {
+        ++plan_.repeated;
+        continue;
+      }
+      run.index = plan_.runs.size();
+      run.point = key;
+      run.settings = point.settings;
+      run.repetition = repetitions_[key]++;
+      point.config["seed"] = run.seed;
+      run.config = compact_text(point.config);
+      plan_.runs.push_back(std::move(run));
+    }
+  }
+
+  // The sweep's, unless an axis sets it: then repetitions go on from there, if there is one.
+  std::uint64_t first_seed(const Point& point, std::uint64_t seed, std::size_t number) {
+    bool axis = false;
+    for (const store::Setting& setting : point.settings) axis = axis || setting.pointer == "/seed";
+    if (axis && (sweep_.repetitions > 1 || sweep_.first_seed)) {
+      faults_.add({{}, "/seed", "an axis sets the seed, and so do \"repetitions\" or "
+                                "\"first_seed\"; expected one of them"},
+                  number, point);
+    }
+    return axis ? seed : sweep_.first_seed.value_or(seed);
+  }
+
+  const SweepConfig& sweep_;
+  const policy::Registry& registry_;
+  const PlanOptions& options_;
+  PointFaults faults_;
+  std::string configs_;
+  std::string base_folder_;
+  FileHashes files_;
+  std::vector<std::vector<std::vector<Json>>> values_;  // by group, axis, number
+  std::vector<std::vector<Json>> conditions_;           // by group
+  SweepPlan plan_;
+  std::size_t points_ = 0;
+  std::set<std::string> keys_;
+  std::map<std::string, std::uint32_t> repetitions_;    // planned, by point
+};
+
+}  // namespace
+
+CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep, const policy::Registry& registry,
+                                    const PlanOptions& options) {
+  return Planner(sweep, registry, options).plan();
+}
+
+std::vector<store::PlannedRun> shard_of(const std::vector<store::PlannedRun>& plan, Shard shard) {
+  std::vector<store::PlannedRun> runs;
+  for (std::size_t i = shard.index; i < plan.size(); i += shard.of) runs.push_back(plan[i]);
+  return runs;
+}
+
+std::string settings_text(const std::vector<store::Setting>& settings) {
+  std::string text;
+  for (const store::Setting& setting : settings) {
+    text += (text.empty() ? "" : ", ") + setting.pointer + " = " + setting.value;
+  }
+  return text.empty() ? "no settings" : text;
+}
+
+}  // namespace bubblesim::sweep

@@ -1,0 +1,49 @@
+// From a sweep to its runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/store/planned_run.hpp"
+#include "sim/sweep/sweep_config.hpp"
+
+namespace bubblesim::sweep {
+
+inline constexpr std::size_t kMostRuns = 1'000'000;
+
+/// Every `of`-th run from the `index`-th on, for job arrays.
+struct Shard {
+  std::uint32_t index = 0;
+  std::uint32_t of = 1;
+};
+
+struct PlanOptions {
+  std::string device_folder;  ///< devices/ of a folder of configs
+  std::string version;        ///< of the program, policies from libraries included: part of keys
+};
+
+struct SweepPlan {
+  std::vector<store::PlannedRun> runs;  ///< indices are positions
+  std::size_t points = 0;
+  std::size_t repeated = 0;      ///< runs left out, for another one has their config
+};
+
+/// All runs in order: the last axis moves fastest, repetitions fastest of all. Two points that
+/// come out as the same config are one. Faults: every run config that is not valid and every file
+/// or name that is not there, with the first point that has the fault, its settings, and how many
+/// points have it.
+[[nodiscard]] CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep,
+                                                  const policy::Registry& registry,
+                                                  const PlanOptions& options);
+
+[[nodiscard]] std::vector<store::PlannedRun> shard_of(const std::vector<store::PlannedRun>& plan,
+                                                      Shard shard);
+
+/// "/policies/0 = "mps", /seed = 3"; "no settings" if there are none.
+[[nodiscard]] std::string settings_text(const std::vector<store::Setting>& settings);
+
+}  // namespace bubblesim::sweep

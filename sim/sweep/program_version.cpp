@@ -1,0 +1,32 @@
+#include "sim/sweep/program_version.hpp"
+
+#include <dlfcn.h>
+
+#include <bubblesim_commit.hpp>  // made by the build: scripts/cmake/program_version.cmake
+#include "sim/sweep/run_key.hpp"
+
+namespace bubblesim::sweep {
+namespace {
+
+// The file that this code runs from: a shared object (the Python module), else the program.
+std::string own_file() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&own_file), &info) != 0 && info.dli_fname != nullptr) {
+    const std::string name = info.dli_fname;
+    if (name.find(".so") != std::string::npos) return name;
+  }
+  return "/proc/self/exe";
+}
+
+}  // namespace
+
+std::string program_version() {
+  std::string version = std::string(BUBBLESIM_VERSION) + "+" + BUBBLESIM_COMMIT;
+  if (*BUBBLESIM_COMMIT != '\0' && BUBBLESIM_CHANGED == 0) return version;
+  FileHashes files;
+  const auto hash = files.of(own_file());
+  if (*BUBBLESIM_COMMIT != '\0') version += ".changed.";
+  return version + (hash ? hash->substr(0, 16) : "unknown");
+}
+
+}  // namespace bubblesim::sweep

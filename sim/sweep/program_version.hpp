@@ -1,0 +1,14 @@
+// What made a result: the program's version, as keys of runs and stores have it.
+#pragma once
+
+#include <string>
+
+namespace bubblesim::sweep {
+
+/// "0.1.0+1a2b3c4d5e6f": the project's version and the last commit that changed the sources. A
+/// program with changes that are in no commit, or built without git, has the first 16 digits of
+/// its own file's hash too ("0.1.0+1a2b3c4d5e6f.changed.0123456789abcdef"): another binary is
+/// another version.
+[[nodiscard]] std::string program_version();
+
+}  // namespace bubblesim::sweep

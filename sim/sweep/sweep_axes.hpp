@@ -1,0 +1,30 @@
+// The values of a sweep's axes: lists, ranges, samples. Inside of sim/sweep.
+//
+// Ends of ranges are numbers, or spans and sizes with their units ("1ms", "2GB"). Values are
+// rounded: numbers to 12 significant digits, so that 0.1 + 0.2 is 0.3; spans to nanoseconds, sizes
+// to bytes; with "integers", to whole numbers, of which equal ones count once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/json_reader.hpp"
+#include "sim/sweep/sweep_config.hpp"
+
+namespace bubblesim::sweep {
+
+inline constexpr std::size_t kMostValues = 1'000'000;  ///< of an axis
+
+/// The required key "pointer".
+[[nodiscard]] std::string read_pointer(ObjectReader& axis);
+
+/// One of "values", "range" and "log_range". After a fault, no values.
+[[nodiscard]] Axis read_axis(ObjectReader& axis);
+/// The same where the caller has said that there is exactly one of them.
+[[nodiscard]] Axis read_axis_form(ObjectReader& axis);
+
+/// "sample": axes of `count` values each. Random: independent draws. Latin hypercube: each of
+/// `count` equal parts of an axis is drawn from once, in an order of its own for each axis.
+[[nodiscard]] std::vector<Axis> read_sample(ObjectReader sample);
+
+}  // namespace bubblesim::sweep

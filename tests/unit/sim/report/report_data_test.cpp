@@ -1,0 +1,177 @@
+#include "sim/report/report_data.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/unit/sim/report/report_case.hpp"
+
+namespace bubblesim::report {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using ReportOfAStore = ReportCase;
+
+TEST(MeanOverSeeds, HasTheIntervalOfStudentsT) {
+  // Mean 4, deviation 2; t of 2 degrees of freedom at 97.5 % is 4.302653.
+  const ReportValue value = mean_over_seeds({2.0, 4.0, 6.0}, 0.95);
+  EXPECT_DOUBLE_EQ(value.mean.value(), 4);
+  EXPECT_NEAR(value.half_width.value(), 4.302653 * 2 / std::sqrt(3), 1e-5);
+}
+
+TEST(MeanOverSeeds, OfOneValueHasNoIntervalAndOfNoneNoMean) {
+  EXPECT_EQ(mean_over_seeds({7.0, std::nullopt}, 0.95).seeds, 1U);
+  EXPECT_FALSE(mean_over_seeds({7.0, std::nullopt}, 0.95).half_width);
+  EXPECT_FALSE(mean_over_seeds({std::nullopt}, 0.95).mean);
+}
+
+TEST_F(ReportOfAStore, AveragesSeedsOfAPoint) {
+  add(run(0, "mps", "100", 1, 10, 0.9));
+  add(run(1, "mps", "100", 2, 14, 0.9));
+  add(run(2, "mps", "200", 1, 30, 0.8));
+  const ReportData data = report();
+  ASSERT_EQ(data.points.size(), 2U);
+  EXPECT_DOUBLE_EQ(figure(data.points[0], "latency_p95_ms").mean.value(), 12);
+  EXPECT_EQ(data.points[0].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(figure(data.points[1], "latency_p95_ms").mean.value(), 30);
+  EXPECT_FALSE(figure(data.points[1], "latency_p95_ms").half_width);
+}
+
+TEST_F(ReportOfAStore, SaysHowMuchOfTheBubblesWasRecovered) {
+  store::RunRecord first = run(0, "mps", "100", 1, 10, 0.9);
+  store::RunRecord second = run(1, "mps", "100", 2, 10, 0.9);
+  set_cell(first, 0, "bubble_recovered_fraction", 0.25);
+  set_cell(second, 0, "bubble_recovered_fraction", 0.75);
+  add(first);
+  add(second);
+  EXPECT_DOUBLE_EQ(figure(report().points[0], "bubble_recovered_fraction").mean.value(), 0.5);
+}
+
+TEST_F(ReportOfAStore, CountsLowerBoundsOfLatencies) {
+  store::RunRecord bounded = run(0, "mps", "100", 1, 10, 0.9);
+  set_cell(bounded, 0, "latency_lower_bound_from", std::string("p95"));
+  add(bounded);
+  const ReportData data = report();
+  EXPECT_EQ(figure(data.points[0], "latency_p95_ms").lower_bounds, 1U);
+  EXPECT_EQ(figure(data.points[0], "latency_p50_ms").lower_bounds, 0U);
+}
+
+TEST_F(ReportOfAStore, CountsLatenciesOfOverloadedFillers) {
+  store::RunRecord behind = run(0, "mps", "100", 1, 10, 0.9);
+  set_cell(behind, 0, "overloaded", std::int64_t{1});
+  add(behind);
+  const ReportData data = report();
+  EXPECT_EQ(figure(data.points[0], "latency_p95_ms").overloaded, 1U);
+  EXPECT_EQ(figure(data.points[0], "filler_requests_per_s").overloaded, 0U);
+}
+
+TEST_F(ReportOfAStore, CurvesFollowTheLoadNotTheOrderOfRuns) {
+  add(run(0, "mps", "800", 1, 90, 0.7));
+  add(run(1, "mps", "50", 1, 10, 0.9));
+  add(run(2, "mps", "100", 1, 20, 0.8));
+  const ReportData data = report();
+  ASSERT_EQ(data.sweeps[0].curves.size(), 1U);
+  EXPECT_THAT(data.sweeps[0].curves[0].points, ElementsAre(1, 2, 0));  // 50, 100, 800
+}
+
+TEST_F(ReportOfAStore, FrontsAreOfAllSettingsAndOfEachChoice) {
+  add(run(0, "mps", "1", 1, 10, 0.80));
+  add(run(1, "tgs", "1", 1, 20, 0.90));
+  add(run(2, "mps", "2", 1, 30, 0.70));
+  add(run(3, "tgs", "2", 1, 40, 0.85));
+  const ReportData data = report();
+  const auto front = [&](AxisPlace load) -> std::vector<std::uint32_t> {
+    for (const ReportFront& one : data.sweeps[0].fronts) {
+      if (one.trade == 0 && one.choices == std::vector<AxisPlace>{load}) return one.points;
+    }
+    return {};
+  };
+  EXPECT_THAT(front(kNoValue), ElementsAre(0, 1));  // what is at load 2 is beaten at load 1
+  EXPECT_THAT(front(0), ElementsAre(0, 1));
+  EXPECT_THAT(front(1), ElementsAre(2, 3));         // but not among its own
+}
+
+TEST_F(ReportOfAStore, OraclesStandOutsideOfFronts) {
+  add(run(0, "mps", "1", 1, 10, 0.8));
+  add(run(1, "tgs", "1", 1, 20, 0.9));
+  add(run(2, "ideal", "1", 1, 5, 1.0));
+  EXPECT_THAT(report().sweeps[0].fronts[0].points, ElementsAre(0, 1));
+}
+
+TEST_F(ReportOfAStore, ParametersThatASweepVariesAreNoPartOfThePolicy) {
+  for (const std::uint64_t number : {0, 1}) {
+    const std::string window = number == 0 ? "1ms" : "2ms";
+    store::RunRecord record = run(number, "specinf", "1", 1, 10, 0.9);
+    set_cell(record, 0, "policy_parameters", "poll=2ms;window=" + window);
+    record.run.settings = {{"/policies/0/parameters/window", '"' + window + '"'}};
+    add(record);
+  }
+  const ReportData data = report();
+  ASSERT_EQ(data.policies.size(), 1U);
+  EXPECT_EQ(data.policies[0].parameters, "poll=2ms");
+  EXPECT_EQ(data.points.size(), 2U);
+  EXPECT_TRUE(data.sweeps[0].comparisons.empty());
+}
+
+TEST_F(ReportOfAStore, ListsFailedRunsWithTheirReasonsAndSumsCounters) {
+  add(run(0, "mps", "1", 1, 10, 0.9));                 // counts sizes_guessed 1
+  add(run(1, "mps", "2", 1, 10, 0.9));                 // 2
+  add(store::failed_record(2, "config: no such device"));     // 3
+  const ReportData data = report();
+  ASSERT_EQ(data.failures.size(), 1U);
+  EXPECT_EQ(data.failures[0].reason, "config: no such device");
+  EXPECT_EQ(data.sweeps[0].failed, 1U);
+  ASSERT_EQ(data.counters.size(), 1U);
+  EXPECT_EQ(data.counters[0].entry.count, 6U);
+  EXPECT_EQ(data.counters[0].runs, 3U);
+}
+
+TEST_F(ReportOfAStore, KeepsConfigsAsDifferencesFromTheFirst) {
+  add(run(0, "mps", "1", 1, 10, 0.9));
+  add(run(1, "mps", "2", 1, 10, 0.9));
+  const ReportData data = report();
+  EXPECT_EQ(data.sweeps[0].base_config, R"({"load":1,"policies":["mps"]})");
+  EXPECT_EQ(data.runs[0].patch, "[]");
+  EXPECT_EQ(data.runs[1].patch, R"([{"op":"replace","path":"/load","value":2}])");
+}
+
+TEST_F(ReportOfAStore, ASeedThatIsThereTwiceCountsOnce) {
+  add(run(0, "mps", "1", 1, 10, 0.9));
+  add(run(1, "mps", "1", 1, 99, 0.9));
+  const ReportData data = report();
+  EXPECT_DOUBLE_EQ(figure(data.points[0], "latency_p95_ms").mean.value(), 10);
+  EXPECT_EQ(data.repeated, 1U);
+}
+
+TEST_F(ReportOfAStore, ComparesAsResultsCompareDoes) {
+  add(run(0, "exclusive", "1", 1, 10, 1.0));
+  add(run(1, "mps", "1", 1, 14, 0.9));
+  const ReportData data = report();
+  EXPECT_EQ(data.sweeps[0].baseline, "exclusive");
+  bool found = false;
+  for (const ReportComparison& one : data.sweeps[0].comparisons) {
+    if (one.line.metric != "latency_p95_ms" || !one.values.empty()) continue;
+    found = true;
+    EXPECT_DOUBLE_EQ(one.line.difference, 4);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(ReportOfAStore, ABaselineThatIsNotThereIsAFault) {
+  add(run(0, "exclusive", "1", 1, 10, 1.0));
+  ReportOptions options;
+  options.baseline = "exclusiv";
+  const auto data = collect_report(*store_, options);
+  ASSERT_FALSE(data);
+  EXPECT_THAT(data.error().text(), HasSubstr("exclusive"));
+}
+
+TEST_F(ReportOfAStore, WithoutRunsIsEmpty) {
+  const ReportData data = report();
+  EXPECT_TRUE(data.points.empty());
+  EXPECT_EQ(data.title, "Results: none");
+}
+
+}  // namespace
+}  // namespace bubblesim::report

@@ -1,0 +1,126 @@
+// The golden job's rank 0 alone, an iteration in ms: A [0, 1), B [1, 2), AR [2, 4), C [4, 5), then
+// nothing up to 7. Its AR waits for rank 1.
+#include "sim/report/view/run_view.hpp"
+
+#include <gmock/gmock.h>
+
+#include "sim/observe/report.hpp"
+#include "sim/report/view/view_picture.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::report {
+using namespace run;
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using traces::Paint;
+
+run::LoadedRun two_policies(const policy::Registry& registry) {
+  run::LoadedRun loaded = small_run({offline("batch")});
+  loaded.config.warmup = 10ms;
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  return loaded;
+}
+
+TimelineView view_of(const run::LoadedRun& loaded, const policy::Registry& registry,
+                     std::size_t threads = 1) {
+  RunView view(loaded);
+  run::RunOptions options;
+  options.threads = threads;
+  options.timelines = view.sink();
+  const auto report = run::run_policies(loaded, registry, options);
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  if (!report) return {};
+  return {"small", {view.section(*report)}};
+}
+
+const ChartLane& lane(const TimelineView& view, std::size_t gpu, std::size_t policy,
+                      const std::string& label) {
+  for (const ChartLane& lane : view.sections.at(0).charts.at(gpu).chart.rows.at(policy).lanes) {
+    if (lane.label == label) return lane;
+  }
+  throw std::out_of_range(label);
+}
+
+TEST(RunView, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
+  const policy::Registry registry = builtin_policies();
+  const TimelineView view = view_of(two_policies(registry), registry);
+  ASSERT_EQ(view.sections[0].charts.size(), 2U);  // a GPU each
+  const TimelineChart& chart = view.sections[0].charts[0].chart;
+  EXPECT_EQ(chart.length, 15400us);  // 2.2 times 7 ms
+  EXPECT_EQ(chart.rows[0].label, "exclusive");
+  EXPECT_EQ(chart.rows[0].marks.at(0).start, Duration{});
+  EXPECT_EQ(chart.rows[0].marks.at(0).length, 7ms);
+  const auto& work = lane(view, 0, 0, "training").spans;
+  EXPECT_EQ(work.at(0).start, Duration{});  // A
+  EXPECT_EQ(chart.names[work.at(0).name], "A");
+  EXPECT_EQ(work.at(2).start, 4ms);  // C
+}
+
+TEST(RunView, BubblesOfTheJobAloneHaveTheirCauses) {
+  const policy::Registry registry = builtin_policies();
+  const TimelineView view = view_of(two_policies(registry), registry);
+  const Paint wait = traces::paint_of(traces::BubbleCause::kCollectiveWait);
+  const auto& bubbles = lane(view, 0, 0, "bubbles").spans;
+  ASSERT_EQ(bubbles.size(), 4U);
+  const std::pair<Duration, Paint> expected[] = {
+      {2ms, wait}, {5ms, Paint::kIdle}, {9ms, wait}, {12ms, Paint::kIdle}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(bubbles[i].start, expected[i].first) << i;
+    EXPECT_EQ(bubbles[i].length, 2ms) << i;
+    EXPECT_EQ(bubbles[i].paint, expected[i].second) << i;
+  }
+  EXPECT_TRUE(lane(view, 0, 0, "filler").spans.empty());
+  EXPECT_FALSE(lane(view, 0, 1, "filler").spans.empty());
+}
+
+TEST(RunView, TheTableHasARowForEachPolicy) {
+  const policy::Registry registry = builtin_policies();
+  const ViewTable table = view_of(two_policies(registry), registry).sections[0].table;
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][0], "exclusive");
+  EXPECT_EQ(table.rows[0][2], "1.000");
+  EXPECT_EQ(table.rows[1][0], "mps");
+}
+
+TEST(RunView, AnyNumberOfThreadsGivesTheSameBytes) {
+  const policy::Registry registry = builtin_policies();
+  const run::LoadedRun loaded = two_policies(registry);
+  EXPECT_EQ(view_text(view_of(loaded, registry, 1)), view_text(view_of(loaded, registry, 2)));
+}
+
+TEST(RunView, WatchingChangesNoResult) {
+  const policy::Registry registry = builtin_policies();
+  const run::LoadedRun loaded = two_policies(registry);
+  RunView view(loaded);
+  run::RunOptions options;
+  const auto plain = run::run_policies(loaded, registry, options);
+  options.timelines = view.sink();
+  const auto watched = run::run_policies(loaded, registry, options);
+  ASSERT_TRUE(plain && watched);
+  EXPECT_EQ(observe::report_json(*plain), observe::report_json(*watched));
+}
+
+TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
+  const policy::Registry registry = builtin_policies();
+  TimelineView view = view_of(two_policies(registry), registry);
+  ASSERT_TRUE(select_policies(view, {"mps"}));
+  const auto picture = view_picture(view, {});
+  ASSERT_TRUE(picture);
+  EXPECT_THAT(*picture, HasSubstr(">mps</text>"));
+  EXPECT_THAT(*picture, Not(HasSubstr("exclusive")));
+  EXPECT_THAT(*picture, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(*picture, Not(HasSubstr("{{")));
+}
+
+TEST(ViewPicture, FaultsNameWhatThereIs) {
+  const policy::Registry registry = builtin_policies();
+  TimelineView view = view_of(two_policies(registry), registry);
+  EXPECT_THAT(select_policies(view, {"mpss"}).error().text(), HasSubstr("did you mean \"mps\"?"));
+  EXPECT_THAT(view_picture(view, {"", 7}).error().text(), HasSubstr("found 7, expected"));
+  EXPECT_THAT(view_picture(view, {"smal", 0}).error().text(), HasSubstr("did you mean \"small\"?"));
+}
+
+}  // namespace
+}  // namespace bubblesim::report

@@ -1,0 +1,194 @@
+// The store in a file: what every store does, and faults of files.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/sim/store/sample_record.hpp"
+#include "tests/unit/sim/store/store_cases.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Folder final : public StorePlace {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "store_test_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Folder() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string where() const override { return (folder_ / "results.db").string(); }
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Sqlite, StoreCases, testing::Values(StoreBackend{
+    "sqlite", [](std::string&) { return std::make_unique<Folder>(); }}));
+
+std::string fault_of(const std::string& where, StoreAccess access) {
+  const auto store = open_store(where, access);
+  return store ? "opened" : store.error().text();
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A closed store of so many runs.
+void fill(const std::string& where, std::uint64_t runs) {
+  const auto store = open_store(where, StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  ASSERT_TRUE((*store)->add(sample_records(0, runs)));
+}
+
+TEST(SqliteStore, IsOneFileWhenItIsClosed) {
+  const Folder place;
+  fill(place.where(), 3);
+  ASSERT_TRUE(open_store(place.where(), StoreAccess::kRead));
+  EXPECT_EQ(std::distance(fs::directory_iterator(place.folder()), fs::directory_iterator()), 1);
+}
+
+TEST(SqliteStore, WhatIsNoStoreIsRefusedAndLeftAsItIs) {
+  const Folder place;
+  const std::string where = place.where();
+  EXPECT_THAT(fault_of(where, StoreAccess::kRead), HasSubstr("found no such results store"));
+  EXPECT_FALSE(fs::exists(where));
+  EXPECT_THAT(fault_of((place.folder() / "no/results.db").string(), StoreAccess::kWrite),
+              HasSubstr("found no folder"));
+  EXPECT_THAT(fault_of(place.folder().string(), StoreAccess::kWrite), HasSubstr("found a folder"));
+  EXPECT_THAT(fault_of("mysql://host/db", StoreAccess::kWrite), HasSubstr("no kind of store"));
+  for (const StoreAccess access : {StoreAccess::kRead, StoreAccess::kWrite}) {
+    const std::string text(4096, 'x');
+    write(where, text);
+    EXPECT_THAT(fault_of(where, access), HasSubstr("found no SQLite file"));
+    EXPECT_EQ(read(where), text);
+  }
+  write(where, "");
+  EXPECT_THAT(fault_of(where, StoreAccess::kRead), HasSubstr("found an empty file"));
+  EXPECT_EQ(fault_of(where, StoreAccess::kWrite), "opened");
+}
+
+
+TEST(SqliteStore, ACutFileIsNamedAsDamaged) {
+  const Folder place;
+  fill(place.where(), 50);
+  const auto size = fs::file_size(place.where());
+  fs::resize_file(place.where(), size / 2);
+  EXPECT_THAT(fault_of(place.where(), StoreAccess::kRead), HasSubstr("is damaged"));
+  EXPECT_THAT(fault_of(place.where(), StoreAccess::kWrite), HasSubstr("is damaged"));
+  EXPECT_EQ(fs::file_size(place.where()), size / 2);
+}
+
+TEST(SqliteStore, EveryFlippedByteIsFoundByTheCheckOrChangesNothing) {
+  const Folder place;
+  fill(place.where(), 4);
+  const std::string whole = read(place.where());
+  std::string before;
+  ASSERT_TRUE((*open_store(place.where(), StoreAccess::kRead))
+                  ->each_record([&](const RunRecord& record) {
+                    for (const auto byte : encode(record)) before += static_cast<char>(byte);
+                  }));
+  std::size_t found = 0;
+  for (std::size_t at = 0; at < whole.size(); at += 211) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+    write(place.where(), flipped);
+    const auto store = open_store(place.where(), StoreAccess::kRead);
+    if (!store || !(*store)->check()) {
+      ++found;
+      continue;
+    }
+    std::string after;
+    ASSERT_TRUE((*store)->each_record([&](const RunRecord& record) {
+      for (const std::uint8_t byte : encode(record)) after += static_cast<char>(byte);
+    }));
+    EXPECT_EQ(after, before) << "byte " << at;
+  }
+  EXPECT_GT(found, 0U);
+}
+
+TEST(SqliteStore, AFullDiskKeepsWhatWasStored) {
+  const Folder place;
+  fill(place.where(), 20);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    auto store = open_store(place.where(), StoreAccess::kWrite);
+    // Files may grow to no more than 64 KiB above what the store has.
+    const auto limit = fs::file_size(place.where()) + 65'536;
+    const rlimit files{limit, limit};
+    setrlimit(RLIMIT_FSIZE, &files);
+    Result<std::size_t> added = std::size_t{0};
+    for (std::uint64_t i = 20; added && i < 2000; i += 20) {
+      added = (*store)->add(sample_records(i, i + 20));
+    }
+    if (added) _exit(1);
+    const std::string text = added.error().text();
+    if (text.find("what was stored before is kept") == std::string::npos) _exit(2);
+    // Goes on where there is room again: the store is as it was after the last add().
+    _exit((*store)->done() ? 0 : 3);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  const auto store = open_store(place.where(), StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  const std::size_t kept = (*store)->done().value().size();
+  EXPECT_GE(kept, 20U);
+  EXPECT_EQ(kept % 20, 0U) << "whole batches";
+  EXPECT_TRUE((*store)->check());
+  EXPECT_TRUE((*store)->add(sample_records(3000, 3001)));
+}
+
+TEST(SqliteStore, AKilledWriterLosesNothingThatWasAdded) {
+  const Folder place;
+  const pid_t child = fork();
+  if (child == 0) {
+    auto store = open_store(place.where(), StoreAccess::kWrite);
+    if (!(*store)->add(sample_records(0, 30))) _exit(1);
+    raise(SIGKILL);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto store = open_store(place.where(), StoreAccess::kRead);
+  ASSERT_TRUE(store) << store.error().text();
+  EXPECT_EQ((*store)->done().value().size(), 30U);
+}
+
+TEST(SqliteStore, AFileThatMayNotBeWrittenIsReadAndNotWritten) {
+  const Folder place;
+  fill(place.where(), 2);
+  fs::permissions(place.where(), fs::perms(0444));
+  fs::permissions(place.folder(), fs::perms(0555));
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(4);  // root may write everything
+    const auto reader = open_store(place.where(), StoreAccess::kRead);
+    if (!reader || (*reader)->done().value().size() != 2) _exit(1);
+    const std::string fault = fault_of(place.where(), StoreAccess::kWrite);
+    _exit(fault.find("may not be written") == std::string::npos ? 2 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  fs::permissions(place.folder(), fs::perms(0755));
+}
+
+}  // namespace
+}  // namespace bubblesim::store

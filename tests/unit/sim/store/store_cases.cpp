@@ -1,0 +1,188 @@
+#include "tests/unit/sim/store/store_cases.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/store/record_digest.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+std::vector<std::uint64_t> digests(ResultsStore& store) {
+  std::vector<std::uint64_t> all;
+  const auto read = store.each_record([&](const RunRecord& r) { all.push_back(record_digest(r)); });
+  EXPECT_TRUE(read) << read.error().text();
+  return all;
+}
+
+std::vector<std::string> policies(ResultsStore& store, const RowFilter& filter) {
+  std::vector<std::string> names;
+  EXPECT_TRUE(store.each_row(filter, [&](const StoredRow& row) {
+    names.push_back(std::to_string(row.index) + ":" +
+                    std::get<std::string>(row.row.cells[column_place("policy")]));
+  }));
+  return names;
+}
+
+TEST_P(StoreCases, GivesBackWhatWasStored) {
+  RunRecord record = sample_record(3);
+  record.run.seed = ~std::uint64_t{0};
+  record.run.settings.push_back({"/name", "\"\xC3\xA4\""});
+  set_cell(record, 0, "bubble_fraction", 0.1 + 0.2);
+  ASSERT_EQ(open()->add({&record, 1}).value_or(9), 1U);
+  const auto store = open(StoreAccess::kRead);
+  ASSERT_TRUE(store);
+  std::size_t count = 0;
+  ASSERT_TRUE(store->each_record([&](const RunRecord& read) {
+    ++count;
+    EXPECT_EQ(encode(read), encode(record));
+  }));
+  EXPECT_EQ(count, 1U);
+  ASSERT_TRUE(store->check());
+}
+
+TEST_P(StoreCases, AKeyThatIsDoneIsStoredOnce) {
+  const auto store = open();
+  ASSERT_EQ(store->add(sample_records(0, 3)).value_or(9), 3U);
+  auto again = sample_records(2, 4);
+  again[0].host = "elsewhere";
+  EXPECT_EQ(store->add(again).value_or(9), 1U);
+  EXPECT_EQ(store->done().value().size(), 4U);
+  std::vector<std::string> hosts;
+  ASSERT_TRUE(store->each_run({}, [&](const StoredRun& run) { hosts.push_back(run.host); }));
+  EXPECT_EQ(hosts, std::vector<std::string>(4, "node1"));
+}
+
+TEST_P(StoreCases, AFailureIsNotDoneAndIsReplacedByWhatComesLater) {
+  const auto store = open();
+  RunRecord failed = failed_record(1, "bad trace");
+  ASSERT_EQ(store->add({&failed, 1}).value_or(9), 1U);
+  EXPECT_TRUE(store->done().value().empty());
+  EXPECT_EQ(store->add({&failed, 1}).value_or(9), 0U) << "the same again";
+  failed.finished_unix_ns += 5;
+  failed.reason = "still bad";
+  EXPECT_EQ(store->add({&failed, 1}).value_or(9), 1U);
+  ASSERT_TRUE(store->each_run({}, [&](const StoredRun& run) {
+    EXPECT_EQ(run.reason, "still bad");
+    EXPECT_EQ(run.status, RunStatus::kFailed);
+  }));
+  EXPECT_EQ(store->add(sample_records(1, 2)).value_or(9), 1U);
+  EXPECT_EQ(store->done().value().count(sample_key(1)), 1U);
+  EXPECT_EQ(store->add({&failed, 1}).value_or(9), 0U) << "what is done stays";
+  EXPECT_TRUE(store->check());
+}
+
+TEST_P(StoreCases, OfOneKeyTwiceInABatchTheDoneOneIsStored) {
+  const auto store = open();
+  std::vector<RunRecord> batch{failed_record(1, "bad"), sample_record(1), failed_record(1, "bad")};
+  EXPECT_EQ(store->add(batch).value_or(9), 1U);
+  EXPECT_EQ(store->done().value().size(), 1U);
+}
+
+TEST_P(StoreCases, RowsComeInTheOrderOfTheSweepWhateverTheOrderOfStoring) {
+  const auto store = open();
+  for (const std::uint64_t number : {2U, 0U, 1U}) {
+    ASSERT_TRUE(store->add(sample_records(number, number + 1)));
+  }
+  const std::vector<std::string> expected{"0:exclusive", "0:mps",       "1:exclusive",
+                                          "1:mps",       "2:exclusive", "2:mps"};
+  EXPECT_EQ(policies(*store, {}), expected);
+}
+
+TEST_P(StoreCases, FiltersBySweepPolicyFillerAndSettingComparedAsJson) {
+  const auto store = open();
+  auto records = sample_records(0, 4);
+  records[3].sweep = "other";
+  ASSERT_TRUE(store->add(records));
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(policies(*store, {{"load"}, {"mps"}, {}, {}, {}}), (Names{"0:mps", "1:mps", "2:mps"}));
+  EXPECT_EQ(policies(*store, {{}, {"mps"}, {}, {{"/fillers/0/load", "0.20"}}, {}}), Names{"2:mps"});
+  EXPECT_EQ(policies(*store, {{"other"}, {}, {"resnet"}, {}, {}}),
+            (Names{"3:exclusive", "3:mps"}));
+  EXPECT_EQ(policies(*store, {{}, {}, {"bert"}, {}, {}}), Names{});
+  EXPECT_EQ(policies(*store, {{}, {}, {}, {{"/device", "\"a100\""}}, {}}), Names{});
+  std::size_t runs = 0;
+  ASSERT_TRUE(store->each_run({{"load"}, {"tgs"}, {}, {}, {}}, [&](const StoredRun&) { ++runs; }));
+  EXPECT_EQ(runs, 0U);
+}
+
+TEST_P(StoreCases, AHistogramIsFoundByKeyPolicyAndFiller) {
+  const auto store = open();
+  ASSERT_TRUE(store->add(sample_records(5, 6)));
+  const auto found = store->latency(sample_key(5), 1, 0);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->completed(), 20U);
+  EXPECT_EQ((*found)->unfinished(), 1U);
+  EXPECT_FALSE(store->latency(sample_key(5), 0, 0).value());
+  EXPECT_FALSE(store->latency(sample_key(6), 1, 0).value());
+}
+
+TEST_P(StoreCases, ManyPagesAreReadWhole) {
+  const auto store = open();
+  ASSERT_EQ(store->add(sample_records(0, 450)).value_or(0), 450U);  // pages hold 200
+  EXPECT_EQ(digests(*store).size(), 450U);
+  EXPECT_EQ(policies(*store, {}).size(), 900U);
+}
+
+TEST_P(StoreCases, ARecordThatDoesNotFitIsRefusedAndNothingOfItsBatchIsStored) {
+  const auto store = open();
+  auto batch = sample_records(0, 2);
+  batch[1].rows[0].cells.pop_back();
+  auto result = store->add(batch);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text().find("cells, expected"), std::string::npos);
+  batch = sample_records(0, 2);
+  set_cell(batch[1], 0, "events", 1.5);
+  result = store->add(batch);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text().find("column events"), std::string::npos);
+  EXPECT_TRUE(store->done().value().empty());
+}
+
+TEST_P(StoreCases, ReasonsThatAreNoUtf8AreStoredWithTheirBytesReplaced) {
+  const auto store = open();
+  const RunRecord record = failed_record(1, std::string("bad \xFF\0 name", 11));
+  ASSERT_TRUE(store->add({&record, 1}));
+  ASSERT_TRUE(store->each_run({}, [](const StoredRun& run) {
+    EXPECT_EQ(run.reason, "bad \xEF\xBF\xBD\xEF\xBF\xBD name");
+  }));
+  EXPECT_TRUE(store->check());
+}
+
+TEST_P(StoreCases, FourProgramsWriteOneStore) {
+  const std::string where = place_->where();
+  std::vector<pid_t> writers;
+  for (std::uint64_t writer = 0; writer < 4; ++writer) {
+    const pid_t child = fork();
+    if (child != 0) {
+      writers.push_back(child);
+      continue;
+    }
+    // 100 runs each, in batches of 5; the last 20 of each are the first 20 of the next.
+    auto store = open_store(where, StoreAccess::kWrite);
+    bool right = store.has_value();
+    for (std::uint64_t i = writer * 80; right && i < writer * 80 + 100; i += 5) {
+      right = (*store)->add(sample_records(i, i + 5)).has_value();
+    }
+    _exit(right ? 0 : 1);
+  }
+  for (const pid_t writer : writers) {
+    int status = -1;
+    waitpid(writer, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  const auto store = open();
+  EXPECT_EQ(store->done().value().size(), 340U);
+  EXPECT_TRUE(store->check());
+}
+
+TEST_P(StoreCases, AReaderMayNotWrite) {
+  ASSERT_TRUE(open()->add(sample_records(0, 1)));
+  const auto store = open(StoreAccess::kRead);
+  EXPECT_FALSE(store->add(sample_records(1, 2)));
+  EXPECT_EQ(store->done().value().size(), 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::store

@@ -1,0 +1,188 @@
+// Versions of the schema, and what OUTPUTS.md says of it.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "sim/store/store_schema.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
+
+namespace bubblesim::store {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A store of one run that other programs change.
+class StoreSchema : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "store_schema_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    const RunRecord record = sample_record(1);
+    const auto store = open_store(where(), StoreAccess::kWrite);
+    ASSERT_TRUE(store && (*store)->add({&record, 1}));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string where() const { return (folder_ / "results.db").string(); }
+  void sql(const std::string& text) const {
+    sqlite3* handle = nullptr;
+    sqlite3_open(where().c_str(), &handle);
+    EXPECT_EQ(sqlite3_exec(handle, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+  }
+  [[nodiscard]] std::string fault(StoreAccess access = StoreAccess::kRead) const {
+    const auto store = open_store(where(), access);
+    return store ? "opened" : store.error().text();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(StoreSchema, ANewerVersionIsRefusedWithBothVersions) {
+  sql("UPDATE meta SET value = '3' WHERE name = 'schema_version'");
+  for (const StoreAccess access : {StoreAccess::kRead, StoreAccess::kWrite}) {
+    EXPECT_THAT(fault(access), AllOf(HasSubstr("written by a newer bubblesim"),
+                                     HasSubstr("version 3"), HasSubstr("up to 2")));
+  }
+}
+
+TEST_F(StoreSchema, AColumnOfANewerProgramIsNamed) {
+  sql("ALTER TABLE rows ADD COLUMN carbon_kg REAL");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("newer bubblesim"), HasSubstr("\"carbon_kg\"")));
+}
+
+TEST_F(StoreSchema, AVersionThatIsNoNumberIsDamage) {
+  sql("UPDATE meta SET value = 'one' WHERE name = 'schema_version'");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("\"one\""), HasSubstr("damaged")));
+}
+
+TEST_F(StoreSchema, AMissingTableOrForeignDatabaseIsRefused) {
+  sql("DROP VIEW results; DROP TABLE counters");
+  EXPECT_THAT(fault(), AllOf(HasSubstr("counters"), HasSubstr("damaged")));
+  sql("DROP TABLE meta");
+  EXPECT_THAT(fault(), HasSubstr("is no results store"));
+  sql("PRAGMA application_id = 7");
+  EXPECT_THAT(fault(StoreAccess::kWrite), HasSubstr("an SQLite file of another program"));
+}
+
+TEST_F(StoreSchema, AnOlderStoreIsReadAndIsGivenTheColumnsThatItLacks) {
+  sql("DROP VIEW results; ALTER TABLE rows DROP COLUMN events; "
+      "CREATE VIEW results AS SELECT key FROM runs");
+  {
+    const auto store = open_store(where(), StoreAccess::kRead);
+    ASSERT_TRUE(store) << store.error().text();
+    ASSERT_TRUE((*store)->each_row({}, [](const StoredRow& row) {
+      EXPECT_EQ(row.row.cells[column_place("events")], observe::Cell());
+      EXPECT_EQ(row.row.cells[column_place("policy_calls")],
+                sample_record(1).rows[0].cells[column_place("policy_calls")]);
+    }));
+  }
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  const RunRecord record = sample_record(2);
+  ASSERT_TRUE((*store)->add({&record, 1}));
+  std::vector<observe::Cell> events;
+  ASSERT_TRUE((*store)->each_row({{}, {"mps"}, {}, {}, {}}, [&](const StoredRow& row) {
+    events.push_back(row.row.cells[column_place("events")]);
+  }));
+  EXPECT_EQ(events[0], observe::Cell());
+  EXPECT_EQ(events[1], record.rows[1].cells[column_place("events")]);
+  sql("SELECT events FROM results");
+}
+
+/// What version 1 had: no memberships, and a view without them.
+constexpr const char* kToVersionOne =
+    "DROP VIEW results; DROP TABLE memberships; "
+    "UPDATE meta SET value = '1' WHERE name = 'schema_version'; "
+    "CREATE VIEW results AS SELECT runs.key, runs.sweep, rows.* FROM runs JOIN rows ON "
+    "rows.run = runs.run";
+
+TEST_F(StoreSchema, AStoreOfVersionOneIsReadAsItIsAndBecomesVersionTwoWhenItIsWritten) {
+  const RunRecord failed = failed_record(2, "bad");
+  ASSERT_TRUE((*open_store(where(), StoreAccess::kWrite))->add({&failed, 1}));
+  sql(kToVersionOne);
+  const auto lines = [](ResultsStore& store) {
+    std::string found;
+    EXPECT_TRUE(store.each_run({}, [&](const StoredRun& run) {
+      found += run.sweep + std::to_string(run.run.index) + " ";
+    }));
+    return found;
+  };
+  {
+    const auto store = open_store(where(), StoreAccess::kRead);
+    ASSERT_TRUE(store) << store.error().text();
+    EXPECT_EQ(lines(**store), "load1 load2 ");
+    EXPECT_TRUE((*store)->check());
+  }
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE(store) << store.error().text();
+  EXPECT_EQ(lines(**store), "load1 load2 ");
+  RunRecord done = sample_record(2);
+  done.sweep = "other";
+  done.run.index = 5;
+  EXPECT_EQ((*store)->add({&done, 1}).value_or(9), 1U) << "in the place of the failure";
+  ASSERT_TRUE((*store)->join("other", std::vector<PlannedRun>{sample_record(1).run}));
+  EXPECT_EQ(lines(**store), "load1 load2 other1 other5 ");
+  EXPECT_TRUE((*store)->check());
+  EXPECT_EQ(lines(**open_store(where(), StoreAccess::kWrite)), "load1 load2 other1 other5 ");
+  sql("CREATE TABLE seen(rows CHECK(rows = 'load4 other4')); INSERT INTO seen SELECT "
+      "group_concat(sweep || n, ' ') FROM (SELECT sweep, count(*) AS n FROM results "
+      "GROUP BY sweep ORDER BY sweep)");
+}
+
+TEST_F(StoreSchema, AChangedMembershipIsFoundByTheCheck) {
+  const auto store = open_store(where(), StoreAccess::kWrite);
+  ASSERT_TRUE((*store)->join("other", std::vector<PlannedRun>{sample_record(1).run}));
+  EXPECT_TRUE((*store)->check());
+  for (const char* change : {"plan_index = 3", "settings = '[[1]]'", "settings = 'no list'"}) {
+    sql(std::string("UPDATE memberships SET ") + change);
+    const auto checked = (*store)->check();
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().text(), AllOf(HasSubstr("sweep other"), HasSubstr("check sum")));
+  }
+}
+
+std::string type_text(StoreType type) {
+  switch (type) {
+    case StoreType::kRowId:
+    case StoreType::kInteger: return "integer";
+    case StoreType::kNumber: return "real";
+    case StoreType::kBytes: return "bytes";
+    case StoreType::kText: break;
+  }
+  return "text";
+}
+
+TEST(StoreTables, AreWhatOutputsSaysAndNoOther) {
+  std::ifstream file(BUBBLESIM_SOURCE_DIR "/sim/observe/OUTPUTS.md");
+  std::stringstream stream;
+  stream << file.rdbuf();
+  std::string text = stream.str();
+  text = text.substr(text.find("## Results store\n"));
+  EXPECT_THAT(text, HasSubstr("version of the tables: " + std::to_string(kStoreSchemaVersion)));
+  std::vector<std::string> documented, made;
+  const std::regex line("\n\\| `([^`]+)` \\| `([^`]+)` \\| ([a-z]+) \\|");
+  for (std::sregex_iterator it(text.begin(), text.end(), line), end; it != end; ++it) {
+    documented.push_back((*it)[1].str() + "." + (*it)[2].str() + " " + (*it)[3].str());
+  }
+  const auto results = observe::result_columns();
+  for (const StoreTable& table : store_tables()) {
+    std::size_t own = table.columns.size();
+    if (table.name == "rows") own -= results.size();  // documented as the columns of CSV
+    for (std::size_t i = 0; i < own; ++i) {
+      const StoreColumn& column = table.columns[i];
+      made.push_back(table.name + "." + column.name + " " + type_text(column.type));
+    }
+  }
+  EXPECT_EQ(documented, made);
+}
+
+}  // namespace
+}  // namespace bubblesim::store

@@ -1,0 +1,67 @@
+// What is left of a plan where the store has runs of another sweep.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "sim/sweep/remaining.hpp"
+#include "tests/unit/sim/store/sample_record.hpp"
+
+namespace bubblesim::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Remaining : public testing::Test {
+ protected:
+  Remaining() {
+    std::string pattern = (fs::temp_directory_path() / "remaining_test_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    store_ = std::move(
+        *store::open_store((folder_ / "results.db").string(), store::StoreAccess::kWrite));
+    // "load" did 0 and 1, and 2 failed; "other" plans 1, 2, 3.
+    const std::vector<store::RunRecord> there{store::sample_record(0), store::sample_record(1),
+                                              store::failed_record(2, "bad")};
+    EXPECT_TRUE(store_->add(there));
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+      plan_.push_back(store::sample_record(number).run);
+      plan_.back().index = number - 1;
+    }
+  }
+  ~Remaining() override { fs::remove_all(folder_); }
+  [[nodiscard]] RemainingRuns left(FailedRuns failed) {
+    BestSoFar best{BestGoal{}};
+    auto result = remaining_runs(plan_, "other", *store_, failed, best);
+    EXPECT_TRUE(result);
+    return result.value_or(RemainingRuns{});
+  }
+
+  fs::path folder_;
+  std::unique_ptr<store::ResultsStore> store_;
+  std::vector<store::PlannedRun> plan_;
+};
+
+TEST_F(Remaining, WhatAnotherSweepDidIsNotDoneAgain) {
+  const RemainingRuns before = left(FailedRuns::kKeep);
+  EXPECT_EQ(before.done, 1U);
+  EXPECT_EQ(before.failed, 1U);
+  ASSERT_EQ(before.runs.size(), 1U);
+  EXPECT_EQ(before.runs[0].key, store::sample_key(3));
+  EXPECT_EQ(before.timed, 0U) << "nothing is known as the sweep's own yet";
+  ASSERT_TRUE(store_->join("other", plan_));
+  const RemainingRuns after = left(FailedRuns::kKeep);
+  EXPECT_EQ(after.runs.size(), 1U);
+  EXPECT_EQ(after.timed, 1U);
+  EXPECT_EQ(after.cpu, std::chrono::milliseconds(250));
+}
+
+TEST_F(Remaining, WhatFailedUnderAnotherSweepIsTriedAgainWhenAskedFor) {
+  const RemainingRuns again = left(FailedRuns::kRetry);
+  EXPECT_EQ(again.done, 1U);
+  EXPECT_EQ(again.failed, 0U);
+  ASSERT_EQ(again.runs.size(), 2U);
+  EXPECT_EQ(again.runs[0].key, store::sample_key(2));
+}
+
+}  // namespace
+}  // namespace bubblesim::sweep
