@@ -65,21 +65,46 @@ function(bubblesim_library)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${ARG_NAME})
 endfunction()
 
-# Whether one of the test sources named has cases that skip themselves.
-function(bubblesim_sources_skip result)
-  set(${result} OFF PARENT_SCOPE)
-  foreach(source IN LISTS ARGN)
-    file(STRINGS ${source} skips REGEX "GTEST_SKIP" LIMIT_COUNT 1)
-    if(skips)
-      set(${result} ON PARENT_SCOPE)
+# bubblesim_compile_cold(FOLDER): targets of the folder and of those below it are not optimised in
+# debug builds.
+function(bubblesim_compile_cold folder)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "UTILITY")
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
     endif()
   endforeach()
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(inner IN LISTS folders)
+    bubblesim_compile_cold(${inner})
+  endforeach()
+endfunction()
+
+# bubblesim_suites(ALL SKIPPING SOURCES...): GoogleTest's patterns for the suites of the sources
+# named, and for those of sources with cases that skip themselves.
+function(bubblesim_suites all skipping)
+  set(every "")
+  set(some "")
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} suites REGEX "^TEST(_F|_P)?\\(")
+    list(TRANSFORM suites REPLACE "^TEST(_F|_P)?\\(([A-Za-z0-9]+),.*" "\\2.*:*/\\2.*")
+    list(APPEND every ${suites})
+    file(STRINGS ${source} skips REGEX "GTEST_SKIP" LIMIT_COUNT 1)
+    if(skips)
+      list(APPEND some ${suites})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES every)
+  list(REMOVE_DUPLICATES some)
+  set(${all} "${every}" PARENT_SCOPE)
+  set(${skipping} "${some}" PARENT_SCOPE)
 endfunction()
 
 # bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE])
 # One executable and one CTest case: CTest spends a tenth of a second on each of its cases, and most
-# cases of GoogleTest take a hundredth. Where a source has cases that skip themselves, each case of
-# GoogleTest is a CTest case, so that the summary says what was skipped; SINGLE forbids that.
+# cases of GoogleTest take a hundredth. Of a suite with cases that skip themselves, each is a CTest
+# case of its own, so that the summary says what was skipped; SINGLE forbids that.
 function(bubblesim_test)
   if(NOT TARGET bubblesim_test_scratch)
     add_library(bubblesim_test_scratch OBJECT ${PROJECT_SOURCE_DIR}/tests/scratch_folder.cpp)
@@ -97,15 +122,21 @@ function(bubblesim_test)
   if(NOT ARG_NAME MATCHES "^(laws|validation)_")
     target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Debug>:-O0>)
   endif()
-  bubblesim_sources_skip(skips ${ARG_SOURCES})
-  if(ARG_SINGLE OR NOT skips)
-    add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_brief=1)
-    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 300)
-    return()
+  bubblesim_suites(all skipping ${ARG_SOURCES})
+  if(ARG_SINGLE)
+    set(skipping "")
   endif()
-  # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
-  gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." DISCOVERY_TIMEOUT 120
-    DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  list(JOIN skipping ":" skipping_filter)
+  if(NOT "${all}" STREQUAL "${skipping}")
+    add_test(NAME ${ARG_NAME}
+             COMMAND ${ARG_NAME} --gtest_brief=1 --gtest_filter=*-${skipping_filter})
+    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 600)
+  endif()
+  if(skipping)
+    # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
+    gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." TEST_FILTER ${skipping_filter}
+      DISCOVERY_TIMEOUT 120 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  endif()
 endfunction()
 
 # bubblesim_page(NAME name HTML file STYLES files SCRIPTS files OUTPUT variable)
