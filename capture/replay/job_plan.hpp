@@ -135,7 +135,8 @@ struct JobPlan {
   bool record_operations = false;       ///< JobRecord::operations
   std::uint64_t seed = 0;
   /// Fake devices only: kernels of its streams do not compete with each other for room, since their
-  /// recorded starts and durations contain it (gpu::OwnKernels::kAsRecorded). On hardware they do.
+  /// recorded starts and durations contain it (program::OwnKernels::kAsRecorded). On hardware they
+  /// do.
   bool as_recorded = false;
   /// A probe: the plan's lags, gaps and shares of forms say nothing, and a fake device applies its
   /// own: GpuSpec::launch_latency from the end of a launch call to the start on an idle stream,

@@ -20,7 +20,7 @@ BlockResources BlockPool::left_by(const BlockResources& held) const {
   return left;
 }
 
-std::uint64_t BlockPool::fits_beside_others(ClientId client, const Residency& needs,
+std::uint64_t BlockPool::fits_beside_others(ClientId client, const program::Residency& needs,
                                             std::uint64_t own, std::uint64_t most) const {
   const BlockResources left = left_by(all_held_ - held_[client.index()]);
   const std::uint64_t room = fits_in(left, needs, own + most);
@@ -28,7 +28,7 @@ std::uint64_t BlockPool::fits_beside_others(ClientId client, const Residency& ne
 }
 
 // Mostly all fit, which takes no division to see.
-std::uint64_t BlockPool::fits_in(const BlockResources& left, const Residency& needs,
+std::uint64_t BlockPool::fits_in(const BlockResources& left, const program::Residency& needs,
                                  std::uint64_t most) const {
   std::uint64_t blocks = std::min({most, needs.blocks_per_sm * sm_count_, left.slots});
   if (needs.warps * blocks > left.warps) blocks = left.warps / needs.warps;

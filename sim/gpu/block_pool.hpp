@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/base/ids.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::gpu {
 
@@ -28,13 +28,13 @@ struct BlockResources {
     a.slots -= b.slots;
     return a;
   }
-  void add(const Residency& needs, std::uint64_t blocks) {
+  void add(const program::Residency& needs, std::uint64_t blocks) {
     warps += needs.warps * blocks;
     registers += needs.registers * blocks;
     shared_memory_bytes += needs.shared_memory_bytes * blocks;
     slots += blocks;
   }
-  void remove(const Residency& needs, std::uint64_t blocks) {
+  void remove(const program::Residency& needs, std::uint64_t blocks) {
     warps -= needs.warps * blocks;
     registers -= needs.registers * blocks;
     shared_memory_bytes -= needs.shared_memory_bytes * blocks;
@@ -52,34 +52,34 @@ class BlockPool {
   void set_clients(std::size_t count) { held_.resize(count); }
 
   /// How many of `most` blocks of these needs fit beside everything resident.
-  [[nodiscard]] std::uint64_t fits(const Residency& needs, std::uint64_t most) const {
+  [[nodiscard]] std::uint64_t fits(const program::Residency& needs, std::uint64_t most) const {
     if (all_held_.slots == 0) return std::min(most, needs.blocks_per_sm * sm_count_);
     return fits_in(left_by(all_held_), needs, most);
   }
   /// How many of `most` fit for a kernel of `client` that has `own` blocks resident, if its other
   /// kernels are not in its way.
-  [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const Residency& needs,
+  [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const program::Residency& needs,
                                                  std::uint64_t own, std::uint64_t most) const;
   /// Nobody holds anything, and a full wave of these needs fits.
-  [[nodiscard]] bool has_room_for_all(const Residency& needs) const {
+  [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const {
     const std::uint64_t blocks = needs.blocks_per_sm * sm_count_;
     return all_held_.slots == 0 && needs.warps * blocks <= total_.warps && blocks <= total_.slots &&
            needs.registers * blocks <= total_.registers &&
            needs.shared_memory_bytes * blocks <= total_.shared_memory_bytes;
   }
-  void take(ClientId client, const Residency& needs, std::uint64_t blocks) {
+  void take(ClientId client, const program::Residency& needs, std::uint64_t blocks) {
     held_[client.index()].add(needs, blocks);
     all_held_.add(needs, blocks);
   }
   /// Precondition: taken before.
-  void give(ClientId client, const Residency& needs, std::uint64_t blocks) {
+  void give(ClientId client, const program::Residency& needs, std::uint64_t blocks) {
     held_[client.index()].remove(needs, blocks);
     all_held_.remove(needs, blocks);
   }
 
  private:
   [[nodiscard]] BlockResources left_by(const BlockResources& held) const;
-  [[nodiscard]] std::uint64_t fits_in(const BlockResources& left, const Residency& needs,
+  [[nodiscard]] std::uint64_t fits_in(const BlockResources& left, const program::Residency& needs,
                                       std::uint64_t most) const;
 
   BlockResources total_;

@@ -7,11 +7,11 @@ namespace {
 
 std::array<double, 3> boundness_of(const hardware::ContentionSpec& spec) {
   std::array<double, 3> boundness{};
-  boundness[static_cast<std::size_t>(KernelClass::kUnknown)] =
+  boundness[static_cast<std::size_t>(program::KernelClass::kUnknown)] =
       spec.unknown_kernel_memory_boundness;
-  boundness[static_cast<std::size_t>(KernelClass::kCompute)] =
+  boundness[static_cast<std::size_t>(program::KernelClass::kCompute)] =
       spec.compute_kernel_memory_boundness;
-  boundness[static_cast<std::size_t>(KernelClass::kMemory)] =
+  boundness[static_cast<std::size_t>(program::KernelClass::kMemory)] =
       spec.memory_kernel_memory_boundness;
   return boundness;
 }

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "sim/base/ids.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::gpu {
 
@@ -61,7 +61,7 @@ class Contention {
     return std::min(1.0, static_cast<double>(full_wave) / sm_count_);
   }
   /// Of a kernel that has `resident` of the `full_wave` blocks that it has alone.
-  [[nodiscard]] static Demand demand(const KernelProfile& profile, std::uint64_t resident,
+  [[nodiscard]] static Demand demand(const program::KernelProfile& profile, std::uint64_t resident,
                                      std::uint64_t full_wave, double sm_share) {
     if (resident == full_wave) return {profile.dram_share, profile.issue_share * sm_share};
     const double present = static_cast<double>(resident) / static_cast<double>(full_wave);
@@ -78,7 +78,8 @@ class Contention {
   }
   /// Speed relative to alone of a kernel of this class, of a client with this demand for DRAM;
   /// exactly 1 without contention.
-  [[nodiscard]] double rate(const Pressure& all, double own_dram, KernelClass kernel_class) const {
+  [[nodiscard]] double rate(const Pressure& all, double own_dram,
+                            program::KernelClass kernel_class) const {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
     if (all.none && l2 <= 0) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];

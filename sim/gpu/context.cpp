@@ -43,8 +43,8 @@ void Context::limit_collectives(ClientId client) {
       std::min(shared_.clients[client.index()].setup.sm_cap, shared_.spec.sm_count);
   for (const auto [id, owner] : waiting_) {
     WorkState& state = shared_.works[id];
-    if (owner != client || state.work.kind != WorkKind::kCollective) continue;
-    const KernelProfile& profile = *state.work.profile;
+    if (owner != client || state.work.kind != program::WorkKind::kCollective) continue;
+    const program::KernelProfile& profile = *state.work.profile;
     state.waves.limit(std::min(profile.blocks, profile.residency.blocks_per_sm * sms));
     if (state.waves.unplaced() > 0) continue;
     all_placed_ = true;
@@ -61,7 +61,7 @@ double Context::free_sms() const {
 
 bool Context::has_kernels() const {
   return std::any_of(resident_.begin(), resident_.end(), [this](WorkId id) {
-    return shared_.works[id].work.kind == WorkKind::kKernel;
+    return shared_.works[id].work.kind == program::WorkKind::kKernel;
   });
 }
 
@@ -74,8 +74,8 @@ void Context::set_leftover(double sms) {
 void Context::reset(ClientId client, SimTime now) {
   for (const WorkId id : resident_) {
     WorkState& state = shared_.works[id];
-    if (state.work.client != client || state.work.kind != WorkKind::kKernel) continue;
-    const KernelProfile& profile = *state.work.profile;
+    if (state.work.client != client || state.work.kind != program::WorkKind::kKernel) continue;
+    const program::KernelProfile& profile = *state.work.profile;
     pool_.give(client, profile.residency, state.waves.resident());
     const bool waits = state.waves.unplaced() > 0;
     state.waves.start(state.work.solo, profile.blocks,
@@ -162,7 +162,7 @@ double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
 // False once the work is finished.
 bool Context::settle_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  const Residency& needs = state.work.profile->residency;
+  const program::Residency& needs = state.work.profile->residency;
   const bool waited = state.waves.unplaced() > 0;
   const Waves::Passed passed = pass(state, now - settled_);
   all_placed_ = all_placed_ || (waited && state.waves.unplaced() == 0);
@@ -173,7 +173,8 @@ bool Context::settle_one(WorkId id, SimTime now) {
   if (passed.block_ns > 0) {
     shared_.usage.add_sm_ns(state.work.client, passed.block_ns / needs.blocks_per_sm);
   }
-  if (state.work.kind == WorkKind::kCollective ? state.end > now : !state.waves.finished()) {
+  if (state.work.kind == program::WorkKind::kCollective ? state.end > now
+                                                        : !state.waves.finished()) {
     thin_ = thin_ || state.waves.resident() == 0;
     return true;
   }
@@ -241,7 +242,7 @@ SimTime Context::next_event(SimTime now) const {
 // nobody waits for, or only it does, needs no event before its end.
 Duration Context::until_event(WorkId id, SimTime now) const {
   const WorkState& state = shared_.works[id];
-  if (state.work.kind == WorkKind::kCollective) {
+  if (state.work.kind == program::WorkKind::kCollective) {
     return state.end == SimTime::max() ? Duration::max() : std::max(state.end - now, Duration{});
   }
   const Waves& waves = state.waves;

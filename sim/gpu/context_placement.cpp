@@ -15,15 +15,15 @@ constexpr double kCoverSlack = 1e-9;
 }  // namespace
 
 bool Context::as_recorded(ClientId client) const {
-  return shared_.clients[client.index()].setup.own_kernels == OwnKernels::kAsRecorded &&
+  return shared_.clients[client.index()].setup.own_kernels == program::OwnKernels::kAsRecorded &&
          !capped(client);
 }
 
 // How many of `most` further blocks of the work would fit now, as far as the GPU is concerned.
 std::uint64_t Context::room_for(const WorkState& state, std::uint64_t most) const {
-  const Residency& needs = state.work.profile->residency;
+  const program::Residency& needs = state.work.profile->residency;
   const ClientSetup& setup = shared_.clients[state.work.client.index()].setup;
-  if (setup.own_kernels == OwnKernels::kCompete) return pool_.fits(needs, most);
+  if (setup.own_kernels == program::OwnKernels::kCompete) return pool_.fits(needs, most);
   return pool_.fits_beside_others(state.work.client, needs, state.waves.resident(), most);
 }
 
@@ -37,12 +37,12 @@ bool Context::capped(ClientId client) const {
 double Context::covered_by_others(WorkId id) const {
   const ClientId client = shared_.works[id].work.client;
   const bool recorded =
-      shared_.clients[client.index()].setup.own_kernels == OwnKernels::kAsRecorded;
+      shared_.clients[client.index()].setup.own_kernels == program::OwnKernels::kAsRecorded;
   double sms = 0;
   for (const WorkId other : resident_) {
     const WorkState& state = shared_.works[other];
     if (other == id || state.work.client != client) continue;
-    if (!recorded || state.work.kind != WorkKind::kCollective) sms += covered_sms(state);
+    if (!recorded || state.work.kind != program::WorkKind::kCollective) sms += covered_sms(state);
   }
   return sms;
 }
@@ -108,7 +108,7 @@ void Context::place(SimTime now) {
 bool Context::kept_off(const WorkState& state) const {
   const Preemption off = shared_.clients[state.work.client.index()].off;
   if (off == Preemption::kNone || off == Preemption::kContextSwitch) return false;
-  if (state.work.kind == WorkKind::kCollective && state.started) return false;
+  if (state.work.kind == program::WorkKind::kCollective && state.started) return false;
   return off != Preemption::kAfterKernel || !state.started;
 }
 
@@ -116,7 +116,7 @@ bool Context::kept_off(const WorkState& state) const {
 // would not help.
 Context::Held Context::place_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  const Residency& needs = state.work.profile->residency;
+  const program::Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
   const std::uint64_t resident = state.waves.resident();
   const bool has_cap = capped(state.work.client);
@@ -139,7 +139,7 @@ Context::Held Context::place_one(WorkId id, SimTime now) {
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
     pool_.take(state.work.client, needs, blocks);
-    if (!state.started && state.work.kind == WorkKind::kKernel) follow(state);
+    if (!state.started && state.work.kind == program::WorkKind::kKernel) follow(state);
     state.waves.place(blocks);
     if (!state.listed) {
       state.listed = true;
@@ -181,7 +181,7 @@ void Context::pass_alone(ClientId client, SimTime now) {
 
 void Context::take_over(WorkId id, SimTime since) {
   WorkState& state = shared_.works[id];
-  const KernelProfile& profile = *state.work.profile;
+  const program::KernelProfile& profile = *state.work.profile;
   state.waves.start(state.work.solo, profile.blocks,
                     std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
   add(id);
@@ -191,7 +191,7 @@ void Context::take_over(WorkId id, SimTime since) {
 void Context::tell_started(WorkId id) {
   WorkState& state = shared_.works[id];
   const bool complete = state.waves.unplaced() == 0;
-  if (state.started || (state.work.kind == WorkKind::kCollective && !complete)) return;
+  if (state.started || (state.work.kind == program::WorkKind::kCollective && !complete)) return;
   state.started = true;
   shared_.notes.push_back({Note::Kind::kStarted, id});
 }

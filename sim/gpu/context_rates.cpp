@@ -12,14 +12,14 @@ bool Context::all_at_full_rate() const {
 
 // A collective draws on no shared resource until its peers are there and its end is known.
 Demand Context::demand_of(const WorkState& state) const {
-  if (state.work.kind == WorkKind::kCollective && state.end == SimTime::max()) return {};
+  if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   return Contention::demand(*state.work.profile, state.waves.resident(), state.waves.full_wave(),
                             state.sm_share);
 }
 
 void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
-  if (state.work.kind == WorkKind::kCollective) return;
-  const KernelProfile& profile = *state.work.profile;
+  if (state.work.kind == program::WorkKind::kCollective) return;
+  const program::KernelProfile& profile = *state.work.profile;
   double rate = contention_.rate(all, own_dram, profile.kernel_class);
   if (leftover_ > 0) {
     const double sms =

@@ -23,8 +23,9 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kernel_profile.hpp"
+#include "sim/program/kinds.hpp"
 
 namespace bubblesim::gpu {
 
@@ -62,36 +63,22 @@ struct SharingSetup {
 /// No cap: every SM of the device.
 inline constexpr std::uint32_t kAllSms = std::numeric_limits<std::uint32_t>::max();
 
-/// Whether kernels of one client, on different streams, compete with each other for room.
-enum class OwnKernels : std::uint8_t {
-  kCompete,     ///< placed like anybody's
-  kAsRecorded,  ///< no: their recorded starts and durations already contain it. Applies while
-                ///< the client has no SM cap
-};
-
 /// A process that uses the GPU.
 struct ClientSetup {
   std::string name;
   std::int32_t priority = 0;          ///< larger is placed first
   std::uint32_t sm_cap = kAllSms;     ///< SMs that its resident blocks may cover, >= 1
-  OwnKernels own_kernels = OwnKernels::kCompete;
+  program::OwnKernels own_kernels = program::OwnKernels::kCompete;
   Duration slice{};                   ///< kTimeSliced: its own turn; 0: SharingSetup's
   double bandwidth = 1;               ///< kPartitioned: share of the DRAM bandwidth, (0, 1]
-};
-
-enum class WorkKind : std::uint8_t {
-  kKernel,      ///< blocks on SMs
-  kCollective,  ///< blocks on SMs from its start until finish_collective's time
-  kCopy,        ///< a copy engine, first come first served
-  kMemset,      ///< occupies neither SMs nor copy engines; lasts its solo duration
 };
 
 /// One device operation whose stream and dependencies let it start now.
 struct Work {
   ClientId client;
-  WorkKind kind = WorkKind::kKernel;
+  program::WorkKind kind = program::WorkKind::kKernel;
   Duration solo{};                         ///< alone on the GPU; kCollective: ignored
-  const KernelProfile* profile = nullptr;  ///< kKernel, kCollective; outlives the work
+  const program::KernelProfile* profile = nullptr;  ///< kKernel, kCollective; outlives the work
   std::uint64_t cookie = 0;                ///< handed back to the listener
   std::uint64_t most_blocks = 0;           ///< kKernel: resident at once; 0: as many as fit
 };

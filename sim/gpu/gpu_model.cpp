@@ -86,17 +86,17 @@ WorkId Gpu::Model::submit(const Work& work) {
 void Gpu::Model::queue(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   const Work& work = state.work;
-  if (work.kind == WorkKind::kCopy) return transfers_.add_copy(id, work.solo);
-  if (work.kind == WorkKind::kMemset) {
+  if (work.kind == program::WorkKind::kCopy) return transfers_.add_copy(id, work.solo);
+  if (work.kind == program::WorkKind::kMemset) {
     shared_.usage.begin(work.client, work.kind, now);
     shared_.notes.push_back({Note::Kind::kStarted, id});
     return transfers_.add_memset(id, work.solo, now);
   }
   BUBBLESIM_CHECK(work.profile != nullptr, "a kernel has a profile");
-  const KernelProfile& profile = *work.profile;
+  const program::KernelProfile& profile = *work.profile;
   const std::uint64_t bps = profile.residency.blocks_per_sm;
   BUBBLESIM_CHECK(profile.blocks > 0 && bps > 0, "a kernel has blocks, an SM holds at least one");
-  if (work.kind == WorkKind::kCollective) {
+  if (work.kind == program::WorkKind::kCollective) {
     const std::uint32_t cap = shared_.clients[work.client.index()].setup.sm_cap;
     state.waves.hold(std::min(profile.blocks, bps * std::min(cap, shared_.spec.sm_count)));
   } else {
@@ -111,7 +111,7 @@ void Gpu::Model::finish_collective(WorkId id, SimTime end) {
   leave_alone();
   BUBBLESIM_CHECK(shared_.works.holds(id), "no such work");
   WorkState& state = shared_.works[id];
-  BUBBLESIM_CHECK(state.work.kind == WorkKind::kCollective && state.started,
+  BUBBLESIM_CHECK(state.work.kind == program::WorkKind::kCollective && state.started,
                   "only a started collective is finished");
   BUBBLESIM_CHECK(state.end == SimTime::max(), "a collective is finished once");
   BUBBLESIM_CHECK(end >= engine_.now(), "a collective does not end in the past");

@@ -18,7 +18,7 @@ double block_units(const Work& work) {
 
 bool Gpu::Model::may_run_alone(const Work& work) const {
   if (updating_ || alone_ || mode_ != SharingMode::kSpatial) return false;
-  if (work.kind != WorkKind::kKernel || work.most_blocks > 0 || work.profile == nullptr) {
+  if (work.kind != program::WorkKind::kKernel || work.most_blocks > 0 || work.profile == nullptr) {
     return false;
   }
   if (!contexts_.front().leaves_alone(work) || !transfers_.idle()) return false;
@@ -79,7 +79,7 @@ void Gpu::Model::leave_alone() {
 double Gpu::Model::alone_sm_ns(ClientId client, SimTime now) const {
   const WorkState& state = shared_.works[alone_->work];
   if (state.work.client != client) return 0;
-  const KernelProfile& profile = *state.work.profile;
+  const program::KernelProfile& profile = *state.work.profile;
   Waves waves;
   waves.start(state.work.solo, profile.blocks,
               std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);

@@ -2,25 +2,25 @@
 
 namespace bubblesim::gpu {
 
-void Usage::begin(ClientId client, WorkKind kind, SimTime now) {
+void Usage::begin(ClientId client, program::WorkKind kind, SimTime now) {
   clients_[client.index()].busy.begin(now);
   any_.begin(now);
-  if (kind != WorkKind::kCollective) any_but_collectives_.begin(now);
+  if (kind != program::WorkKind::kCollective) any_but_collectives_.begin(now);
 }
 
-void Usage::end(ClientId client, WorkKind kind, SimTime now) {
+void Usage::end(ClientId client, program::WorkKind kind, SimTime now) {
   clients_[client.index()].busy.end(now);
   any_.end(now);
-  if (kind != WorkKind::kCollective) any_but_collectives_.end(now);
+  if (kind != program::WorkKind::kCollective) any_but_collectives_.end(now);
 }
 
-void Usage::count(ClientId client, WorkKind kind) {
+void Usage::count(ClientId client, program::WorkKind kind) {
   Client& of = clients_[client.index()];
   switch (kind) {
-    case WorkKind::kKernel:
-    case WorkKind::kCollective: ++of.kernels; break;
-    case WorkKind::kCopy: ++of.copies; break;
-    case WorkKind::kMemset: break;
+    case program::WorkKind::kKernel:
+    case program::WorkKind::kCollective: ++of.kernels; break;
+    case program::WorkKind::kCopy: ++of.copies; break;
+    case program::WorkKind::kMemset: break;
   }
 }
 

@@ -39,11 +39,11 @@ class Usage {
   void add_client() { clients_.emplace_back(); }
 
   /// An operation of the client begins, or goes on, to run.
-  void begin(ClientId client, WorkKind kind, SimTime now);
+  void begin(ClientId client, program::WorkKind kind, SimTime now);
   /// It ends, or stands still.
-  void end(ClientId client, WorkKind kind, SimTime now);
+  void end(ClientId client, program::WorkKind kind, SimTime now);
   /// It is finished for good.
-  void count(ClientId client, WorkKind kind);
+  void count(ClientId client, program::WorkKind kind);
   /// A kernel of the client begins anew.
   void count_reset(ClientId client) { ++clients_[client.index()].resets; }
   /// SMs covered, times nanoseconds.

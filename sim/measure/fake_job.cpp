@@ -21,14 +21,14 @@ constexpr std::uint32_t kNone = capture::kNone;
 
 std::int64_t nanoseconds_of(HostTime time) { return time.time_since_epoch().count(); }
 
-gpu::WorkKind work_kind(policy::LaunchKind kind) {
+program::WorkKind work_kind(policy::LaunchKind kind) {
   switch (kind) {
-    case policy::LaunchKind::kKernel: return gpu::WorkKind::kKernel;
-    case policy::LaunchKind::kCollective: return gpu::WorkKind::kCollective;
-    case policy::LaunchKind::kCopy: return gpu::WorkKind::kCopy;
-    case policy::LaunchKind::kMemset: return gpu::WorkKind::kMemset;
+    case policy::LaunchKind::kKernel: return program::WorkKind::kKernel;
+    case policy::LaunchKind::kCollective: return program::WorkKind::kCollective;
+    case policy::LaunchKind::kCopy: return program::WorkKind::kCopy;
+    case policy::LaunchKind::kMemset: return program::WorkKind::kMemset;
   }
-  return gpu::WorkKind::kKernel;
+  return program::WorkKind::kKernel;
 }
 
 /// JobPlan::device_lags: how long the operation lasts alone.
@@ -43,7 +43,7 @@ Duration own_solo(const PlanOp& op, const hardware::GpuSpec& spec) {
 
 gpu::ClientSetup client_of(gpu::ClientSetup setup, const JobPlan& plan) {
   setup.own_kernels =
-      plan.as_recorded ? gpu::OwnKernels::kAsRecorded : gpu::OwnKernels::kCompete;
+      plan.as_recorded ? program::OwnKernels::kAsRecorded : program::OwnKernels::kCompete;
   return setup;
 }
 
@@ -95,7 +95,7 @@ FakeJob::FakeJob(engine::Engine& engine, gpu::Gpu& gpu, const gpu::ClientSetup& 
   const auto resident = part.resident();
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     if (plan.ops[i].form == kNone) continue;
-    const gpu::Residency& residency = profiles_[plan.ops[i].form].residency;
+    const program::Residency& residency = profiles_[plan.ops[i].form].residency;
     resident[i] = std::uint64_t{residency.blocks_per_sm} * gpu.spec().sm_count;
   }
   for (std::uint32_t i = 0; i < plan.stream_count; ++i) {
@@ -178,7 +178,7 @@ void FakeJob::submit(Stream& stream, SimTime now) {
   const bool own_span = op.kind == policy::LaunchKind::kCollective || pending.factor == 1.0;
   const Duration whole = plan_.device_lags ? own_solo(op, gpu_.spec()) : op.solo;
   const Duration solo = own_span ? whole : scale(whole, pending.factor);
-  const gpu::KernelProfile* profile = op.form == kNone ? nullptr : &profiles_[op.form];
+  const program::KernelProfile* profile = op.form == kNone ? nullptr : &profiles_[op.form];
   const bool memset = op.kind == policy::LaunchKind::kMemset && solo <= gpu::kInChannel;
   if (memset) announce(stream);
   gpu_.submit({client_, work_kind(op.kind), solo, profile, stream.index, 0});

@@ -72,7 +72,7 @@ class FakeJob final : public gpu::WorkListener {
   const FakeTime& time_;
   Duration notice_;
   ClientId client_;
-  std::vector<gpu::KernelProfile> profiles_;  ///< by form
+  std::vector<program::KernelProfile> profiles_;  ///< by form
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<OpResult> results_;             ///< by operation
   bool frozen_ = false;

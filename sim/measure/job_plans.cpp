@@ -105,7 +105,7 @@ Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& set
     return cannot(run, "/training/jitter_cv",
                   "durations that are drawn anew for each iteration; expected 0");
   }
-  const workload::Program& program = run.training->ranks.front();
+  const program::Program& program = run.training->ranks.front();
   PlannedJob job{plan_of_program(program, run.device, slowdown_of(run, program.rank)), {}};
   JobPlan& plan = job.plan;
   plan.name = "training rank " + std::to_string(program.rank);

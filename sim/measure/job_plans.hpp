@@ -12,9 +12,9 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/program/program.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/schedule/bubble_table.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::measure {
 
@@ -35,7 +35,7 @@ struct PlannedJob {
 
 /// Host threads, operations, edges and forms of a program: everything but what the job is. Each
 /// operation but collectives lasts `slowdown` times its duration.
-[[nodiscard]] capture::JobPlan plan_of_program(const workload::Program& program,
+[[nodiscard]] capture::JobPlan plan_of_program(const program::Program& program,
                                                const hardware::GpuSpec& device,
                                                double slowdown = 1);
 

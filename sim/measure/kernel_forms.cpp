@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/program/kernel_class.hpp"
 #include "sim/schedule/policy_terms.hpp"
-#include "sim/workload/kernel_class.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -14,32 +14,32 @@ constexpr std::uint64_t kMostGridX = (std::uint64_t{1} << 31U) - 1;
 constexpr std::uint32_t kMostThreads = 1024;
 constexpr std::uint32_t kMostRegisters = 255;
 
-gpu::LaunchNeeds needs_of(const traces::LaunchShape& shape) {
+program::LaunchNeeds needs_of(const traces::LaunchShape& shape) {
   return {std::max<std::uint64_t>(1, shape.blocks()),
           static_cast<std::uint32_t>(shape.threads_per_block()), shape.registers_per_thread,
           shape.shared_memory_bytes};
 }
 
-gpu::KernelClass class_of(policy::KernelBound bound) {
+program::KernelClass class_of(policy::KernelBound bound) {
   switch (bound) {
-    case policy::KernelBound::kCompute: return gpu::KernelClass::kCompute;
-    case policy::KernelBound::kMemory: return gpu::KernelClass::kMemory;
+    case policy::KernelBound::kCompute: return program::KernelClass::kCompute;
+    case policy::KernelBound::kMemory: return program::KernelClass::kMemory;
     case policy::KernelBound::kUnknown: break;
   }
-  return gpu::KernelClass::kUnknown;
+  return program::KernelClass::kUnknown;
 }
 
-bool fits(const traces::LaunchShape& shape, const gpu::KernelProfile& profile,
+bool fits(const traces::LaunchShape& shape, const program::KernelProfile& profile,
           const hardware::GpuSpec& spec) {
-  const gpu::LaunchNeeds needs = needs_of(shape);
+  const program::LaunchNeeds needs = needs_of(shape);
   return needs.blocks == profile.blocks &&
-         gpu::residency_of(needs, spec.sm).blocks_per_sm == profile.residency.blocks_per_sm;
+         program::residency_of(needs, spec.sm).blocks_per_sm == profile.residency.blocks_per_sm;
 }
 
 }  // namespace
 
-traces::LaunchShape shape_of(const gpu::KernelProfile& profile, const hardware::GpuSpec& spec) {
-  const gpu::Residency& residency = profile.residency;
+traces::LaunchShape shape_of(const program::KernelProfile& profile, const hardware::GpuSpec& spec) {
+  const program::Residency& residency = profile.residency;
   const std::uint32_t warp = std::max<std::uint32_t>(1, spec.sm.warp_size);
   traces::LaunchShape shape;
   const std::uint64_t rows = (profile.blocks + kMostGridX - 1) / kMostGridX;
@@ -57,24 +57,24 @@ traces::LaunchShape shape_of(const gpu::KernelProfile& profile, const hardware::
   return shape;
 }
 
-capture::KernelForm form_of(const gpu::KernelProfile& profile, const traces::LaunchShape* shape,
+capture::KernelForm form_of(const program::KernelProfile& profile, const traces::LaunchShape* shape,
                             std::string_view name, const hardware::GpuSpec& spec) {
   capture::KernelForm form;
   form.shape = shape != nullptr && fits(*shape, profile, spec) ? *shape : shape_of(profile, spec);
   form.bound = schedule::bound_of(profile.kernel_class);
-  form.tensor = workload::classify_kernel(name) == gpu::KernelClass::kCompute;
+  form.tensor = program::classify_kernel(name) == program::KernelClass::kCompute;
   form.dram_share = profile.dram_share;
   form.issue_share = profile.issue_share;
   return form;
 }
 
-gpu::KernelProfile class_profile_of(const capture::KernelForm& form,
+program::KernelProfile class_profile_of(const capture::KernelForm& form,
                                     const hardware::GpuSpec& spec) {
-  return gpu::profile_kernel(needs_of(form.shape), class_of(form.bound), spec);
+  return program::profile_kernel(needs_of(form.shape), class_of(form.bound), spec);
 }
 
-gpu::KernelProfile profile_of(const capture::KernelForm& form, const hardware::GpuSpec& spec) {
-  gpu::KernelProfile profile = class_profile_of(form, spec);
+program::KernelProfile profile_of(const capture::KernelForm& form, const hardware::GpuSpec& spec) {
+  program::KernelProfile profile = class_profile_of(form, spec);
   profile.dram_share = form.dram_share;
   profile.issue_share = form.issue_share;
   return profile;

@@ -1,4 +1,4 @@
-// A workload::Program as a capture::JobPlan.
+// A program::Program as a capture::JobPlan.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -16,18 +16,18 @@ using capture::JobPlan;
 using capture::PlanOp;
 using capture::PlanStep;
 using capture::PlanStepKind;
-using workload::kNoIndex;
+using program::kNoIndex;
 
-PlanStepKind kind_of(workload::StepKind kind) {
+PlanStepKind kind_of(program::StepKind kind) {
   switch (kind) {
-    case workload::StepKind::kPause: return PlanStepKind::kPause;
-    case workload::StepKind::kLaunch: return PlanStepKind::kLaunch;
-    case workload::StepKind::kLaunchAndWait: return PlanStepKind::kLaunchAndWait;
-    case workload::StepKind::kWaitStream: return PlanStepKind::kWaitStream;
-    case workload::StepKind::kWaitDevice: return PlanStepKind::kWaitDevice;
-    case workload::StepKind::kWaitOp: return PlanStepKind::kWaitOp;
-    case workload::StepKind::kIteration: return PlanStepKind::kIteration;
-    case workload::StepKind::kEnd: return PlanStepKind::kEnd;
+    case program::StepKind::kPause: return PlanStepKind::kPause;
+    case program::StepKind::kLaunch: return PlanStepKind::kLaunch;
+    case program::StepKind::kLaunchAndWait: return PlanStepKind::kLaunchAndWait;
+    case program::StepKind::kWaitStream: return PlanStepKind::kWaitStream;
+    case program::StepKind::kWaitDevice: return PlanStepKind::kWaitDevice;
+    case program::StepKind::kWaitOp: return PlanStepKind::kWaitOp;
+    case program::StepKind::kIteration: return PlanStepKind::kIteration;
+    case program::StepKind::kEnd: return PlanStepKind::kEnd;
   }
   return PlanStepKind::kPause;
 }
@@ -40,7 +40,7 @@ CopyPath path_of(std::string_view name) {
   return CopyPath::kHostToDevice;
 }
 
-PlanStep step_of(const workload::Step& step, const workload::Program& program) {
+PlanStep step_of(const program::Step& step, const program::Program& program) {
   PlanStep out;
   out.kind = kind_of(step.kind);
   out.think = step.think.duration();
@@ -48,7 +48,7 @@ PlanStep step_of(const workload::Step& step, const workload::Program& program) {
   out.target = step.target;
   out.count = step.count;
   if (step.detail == kNoIndex) return out;
-  const workload::StepDetail& detail = program.details[step.detail];
+  const program::StepDetail& detail = program.details[step.detail];
   // A real host that runs a pass ahead is held by the real launch queue.
   if (detail.passes_back > 0) out.kind = PlanStepKind::kPause;
   out.return_lag = detail.return_lag.duration();
@@ -62,11 +62,11 @@ const std::string kUnnamed = "(unnamed)";
 /// Makes operations; names and forms that are equal are one.
 class OpWriter {
  public:
-  OpWriter(const workload::Program& program, const hardware::GpuSpec& device, double slowdown,
+  OpWriter(const program::Program& program, const hardware::GpuSpec& device, double slowdown,
            JobPlan& plan)
       : program_(program), device_(device), slowdown_(slowdown), plan_(plan) {}
 
-  void write(const workload::Op& op) {
+  void write(const program::Op& op) {
     const bool named = op.name.index() < program_.names.size();
     const std::string& name = named ? program_.names[op.name] : kUnnamed;
     PlanOp out;
@@ -74,7 +74,7 @@ class OpWriter {
     out.stream = op.stream;
     out.name = name_of(op.name, name);
     if (op.profile != kNoIndex) out.form = form_of_op(op.profile, name);
-    const bool own_span = op.kind == gpu::WorkKind::kCollective || slowdown_ == 1;
+    const bool own_span = op.kind == program::WorkKind::kCollective || slowdown_ == 1;
     out.solo = own_span ? op.duration : scale(op.duration, slowdown_);
     out.path = path_of(name);
     out.first_edge = op.first_edge;
@@ -103,7 +103,7 @@ class OpWriter {
     return place->second;
   }
 
-  const workload::Program& program_;
+  const program::Program& program_;
   const hardware::GpuSpec& device_;
   double slowdown_;
   JobPlan& plan_;
@@ -113,26 +113,26 @@ class OpWriter {
 
 }  // namespace
 
-capture::JobPlan plan_of_program(const workload::Program& program,
+capture::JobPlan plan_of_program(const program::Program& program,
                                  const hardware::GpuSpec& device, double slowdown) {
   JobPlan plan;
   plan.rank = program.rank;
-  for (const workload::ThreadProgram& thread : program.threads) {
+  for (const program::ThreadProgram& thread : program.threads) {
     plan.threads.push_back({thread.name, {}});
-    for (const workload::Step& step : thread.steps) {
+    for (const program::Step& step : thread.steps) {
       plan.threads.back().steps.push_back(step_of(step, program));
     }
   }
   OpWriter writer(program, device, slowdown, plan);
-  for (const workload::Op& op : program.ops) writer.write(op);
-  for (const workload::OpEdge& edge : program.edges) {
+  for (const program::Op& op : program.ops) writer.write(op);
+  for (const program::OpEdge& edge : program.edges) {
     plan.edges.push_back({edge.before, edge.lag.duration()});
   }
   plan.stream_count = program.stream_count;
   plan.iterations = program.iterations;
   plan.marked_thread = program.marked_thread;
   plan.start_offset = program.start_offset;
-  plan.as_recorded = program.own_kernels == gpu::OwnKernels::kAsRecorded;
+  plan.as_recorded = program.own_kernels == program::OwnKernels::kAsRecorded;
   return plan;
 }
 

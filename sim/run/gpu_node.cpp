@@ -5,30 +5,30 @@
 namespace bubblesim::run {
 namespace {
 
-observe::SliceKind slice_kind(gpu::WorkKind kind) {
+observe::SliceKind slice_kind(program::WorkKind kind) {
   switch (kind) {
-    case gpu::WorkKind::kKernel: return observe::SliceKind::kKernel;
-    case gpu::WorkKind::kCollective: return observe::SliceKind::kCollective;
-    case gpu::WorkKind::kCopy: return observe::SliceKind::kCopy;
-    case gpu::WorkKind::kMemset: return observe::SliceKind::kMemset;
+    case program::WorkKind::kKernel: return observe::SliceKind::kKernel;
+    case program::WorkKind::kCollective: return observe::SliceKind::kCollective;
+    case program::WorkKind::kCopy: return observe::SliceKind::kCopy;
+    case program::WorkKind::kMemset: return observe::SliceKind::kMemset;
   }
   return observe::SliceKind::kKernel;
 }
 
 }  // namespace
 
-observe::Activity ClientMonitor::activity_of(const workload::Op& op) const {
+observe::Activity ClientMonitor::activity_of(const program::Op& op) const {
   if (filler_ != nullptr) return observe::Activity::kFillerWork;
-  return op.kind == gpu::WorkKind::kCollective ? observe::Activity::kTrainingCollective
+  return op.kind == program::WorkKind::kCollective ? observe::Activity::kTrainingCollective
                                                : observe::Activity::kTrainingWork;
 }
 
-void ClientMonitor::count_started(const workload::Op& op, SimTime now) {
+void ClientMonitor::count_started(const program::Op& op, SimTime now) {
   node_.meter->started(activity_of(op), now);
   if (node_.usage) node_.usage->started(activity_of(op), now);
 }
 
-void ClientMonitor::count_ended(const workload::Op& op, SimTime now) {
+void ClientMonitor::count_ended(const program::Op& op, SimTime now) {
   node_.meter->ended(activity_of(op), now);
   if (node_.usage) node_.usage->ended(activity_of(op), now);
 }
@@ -68,7 +68,7 @@ void ClientMonitor::on_op_resumed(workload::ProgramRun& run, std::uint32_t op, S
 }
 
 void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
-  const workload::Op& op = finished.run->program().ops[finished.op];
+  const program::Op& op = finished.run->program().ops[finished.op];
   count_ended(op, finished.end);
   if (node_.driver) node_.driver->op_finished(finished);
   record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
@@ -78,7 +78,7 @@ void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
 void ClientMonitor::record(const workload::ProgramRun& run, std::uint32_t index,
                            observe::SliceKind kind, SimTime until) {
   if (node_.timeline == nullptr) return;
-  const workload::Op& op = run.program().ops[index];
+  const program::Op& op = run.program().ops[index];
   const SimTime since = std::exchange(since_[index], until);
   if (since == until && kind == observe::SliceKind::kPaused) return;
   auto found = timeline_names_.find(op.name.value);

@@ -45,9 +45,9 @@ class ClientMonitor final : public workload::RunObserver {
   std::vector<Duration> iterations;  ///< training: times of finished ones
 
  private:
-  [[nodiscard]] observe::Activity activity_of(const workload::Op& op) const;
-  void count_started(const workload::Op& op, SimTime now);
-  void count_ended(const workload::Op& op, SimTime now);
+  [[nodiscard]] observe::Activity activity_of(const program::Op& op) const;
+  void count_started(const program::Op& op, SimTime now);
+  void count_ended(const program::Op& op, SimTime now);
   void record(const workload::ProgramRun& run, std::uint32_t op, observe::SliceKind kind,
               SimTime until);
 
@@ -82,7 +82,7 @@ class GpuContact final : public engine::ContactBound {
       : node_(node), iterations_(iterations) {}
   [[nodiscard]] SimTime next_contact(SimTime now) const override;
   /// Of a rank that runs here; before the run.
-  void expect(const workload::Program& program) {
+  void expect(const program::Program& program) {
     least_iteration_ = workload::least_iteration(program);
   }
 

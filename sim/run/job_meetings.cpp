@@ -11,7 +11,7 @@ SimTime JobMeetings::next_completion(SimTime now) {
   }
   SimTime anywhere = SimTime::max();
   for (const workload::NextMeeting& next : next_) {
-    if (next.collective == workload::kNoIndex) {
+    if (next.collective == program::kNoIndex) {
       anywhere = std::min(anywhere, next.earliest);
     } else {
       rendezvous_.expect(next.collective, next.earliest);

@@ -26,7 +26,7 @@ constexpr CounterSpec kOtherDevice{
     "filler programs recorded on another GPU than the one simulated; their times are taken as "
     "they are"};
 
-Result<workload::Program> load_program(const FillerProgram& source,
+Result<program::Program> load_program(const FillerProgram& source,
                                        const hardware::GpuSpec& device,
                                        const std::string& device_folder,
                                        const ProgressText& progress) {
@@ -80,8 +80,8 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
   if (!filler.memory) run.counters.add(kMemoryUnknown);
   run.counters.merge(inputs->program.counters);
   run.tables.push_back(inputs->table);
-  const workload::Program* program = &inputs->program;
-  run.fillers.emplace_back(std::shared_ptr<const workload::Program>(std::move(inputs), program));
+  const program::Program* program = &inputs->program;
+  run.fillers.emplace_back(std::shared_ptr<const program::Program>(std::move(inputs), program));
 }
 
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,

@@ -128,7 +128,7 @@ Errors check_memory(const LoadedRun& run, const std::vector<hardware::DeviceFile
 
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
-  for (const workload::Program& rank : job.ranks) numbers.push_back(rank.rank);
+  for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
   // Numbers of a trace may be anything: its ranks are counted.
   return config.training.synth ? check_ranks(config, numbers)
                                : check_ranks(config, static_cast<std::uint32_t>(numbers.size()));
@@ -139,7 +139,7 @@ Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
 std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
   Duration total{};
   std::int64_t iterations = 0;
-  for (const workload::Program& rank : job.ranks) {
+  for (const program::Program& rank : job.ranks) {
     for (const Duration time : rank.recorded_iterations) total += time;
     iterations += rank.iterations;
   }

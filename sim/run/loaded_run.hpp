@@ -11,7 +11,7 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/workload/continuous_service.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::run {
 
@@ -25,7 +25,7 @@ struct LoadedRun {
   /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
-  std::vector<Shared<workload::Program>> fillers;  ///< by RunConfig::fillers
+  std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
   /// Of fillers with continuous batching, by RunConfig::fillers; or empty: there is none.
   std::vector<std::optional<workload::IterationTable>> tables;
   /// If the job was recorded, and its iterations are marked.

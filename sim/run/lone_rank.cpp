@@ -14,7 +14,7 @@
 namespace bubblesim::run {
 namespace {
 
-using workload::kNoIndex;
+using program::kNoIndex;
 
 // The first pass begins with empty streams, which later ones do not.
 constexpr std::uint32_t kMeasuredPass = 2;
@@ -22,16 +22,16 @@ constexpr std::uint32_t kMeasuredPass = 2;
 /// Notes how long each collective of a rank lasts in its second pass, by operation.
 class CollectiveWatch final : public workload::RunObserver {
  public:
-  CollectiveWatch(const workload::Program& program, engine::Engine& engine)
+  CollectiveWatch(const program::Program& program, engine::Engine& engine)
       : engine_(engine), passes_(program.ops.size()), durations_(program.ops.size()) {
-    for (const workload::Op& op : program.ops) {
-      if (op.kind == gpu::WorkKind::kCollective) ++unfinished_;
+    for (const program::Op& op : program.ops) {
+      if (op.kind == program::WorkKind::kCollective) ++unfinished_;
     }
   }
 
   void on_op_finished(const workload::OpRecord& record) override {
-    const workload::Op& op = record.run->program().ops[record.op];
-    if (op.kind != gpu::WorkKind::kCollective || ++passes_[record.op] != kMeasuredPass) return;
+    const program::Op& op = record.run->program().ops[record.op];
+    if (op.kind != program::WorkKind::kCollective || ++passes_[record.op] != kMeasuredPass) return;
     durations_[record.op] = record.end - record.start;
     if (--unfinished_ == 0) engine_.stop();
   }
@@ -49,7 +49,7 @@ class CollectiveWatch final : public workload::RunObserver {
 workload::LoneSetup setup_of(const LoadedRun& run) {
   workload::LoneSetup setup;
   setup.repeat = workload::Repeat::kLoop;
-  for (const workload::Program& rank : run.training->ranks) {
+  for (const program::Program& rank : run.training->ranks) {
     setup.perturbations.emplace_back();
     for (const Straggler& straggler : run.config.training.stragglers) {
       if (straggler.rank != rank.rank) continue;
@@ -82,11 +82,11 @@ workload::JobProgram alone(const workload::JobProgram& job, std::size_t position
                            const std::vector<Duration>& durations) {
   const std::vector<bool> peers = schedule::pipeline_collectives(job);
   workload::JobProgram out;
-  workload::Program program = job.ranks[position];
+  program::Program program = job.ranks[position];
   program.start_offset = {};
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    workload::Op& op = program.ops[i];
-    if (op.kind != gpu::WorkKind::kCollective) continue;
+    program::Op& op = program.ops[i];
+    if (op.kind != program::WorkKind::kCollective) continue;
     op.duration = durations[i];
     if (op.collective == kNoIndex) continue;
     const bool peer = peers[op.collective];
@@ -150,7 +150,7 @@ void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
 
 Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
   std::string known;
-  for (const workload::Program& each : run.training->ranks) {
+  for (const program::Program& each : run.training->ranks) {
     known += (known.empty() ? "" : ", ") + std::to_string(each.rank);
   }
   return {run.config.file, "rank " + std::to_string(rank),
@@ -160,8 +160,8 @@ Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
 }  // namespace
 
 Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
-  const std::vector<workload::Program>& ranks = run.training->ranks;
-  const auto found = std::ranges::find(ranks, rank, &workload::Program::rank);
+  const std::vector<program::Program>& ranks = run.training->ranks;
+  const auto found = std::ranges::find(ranks, rank, &program::Program::rank);
   if (found == ranks.end()) return tl::unexpected<Error>(no_such_rank(run, rank));
   const auto position = static_cast<std::size_t>(found - ranks.begin());
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Duration> durations,

@@ -15,7 +15,7 @@ class PassEnd final : public workload::RunObserver {
 
 }  // namespace
 
-Duration measure_pass(const workload::Program& program, const hardware::GpuSpec& device) {
+Duration measure_pass(const program::Program& program, const hardware::GpuSpec& device) {
   engine::Engine engine;
   gpu::Gpu gpu(engine, device, gpu::SharingSetup{});
   PassEnd pass;

@@ -3,12 +3,12 @@
 
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::run {
 
 /// One pass, from its first call to the end of its last operation and call. 0: it never ends.
-[[nodiscard]] Duration measure_pass(const workload::Program& program,
+[[nodiscard]] Duration measure_pass(const program::Program& program,
                                     const hardware::GpuSpec& device);
 
 }  // namespace bubblesim::run

@@ -6,15 +6,15 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/program.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/workload/continuous_service.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::run {
 
 /// A program, and which of its threads are which iterations if its batching is continuous.
 struct ModelFiller {
-  workload::Program program;
+  program::Program program;
   std::optional<workload::IterationTable> table;
 };
 

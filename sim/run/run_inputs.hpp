@@ -16,7 +16,7 @@
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/workload/continuous_service.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::run {
 
@@ -38,7 +38,7 @@ struct TrainingInputs {
 };
 
 struct FillerInputs {
-  workload::Program program;
+  program::Program program;
   std::optional<workload::IterationTable> table;
   std::optional<Bytes> memory;  ///< of an instance, by its model
 };

@@ -14,23 +14,23 @@ constexpr double kRequestBytes = 32;
 constexpr double kKernelsPerSecond = 3e6;
 
 // A pass alone; a program that says nothing of it takes at least what its operations do in turn.
-double pass_seconds(const workload::Program& program) {
+double pass_seconds(const program::Program& program) {
   if (program.recorded_span > Duration::zero()) return to_seconds(program.recorded_span);
   Duration sum{};
-  for (const workload::Op& op : program.ops) sum += op.duration;
+  for (const program::Op& op : program.ops) sum += op.duration;
   return to_seconds(sum);
 }
 
 double length_of(const LoadedRun& run) {
   if (run.config.duration) return to_seconds(*run.config.duration);
   double longest = 0;
-  for (const workload::Program& rank : run.training->ranks) {
+  for (const program::Program& rank : run.training->ranks) {
     longest = std::max(longest, pass_seconds(rank) / static_cast<double>(rank.iterations));
   }
   return longest * static_cast<double>(run.config.iterations.value_or(0));
 }
 
-double kernels_of(const workload::Program& program, double seconds) {
+double kernels_of(const program::Program& program, double seconds) {
   const double pass = pass_seconds(program);
   return pass > 0 ? static_cast<double>(program.ops.size()) * seconds / pass : 0;
 }
@@ -61,7 +61,7 @@ std::string rounded(double value) {
 RunSize size_of(const LoadedRun& run) {
   const double seconds = length_of(run);
   RunSize size;
-  for (const workload::Program& rank : run.training->ranks) {
+  for (const program::Program& rank : run.training->ranks) {
     size.kernels += kernels_of(rank, seconds);
   }
   for (std::size_t i = 0; i < run.fillers.size(); ++i) {

@@ -161,7 +161,7 @@ std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) co
 }
 
 void Simulation::add_training(GpuNode& node, const ClientPlace& client) {
-  const workload::Program& program = loaded_.training->ranks[node.rank_index];
+  const program::Program& program = loaded_.training->ranks[node.rank_index];
   node.monitors.push_back(std::make_unique<ClientMonitor>(node, ClientId{0}, nullptr));
   workload::RunSetup setup;
   setup.client = client.setup;

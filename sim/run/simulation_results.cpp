@@ -85,7 +85,7 @@ std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) cons
   const GpuNode* node = *std::ranges::min_element(
       nodes, {}, [&](const GpuNode* each) { return wait_of(each).what; });
   const workload::Wait wait = wait_of(node);
-  const workload::Program& program = node->runs.front()->program();
+  const program::Program& program = node->runs.front()->program();
   std::string text = "no iteration in " + format_duration(end_ - warmup_) + " on " +
                      std::to_string(nodes.size()) + " of " + std::to_string(nodes_.size()) +
                      " GPUs; rank " + std::to_string(program.rank) + " waits for ";
@@ -96,7 +96,7 @@ std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) cons
     case workload::WaitsFor::kPeers: text += "other ranks in a collective"; break;
     case workload::WaitsFor::kHost: text += "its own host"; break;
   }
-  if (wait.op == workload::kNoIndex) return text;
+  if (wait.op == program::kNoIndex) return text;
   const NameId name = program.ops[wait.op].name;
   if (name.index() < program.names.size()) text += ": " + program.names[name];
   return text;

@@ -8,12 +8,12 @@
 namespace bubblesim::schedule {
 namespace {
 
-using workload::kNoIndex;
+using program::kNoIndex;
 
 /// Bytes that a program holds, from its marks.
 class HeldMemory {
  public:
-  explicit HeldMemory(const workload::Program& program) : marks_(program.memory) {}
+  explicit HeldMemory(const program::Program& program) : marks_(program.memory) {}
 
   [[nodiscard]] bool known() const { return !marks_.empty(); }
 
@@ -30,7 +30,7 @@ class HeldMemory {
   [[nodiscard]] std::size_t position(std::uint32_t op) const {
     const auto place = std::upper_bound(
         marks_.begin(), marks_.end(), op,
-        [](std::uint32_t wanted, const workload::MemoryMark& mark) { return wanted < mark.op; });
+        [](std::uint32_t wanted, const program::MemoryMark& mark) { return wanted < mark.op; });
     return static_cast<std::size_t>(place - marks_.begin());
   }
   /// Before the first mark of a pass what the last one left is held.
@@ -44,19 +44,19 @@ class HeldMemory {
     return held;
   }
 
-  const std::vector<workload::MemoryMark>& marks_;
+  const std::vector<program::MemoryMark>& marks_;
 };
 
 /// Watches one rank: a bubble opens when its last running operation ends.
 class BubbleWatch final : public workload::RunObserver {
  public:
-  BubbleWatch(const workload::Program& program, const std::vector<bool>& peers, Bytes memory,
+  BubbleWatch(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
               engine::Engine& engine, std::uint32_t& unfinished)
       : held_(program), peers_(peers), memory_(memory), engine_(engine), unfinished_(unfinished) {}
 
   void on_op_started(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
-    const workload::Op& op = run.program().ops[index];
-    if (op.kind == gpu::WorkKind::kCollective) {
+    const program::Op& op = run.program().ops[index];
+    if (op.kind == program::WorkKind::kCollective) {
       pass(now);
       ++(is_peer(op) ? transfers_ : others_);
       return;
@@ -65,8 +65,8 @@ class BubbleWatch final : public workload::RunObserver {
   }
 
   void on_op_finished(const workload::OpRecord& record) override {
-    const workload::Op& op = record.run->program().ops[record.op];
-    if (op.kind == gpu::WorkKind::kCollective) {
+    const program::Op& op = record.run->program().ops[record.op];
+    if (op.kind == program::WorkKind::kCollective) {
       pass(record.end);
       --(is_peer(op) ? transfers_ : others_);
       last_is_peer_ = is_peer(op);
@@ -91,7 +91,7 @@ class BubbleWatch final : public workload::RunObserver {
   }
 
  private:
-  [[nodiscard]] bool is_peer(const workload::Op& op) const {
+  [[nodiscard]] bool is_peer(const program::Op& op) const {
     return op.collective != kNoIndex && peers_[op.collective];
   }
 
@@ -156,7 +156,7 @@ class Connected {
 std::vector<std::vector<std::size_t>> ranks_of_collectives(const workload::JobProgram& job) {
   std::vector<std::vector<std::size_t>> ranks(job.collectives.size());
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    for (const workload::Op& op : job.ranks[rank].ops) {
+    for (const program::Op& op : job.ranks[rank].ops) {
       if (op.collective == kNoIndex) continue;
       auto& of = ranks[op.collective];
       if (of.empty() || of.back() != rank) of.push_back(rank);
@@ -193,7 +193,7 @@ Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job
   const std::vector<bool> peers = pipeline_collectives(job);
   std::vector<BubbleWatch> watches;
   watches.reserve(job.ranks.size());
-  for (const workload::Program& rank : job.ranks) {
+  for (const program::Program& rank : job.ranks) {
     watches.emplace_back(rank, peers, spec.memory, engine, unfinished);
   }
   std::vector<workload::RunObserver*> observers;

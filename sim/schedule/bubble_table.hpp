@@ -8,7 +8,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::schedule {
 

@@ -49,16 +49,16 @@ std::size_t PolicyDriver::client_of(const workload::ProgramRun& run) const {
 }
 
 policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std::size_t index) {
-  const workload::Program& program = call.run->program();
+  const program::Program& program = call.run->program();
   policy::LaunchInfo info;
   info.client = ClientId{static_cast<std::uint32_t>(index)};
   info.kind = launch_kind(program.ops[call.first].kind);
   info.launch = call.number;
   info.operations = call.count;
   for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
-    const workload::Op& op = program.ops[i];
-    if (op.profile != workload::kNoIndex) {
-      const gpu::KernelProfile& profile = program.profiles[op.profile];
+    const program::Op& op = program.ops[i];
+    if (op.profile != program::kNoIndex) {
+      const program::KernelProfile& profile = program.profiles[op.profile];
       if (info.blocks == 0) {
         info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
         info.sm_blocks = std::uint64_t{profile.residency.blocks_per_sm} * gpu_.spec().sm_count;
@@ -89,7 +89,7 @@ bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
 
 void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {
   if (bubbles_ == nullptr || clients_.front().run != &run) return;
-  if (run.program().ops[op].kind == gpu::WorkKind::kCollective) return;
+  if (run.program().ops[op].kind == program::WorkKind::kCollective) return;
   ++training_running_;
   if (!bubble_open_) return;
   bubble_open_ = false;
@@ -106,7 +106,7 @@ void PolicyDriver::end_bubble(SimTime now) {
 
 void PolicyDriver::op_finished(const workload::OpRecord& record) {
   const std::size_t index = client_of(*record.run);
-  const workload::Op& op = record.run->program().ops[record.op];
+  const program::Op& op = record.run->program().ops[record.op];
   if (spec_.needs.completions) {
     const Notice notice{record.end + gpu_.spec().completion_notice,
                         {ClientId{static_cast<std::uint32_t>(index)}, launch_kind(op.kind),
@@ -114,7 +114,7 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
     if (notices_.empty()) engine_.schedule(notice_timer_->entity, notice.due);
     notices_.push_back(notice);
   }
-  if (bubbles_ == nullptr || index != 0 || op.kind == gpu::WorkKind::kCollective) return;
+  if (bubbles_ == nullptr || index != 0 || op.kind == program::WorkKind::kCollective) return;
   --training_running_;
   if (training_running_ == 0) begin_bubble(record.op, record.end);
 }

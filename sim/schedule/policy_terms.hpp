@@ -3,9 +3,9 @@
 #pragma once
 
 #include "sim/gpu/gpu.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::schedule {
 
@@ -21,21 +21,21 @@ namespace bubblesim::schedule {
           .mig = {gpu.mig.compute_slices, gpu.mig.memory_slices, gpu.mig.slice_sms}};
 }
 
-[[nodiscard]] inline policy::LaunchKind launch_kind(gpu::WorkKind kind) {
+[[nodiscard]] inline policy::LaunchKind launch_kind(program::WorkKind kind) {
   switch (kind) {
-    case gpu::WorkKind::kKernel: return policy::LaunchKind::kKernel;
-    case gpu::WorkKind::kCollective: return policy::LaunchKind::kCollective;
-    case gpu::WorkKind::kCopy: return policy::LaunchKind::kCopy;
-    case gpu::WorkKind::kMemset: return policy::LaunchKind::kMemset;
+    case program::WorkKind::kKernel: return policy::LaunchKind::kKernel;
+    case program::WorkKind::kCollective: return policy::LaunchKind::kCollective;
+    case program::WorkKind::kCopy: return policy::LaunchKind::kCopy;
+    case program::WorkKind::kMemset: return policy::LaunchKind::kMemset;
   }
   return policy::LaunchKind::kKernel;
 }
 
-[[nodiscard]] inline policy::KernelBound bound_of(gpu::KernelClass kernel_class) {
+[[nodiscard]] inline policy::KernelBound bound_of(program::KernelClass kernel_class) {
   switch (kernel_class) {
-    case gpu::KernelClass::kCompute: return policy::KernelBound::kCompute;
-    case gpu::KernelClass::kMemory: return policy::KernelBound::kMemory;
-    case gpu::KernelClass::kUnknown: break;
+    case program::KernelClass::kCompute: return policy::KernelBound::kCompute;
+    case program::KernelClass::kMemory: return policy::KernelBound::kMemory;
+    case program::KernelClass::kUnknown: break;
   }
   return policy::KernelBound::kUnknown;
 }

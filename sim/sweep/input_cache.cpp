@@ -11,7 +11,7 @@ namespace {
 
 std::size_t bytes_of_inputs(const run::TrainingInputs& inputs) {
   std::size_t bytes = sizeof inputs;
-  for (const workload::Program& rank : inputs.program.ranks) bytes += bytes_of(rank);
+  for (const program::Program& rank : inputs.program.ranks) bytes += bytes_of(rank);
   bytes += inputs.program.collectives.size() * sizeof(workload::JoinedCollective);
   return bytes;
 }
@@ -20,13 +20,13 @@ std::size_t bytes_of_inputs(const run::FillerInputs& inputs) { return bytes_of(i
 
 }  // namespace
 
-std::size_t bytes_of(const workload::Program& program) {
-  std::size_t bytes = sizeof program + program.ops.size() * sizeof(workload::Op) +
-                      program.edges.size() * sizeof(workload::OpEdge) +
-                      program.details.size() * sizeof(workload::StepDetail) +
-                      program.profiles.size() * sizeof(gpu::KernelProfile) +
-                      program.memory.size() * sizeof(workload::MemoryMark);
-  for (const auto& thread : program.threads) bytes += thread.steps.size() * sizeof(workload::Step);
+std::size_t bytes_of(const program::Program& program) {
+  std::size_t bytes = sizeof program + program.ops.size() * sizeof(program::Op) +
+                      program.edges.size() * sizeof(program::OpEdge) +
+                      program.details.size() * sizeof(program::StepDetail) +
+                      program.profiles.size() * sizeof(program::KernelProfile) +
+                      program.memory.size() * sizeof(program::MemoryMark);
+  for (const auto& thread : program.threads) bytes += thread.steps.size() * sizeof(program::Step);
   return bytes;
 }
 

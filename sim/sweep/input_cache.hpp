@@ -22,7 +22,7 @@ namespace bubblesim::sweep {
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 
 /// Of a program in memory, about.
-[[nodiscard]] std::size_t bytes_of(const workload::Program& program);
+[[nodiscard]] std::size_t bytes_of(const program::Program& program);
 
 class InputCache {
  public:

@@ -6,20 +6,20 @@ namespace bubblesim::synth {
 namespace {
 
 std::string group_name(const workload::JobProgram& job, const workload::JoinedCollective& joined) {
-  if (joined.group != workload::kNoIndex) return job.groups[joined.group];
+  if (joined.group != program::kNoIndex) return job.groups[joined.group];
   if (joined.point_to_point) return "transfers";
   if (joined.participants == job.ranks.size()) return "world";
   return "groups of " + std::to_string(joined.participants);
 }
 
 void find_ends(const workload::JobProgram& job, std::vector<CollectiveLabel>& labels) {
-  for (const workload::Program& rank : job.ranks) {
-    for (const workload::Op& op : rank.ops) {
-      if (op.collective == workload::kNoIndex) continue;
+  for (const program::Program& rank : job.ranks) {
+    for (const program::Op& op : rank.ops) {
+      if (op.collective == program::kNoIndex) continue;
       if (!job.collectives[op.collective].point_to_point) continue;
-      if (job.collectives[op.collective].from != workload::kNoIndex) continue;
+      if (job.collectives[op.collective].from != program::kNoIndex) continue;
       CollectiveLabel& label = labels[op.collective];
-      (label.from == workload::kNoIndex ? label.from : label.to) = rank.rank;
+      (label.from == program::kNoIndex ? label.from : label.to) = rank.rank;
     }
   }
 }

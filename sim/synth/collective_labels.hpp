@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::synth {
 
@@ -14,8 +14,8 @@ struct CollectiveLabel {
   std::string group;
   std::uint64_t number = 0;       ///< within the group, from 0
   std::uint64_t in_group = 1;     ///< collectives of the group a pass
-  std::uint32_t from = workload::kNoIndex;  ///< transfers: rank numbers
-  std::uint32_t to = workload::kNoIndex;
+  std::uint32_t from = program::kNoIndex;  ///< transfers: rank numbers
+  std::uint32_t to = program::kNoIndex;
 };
 
 /// One a collective. A group without a name is named by what it holds; a transfer whose ends are

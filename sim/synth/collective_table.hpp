@@ -12,7 +12,7 @@
 #include "sim/network/group.hpp"
 #include "sim/network/topology.hpp"
 #include "sim/synth/rank_grid.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::synth {
 

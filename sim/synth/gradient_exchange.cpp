@@ -127,8 +127,8 @@ void GradientExchange::finish() {
   reduce_split_norms();
   reduce_tied_embeddings();
   reduce_copies();
-  if (last_reduction_ != workload::kNoIndex) emitter_.wait_next(last_reduction_);
-  last_reduction_ = workload::kNoIndex;
+  if (last_reduction_ != program::kNoIndex) emitter_.wait_next(last_reduction_);
+  last_reduction_ = program::kNoIndex;
 }
 
 // Each tensor rank has seen its part of the tokens only.

@@ -72,7 +72,7 @@ class GradientExchange {
   Family experts_;
   std::map<Channel, std::uint64_t> uses_;
   std::array<Gathered, 2> gathered_;      ///< by lane: of its present pass
-  std::uint32_t last_reduction_ = workload::kNoIndex;  ///< all are on one stream
+  std::uint32_t last_reduction_ = program::kNoIndex;  ///< all are on one stream
   std::vector<Launches> optimizer_;
 };
 

@@ -16,14 +16,14 @@
 #include <cstdint>
 
 #include "sim/base/result.hpp"
+#include "sim/program/program.hpp"
 #include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::synth {
 
 struct InferenceProgram {
-  workload::Program program;   ///< one iteration a pass: the batch
+  program::Program program;   ///< one iteration a pass: the batch
   InstanceMemory memory;
   std::uint64_t steps = 1;     ///< times that the host waited: passes of the (large) model
   std::uint64_t kernels = 0;   ///< a pass of the program

@@ -10,15 +10,15 @@
 #include <optional>
 
 #include "sim/base/result.hpp"
+#include "sim/program/program.hpp"
 #include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
 #include "sim/workload/continuous_service.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::synth {
 
 struct IterationProgram {
-  workload::Program program;
+  program::Program program;
   workload::IterationTable table;
   InstanceMemory memory;
 };

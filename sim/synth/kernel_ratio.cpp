@@ -28,11 +28,11 @@ constexpr std::array<std::pair<std::string_view, Precision>, 14> kWords{{
     {"ffma", Precision::kFp32},
 }};
 
-model::BoundBy bound_by(gpu::KernelClass kernel_class) {
+model::BoundBy bound_by(program::KernelClass kernel_class) {
   switch (kernel_class) {
-    case gpu::KernelClass::kCompute: return model::BoundBy::kCompute;
-    case gpu::KernelClass::kMemory: return model::BoundBy::kMemory;
-    case gpu::KernelClass::kUnknown: return model::BoundBy::kUnknown;
+    case program::KernelClass::kCompute: return model::BoundBy::kCompute;
+    case program::KernelClass::kMemory: return model::BoundBy::kMemory;
+    case program::KernelClass::kUnknown: return model::BoundBy::kUnknown;
   }
   return model::BoundBy::kUnknown;
 }
@@ -48,7 +48,7 @@ std::optional<Precision> precision_of(std::string_view kernel_name) {
 
 KernelRatio kernel_ratio(RooflineDevice from, RooflineDevice to) {
   return [from = std::move(from), to = std::move(to)](std::string_view name,
-                                                      gpu::KernelClass kernel_class) {
+                                                      program::KernelClass kernel_class) {
     return model::roofline_ratio(bound_by(kernel_class),
                                  precision_of(name).value_or(Precision::kBf16),
                                  {from.gpu, from.efficiency}, {to.gpu, to.efficiency});

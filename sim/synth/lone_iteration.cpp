@@ -34,7 +34,7 @@ Result<LoneIteration> time_alone(const workload::JobProgram& job, const hardware
   const auto& ends = clocks.front().ends;
   out.time = scale(ends.at(1) - ends.at(0), 1.0 / job.ranks.front().iterations);
   out.events = engine.events();
-  for (const workload::Program& rank : job.ranks) out.kernels += rank.ops.size();
+  for (const program::Program& rank : job.ranks) out.kernels += rank.ops.size();
   return out;
 }
 

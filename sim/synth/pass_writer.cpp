@@ -65,7 +65,7 @@ Result<void> PassWriter::add_drafts(const model::ModelWork& work) {
 
 OpDraft PassWriter::draft_of(const model::KernelWork& work) {
   const TimedKernel timed = timer_.time(work);
-  const gpu::KernelProfile& profile = timed.profile;
+  const program::KernelProfile& profile = timed.profile;
   const ProfileKey key{profile.blocks,
                        profile.residency.warps,
                        profile.residency.registers,
@@ -87,7 +87,7 @@ OpDraft PassWriter::draft_of(const model::KernelWork& work) {
 
 OpDraft PassWriter::copy_draft(std::string_view name, double bytes) {
   OpDraft draft;
-  draft.kind = gpu::WorkKind::kCopy;
+  draft.kind = program::WorkKind::kCopy;
   draft.name = writer_.name(name);
   draft.duration = copy_time(bytes);
   return draft;
@@ -95,7 +95,7 @@ OpDraft PassWriter::copy_draft(std::string_view name, double bytes) {
 
 std::uint32_t PassWriter::emit(DecodeMode mode) {
   if (mode == DecodeMode::kGraph) return writer_.launch_graph(drafts_, call_);
-  std::uint32_t last = workload::kNoIndex;
+  std::uint32_t last = program::kNoIndex;
   for (const OpDraft& draft : drafts_) last = writer_.launch(draft, {}, call_);
   return last;
 }

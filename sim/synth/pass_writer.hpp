@@ -49,7 +49,7 @@ class PassWriter {
   /// What makes two profiles one: blocks, warps, registers, shared memory, blocks an SM, class,
   /// shares, and the shape as launched.
   using ProfileKey = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t,
-                                std::uint32_t, gpu::KernelClass, double, double,
+                                std::uint32_t, program::KernelClass, double, double,
                                 std::array<std::uint32_t, 3>, std::array<std::uint32_t, 3>>;
 
   [[nodiscard]] Result<void> add_drafts(const model::ModelWork& work);

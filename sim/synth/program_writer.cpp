@@ -8,23 +8,22 @@
 
 namespace bubblesim::synth {
 
-using workload::kNoIndex;
-using workload::short_span;
-using workload::Step;
-using workload::StepKind;
+using program::kNoIndex;
+using program::short_span;
+using program::Step;
+using program::StepKind;
 
 namespace {
 
-constexpr Duration kLongestSpan{std::numeric_limits<std::uint32_t>::max()};
 
 }  // namespace
 
 ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) : gpu_(gpu) {
   program_.rank = rank;
-  program_.own_kernels = gpu::OwnKernels::kCompete;
+  program_.own_kernels = program::OwnKernels::kCompete;
 }
 
-std::uint32_t ProgramWriter::add_profile(const gpu::KernelProfile& profile,
+std::uint32_t ProgramWriter::add_profile(const program::KernelProfile& profile,
                                          const model::Launch& launch) {
   program_.profiles.push_back(profile);
   traces::LaunchShape shape;
@@ -59,7 +58,7 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
                                     Duration call) {
   BUBBLESIM_CHECK(after.size() <= std::numeric_limits<std::uint8_t>::max(),
                   "an operation waits for at most 255 others");
-  workload::Op op;
+  program::Op op;
   op.duration = draft.duration;
   op.launch_lag = short_span(call + gpu_.launch_latency);
   op.gap = short_span(gpu_.stream_gap);
@@ -71,7 +70,7 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
   op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
   op.edge_count = static_cast<std::uint8_t>(after.size());
   for (const std::uint32_t before : after) {
-    workload::Op& earlier = program_.ops[before];
+    program::Op& earlier = program_.ops[before];
     if (earlier.result_slot == kNoIndex) earlier.result_slot = program_.result_slots++;
     program_.edges.push_back({before, short_span(gpu_.stream_gap)});
   }
@@ -83,9 +82,9 @@ std::uint32_t ProgramWriter::add_op(const OpDraft& draft, std::span<const std::u
 }
 
 void ProgramWriter::add_launch(std::uint32_t first, std::uint16_t count, CallCost cost) {
-  pause(cost.think - kLongestSpan);
+  pause(cost.think - program::kLongestShortSpan);
   Step step;
-  step.think = short_span(std::min(cost.think, kLongestSpan));
+  step.think = short_span(std::min(cost.think, program::kLongestShortSpan));
   step.cost = short_span(cost.call);
   step.target = first;
   step.count = count;
@@ -102,7 +101,7 @@ std::uint32_t ProgramWriter::return_detail() {
 }
 
 void ProgramWriter::wait_for(std::uint32_t op) {
-  workload::Op& awaited = program_.ops[op];
+  program::Op& awaited = program_.ops[op];
   if (awaited.result_slot == kNoIndex) awaited.result_slot = program_.result_slots++;
   Step step;
   step.target = op;
@@ -120,9 +119,9 @@ void ProgramWriter::wait_for_device() {
 
 // As many steps as it takes: each holds 4.29 s at most.
 void ProgramWriter::pause(Duration span) {
-  for (; span > Duration::zero(); span -= kLongestSpan) {
+  for (; span > Duration::zero(); span -= program::kLongestShortSpan) {
     Step step;
-    step.think = short_span(std::min(span, kLongestSpan));
+    step.think = short_span(std::min(span, program::kLongestShortSpan));
     step.kind = StepKind::kPause;
     add_step(step);
   }
@@ -149,7 +148,7 @@ void ProgramWriter::end_thread(std::string name) {
   program_.threads.push_back({std::move(name), std::exchange(steps_, {})});
 }
 
-workload::Program ProgramWriter::finish() {
+program::Program ProgramWriter::finish() {
   if (program_.threads.empty() || !steps_.empty()) end_thread("main");
   program_.iterations = std::max<std::uint32_t>(iterations_, 1);
   return std::move(program_);

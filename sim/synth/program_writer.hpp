@@ -11,18 +11,18 @@
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/kernel_time.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::synth {
 
 /// An operation to come.
 struct OpDraft {
-  gpu::WorkKind kind = gpu::WorkKind::kKernel;
+  program::WorkKind kind = program::WorkKind::kKernel;
   std::uint16_t stream = 0;
   NameId name{};
-  std::uint32_t profile = workload::kNoIndex;
+  std::uint32_t profile = program::kNoIndex;
   Duration duration{};                             ///< alone; collectives: after the transfer
-  std::uint32_t collective = workload::kNoIndex;   ///< into JobProgram::collectives
+  std::uint32_t collective = program::kNoIndex;   ///< into JobProgram::collectives
 };
 
 /// Host time around a call.
@@ -36,7 +36,7 @@ class ProgramWriter {
   ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu);
 
   [[nodiscard]] NameId name(std::string_view text) { return program_.names.intern(text); }
-  std::uint32_t add_profile(const gpu::KernelProfile& profile, const model::Launch& launch);
+  std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
 
   /// Adds an operation that waits for the operations `after` too, and launches it.
   std::uint32_t launch(const OpDraft& draft, std::span<const std::uint32_t> after, CallCost cost);
@@ -55,19 +55,19 @@ class ProgramWriter {
   /// threads are alternatives.
   void end_thread(std::string name);
   /// Ends the last thread, if anything was written since.
-  [[nodiscard]] workload::Program finish();
+  [[nodiscard]] program::Program finish();
 
  private:
-  void add_step(workload::Step step);
+  void add_step(program::Step step);
   std::uint32_t add_op(const OpDraft& draft, std::span<const std::uint32_t> after, Duration call);
   void add_launch(std::uint32_t first, std::uint16_t count, CallCost cost);
   std::uint32_t return_detail();
 
-  workload::Program program_;
+  program::Program program_;
   const hardware::GpuSpec& gpu_;
-  std::vector<workload::Step> steps_;
+  std::vector<program::Step> steps_;
   std::uint32_t iterations_ = 0;
-  std::uint32_t return_detail_ = workload::kNoIndex;
+  std::uint32_t return_detail_ = program::kNoIndex;
 };
 
 }  // namespace bubblesim::synth

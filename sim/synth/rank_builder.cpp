@@ -29,7 +29,7 @@ RankBuilder::RankBuilder(const JobPlan& plan, CollectiveTable& collectives,
   }
 }
 
-workload::Program RankBuilder::build() {
+program::Program RankBuilder::build() {
   const WideAreaPlan& wide = plan_.plan().wide_area;
   const std::uint32_t iterations =
       wide.mode == WideAreaMode::kEveryIteration ? 1 : wide.every;
@@ -66,7 +66,7 @@ void RankBuilder::wait_after(ComputeWait what) {
 
 void RankBuilder::wait_for_compute() {
   const std::uint32_t last = emitter_.last_compute();
-  if (last != workload::kNoIndex) emitter_.writer().wait_for(last);
+  if (last != program::kNoIndex) emitter_.writer().wait_for(last);
 }
 
 void RankBuilder::run(std::size_t number) {

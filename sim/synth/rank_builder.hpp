@@ -16,7 +16,7 @@ class RankBuilder {
   RankBuilder(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
 
   /// Once.
-  [[nodiscard]] workload::Program build();
+  [[nodiscard]] program::Program build();
 
  private:
   using Layers = std::vector<std::uint32_t>;  ///< into ModelWork::layers, in the order of use

@@ -24,7 +24,7 @@ CollectiveKind kind_of(model::Exchange exchange) {
 
 }  // namespace
 
-gpu::LaunchNeeds collective_needs(std::uint32_t channels) {
+program::LaunchNeeds collective_needs(std::uint32_t channels) {
   return {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes};
 }
 
@@ -52,7 +52,7 @@ void RankEmitter::emit(const std::vector<TimedItem>& items, Pass pass) {
     }
     const std::uint32_t index = std::get<std::uint32_t>(item);
     PreparedKernel& kernel = kernels_[index];
-    if (kernel.profile == workload::kNoIndex) kernel = prepare(plan_.model.kernels[index]);
+    if (kernel.profile == program::kNoIndex) kernel = prepare(plan_.model.kernels[index]);
     emit(kernel, pass);
   }
 }
@@ -108,14 +108,14 @@ void RankEmitter::exchange(const model::Communication& what, Pass pass) {
 }
 
 std::uint32_t RankEmitter::launch(const CollectiveCall& call, Duration think) {
-  if (last_compute_ == workload::kNoIndex) return launch_after(call, think, {});
+  if (last_compute_ == program::kNoIndex) return launch_after(call, think, {});
   return launch_after(call, think, {last_compute_});
 }
 
 std::uint32_t RankEmitter::launch_in_turn(const CollectiveCall& call, Duration think) {
   std::vector<std::uint32_t> after = lane().waits;
   after.insert(after.end(), lane().overlapping.begin(), lane().overlapping.end());
-  if (last_compute_ != workload::kNoIndex) after.push_back(last_compute_);
+  if (last_compute_ != program::kNoIndex) after.push_back(last_compute_);
   return launch_after(call, think, after);
 }
 
@@ -126,7 +126,7 @@ std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration t
 std::uint32_t RankEmitter::launch_after(const CollectiveCall& call, Duration think,
                                         const std::vector<std::uint32_t>& after) {
   OpDraft draft;
-  draft.kind = gpu::WorkKind::kCollective;
+  draft.kind = program::WorkKind::kCollective;
   draft.stream = call.stream;
   draft.name = writer_.name(call.name);
   draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.with);
@@ -138,14 +138,14 @@ std::uint32_t RankEmitter::collective_profile(std::uint32_t collective) {
   const std::uint32_t channels = collectives_.channels(collective);
   const auto [place, fresh] = profile_of_channels_.try_emplace(channels, 0);
   if (fresh) {
-    const gpu::LaunchNeeds needs = collective_needs(channels);
+    const program::LaunchNeeds needs = collective_needs(channels);
     model::Launch launch;
     launch.grid = {channels, 1, 1};
     launch.block = {kCollectiveThreads, 1, 1};
     launch.registers_per_thread = kCollectiveRegisters;
     launch.shared_memory_bytes = kCollectiveSharedBytes;
     place->second = writer_.add_profile(
-        gpu::profile_kernel(needs, gpu::KernelClass::kMemory, plan_.request.gpu), launch);
+        program::profile_kernel(needs, program::KernelClass::kMemory, plan_.request.gpu), launch);
   }
   return place->second;
 }

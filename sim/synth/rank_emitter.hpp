@@ -38,7 +38,7 @@ struct CollectiveCall {
 
 /// A kernel whose profile and name the rank's program has.
 struct PreparedKernel {
-  std::uint32_t profile = workload::kNoIndex;
+  std::uint32_t profile = program::kNoIndex;
   NameId name{};
   Duration duration{};
 };
@@ -102,12 +102,12 @@ class RankEmitter {
   std::map<Channel, std::uint64_t> uses_;
   std::array<Lane, 2> lanes_;
   std::uint32_t lane_ = 0;
-  std::uint32_t last_compute_ = workload::kNoIndex;
+  std::uint32_t last_compute_ = program::kNoIndex;
 };
 
 /// What a collective's kernel takes on a GPU: a block a channel. NCCL launches 512 threads and a
 /// warp a block, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
 /// traces of the public profiler data; earlier versions differ by a few warps).
-[[nodiscard]] gpu::LaunchNeeds collective_needs(std::uint32_t channels);
+[[nodiscard]] program::LaunchNeeds collective_needs(std::uint32_t channels);
 
 }  // namespace bubblesim::synth

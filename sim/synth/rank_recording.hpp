@@ -24,7 +24,7 @@ struct RecordedMark {
 
 class RankRecording final : public workload::RunObserver {
  public:
-  RankRecording(const workload::Program& program, std::uint64_t passes)
+  RankRecording(const program::Program& program, std::uint64_t passes)
       : passes_(passes), ended_(program.ops.size()), ops_(program.ops.size() * passes),
         calls_(program.threads.size()) {}
 

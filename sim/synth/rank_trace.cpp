@@ -11,11 +11,11 @@ namespace bubblesim::synth {
 namespace {
 
 using traces::HostCallKind;
-using workload::kNoIndex;
-using workload::Op;
-using workload::Program;
-using workload::Step;
-using workload::StepKind;
+using program::kNoIndex;
+using program::Op;
+using program::Program;
+using program::Step;
+using program::StepKind;
 
 /// No call launched the operation.
 constexpr std::size_t kNoCall = std::numeric_limits<std::size_t>::max();
@@ -54,7 +54,7 @@ const char* call_name(HostCallKind kind) {
 }
 
 // A kernel that takes what the profile takes of an SM.
-traces::LaunchShape shape_like(const gpu::KernelProfile& profile) {
+traces::LaunchShape shape_like(const program::KernelProfile& profile) {
   traces::LaunchShape shape;
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   const std::uint32_t threads = std::clamp(profile.residency.warps, 1U, 32U) * 32;
@@ -151,8 +151,8 @@ class RankWriter {
 
   static HostCallKind launch_kind(const Op& op, std::uint32_t count) {
     if (count > 1) return HostCallKind::kLaunchGraph;
-    if (op.kind == gpu::WorkKind::kCopy) return HostCallKind::kCopy;
-    if (op.kind == gpu::WorkKind::kMemset) return HostCallKind::kMemset;
+    if (op.kind == program::WorkKind::kCopy) return HostCallKind::kCopy;
+    if (op.kind == program::WorkKind::kMemset) return HostCallKind::kMemset;
     return HostCallKind::kLaunchKernel;
   }
 
@@ -187,8 +187,8 @@ class RankWriter {
     made.stream = StreamId{op.stream};
     made.kind = device_kind(op.kind);
     if (op.profile != kNoIndex) made.shape = shapes_[op.profile];
-    if (op.kind == gpu::WorkKind::kCollective) made.collective = add_collective(op, pass);
-    if (op.kind == gpu::WorkKind::kCopy || op.kind == gpu::WorkKind::kMemset) {
+    if (op.kind == program::WorkKind::kCollective) made.collective = add_collective(op, pass);
+    if (op.kind == program::WorkKind::kCopy || op.kind == program::WorkKind::kMemset) {
       trace_.counters.add(kCopiesWithoutSize);
     }
     const std::size_t launch = launches_[pass * program_.ops.size() + index];
@@ -196,12 +196,12 @@ class RankWriter {
     trace_.device_ops.push_back(made);
   }
 
-  static traces::DeviceOpKind device_kind(gpu::WorkKind kind) {
+  static traces::DeviceOpKind device_kind(program::WorkKind kind) {
     switch (kind) {
-      case gpu::WorkKind::kKernel: return traces::DeviceOpKind::kKernel;
-      case gpu::WorkKind::kCollective: return traces::DeviceOpKind::kCollective;
-      case gpu::WorkKind::kCopy: return traces::DeviceOpKind::kCopy;
-      case gpu::WorkKind::kMemset: return traces::DeviceOpKind::kMemset;
+      case program::WorkKind::kKernel: return traces::DeviceOpKind::kKernel;
+      case program::WorkKind::kCollective: return traces::DeviceOpKind::kCollective;
+      case program::WorkKind::kCopy: return traces::DeviceOpKind::kCopy;
+      case program::WorkKind::kMemset: return traces::DeviceOpKind::kMemset;
     }
     return traces::DeviceOpKind::kKernel;
   }
@@ -281,7 +281,7 @@ class RankWriter {
 
   void add_memory() {
     for (std::uint64_t pass = 0; pass < recording_.passes(); ++pass) {
-      for (const workload::MemoryMark& mark : program_.memory) {
+      for (const program::MemoryMark& mark : program_.memory) {
         if (!recording_.has_run(pass, mark.op)) continue;
         const TraceTime at = recorded(recording_.op(pass, mark.op).start);
         trace_.memory.push_back({at, mark.bytes, mark.bytes});

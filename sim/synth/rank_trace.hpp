@@ -12,7 +12,7 @@ namespace bubblesim::synth {
 /// Threads, streams, calls, operations, edges, collectives, markers, memory and counters; what is
 /// the job's (device, world size, provenance) is the caller's.
 [[nodiscard]] traces::RankTrace make_rank_trace(const workload::JobProgram& job,
-                                                const workload::Program& program,
+                                                const program::Program& program,
                                                 const std::vector<CollectiveLabel>& labels,
                                                 const RankRecording& recording);
 

@@ -14,7 +14,7 @@ constexpr const char* kFormat = "bubblesim-synth";
 
 std::uint32_t world_size(const workload::JobProgram& job, const RecordSetup& setup) {
   std::uint32_t size = std::max(setup.world_size, static_cast<std::uint32_t>(job.ranks.size()));
-  for (const workload::Program& rank : job.ranks) size = std::max(size, rank.rank + 1);
+  for (const program::Program& rank : job.ranks) size = std::max(size, rank.rank + 1);
   return size;
 }
 
@@ -29,7 +29,7 @@ Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
   engine::Engine engine;
   std::vector<RankRecording> recordings;
   recordings.reserve(job.ranks.size());
-  for (const workload::Program& rank : job.ranks) recordings.emplace_back(rank, passes);
+  for (const program::Program& rank : job.ranks) recordings.emplace_back(rank, passes);
   std::vector<workload::RunObserver*> observers;
   for (RankRecording& recording : recordings) observers.push_back(&recording);
   workload::LoneJob lone(engine, job, spec,

@@ -13,7 +13,7 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
 #include "traces/trace.hpp"
 

@@ -12,9 +12,9 @@ namespace {
 
 using workload::JobProgram;
 using workload::JoinedCollective;
-using workload::kNoIndex;
-using workload::Op;
-using workload::Program;
+using program::kNoIndex;
+using program::Op;
+using program::Program;
 
 std::string count_of(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -99,15 +99,15 @@ class Retargeter {
   }
 
   void scale_kernels(Program& program) {
-    std::map<std::pair<NameId, gpu::KernelClass>, double> ratios;
+    std::map<std::pair<NameId, program::KernelClass>, double> ratios;
     for (Op& op : program.ops) {
-      if (op.kind == gpu::WorkKind::kCollective) continue;
-      if (op.kind == gpu::WorkKind::kCopy) {
+      if (op.kind == program::WorkKind::kCollective) continue;
+      if (op.kind == program::WorkKind::kCopy) {
         result_.counters.add(kCopiesKept);
         continue;
       }
-      const gpu::KernelClass kernel_class =
-          op.profile == kNoIndex ? gpu::KernelClass::kMemory
+      const program::KernelClass kernel_class =
+          op.profile == kNoIndex ? program::KernelClass::kMemory
                                  : program.profiles[op.profile].kernel_class;
       const auto [place, fresh] = ratios.try_emplace({op.name, kernel_class});
       if (fresh) {
@@ -127,7 +127,7 @@ class Retargeter {
     }
     for (std::size_t i = 0; i < program.profiles.size(); ++i) {
       program.profiles[i] =
-          gpu::profile_kernel(workload::launch_needs(program.shapes[i]),
+          program::profile_kernel(workload::launch_needs(program.shapes[i]),
                               program.profiles[i].kernel_class, spec_.device->device);
     }
   }
@@ -172,7 +172,7 @@ class Retargeter {
     std::vector<std::vector<Op*>> parts(job().collectives.size());
     for (Program& program : job().ranks) {
       for (Op& op : program.ops) {
-        if (op.kind != gpu::WorkKind::kCollective) continue;
+        if (op.kind != program::WorkKind::kCollective) continue;
         if (op.collective == kNoIndex) {
           result_.counters.add(kCollectivesKept);
         } else {

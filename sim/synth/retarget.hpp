@@ -23,10 +23,10 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/kernel_profile.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::synth {
 
@@ -60,7 +60,7 @@ inline constexpr CounterSpec kProfilesKept{
 
 /// The time of a kernel on the new device over that on the recorded one; > 0. Asked once for each
 /// name and class of a rank.
-using KernelRatio = std::function<double(std::string_view name, gpu::KernelClass)>;
+using KernelRatio = std::function<double(std::string_view name, program::KernelClass)>;
 
 struct DeviceChange {
   hardware::GpuSpec device;

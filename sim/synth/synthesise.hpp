@@ -8,7 +8,7 @@
 #include "sim/base/result.hpp"
 #include "sim/synth/job_plan.hpp"
 #include "sim/synth/rank_memory.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::synth {
 

@@ -6,8 +6,8 @@
 namespace bubblesim::synth {
 namespace {
 
-gpu::LaunchNeeds needs_of(const model::Launch& launch) {
-  gpu::LaunchNeeds needs;
+program::LaunchNeeds needs_of(const model::Launch& launch) {
+  program::LaunchNeeds needs;
   needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
   needs.registers_per_thread = launch.registers_per_thread;
@@ -44,9 +44,9 @@ TimedKernel KernelTimer::time(const model::KernelWork& work) const {
   out.duration = scale(timed.duration, factor(slowdown_, work));
   out.launch = timed.launch;
   out.flops = work.flops;
-  out.profile = gpu::profile_kernel(
+  out.profile = program::profile_kernel(
       needs_of(timed.launch),
-      timed.memory_bound ? gpu::KernelClass::kMemory : gpu::KernelClass::kCompute, gpu_);
+      timed.memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute, gpu_);
   const double moved = to_seconds(out.duration) * gpu_.dram_bandwidth.value;
   out.profile.dram_share = std::clamp(work.bytes / moved, 0.0, 1.0);
   return out;

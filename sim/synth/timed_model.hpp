@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
 #include "sim/model/kernel_time.hpp"
 #include "sim/model/layer_work.hpp"
+#include "sim/program/kernel_profile.hpp"
 #include "sim/synth/software_spec.hpp"
 
 namespace bubblesim::synth {
@@ -19,7 +19,7 @@ namespace bubblesim::synth {
 struct TimedKernel {
   std::string name;
   Duration duration{};
-  gpu::KernelProfile profile;
+  program::KernelProfile profile;
   model::Launch launch;
   double flops = 0;
 };

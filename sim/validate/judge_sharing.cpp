@@ -23,8 +23,8 @@ struct PairBase {
   std::string inference;
   std::string training;
   double solo_ms = 0;
-  workload::Program service;
-  workload::Program job;
+  program::Program service;
+  program::Program job;
   std::vector<SimTime> arrivals;
   Duration length{};
   double service_rate = 0;  ///< requests served alone
@@ -34,7 +34,7 @@ struct PairBase {
 using PairKey = std::tuple<std::string, std::string, double>;
 PairKey key_of(const SharingRow& row) { return {row.inference, row.training, row.solo_ms}; }
 
-Result<workload::Program> scaled_service(workload::Program program, Duration solo,
+Result<program::Program> scaled_service(program::Program program, Duration solo,
                                          const hardware::GpuSpec& gpu) {
   for (int i = 0; i < kScalings; ++i) {
     BUBBLESIM_ASSIGN_OR_RETURN(const Duration alone, solo_latency(gpu, program));
@@ -56,7 +56,7 @@ CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& sta
       checked(find_workload(stage.workloads, WorkloadRole::kTraining, row.training)));
   PairBase out;
   const Duration solo{std::llround(row.solo_ms * 1e6)};
-  BUBBLESIM_ASSIGN_OR_RETURN(workload::Program service, pair_program(*inference, stage.machine));
+  BUBBLESIM_ASSIGN_OR_RETURN(program::Program service, pair_program(*inference, stage.machine));
   BUBBLESIM_ASSIGN_OR_RETURN(out.service, checked(scaled_service(std::move(service), solo,
                                                                 stage.machine.gpu)));
   BUBBLESIM_ASSIGN_OR_RETURN(out.job, pair_program(*training, stage.machine));

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kMostKernels = std::size_t{1} << 22U;
 
-gpu::LaunchNeeds needs_of(const model::Launch& launch) {
-  gpu::LaunchNeeds needs;
+program::LaunchNeeds needs_of(const model::Launch& launch) {
+  program::LaunchNeeds needs;
   needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
   needs.registers_per_thread = launch.registers_per_thread;
@@ -32,7 +32,7 @@ class ProgramBuilder {
       : workload_(workload), machine_(machine),
         timer_(machine.gpu, machine.efficiency, synth::KernelSlowdown{}), writer_(0, machine.gpu) {}
 
-  CheckedResult<workload::Program> build() {
+  CheckedResult<program::Program> build() {
     writer_.begin_iteration();
     BUBBLESIM_RETURN_IF_ERROR(write(workload_.steps));
     return writer_.finish();
@@ -61,7 +61,7 @@ class ProgramBuilder {
 
   Status one(const CopyStep& step) {
     synth::OpDraft draft;
-    draft.kind = gpu::WorkKind::kCopy;
+    draft.kind = program::WorkKind::kCopy;
     draft.name = writer_.name("copy");
     draft.duration = synth::copy_time(step.bytes);
     launch(draft);
@@ -215,9 +215,9 @@ class ProgramBuilder {
     synth::OpDraft draft;
     draft.name = writer_.name(line.work.name);
     draft.duration = line.given->time;
-    gpu::KernelProfile profile = gpu::profile_kernel(
+    program::KernelProfile profile = program::profile_kernel(
         needs_of(line.given->launch),
-        line.given->memory_bound ? gpu::KernelClass::kMemory : gpu::KernelClass::kCompute,
+        line.given->memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute,
         machine_.gpu);
     const double moved = to_seconds(draft.duration) * machine_.gpu.dram_bandwidth.value;
     profile.dram_share = std::clamp(line.work.bytes / moved, 0.0, 1.0);
@@ -243,17 +243,17 @@ class ProgramBuilder {
 
 }  // namespace
 
-CheckedResult<workload::Program> pair_program(const PairWorkload& workload,
+CheckedResult<program::Program> pair_program(const PairWorkload& workload,
                                               const PairMachine& machine) {
   return ProgramBuilder(workload, machine).build();
 }
 
-workload::Program stretched(workload::Program program, double factor) {
-  for (workload::Op& op : program.ops) op.duration = scale(op.duration, factor);
-  for (workload::ThreadProgram& thread : program.threads) {
-    for (workload::Step& step : thread.steps) {
-      step.think = workload::short_span(scale(step.think.duration(), factor));
-      step.cost = workload::short_span(scale(step.cost.duration(), factor));
+program::Program stretched(program::Program program, double factor) {
+  for (program::Op& op : program.ops) op.duration = scale(op.duration, factor);
+  for (program::ThreadProgram& thread : program.threads) {
+    for (program::Step& step : thread.steps) {
+      step.think = program::short_span(scale(step.think.duration(), factor));
+      step.cost = program::short_span(scale(step.cost.duration(), factor));
     }
   }
   return program;

@@ -7,8 +7,8 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
+#include "sim/program/program.hpp"
 #include "sim/validate/pair_workload.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::validate {
 
@@ -20,10 +20,10 @@ struct PairMachine {
 
 /// One pass: an iteration, or a request. Fault: an unknown model, a shape that it does not have,
 /// more kernels than fit.
-[[nodiscard]] CheckedResult<workload::Program> pair_program(const PairWorkload& workload,
+[[nodiscard]] CheckedResult<program::Program> pair_program(const PairWorkload& workload,
                                                             const PairMachine& machine);
 
 /// The same program with all of its durations, of kernels, copies and host, times `factor` (> 0).
-[[nodiscard]] workload::Program stretched(workload::Program program, double factor);
+[[nodiscard]] program::Program stretched(program::Program program, double factor);
 
 }  // namespace bubblesim::validate

@@ -167,7 +167,7 @@ class PairRun {
     return {};
   }
 
-  std::unique_ptr<workload::ProgramRun> add(const workload::Program* program,
+  std::unique_ptr<workload::ProgramRun> add(const program::Program* program,
                                             const gpu::ClientSetup& client,
                                             workload::Repeat repeat, ClientWatch& watch) {
     std::unique_ptr<workload::ProgramRun> out;
@@ -217,7 +217,7 @@ std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo,
 
 Result<PairFigures> run_pair(const PairSetup& setup) { return PairRun(setup).run(); }
 
-Result<Duration> solo_latency(const hardware::GpuSpec& gpu, const workload::Program& inference) {
+Result<Duration> solo_latency(const hardware::GpuSpec& gpu, const program::Program& inference) {
   constexpr std::size_t kRequests = 4;
   PairSetup setup;
   setup.gpu = &gpu;

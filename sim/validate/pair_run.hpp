@@ -15,7 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::validate {
 
@@ -36,8 +36,8 @@ struct PairSetup {
   const hardware::GpuSpec* gpu = nullptr;
   const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, one client alone
   const policy::ParameterSet* parameters = nullptr;
-  const workload::Program* inference = nullptr;  ///< null: not there
-  const workload::Program* training = nullptr;   ///< null: not there
+  const program::Program* inference = nullptr;  ///< null: not there
+  const program::Program* training = nullptr;   ///< null: not there
   std::vector<SimTime> arrivals;
   Duration length{};                ///< of the run
   double latencies_from = 0.5;      ///< of the served requests, the first share left out
@@ -56,6 +56,6 @@ struct PairFigures {
 
 /// A request's mean time alone, over `requests` back to back.
 [[nodiscard]] Result<Duration> solo_latency(const hardware::GpuSpec& gpu,
-                                            const workload::Program& inference);
+                                            const program::Program& inference);
 
 }  // namespace bubblesim::validate

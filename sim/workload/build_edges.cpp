@@ -54,7 +54,7 @@ const DraftCall* next_launch(const Draft& draft, std::uint32_t thread, TraceTime
 class LastLaunched {
  public:
   explicit LastLaunched(const Draft& draft)
-      : draft_(draft), last_(draft.trace->streams.size(), kNoIndex) {}
+      : draft_(draft), last_(draft.trace->streams.size(), program::kNoIndex) {}
 
   void advance_to(TraceTime at) {
     for (; next_ < draft_.calls.size() && draft_.calls[next_].start < at; ++next_) {
@@ -67,12 +67,12 @@ class LastLaunched {
 
   /// The latest-ending operation on another stream that ended before `op` started.
   [[nodiscard]] std::uint32_t best_for(const DraftOp& op) const {
-    std::uint32_t best = kNoIndex;
+    std::uint32_t best = program::kNoIndex;
     for (std::size_t stream = 0; stream < last_.size(); ++stream) {
-      if (stream == op.recorded->stream.index() || last_[stream] == kNoIndex) continue;
+      if (stream == op.recorded->stream.index() || last_[stream] == program::kNoIndex) continue;
       const DraftOp& candidate = draft_.ops[last_[stream]];
       if (candidate.end > op.start) continue;
-      if (best == kNoIndex || candidate.end > draft_.ops[best].end) best = last_[stream];
+      if (best == program::kNoIndex || candidate.end > draft_.ops[best].end) best = last_[stream];
     }
     return best;
   }
@@ -101,7 +101,7 @@ void add_inferred(Draft& draft) {
     if (launch == nullptr) continue;
     DraftOp& op = draft.ops[launch->first_op];
     const std::uint32_t before = last.best_for(op);
-    if (before == kNoIndex) continue;
+    if (before == program::kNoIndex) continue;
     const std::size_t edges = op.edges.size();
     add_edge(op, before);
     if (op.edges.size() > edges) draft.counters.add(kInferredEdges);

@@ -3,16 +3,15 @@
 #include <map>
 #include <utility>
 
+#include "sim/program/kernel_class.hpp"
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/estimated_shape.hpp"
-#include "sim/workload/kernel_class.hpp"
 #include "sim/workload/program_draft.hpp"
 #include "traces/launch_shapes.hpp"
 
 namespace bubblesim::workload {
 namespace {
 
-constexpr Duration kLongestSpan{UINT32_MAX};
 constexpr std::uint32_t kMostOpsInStep = UINT16_MAX;
 
 class Emitter {
@@ -22,7 +21,7 @@ class Emitter {
     places_.resize(draft.calls.size());
   }
 
-  Program run() {
+  program::Program run() {
     program_.rank = draft_.trace->rank;
     program_.counters = draft_.counters;
     program_.names = draft_.trace->names;
@@ -44,21 +43,21 @@ class Emitter {
     std::uint32_t step = 0;  // the call's last step
   };
 
-  ShortSpan span(Duration value) {
-    if (value > kLongestSpan) program_.counters.add(kClampedSpans);
-    return short_span(value);
+  program::ShortSpan span(Duration value) {
+    if (value > program::kLongestShortSpan) program_.counters.add(kClampedSpans);
+    return program::short_span(value);
   }
 
   void emit_op(const DraftOp& draft_op) {
     const traces::DeviceOp& recorded = *draft_op.recorded;
-    Op op;
+    program::Op op;
     op.duration = draft_op.end - draft_op.start;
     op.launch_lag = span(draft_op.launch_lag);
     op.gap = span(draft_op.gap);
     op.name = recorded.name;
     op.stream = static_cast<std::uint16_t>(recorded.stream.value);
     op.kind = work_kind(recorded.kind);
-    if (op.kind == gpu::WorkKind::kKernel || op.kind == gpu::WorkKind::kCollective) {
+    if (op.kind == program::WorkKind::kKernel || op.kind == program::WorkKind::kCollective) {
       op.profile = profile_of(recorded);
     }
     op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
@@ -69,19 +68,19 @@ class Emitter {
     program_.ops.push_back(op);
   }
 
-  static gpu::WorkKind work_kind(traces::DeviceOpKind kind) {
+  static program::WorkKind work_kind(traces::DeviceOpKind kind) {
     switch (kind) {
-      case traces::DeviceOpKind::kKernel: return gpu::WorkKind::kKernel;
-      case traces::DeviceOpKind::kCollective: return gpu::WorkKind::kCollective;
-      case traces::DeviceOpKind::kCopy: return gpu::WorkKind::kCopy;
-      case traces::DeviceOpKind::kMemset: return gpu::WorkKind::kMemset;
+      case traces::DeviceOpKind::kKernel: return program::WorkKind::kKernel;
+      case traces::DeviceOpKind::kCollective: return program::WorkKind::kCollective;
+      case traces::DeviceOpKind::kCopy: return program::WorkKind::kCopy;
+      case traces::DeviceOpKind::kMemset: return program::WorkKind::kMemset;
     }
-    return gpu::WorkKind::kKernel;
+    return program::WorkKind::kKernel;
   }
 
   std::uint32_t profile_of(const traces::DeviceOp& op) {
     const traces::RankTrace& trace = *draft_.trace;
-    const gpu::KernelClass kernel_class = classify_kernel(trace.names[op.name]);
+    const program::KernelClass kernel_class = program::classify_kernel(trace.names[op.name]);
     const bool known = has_known_shape(trace, op);
     note_kernel_time(op, known);
     ShapeId id = op.shape;
@@ -97,7 +96,8 @@ class Emitter {
           known ? trace.shapes[id]
                 : estimated_shapes_[ShapeId{
                       id.value - static_cast<std::uint32_t>(trace.shapes.size())}];
-      program_.profiles.push_back(gpu::profile_kernel(launch_needs(shape), kernel_class, spec_));
+      program_.profiles.push_back(
+          program::profile_kernel(launch_needs(shape), kernel_class, spec_));
       program_.shapes.push_back(shape);
     }
     return place->second;
@@ -113,7 +113,7 @@ class Emitter {
   }
 
   void emit_thread(std::uint32_t index) {
-    ThreadProgram thread;
+    program::ThreadProgram thread;
     thread.name = index < draft_.trace->threads.size() ? draft_.trace->threads[index].name
                                                        : "launched outside the trace";
     TraceTime previous = draft_.begin;
@@ -125,49 +125,51 @@ class Emitter {
     program_.threads.push_back(std::move(thread));
   }
 
-  void emit_pause(ThreadProgram& thread, Duration length, Duration keep) {
+  void emit_pause(program::ThreadProgram& thread, Duration length, Duration keep) {
     while (length > keep) {
-      const Duration part = std::min(length - keep, kLongestSpan);
-      Step pause;
-      pause.think = short_span(part);
+      const Duration part = std::min(length - keep, program::kLongestShortSpan);
+      program::Step pause;
+      pause.think = program::short_span(part);
       thread.steps.push_back(pause);
       length -= part;
     }
   }
 
-  void emit_call(ThreadProgram& thread, std::uint32_t index, std::uint32_t number,
+  void emit_call(program::ThreadProgram& thread, std::uint32_t index, std::uint32_t number,
                  TraceTime previous) {
     const DraftCall& call = draft_.calls[number];
-    const TraceTime base =
-        call.after == kNoIndex ? previous : std::max(previous, draft_.calls[call.after].end);
+    const TraceTime base = call.after == program::kNoIndex
+                               ? previous
+                               : std::max(previous, draft_.calls[call.after].end);
     Duration think = std::max(Duration{}, call.start - base);
-    if (call.after == kNoIndex && think > kLongestSpan) {
-      emit_pause(thread, think, kLongestSpan);
-      think = kLongestSpan;
+    if (call.after == program::kNoIndex && think > program::kLongestShortSpan) {
+      emit_pause(thread, think, program::kLongestShortSpan);
+      think = program::kLongestShortSpan;
     }
-    Step step;
+    program::Step step;
     step.think = span(think);
     step.cost = span(call.cost);
     step.kind = call.kind;
     step.target = call.target;
-    if (call.waits || call.after != kNoIndex) {
+    if (call.waits || call.after != program::kNoIndex) {
       step.detail = static_cast<std::uint32_t>(program_.details.size());
-      program_.details.push_back({span(call.return_lag), kNoIndex, 0, call.passes_back});
-      if (call.after != kNoIndex) hand_overs_.push_back({step.detail, call.after});
+      program_.details.push_back({span(call.return_lag), program::kNoIndex, 0, call.passes_back});
+      if (call.after != program::kNoIndex) hand_overs_.push_back({step.detail, call.after});
     }
-    if (call.queue_op != kNoIndex) emit_queue_wait(thread, call, step);
+    if (call.queue_op != program::kNoIndex) emit_queue_wait(thread, call, step);
     emit_parts(thread, step, call.op_count);
     places_[number] = {index, static_cast<std::uint32_t>(thread.steps.size() - 1)};
   }
 
   // What made room in the launch queue, before the launch itself.
-  void emit_queue_wait(ThreadProgram& thread, const DraftCall& call, Step& launch) {
-    Step wait;
+  void emit_queue_wait(program::ThreadProgram& thread, const DraftCall& call,
+                       program::Step& launch) {
+    program::Step wait;
     wait.think = std::exchange(launch.think, {});
-    wait.kind = StepKind::kWaitOp;
+    wait.kind = program::StepKind::kWaitOp;
     wait.target = call.queue_op;
-    wait.detail = std::exchange(launch.detail, kNoIndex);
-    if (wait.detail == kNoIndex) {
+    wait.detail = std::exchange(launch.detail, program::kNoIndex);
+    if (wait.detail == program::kNoIndex) {
       wait.detail = static_cast<std::uint32_t>(program_.details.size());
       program_.details.push_back({});
     }
@@ -176,16 +178,16 @@ class Emitter {
   }
 
   // A launch of more operations than a step can count becomes several steps.
-  void emit_parts(ThreadProgram& thread, Step step, std::uint32_t count) {
+  void emit_parts(program::ThreadProgram& thread, program::Step step, std::uint32_t count) {
     while (count > kMostOpsInStep) {
-      Step part = step;
-      part.kind = StepKind::kLaunch;
+      program::Step part = step;
+      part.kind = program::StepKind::kLaunch;
       part.cost = {};
       part.count = kMostOpsInStep;
       thread.steps.push_back(part);
       step.target += kMostOpsInStep;
       step.think = {};
-      step.detail = kNoIndex;
+      step.detail = program::kNoIndex;
       count -= kMostOpsInStep;
     }
     step.count = static_cast<std::uint16_t>(count);
@@ -201,14 +203,14 @@ class Emitter {
 
   void assign_result_slots() {
     const auto need = [&](std::uint32_t op) {
-      if (program_.ops[op].result_slot == kNoIndex) {
+      if (program_.ops[op].result_slot == program::kNoIndex) {
         program_.ops[op].result_slot = program_.result_slots++;
       }
     };
-    for (const OpEdge& edge : program_.edges) need(edge.before);
-    for (const ThreadProgram& thread : program_.threads) {
-      for (const Step& step : thread.steps) {
-        if (step.kind == StepKind::kWaitOp) need(step.target);
+    for (const program::OpEdge& edge : program_.edges) need(edge.before);
+    for (const program::ThreadProgram& thread : program_.threads) {
+      for (const program::Step& step : thread.steps) {
+        if (step.kind == program::StepKind::kWaitOp) need(step.target);
       }
     }
   }
@@ -238,22 +240,18 @@ class Emitter {
 
   const Draft& draft_;
   const hardware::GpuSpec& spec_;
-  Program program_;
+  program::Program program_;
   ShapeEstimator estimator_;
   EstimatedTime estimated_;
   traces::ShapeTable<traces::LaunchShape> estimated_shapes_;
-  std::map<std::pair<ShapeId, gpu::KernelClass>, std::uint32_t> profiles_;
+  std::map<std::pair<ShapeId, program::KernelClass>, std::uint32_t> profiles_;
   std::vector<Place> places_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;
 };
 
 }  // namespace
 
-ShortSpan short_span(Duration span) {
-  return {static_cast<std::uint32_t>(std::clamp(span, Duration{}, kLongestSpan).count())};
-}
-
-Program emit(const Draft& draft, const hardware::GpuSpec& spec) {
+program::Program emit(const Draft& draft, const hardware::GpuSpec& spec) {
   return Emitter(draft, spec).run();
 }
 

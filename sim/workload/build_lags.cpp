@@ -38,7 +38,7 @@ UsualLags measure(const Draft& draft) {
     const TraceTime called = draft.calls[op.call].start;
     if (op.start < called || !op.edges.empty()) continue;
     const std::optional<TraceTime> before =
-        op.previous == kNoIndex ? op.pass_before : draft.ops[op.previous].end;
+        op.previous == program::kNoIndex ? op.pass_before : draft.ops[op.previous].end;
     if (!before || *before <= called) {
       launches.push_back(op.start - called);
     } else if (*before <= op.start) {
@@ -70,7 +70,7 @@ class Ends {
       const bool other = draft_.ops[before].recorded->stream != waits.recorded->stream;
       if (before < op && other && (in_graph(op) || in_graph(before))) return before;
     }
-    return kNoIndex;
+    return program::kNoIndex;
   }
 
  private:
@@ -95,12 +95,13 @@ void assign(Draft& draft, std::uint32_t index, const Ends& ends, const UsualLags
     latest = dependency + lag;
     binding = &lag;
   };
-  if (op.previous != kNoIndex) consider(draft.ops[op.previous].end, op.gap);
+  if (op.previous != program::kNoIndex) consider(draft.ops[op.previous].end, op.gap);
   if (op.pass_before && *op.pass_before <= op.start) consider(*op.pass_before, op.gap);
   for (DraftEdge& edge : op.edges) consider(draft.ops[edge.before].end, edge.lag);
   const Duration residual = op.start - latest;
-  const std::uint32_t awaited = residual > kUnexplained ? ends.just_before(index) : kNoIndex;
-  if (awaited != kNoIndex) {
+  const std::uint32_t awaited =
+      residual > kUnexplained ? ends.just_before(index) : program::kNoIndex;
+  if (awaited != program::kNoIndex) {
     op.edges.push_back({awaited, op.start - draft.ops[awaited].end});
     draft.counters.add(kInferredEdges);
     return;

@@ -27,7 +27,7 @@ struct Progress {
 };
 
 // The call blocked until `end`, then needed the rest to return.
-void set_wait(DraftCall& call, StepKind kind, std::uint32_t target, TraceTime end) {
+void set_wait(DraftCall& call, program::StepKind kind, std::uint32_t target, TraceTime end) {
   call.kind = kind;
   call.target = target;
   call.waits = true;
@@ -41,7 +41,7 @@ void set_wait(DraftCall& call, StepKind kind, std::uint32_t target, TraceTime en
 }
 
 bool ended_within(const Draft& draft, std::uint32_t op, const DraftCall& call) {
-  return op != kNoIndex && draft.ops[op].end > call.start && draft.ops[op].end <= call.end;
+  return op != program::kNoIndex && draft.ops[op].end > call.start && draft.ops[op].end <= call.end;
 }
 
 // When everything on the stream that was launched before the call had ended; of a pass that
@@ -49,7 +49,7 @@ bool ended_within(const Draft& draft, std::uint32_t op, const DraftCall& call) {
 std::optional<TraceTime> stream_end(const Draft& draft, const Progress& progress,
                                     std::uint32_t stream) {
   const std::uint32_t op = progress.last[stream];
-  return op == kNoIndex ? draft.pass_before(stream) : draft.ops[op].end;
+  return op == program::kNoIndex ? draft.pass_before(stream) : draft.ops[op].end;
 }
 
 // The stream whose last operation ended latest within the call.
@@ -79,7 +79,7 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call
   if (!stream) return;
   const auto end = stream_end(draft, progress, *stream);
   if (!end || *end > call.end) return;  // it cannot have waited for this
-  set_wait(call, StepKind::kWaitStream, *stream, *end);
+  set_wait(call, program::StepKind::kWaitStream, *stream, *end);
 }
 
 // Everything launched so far has ended when the call returns, and some of it during the call.
@@ -90,38 +90,38 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
   }
   if (latest > call.end || latest == TraceTime::min()) return;
   if (call.recorded_kind == HostCallKind::kFree && latest <= call.start) return;
-  set_wait(call, StepKind::kWaitDevice, 0, latest);
+  set_wait(call, program::StepKind::kWaitDevice, 0, latest);
 }
 
 // The operation that the event stands for, where both calls name it.
 bool resolve_named_event(const Draft& draft, const EventRecords& events, DraftCall& call) {
   if (!events.knows(call.event, call.start)) return false;
   const std::uint32_t op = events.awaited(call.event, call.start);
-  if (op != kNoIndex && draft.ops[op].end <= call.end) {
-    set_wait(call, StepKind::kWaitOp, op, draft.ops[op].end);
+  if (op != program::kNoIndex && draft.ops[op].end <= call.end) {
+    set_wait(call, program::StepKind::kWaitOp, op, draft.ops[op].end);
   }
   return true;
 }
 
 // The operation, of any stream, that ended last within the call.
 void resolve_event_sync(Draft& draft, std::size_t calls_before, DraftCall& call) {
-  std::uint32_t best = kNoIndex;
+  std::uint32_t best = program::kNoIndex;
   const std::size_t oldest = calls_before > 4096 ? calls_before - 4096 : 0;
   for (std::size_t i = oldest; i < calls_before; ++i) {
     const DraftCall& launch = draft.calls[i];
     for (std::uint32_t op = launch.first_op; op < launch.first_op + launch.op_count; ++op) {
       if (!ended_within(draft, op, call)) continue;
-      if (best == kNoIndex || draft.ops[op].end > draft.ops[best].end) best = op;
+      if (best == program::kNoIndex || draft.ops[op].end > draft.ops[best].end) best = op;
     }
   }
-  if (best == kNoIndex) return;
+  if (best == program::kNoIndex) return;
   draft.counters.add(kInferredWaits);
-  set_wait(call, StepKind::kWaitOp, best, draft.ops[best].end);
+  set_wait(call, program::StepKind::kWaitOp, best, draft.ops[best].end);
 }
 
 // Where each recorded operation is, into Draft::ops; kNoIndex: outside the window.
 std::vector<std::uint32_t> place_of_each(const Draft& draft) {
-  std::vector<std::uint32_t> places(draft.trace->device_ops.size(), kNoIndex);
+  std::vector<std::uint32_t> places(draft.trace->device_ops.size(), program::kNoIndex);
   const traces::DeviceOp* first = draft.trace->device_ops.data();
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     places[static_cast<std::size_t>(draft.ops[i].recorded - first)] = i;
@@ -137,7 +137,7 @@ void resolve_queue_wait(Draft& draft, const std::vector<std::uint32_t>& places, 
   call.cost -= call.queue.held;
   if (call.queue.op == traces::kNone) return;
   const std::uint32_t op = places[call.queue.op];
-  if (op == kNoIndex || draft.ops[op].end > call.end) return;
+  if (op == program::kNoIndex || draft.ops[op].end > call.end) return;
   call.queue_op = op;
   call.cost = std::min(call.cost, call.end - draft.ops[op].end);
   call.queue_lag = call.end - draft.ops[op].end - call.cost;
@@ -158,15 +158,15 @@ void resolve_launch(Draft& draft, DraftCall& call) {
   const bool ended = ended_within(draft, call.first_op, call) && last.end <= call.end;
   if (!ended && !waited_while_staging(last, call)) return;
   call.end = std::max(call.end, last.end);
-  call.queue_op = kNoIndex;
-  set_wait(call, StepKind::kLaunchAndWait, call.first_op, last.end);
+  call.queue_op = program::kNoIndex;
+  set_wait(call, program::StepKind::kLaunchAndWait, call.first_op, last.end);
 }
 
 // What had ended last when the pass was over, of this pass or of those before.
 void resolve_close(const Draft& draft, DraftCall& call) {
   const Duration length = draft.pass->length;
   TraceTime latest = TraceTime::min();
-  std::uint32_t best = kNoIndex;
+  std::uint32_t best = program::kNoIndex;
   for (std::uint32_t op = 0; op < draft.ops.size(); ++op) {
     const Duration late = std::max(Duration{}, draft.ops[op].end - call.end);
     const std::int64_t back = (late + length - Duration{1}) / length;
@@ -176,7 +176,7 @@ void resolve_close(const Draft& draft, DraftCall& call) {
     best = op;
     call.passes_back = static_cast<std::uint32_t>(back);
   }
-  set_wait(call, StepKind::kWaitOp, best, latest);
+  set_wait(call, program::StepKind::kWaitOp, best, latest);
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ void resolve_close(const Draft& draft, DraftCall& call) {
 void find_waits(Draft& draft) {
   const EventRecords events(draft);
   const std::vector<std::uint32_t> places = place_of_each(draft);
-  Progress progress{std::vector<std::uint32_t>(draft.trace->streams.size(), kNoIndex)};
+  Progress progress{std::vector<std::uint32_t>(draft.trace->streams.size(), program::kNoIndex)};
   for (std::size_t i = 0; i < draft.calls.size(); ++i) {
     DraftCall& call = draft.calls[i];
     call.cost = call.end - call.start;
@@ -238,12 +238,13 @@ void find_hand_overs(Draft& draft) {
 // A thread that nobody hands over to begins each pass after the marked thread has begun it.
 void tie_free_threads(Draft& draft) {
   std::uint32_t mark = 0;
-  while (draft.calls[mark].kind != StepKind::kIteration) ++mark;
+  while (draft.calls[mark].kind != program::StepKind::kIteration) ++mark;
   for (std::size_t thread = 0; thread < draft.thread_calls.size(); ++thread) {
     const auto& calls = draft.thread_calls[thread];
     if (calls.empty() || thread == draft.marked_thread) continue;
     DraftCall& first = draft.calls[calls.front()];
-    if (first.after == kNoIndex && first.start >= draft.calls[mark].start) first.after = mark;
+    if (first.after == program::kNoIndex && first.start >= draft.calls[mark].start)
+      first.after = mark;
   }
 }
 

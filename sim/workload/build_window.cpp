@@ -138,7 +138,7 @@ void add_ops(Draft& draft, DraftCall& call, const std::vector<std::uint32_t>& op
   call.first_op = static_cast<std::uint32_t>(draft.ops.size());
   call.op_count = static_cast<std::uint32_t>(ops.size());
   call.target = call.first_op;
-  call.kind = StepKind::kLaunch;
+  call.kind = program::StepKind::kLaunch;
   for (const std::uint32_t index : ops) {
     const traces::DeviceOp& recorded = draft.trace->device_ops[index];
     DraftOp op;
@@ -197,7 +197,7 @@ void collect_polls(Draft& draft) {
 
 // The call that launched each recorded operation, into Draft::calls.
 std::vector<std::uint32_t> call_of_each(const Draft& draft) {
-  std::vector<std::uint32_t> calls(draft.trace->device_ops.size(), kNoIndex);
+  std::vector<std::uint32_t> calls(draft.trace->device_ops.size(), program::kNoIndex);
   const traces::DeviceOp* first = draft.trace->device_ops.data();
   for (const DraftOp& op : draft.ops) {
     calls[static_cast<std::size_t>(op.recorded - first)] = op.call;
@@ -212,12 +212,12 @@ std::vector<std::uint32_t> call_of_each(const Draft& draft) {
 void collect_orphans(Draft& draft) {
   const traces::RankTrace& trace = *draft.trace;
   std::vector<std::uint32_t> calls = call_of_each(draft);
-  std::vector<std::uint32_t> last_call(trace.streams.size(), kNoIndex);
+  std::vector<std::uint32_t> last_call(trace.streams.size(), program::kNoIndex);
   for (std::uint32_t i = 0; i < trace.device_ops.size(); ++i) {  // sorted by start
     const traces::DeviceOp& recorded = trace.device_ops[i];
     std::uint32_t& last = last_call[recorded.stream.index()];
     if (recorded.launch != traces::kNone) {
-      if (calls[i] != kNoIndex) last = calls[i];
+      if (calls[i] != program::kNoIndex) last = calls[i];
       continue;
     }
     if (draft.pass != nullptr ? !draft.pass->holds_op(i) : !draft.holds(recorded.start)) continue;
@@ -225,7 +225,7 @@ void collect_orphans(Draft& draft) {
     call.recorded_kind = HostCallKind::kLaunchKernel;
     call.thread = static_cast<std::uint32_t>(trace.threads.size());
     call.start = call.end = draft.begin;
-    if (last != kNoIndex && draft.calls[last].end <= draft.moved(recorded.start)) {
+    if (last != program::kNoIndex && draft.calls[last].end <= draft.moved(recorded.start)) {
       call.thread = draft.calls[last].thread;
       call.start = call.end = draft.calls[last].end;
     }
@@ -253,7 +253,7 @@ void close_pass(Draft& draft) {
 // The marked thread passes each iteration's begin, and the end of the last one.
 void collect_markers(Draft& draft) {
   std::vector<DraftCall> marks;
-  const auto add = [&](TraceTime at, StepKind kind) {
+  const auto add = [&](TraceTime at, program::StepKind kind) {
     DraftCall mark;
     mark.start = mark.end = at;
     mark.thread = draft.marked_thread;
@@ -261,8 +261,8 @@ void collect_markers(Draft& draft) {
     mark.target = static_cast<std::uint32_t>(marks.size());
     marks.push_back(std::move(mark));
   };
-  for (const TraceTime start : draft.iteration_starts) add(start, StepKind::kIteration);
-  add(draft.iterations_end, StepKind::kEnd);
+  for (const TraceTime start : draft.iteration_starts) add(start, program::StepKind::kIteration);
+  add(draft.iterations_end, program::StepKind::kEnd);
   draft.calls.insert(draft.calls.begin(), marks.begin(), marks.end());
   for (DraftOp& op : draft.ops) op.call += static_cast<std::uint32_t>(marks.size());
 }
@@ -281,7 +281,8 @@ void sort_calls(Draft& draft) {
   for (const std::uint32_t index : order) {
     DraftCall call = std::move(draft.calls[index]);
     const std::uint32_t first = call.first_op;
-    if (first != kNoIndex) call.first_op = call.target = static_cast<std::uint32_t>(ops.size());
+    if (first != program::kNoIndex)
+      call.first_op = call.target = static_cast<std::uint32_t>(ops.size());
     for (std::uint32_t i = 0; i < call.op_count; ++i) {
       ops.push_back(std::move(draft.ops[first + i]));
       ops.back().call = static_cast<std::uint32_t>(calls.size());

@@ -17,9 +17,9 @@ constexpr traces::LaunchShape kUsualBlock{{1, 1, 1}, {128, 1, 1}, 32, 0};
 constexpr traces::LaunchShape kComputeBlock{{1, 1, 1}, {256, 1, 1}, 128, 0};
 constexpr traces::LaunchShape kCollective{{8, 1, 1}, {544, 1, 1}, 96, 0};
 
-double waves_of(Duration duration, gpu::KernelClass kernel_class) {
+double waves_of(Duration duration, program::KernelClass kernel_class) {
   if (duration <= kFillsGpu) return 1;
-  if (kernel_class == gpu::KernelClass::kMemory) {
+  if (kernel_class == program::KernelClass::kMemory) {
     return std::floor(to_seconds(duration) / to_seconds(kMemoryWave));
   }
   return std::round(std::sqrt(to_seconds(duration) / to_seconds(kFillsGpu)));
@@ -27,18 +27,18 @@ double waves_of(Duration duration, gpu::KernelClass kernel_class) {
 
 }  // namespace
 
-gpu::LaunchNeeds launch_needs(const traces::LaunchShape& shape) {
+program::LaunchNeeds launch_needs(const traces::LaunchShape& shape) {
   return {std::max<std::uint64_t>(1, shape.blocks()),
           static_cast<std::uint32_t>(shape.threads_per_block()), shape.registers_per_thread,
           shape.shared_memory_bytes};
 }
 
-traces::LaunchShape estimate_kernel_shape(Duration duration, gpu::KernelClass kernel_class,
+traces::LaunchShape estimate_kernel_shape(Duration duration, program::KernelClass kernel_class,
                                           const hardware::GpuSpec& spec) {
   traces::LaunchShape shape =
-      kernel_class == gpu::KernelClass::kCompute ? kComputeBlock : kUsualBlock;
+      kernel_class == program::KernelClass::kCompute ? kComputeBlock : kUsualBlock;
   const double resident = static_cast<double>(spec.sm_count) *
-                          gpu::residency_of(launch_needs(shape), spec.sm).blocks_per_sm;
+                          program::residency_of(launch_needs(shape), spec.sm).blocks_per_sm;
   // Whole microseconds: kernels that differ by less share a profile.
   const auto microseconds = std::chrono::floor<std::chrono::microseconds>(duration);
   const double share = std::min(1.0, to_seconds(microseconds) / to_seconds(kFillsGpu));
@@ -59,7 +59,7 @@ void ShapeEstimator::collect_known() {
 }
 
 traces::LaunchShape ShapeEstimator::estimate(const traces::DeviceOp& op,
-                                             gpu::KernelClass kernel_class) {
+                                             program::KernelClass kernel_class) {
   if (!known_) collect_known();
   const auto same_name = known_->find(op.name);
   if (same_name != known_->end()) {

@@ -20,18 +20,18 @@
 #include <vector>
 
 #include "sim/base/counters.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kernel_profile.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::workload {
 
 /// The kernel's needs as the GPU model takes them. Precondition: the shape is known.
-[[nodiscard]] gpu::LaunchNeeds launch_needs(const traces::LaunchShape& shape);
+[[nodiscard]] program::LaunchNeeds launch_needs(const traces::LaunchShape& shape);
 
 /// Rules 2 and 3 above.
 [[nodiscard]] traces::LaunchShape estimate_kernel_shape(Duration duration,
-                                                        gpu::KernelClass kernel_class,
+                                                        program::KernelClass kernel_class,
                                                         const hardware::GpuSpec& spec);
 [[nodiscard]] traces::LaunchShape estimate_collective_shape();
 
@@ -44,7 +44,7 @@ class ShapeEstimator {
 
   /// Precondition: `op` is a kernel or collective without a known shape.
   [[nodiscard]] traces::LaunchShape estimate(const traces::DeviceOp& op,
-                                             gpu::KernelClass kernel_class);
+                                             program::KernelClass kernel_class);
 
  private:
   using Known = std::vector<std::pair<Duration, ShapeId>>;  ///< by duration

@@ -33,12 +33,12 @@ bool EventRecords::knows(std::uint64_t event, TraceTime wait) const {
 
 std::uint32_t EventRecords::awaited(std::uint64_t event, TraceTime wait) const {
   const Record* record = last_before(event, wait);
-  if (record == nullptr) return kNoIndex;
+  if (record == nullptr) return program::kNoIndex;
   const auto& launched = launched_[record->stream];
   const auto after = std::lower_bound(
       launched.begin(), launched.end(), record->at,
       [](const Launched& entry, TraceTime at) { return entry.at < at; });
-  return after == launched.begin() ? kNoIndex : std::prev(after)->op;
+  return after == launched.begin() ? program::kNoIndex : std::prev(after)->op;
 }
 
 }  // namespace bubblesim::workload

@@ -140,7 +140,7 @@ class Joiner {
       if (recorded.group_size > parts.size() && !joined.point_to_point) {
         program_.ranks[part.rank].counters.add(kMissingPeers);
       }
-      Op& op = program_.ranks[part.rank].ops[part.op];
+      program::Op& op = program_.ranks[part.rank].ops[part.op];
       op.collective = index;
       op.duration = std::max(Duration{}, draft_op(part).end - arrival);
     }
@@ -149,7 +149,7 @@ class Joiner {
 
  private:
   std::uint32_t group_index(const std::string& name) {
-    if (name.empty()) return kNoIndex;
+    if (name.empty()) return program::kNoIndex;
     const auto [place, fresh] =
         groups_.try_emplace(name, static_cast<std::uint32_t>(program_.groups.size()));
     if (fresh) program_.groups.push_back(name);

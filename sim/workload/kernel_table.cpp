@@ -57,45 +57,45 @@ std::optional<Row> parse_row(std::string_view line) {
              Duration{static_cast<std::int64_t>(*duration)}};
 }
 
-gpu::KernelClass class_of(int profile) {
-  if (profile == 1) return gpu::KernelClass::kCompute;
-  return profile == 0 ? gpu::KernelClass::kMemory : gpu::KernelClass::kUnknown;
+program::KernelClass class_of(int profile) {
+  if (profile == 1) return program::KernelClass::kCompute;
+  return profile == 0 ? program::KernelClass::kMemory : program::KernelClass::kUnknown;
 }
 
-void add_kernel(Program& program, const Row& row, const hardware::GpuSpec& spec,
+void add_kernel(program::Program& program, const Row& row, const hardware::GpuSpec& spec,
                 Duration launch_gap) {
   // A block that takes all registers of an SM: one block an SM.
-  gpu::LaunchNeeds needs;
+  program::LaunchNeeds needs;
   needs.blocks = row.sms;
   needs.threads_per_block = std::min<std::uint32_t>(1024, spec.sm.max_threads);
   needs.registers_per_thread = spec.sm.registers / needs.threads_per_block;
-  Op op;
+  program::Op op;
   op.duration = row.duration;
-  op.launch_lag = short_span(spec.launch_latency);
-  op.gap = short_span(spec.stream_gap);
+  op.launch_lag = program::short_span(spec.launch_latency);
+  op.gap = program::short_span(spec.stream_gap);
   op.profile = static_cast<std::uint32_t>(program.profiles.size());
   op.name = program.names.intern(row.name);
-  program.profiles.push_back(gpu::profile_kernel(needs, class_of(row.profile), spec));
-  Step step;
-  step.kind = StepKind::kLaunch;
-  step.think = program.ops.empty() ? ShortSpan{} : short_span(launch_gap);
+  program.profiles.push_back(program::profile_kernel(needs, class_of(row.profile), spec));
+  program::Step step;
+  step.kind = program::StepKind::kLaunch;
+  step.think = program.ops.empty() ? program::ShortSpan{} : program::short_span(launch_gap);
   step.target = static_cast<std::uint32_t>(program.ops.size());
   step.count = 1;
   program.ops.push_back(op);
   program.threads.front().steps.push_back(step);
 }
 
-void close(Program& program, const hardware::GpuSpec& spec) {
-  Step wait;
-  wait.kind = StepKind::kWaitStream;
+void close(program::Program& program, const hardware::GpuSpec& spec) {
+  program::Step wait;
+  wait.kind = program::StepKind::kWaitStream;
   wait.detail = static_cast<std::uint32_t>(program.details.size());
-  program.details.push_back({short_span(spec.sync_latency), kNoIndex, 0});
-  Step end;
-  end.kind = StepKind::kEnd;
+  program.details.push_back({program::short_span(spec.sync_latency), program::kNoIndex, 0});
+  program::Step end;
+  end.kind = program::StepKind::kEnd;
   end.target = 1;
   program.threads.front().steps.push_back(wait);
   program.threads.front().steps.push_back(end);
-  for (const Op& op : program.ops) program.recorded_span += op.duration;
+  for (const program::Op& op : program.ops) program.recorded_span += op.duration;
   program.recorded_iterations = {program.recorded_span};
 }
 
@@ -108,9 +108,9 @@ tl::unexpected<Error> refuse_line(const std::string& file, std::size_t line,
 
 }  // namespace
 
-Result<Program> parse_kernel_table(std::string_view text, const std::string& file,
+Result<program::Program> parse_kernel_table(std::string_view text, const std::string& file,
                                    const hardware::GpuSpec& spec, Duration launch_gap) {
-  Program program;
+  program::Program program;
   program.stream_count = 1;
   program.threads.push_back({"launcher", {}});
   for (std::size_t line_number = 1; !text.empty(); ++line_number) {
@@ -137,7 +137,7 @@ Result<Program> parse_kernel_table(std::string_view text, const std::string& fil
   return program;
 }
 
-Result<Program> read_kernel_table(const std::string& path, const hardware::GpuSpec& spec,
+Result<program::Program> read_kernel_table(const std::string& path, const hardware::GpuSpec& spec,
                                   Duration launch_gap) {
   std::error_code fault;
   const std::uintmax_t size = std::filesystem::file_size(path, fault);

@@ -9,19 +9,20 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::workload {
 
 /// One pass: every kernel of the table in order on one stream, launched `launch_gap` apart, then
 /// a wait for the last one. A kernel fills each SM that it uses (the table has no shapes).
 /// Faults name the line. Rows of no duration are counted and left out.
-[[nodiscard]] Result<Program> parse_kernel_table(std::string_view text, const std::string& file,
-                                                 const hardware::GpuSpec& spec,
-                                                 Duration launch_gap);
+[[nodiscard]] Result<program::Program> parse_kernel_table(std::string_view text,
+                                                          const std::string& file,
+                                                          const hardware::GpuSpec& spec,
+                                                          Duration launch_gap);
 
 /// The same from a file of at most 64 MiB.
-[[nodiscard]] Result<Program> read_kernel_table(const std::string& path,
+[[nodiscard]] Result<program::Program> read_kernel_table(const std::string& path,
                                                 const hardware::GpuSpec& spec,
                                                 Duration launch_gap);
 

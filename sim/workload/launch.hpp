@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sim/base/time.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::workload {
 

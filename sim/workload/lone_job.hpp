@@ -12,6 +12,7 @@
 #include "sim/gpu/gpu.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/network/rendezvous.hpp"
+#include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
 
 namespace bubblesim::workload {

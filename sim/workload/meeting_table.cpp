@@ -8,8 +8,8 @@ namespace {
 
 class Builder {
  public:
-  explicit Builder(const Program& program)
-      : program_(program), thread_of_(program.stream_count, kNoIndex),
+  explicit Builder(const program::Program& program)
+      : program_(program), thread_of_(program.stream_count, program::kNoIndex),
         shared_(program.stream_count), through_(program.ops.size()) {
     table_.streams.resize(program.stream_count);
   }
@@ -19,7 +19,7 @@ class Builder {
     each_launch([this](std::uint32_t thread, std::uint32_t op, Duration host) {
       note(thread, op, host);
     });
-    for (const ThreadProgram& thread : program_.threads) {
+    for (const program::ThreadProgram& thread : program_.threads) {
       table_.host_passes.push_back(host_time(thread));
     }
     for (std::uint32_t i = 0; i < table_.streams.size(); ++i) {
@@ -31,9 +31,10 @@ class Builder {
   }
 
  private:
-  static Duration host_time(const ThreadProgram& thread) {
+  static Duration host_time(const program::ThreadProgram& thread) {
     Duration all{};
-    for (const Step& step : thread.steps) all += step.think.duration() + step.cost.duration();
+    for (const program::Step& step : thread.steps)
+      all += step.think.duration() + step.cost.duration();
     return all;
   }
 
@@ -42,9 +43,10 @@ class Builder {
   void each_launch(const Visit& visit) const {
     for (std::uint32_t thread = 0; thread < program_.threads.size(); ++thread) {
       Duration host{};
-      for (const Step& step : program_.threads[thread].steps) {
+      for (const program::Step& step : program_.threads[thread].steps) {
         host += step.think.duration();
-        if (step.kind == StepKind::kLaunch || step.kind == StepKind::kLaunchAndWait) {
+        if (step.kind == program::StepKind::kLaunch ||
+            step.kind == program::StepKind::kLaunchAndWait) {
           for (std::uint32_t i = 0; i < step.count; ++i) visit(thread, step.target + i, host);
         }
         host += step.cost.duration();
@@ -53,15 +55,15 @@ class Builder {
   }
 
   void count(std::uint32_t thread, std::uint32_t index) {
-    const Op& op = program_.ops[index];
-    if (thread_of_[op.stream] == kNoIndex) thread_of_[op.stream] = thread;
+    const program::Op& op = program_.ops[index];
+    if (thread_of_[op.stream] == program::kNoIndex) thread_of_[op.stream] = thread;
     if (thread_of_[op.stream] != thread) shared_[op.stream] = true;
     through_[index] = table_.streams[op.stream].pass += op.duration;
   }
 
   void note(std::uint32_t thread, std::uint32_t index, Duration host) {
-    const Op& op = program_.ops[index];
-    if (op.collective == kNoIndex) return;
+    const program::Op& op = program_.ops[index];
+    if (op.collective == program::kNoIndex) return;
     Meeting meeting{through_[index] - op.duration, host, op.collective, thread,
                     static_cast<std::uint32_t>(table_.edges.size()), 0};
     for (std::uint32_t i = 0; i < op.edge_count; ++i) {
@@ -74,7 +76,7 @@ class Builder {
     table_.streams[op.stream].meetings.push_back(meeting);
   }
 
-  const Program& program_;
+  const program::Program& program_;
   std::vector<std::uint32_t> thread_of_;  ///< by stream: who launches on it
   std::vector<bool> shared_;              ///< by stream: several threads do
   std::vector<Duration> through_;         ///< by operation: its stream's work with it
@@ -83,15 +85,16 @@ class Builder {
 
 }  // namespace
 
-MeetingTable meeting_table(const Program& program) { return Builder(program).build(); }
+MeetingTable meeting_table(const program::Program& program) { return Builder(program).build(); }
 
-Duration least_iteration(const Program& program) {
+Duration least_iteration(const program::Program& program) {
   if (program.threads.empty()) return Duration{};
   std::vector<Duration> lengths;  // from one end of an iteration to the next; the first, cut, last
   Duration length{};
-  for (const Step& step : program.threads[program.marked_thread].steps) {
+  for (const program::Step& step : program.threads[program.marked_thread].steps) {
     length += step.think.duration();
-    const bool mark = step.kind == StepKind::kIteration || step.kind == StepKind::kEnd;
+    const bool mark =
+        step.kind == program::StepKind::kIteration || step.kind == program::StepKind::kEnd;
     if (mark && step.target > 0) lengths.push_back(std::exchange(length, Duration{}));
     length += step.cost.duration();
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::workload {
 
@@ -41,9 +41,9 @@ struct MeetingTable {
   bool known = true;
 };
 
-[[nodiscard]] MeetingTable meeting_table(const Program& program);
+[[nodiscard]] MeetingTable meeting_table(const program::Program& program);
 
 /// The host's own time of the shortest iteration: no run ends two iterations in less.
-[[nodiscard]] Duration least_iteration(const Program& program);
+[[nodiscard]] Duration least_iteration(const program::Program& program);
 
 }  // namespace bubblesim::workload

@@ -50,14 +50,14 @@ std::vector<network::MeetingSpec> meetings(const JobProgram& job) {
   std::vector<network::MeetingSpec> out;
   out.reserve(job.collectives.size());
   for (const JoinedCollective& joined : job.collectives) {
-    const bool modelled = joined.transfer != kNoIndex;
+    const bool modelled = joined.transfer != program::kNoIndex;
     out.push_back({joined.participants, modelled ? &job.transfers[joined.transfer] : nullptr});
   }
   return out;
 }
 
-Result<Program> build_program(const traces::RankTrace& trace, const hardware::GpuSpec& spec,
-                              const BuildOptions& options) {
+Result<program::Program> build_program(const traces::RankTrace& trace,
+                                       const hardware::GpuSpec& spec, const BuildOptions& options) {
   std::optional<traces::RankPass> pass;
   if (options.window != Window::kWhole) {
     BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_rank_pass(trace, options.iterations));
@@ -92,7 +92,7 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
     program.ranks[i].start_offset = drafts[i].begin - begin;
   }
   join_collectives(drafts, program);
-  for (const Program& rank : program.ranks) program.counters.merge(rank.counters);
+  for (const program::Program& rank : program.ranks) program.counters.merge(rank.counters);
   program.iterations_recorded = static_cast<std::uint32_t>(pass.iterations_recorded());
   program.iterations_used = static_cast<std::uint32_t>(pass.iterations_used());
   if (!pass.ranks.empty()) program.iterations_text = pass.text();

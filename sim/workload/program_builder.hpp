@@ -10,7 +10,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 #include "traces/iterations/choice.hpp"
 #include "traces/trace.hpp"
 
@@ -31,7 +31,7 @@ struct BuildOptions {
 /// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).
 /// The program of one rank; its collectives are not joined with other ranks'.
 /// Faults: no device operation in the window; iterations chosen that are not recorded.
-[[nodiscard]] Result<Program> build_program(const traces::RankTrace& trace,
+[[nodiscard]] Result<program::Program> build_program(const traces::RankTrace& trace,
                                             const hardware::GpuSpec& spec,
                                             const BuildOptions& options);
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "sim/program/program.hpp"
 #include "sim/workload/launch_queues.hpp"
-#include "sim/workload/program.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "traces/iterations/job_pass.hpp"
 #include "traces/trace.hpp"
@@ -16,7 +16,7 @@ namespace bubblesim::workload {
 
 /// A dependency on an operation of another stream.
 struct DraftEdge {
-  std::uint32_t before = kNoIndex;  ///< into Draft::ops
+  std::uint32_t before = program::kNoIndex;  ///< into Draft::ops
   Duration lag{};
 };
 
@@ -24,8 +24,8 @@ struct DraftOp {
   const traces::DeviceOp* recorded = nullptr;
   TraceTime start{};
   TraceTime end{};
-  std::uint32_t call = kNoIndex;      ///< the launching call, into Draft::calls
-  std::uint32_t previous = kNoIndex;  ///< on the same stream, in the same pass
+  std::uint32_t call = program::kNoIndex;      ///< the launching call, into Draft::calls
+  std::uint32_t previous = program::kNoIndex;  ///< on the same stream, in the same pass
   /// The first of its stream, in a pass that repeats: when the stream's last one of the pass
   /// before ended.
   std::optional<TraceTime> pass_before;
@@ -38,20 +38,20 @@ struct DraftCall {
   TraceTime start{};
   TraceTime end{};
   std::uint32_t thread = 0;
-  StepKind kind = StepKind::kPause;
+  program::StepKind kind = program::StepKind::kPause;
   traces::HostCallKind recorded_kind = traces::HostCallKind::kOther;
   std::uint32_t stream = traces::kNone;  ///< recorded stream of a synchronisation
   std::uint64_t event = 0;               ///< recorded event of a synchronisation; 0: none
   QueueWait queue;                       ///< launches: how a full launch queue held the call
-  std::uint32_t queue_op = kNoIndex;     ///< whose end made room, into Draft::ops
+  std::uint32_t queue_op = program::kNoIndex;     ///< whose end made room, into Draft::ops
   Duration queue_lag{};                  ///< from that end until the launch
-  std::uint32_t first_op = kNoIndex;     ///< launches: into Draft::ops
+  std::uint32_t first_op = program::kNoIndex;     ///< launches: into Draft::ops
   std::uint32_t op_count = 0;
   std::uint32_t target = 0;              ///< as Step::target
   Duration cost{};
   Duration return_lag{};
   bool waits = false;                    ///< has a return lag
-  std::uint32_t after = kNoIndex;        ///< hand-over: into Draft::calls
+  std::uint32_t after = program::kNoIndex;        ///< hand-over: into Draft::calls
   std::uint32_t passes_back = 0;         ///< as StepDetail
   bool closes_pass = false;              ///< no recorded call: keeps the host's lead (close_pass)
 };
@@ -104,6 +104,6 @@ void find_hand_overs(Draft& draft);
 /// Ties threads that begin by themselves to the marked thread's first iteration.
 void tie_free_threads(Draft& draft);
 /// Writes the finished program.
-Program emit(const Draft& draft, const hardware::GpuSpec& spec);
+program::Program emit(const Draft& draft, const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::workload

@@ -9,14 +9,14 @@
 namespace bubblesim::workload {
 namespace {
 
-gpu::ClientSetup client_of(gpu::ClientSetup client, const Program& program) {
+gpu::ClientSetup client_of(gpu::ClientSetup client, const program::Program& program) {
   client.own_kernels = program.own_kernels;
   return client;
 }
 
 }  // namespace
 
-ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& program,
+ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const program::Program& program,
                        const RunSetup& setup)
     : engine_(engine), gpu_(gpu), program_(program), setup_(setup),
       client_(gpu.add_client(client_of(setup.client, program), *this)),
@@ -64,11 +64,11 @@ void ProgramRun::start_thread(std::uint32_t thread_index, SimTime at) {
 
 // Plans the thread's next call: its think time after the last step or after the hand-over.
 void ProgramRun::begin_step(Thread& thread) {
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   SimTime base = thread.last_end;
-  if (step.detail != kNoIndex) {
-    const StepDetail& detail = program_.details[step.detail];
-    if (detail.after_thread != kNoIndex) {
+  if (step.detail != program::kNoIndex) {
+    const program::StepDetail& detail = program_.details[step.detail];
+    if (detail.after_thread != program::kNoIndex) {
       const Thread& other = *threads_[detail.after_thread];
       const std::uint64_t needed =
           thread.pass * other.program.steps.size() + detail.after_step + 1;
@@ -91,20 +91,20 @@ void ProgramRun::call(Thread& thread, SimTime now) {
     end_pass_if_idle(now);
     return;
   }
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   thread.call_start = now;
   thread.call_end = now + step.cost.duration();
   switch (step.kind) {
-    case StepKind::kPause:
+    case program::StepKind::kPause:
       end_step(thread, thread.call_end);
       return;
-    case StepKind::kIteration:
-    case StepKind::kEnd:
+    case program::StepKind::kIteration:
+    case program::StepKind::kEnd:
       begin_iteration(step, thread, now);
       end_step(thread, thread.call_end);
       return;
-    case StepKind::kLaunch:
-    case StepKind::kLaunchAndWait: {
+    case program::StepKind::kLaunch:
+    case program::StepKind::kLaunchAndWait: {
       thread.launch = ++launch_calls_;
       const LaunchCall launch_call{this, thread.index, step.target, step.count, thread.launch};
       if (setup_.gate != nullptr && !setup_.gate->may_launch(launch_call, now)) {
@@ -114,9 +114,9 @@ void ProgramRun::call(Thread& thread, SimTime now) {
       if (launch(thread, step, now)) wait(thread, step, now);
       return;
     }
-    case StepKind::kWaitStream:
-    case StepKind::kWaitDevice:
-    case StepKind::kWaitOp:
+    case program::StepKind::kWaitStream:
+    case program::StepKind::kWaitDevice:
+    case program::StepKind::kWaitOp:
       wait(thread, step, now);
       return;
   }
@@ -125,14 +125,14 @@ void ProgramRun::call(Thread& thread, SimTime now) {
 void ProgramRun::resume(std::uint32_t thread_index, SimTime now) {
   Thread& thread = *threads_[thread_index];
   BUBBLESIM_CHECK(thread.state == Thread::State::kHeld, "resumed a thread that is not held");
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   thread.call_end = now + step.cost.duration();
   if (launch(thread, step, now)) wait(thread, step, now);
 }
 
 // Puts the step's operations on their streams; false if the first one's queue has no room yet. A
 // graph takes one place however many operations it has; a step without cost was no call.
-bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
+bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) {
   Stream& first = *streams_[program_.ops[step.target].stream];
   const bool counts = step.cost.nanoseconds > 0;
   if (counts && first.queued_calls >= kLaunchQueueDepth) {
@@ -140,17 +140,18 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
     return false;
   }
   const LaunchForm form = std::exchange(form_, {});
-  const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, kNoIndex));
+  const auto most =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, program::kNoIndex));
   for (std::uint32_t i = 0; i < step.count; ++i) {
     const std::uint32_t index = step.target + i;
-    const Op& op = program_.ops[index];
+    const program::Op& op = program_.ops[index];
     Stream& stream = *streams_[op.stream];
     const bool takes_place = counts && i == 0;
     stream.pending.push({index, most, thread.pass, thread.launch, now + op.launch_lag.duration(),
                          static_cast<float>(form.slowdown), takes_place});
     if (takes_place) ++stream.queued_calls;
     ++stream.launched;
-    if (op.collective != kNoIndex) ++stream.meetings_launched;
+    if (op.collective != program::kNoIndex) ++stream.meetings_launched;
     ++outstanding_;
     if (stream.state == Stream::State::kIdle) advance(stream, now);
   }
@@ -160,34 +161,34 @@ bool ProgramRun::launch(Thread& thread, const Step& step, SimTime now) {
 void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
   thread.state = Thread::State::kWaiting;
   thread.relaunch = true;
-  thread.wait_slot = kNoIndex;
+  thread.wait_slot = program::kNoIndex;
   thread.wait_stream = stream.index;
   thread.wait_count = stream.ended + 1;
   ++waiting_threads_;
 }
 
-std::uint64_t ProgramRun::passes_back(const Step& step) const {
-  return step.detail == kNoIndex ? 0 : program_.details[step.detail].passes_back;
+std::uint64_t ProgramRun::passes_back(const program::Step& step) const {
+  return step.detail == program::kNoIndex ? 0 : program_.details[step.detail].passes_back;
 }
 
 // Ends the step at once if there is nothing to wait for, else blocks the thread.
-void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
-  thread.wait_slot = kNoIndex;
-  thread.wait_stream = kNoIndex;
+void ProgramRun::wait(Thread& thread, const program::Step& step, SimTime now) {
+  thread.wait_slot = program::kNoIndex;
+  thread.wait_stream = program::kNoIndex;
   switch (step.kind) {
-    case StepKind::kWaitStream:
+    case program::StepKind::kWaitStream:
       thread.wait_stream = step.target;
       thread.wait_count = streams_[step.target]->launched;
       break;
-    case StepKind::kWaitOp:
+    case program::StepKind::kWaitOp:
       thread.wait_slot = program_.ops[step.target].result_slot;
       thread.wait_count = thread.pass + 1 - std::min(thread.pass + 1, passes_back(step));
       break;
-    case StepKind::kLaunchAndWait:
+    case program::StepKind::kLaunchAndWait:
       thread.wait_stream = program_.ops[step.target + step.count - 1].stream;
       thread.wait_count = streams_[thread.wait_stream]->launched;
       break;
-    case StepKind::kWaitDevice:
+    case program::StepKind::kWaitDevice:
       for (std::size_t i = 0; i < streams_.size(); ++i) {
         thread.device_counts[i] = streams_[i]->launched;
       }
@@ -205,8 +206,9 @@ void ProgramRun::wait(Thread& thread, const Step& step, SimTime now) {
 }
 
 bool ProgramRun::wait_is_over(const Thread& thread) const {
-  if (thread.wait_slot != kNoIndex) return results_[thread.wait_slot].passes >= thread.wait_count;
-  if (thread.wait_stream != kNoIndex) {
+  if (thread.wait_slot != program::kNoIndex)
+    return results_[thread.wait_slot].passes >= thread.wait_count;
+  if (thread.wait_stream != program::kNoIndex) {
     return streams_[thread.wait_stream]->ended >= thread.wait_count;
   }
   for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -227,7 +229,7 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
   }
   for (const auto& other : threads_) {
     if (other->state != Thread::State::kAwaiting) continue;
-    const StepDetail& detail = program_.details[other->step().detail];
+    const program::StepDetail& detail = program_.details[other->step().detail];
     if (detail.after_thread != thread.index || detail.after_step > ended) continue;
     begin_step(*other);
   }
@@ -261,11 +263,11 @@ void ProgramRun::end_pass_if_idle(SimTime now) {
   if (setup_.observer != nullptr) setup_.observer->on_pass_finished(*this, now);
 }
 
-void ProgramRun::begin_iteration(const Step& step, const Thread& thread, SimTime now) {
+void ProgramRun::begin_iteration(const program::Step& step, const Thread& thread, SimTime now) {
   if (setup_.perturbation.jitter_cv > 0) {
     iteration_factor_ = random_.gamma(1.0, setup_.perturbation.jitter_cv);
   }
-  if (step.kind == StepKind::kEnd && setup_.repeat == Repeat::kLoop) {
+  if (step.kind == program::StepKind::kEnd && setup_.repeat == Repeat::kLoop) {
     passes_finished_ = thread.pass + 1;
   }
   if (setup_.observer != nullptr) setup_.observer->on_iteration(*this, step.target, now);

@@ -16,9 +16,9 @@
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/network/rendezvous.hpp"
+#include "sim/program/program.hpp"
 #include "sim/workload/launch.hpp"
 #include "sim/workload/meeting_table.hpp"
-#include "sim/workload/program.hpp"
 
 namespace bubblesim::workload {
 
@@ -52,7 +52,7 @@ inline constexpr std::size_t kLaunchQueueDepth = 1024;
 
 /// Where a stream arrives next.
 struct NextMeeting {
-  std::uint32_t collective = kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
+  std::uint32_t collective = program::kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
   SimTime earliest{};
 };
 
@@ -67,13 +67,14 @@ enum class WaitsFor : std::uint8_t {
 
 struct Wait {
   WaitsFor what = WaitsFor::kHost;
-  std::uint32_t op = kNoIndex;  ///< which operation; kNoIndex: none
+  std::uint32_t op = program::kNoIndex;  ///< which operation; kNoIndex: none
 };
 
 class ProgramRun final : public gpu::WorkListener, public network::Participant {
  public:
   /// `program` outlives the run.
-  ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const Program& program, const RunSetup& setup);
+  ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const program::Program& program,
+             const RunSetup& setup);
   ~ProgramRun() override;
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
@@ -97,7 +98,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void set_remote_share(double share) { remote_share_ = share; }
 
   [[nodiscard]] ClientId client() const { return client_; }
-  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const program::Program& program() const { return program_; }
   [[nodiscard]] std::uint64_t passes() const { return passes_finished_; }
   /// When the last pass began.
   [[nodiscard]] SimTime pass_start() const { return pass_start_; }
@@ -139,11 +140,11 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   };
 
   void call(Thread& thread, SimTime now);
-  bool launch(Thread& thread, const Step& step, SimTime now);
-  void wait(Thread& thread, const Step& step, SimTime now);
+  bool launch(Thread& thread, const program::Step& step, SimTime now);
+  void wait(Thread& thread, const program::Step& step, SimTime now);
   void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
-  [[nodiscard]] std::uint64_t passes_back(const Step& step) const;
+  [[nodiscard]] std::uint64_t passes_back(const program::Step& step) const;
   void end_step(Thread& thread, SimTime end);
   void begin_step(Thread& thread);
   void end_thread_pass(Thread& thread);
@@ -153,19 +154,19 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void announce(Stream& stream);
   void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
-  [[nodiscard]] Duration duration_of(const Op& op, double slowdown) const;
-  [[nodiscard]] double remote_stretch(const Op& op) const;
+  [[nodiscard]] Duration duration_of(const program::Op& op, double slowdown) const;
+  [[nodiscard]] double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,
                                        SimTime now) const;
   [[nodiscard]] bool about_to_arrive(const Stream& stream) const;
   [[nodiscard]] Ahead ahead_of(const Stream& stream, SimTime now) const;
   [[nodiscard]] std::optional<NextMeeting> next_meeting_of(std::uint32_t stream,
                                                            SimTime now) const;
-  void begin_iteration(const Step& step, const Thread& thread, SimTime now);
+  void begin_iteration(const program::Step& step, const Thread& thread, SimTime now);
 
   engine::Engine& engine_;
   gpu::Gpu& gpu_;
-  const Program& program_;
+  const program::Program& program_;
   RunSetup setup_;
   ClientId client_;
   RandomStream random_;

@@ -12,11 +12,11 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
     return;
   }
   const PendingOp& pending = stream.pending.front();
-  const Op& op = program_.ops[pending.op];
+  const program::Op& op = program_.ops[pending.op];
   SimTime earliest = pending.ready;
   if (stream.has_run) earliest = std::max(earliest, stream.last_end + op.gap.duration());
   for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-    const OpEdge& edge = program_.edges[op.first_edge + i];
+    const program::OpEdge& edge = program_.edges[op.first_edge + i];
     const std::uint32_t slot = program_.ops[edge.before].result_slot;
     if (results_[slot].passes <= pending.pass) {
       if (stream.state != Stream::State::kBlocked) ++blocked_streams_;
@@ -29,7 +29,7 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
   if (stream.state == Stream::State::kBlocked) --blocked_streams_;
   stream.state = Stream::State::kScheduled;
   engine_.schedule(stream.entity, std::max(earliest, now));
-  if (op.kind != gpu::WorkKind::kCopy && earliest <= now + gpu::kInChannel) announce(stream);
+  if (op.kind != program::WorkKind::kCopy && earliest <= now + gpu::kInChannel) announce(stream);
 }
 
 void ProgramRun::announce(Stream& stream) {
@@ -46,15 +46,15 @@ void ProgramRun::retract(Stream& stream) {
 
 void ProgramRun::submit(Stream& stream, SimTime now) {
   const PendingOp& pending = stream.pending.front();
-  const Op& op = program_.ops[pending.op];
+  const program::Op& op = program_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
   stream.earliest_end = now + op.duration;
   stream.arrived = stream.on_gpu = false;
-  const gpu::KernelProfile* profile =
-      op.profile == kNoIndex ? nullptr : &program_.profiles[op.profile];
+  const program::KernelProfile* profile =
+      op.profile == program::kNoIndex ? nullptr : &program_.profiles[op.profile];
   // A memset takes no SMs here, but it is work of its context.
-  const bool memset = op.kind == gpu::WorkKind::kMemset && op.duration <= gpu::kInChannel;
+  const bool memset = op.kind == program::WorkKind::kMemset && op.duration <= gpu::kInChannel;
   if (memset) announce(stream);
   gpu_.submit({client_, op.kind, duration_of(op, pending.slowdown), profile, stream.index,
                pending.most_blocks});
@@ -62,16 +62,16 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
 }
 
 // At least the time of its remote traffic over the host link: a roofline of the two memories.
-double ProgramRun::remote_stretch(const Op& op) const {
+double ProgramRun::remote_stretch(const program::Op& op) const {
   const double host = gpu_.spec().host_bandwidth.value;
-  if (remote_share_ <= 0 || host <= 0 || op.profile == kNoIndex) return 1;
+  if (remote_share_ <= 0 || host <= 0 || op.profile == program::kNoIndex) return 1;
   const double traffic = program_.profiles[op.profile].dram_share *
                          gpu_.spec().dram_bandwidth.value * remote_share_;
   return std::max(1.0, traffic / host);
 }
 
-Duration ProgramRun::duration_of(const Op& op, double slowdown) const {
-  if (op.kind == gpu::WorkKind::kCollective) return op.duration;
+Duration ProgramRun::duration_of(const program::Op& op, double slowdown) const {
+  if (op.kind == program::WorkKind::kCollective) return op.duration;
   const double factor = pass_factor_ * iteration_factor_ * setup_.perturbation.slowdown *
                         slowdown * remote_stretch(op);
   return factor == 1.0 ? op.duration : scale(op.duration, factor);
@@ -80,13 +80,13 @@ Duration ProgramRun::duration_of(const Op& op, double slowdown) const {
 void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
   Stream& stream = *streams_[cookie];
   const std::uint32_t index = stream.pending.front().op;
-  const Op& op = program_.ops[index];
+  const program::Op& op = program_.ops[index];
   stream.work = work;
   stream.work_start = now;
   stream.on_gpu = true;
   if (setup_.observer != nullptr) setup_.observer->on_op_started(*this, index, now);
-  if (op.kind != gpu::WorkKind::kCollective) return;
-  if (op.collective == kNoIndex) {
+  if (op.kind != program::WorkKind::kCollective) return;
+  if (op.collective == program::kNoIndex) {
     gpu_.finish_collective(work, now + op.duration);
   } else {
     BUBBLESIM_DCHECK(setup_.rendezvous != nullptr, "a joined collective needs a rendezvous");
@@ -107,7 +107,7 @@ void ProgramRun::take_arrivals(std::vector<network::Arrival>& arrivals) {
 
 void ProgramRun::on_all_arrived(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
-  const Op& op = program_.ops[stream.pending.front().op];
+  const program::Op& op = program_.ops[stream.pending.front().op];
   stream.earliest_end = now + op.duration;
   gpu_.finish_collective(stream.work, now + op.duration);
 }
@@ -132,10 +132,10 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   stream.last_end = now;
   stream.has_run = true;
   stream.work_ended += program_.ops[index].duration;
-  if (program_.ops[index].collective != kNoIndex) ++stream.meetings_ended;
+  if (program_.ops[index].collective != program::kNoIndex) ++stream.meetings_ended;
   ++stream.ended;
   --outstanding_;
-  if (slot != kNoIndex) {
+  if (slot != program::kNoIndex) {
     results_[slot].end = now;
     ++results_[slot].passes;
   }
@@ -145,7 +145,7 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   stream.state = Stream::State::kIdle;
   retract(stream);
   advance(stream, now);
-  if (blocked_streams_ > 0 && slot != kNoIndex) {
+  if (blocked_streams_ > 0 && slot != program::kNoIndex) {
     for (const auto& other : streams_) {
       if (other->state == Stream::State::kBlocked && other->blocked_on == slot) {
         advance(*other, now);
@@ -161,14 +161,14 @@ void ProgramRun::wake_threads(SimTime now) {
   for (const auto& thread : threads_) {
     if (thread->state != Thread::State::kWaiting || !wait_is_over(*thread)) continue;
     --waiting_threads_;
-    const Step& step = thread->step();
+    const program::Step& step = thread->step();
     if (thread->relaunch) {
       thread->relaunch = false;
       thread->call_end = now + step.cost.duration();
       if (launch(*thread, step, now)) wait(*thread, step, now);
       continue;
     }
-    const Duration lag = step.detail == kNoIndex
+    const Duration lag = step.detail == program::kNoIndex
                              ? Duration{}
                              : program_.details[step.detail].return_lag.duration();
     end_step(*thread, std::max(thread->call_end, now + lag));

@@ -16,7 +16,7 @@ void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) cons
   if (!meetings_) meetings_ = meeting_table(program_);
   if (meetings_->with_meetings.empty()) return;
   if (!meetings_->known) {
-    next.push_back({kNoIndex, now});
+    next.push_back({program::kNoIndex, now});
     return;
   }
   const bool own_durations =
@@ -35,8 +35,8 @@ ProgramRun::Ahead ProgramRun::ahead_of(const Stream& stream, SimTime now) const 
   if (stream.state != Stream::State::kRunning) {
     return {now, stream.work_ended, stream.meetings_ended};
   }
-  const Op& op = program_.ops[stream.pending.front().op];
-  const std::uint64_t meets = op.collective == kNoIndex ? 0 : 1;
+  const program::Op& op = program_.ops[stream.pending.front().op];
+  const std::uint64_t meets = op.collective == program::kNoIndex ? 0 : 1;
   return {std::max(now, stream.earliest_end), stream.work_ended + op.duration,
           stream.meetings_ended + meets};
 }
@@ -44,7 +44,7 @@ ProgramRun::Ahead ProgramRun::ahead_of(const Stream& stream, SimTime now) const 
 // A collective is on the GPU, whose blocks wait for room.
 bool ProgramRun::about_to_arrive(const Stream& stream) const {
   return stream.state == Stream::State::kRunning && !stream.arrived &&
-         program_.ops[stream.pending.front().op].collective != kNoIndex;
+         program_.ops[stream.pending.front().op].collective != program::kNoIndex;
 }
 
 // When the host calls its launch, at the earliest.

@@ -21,13 +21,13 @@ class ProgramRun::Thread final : public engine::EventHandler {
     kAwaiting,  ///< waits for another thread's hand-over
   };
 
-  Thread(ProgramRun& owner, const ThreadProgram& steps, std::uint32_t number)
+  Thread(ProgramRun& owner, const program::ThreadProgram& steps, std::uint32_t number)
       : run(owner), program(steps), index(number) {}
   void on_event(SimTime now) override { run.call(*this, now); }
-  [[nodiscard]] const Step& step() const { return program.steps[next]; }
+  [[nodiscard]] const program::Step& step() const { return program.steps[next]; }
 
   ProgramRun& run;
-  const ThreadProgram& program;
+  const program::ThreadProgram& program;
   std::uint32_t index;
   engine::EntityId entity{};
   State state = State::kDone;
@@ -40,8 +40,8 @@ class ProgramRun::Thread final : public engine::EventHandler {
 
   // kWaiting: until result `wait_slot` has ended `wait_count` times, or `wait_stream` has ended
   // `wait_count` operations, or (neither) each stream has ended `device_counts` of its own.
-  std::uint32_t wait_stream = kNoIndex;
-  std::uint32_t wait_slot = kNoIndex;
+  std::uint32_t wait_stream = program::kNoIndex;
+  std::uint32_t wait_slot = program::kNoIndex;
   std::uint64_t wait_count = 0;
   std::vector<std::uint64_t> device_counts;  ///< by stream
   SimTime call_start{};
@@ -120,7 +120,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   bool on_gpu = false;             ///< kRunning: it has started there
   bool announced = false;          ///< its context is not out of work
   bool arrived = false;            ///< what runs is a collective, and has begun
-  std::uint32_t blocked_on = kNoIndex;  ///< result slot
+  std::uint32_t blocked_on = program::kNoIndex;  ///< result slot
 };
 
 }  // namespace bubblesim::workload

@@ -8,8 +8,8 @@ namespace {
 
 constexpr SimTime kUnknown = SimTime::max();
 
-bool joined(const Op& op) {
-  return op.kind == gpu::WorkKind::kCollective && op.collective != kNoIndex;
+bool joined(const program::Op& op) {
+  return op.kind == program::WorkKind::kCollective && op.collective != program::kNoIndex;
 }
 
 }  // namespace
@@ -35,8 +35,12 @@ std::optional<MeetingBoard::Meeting> MeetingBoard::take_complete() {
   return meeting;
 }
 
-RankRecurrence::RankRecurrence(const Program& program, std::uint32_t rank, MeetingBoard& board)
-    : program_(program), rank_(rank), board_(board), threads_(program.threads.size()),
+RankRecurrence::RankRecurrence(const program::Program& program, std::uint32_t rank,
+                               MeetingBoard& board)
+    : program_(program),
+      rank_(rank),
+      board_(board),
+      threads_(program.threads.size()),
       streams_(program.stream_count) {
   times_.op_ends.assign(program.ops.size(), kUnknown);
   const SimTime start = kSimStart + program.start_offset;
@@ -138,39 +142,39 @@ void RankRecurrence::go(Next next) {
   if (!next.returns) return call(thread, next.at);
   if (threads_.size() > 1 && !returns_beyond_doubt(thread, next.at)) ambiguous_ = true;
   thread.state = Thread::State::kCalls;
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   if (std::exchange(thread.relaunches, false)) {
     thread.at = next.at;
     thread.call_end = next.at + step.cost.duration();
     return launch(thread, next.at);
   }
   // What has ended before the call needs no time to be noticed.
-  const bool noticed = !wait_is_over(thread) && step.detail != kNoIndex;
+  const bool noticed = !wait_is_over(thread) && step.detail != program::kNoIndex;
   const Duration lag = noticed ? program_.details[step.detail].return_lag.duration() : Duration{};
   end_step(thread, std::max(thread.call_end, next.at + lag), next.at);
 }
 
 void RankRecurrence::call(Thread& thread, SimTime now) {
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   ++times_.calls;
   thread.call_end = now + step.cost.duration();
   switch (step.kind) {
-    case StepKind::kPause: return end_step(thread, thread.call_end, now);
-    case StepKind::kIteration:
-    case StepKind::kEnd:
+    case program::StepKind::kPause: return end_step(thread, thread.call_end, now);
+    case program::StepKind::kIteration:
+    case program::StepKind::kEnd:
       times_.marks.push_back(now);
       return end_step(thread, thread.call_end, now);
-    case StepKind::kLaunch:
-    case StepKind::kLaunchAndWait: return launch(thread, now);
-    case StepKind::kWaitStream:
-    case StepKind::kWaitDevice:
-    case StepKind::kWaitOp: return wait(thread, now);
+    case program::StepKind::kLaunch:
+    case program::StepKind::kLaunchAndWait: return launch(thread, now);
+    case program::StepKind::kWaitStream:
+    case program::StepKind::kWaitDevice:
+    case program::StepKind::kWaitOp: return wait(thread, now);
   }
 }
 
 // A launch waits while its stream has as many before it as fit into the queue.
 void RankRecurrence::launch(Thread& thread, SimTime now) {
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   if (step.cost.nanoseconds > 0 && step.count > 0) {
     Stream& stream = streams_[program_.ops[step.target].stream];
     if (stream.calls.empty()) stream.calls.resize(kLaunchQueueDepth);
@@ -185,26 +189,26 @@ void RankRecurrence::launch(Thread& thread, SimTime now) {
     ++stream.call_count;
   }
   for (std::uint32_t i = 0; i < step.count; ++i) put_on_stream(step.target + i, now);
-  if (step.kind == StepKind::kLaunch) return end_step(thread, thread.call_end, now);
+  if (step.kind == program::StepKind::kLaunch) return end_step(thread, thread.call_end, now);
   wait(thread, now);
 }
 
 void RankRecurrence::wait(Thread& thread, SimTime now) {
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   thread.waits_for.clear();
   const auto wait_for_stream = [&](const Stream& stream) {
-    if (stream.last_op != kNoIndex) thread.waits_for.push_back(stream.last_op);
+    if (stream.last_op != program::kNoIndex) thread.waits_for.push_back(stream.last_op);
   };
   switch (step.kind) {
-    case StepKind::kWaitStream: wait_for_stream(streams_[step.target]); break;
-    case StepKind::kWaitOp:  // of the only pass: one that is further back never was
-      if (step.detail != kNoIndex && program_.details[step.detail].passes_back > 0) break;
+    case program::StepKind::kWaitStream: wait_for_stream(streams_[step.target]); break;
+    case program::StepKind::kWaitOp:  // of the only pass: one that is further back never was
+      if (step.detail != program::kNoIndex && program_.details[step.detail].passes_back > 0) break;
       thread.waits_for.push_back(step.target);
       break;
-    case StepKind::kLaunchAndWait:
+    case program::StepKind::kLaunchAndWait:
       wait_for_stream(streams_[program_.ops[step.target + step.count - 1].stream]);
       break;
-    case StepKind::kWaitDevice:
+    case program::StepKind::kWaitDevice:
       for (const Stream& stream : streams_) wait_for_stream(stream);
       break;
     default: break;
@@ -219,7 +223,7 @@ void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
   const std::size_t ended = thread.next++;
   for (Thread& other : threads_) {
     if (other.state != Thread::State::kAwaits) continue;
-    const StepDetail& detail = program_.details[other.step().detail];
+    const program::StepDetail& detail = program_.details[other.step().detail];
     if (&threads_[detail.after_thread] != &thread || detail.after_step > ended) continue;
     begin_step(other, now);
   }
@@ -229,11 +233,11 @@ void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
 }
 
 void RankRecurrence::begin_step(Thread& thread, SimTime now) {
-  const Step& step = thread.step();
+  const program::Step& step = thread.step();
   SimTime base = thread.last_end;
-  if (step.detail != kNoIndex) {
-    const StepDetail& detail = program_.details[step.detail];
-    if (detail.after_thread != kNoIndex) {
+  if (step.detail != program::kNoIndex) {
+    const program::StepDetail& detail = program_.details[step.detail];
+    if (detail.after_thread != program::kNoIndex) {
       const Thread& other = threads_[detail.after_thread];
       if (other.next <= detail.after_step) {
         thread.state = Thread::State::kAwaits;
@@ -248,7 +252,7 @@ void RankRecurrence::begin_step(Thread& thread, SimTime now) {
 }
 
 void RankRecurrence::put_on_stream(std::uint32_t index, SimTime now) {
-  const Op& op = program_.ops[index];
+  const program::Op& op = program_.ops[index];
   Stream& stream = streams_[op.stream];
   const Pending pending{index, now + op.launch_lag.duration()};
   stream.last_op = index;
@@ -259,7 +263,7 @@ void RankRecurrence::put_on_stream(std::uint32_t index, SimTime now) {
   }
   if (!begin(stream, pending)) {
     stream.pending.push_back(pending);
-  } else if (op.result_slot != kNoIndex) {
+  } else if (op.result_slot != program::kNoIndex) {
     advance_all();
   }
 }
@@ -271,14 +275,14 @@ bool RankRecurrence::advance(Stream& stream) {
     const std::uint32_t op = stream.pending[stream.head].op;
     if (!begin(stream, stream.pending[stream.head])) return awaited;
     drop_first(stream);
-    awaited = awaited || program_.ops[op].result_slot != kNoIndex;
+    awaited = awaited || program_.ops[op].result_slot != program::kNoIndex;
   }
   return awaited;
 }
 
 // The next operation of the stream; false if its end is not known yet.
 bool RankRecurrence::begin(Stream& stream, const Pending& pending) {
-  const Op& op = program_.ops[pending.op];
+  const program::Op& op = program_.ops[pending.op];
   const SimTime start = start_of(stream, op, pending.ready);
   if (start == kUnknown) return false;
   if (joined(op)) {
@@ -299,11 +303,11 @@ void RankRecurrence::advance_all() {
   }
 }
 
-SimTime RankRecurrence::start_of(const Stream& stream, const Op& op, SimTime ready) const {
+SimTime RankRecurrence::start_of(const Stream& stream, const program::Op& op, SimTime ready) const {
   SimTime start = ready;
   if (stream.has_run) start = std::max(start, stream.last_end + op.gap.duration());
   for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-    const OpEdge& edge = program_.edges[op.first_edge + i];
+    const program::OpEdge& edge = program_.edges[op.first_edge + i];
     const SimTime before = times_.op_ends[edge.before];
     if (before == kUnknown) return kUnknown;
     start = std::max(start, before + edge.lag.duration());
@@ -326,12 +330,12 @@ void RankRecurrence::drop_first(Stream& stream) {
 }
 
 void RankRecurrence::met(std::uint32_t index, SimTime all_arrived) {
-  const Op& op = program_.ops[index];
+  const program::Op& op = program_.ops[index];
   Stream& stream = streams_[op.stream];
   stream.meets = false;
   end_op(stream, index, all_arrived + op.duration);
   drop_first(stream);
-  if (advance(stream) || op.result_slot != kNoIndex) advance_all();
+  if (advance(stream) || op.result_slot != program::kNoIndex) advance_all();
 }
 
 }  // namespace bubblesim::workload

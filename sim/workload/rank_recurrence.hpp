@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 #include "sim/workload/program_run.hpp"
 #include "sim/workload/recurrence.hpp"
 
@@ -38,7 +38,7 @@ class MeetingBoard {
 
 class RankRecurrence {
  public:
-  RankRecurrence(const Program& program, std::uint32_t rank, MeetingBoard& board);
+  RankRecurrence(const program::Program& program, std::uint32_t rank, MeetingBoard& board);
 
   /// Makes calls as long as it is certain that none of the rank's threads comes first.
   void run();
@@ -63,7 +63,7 @@ class RankRecurrence {
       kWaits,    ///< inside a call that waits for operations
       kAwaits,   ///< for another thread's hand-over
     };
-    const std::vector<Step>* steps = nullptr;
+    const std::vector<program::Step>* steps = nullptr;
     State state = State::kDone;
     bool relaunches = false;  ///< kWaits: for room on a stream, then launches
     std::size_t next = 0;
@@ -72,7 +72,7 @@ class RankRecurrence {
     SimTime last_end{};
     SimTime call_end{};
     std::vector<std::uint32_t> waits_for;  ///< operations
-    [[nodiscard]] const Step& step() const { return (*steps)[next]; }
+    [[nodiscard]] const program::Step& step() const { return (*steps)[next]; }
   };
   struct Pending {
     std::uint32_t op;
@@ -82,7 +82,7 @@ class RankRecurrence {
     SimTime last_end{};
     bool has_run = false;
     bool meets = false;              ///< the first pending operation has arrived at its meeting
-    std::uint32_t last_op = kNoIndex;
+    std::uint32_t last_op = program::kNoIndex;
     std::vector<Pending> pending;    ///< from `head` on: launched, their ends not yet known
     std::size_t head = 0;
     std::vector<std::uint32_t> calls;  ///< launches that take a place in the queue, the last ones
@@ -113,11 +113,11 @@ class RankRecurrence {
   bool advance(Stream& stream);
   void advance_all();
   bool begin(Stream& stream, const Pending& pending);
-  [[nodiscard]] SimTime start_of(const Stream& stream, const Op& op, SimTime ready) const;
+  [[nodiscard]] SimTime start_of(const Stream& stream, const program::Op& op, SimTime ready) const;
   static void drop_first(Stream& stream);
   void end_op(Stream& stream, std::uint32_t op, SimTime end);
 
-  const Program& program_;
+  const program::Program& program_;
   std::uint32_t rank_;
   MeetingBoard& board_;
   std::vector<Thread> threads_;

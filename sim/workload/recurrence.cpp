@@ -13,16 +13,17 @@ namespace {
 constexpr double kLongestPass = 0x1p58;
 
 // Whether the GPU model ends it after exactly its own duration.
-bool lasts_exactly(const Op& op, const Program& program, const hardware::GpuSpec& spec) {
-  if (op.profile == kNoIndex) return true;
-  const gpu::KernelProfile& profile = program.profiles[op.profile];
+bool lasts_exactly(const program::Op& op, const program::Program& program,
+                   const hardware::GpuSpec& spec) {
+  if (op.profile == program::kNoIndex) return true;
+  const program::KernelProfile& profile = program.profiles[op.profile];
   return gpu::Waves::exact(op.duration, profile.blocks,
                            std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
 }
 
-bool times_are_exact(const Program& program, const hardware::GpuSpec& spec) {
+bool times_are_exact(const program::Program& program, const hardware::GpuSpec& spec) {
   double sum = 0;
-  for (const Op& op : program.ops) {
+  for (const program::Op& op : program.ops) {
     if (!lasts_exactly(op, program, spec)) return false;
     sum += static_cast<double>(op.duration.count());
   }
@@ -35,8 +36,8 @@ bool meets_once(const JobProgram& job) {
   std::vector<std::size_t> last(job.collectives.size(), kNone);
   std::vector<std::uint32_t> arrivals(job.collectives.size());
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
-    for (const Op& op : job.ranks[rank].ops) {
-      if (op.collective == kNoIndex) continue;
+    for (const program::Op& op : job.ranks[rank].ops) {
+      if (op.collective == program::kNoIndex) continue;
       if (std::exchange(last[op.collective], rank) == rank) return false;
       if (++arrivals[op.collective] > job.collectives[op.collective].participants) return false;
     }
@@ -45,10 +46,10 @@ bool meets_once(const JobProgram& job) {
 }
 
 // Streams that copy, of which each has one copy at a time.
-std::size_t copying_streams(const Program& program) {
+std::size_t copying_streams(const program::Program& program) {
   std::vector<bool> copies(program.stream_count);
-  for (const Op& op : program.ops) {
-    if (op.kind == gpu::WorkKind::kCopy) copies[op.stream] = true;
+  for (const program::Op& op : program.ops) {
+    if (op.kind == program::WorkKind::kCopy) copies[op.stream] = true;
   }
   return static_cast<std::size_t>(std::count(copies.begin(), copies.end(), true));
 }
@@ -113,13 +114,14 @@ class Recurrence {
 bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec) {
   const std::size_t copy_engines = std::max(spec.copy_engines, 1U);
   return std::all_of(job.ranks.begin(), job.ranks.end(),
-                     [&](const Program& program) {
-                       return program.own_kernels == gpu::OwnKernels::kAsRecorded &&
+                     [&](const program::Program& program) {
+                       return program.own_kernels == program::OwnKernels::kAsRecorded &&
                               copying_streams(program) <= copy_engines &&
                               times_are_exact(program, spec);
                      }) &&
-         std::all_of(job.collectives.begin(), job.collectives.end(),
-                     [](const JoinedCollective& each) { return each.transfer == kNoIndex; }) &&
+         std::all_of(
+             job.collectives.begin(), job.collectives.end(),
+             [](const JoinedCollective& each) { return each.transfer == program::kNoIndex; }) &&
          meets_once(job);
 }
 

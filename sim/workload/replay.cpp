@@ -41,7 +41,7 @@ class PassClock final : public RunObserver {
   std::uint64_t calls = 0;
 };
 
-RankReplay repeated(const Program& program, const PassClock& clock) {
+RankReplay repeated(const program::Program& program, const PassClock& clock) {
   RankReplay rank;
   rank.rank = program.rank;
   for (const Duration iteration : program.recorded_iterations) rank.recorded_span += iteration;
@@ -53,7 +53,7 @@ RankReplay repeated(const Program& program, const PassClock& clock) {
   return rank;
 }
 
-RankReplay compare(const Program& program, const PassTimes& times) {
+RankReplay compare(const program::Program& program, const PassTimes& times) {
   RankReplay rank;
   rank.rank = program.rank;
   rank.recorded_span = program.recorded_span;

@@ -25,11 +25,11 @@ Result<Duration> iteration_with(const WhatIfTarget target, const JobProgram& job
 bool lacks_other_ranks(const JobProgram& job) {
   std::size_t all = 0;
   std::size_t joined = 0;
-  for (const Program& program : job.ranks) {
-    for (const Op& op : program.ops) {
-      if (op.kind != gpu::WorkKind::kCollective) continue;
+  for (const program::Program& program : job.ranks) {
+    for (const program::Op& op : program.ops) {
+      if (op.kind != program::WorkKind::kCollective) continue;
       ++all;
-      if (op.collective != kNoIndex) ++joined;
+      if (op.collective != program::kNoIndex) ++joined;
     }
   }
   return 2 * joined < all;

@@ -4,7 +4,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/inspect/sensitivities.hpp"
 

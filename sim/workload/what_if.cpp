@@ -54,36 +54,36 @@ bool set_target(std::string_view text, WhatIf& change) {
   return false;
 }
 
-bool concerns(const WhatIf& change, const Program& program, const Op& op) {
-  const bool kernel = op.kind == gpu::WorkKind::kKernel;
-  const auto is_class = [&](gpu::KernelClass wanted) {
-    return kernel && op.profile != kNoIndex &&
+bool concerns(const WhatIf& change, const program::Program& program, const program::Op& op) {
+  const bool kernel = op.kind == program::WorkKind::kKernel;
+  const auto is_class = [&](program::KernelClass wanted) {
+    return kernel && op.profile != program::kNoIndex &&
            program.profiles[op.profile].kernel_class == wanted;
   };
   switch (change.target) {
     case WhatIfTarget::kAllKernels: return kernel;
-    case WhatIfTarget::kComputeKernels: return is_class(gpu::KernelClass::kCompute);
-    case WhatIfTarget::kMemoryKernels: return is_class(gpu::KernelClass::kMemory);
+    case WhatIfTarget::kComputeKernels: return is_class(program::KernelClass::kCompute);
+    case WhatIfTarget::kMemoryKernels: return is_class(program::KernelClass::kMemory);
     case WhatIfTarget::kNamedKernels:
       return kernel && program.names[op.name].find(change.name) != std::string::npos;
     case WhatIfTarget::kCopies:
-      return op.kind == gpu::WorkKind::kCopy || op.kind == gpu::WorkKind::kMemset;
-    case WhatIfTarget::kLink: return op.kind == gpu::WorkKind::kCollective;
+      return op.kind == program::WorkKind::kCopy || op.kind == program::WorkKind::kMemset;
+    case WhatIfTarget::kLink: return op.kind == program::WorkKind::kCollective;
     case WhatIfTarget::kHost: return false;
   }
   return false;
 }
 
 // Counts what became longer than a step can hold.
-void apply_to_host(double speed, Program& program, CounterSet& counters) {
-  const auto scaled = [&](ShortSpan span) {
+void apply_to_host(double speed, program::Program& program, CounterSet& counters) {
+  const auto scaled = [&](program::ShortSpan span) {
     const Duration exact = scale(span.duration(), 1.0 / speed);
-    const ShortSpan held = short_span(exact);
+    const program::ShortSpan held = program::short_span(exact);
     if (held.duration() != exact) counters.add(kClampedSpans);
     return held;
   };
-  for (ThreadProgram& thread : program.threads) {
-    for (Step& step : thread.steps) {
+  for (program::ThreadProgram& thread : program.threads) {
+    for (program::Step& step : thread.steps) {
       step.think = scaled(step.think);
       step.cost = scaled(step.cost);
     }
@@ -114,7 +114,7 @@ Result<WhatIf> parse_what_if(std::string_view text) {
 Result<void> check_rank(const WhatIf& change, std::string_view text, const JobProgram& job) {
   if (!change.rank) return {};
   std::string allowed;
-  for (const Program& program : job.ranks) {
+  for (const program::Program& program : job.ranks) {
     if (program.rank == *change.rank) return {};
     allowed += (allowed.empty() ? "" : ", ") + std::to_string(program.rank);
   }
@@ -132,7 +132,7 @@ void apply(const WhatIf& change, JobProgram& job) {
       transfer.least = scale(transfer.least, 1.0 / change.speed);
     }
   }
-  for (Program& program : job.ranks) {
+  for (program::Program& program : job.ranks) {
     if (change.rank && *change.rank != program.rank) continue;
     if (change.target == WhatIfTarget::kHost) {
       CounterSet clamped;
@@ -140,7 +140,7 @@ void apply(const WhatIf& change, JobProgram& job) {
       program.counters.merge(clamped);
       job.counters.merge(clamped);
     }
-    for (Op& op : program.ops) {
+    for (program::Op& op : program.ops) {
       if (concerns(change, program, op)) op.duration = scale(op.duration, 1.0 / change.speed);
     }
   }

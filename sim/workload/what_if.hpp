@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sim/base/result.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::workload {
 

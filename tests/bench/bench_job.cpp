@@ -3,11 +3,11 @@
 namespace bubblesim::bench {
 namespace {
 
-using workload::Op;
-using workload::Program;
-using workload::ShortSpan;
-using workload::Step;
-using workload::StepKind;
+using program::Op;
+using program::Program;
+using program::ShortSpan;
+using program::Step;
+using program::StepKind;
 
 constexpr std::uint16_t kCommunication = 1;
 
@@ -18,8 +18,9 @@ Program empty_program(std::uint32_t rank, std::uint32_t ops, const hardware::Gpu
   program.threads.front().steps.reserve(ops + 3);
   program.ops.reserve(ops);
   program.stream_count = 2;
-  program.profiles = {gpu::profile_kernel({264, 256, 64, 0}, gpu::KernelClass::kMemory, device),
-                      gpu::profile_kernel({16, 512, 64, 0}, gpu::KernelClass::kMemory, device)};
+  program.profiles = {
+      program::profile_kernel({264, 256, 64, 0}, program::KernelClass::kMemory, device),
+      program::profile_kernel({16, 512, 64, 0}, program::KernelClass::kMemory, device)};
   return program;
 }
 
@@ -53,7 +54,7 @@ void launch_collective(Program& program, std::uint32_t collective) {
   const auto before = static_cast<std::uint32_t>(program.ops.size()) - 1;
   program.ops[before].result_slot = program.result_slots++;
   Op& op = launch(program);
-  op.kind = gpu::WorkKind::kCollective;
+  op.kind = program::WorkKind::kCollective;
   op.duration = Duration{20'000};
   op.profile = 1;
   op.stream = kCommunication;
@@ -70,7 +71,7 @@ Program rank_program(std::uint32_t rank, const JobShape& shape, const hardware::
   for (std::uint32_t i = 1; i <= shape.kernels; ++i) {
     launch_kernel(program, shape.duration);
     if (i % each > 0) continue;
-    launch_collective(program, shape.ranks > 1 ? i / each - 1 : workload::kNoIndex);
+    launch_collective(program, shape.ranks > 1 ? i / each - 1 : program::kNoIndex);
   }
   add_step(program, StepKind::kWaitDevice);
   add_step(program, StepKind::kEnd).target = 1;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::bench {
 
@@ -28,7 +28,7 @@ struct JobShape {
                                              const hardware::GpuSpec& device);
 
 /// A pass of so many kernels, those of a rank 0; the host waits for the last.
-[[nodiscard]] workload::Program bench_filler(std::uint32_t kernels, DurationOf duration,
+[[nodiscard]] program::Program bench_filler(std::uint32_t kernels, DurationOf duration,
                                              const hardware::GpuSpec& device);
 
 }  // namespace bubblesim::bench

@@ -27,7 +27,8 @@ class Streams final : public WorkListener {
           std::uint64_t blocks)
       : spec_(h100()),
         gpu_(engine_, spec_, sharing),
-        profile_(profile_kernel({blocks, 256, 64, 0}, KernelClass::kMemory, spec_)) {
+        profile_(
+            program::profile_kernel({blocks, 256, 64, 0}, program::KernelClass::kMemory, spec_)) {
     for (std::uint32_t i = 0; i < clients; ++i) {
       gpu_.add_client({.name = "c", .priority = static_cast<std::int32_t>(i)}, *this);
     }
@@ -47,7 +48,7 @@ class Streams final : public WorkListener {
 
  private:
   void submit(std::uint32_t client) {
-    gpu_.submit({.client = ClientId{client}, .kind = WorkKind::kKernel,
+    gpu_.submit({.client = ClientId{client}, .kind = program::WorkKind::kKernel,
                  .solo = Duration{5000 + static_cast<std::int64_t>(++submitted_ % 97)},
                  .profile = &profile_, .cookie = client});
   }
@@ -55,7 +56,7 @@ class Streams final : public WorkListener {
   hardware::GpuSpec spec_;
   engine::Engine engine_;
   Gpu gpu_;
-  KernelProfile profile_;
+  program::KernelProfile profile_;
   SimTime limit_{};
   std::uint64_t finished_ = 0;
   std::uint64_t submitted_ = 0;

@@ -19,7 +19,7 @@ namespace bubblesim {
 namespace {
 
 using workload::JobProgram;
-using workload::Program;
+using program::Program;
 
 constexpr std::uint32_t kKernels = 2000;
 constexpr std::uint32_t kKernelsACollective = 50;
@@ -67,7 +67,7 @@ void job_alone_recurrence(benchmark::State& state) {
   const auto ranks = static_cast<std::uint32_t>(state.range(0));
   JobProgram job = job_program(device, ranks);
   for (Program& program : job.ranks) {
-    for (workload::Op& op : program.ops) op.duration += Duration{program.rank};
+    for (program::Op& op : program.ops) op.duration += Duration{program.rank};
   }
   if (!workload::has_recurrence(job, device)) return state.SkipWithError("no recurrence");
   for (auto _ : state) {

@@ -51,7 +51,7 @@ double heap_bytes() {
 }
 
 void add_fillers(const Size& size, run::LoadedRun& loaded) {
-  const Shared<workload::Program> program(
+  const Shared<program::Program> program(
       bench_filler(size.filler_kernels, duration_of, loaded.device));
   for (std::uint32_t i = 0; i < size.fillers; ++i) {
     run::FillerConfig& filler = loaded.config.fillers.emplace_back();
@@ -77,7 +77,7 @@ run::LoadedRun load(const Size& size) {
 
 double kernels_of(const run::LoadedRun& loaded) {
   std::size_t kernels = 0;
-  for (const workload::Program& program : loaded.training->ranks) kernels += program.ops.size();
+  for (const program::Program& program : loaded.training->ranks) kernels += program.ops.size();
   return static_cast<double>(kernels);
 }
 
@@ -87,18 +87,18 @@ std::size_t bytes_in(const std::vector<T>& vector) {
 }
 
 // What vectors of the program hold.
-std::size_t bytes_of(const workload::Program& program) {
+std::size_t bytes_of(const program::Program& program) {
   std::size_t bytes = sizeof(program) + bytes_in(program.threads) + bytes_in(program.ops) +
                       bytes_in(program.edges) + bytes_in(program.details) +
                       bytes_in(program.profiles) + bytes_in(program.shapes) +
                       bytes_in(program.memory);
-  for (const workload::ThreadProgram& thread : program.threads) bytes += bytes_in(thread.steps);
+  for (const program::ThreadProgram& thread : program.threads) bytes += bytes_in(thread.steps);
   return bytes;
 }
 
 double trace_bytes_of(const run::LoadedRun& loaded) {
   std::size_t bytes = 0;
-  for (const workload::Program& program : loaded.training->ranks) bytes += bytes_of(program);
+  for (const program::Program& program : loaded.training->ranks) bytes += bytes_of(program);
   return static_cast<double>(bytes);
 }
 

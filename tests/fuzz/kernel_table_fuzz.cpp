@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   require(!program->ops.empty() && program->ops.size() == program->profiles.size());
-  for (const workload::Op& op : program->ops) require(op.duration > Duration::zero());
-  require(program->threads.front().steps.back().kind == workload::StepKind::kEnd);
+  for (const program::Op& op : program->ops) require(op.duration > Duration::zero());
+  require(program->threads.front().steps.back().kind == program::StepKind::kEnd);
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 #include "sim/workload/replay.hpp"
 #include "tests/validation/data_folder.hpp"
 

@@ -40,7 +40,7 @@ class Process final : public WorkListener, public engine::EventHandler {
     if (left_ == 0) begin(at);
   }
   void on_event(SimTime) override {
-    gpu_.submit({.client = client_, .kind = WorkKind::kKernel, .solo = solo_,
+    gpu_.submit({.client = client_, .kind = program::WorkKind::kKernel, .solo = solo_,
                  .profile = &profile_});
     if (announced_) gpu_.retract(client_);
     announced_ = false;
@@ -74,7 +74,7 @@ class Process final : public WorkListener, public engine::EventHandler {
   Gpu& gpu_;
   engine::EntityId entity_;
   ClientId client_;
-  KernelProfile profile_;
+  program::KernelProfile profile_;
   Duration solo_;
   std::uint32_t kernels_;
   std::uint32_t left_ = 0;

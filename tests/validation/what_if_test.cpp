@@ -48,7 +48,7 @@ class WhatIf : public testing::Test {
   static bool has_collectives(const LoadedJob& job) {
     for (const auto& rank : job.program.ranks) {
       for (const auto& op : rank.ops) {
-        if (op.kind == gpu::WorkKind::kCollective) return true;
+        if (op.kind == program::WorkKind::kCollective) return true;
       }
     }
     return false;

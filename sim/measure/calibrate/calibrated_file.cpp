@@ -30,11 +30,11 @@ Json& place_of(Json& root, const std::string& key) {
   return root[key.substr(0, slash)][key.substr(slash + 1)];
 }
 
-const char* class_name(gpu::KernelClass kernel_class) {
+const char* class_name(program::KernelClass kernel_class) {
   switch (kernel_class) {
-    case gpu::KernelClass::kCompute: return "compute";
-    case gpu::KernelClass::kMemory: return "memory";
-    case gpu::KernelClass::kUnknown: break;
+    case program::KernelClass::kCompute: return "compute";
+    case program::KernelClass::kMemory: return "memory";
+    case program::KernelClass::kUnknown: break;
   }
   return "unknown";
 }

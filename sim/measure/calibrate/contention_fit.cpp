@@ -22,8 +22,8 @@ constexpr std::size_t kStarts = 8;
 constexpr double kExact = 1e-4;  ///< root mean square: no other start is needed
 constexpr double kStep = 1e-4;   ///< of central differences, where errors are judged
 
-gpu::KernelProfile profile_of(const Occupant& of, const hardware::GpuSpec& spec) {
-  return gpu::profile_kernel(probe_needs(of.blocks), of.kernel_class, spec);
+program::KernelProfile profile_of(const Occupant& of, const hardware::GpuSpec& spec) {
+  return program::profile_kernel(probe_needs(of.blocks), of.kernel_class, spec);
 }
 
 /// Radical inverse (Halton 1960): spread over (0, 1) without chance.
@@ -235,7 +235,7 @@ double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& s
   gpu::DemandSum demands;
   demands.set_clients(cell.others.size() + 1);
   const auto add = [&](std::uint32_t client, const Occupant& of) {
-    const gpu::KernelProfile profile = profile_of(of, spec);
+    const program::KernelProfile profile = profile_of(of, spec);
     const std::uint64_t wave =
         std::min(of.blocks, std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
     const double sm_share = contention.sm_share(wave);

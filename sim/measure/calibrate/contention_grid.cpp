@@ -11,7 +11,7 @@ namespace bubblesim::measure {
 namespace {
 
 using capture::OperationRecord;
-using gpu::KernelClass;
+using program::KernelClass;
 
 constexpr std::array kClasses{KernelClass::kCompute, KernelClass::kMemory, KernelClass::kUnknown};
 constexpr std::uint64_t kQuarters = 4;  ///< of the SMs: the sizes of aggressors

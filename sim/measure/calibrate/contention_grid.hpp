@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/measure/calibrate/probe.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::measure {
 
 /// A kernel that is resident, whole.
 struct Occupant {
-  gpu::KernelClass kernel_class = gpu::KernelClass::kUnknown;
+  program::KernelClass kernel_class = program::KernelClass::kUnknown;
   std::uint64_t blocks = 1;  ///< of probe_needs()
   friend bool operator==(const Occupant&, const Occupant&) = default;
 };

@@ -29,7 +29,7 @@ Duration returned(const OperationRecord& operation) {
 }  // namespace
 
 ProbeRun latency_run(const hardware::GpuSpec& spec) {
-  const capture::KernelForm form = probe_form(spec.sm_count, gpu::KernelClass::kCompute, spec);
+  const capture::KernelForm form = probe_form(spec.sm_count, program::KernelClass::kCompute, spec);
   ProbePlan plan("latencies", 0);
   plan.pause(kIdle);
   plan.launch({form, kLone});

@@ -14,13 +14,14 @@ constexpr std::uint32_t kProbeRegisters = 32;
 
 }  // namespace
 
-gpu::LaunchNeeds probe_needs(std::uint64_t blocks) {
+program::LaunchNeeds probe_needs(std::uint64_t blocks) {
   return {blocks, kProbeThreads, kProbeRegisters, 0};
 }
 
-capture::KernelForm probe_form(std::uint64_t blocks, gpu::KernelClass kernel_class,
+capture::KernelForm probe_form(std::uint64_t blocks, program::KernelClass kernel_class,
                                const hardware::GpuSpec& spec) {
-  const gpu::KernelProfile profile = gpu::profile_kernel(probe_needs(blocks), kernel_class, spec);
+  const program::KernelProfile profile =
+      program::profile_kernel(probe_needs(blocks), kernel_class, spec);
   capture::KernelForm form;
   form.shape.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
   form.shape.block = {kProbeThreads, 1, 1};
@@ -32,9 +33,9 @@ capture::KernelForm probe_form(std::uint64_t blocks, gpu::KernelClass kernel_cla
 }
 
 capture::KernelForm filling_form(const hardware::GpuSpec& spec) {
-  const gpu::Residency residency = gpu::residency_of(probe_needs(1), spec.sm);
+  const program::Residency residency = program::residency_of(probe_needs(1), spec.sm);
   return probe_form(std::uint64_t{residency.blocks_per_sm} * spec.sm_count,
-                    gpu::KernelClass::kCompute, spec);
+                    program::KernelClass::kCompute, spec);
 }
 
 std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {

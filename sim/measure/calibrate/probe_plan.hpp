@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "capture/replay/job_plan.hpp"
-#include "sim/gpu/kernel_profile.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::measure {
 
@@ -24,11 +24,12 @@ struct ProbeKernel {
 inline constexpr std::uint32_t kProbeThreads = 512;
 
 /// What the GPU model needs to know of such blocks.
-[[nodiscard]] gpu::LaunchNeeds probe_needs(std::uint64_t blocks);
+[[nodiscard]] program::LaunchNeeds probe_needs(std::uint64_t blocks);
 
 /// So many blocks of a class. Shares are the base device's for the class: what stand-ins of real
 /// kernels aim at; a fake device has its own.
-[[nodiscard]] capture::KernelForm probe_form(std::uint64_t blocks, gpu::KernelClass kernel_class,
+[[nodiscard]] capture::KernelForm probe_form(std::uint64_t blocks,
+                                             program::KernelClass kernel_class,
                                              const hardware::GpuSpec& spec);
 
 /// One wave that fills the GPU: nothing else fits beside it.

@@ -28,7 +28,7 @@ std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
 /// One block on an SM: each takes more than half of its shared memory.
 capture::KernelForm lone_block_form(const hardware::GpuSpec& spec) {
   capture::KernelForm form =
-      probe_form(blocks_of(spec), gpu::KernelClass::kCompute, spec);
+      probe_form(blocks_of(spec), program::KernelClass::kCompute, spec);
   form.shape.shared_memory_bytes = static_cast<std::uint32_t>(
       spec.sm.shared_memory_bytes / 2 + spec.sm.shared_memory_unit_bytes);
   return form;

@@ -92,7 +92,7 @@ Result<void> add_replay(const traces::JobTrace& trace, JobFigures& figures) {
 // The longest of the ranks' passes, as recorded.
 Duration pass_of(const workload::JobProgram& job) {
   Duration longest{};
-  for (const workload::Program& rank : job.ranks) {
+  for (const program::Program& rank : job.ranks) {
     Duration host{};
     for (const Duration time : rank.recorded_iterations) host += time;
     longest = std::max({longest, host, rank.recorded_device_span});
@@ -104,12 +104,12 @@ Duration pass_of(const workload::JobProgram& job) {
 // Mean over ranks.
 void add_shares(const workload::JobProgram& job, Duration pass, JobFigures& figures) {
   const double whole = to_seconds(pass) * static_cast<double>(job.ranks.size());
-  for (const workload::Program& rank : job.ranks) {
-    for (const workload::Step& step : rank.threads[rank.marked_thread].steps) {
+  for (const program::Program& rank : job.ranks) {
+    for (const program::Step& step : rank.threads[rank.marked_thread].steps) {
       figures.host += to_seconds(step.think.duration() + step.cost.duration()) / whole;
     }
-    for (const workload::Op& op : rank.ops) {
-      if (op.collective != workload::kNoIndex) figures.link += to_seconds(op.duration) / whole;
+    for (const program::Op& op : rank.ops) {
+      if (op.collective != program::kNoIndex) figures.link += to_seconds(op.duration) / whole;
     }
   }
 }

@@ -7,14 +7,14 @@ namespace bubblesim::golden {
 namespace {
 
 using namespace std::chrono_literals;
-using workload::Op;
-using workload::Program;
-using workload::Step;
-using workload::StepKind;
+using program::Op;
+using program::Program;
+using program::Step;
+using program::StepKind;
 
 /// One block an SM: each takes all registers.
-gpu::KernelProfile profile(std::uint64_t sms, const hardware::GpuSpec& gpu) {
-  return gpu::profile_kernel({sms, 1024, 64, 0}, gpu::KernelClass::kUnknown, gpu);
+program::KernelProfile profile(std::uint64_t sms, const hardware::GpuSpec& gpu) {
+  return program::profile_kernel({sms, 1024, 64, 0}, program::KernelClass::kUnknown, gpu);
 }
 
 void launch(Program& program, std::string_view name, Duration duration, std::uint32_t profile) {
@@ -34,7 +34,7 @@ void add_step(Program& program, StepKind kind, std::uint32_t target, Duration th
   Step step;
   step.kind = kind;
   step.target = target;
-  step.think = workload::short_span(think);
+  step.think = program::short_span(think);
   program.threads.front().steps.push_back(step);
 }
 
@@ -48,7 +48,7 @@ Program small_rank(std::uint32_t rank, Duration b, const hardware::GpuSpec& gpu)
   launch(program, "A", 1ms, 0);
   launch(program, "B", b, 0);
   launch(program, "AR", 1ms, 1);
-  program.ops.back().kind = gpu::WorkKind::kCollective;
+  program.ops.back().kind = program::WorkKind::kCollective;
   program.ops.back().collective = 0;
   launch(program, "C", 1ms, 0);
   add_step(program, StepKind::kWaitStream, 0, 0ms);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/workload/program.hpp"
+#include "sim/workload/job_program.hpp"
 
 namespace bubblesim::golden {
 

@@ -16,11 +16,11 @@
 namespace bubblesim::run {
 namespace {
 
-using workload::Op;
-using workload::Program;
-using workload::ShortSpan;
-using workload::Step;
-using workload::StepKind;
+using program::Op;
+using program::Program;
+using program::ShortSpan;
+using program::Step;
+using program::StepKind;
 
 struct Shape {
   std::string name;
@@ -88,10 +88,11 @@ class RandomJob {
     program.stream_count = kStreams;
     program.threads.resize(shape_.two_threads ? 2 : 1);
     program.start_offset = Duration{shape_.own_timings ? span(30'000) : 0};
-    program.profiles = {gpu::profile_kernel({264, 256, 64, 0}, gpu::KernelClass::kMemory, device),
-                        gpu::profile_kernel({64, 256, 64, 0}, gpu::KernelClass::kCompute, device),
-                        gpu::profile_kernel({16, 512, 64, 0}, gpu::KernelClass::kMemory, device)};
-    if (chance(0.3)) program.own_kernels = gpu::OwnKernels::kCompete;
+    program.profiles = {
+        program::profile_kernel({264, 256, 64, 0}, program::KernelClass::kMemory, device),
+        program::profile_kernel({64, 256, 64, 0}, program::KernelClass::kCompute, device),
+        program::profile_kernel({16, 512, 64, 0}, program::KernelClass::kMemory, device)};
+    if (chance(0.3)) program.own_kernels = program::OwnKernels::kCompete;
     add_step(program, 0, StepKind::kIteration);
   }
 
@@ -149,12 +150,12 @@ class RandomJob {
     joined.participants = static_cast<std::uint32_t>(members.size());
     joined.point_to_point = stream == kPipelineStream;
     if (shape_.links && chance(0.7)) add_transfer(joined);
-    const bool modelled = joined.transfer != workload::kNoIndex;
+    const bool modelled = joined.transfer != program::kNoIndex;
     on_each(members, [&](Program& program) {
       add_kernels(program, below(3));
       const auto before = static_cast<std::uint32_t>(program.ops.size());
       Op& op = launch(program, stream == kPipelineStream && shape_.two_threads ? 1 : 0);
-      op.kind = gpu::WorkKind::kCollective;
+      op.kind = program::WorkKind::kCollective;
       op.duration = Duration{modelled ? 0 : shape_.grain + span(20'000)};
       op.profile = 2;
       op.stream = stream;
@@ -217,7 +218,8 @@ Program filler_program(const hardware::GpuSpec& spec) {
   Program program;
   program.stream_count = 1;
   program.threads.resize(1);
-  program.profiles = {gpu::profile_kernel({200, 256, 64, 0}, gpu::KernelClass::kMemory, spec)};
+  program.profiles = {
+      program::profile_kernel({200, 256, 64, 0}, program::KernelClass::kMemory, spec)};
   for (std::uint32_t i = 0; i < 40; ++i) {
     Op& op = add_launch(program, 0, 700, 800);
     op.duration = Duration{3'000 + i * 211};

@@ -12,7 +12,7 @@ struct Job {
   std::int64_t arrival;
   std::uint32_t client;
   std::int64_t solo;
-  KernelProfile profile;
+  program::KernelProfile profile;
 };
 
 struct Outcome {
@@ -39,7 +39,7 @@ class GpuLaws : public testing::TestWithParam<int> {
       job.arrival = pick(0, 30'000);
       job.client = static_cast<std::uint32_t>(pick(0, 1));
       if (!contending) continue;
-      job.profile.kernel_class = static_cast<KernelClass>(pick(0, 2));
+      job.profile.kernel_class = static_cast<program::KernelClass>(pick(0, 2));
       job.profile.dram_share = random.uniform();
       job.profile.issue_share = random.uniform();
     }
@@ -65,7 +65,7 @@ class GpuLaws : public testing::TestWithParam<int> {
     for (int i = 0; i < 2; ++i) gpu.add_client({.name = "c", .priority = i}, listener);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       script.at(jobs[i].arrival * scale, [&, i] {
-        gpu.submit({.client = ClientId{jobs[i].client}, .kind = WorkKind::kKernel,
+        gpu.submit({.client = ClientId{jobs[i].client}, .kind = program::WorkKind::kKernel,
                     .solo = Duration{jobs[i].solo * scale}, .profile = &jobs[i].profile,
                     .cookie = i});
       });
@@ -77,7 +77,7 @@ class GpuLaws : public testing::TestWithParam<int> {
   }
 };
 
-double waves(const KernelProfile& profile) {
+double waves(const program::KernelProfile& profile) {
   const std::uint64_t at_once = profile.residency.blocks_per_sm * 4;
   return static_cast<double>((profile.blocks + at_once - 1) / at_once);
 }
@@ -174,8 +174,8 @@ TEST_P(GpuLaws, MemoryBoundJobsShareTheGpuEvenly) {
   // Processor sharing of two jobs a <= b from time 0: ends at 2a and a + b.
   const std::int64_t a = 100 + GetParam();
   const std::int64_t b = 100 + 3 * GetParam();
-  KernelProfile memory = blocks_of_warps(4, 4);
-  memory.kernel_class = KernelClass::kMemory;
+  program::KernelProfile memory = blocks_of_warps(4, 4);
+  memory.kernel_class = program::KernelClass::kMemory;
   memory.dram_share = 1;
   const Outcome got = outcome({{0, 0, a, memory}, {0, 1, b, memory}});
   EXPECT_EQ(got.ends[0], 2 * a);

@@ -209,7 +209,7 @@ class GpuReference : public GpuTest, public testing::WithParamInterface<int> {
     }
     for (std::size_t i = 0; i < given.jobs.size(); ++i) {
       const PlainJob& job = given.jobs[i];
-      work_at(job.arrival, {.client = ClientId{job.client}, .kind = WorkKind::kKernel,
+      work_at(job.arrival, {.client = ClientId{job.client}, .kind = program::WorkKind::kKernel,
                             .solo = Duration{job.solo()},
                             .profile = keep(blocks_of_warps(job.blocks, job.warps)),
                             .cookie = i, .most_blocks = job.most});

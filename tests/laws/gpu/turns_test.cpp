@@ -97,7 +97,7 @@ class TwoProcesses : public GpuTest {
   void start(std::int64_t slice, std::int64_t switch_ns, std::int64_t solo, std::int64_t host) {
     make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{slice},
                        .switch_cost = Duration{switch_ns}});
-    const KernelProfile* profile = keep(blocks_of_warps(8, 4));
+    const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
     for (std::uint64_t i = 0; i < 2; ++i) {
       kernel_at(0, 1000 * i, client(), solo, *profile);
     }
@@ -105,7 +105,9 @@ class TwoProcesses : public GpuTest {
       if (name % 1000 == kLast) return;
       script_.at(to_ns(engine_.now()) + host, [this, solo, profile, name] {
         gpu_->submit({.client = ClientId{static_cast<std::uint32_t>(name / 1000)},
-                      .kind = WorkKind::kKernel, .solo = Duration{solo}, .profile = profile,
+                      .kind = program::WorkKind::kKernel,
+                      .solo = Duration{solo},
+                      .profile = profile,
                       .cookie = name + 1});
       });
     };
@@ -137,14 +139,14 @@ TEST_F(TwoProcesses, OneThatFillsTheGpuHasWhatTheOtherLeavesAndASliceAtATime) {
   // 100 + 5, of which the second has 100.
   make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
                      .switch_cost = Duration{5}});
-  const KernelProfile* profile = keep(blocks_of_warps(8, 4));
+  const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
   const ClientId first = client();
   const ClientId second = client();
   on_finish_ = [&](std::uint64_t name) {
     if (name == 1000) return;
     script_.at(to_ns(engine_.now()) + 60, [this, profile, first, name] {
       if (ended_.contains(1000)) return;
-      gpu_->submit({.client = first, .kind = WorkKind::kKernel, .solo = Duration{40},
+      gpu_->submit({.client = first, .kind = program::WorkKind::kKernel, .solo = Duration{40},
                     .profile = profile, .cookie = name + 1});
     });
   };

@@ -12,7 +12,7 @@ namespace {
 
 using traces::HostCallKind;
 
-Spans with(const std::string& change, const Program& program) {
+Spans with(const std::string& change, const program::Program& program) {
   JobProgram job;
   job.ranks.push_back(program);
   apply(*parse_what_if(change), job);
@@ -21,7 +21,7 @@ Spans with(const std::string& change, const Program& program) {
 
 /// Launches at 0, 100 and 200 (each 2 long), kernels of 20 that start 10 later: the device waits
 /// for the host.
-Program host_bound() {
+program::Program host_bound() {
   TraceBuilder job;
   for (const std::int64_t called : {0, 100, 200}) {
     job.kernel({.called = called, .returned = called + 2, .start = called + 10,
@@ -32,7 +32,7 @@ Program host_bound() {
 
 /// Launches at 0, 4 and 8 (each 2 long), kernels of 50, 60 and 40 with gaps of 2: the host waits
 /// for nobody, the device has always more to do.
-Program device_bound() {
+program::Program device_bound() {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 2, .start = 10, .end = 60, .name = "gemm"})
       .kernel({.called = 4, .returned = 6, .start = 62, .end = 122, .name = "layer_norm"})
@@ -67,7 +67,7 @@ TEST(CausalityHostBound, AFasterHostMovesEveryLaunch) {
 // The pause before the second launch is 98; without it, it comes at 2, and waits for the first
 // kernel's end at 30; the third comes at 102.
 TEST(CausalityHostBound, AnIdleGapOfTheHostThatIsRemovedMovesWhatFollowsIt) {
-  Program program = host_bound();
+  program::Program program = host_bound();
   program.threads[0].steps[2].think = {};
   EXPECT_EQ(replayed(program), (Spans{{10, 30}, {30, 50}, {112, 132}}));
 }
@@ -106,7 +106,7 @@ TEST(CausalityDeviceBound, ASlowerHostMovesNothingWhileTheDeviceIsBusy) {
 // With pauses of 70, launches come at 0, 72 and 144. 10 later, at 82 and at 154, the kernels before
 // have ended (60 + 2, 142 + 2).
 TEST(CausalityDeviceBound, AHostThatIsSlowEnoughBindsTheDevice) {
-  Program program = device_bound();
+  program::Program program = device_bound();
   for (std::size_t step : {2U, 3U}) program.threads[0].steps[step].think = short_us(70);
   EXPECT_EQ(replayed(program), (Spans{{10, 60}, {82, 142}, {154, 194}}));
 }

@@ -25,13 +25,13 @@ constexpr std::size_t kBatches = 20;
 constexpr double kStudent = 3.883;
 
 /// One kernel of 10 us on a device without latencies, as a table of kernels describes it.
-Program one_kernel() {
+program::Program one_kernel() {
   auto program = parse_kernel_table(
       "Name,Profile,Memory_footprint,SM_usage,Duration\nkernel,1,0,1,10000\n", "made by hand",
       plain_gpu(), Duration{});
   EXPECT_TRUE(program);
-  Step begin;  // where the length of the pass is drawn
-  begin.kind = StepKind::kIteration;
+  program::Step begin;  // where the length of the pass is drawn
+  begin.kind = program::StepKind::kIteration;
   auto& steps = program->threads.front().steps;
   steps.insert(steps.begin(), begin);
   return *std::move(program);
@@ -76,7 +76,7 @@ class Queue final : public engine::EventHandler, public ServiceListener, public 
  private:
   engine::Engine engine_;
   gpu::Gpu gpu_{engine_, plain_gpu(), gpu::SharingSetup{}};
-  Program program_;
+  program::Program program_;
   std::optional<ProgramRun> run_;
   std::optional<Service> service_;
   std::unique_ptr<ArrivalProcess> arrivals_;

@@ -19,7 +19,7 @@ namespace {
 /// What the events say of one rank.
 class Watch final : public RunObserver {
  public:
-  explicit Watch(const Program& program) {
+  explicit Watch(const program::Program& program) {
     times.op_ends.resize(program.ops.size(), SimTime::max());
   }
   void on_iteration(ProgramRun&, std::uint32_t, SimTime now) override {
@@ -38,7 +38,7 @@ std::optional<std::vector<PassTimes>> by_events(const JobProgram& job,
                                                 const hardware::GpuSpec& spec) {
   engine::Engine engine;
   std::vector<Watch> watches;
-  for (const Program& program : job.ranks) watches.emplace_back(program);
+  for (const program::Program& program : job.ranks) watches.emplace_back(program);
   std::vector<RunObserver*> observers;
   for (Watch& watch : watches) observers.push_back(&watch);
   LoneJob lone(engine, job, spec, {}, observers);
@@ -94,20 +94,22 @@ class RandomJob {
   }
   bool chance(double of) { return random_.uniform() < of; }
   std::uint32_t whole(std::uint32_t span) { return span / shape_.grain * shape_.grain; }
-  ShortSpan span(std::uint32_t longest) { return {chance(0.2) ? 0 : whole(below(longest))}; }
+  program::ShortSpan span(std::uint32_t longest) {
+    return {chance(0.2) ? 0 : whole(below(longest))};
+  }
 
   // Its edges are from operations of its own thread, which are launched before it.
-  Op& add_op(Program& program, std::uint32_t thread) {
+  program::Op& add_op(program::Program& program, std::uint32_t thread) {
     std::vector<std::uint32_t>& before = ops_of_[thread];
-    Op& op = program.ops.emplace_back();
+    program::Op& op = program.ops.emplace_back();
     op.duration = Duration{chance(0.01) ? 0 : shape_.grain + whole(below(20'000))};
     op.launch_lag = span(6'000);
     op.gap = span(3'000);
     op.profile = 0;
     op.stream = static_cast<std::uint16_t>(below(shape_.streams));
     op.result_slot = program.result_slots++;
-    if (chance(0.1)) op.kind = gpu::WorkKind::kMemset;
-    if (op.stream == 0 && chance(0.1)) op.kind = gpu::WorkKind::kCopy;
+    if (chance(0.1)) op.kind = program::WorkKind::kMemset;
+    if (op.stream == 0 && chance(0.1)) op.kind = program::WorkKind::kCopy;
     op.first_edge = static_cast<std::uint32_t>(program.edges.size());
     for (; op.edge_count < 2 && !before.empty() && chance(0.2); ++op.edge_count) {
       const std::uint32_t from = before[below(static_cast<std::uint32_t>(before.size()))];
@@ -117,39 +119,39 @@ class RandomJob {
     return op;
   }
 
-  void launch(Program& program, std::uint32_t thread, Step& step) {
-    step.kind = chance(0.1) ? StepKind::kLaunchAndWait : StepKind::kLaunch;
+  void launch(program::Program& program, std::uint32_t thread, program::Step& step) {
+    step.kind = chance(0.1) ? program::StepKind::kLaunchAndWait : program::StepKind::kLaunch;
     step.target = static_cast<std::uint32_t>(program.ops.size());
     step.count = static_cast<std::uint16_t>(1 + (chance(0.2) ? below(4) : 0));
     for (std::uint32_t i = 0; i < step.count; ++i) add_op(program, thread);
   }
 
   // All by the first thread, on the last stream.
-  void launch_collective(Program& program, Step& step, std::uint32_t collective) {
-    step.kind = StepKind::kLaunch;
+  void launch_collective(program::Program& program, program::Step& step, std::uint32_t collective) {
+    step.kind = program::StepKind::kLaunch;
     step.target = static_cast<std::uint32_t>(program.ops.size());
     step.count = 1;
-    Op& op = add_op(program, 0);
-    op.kind = gpu::WorkKind::kCollective;
+    program::Op& op = add_op(program, 0);
+    op.kind = program::WorkKind::kCollective;
     op.stream = static_cast<std::uint16_t>(shape_.streams - 1);
     op.collective = collective;
   }
 
-  void wait(Program& program, Step& step) {
-    step.kind = StepKind::kPause;
-    if (chance(0.3)) step.kind = StepKind::kWaitDevice;
+  void wait(program::Program& program, program::Step& step) {
+    step.kind = program::StepKind::kPause;
+    if (chance(0.3)) step.kind = program::StepKind::kWaitDevice;
     if (chance(0.3)) {
-      step.kind = StepKind::kWaitStream;
+      step.kind = program::StepKind::kWaitStream;
       step.target = below(shape_.streams);
     } else if (chance(0.3) && !program.ops.empty()) {
-      step.kind = StepKind::kWaitOp;
+      step.kind = program::StepKind::kWaitOp;
       step.target = below(static_cast<std::uint32_t>(program.ops.size()));
     }
   }
 
   // A wait's return lag, and now and then a hand-over from what another thread did last.
-  void add_detail(Program& program, std::uint32_t thread, Step& step) {
-    StepDetail detail;
+  void add_detail(program::Program& program, std::uint32_t thread, program::Step& step) {
+    program::StepDetail detail;
     detail.return_lag = span(2'000);
     const std::uint32_t other = below(shape_.threads);
     const std::size_t steps = program.threads[other].steps.size();
@@ -161,8 +163,8 @@ class RandomJob {
     program.details.push_back(detail);
   }
 
-  Program draw(std::uint32_t rank) {
-    Program program;
+  program::Program draw(std::uint32_t rank) {
+    program::Program program;
     program.rank = rank;
     program.stream_count = shape_.streams;
     program.start_offset = Duration{whole(below(50'000))};
@@ -173,13 +175,13 @@ class RandomJob {
     for (std::uint32_t i = 0; i < kSteps; ++i) {
       const bool meets = i % (kSteps / kCollectives) == 7;
       const std::uint32_t thread = meets ? 0 : below(shape_.threads);
-      Step step;
+      program::Step step;
       step.think = span(4'000);
       step.cost = span(5'000);
       if (meets) {
         launch_collective(program, step, collectives++);
       } else if (i % 50 == 0) {
-        step.kind = StepKind::kIteration;
+        step.kind = program::StepKind::kIteration;
       } else if (chance(0.7)) {
         launch(program, thread, step);
       } else {
@@ -266,7 +268,7 @@ TEST(Recurrence, IsOnlyOfJobsInWhichNothingCompetes) {
   JobProgram job;
   job.ranks = {maker.program()};
   EXPECT_TRUE(has_recurrence(job, plain_gpu()));
-  job.ranks.front().own_kernels = gpu::OwnKernels::kCompete;
+  job.ranks.front().own_kernels = program::OwnKernels::kCompete;
   EXPECT_FALSE(has_recurrence(job, plain_gpu()));
 }
 

@@ -20,7 +20,7 @@ std::int64_t below(RandomStream& random, std::int64_t limit) {
 }
 
 // Ranks meet in the same collectives in the same order; everything else is random.
-Program random_rank(std::uint32_t rank, RandomStream& random, std::uint32_t meetings) {
+program::Program random_rank(std::uint32_t rank, RandomStream& random, std::uint32_t meetings) {
   ProgramMaker maker(kStreams);
   maker.rank(rank).iteration(0);
   std::uint32_t ops = 0;
@@ -66,17 +66,17 @@ std::vector<Spans> results_of(const JobProgram& job) {
 }
 
 void scale_times(JobProgram& job, std::uint32_t k) {
-  const auto longer = [k](ShortSpan& span) { span.nanoseconds *= k; };
-  for (Program& program : job.ranks) {
-    for (Op& op : program.ops) {
+  const auto longer = [k](program::ShortSpan& span) { span.nanoseconds *= k; };
+  for (program::Program& program : job.ranks) {
+    for (program::Op& op : program.ops) {
       op.duration *= k;
       longer(op.launch_lag);
       longer(op.gap);
     }
-    for (OpEdge& edge : program.edges) longer(edge.lag);
-    for (StepDetail& detail : program.details) longer(detail.return_lag);
-    for (ThreadProgram& thread : program.threads) {
-      for (Step& step : thread.steps) {
+    for (program::OpEdge& edge : program.edges) longer(edge.lag);
+    for (program::StepDetail& detail : program.details) longer(detail.return_lag);
+    for (program::ThreadProgram& thread : program.threads) {
+      for (program::Step& step : thread.steps) {
         longer(step.think);
         longer(step.cost);
       }
@@ -101,11 +101,11 @@ TEST(ProgramLaws, TheNumbersOfStreamsDoNotMatter) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     JobProgram job = random_job(seed);
     const std::vector<Spans> expected = results_of(job);
-    for (Program& program : job.ranks) {
-      for (Op& op : program.ops) op.stream = kOther[op.stream];
-      for (ThreadProgram& thread : program.threads) {
-        for (Step& step : thread.steps) {
-          if (step.kind == StepKind::kWaitStream) step.target = kOther[step.target];
+    for (program::Program& program : job.ranks) {
+      for (program::Op& op : program.ops) op.stream = kOther[op.stream];
+      for (program::ThreadProgram& thread : program.threads) {
+        for (program::Step& step : thread.steps) {
+          if (step.kind == program::StepKind::kWaitStream) step.target = kOther[step.target];
         }
       }
     }

@@ -7,8 +7,8 @@ namespace {
 class Collectives : public GpuTest {
  protected:
   void collective_at(std::int64_t ns, std::uint64_t name, ClientId client,
-                     const KernelProfile& profile) {
-    work_at(ns, {.client = client, .kind = WorkKind::kCollective, .profile = keep(profile),
+                     const program::KernelProfile& profile) {
+    work_at(ns, {.client = client, .kind = program::WorkKind::kCollective, .profile = keep(profile),
                  .cookie = name});
   }
   void finish_at(std::int64_t ns, std::uint64_t name, std::int64_t end_ns) {
@@ -83,11 +83,11 @@ TEST_F(Collectives, OfARecordedProgramHoldNoRoomUnderACapAgainstItsOwnWork) {
   // once.
   make(small_gpu());
   const ClientId recorded = gpu_->add_client(
-      {.name = "recorded", .sm_cap = 2, .own_kernels = OwnKernels::kAsRecorded}, *this);
-  const KernelProfile whole = blocks_of_warps(4, 8);
-  work_at(0, {.client = recorded, .kind = WorkKind::kCollective, .profile = keep(whole),
+      {.name = "recorded", .sm_cap = 2, .own_kernels = program::OwnKernels::kAsRecorded}, *this);
+  const program::KernelProfile whole = blocks_of_warps(4, 8);
+  work_at(0, {.client = recorded, .kind = program::WorkKind::kCollective, .profile = keep(whole),
               .cookie = 1});
-  work_at(5, {.client = recorded, .kind = WorkKind::kCollective, .profile = keep(whole),
+  work_at(5, {.client = recorded, .kind = program::WorkKind::kCollective, .profile = keep(whole),
               .cookie = 2});
   kernel_at(10, 3, recorded, 100, blocks_of_warps(8, 4));
   run(10'000);
@@ -114,9 +114,9 @@ TEST_F(Collectives, OfAFrozenContextEndWhenItHasTheGpu) {
 TEST_F(Collectives, DrawOnNoSharedResourceWhileTheyWait) {
   hardware::GpuSpec spec = small_gpu();
   make(spec);
-  KernelProfile memory = blocks_of_warps(4, 4);
+  program::KernelProfile memory = blocks_of_warps(4, 4);
   memory.dram_share = 1;
-  memory.kernel_class = KernelClass::kMemory;
+  memory.kernel_class = program::KernelClass::kMemory;
   collective_at(0, 1, client(), memory);
   kernel_at(0, 2, client(), 100, memory);
   // From 150 on the collective moves data: D = 2, the second kernel runs at half speed.

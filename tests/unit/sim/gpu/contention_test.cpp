@@ -9,8 +9,8 @@ namespace {
 
 using ContentionOnGpu = GpuTest;
 
-KernelProfile shares(KernelClass kernel_class, double dram, double issue) {
-  KernelProfile profile = blocks_of_warps(4, 4);
+program::KernelProfile shares(program::KernelClass kernel_class, double dram, double issue) {
+  program::KernelProfile profile = blocks_of_warps(4, 4);
   profile.kernel_class = kernel_class;
   profile.dram_share = dram;
   profile.issue_share = issue;
@@ -18,16 +18,16 @@ KernelProfile shares(KernelClass kernel_class, double dram, double issue) {
 }
 
 TEST_F(ContentionOnGpu, TwoMemoryBoundKernelsRunAtHalfSpeed) {
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kMemory, 1, 0));
-  kernel_at(0, 2, client(), 100, shares(KernelClass::kMemory, 1, 0));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
+  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   run();
   EXPECT_EQ(end(1), 200);
   EXPECT_EQ(end(2), 200);
 }
 
 TEST_F(ContentionOnGpu, ComplementaryKernelsRunAtFullSpeed) {
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kMemory, 0.9, 0.2));
-  kernel_at(0, 2, client(), 100, shares(KernelClass::kCompute, 0.1, 0.8));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 0.9, 0.2));
+  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0.1, 0.8));
   run();
   EXPECT_EQ(end(1), 100);
   EXPECT_EQ(end(2), 100);
@@ -36,8 +36,8 @@ TEST_F(ContentionOnGpu, ComplementaryKernelsRunAtFullSpeed) {
 TEST_F(ContentionOnGpu, ProcessorSharingOfUnequalJobs) {
   // Two memory-bound jobs of 100 and 300: both at half speed until 200 (100 done each), then the
   // second alone: 200 more, end 400.
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kMemory, 1, 0));
-  kernel_at(0, 2, client(), 300, shares(KernelClass::kMemory, 1, 0));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
+  kernel_at(0, 2, client(), 300, shares(program::KernelClass::kMemory, 1, 0));
   run();
   EXPECT_EQ(end(1), 200);
   EXPECT_EQ(end(2), 400);
@@ -46,8 +46,8 @@ TEST_F(ContentionOnGpu, ProcessorSharingOfUnequalJobs) {
 TEST_F(ContentionOnGpu, ProcessorSharingOfALateComer) {
   // 1 alone until 60; both at half speed: 1 has 40 left, ends at 140; 2 has 40 of 100 done then,
   // 60 left alone: ends at 200.
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kMemory, 1, 0));
-  kernel_at(60, 2, client(), 100, shares(KernelClass::kMemory, 1, 0));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
+  kernel_at(60, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   run();
   EXPECT_EQ(end(1), 140);
   EXPECT_EQ(end(2), 200);
@@ -56,8 +56,8 @@ TEST_F(ContentionOnGpu, ProcessorSharingOfALateComer) {
 TEST_F(ContentionOnGpu, OnlyTheMemoryBoundPartSlows) {
   // D = 2. Compute (0.1 bound): 1 / (0.9 + 0.1 * 2) -> 100 ns take 110. Then the memory kernel,
   // 110 ns at half speed = 55 done, runs its last 45 alone: 155.
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kCompute, 1, 0));
-  kernel_at(0, 2, client(), 100, shares(KernelClass::kMemory, 1, 0));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 1, 0));
+  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 0));
   run();
   EXPECT_EQ(end(1), 110);
   EXPECT_EQ(end(2), 155);
@@ -65,8 +65,8 @@ TEST_F(ContentionOnGpu, OnlyTheMemoryBoundPartSlows) {
 
 TEST_F(ContentionOnGpu, KernelsOfOneClientDoNotSlowEachOther) {
   const ClientId c = client();
-  kernel_at(0, 1, c, 100, shares(KernelClass::kMemory, 1, 1));
-  kernel_at(0, 2, c, 100, shares(KernelClass::kMemory, 1, 1));
+  kernel_at(0, 1, c, 100, shares(program::KernelClass::kMemory, 1, 1));
+  kernel_at(0, 2, c, 100, shares(program::KernelClass::kMemory, 1, 1));
   run();
   EXPECT_EQ(end(1), 100);
   EXPECT_EQ(end(2), 100);
@@ -75,8 +75,8 @@ TEST_F(ContentionOnGpu, KernelsOfOneClientDoNotSlowEachOther) {
 TEST_F(ContentionOnGpu, IssueSlotsAreSharedOnTheSameSms) {
   // I = 0.75 + 0.75 = 1.5 on all four SMs; compute kernels are 0.9 bound by issue:
   // 0.1 + 0.9 * 1.5 = 1.45.
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kCompute, 0, 0.75));
-  kernel_at(0, 2, client(), 100, shares(KernelClass::kCompute, 0, 0.75));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
+  kernel_at(0, 2, client(), 100, shares(program::KernelClass::kCompute, 0, 0.75));
   run();
   EXPECT_EQ(end(1), 145);
   EXPECT_EQ(end(2), 145);
@@ -84,7 +84,7 @@ TEST_F(ContentionOnGpu, IssueSlotsAreSharedOnTheSameSms) {
 
 TEST_F(ContentionOnGpu, IssueSlotsOfDifferentSmsAreNotShared) {
   // Two blocks each: two SMs each, I = 2 * 0.75 * 2/4 = 0.75.
-  KernelProfile small = shares(KernelClass::kCompute, 0, 0.75);
+  program::KernelProfile small = shares(program::KernelClass::kCompute, 0, 0.75);
   small.blocks = 2;
   kernel_at(0, 1, client(), 100, small);
   kernel_at(0, 2, client(), 100, small);
@@ -98,8 +98,8 @@ TEST_F(ContentionOnGpu, NeighboursBandwidthSlowsThroughL2) {
   spec.contention.l2_slowdown = 0.2;
   make(spec);
   // D = 0.9 fits; 1 sees 0.4 of the other: 1 + 0.2 * 0.4 = 1.08; 2 sees 0.5: 1.1.
-  kernel_at(0, 1, client(), 1000, shares(KernelClass::kMemory, 0.5, 0));
-  kernel_at(0, 2, client(), 1000, shares(KernelClass::kMemory, 0.4, 0));
+  kernel_at(0, 1, client(), 1000, shares(program::KernelClass::kMemory, 0.5, 0));
+  kernel_at(0, 2, client(), 1000, shares(program::KernelClass::kMemory, 0.4, 0));
   run();
   EXPECT_EQ(end(1), 1080);
   // 2: 1080 / 1.1 = 981.8 done, 18.2 left alone: 1098.2, seen at the next whole nanosecond.
@@ -110,13 +110,14 @@ TEST_F(ContentionOnGpu, HalfOfTheBlocksDemandHalfOfTheBandwidth) {
   const Contention contention(hardware::ContentionSpec{}, 4);
   DemandSum demands;
   demands.set_clients(2);
-  const KernelProfile memory = shares(KernelClass::kMemory, 1, 0);
+  const program::KernelProfile memory = shares(program::KernelClass::kMemory, 1, 0);
   demands.add(ClientId{1}, Contention::demand(memory, 2, 4, 1));
   demands.add(ClientId{0}, Contention::demand(memory, 4, 4, 1));
   const Pressure all = contention.pressure(demands.total());  // D = 1.5
   const double own = demands.of(ClientId{0}).dram;
-  EXPECT_DOUBLE_EQ(contention.rate(all, own, KernelClass::kMemory), 1 / 1.5);
-  EXPECT_DOUBLE_EQ(contention.rate(all, own, KernelClass::kUnknown), 1 / (0.7 + 0.3 * 1.5));
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kMemory), 1 / 1.5);
+  EXPECT_DOUBLE_EQ(contention.rate(all, own, program::KernelClass::kUnknown),
+                   1 / (0.7 + 0.3 * 1.5));
 }
 
 TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
@@ -135,8 +136,8 @@ TEST_F(ContentionOnGpu, AClientDemandsAtMostAllAndARoundForgetsTheOneBefore) {
 }
 
 TEST_F(ContentionOnGpu, JobsThatNeverOverlapDoNotInteract) {
-  kernel_at(0, 1, client(), 100, shares(KernelClass::kMemory, 1, 1));
-  kernel_at(100, 2, client(), 100, shares(KernelClass::kMemory, 1, 1));
+  kernel_at(0, 1, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
+  kernel_at(100, 2, client(), 100, shares(program::KernelClass::kMemory, 1, 1));
   run();
   EXPECT_EQ(end(1), 100);
   EXPECT_EQ(end(2), 200);

@@ -31,8 +31,8 @@ inline hardware::GpuSpec small_gpu() {
 }
 
 /// Blocks that take `warps` of an SM's 8 warps and nothing else.
-inline KernelProfile blocks_of_warps(std::uint64_t blocks, std::uint32_t warps) {
-  KernelProfile profile;
+inline program::KernelProfile blocks_of_warps(std::uint64_t blocks, std::uint32_t warps) {
+  program::KernelProfile profile;
   profile.blocks = blocks;
   profile.residency = {.warps = warps, .registers = 0, .shared_memory_bytes = 0,
                        .blocks_per_sm = 8 / warps};
@@ -74,15 +74,15 @@ class GpuTest : public testing::Test, public WorkListener {
   }
   /// Submits a kernel at a time; its name is its cookie.
   void kernel_at(std::int64_t ns, std::uint64_t name, ClientId client, std::int64_t solo,
-                 const KernelProfile& profile) {
-    work_at(ns, {.client = client, .kind = WorkKind::kKernel, .solo = Duration{solo},
+                 const program::KernelProfile& profile) {
+    work_at(ns, {.client = client, .kind = program::WorkKind::kKernel, .solo = Duration{solo},
                  .profile = keep(profile), .cookie = name});
   }
   void work_at(std::int64_t ns, const Work& work) {
     script_.at(ns, [this, work] { ids_[work.cookie] = gpu_->submit(work); });
   }
-  const KernelProfile* keep(const KernelProfile& profile) {
-    profiles_.push_back(std::make_unique<KernelProfile>(profile));
+  const program::KernelProfile* keep(const program::KernelProfile& profile) {
+    profiles_.push_back(std::make_unique<program::KernelProfile>(profile));
     return profiles_.back().get();
   }
   void run(std::int64_t until_ns = 1'000'000'000'000) {
@@ -105,7 +105,7 @@ class GpuTest : public testing::Test, public WorkListener {
   engine::Engine engine_;
   Script script_{engine_};
   std::unique_ptr<Gpu> gpu_;
-  std::vector<std::unique_ptr<KernelProfile>> profiles_;
+  std::vector<std::unique_ptr<program::KernelProfile>> profiles_;
   std::map<std::uint64_t, WorkId> ids_;
   std::map<std::uint64_t, SimTime> started_;
   std::map<std::uint64_t, SimTime> ended_;

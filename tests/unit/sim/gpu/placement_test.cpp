@@ -89,7 +89,7 @@ TEST_F(Placement, TheHeadOfTheLineBlocksSmallerOnesBehindIt) {
 TEST_F(Placement, DifferentShapesShareByTheScarcerResource) {
   // 1: 4 blocks of 1 warp and 1024 bytes: all shared memory, 4 of 32 warps.
   // 2: 7 warps a block, no shared memory: 28 warps are left = 4 blocks. Both run at once.
-  KernelProfile hog;
+  program::KernelProfile hog;
   hog.blocks = 4;
   hog.residency = {.warps = 1, .registers = 0, .shared_memory_bytes = 1024, .blocks_per_sm = 1};
   kernel_at(0, 1, client(), 100, hog);
@@ -156,10 +156,10 @@ TEST_F(Placement, AKernelLosesItsNextWaveToAWaiterWhosePriorityRises) {
 
 TEST_F(Placement, ListenersMaySubmitFromInsideTheirCalls) {
   const ClientId c = client();
-  const KernelProfile* profile = keep(blocks_of_warps(8, 4));
+  const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
   on_finish_ = [&](std::uint64_t name) {
     if (name < 5) {
-      gpu_->submit({.client = c, .kind = WorkKind::kKernel, .solo = Duration{100},
+      gpu_->submit({.client = c, .kind = program::WorkKind::kKernel, .solo = Duration{100},
                     .profile = profile, .cookie = name + 1});
     }
   };

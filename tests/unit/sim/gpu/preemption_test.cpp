@@ -7,7 +7,7 @@ namespace {
 using Preemptions = GpuTest;
 
 // 16 blocks, 8 at once: two waves of 50 ns.
-KernelProfile two_waves() { return blocks_of_warps(16, 4); }
+program::KernelProfile two_waves() { return blocks_of_warps(16, 4); }
 
 TEST_F(Preemptions, after_blocks_the_wave_ends_and_the_rest_waits) {
   const ClientId c = client();
@@ -134,7 +134,7 @@ TEST_F(Preemptions, a_context_whose_kernels_are_kept_off_takes_no_turn) {
 
 TEST_F(Preemptions, a_form_bounds_resident_blocks) {
   const ClientId c = client();
-  Work work{.client = c, .kind = WorkKind::kKernel, .solo = Duration{100},
+  Work work{.client = c, .kind = program::WorkKind::kKernel, .solo = Duration{100},
             .profile = keep(two_waves()), .cookie = 1, .most_blocks = 4};
   work_at(0, work);
   kernel_at(0, 2, client(), 50, blocks_of_warps(4, 4));
@@ -157,8 +157,8 @@ TEST_F(Preemptions, partitions_have_their_own_sms_and_bandwidth) {
   make(small_gpu(), {.mode = SharingMode::kPartitioned});
   const ClientId a = gpu_->add_client({.name = "a", .sm_cap = 2, .bandwidth = 0.5}, *this);
   const ClientId b = gpu_->add_client({.name = "b", .sm_cap = 2, .bandwidth = 0.5}, *this);
-  KernelProfile streams = blocks_of_warps(8, 4);
-  streams.kernel_class = KernelClass::kMemory;
+  program::KernelProfile streams = blocks_of_warps(8, 4);
+  streams.kernel_class = program::KernelClass::kMemory;
   streams.dram_share = 1;
   kernel_at(0, 1, a, 100, streams);
   kernel_at(0, 2, b, 100, blocks_of_warps(4, 4));

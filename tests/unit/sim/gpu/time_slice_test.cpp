@@ -10,7 +10,7 @@ class TimeSlices : public GpuTest {
     make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
                        .switch_cost = Duration{switch_ns}});
   }
-  KernelProfile full_ = blocks_of_warps(8, 4);
+  program::KernelProfile full_ = blocks_of_warps(8, 4);
 };
 
 TEST_F(TimeSlices, TwoEqualJobsFinishASliceApart) {
@@ -161,11 +161,11 @@ TEST_F(TimeSlices, ABackToBackStreamKeepsItsTurn) {
   slice(10);
   const ClientId a = client();
   const ClientId b = client();
-  const KernelProfile* profile = keep(full_);
+  const program::KernelProfile* profile = keep(full_);
   on_finish_ = [&](std::uint64_t name) {
     if (name != 1 && name != 2) return;
     script_.at(to_ns(engine_.now()), [&, name] {
-      gpu_->submit({.client = a, .kind = WorkKind::kKernel, .solo = Duration{30},
+      gpu_->submit({.client = a, .kind = program::WorkKind::kKernel, .solo = Duration{30},
                     .profile = profile, .cookie = name + 1});
     });
   };
@@ -227,7 +227,9 @@ TEST_F(TimeSlices, AWaitingCollectiveUsesUpItsSlices) {
   // A's collective spins; B (200 of work) gets every other slice: 100-200, 300-400.
   slice(0);
   const ClientId a = client();
-  work_at(0, {.client = a, .kind = WorkKind::kCollective, .profile = keep(full_), .cookie = 1});
+  work_at(
+      0,
+      {.client = a, .kind = program::WorkKind::kCollective, .profile = keep(full_), .cookie = 1});
   kernel_at(0, 2, client(), 200, full_);
   run(10'000);
   EXPECT_EQ(end(2), 400);

@@ -7,7 +7,7 @@ namespace {
 class CopiesAndMemsets : public GpuTest {
  protected:
   void copy_at(std::int64_t ns, std::uint64_t name, ClientId client, std::int64_t length) {
-    work_at(ns, {.client = client, .kind = WorkKind::kCopy, .solo = Duration{length},
+    work_at(ns, {.client = client, .kind = program::WorkKind::kCopy, .solo = Duration{length},
                  .cookie = name});
   }
 };
@@ -31,7 +31,7 @@ TEST_F(CopiesAndMemsets, RunBesideKernels) {
   const ClientId c = client();
   kernel_at(0, 1, c, 100, blocks_of_warps(8, 4));
   copy_at(0, 2, c, 100);
-  work_at(0, {.client = c, .kind = WorkKind::kMemset, .solo = Duration{40}, .cookie = 3});
+  work_at(0, {.client = c, .kind = program::WorkKind::kMemset, .solo = Duration{40}, .cookie = 3});
   run();
   EXPECT_EQ(end(1), 100);
   EXPECT_EQ(end(2), 100);
@@ -41,7 +41,8 @@ TEST_F(CopiesAndMemsets, RunBesideKernels) {
 TEST_F(CopiesAndMemsets, MemsetsNeverQueue) {
   const ClientId c = client();
   for (std::uint64_t name = 1; name <= 10; ++name) {
-    work_at(0, {.client = c, .kind = WorkKind::kMemset, .solo = Duration{40}, .cookie = name});
+    work_at(
+        0, {.client = c, .kind = program::WorkKind::kMemset, .solo = Duration{40}, .cookie = name});
   }
   run();
   for (std::uint64_t name = 1; name <= 10; ++name) EXPECT_EQ(end(name), 40);

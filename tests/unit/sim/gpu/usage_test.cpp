@@ -11,7 +11,7 @@ TEST_F(Books, BusyTimeIsTheUnionOfOperations) {
   const ClientId a = client();
   const ClientId b = client();
   kernel_at(0, 1, a, 100, blocks_of_warps(8, 4));
-  work_at(80, {.client = a, .kind = WorkKind::kCopy, .solo = Duration{50}, .cookie = 2});
+  work_at(80, {.client = a, .kind = program::WorkKind::kCopy, .solo = Duration{50}, .cookie = 2});
   kernel_at(200, 3, b, 50, blocks_of_warps(8, 4));
   run();
   EXPECT_EQ(gpu_->busy(), Duration{180});
@@ -32,7 +32,9 @@ TEST_F(Books, WaitingWorkIsNotBusy) {
 
 TEST_F(Books, CollectivesAreToldApart) {
   const ClientId c = client();
-  work_at(0, {.client = c, .kind = WorkKind::kCollective, .profile = keep(blocks_of_warps(1, 4)),
+  work_at(0, {.client = c,
+              .kind = program::WorkKind::kCollective,
+              .profile = keep(blocks_of_warps(1, 4)),
               .cookie = 1});
   kernel_at(50, 2, c, 100, blocks_of_warps(4, 4));
   script_.at(100, [&] { gpu_->finish_collective(ids_.at(1), SimTime{Duration{400}}); });

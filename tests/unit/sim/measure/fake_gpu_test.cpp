@@ -92,7 +92,7 @@ TEST(FakeGpu, GraphsCopiesAndCollectivesDoToo) {
                       .kernel(0, 10)
                       .and_kernel(20, 1)
                       .cost(3)
-                      .collective(0, 8, workload::kNoIndex, 1)
+                      .collective(0, 8, program::kNoIndex, 1)
                       .copy_and_wait(0, 9, 2)
                       .cost(1)
                       .wait_device(0, 1)
@@ -145,9 +145,9 @@ class Fixed final : public policy::Policy {
 /// instant may come in another order on a clock of turns, so they never do anything at one instant.
 run::LoadedRun shared_run() {
   run::LoadedRun loaded = *run::lone_rank(run::small_run({run::offline("filler")}), 0);
-  workload::Program filler = *loaded.fillers.front();
+  program::Program filler = *loaded.fillers.front();
   filler.ops.front().duration += 123ns;
-  filler.threads.front().steps.front().think = workload::short_span(37'003ns);
+  filler.threads.front().steps.front().think = program::short_span(37'003ns);
   loaded.fillers.front() = filler;
   return loaded;
 }

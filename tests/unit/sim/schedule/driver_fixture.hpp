@@ -49,11 +49,11 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
   }
 
   /// Runs client 0 and the fillers until all is quiet.
-  void run(const std::vector<workload::Program>& programs) {
+  void run(const std::vector<program::Program>& programs) {
     programs_ = programs;
     gpu_ = std::make_unique<gpu::Gpu>(engine_, gpu_spec_, sharing_);
     driver_ = std::make_unique<PolicyDriver>(engine_, *gpu_, spec_, policy_, bubbles_, this);
-    for (const workload::Program& program : programs_) {
+    for (const program::Program& program : programs_) {
       observers_.push_back(std::make_unique<Observer>(*driver_));
       workload::RunSetup setup;
       setup.repeat = workload::Repeat::kOnePass;
@@ -84,7 +84,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
   const BubbleTable* bubbles_ = nullptr;
   gpu::SharingSetup sharing_;
   Bytes memory_;  ///< of each client, all of it on the device; 0: not known
-  std::vector<workload::Program> programs_;
+  std::vector<program::Program> programs_;
   std::unique_ptr<gpu::Gpu> gpu_;
   std::unique_ptr<PolicyDriver> driver_;
   std::vector<std::unique_ptr<Observer>> observers_;
@@ -92,7 +92,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
   std::vector<std::array<std::int64_t, 3>> held_;
 };
 
-inline workload::Program one_kernel(std::int64_t called, std::int64_t duration) {
+inline program::Program one_kernel(std::int64_t called, std::int64_t duration) {
   return ProgramMaker().kernel(called, duration).end().program();
 }
 

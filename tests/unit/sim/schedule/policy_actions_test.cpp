@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 using PolicyActions = PolicyDriverTest;
 
-workload::Program two_kernels() {
+program::Program two_kernels() {
   return ProgramMaker().kernel(10, 30).kernel(0, 30).end().program();
 }
 
@@ -66,7 +66,7 @@ TEST_F(PolicyActions, slices_take_effect_under_time_slicing) {
 
 // Twice as long, and on one block at a time: of 2 blocks that fit together, 30 each.
 TEST_F(PolicyActions, reshape_the_launch_that_goes_on_and_no_other) {
-  workload::Program filler = two_kernels();
+  program::Program filler = two_kernels();
   for (auto& profile : filler.profiles) profile.blocks = 2;
   policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions& actions) {
     if (launch.client == kFiller && launch.launch == 1) actions.reshape(kFiller, {1, 2.0});
@@ -104,7 +104,7 @@ TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then)
   memory_ = Bytes{1000};
   gpu_spec_.dram_bandwidth = {2e7};
   gpu_spec_.host_bandwidth = {1e5};
-  workload::Program filler = ProgramMaker().kernel(10, 30).kernel(9000, 30).end().program();
+  program::Program filler = ProgramMaker().kernel(10, 30).kernel(9000, 30).end().program();
   for (auto& profile : filler.profiles) profile.dram_share = 0.1;
   policy_.ticks = {us(1)};
   policy_.tick_rule = [](policy::Actions& actions) {

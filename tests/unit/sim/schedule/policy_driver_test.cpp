@@ -175,7 +175,7 @@ TEST_F(PolicyDriverTest, SettingsOfAnUnknownClientStopTheRun) {
 // The GPU has 4 SMs; the filler's kernels of 4 blocks, each a whole SM, last 10. From 15 on, the
 // cap is one pair of SMs: two waves, 20.
 TEST_F(PolicyDriverTest, ACapHoldsForWhatIsPlacedLater) {
-  workload::Program filler = ProgramMaker().kernel(0, 10).kernel(20, 10).end().program();
+  program::Program filler = ProgramMaker().kernel(0, 10).kernel(20, 10).end().program();
   filler.profiles[0] = gpu::blocks_of_warps(4, 8);
   policy_.ticks = {us(15)};
   policy_.tick_rule = [](policy::Actions& actions) { actions.set_sm_percentage(kFiller, 50); };

@@ -12,7 +12,7 @@ using traces::HostCallKind;
 using workload::ProgramMaker;
 using workload::Span;
 
-traces::RankTrace record_alone(const workload::Program& program) {
+traces::RankTrace record_alone(const program::Program& program) {
   workload::JobProgram job;
   job.ranks.push_back(program);
   return must_record(job).ranks.at(0);
@@ -47,8 +47,8 @@ TEST(RecordCalls, ABlockingCopyIsOneCall) {
 }
 
 TEST(RecordCalls, ABlockingKernelIsALaunchAndAWait) {
-  workload::Program program = ProgramMaker().kernel(1, 10).cost(3).program();
-  program.threads[0].steps[0].kind = workload::StepKind::kLaunchAndWait;
+  program::Program program = ProgramMaker().kernel(1, 10).cost(3).program();
+  program.threads[0].steps[0].kind = program::StepKind::kLaunchAndWait;
   const auto rank = record_alone(program);
   EXPECT_THAT(kinds(rank), ElementsAre(HostCallKind::kLaunchKernel, HostCallKind::kStreamSync));
   EXPECT_EQ(span_of(rank.host_calls[0]), (Span{1, 4}));
@@ -63,7 +63,7 @@ TEST(RecordCalls, AGraphIsOneCallOfManyOperations) {
 }
 
 TEST(RecordCalls, AnUnknownShapeIsRebuiltFromTheProfileAndCounted) {
-  workload::Program program = ProgramMaker().kernel(1, 10).kernel(1, 10).program();
+  program::Program program = ProgramMaker().kernel(1, 10).kernel(1, 10).program();
   program.profiles[0].blocks = 7;
   program.profiles[0].residency.warps = 2;
   program.profiles[0].residency.registers = 64 * 20;
@@ -76,7 +76,7 @@ TEST(RecordCalls, AnUnknownShapeIsRebuiltFromTheProfileAndCounted) {
 }
 
 TEST(RecordCalls, ACollectiveThatMeetsNobodyJoinsNobodyWhenReadAgain) {
-  const workload::Program alone = ProgramMaker().collective(1, 5, workload::kNoIndex).program();
+  const program::Program alone = ProgramMaker().collective(1, 5, program::kNoIndex).program();
   workload::JobProgram job;
   job.ranks = {alone, alone};
   job.ranks[1].rank = 1;
@@ -89,8 +89,8 @@ TEST(RecordCalls, ACollectiveThatMeetsNobodyJoinsNobodyWhenReadAgain) {
 
 TEST(RecordCalls, AGroupWithoutANameIsNamedByWhatItHolds) {
   workload::JobProgram job = recorded_job();
-  for (auto& joined : job.collectives) joined.group = workload::kNoIndex;
-  job.collectives[1].from = job.collectives[1].to = workload::kNoIndex;
+  for (auto& joined : job.collectives) joined.group = program::kNoIndex;
+  job.collectives[1].from = job.collectives[1].to = program::kNoIndex;
   const traces::RankTrace rank = must_record(job).ranks[0];
   EXPECT_EQ(rank.names[rank.collectives[0].group], "world");
   EXPECT_EQ(rank.names[rank.collectives[1].group], "transfers");

@@ -16,7 +16,7 @@
 
 namespace bubblesim::synth {
 
-inline workload::Program recorded_rank(std::uint32_t rank) {
+inline program::Program recorded_rank(std::uint32_t rank) {
   workload::ProgramMaker maker(2);
   maker.rank(rank).iteration(0);
   maker.kernel(1, rank == 0 ? 10 : 20).cost(2).launch_lag(3);
@@ -24,7 +24,7 @@ inline workload::Program recorded_rank(std::uint32_t rank) {
   maker.collective(1, 2, 1, 0).cost(2);
   maker.kernel(1, 6).cost(2).after(1, 0);
   maker.wait_device(1, 1).end(3);
-  workload::Program program = maker.program();
+  program::Program program = maker.program();
   program.threads[0].name = "main";
   for (const char* name : {"gemm_a", "ncclAllReduce", "ncclSendRecv", "gemm_b"}) {
     program.names.intern(name);

@@ -28,20 +28,20 @@ hardware::ClusterSpec cluster_of(std::uint32_t gpus, double bytes_per_second = 1
   return cluster;
 }
 
-workload::Program captured_rank(std::uint32_t rank) {
+program::Program captured_rank(std::uint32_t rank) {
   workload::ProgramMaker maker(2);
   maker.rank(rank).iteration(0);
   maker.kernel(0, rank == 0 ? 100 : 200).kernel(0, 50);
   maker.collective(0, 1000, 0, 1).after(1, 0);
   maker.wait_device(0, 0).end(0);
-  workload::Program program = maker.program();
+  program::Program program = maker.program();
   for (const char* name : {"bf16_gemm", "elementwise", "ncclAllReduce"}) {
     program.names.intern(name);
   }
   for (std::uint32_t i = 0; i < 3; ++i) program.ops[i].name = NameId{i};
   program.profiles.assign(2, program.profiles[0]);
-  program.profiles[0].kernel_class = gpu::KernelClass::kCompute;
-  program.profiles[1].kernel_class = gpu::KernelClass::kMemory;
+  program.profiles[0].kernel_class = program::KernelClass::kCompute;
+  program.profiles[1].kernel_class = program::KernelClass::kMemory;
   program.ops[1].profile = 1;
   program.shapes.assign(2, {{4, 1, 1}, {128, 1, 1}, 32, 0});
   return program;
@@ -129,7 +129,7 @@ TEST(Retarget, FoldedReplicasTakeAsLongAsUnfoldedOnes) {
 TEST(Retarget, ACollectiveThatOneRankLacksIsStillItsGroups) {
   workload::JobProgram job = captured_job();
   job.ranks.push_back(captured_rank(2));
-  job.ranks[2].ops[2].collective = workload::kNoIndex;  // not joined: its recorded time is kept
+  job.ranks[2].ops[2].collective = program::kNoIndex;  // not joined: its recorded time is kept
   job.collectives[0].group_size = 3;
   const Retargeted six = must_retarget(to_replicas(6), job);
   EXPECT_EQ(six.job.collectives[0].participants, 4U);  // of ranks 0, 1 and their copies
@@ -177,8 +177,8 @@ TEST(Retarget, UnrecordedBytesAreThoseThatTakeTheRecordedTime) {
 
 TEST(Retarget, KernelsAreScaledByTheirClass) {
   RetargetSpec spec;
-  spec.device = DeviceChange{workload::plain_gpu(), [](std::string_view, gpu::KernelClass of) {
-                               return of == gpu::KernelClass::kCompute ? 0.5 : 0.8;
+  spec.device = DeviceChange{workload::plain_gpu(), [](std::string_view, program::KernelClass of) {
+                               return of == program::KernelClass::kCompute ? 0.5 : 0.8;
                              }};
   spec.device->device.name = "fast";
   const Retargeted result = must_retarget(spec);
@@ -208,7 +208,7 @@ TEST(Retarget, WhatCannotBeModelledIsRefused) {
   EXPECT_THAT(fault_of({}, {}), HasSubstr("job of no rank"));
   workload::JobProgram alone;
   alone.ranks.push_back(captured_rank(0));
-  alone.ranks[0].ops[2].collective = workload::kNoIndex;
+  alone.ranks[0].ops[2].collective = program::kNoIndex;
   EXPECT_THAT(fault_of(to_replicas(4), alone), HasSubstr("traces of at least two ranks"));
   workload::JobProgram modelled = captured_job();
   modelled.collectives[0].transfer = 0;
@@ -235,10 +235,10 @@ TEST(KernelRatio, FollowsThePeakOfThePrecisionOrTheBandwidth) {
   RooflineDevice fast = device_with(1000e12, 4e12);
   fast.efficiency.peak_flops[0] = 60e12;
   const KernelRatio ratio = kernel_ratio(device_with(320e12, 2e12), fast);
-  EXPECT_DOUBLE_EQ(ratio("ampere_bf16_s16816gemm", gpu::KernelClass::kCompute), 0.32);
-  EXPECT_DOUBLE_EQ(ratio("ampere_sgemm_128x64", gpu::KernelClass::kCompute), 20.0 / 60.0);
-  EXPECT_DOUBLE_EQ(ratio("elementwise", gpu::KernelClass::kMemory), 0.5);
-  EXPECT_DOUBLE_EQ(ratio("mystery", gpu::KernelClass::kUnknown), 0.4);  // sqrt(0.32 x 0.5)
+  EXPECT_DOUBLE_EQ(ratio("ampere_bf16_s16816gemm", program::KernelClass::kCompute), 0.32);
+  EXPECT_DOUBLE_EQ(ratio("ampere_sgemm_128x64", program::KernelClass::kCompute), 20.0 / 60.0);
+  EXPECT_DOUBLE_EQ(ratio("elementwise", program::KernelClass::kMemory), 0.5);
+  EXPECT_DOUBLE_EQ(ratio("mystery", program::KernelClass::kUnknown), 0.4);  // sqrt(0.32 x 0.5)
 }
 
 TEST(KernelRatio, ReadsThePrecisionFromTheName) {

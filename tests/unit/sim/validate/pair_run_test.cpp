@@ -20,10 +20,10 @@ hardware::GpuSpec plain_gpu() {
 }
 
 // `kernels` of `each`, then the host waits.
-workload::Program program(const hardware::GpuSpec& gpu, int kernels, Duration each) {
+program::Program program(const hardware::GpuSpec& gpu, int kernels, Duration each) {
   synth::ProgramWriter writer(0, gpu);
   writer.begin_iteration();
-  gpu::KernelProfile profile;
+  program::KernelProfile profile;
   profile.residency = {.warps = 4, .blocks_per_sm = 2};
   synth::OpDraft draft;
   draft.profile = writer.add_profile(profile, {});

@@ -14,7 +14,7 @@ TEST(BuilderEdges, ARecordedEdgeHoldsItsOperation) {
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
       .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 1})
       .edge(0, 1);
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.edges[0].before, 0U);
   EXPECT_EQ(microseconds(program.edges[0].lag), 3);
@@ -49,7 +49,7 @@ TEST(BuilderEdges, AWaitWhoseEventIsNamedIsNotGuessedAt) {
       .call(HostCallKind::kEventRecord, {.start = 2, .end = 3, .stream = 1, .event = 7})
       .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4, .stream = 2, .event = 7})
       .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 2});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_TRUE(program.edges.empty());
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
 }
@@ -60,7 +60,7 @@ TEST(BuilderEdges, AWaitForAnEventHoldsTheThreadsNextLaunch) {
       .call(HostCallKind::kEventRecord, {.start = 2, .end = 3})
       .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
       .kernel({.called = 5, .returned = 6, .start = 53, .end = 80, .stream = 1});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {53, 80}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {73, 100}}));
@@ -75,7 +75,7 @@ TEST(BuilderEdges, AWaitIsForTheLatestEndOnOtherStreamsBeforeTheStart) {
       .kernel({.called = 2, .returned = 3, .start = 12, .end = 200, .stream = 2})
       .call(HostCallKind::kStreamWaitEvent, {.start = 3, .end = 4})
       .kernel({.called = 5, .returned = 6, .start = 63, .end = 80, .stream = 3});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.edges[0].before, 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {11, 60}, {12, 200}, {63, 80}}));
@@ -88,7 +88,7 @@ TEST(BuilderEdges, AWaitHoldsNoOtherThreadsLaunch) {
       .call(HostCallKind::kStreamWaitEvent, {.start = 2, .end = 3})
       .kernel({.called = 4, .returned = 5, .start = 55, .end = 60, .stream = 1, .thread = 1})
       .kernel({.called = 6, .returned = 7, .start = 53, .end = 80, .stream = 2});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.edges.size(), 1U);
   EXPECT_EQ(program.ops[1].edge_count, 0);
   EXPECT_EQ(program.ops[2].edge_count, 1);
@@ -99,7 +99,7 @@ TEST(BuilderOrphans, TheFirstOfAStreamStartsWhenItWasRecorded) {
   TraceBuilder job(0, 1, 2);
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .orphan({.start = 40, .end = 60, .stream = 1});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_ops_without_launch"), 1U);
   EXPECT_EQ(program.threads.back().name, "launched outside the trace");
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {40, 60}}));
@@ -111,7 +111,7 @@ TEST(BuilderOrphans, AnOperationWithoutALaunchFollowsTheOneBeforeItOnItsStream) 
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .orphan({.start = 30, .end = 40});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_ops_without_launch"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {30, 40}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 15), (Spans{{10, 35}, {45, 55}}));
@@ -122,7 +122,7 @@ TEST(BuilderOrphans, ATraceWithoutAnyHostCallIsReplayedAsRecorded) {
   job.orphan({.start = 0, .end = 20})
       .orphan({.start = 5, .end = 60, .stream = 1})
       .orphan({.start = 30, .end = 40});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_ops_without_launch"), 3U);
   EXPECT_EQ(replayed(program), (Spans{{0, 20}, {5, 60}, {30, 40}}));
 }
@@ -134,7 +134,7 @@ TEST(BuilderOrphans, ALaunchWithoutAnOperationIsCountedAndKeepsItsTime) {
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .call(HostCallKind::kLaunchKernel, {.start = 30, .end = 90})
       .kernel({.called = 100, .returned = 105, .start = 110, .end = 120});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_launches_without_op"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {110, 120}}));
 }

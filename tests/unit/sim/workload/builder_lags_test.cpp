@@ -12,7 +12,7 @@ TEST(BuilderLags, TheUsualLaunchLagIsTheMedianOverOperationsOfIdleStreams) {
   job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
       .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
       .kernel({.called = 200, .returned = 203, .start = 205, .end = 220});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.ops.size(), 3U);
   EXPECT_EQ(microseconds(program.ops[0].launch_lag), 8);
   EXPECT_EQ(microseconds(program.ops[1].launch_lag), 8);
@@ -28,7 +28,7 @@ TEST(BuilderLags, TheUsualGapIsTheMedianOverOperationsThatQueued) {
       .kernel({.called = 1, .returned = 2, .start = 52, .end = 60})
       .kernel({.called = 2, .returned = 3, .start = 63, .end = 70})
       .kernel({.called = 3, .returned = 4, .start = 72, .end = 80});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   ASSERT_EQ(program.ops.size(), 4U);
   EXPECT_EQ(microseconds(program.ops[1].launch_lag), 10);
   EXPECT_EQ(microseconds(program.ops[1].gap), 2);
@@ -42,7 +42,7 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheLaunchAndIsCounted) {
   job.kernel({.called = 0, .returned = 3, .start = 8, .end = 20})
       .kernel({.called = 100, .returned = 103, .start = 108, .end = 120})
       .kernel({.called = 200, .returned = 203, .start = 250, .end = 260});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.ops[2].launch_lag), 50);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{8, 20}, {108, 120}, {250, 260}}));
@@ -56,7 +56,7 @@ TEST(BuilderLags, ADelayThatNothingExplainsStaysOnTheDependencySatisfiedLast) {
       .kernel({.called = 1, .returned = 2, .start = 55, .end = 60})
       .kernel({.called = 2, .returned = 3, .start = 90, .end = 100})
       .kernel({.called = 3, .returned = 4, .start = 105, .end = 110});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.ops[2].launch_lag), 10);
   EXPECT_EQ(microseconds(program.ops[2].gap), 30);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
@@ -68,7 +68,7 @@ TEST(BuilderLags, AnOperationRecordedBeforeItsLaunchStartsWithIt) {
   TraceBuilder job;
   job.call(traces::HostCallKind::kOther, {.start = 0, .end = 1})
       .kernel({.called = 10, .returned = 12, .start = 5, .end = 20});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_backward_times"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 25}}));
 }
@@ -79,7 +79,7 @@ TEST(BuilderLags, OverlapsWithinAStreamAreTrimmed) {
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 50})
       .kernel({.called = 1, .returned = 2, .start = 40, .end = 60})
       .kernel({.called = 2, .returned = 3, .start = 42, .end = 45});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_overlaps_trimmed"), 2U);
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {50, 60}, {60, 60}}));
 }
@@ -91,7 +91,7 @@ TEST(BuilderLags, ALongPauseOfTheHostBecomesSeveralSteps) {
   job.kernel({.called = 0, .returned = 3, .start = 5, .end = 20})
       .kernel({.called = kTenSeconds, .returned = kTenSeconds + 3, .start = kTenSeconds + 5,
                .end = kTenSeconds + 20});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_spans_clamped"), 0U);
   EXPECT_EQ(replayed(program), (Spans{{5, 20}, {kTenSeconds + 5, kTenSeconds + 20}}));
 }
@@ -100,21 +100,21 @@ TEST(BuilderLags, ALongPauseOfTheHostBecomesSeveralSteps) {
 TEST(BuilderLags, ALagOver4SecondsIsClampedAndCounted) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 3, .start = 5'000'000, .end = 5'000'020});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.ops[0].launch_lag.duration(), Duration{4'294'967'295});
   EXPECT_EQ(program.counters.count("program_spans_clamped"), 1U);
 }
 
 TEST(BuilderLags, ShortSpansClampToTheirRange) {
-  EXPECT_EQ(short_span(Duration{-1}).nanoseconds, 0U);
-  EXPECT_EQ(short_span(Duration{7}).nanoseconds, 7U);
-  EXPECT_EQ(short_span(Duration{4'294'967'295}).nanoseconds, 4'294'967'295U);
-  EXPECT_EQ(short_span(Duration{4'294'967'296}).nanoseconds, 4'294'967'295U);
+  EXPECT_EQ(program::short_span(Duration{-1}).nanoseconds, 0U);
+  EXPECT_EQ(program::short_span(Duration{7}).nanoseconds, 7U);
+  EXPECT_EQ(program::short_span(Duration{4'294'967'295}).nanoseconds, 4'294'967'295U);
+  EXPECT_EQ(program::short_span(Duration{4'294'967'296}).nanoseconds, 4'294'967'295U);
 }
 
 // The usual lag is 10. A runs on stream 0 from 70 to 170; B, of a graph launched at 66, starts on
 // stream 1 at `start`, and nothing recorded says why so late. C follows it.
-Program graph_on_another_stream(std::int64_t start) {
+program::Program graph_on_another_stream(std::int64_t start) {
   TraceBuilder job(0, 1, 2);
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 20})
       .kernel({.called = 30, .returned = 31, .start = 40, .end = 50})
@@ -129,7 +129,7 @@ Program graph_on_another_stream(std::int64_t start) {
 
 // B started 2 after A ended: it waited for A, and with A shorter by 50 both come 50 sooner.
 TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
-  Program program = graph_on_another_stream(172);
+  program::Program program = graph_on_another_stream(172);
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 1U);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 0U);
   EXPECT_EQ(replayed(program).back(), (Span{182, 192}));
@@ -139,7 +139,7 @@ TEST(BuilderLags, what_a_graph_starts_as_another_stream_ends_waited_for_it) {
 
 // 30 after A ended is too late to have waited for it.
 TEST(BuilderLags, what_a_graph_starts_long_after_another_stream_ended_is_unexplained) {
-  const Program program = graph_on_another_stream(200);
+  const program::Program program = graph_on_another_stream(200);
   EXPECT_EQ(program.counters.count("program_edges_inferred"), 0U);
   EXPECT_EQ(program.counters.count("program_delays_unexplained"), 1U);
 }

@@ -30,27 +30,27 @@ TraceBuilder held(std::uint32_t before = 920) {
   return job;
 }
 
-const Step& step_of(const Program& program, std::size_t launch) {
+const program::Step& step_of(const program::Program& program, std::size_t launch) {
   std::size_t launches = 0;
-  for (const Step& step : program.threads[0].steps) {
-    if (step.kind == StepKind::kLaunch && launches++ == launch) return step;
+  for (const program::Step& step : program.threads[0].steps) {
+    if (step.kind == program::StepKind::kLaunch && launches++ == launch) return step;
   }
   ADD_FAILURE() << "no launch " << launch;
   return program.threads[0].steps[0];
 }
 
 TEST(LaunchQueue, a_call_that_a_full_queue_held_waits_for_what_made_room) {
-  const Program program = must_build(held().trace());
+  const program::Program program = must_build(held().trace());
   EXPECT_EQ(program.counters.count("program_queue_waits_inferred"), 1U);
-  const Step& wait = (&step_of(program, 920))[-1];
-  EXPECT_EQ(wait.kind, StepKind::kWaitOp);
+  const program::Step& wait = (&step_of(program, 920))[-1];
+  EXPECT_EQ(wait.kind, program::StepKind::kWaitOp);
   EXPECT_EQ(wait.target, 18U);
   EXPECT_EQ(microseconds(program.details[wait.detail].return_lag), 4);
   EXPECT_EQ(microseconds(step_of(program, 920).cost), 1);
 }
 
 TEST(LaunchQueue, a_held_call_replays_as_recorded_and_moves_with_the_device) {
-  Program program = must_build(held().trace());
+  program::Program program = must_build(held().trace());
   EXPECT_EQ(replayed(program).back(), (Span{1920, 1930}));
   program.ops[0].duration -= us(50);  // kernel 18 ends at 1855
   EXPECT_EQ(replayed(program).back(), (Span{1870, 1880}));
@@ -60,7 +60,7 @@ TEST(LaunchQueue, a_held_call_replays_as_recorded_and_moves_with_the_device) {
 
 // 800 pending leave room: whatever the call did for 70, it did not wait for the queue.
 TEST(LaunchQueue, a_long_call_with_room_in_the_queue_is_host_time) {
-  Program program = must_build(held(800).trace());
+  program::Program program = must_build(held(800).trace());
   EXPECT_EQ(program.counters.count("program_queue_waits_inferred"), 0U);
   EXPECT_EQ(microseconds(step_of(program, 800).cost), 70);
   program.ops[0].duration -= us(50);
@@ -71,7 +71,7 @@ TEST(LaunchQueue, a_long_call_with_room_in_the_queue_is_host_time) {
 // and it returns 5 after kernel 18.
 TEST(LaunchQueue, a_recorded_stall_waits_for_what_made_room_too) {
   TraceBuilder job = held();
-  Program program = must_build(job.queue_full(1842, 1907).trace());
+  program::Program program = must_build(job.queue_full(1842, 1907).trace());
   EXPECT_EQ(program.counters.count("program_queue_waits_inferred"), 0U);
   EXPECT_EQ(microseconds(step_of(program, 920).cost), 5);
   program.ops[0].duration -= us(50);
@@ -83,7 +83,7 @@ TEST(LaunchQueue, a_recorded_stall_waits_for_what_made_room_too) {
 TEST(LaunchQueue, what_made_room_before_the_window_leaves_the_usual_cost) {
   TraceBuilder job = held();
   job.iteration(1840, 1950);
-  const Program program = must_build(job.trace(), Window::kIterations);
+  const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(microseconds(step_of(program, 0).cost), 1);
 }
 
@@ -92,8 +92,8 @@ TEST(BuilderWaits, a_copy_of_pageable_memory_blocks_though_it_ends_after_its_cal
   TraceBuilder job(0, 1, 2);
   job.copy({.called = 0, .returned = 200, .start = 100, .end = 216})
       .kernel({.called = 220, .returned = 222, .start = 230, .end = 240, .stream = 1});
-  Program program = must_build(job.trace());
-  EXPECT_EQ(program.threads[0].steps[1].kind, StepKind::kLaunchAndWait);
+  program::Program program = must_build(job.trace());
+  EXPECT_EQ(program.threads[0].steps[1].kind, program::StepKind::kLaunchAndWait);
   EXPECT_EQ(replayed(program), (Spans{{100, 216}, {230, 240}}));
   program.ops[0].duration -= us(100);
   EXPECT_EQ(replayed(program), (Spans{{100, 116}, {130, 140}}));
@@ -104,7 +104,7 @@ TEST(BuilderWaits, a_short_copy_that_outlasts_its_call_is_asynchronous) {
   TraceBuilder job(0, 1, 2);
   job.copy({.called = 0, .returned = 30, .start = 10, .end = 40})
       .kernel({.called = 50, .returned = 52, .start = 60, .end = 70, .stream = 1});
-  EXPECT_EQ(must_build(job.trace()).threads[0].steps[1].kind, StepKind::kLaunch);
+  EXPECT_EQ(must_build(job.trace()).threads[0].steps[1].kind, program::StepKind::kLaunch);
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ namespace {
 
 using traces::HostCallKind;
 
-std::vector<StepKind> kinds(const Program& program, std::size_t thread = 0) {
-  std::vector<StepKind> result;
-  for (const Step& step : program.threads[thread].steps) result.push_back(step.kind);
+std::vector<program::StepKind> kinds(const program::Program& program, std::size_t thread = 0) {
+  std::vector<program::StepKind> result;
+  for (const program::Step& step : program.threads[thread].steps) result.push_back(step.kind);
   return result;
 }
 
@@ -21,9 +21,10 @@ TEST(BuilderWaits, ABlockingCopyReturnsALagAfterItsEnd) {
   TraceBuilder job;
   job.copy({.called = 0, .returned = 60, .start = 10, .end = 50})
       .kernel({.called = 65, .returned = 67, .start = 75, .end = 80});
-  const Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program), (std::vector{StepKind::kIteration, StepKind::kLaunchAndWait,
-                                         StepKind::kLaunch, StepKind::kEnd}));
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program),
+            (std::vector{program::StepKind::kIteration, program::StepKind::kLaunchAndWait,
+                         program::StepKind::kLaunch, program::StepKind::kEnd}));
   EXPECT_EQ(replayed(program), (Spans{{10, 50}, {75, 80}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 70}, {95, 100}}));
 }
@@ -33,15 +34,15 @@ TEST(BuilderWaits, AnAsynchronousCopyReturnsAtOnce) {
   TraceBuilder job(0, 1, 2);
   job.copy({.called = 0, .returned = 5, .start = 10, .end = 50})
       .kernel({.called = 65, .returned = 67, .start = 75, .end = 80, .stream = 1});
-  const Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[1], StepKind::kLaunch);
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[1], program::StepKind::kLaunch);
   EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 250}, {75, 80}}));
 }
 
 TEST(BuilderWaits, AMemsetNeverWaits) {
   TraceBuilder job;
   job.memset({.called = 0, .returned = 60, .start = 10, .end = 50});
-  EXPECT_EQ(kinds(must_build(job.trace()))[1], StepKind::kLaunch);
+  EXPECT_EQ(kinds(must_build(job.trace()))[1], program::StepKind::kLaunch);
 }
 
 // The kernel ends at 100, the call returns at 105. With 20 more: 120, 125, 130, 140.
@@ -50,8 +51,8 @@ TEST(BuilderWaits, AStreamSynchronisationReturnsALagAfterTheStreamsEnd) {
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
       .call(HostCallKind::kStreamSync, {.start = 6, .end = 105, .stream = 0})
       .kernel({.called = 110, .returned = 112, .start = 120, .end = 130});
-  const Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[2], StepKind::kWaitStream);
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[2], program::StepKind::kWaitStream);
   EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
   EXPECT_EQ(replayed(program), (Spans{{10, 100}, {120, 130}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 20), (Spans{{10, 120}, {140, 150}}));
@@ -64,7 +65,7 @@ TEST(BuilderWaits, AStreamThatWasNotRecordedIsTheOneThatEndedLastWithinTheCall) 
       .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
       .call(HostCallKind::kStreamSync, {.start = 6, .end = 105})
       .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 2});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 200), (Spans{{10, 260}, {12, 100}, {120, 130}}));
@@ -78,7 +79,7 @@ TEST(BuilderWaits, ACallThatFoundNothingToWaitForStillWaitsIfTheDeviceIsLate) {
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .call(HostCallKind::kStreamSync, {.start = 50, .end = 53, .stream = 0})
       .kernel({.called = 60, .returned = 62, .start = 70, .end = 80});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {70, 80}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 100), (Spans{{10, 120}, {140, 150}}));
 }
@@ -88,7 +89,7 @@ TEST(BuilderWaits, ACallThatReturnedBeforeItsStreamEndedIsHostTimeOnly) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
       .call(HostCallKind::kStreamSync, {.start = 12, .end = 15, .stream = 0});
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], program::StepKind::kPause);
 }
 
 // Streams end at 60 and 100, the call returns at 105: 5 after the last.
@@ -98,8 +99,8 @@ TEST(BuilderWaits, ADeviceSynchronisationWaitsForEveryStream) {
       .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
       .call(HostCallKind::kDeviceSync, {.start = 6, .end = 105})
       .kernel({.called = 110, .returned = 112, .start = 120, .end = 130, .stream = 1});
-  const Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[3], StepKind::kWaitDevice);
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[3], program::StepKind::kWaitDevice);
   EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {120, 130}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 60), (Spans{{10, 120}, {12, 100}, {140, 150}}));
 }
@@ -108,11 +109,11 @@ TEST(BuilderWaits, AFreeWaitsIfDeviceWorkEndedWithinIt) {
   TraceBuilder waits;
   waits.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
       .call(HostCallKind::kFree, {.start = 12, .end = 105});
-  EXPECT_EQ(kinds(must_build(waits.trace()))[2], StepKind::kWaitDevice);
+  EXPECT_EQ(kinds(must_build(waits.trace()))[2], program::StepKind::kWaitDevice);
   TraceBuilder does_not;
   does_not.kernel({.called = 0, .returned = 5, .start = 10, .end = 100})
       .call(HostCallKind::kFree, {.start = 110, .end = 115});
-  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], StepKind::kPause);
+  EXPECT_EQ(kinds(must_build(does_not.trace()))[2], program::StepKind::kPause);
 }
 
 // A ends at 60, the call returns at 63; B is still running. With A 10 longer: 73, 80, 90.
@@ -122,8 +123,8 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForTheOperationThatEndedLastWithin
       .kernel({.called = 2, .returned = 3, .start = 12, .end = 100, .stream = 1})
       .call(HostCallKind::kEventSync, {.start = 6, .end = 63})
       .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
-  const Program program = must_build(job.trace());
-  EXPECT_EQ(kinds(program)[3], StepKind::kWaitOp);
+  const program::Program program = must_build(job.trace());
+  EXPECT_EQ(kinds(program)[3], program::StepKind::kWaitOp);
   EXPECT_EQ(program.counters.count("program_waits_inferred"), 1U);
   EXPECT_EQ(replayed(program), (Spans{{10, 60}, {12, 100}, {80, 85}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 70}, {12, 100}, {90, 95}}));
@@ -139,7 +140,7 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
       .kernel({.called = 4, .returned = 5, .start = 12, .end = 60, .stream = 1})
       .call(HostCallKind::kEventSync, {.start = 6, .end = 63, .event = 7})
       .kernel({.called = 70, .returned = 72, .start = 80, .end = 85, .stream = 2});
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_waits_inferred"), 0U);
   EXPECT_EQ(replayed(program), (Spans{{10, 40}, {12, 60}, {80, 85}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 10), (Spans{{10, 50}, {12, 60}, {90, 95}}));
@@ -150,7 +151,7 @@ TEST(BuilderWaits, AnEventSynchronisationWaitsForWhatItsEventStandsFor) {
 TEST(BuilderWaits, TimeHeldByAFullLaunchQueueIsNotTheCallsOwn) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 100, .start = 110, .end = 120}).queue_full(5, 95);
-  const Program program = must_build(job.trace());
+  const program::Program program = must_build(job.trace());
   EXPECT_EQ(microseconds(program.threads[0].steps[1].cost), 10);
 }
 
@@ -158,7 +159,7 @@ TEST(BuilderWaits, AnEventSynchronisationWithinWhichNothingEndedIsHostTimeOnly) 
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 1, .start = 10, .end = 60})
       .call(HostCallKind::kEventSync, {.start = 70, .end = 73});
-  EXPECT_EQ(kinds(must_build(job.trace()))[2], StepKind::kPause);
+  EXPECT_EQ(kinds(must_build(job.trace()))[2], program::StepKind::kPause);
 }
 
 // Thread 0 synchronises from 6 to 65 with what it had launched, which ended at 60. Thread 1
@@ -185,15 +186,15 @@ TraceBuilder polled(std::int64_t until) {
 
 // The query from 206 to 208 is the first after the end: what follows at 211 moves with the kernel.
 TEST(BuilderWaits, a_thread_that_asks_until_a_kernel_has_ended_waits_for_it) {
-  const Program program = must_build(polled(208).trace());
-  EXPECT_EQ(kinds(program)[2], StepKind::kWaitOp);
+  const program::Program program = must_build(polled(208).trace());
+  EXPECT_EQ(kinds(program)[2], program::StepKind::kWaitOp);
   EXPECT_EQ(replayed(program), (Spans{{10, 200}, {221, 228}}));
   EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {271, 278}}));
 }
 
 // The last query ended at 158, the kernel at 200: the thread asked for something else.
 TEST(BuilderWaits, queries_that_end_before_anything_did_are_host_time) {
-  const Program program = must_build(polled(158).trace());
+  const program::Program program = must_build(polled(158).trace());
   EXPECT_EQ(replayed_with_longer(program, 0, 50), (Spans{{10, 250}, {171, 178}}));
 }
 
@@ -208,14 +209,14 @@ TraceBuilder hand_overs() {
 }
 
 TEST(BuilderHandOvers, APauseThatEndsAfterAnotherThreadsCallWaitedForIt) {
-  const Program program = must_build(hand_overs().trace());
+  const program::Program program = must_build(hand_overs().trace());
   EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 2U);
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {50, 60}, {90, 95}}));
 }
 
 // The first call takes 10 more: the other thread's call moves by 10, and so does the third.
 TEST(BuilderHandOvers, WhoWaitsForAHandOverMovesWithIt) {
-  Program program = must_build(hand_overs().trace());
+  program::Program program = must_build(hand_overs().trace());
   program.threads[0].steps[1].cost = short_us(15);
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {60, 70}, {100, 105}}));
 }
@@ -225,7 +226,7 @@ TEST(BuilderHandOvers, APauseBelow30IsThinkTime) {
   TraceBuilder job(0, 2, 1);
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 20})
       .kernel({.called = 29, .returned = 31, .start = 39, .end = 60, .thread = 1});
-  Program program = must_build(job.trace());
+  program::Program program = must_build(job.trace());
   EXPECT_EQ(program.counters.count("program_hand_overs_inferred"), 0U);
   program.threads[0].steps[1].cost = short_us(500);
   EXPECT_EQ(replayed(program), (Spans{{10, 20}, {39, 60}}));

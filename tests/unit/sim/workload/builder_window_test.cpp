@@ -8,7 +8,7 @@ namespace {
 
 using Iterations = std::vector<std::pair<std::uint32_t, std::int64_t>>;
 
-std::vector<std::int64_t> recorded_iterations(const Program& program) {
+std::vector<std::int64_t> recorded_iterations(const program::Program& program) {
   std::vector<std::int64_t> result;
   for (const Duration length : program.recorded_iterations) result.push_back(microseconds(length));
   return result;
@@ -31,7 +31,7 @@ TraceBuilder three_iterations() {
 TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
   TraceBuilder job;
   job.kernel({.called = 0, .returned = 5, .start = 10, .end = 50});
-  const Program program = must_build(job.trace(), Window::kIterations);
+  const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 1U);
   EXPECT_EQ(program.iterations, 1U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{40}));
@@ -40,7 +40,7 @@ TEST(BuilderWindow, AnUnmarkedRecordingIsOneIteration) {
 }
 
 TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
-  const Program program = must_build(three_iterations().trace(), Window::kWhole);
+  const program::Program program = must_build(three_iterations().trace(), Window::kWhole);
   EXPECT_EQ(program.counters.count("program_iterations_unmarked"), 0U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{100, 140, 120}));
   EXPECT_EQ(microseconds(program.recorded_span), 435);
@@ -51,7 +51,7 @@ TEST(BuilderWindow, TheWholeRecordingHasWarmUpAndTailToo) {
 
 // Of iterations 1 and 2, from 150 to 410: all times 150 earlier.
 TEST(BuilderWindow, APassIsWhatTheIterationsUsedLaunched) {
-  const Program program = must_build(three_iterations().trace(), Window::kIterations);
+  const program::Program program = must_build(three_iterations().trace(), Window::kIterations);
   EXPECT_EQ(program.iterations, 2U);
   const RunRecorder run = run_once(program);
   EXPECT_EQ(run.spans(), (Spans{{5, 15}, {145, 155}}));
@@ -71,7 +71,7 @@ TEST(BuilderWindow, AChoiceTakesWarmUpToo) {
 
 // Of 140 and 120, the iterations used.
 TEST(BuilderWindow, TheMedianIterationIsOneOfThoseUsed) {
-  const Program program = must_build(three_iterations().trace(), Window::kMedianIteration);
+  const program::Program program = must_build(three_iterations().trace(), Window::kMedianIteration);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{120}));
   const RunRecorder run = run_once(program);
   EXPECT_EQ(run.spans(), (Spans{{5, 15}}));
@@ -83,7 +83,7 @@ TEST(BuilderWindow, TheThreadThatMarkedMostIterationsIsTheMarkedOne) {
   TraceBuilder job(0, 2, 1);
   job.iteration(0, 100, 0).iteration(0, 50, 1).iteration(50, 90, 1);
   job.kernel({.called = 10, .returned = 12, .start = 15, .end = 25});
-  const Program program = must_build(job.trace(), Window::kIterations);
+  const program::Program program = must_build(job.trace(), Window::kIterations);
   EXPECT_EQ(program.marked_thread, 1U);
   EXPECT_EQ(recorded_iterations(program), (std::vector<std::int64_t>{50}));
 }
@@ -100,7 +100,7 @@ TEST(BuilderWindow, AWindowWithoutAnyDeviceOperationIsAFault) {
 
 // One pass is 260 long: the host goes on at 260, 520; its kernels lie 5 after their calls.
 TEST(BuilderWindow, LoopedIterationsRunIntoEachOther) {
-  const Program program = must_build(three_iterations().trace(), Window::kIterations);
+  const program::Program program = must_build(three_iterations().trace(), Window::kIterations);
   engine::Engine engine;
   gpu::Gpu gpu(engine, plain_gpu(), gpu::SharingSetup{});
   RunRecorder recorder;

@@ -66,7 +66,7 @@ class ContinuousServiceTest : public testing::Test, public ServiceListener, publ
   engine::Engine engine_;
   gpu::Gpu gpu_{engine_, plain_gpu(), gpu::SharingSetup{}};
   gpu::Script script_{engine_};
-  Program program_;
+  program::Program program_;
   IterationTable table_;
   std::optional<ProgramRun> run_;
   std::optional<ContinuousService> service_;

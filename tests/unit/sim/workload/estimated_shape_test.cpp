@@ -28,19 +28,19 @@ hardware::GpuSpec device() {
   return spec;
 }
 
-std::uint64_t blocks_of(std::int64_t us, gpu::KernelClass kernel_class) {
+std::uint64_t blocks_of(std::int64_t us, program::KernelClass kernel_class) {
   return estimate_kernel_shape(std::chrono::microseconds(us), kernel_class, device()).blocks();
 }
 
 TEST(EstimatedShape, a_short_kernel_fills_the_gpu_in_proportion_to_its_duration) {
-  EXPECT_EQ(blocks_of(5, gpu::KernelClass::kMemory), 400U);    // 5/20 of 100 x 16
-  EXPECT_EQ(blocks_of(10, gpu::KernelClass::kCompute), 100U);  // 10/20 of 100 x 2
-  EXPECT_EQ(blocks_of(0, gpu::KernelClass::kUnknown), 1U);
+  EXPECT_EQ(blocks_of(5, program::KernelClass::kMemory), 400U);    // 5/20 of 100 x 16
+  EXPECT_EQ(blocks_of(10, program::KernelClass::kCompute), 100U);  // 10/20 of 100 x 2
+  EXPECT_EQ(blocks_of(0, program::KernelClass::kUnknown), 1U);
 }
 
 TEST(EstimatedShape, a_long_kernel_fills_it_wave_by_wave) {
-  EXPECT_EQ(blocks_of(60, gpu::KernelClass::kMemory), 16'000U);   // 10 waves of 6 us
-  EXPECT_EQ(blocks_of(500, gpu::KernelClass::kCompute), 1'000U);  // root of 500/20: 5 waves
+  EXPECT_EQ(blocks_of(60, program::KernelClass::kMemory), 16'000U);   // 10 waves of 6 us
+  EXPECT_EQ(blocks_of(500, program::KernelClass::kCompute), 1'000U);  // root of 500/20: 5 waves
 }
 
 /// A recording of kernels, the first `known` of them with a shape of 7 blocks.
@@ -56,12 +56,12 @@ traces::RankTrace recording(std::size_t known, const std::vector<Launched>& kern
   return trace;
 }
 
-Program built(const traces::RankTrace& trace) {
+program::Program built(const traces::RankTrace& trace) {
   return build_program(trace, device(), {Window::kWhole}).value();
 }
 
 TEST(EstimatedShape, another_launch_of_the_name_says_more_than_the_duration) {
-  const Program program = built(recording(
+  const program::Program program = built(recording(
       1, {{.called = 0, .returned = 1, .start = 2, .end = 12, .name = "relu"},
           {.called = 3, .returned = 4, .start = 12, .end = 22, .name = "relu"},
           {.called = 5, .returned = 6, .start = 22, .end = 32, .name = "gelu"}}));
@@ -70,7 +70,7 @@ TEST(EstimatedShape, another_launch_of_the_name_says_more_than_the_duration) {
 }
 
 TEST(EstimatedShape, the_share_of_kernel_time_is_in_the_counters) {
-  const Program program = built(recording(
+  const program::Program program = built(recording(
       1, {{.called = 0, .returned = 1, .start = 2, .end = 32, .name = "relu"},
           {.called = 3, .returned = 4, .start = 32, .end = 42, .name = "gelu"}}));
   EXPECT_EQ(program.counters.count("program_launch_shapes_estimated"), 1U);
@@ -81,7 +81,7 @@ TEST(EstimatedShape, the_share_of_kernel_time_is_in_the_counters) {
 }
 
 TEST(EstimatedShape, recorded_shapes_say_nothing) {
-  const Program program = built(recording(1, {{.returned = 1, .start = 2, .end = 32}}));
+  const program::Program program = built(recording(1, {{.returned = 1, .start = 2, .end = 32}}));
   EXPECT_EQ(program.counters.count("program_kernel_ns"), 0U);
   EXPECT_FALSE(estimated_share(program.counters));
 }

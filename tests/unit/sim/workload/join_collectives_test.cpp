@@ -54,7 +54,7 @@ TEST(JoinCollectives, ACollectiveOfOneRankKeepsItsRecordedTime) {
       .kernel({.called = 10, .returned = 12, .start = 20, .end = 30});
   const JobProgram job = must_build_job({rank_with(0, from_to(10, 100)), other});
   EXPECT_TRUE(job.collectives.empty());
-  EXPECT_EQ(job.ranks[0].ops[0].collective, kNoIndex);
+  EXPECT_EQ(job.ranks[0].ops[0].collective, program::kNoIndex);
   EXPECT_EQ(count(job, "program_collectives_not_joined"), 1U);
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{10, 100}}));
 }
@@ -95,7 +95,7 @@ TEST(JoinCollectives, WithoutSequencesTheEndsSayWhichOnesMeet) {
   second.collective(from_to(1060, 1100), {});
   const JobProgram job = must_build_job({rank_with(0, from_to(1010, 1100)), second});
   ASSERT_EQ(job.collectives.size(), 1U);
-  EXPECT_EQ(job.ranks[1].ops[0].collective, kNoIndex);
+  EXPECT_EQ(job.ranks[1].ops[0].collective, program::kNoIndex);
   EXPECT_EQ(job.ranks[1].ops[1].collective, 0U);
   EXPECT_EQ(run_once(job)[0].spans(), (Spans{{1010, 1100}}));
 }

@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 const std::string kHeader = "Name,Profile,Memory_footprint,SM_usage,Duration\n";
 
-Result<Program> parse(const std::string& rows, Duration launch_gap = us(2)) {
+Result<program::Program> parse(const std::string& rows, Duration launch_gap = us(2)) {
   return parse_kernel_table(kHeader + rows, "t.csv", plain_gpu(), launch_gap);
 }
 
@@ -53,9 +53,9 @@ TEST(KernelTable, ProfilesAreTheClassAndTheSms) {
   const auto program = parse("a,1,0,3,10\nb,0,0,9,10\nc,-1,0,0,10\n");
   ASSERT_TRUE(program);
   const auto& profiles = program->profiles;
-  EXPECT_EQ(profiles[0].kernel_class, gpu::KernelClass::kCompute);
-  EXPECT_EQ(profiles[1].kernel_class, gpu::KernelClass::kMemory);
-  EXPECT_EQ(profiles[2].kernel_class, gpu::KernelClass::kUnknown);
+  EXPECT_EQ(profiles[0].kernel_class, program::KernelClass::kCompute);
+  EXPECT_EQ(profiles[1].kernel_class, program::KernelClass::kMemory);
+  EXPECT_EQ(profiles[2].kernel_class, program::KernelClass::kUnknown);
   EXPECT_EQ(profiles[0].blocks, 3U);
   EXPECT_EQ(profiles[1].blocks, 9U);
   EXPECT_EQ(profiles[2].blocks, 1U);  // no SM at all is taken as one

@@ -16,7 +16,7 @@ JobProgram modelled(std::int64_t latency, double bytes) {
   job.transfers[0].latency = us(latency);
   job.transfers[0].loads = {{network::LinkId{0}, bytes}};
   job.collectives.at(0).transfer = 0;
-  for (Program& program : job.ranks) program.ops.at(0).duration = Duration{0};
+  for (program::Program& program : job.ranks) program.ops.at(0).duration = Duration{0};
   return job;
 }
 

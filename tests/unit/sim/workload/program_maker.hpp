@@ -18,7 +18,7 @@ class ProgramMaker {
 
   /// Thinks, then launches a kernel; the call costs nothing.
   ProgramMaker& kernel(std::int64_t think, std::int64_t duration, std::uint16_t stream = 0) {
-    Op op;
+    program::Op op;
     op.duration = us(duration);
     op.profile = 0;
     op.stream = stream;
@@ -26,33 +26,35 @@ class ProgramMaker {
   }
   ProgramMaker& collective(std::int64_t think, std::int64_t duration, std::uint32_t joined,
                            std::uint16_t stream = 0) {
-    Op op;
+    program::Op op;
     op.duration = us(duration);
     op.profile = 0;
     op.stream = stream;
-    op.kind = gpu::WorkKind::kCollective;
+    op.kind = program::WorkKind::kCollective;
     op.collective = joined;
     return launch(think, op);
   }
   ProgramMaker& copy_and_wait(std::int64_t think, std::int64_t duration, std::int64_t lag) {
-    Op op;
+    program::Op op;
     op.duration = us(duration);
-    op.kind = gpu::WorkKind::kCopy;
+    op.kind = program::WorkKind::kCopy;
     launch(think, op);
-    last_step().kind = StepKind::kLaunchAndWait;
+    last_step().kind = program::StepKind::kLaunchAndWait;
     return returning(lag);
   }
   ProgramMaker& wait_stream(std::int64_t think, std::int64_t lag, std::uint32_t stream = 0) {
-    step(StepKind::kWaitStream, think, stream);
+    step(program::StepKind::kWaitStream, think, stream);
     return returning(lag);
   }
   ProgramMaker& wait_device(std::int64_t think, std::int64_t lag) {
-    step(StepKind::kWaitDevice, think, 0);
+    step(program::StepKind::kWaitDevice, think, 0);
     return returning(lag);
   }
-  ProgramMaker& iteration(std::uint32_t number) { return step(StepKind::kIteration, 0, number); }
+  ProgramMaker& iteration(std::uint32_t number) {
+    return step(program::StepKind::kIteration, 0, number);
+  }
   ProgramMaker& end(std::int64_t think = 0) {
-    return step(StepKind::kEnd, think, program_.iterations);
+    return step(program::StepKind::kEnd, think, program_.iterations);
   }
   /// Of the last step.
   ProgramMaker& cost(std::int64_t span) {
@@ -70,7 +72,7 @@ class ProgramMaker {
   }
   /// The last operation may start `lag` after operation `before` has ended. Before the next one.
   ProgramMaker& after(std::uint32_t before, std::int64_t lag) {
-    Op& op = program_.ops.back();
+    program::Op& op = program_.ops.back();
     if (op.edge_count++ == 0) op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
     program_.edges.push_back({before, short_us(lag)});
     need_result(before);
@@ -78,7 +80,7 @@ class ProgramMaker {
   }
   ProgramMaker& wait_op(std::int64_t think, std::uint32_t op, std::int64_t lag) {
     need_result(op);
-    step(StepKind::kWaitOp, think, op);
+    step(program::StepKind::kWaitOp, think, op);
     return returning(lag);
   }
   ProgramMaker& thread() {
@@ -95,7 +97,7 @@ class ProgramMaker {
   }
   /// The last launch step launches one more operation, as a CUDA graph does.
   ProgramMaker& and_kernel(std::int64_t duration, std::uint16_t stream) {
-    Op op;
+    program::Op op;
     op.duration = us(duration);
     op.profile = 0;
     op.stream = stream;
@@ -104,18 +106,18 @@ class ProgramMaker {
     return *this;
   }
 
-  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const program::Program& program() const { return program_; }
 
  private:
-  Step& last_step() { return program_.threads.back().steps.back(); }
-  ProgramMaker& launch(std::int64_t think, const Op& op) {
-    step(StepKind::kLaunch, think, static_cast<std::uint32_t>(program_.ops.size()));
+  program::Step& last_step() { return program_.threads.back().steps.back(); }
+  ProgramMaker& launch(std::int64_t think, const program::Op& op) {
+    step(program::StepKind::kLaunch, think, static_cast<std::uint32_t>(program_.ops.size()));
     last_step().count = 1;
     program_.ops.push_back(op);
     return *this;
   }
-  ProgramMaker& step(StepKind kind, std::int64_t think, std::uint32_t target) {
-    Step made;
+  ProgramMaker& step(program::StepKind kind, std::int64_t think, std::uint32_t target) {
+    program::Step made;
     made.kind = kind;
     made.think = short_us(think);
     made.target = target;
@@ -124,22 +126,22 @@ class ProgramMaker {
   }
   ProgramMaker& returning(std::int64_t lag) {
     last_step().detail = static_cast<std::uint32_t>(program_.details.size());
-    program_.details.push_back({short_us(lag), kNoIndex, 0});
+    program_.details.push_back({short_us(lag), program::kNoIndex, 0});
     return *this;
   }
   void need_result(std::uint32_t op) {
-    if (program_.ops[op].result_slot == kNoIndex) {
+    if (program_.ops[op].result_slot == program::kNoIndex) {
       program_.ops[op].result_slot = program_.result_slots++;
     }
   }
 
-  Program program_;
+  program::Program program_;
 };
 
 /// One rank on one GPU, with a recorder; started by the test.
 class OneRun {
  public:
-  explicit OneRun(const Program& program, RunSetup setup = {},
+  explicit OneRun(const program::Program& program, RunSetup setup = {},
                   const hardware::GpuSpec& spec = plain_gpu())
       : program_(program), gpu(engine, spec, gpu::SharingSetup{}) {
     setup.observer = &recorder;
@@ -147,7 +149,7 @@ class OneRun {
   }
 
  private:
-  Program program_;
+  program::Program program_;
 
  public:
   engine::Engine engine;

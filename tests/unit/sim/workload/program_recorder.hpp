@@ -25,9 +25,9 @@ inline std::int64_t microseconds(Duration span) {
   return span.count() / 1000;
 }
 inline std::int64_t microseconds(SimTime at) { return microseconds(at - kSimStart); }
-inline std::int64_t microseconds(ShortSpan span) { return microseconds(span.duration()); }
+inline std::int64_t microseconds(program::ShortSpan span) { return microseconds(span.duration()); }
 inline Duration us(std::int64_t count) { return std::chrono::microseconds{count}; }
-inline ShortSpan short_us(std::int64_t count) { return short_span(us(count)); }
+inline program::ShortSpan short_us(std::int64_t count) { return program::short_span(us(count)); }
 inline SimTime at(std::int64_t count) { return kSimStart + us(count); }
 
 /// Start and end of an operation.
@@ -74,9 +74,9 @@ class RunRecorder : public RunObserver {
   std::vector<std::int64_t> pass_ends;
 };
 
-inline Program must_build(const traces::RankTrace& trace, Window window = Window::kWhole,
+inline program::Program must_build(const traces::RankTrace& trace, Window window = Window::kWhole,
                           const hardware::GpuSpec& spec = plain_gpu()) {
-  Result<Program> program = build_program(trace, spec, {window});
+  Result<program::Program> program = build_program(trace, spec, {window});
   if (!program) {
     ADD_FAILURE() << program.error().text();
     return {};
@@ -120,19 +120,22 @@ inline std::vector<RunRecorder> run_once(const JobProgram& job,
   return recorders;
 }
 
-inline RunRecorder run_once(const Program& program, const Perturbation& perturbation = {}) {
+inline RunRecorder run_once(const program::Program& program,
+                            const Perturbation& perturbation = {}) {
   JobProgram job;
   job.ranks.push_back(program);
   return run_once(job, {perturbation}).front();
 }
 
 /// Start and end of every operation of a lone replay, by launch.
-inline std::vector<Span> replayed(const Program& program) { return run_once(program).spans(); }
+inline std::vector<Span> replayed(const program::Program& program) {
+  return run_once(program).spans();
+}
 
 using Spans = std::vector<Span>;
 
 /// The same where one operation is `longer` longer.
-inline Spans replayed_with_longer(Program program, std::size_t op, std::int64_t longer) {
+inline Spans replayed_with_longer(program::Program program, std::size_t op, std::int64_t longer) {
   program.ops[op].duration += us(longer);
   return replayed(program);
 }

@@ -148,7 +148,7 @@ TEST(ProgramRunPasses, EdgesBindWithinTheirPass) {
 // 10 keeps its length.
 TEST(ProgramRunPasses, EachPassIsStartedByItsOwnerWithAFactor) {
   ProgramMaker job;
-  job.kernel(10, 30).collective(0, 10, kNoIndex).wait_stream(0, 0).end();
+  job.kernel(10, 30).collective(0, 10, program::kNoIndex).wait_stream(0, 0).end();
   OneRun one(job.program(), one_pass());
   gpu::Script script(one.engine);
   script.at(100'000, [&] { one.run->start_pass(at(100), 2.0); });
@@ -219,7 +219,7 @@ TEST(ProgramRunLaunches, AWaitForOneOperationReturnsBeforeOthersHaveEnded) {
 // Kernels take 1.5 times as long, collectives do not.
 TEST(ProgramRunPerturbed, AStragglersKernelsAreSlower) {
   ProgramMaker job;
-  job.kernel(10, 30).collective(0, 10, kNoIndex).wait_stream(0, 0).end();
+  job.kernel(10, 30).collective(0, 10, program::kNoIndex).wait_stream(0, 0).end();
   EXPECT_EQ(run_once(job.program(), {.slowdown = 1.5}).spans(), (Spans{{10, 55}, {55, 65}}));
 }
 
@@ -241,7 +241,7 @@ std::vector<std::int64_t> jittered(double cv, std::uint64_t seed) {
   setup.repeat = Repeat::kOnePass;
   setup.perturbation = {.jitter_cv = cv, .seed = seed};
   setup.observer = &lengths;
-  const Program program = job.program();
+  const program::Program program = job.program();
   ProgramRun run(engine, gpu, program, setup);
   run.start_pass(kSimStart);
   engine.run_until();

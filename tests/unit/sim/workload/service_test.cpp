@@ -57,7 +57,7 @@ class ServiceTest : public testing::Test, public ServiceListener, public RunObse
   engine::Engine engine_;
   gpu::Gpu gpu_{engine_, plain_gpu(), gpu::SharingSetup{}};
   gpu::Script script_{engine_};
-  Program program_;
+  program::Program program_;
   std::optional<ProgramRun> run_;
   std::optional<Service> service_;
   std::vector<Served> served_;

@@ -70,11 +70,11 @@ JobProgram two_ranks() {
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     ProgramMaker maker;
     maker.rank(rank).kernel(10, 40).kernel(10, 40).copy_and_wait(10, 40, 0);
-    maker.collective(10, 40, kNoIndex).end();
-    Program program = maker.program();
+    maker.collective(10, 40, program::kNoIndex).end();
+    program::Program program = maker.program();
     program.profiles.assign(2, program.profiles.front());
-    program.profiles[0].kernel_class = gpu::KernelClass::kCompute;
-    program.profiles[1].kernel_class = gpu::KernelClass::kMemory;
+    program.profiles[0].kernel_class = program::KernelClass::kCompute;
+    program.profiles[1].kernel_class = program::KernelClass::kMemory;
     program.ops[1].profile = 1;
     program.ops[0].name = program.names.intern("gemm_128");
     program.ops[1].name = program.names.intern("elementwise");
@@ -84,9 +84,9 @@ JobProgram two_ranks() {
   return job;
 }
 
-std::vector<std::int64_t> durations(const Program& program) {
+std::vector<std::int64_t> durations(const program::Program& program) {
   std::vector<std::int64_t> result;
-  for (const Op& op : program.ops) result.push_back(microseconds(op.duration));
+  for (const program::Op& op : program.ops) result.push_back(microseconds(op.duration));
   return result;
 }
 

@@ -69,8 +69,8 @@ TEST(CalibratedFile, AFakeGpusConstantsSayThatTheyAre) {
 
 TEST(CalibratedFile, ResidualsAreARowACell) {
   Calibration one;
-  one.cells.push_back({{gpu::KernelClass::kMemory, 66},
-                       {{gpu::KernelClass::kCompute, 132}},
+  one.cells.push_back({{program::KernelClass::kMemory, 66},
+                       {{program::KernelClass::kCompute, 132}},
                        {10, 1.2, 1.25, 1.3},
                        true});
   one.contention.emplace().predicted = {1.0};

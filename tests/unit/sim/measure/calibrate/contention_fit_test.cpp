@@ -7,7 +7,7 @@
 namespace bubblesim::measure {
 namespace {
 
-using gpu::KernelClass;
+using program::KernelClass;
 
 hardware::GpuSpec device() {
   hardware::GpuSpec spec;

@@ -13,7 +13,7 @@ namespace bubblesim::synth {
 namespace {
 
 using ::testing::HasSubstr;
-using workload::StepKind;
+using program::StepKind;
 
 constexpr double kSecond = 1e9;
 
@@ -36,7 +36,7 @@ TEST(InferenceProgram, APassIsTwoCopiesAndEveryKernel) {
   EXPECT_EQ(made.program.ops.size(), made.kernels + 2);
   EXPECT_EQ(calls(made.program, StepKind::kLaunch), made.kernels + 2);
   EXPECT_EQ(calls(made.program, StepKind::kWaitOp), 1U);
-  EXPECT_EQ(made.program.own_kernels, gpu::OwnKernels::kCompete);
+  EXPECT_EQ(made.program.own_kernels, program::OwnKernels::kCompete);
   EXPECT_EQ(made.program.iterations, 1U);
 }
 
@@ -45,7 +45,7 @@ TEST(InferenceProgram, CopiesTakeTheTimeOfTheirBytes) {
   images.batch = 8;
   const InferenceProgram made = program_of(images);
   // 8 images of 3 x 224 x 224 in 4 bytes: 4,816,896 B at 25 GB/s is 192.676 us; and 1.5 us.
-  EXPECT_EQ(made.program.ops.front().kind, gpu::WorkKind::kCopy);
+  EXPECT_EQ(made.program.ops.front().kind, program::WorkKind::kCopy);
   EXPECT_EQ(made.program.ops.front().duration, Duration{192'676 + 1'500});
   EXPECT_EQ(copy_time(0), Duration{1'500});
 }
@@ -113,7 +113,7 @@ TEST(InferenceProgram, LaterStepsReadALongerCache) {
   const auto of_name = [&](std::size_t from, std::size_t to) {
     Duration total{};
     for (std::size_t i = from; i < to; ++i) {
-      const workload::Op& op = made.program.ops[i];
+      const program::Op& op = made.program.ops[i];
       if (made.program.names[op.name] == "decode attention") total += op.duration;
     }
     return total;

@@ -30,10 +30,10 @@ TEST(IterationProgram, HasAThreadForEachBucket) {
 
 TEST(IterationProgram, AStepOfAGraphIsOneCall) {
   const auto made = value(iteration_program(server(6)));
-  const workload::ThreadProgram& step = made.program.threads.back();
+  const program::ThreadProgram& step = made.program.threads.back();
   ASSERT_EQ(step.steps.size(), 3U);  // launch, wait, end
-  EXPECT_EQ(step.steps[0].kind, workload::StepKind::kLaunch);
-  EXPECT_EQ(step.steps[1].kind, workload::StepKind::kWaitOp);
+  EXPECT_EQ(step.steps[0].kind, program::StepKind::kLaunch);
+  EXPECT_EQ(step.steps[1].kind, program::StepKind::kWaitOp);
 }
 
 TEST(IterationProgram, TheCacheLimitsHowManyTokensAreHeld) {

@@ -57,15 +57,15 @@ inline std::string fault_of(const InferenceRequest& request) {
   return made ? "" : made.error().text();
 }
 
-inline std::uint64_t calls(const workload::Program& program, workload::StepKind kind) {
+inline std::uint64_t calls(const program::Program& program, program::StepKind kind) {
   const auto& steps = program.threads.front().steps;
   return static_cast<std::uint64_t>(std::count_if(
-      steps.begin(), steps.end(), [&](const workload::Step& step) { return step.kind == kind; }));
+      steps.begin(), steps.end(), [&](const program::Step& step) { return step.kind == kind; }));
 }
 
-inline Duration device_time(const workload::Program& program) {
+inline Duration device_time(const program::Program& program) {
   Duration total{};
-  for (const workload::Op& op : program.ops) total += op.duration;
+  for (const program::Op& op : program.ops) total += op.duration;
   return total;
 }
 

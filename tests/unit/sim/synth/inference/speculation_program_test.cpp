@@ -51,8 +51,8 @@ TEST(SpeculationProgram, AGraphIsOneCallADraftStepAndOneToCheck) {
   const auto graph = program_of(speculating(9, 0.0, model::chain(4), DecodeMode::kGraph));
   EXPECT_EQ(graph.program.ops.size(), eager.program.ops.size());
   const auto two = program_of(speculating(1, 0.0, model::chain(4)));  // the prompt alone
-  EXPECT_EQ(calls(graph.program, workload::StepKind::kLaunch),
-            calls(two.program, workload::StepKind::kLaunch) + 8 * 5);
+  EXPECT_EQ(calls(graph.program, program::StepKind::kLaunch),
+            calls(two.program, program::StepKind::kLaunch) + 8 * 5);
 }
 
 TEST(SpeculationProgram, AGoodDraftMakesWeightBoundDecodingFaster) {

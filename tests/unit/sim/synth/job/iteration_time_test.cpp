@@ -13,7 +13,7 @@ TEST(IterationTime, OneGpuTakesTheSumOfItsKernels) {
   const JobPlan plan = plan_of(tiny_job());
   const SynthesisedJob job = synthesise(plan);
   Duration sum{};
-  for (const workload::Op& op : job.program.ranks[0].ops) sum += op.duration;
+  for (const program::Op& op : job.program.ranks[0].ops) sum += op.duration;
   EXPECT_NEAR(seconds(plan, job), to_seconds(sum), 1e-6);
 }
 
@@ -66,7 +66,7 @@ TEST(IterationTime, EverySchedulesTableIsWhatItsJobTakes) {
         const JobPlan plan = plan_of(request);
         const SynthesisedJob job = synthesise(plan);
         double optimizer = 0;  // all start it together
-        for (const workload::Program& rank : job.program.ranks) {
+        for (const program::Program& rank : job.program.ranks) {
           optimizer = std::max(optimizer, optimizer_seconds(rank));
         }
         const double took = seconds(plan, job) - optimizer;

@@ -76,7 +76,7 @@ TEST(Memory, MarksRiseToThePeakAndComeBack) {
     const auto& marks = job.program.ranks[s].memory;
     ASSERT_FALSE(marks.empty());
     std::uint64_t peak = 0;
-    for (const workload::MemoryMark& mark : marks) peak = std::max(peak, mark.bytes);
+    for (const program::MemoryMark& mark : marks) peak = std::max(peak, mark.bytes);
     const MemoryNeed& need = job.memory[s];
     EXPECT_NEAR(static_cast<double>(peak), need.fixed.total() + need.activations, 1);
     EXPECT_EQ(marks.front().bytes, marks.back().bytes);

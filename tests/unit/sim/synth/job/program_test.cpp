@@ -16,9 +16,9 @@ using traces::CollectiveKind;
 // Parameters of 8 linear layers and an output layer of one column.
 constexpr double kElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
 
-std::vector<std::string> names(const workload::Program& program) {
+std::vector<std::string> names(const program::Program& program) {
   std::vector<std::string> out;
-  for (const workload::Op& op : program.ops) out.emplace_back(program.names[op.name]);
+  for (const program::Op& op : program.ops) out.emplace_back(program.names[op.name]);
   return out;
 }
 

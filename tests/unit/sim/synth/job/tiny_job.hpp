@@ -90,16 +90,16 @@ inline double seconds(JobRequest request) {
 }
 
 /// Kernels of a rank whose name has `part` in it.
-inline Duration kernel_time(const workload::Program& program, std::string_view part) {
+inline Duration kernel_time(const program::Program& program, std::string_view part) {
   Duration sum{};
-  for (const workload::Op& op : program.ops) {
+  for (const program::Op& op : program.ops) {
     if (program.names[op.name].find(part) != std::string_view::npos) sum += op.duration;
   }
   return sum;
 }
 
 /// The optimiser's kernels on a rank.
-inline double optimizer_seconds(const workload::Program& program) {
+inline double optimizer_seconds(const program::Program& program) {
   Duration sum{};
   for (const char* name : {"adam", "weight copy", "gradient zero", "gradient norm",
                            "gradient clip", "gradient unscale"}) {

@@ -1,9 +1,9 @@
 // Occupancy by hand: blocks an SM = min(slots, warps, threads, registers, shared memory).
-#include "sim/gpu/kernel_profile.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 #include <gtest/gtest.h>
 
-namespace bubblesim::gpu {
+namespace bubblesim::program {
 namespace {
 
 hardware::SmSpec v100() {  // compute capability 7.0
@@ -114,4 +114,4 @@ TEST(Profile, ScalesTheBandwidthShareWithTheSmsTouched) {
 }
 
 }  // namespace
-}  // namespace bubblesim::gpu
+}  // namespace bubblesim::program

@@ -3,11 +3,12 @@
 // Host threads are lists of steps with think time between them; streams run device operations in
 // launch order; edges, waits and collectives say what truly depends on what. There are no start
 // times: every delay is relative to the thing that was waited for. A program is immutable and may
-// be run by many runs at once; a run keeps its own state (program_run.hpp).
+// be run by many runs at once; a run keeps its own state (sim/workload/program_run.hpp).
 //
 // Size: sizeof(Op) + sizeof(Step) <= 64 bytes a launched kernel; a run adds only what is pending.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -16,14 +17,12 @@
 #include "sim/base/counters.hpp"
 #include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
-#include "sim/gpu/gpu.hpp"
-#include "sim/gpu/kernel_profile.hpp"
-#include "sim/network/link.hpp"
-#include "sim/network/rendezvous.hpp"
+#include "sim/program/kernel_profile.hpp"
+#include "sim/program/kinds.hpp"
 #include "traces/intern.hpp"
 #include "traces/trace.hpp"
 
-namespace bubblesim::workload {
+namespace bubblesim::program {
 
 /// No index.
 inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
@@ -33,7 +32,11 @@ struct ShortSpan {
   std::uint32_t nanoseconds = 0;
   [[nodiscard]] constexpr Duration duration() const { return Duration{nanoseconds}; }
 };
-[[nodiscard]] ShortSpan short_span(Duration span);  ///< clamps to [0, 4.29 s]
+inline constexpr Duration kLongestShortSpan{std::numeric_limits<std::uint32_t>::max()};
+/// Clamps to [0, kLongestShortSpan].
+[[nodiscard]] constexpr ShortSpan short_span(Duration span) {
+  return {static_cast<std::uint32_t>(std::clamp(span, Duration{}, kLongestShortSpan).count())};
+}
 
 /// A device operation.
 struct Op {
@@ -48,7 +51,7 @@ struct Op {
   std::uint32_t result_slot = kNoIndex; ///< where a run keeps its end, if anything waits for it
   std::uint16_t stream = 0;
   std::uint8_t edge_count = 0;
-  gpu::WorkKind kind = gpu::WorkKind::kKernel;
+  WorkKind kind = WorkKind::kKernel;
 };
 
 /// An operation may start `lag` after `before` (of the same pass) has ended.
@@ -107,7 +110,7 @@ struct Program {
   std::vector<Op> ops;                ///< in launch order of the recorded pass
   std::vector<OpEdge> edges;
   std::vector<StepDetail> details;
-  std::vector<gpu::KernelProfile> profiles;
+  std::vector<KernelProfile> profiles;
   std::vector<traces::LaunchShape> shapes;  ///< of `profiles`, one each; or empty: not known
   std::vector<MemoryMark> memory;     ///< in the order of `ops`; empty: not known
   std::uint32_t result_slots = 0;     ///< operations that something waits for
@@ -116,7 +119,7 @@ struct Program {
   std::uint32_t marked_thread = 0;    ///< the thread with kIteration and kEnd steps
   /// Recorded durations contain what the rank's own kernels did to each other; modelled ones
   /// are those of a kernel alone, so that kernels of different streams compete.
-  gpu::OwnKernels own_kernels = gpu::OwnKernels::kAsRecorded;
+  OwnKernels own_kernels = OwnKernels::kAsRecorded;
   Duration start_offset{};            ///< the rank's recording began this long after the job's
   Duration recorded_span{};           ///< of the pass, as recorded
   Duration recorded_device_span{};    ///< first start to last end of the pass's operations
@@ -125,38 +128,4 @@ struct Program {
   CounterSet counters;
 };
 
-/// A collective that was found on every rank that takes part in it.
-struct JoinedCollective {
-  std::uint32_t participants = 0;  ///< ranks; >= 2, or 1 where replicas are folded
-  bool point_to_point = false;     ///< a send and its receive
-  std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
-  traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;  ///< kSend: point-to-point
-  std::uint32_t group = kNoIndex;  ///< into JobProgram::groups; none: no name is known
-  std::uint32_t group_size = 0;    ///< ranks of the real group; 0: as many as take part here
-  std::uint32_t from = kNoIndex;   ///< point-to-point: the rank that sends; none: not known
-  std::uint32_t to = kNoIndex;     ///< and the rank that receives
-  std::uint32_t transfer = kNoIndex;  ///< into JobProgram::transfers; recorded ones: none
-};
-
-/// The programs of a job's ranks, which meet in collectives.
-struct JobProgram {
-  std::vector<Program> ranks;
-  std::vector<JoinedCollective> collectives;
-  std::vector<std::string> groups;  ///< names of process groups
-  std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
-  network::LinkTable links;         ///< that `transfers` load
-  /// Of a recorded job: its iterations that were recorded, those that a pass holds, and in words
-  /// which and why ("4 recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
-  std::uint32_t iterations_recorded = 0;
-  std::uint32_t iterations_used = 0;
-  std::string iterations_text;
-  CounterSet counters;
-};
-
-/// How many ranks take part in each collective of a job.
-[[nodiscard]] std::vector<std::uint32_t> participants(const JobProgram& job);
-
-/// The collectives of a job as a network::Rendezvous takes them; points into `job`.
-[[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
-
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::program

@@ -1,10 +1,10 @@
-#include "sim/gpu/kernel_profile.hpp"
+#include "sim/program/kernel_profile.hpp"
 
 #include <algorithm>
 
 #include "sim/base/divide.hpp"
 
-namespace bubblesim::gpu {
+namespace bubblesim::program {
 namespace {
 
 constexpr std::uint64_t round_up(std::uint64_t a, std::uint64_t unit) {
@@ -77,4 +77,4 @@ KernelProfile profile_kernel(const LaunchNeeds& needs, KernelClass kernel_class,
   };
 }
 
-}  // namespace bubblesim::gpu
+}  // namespace bubblesim::program

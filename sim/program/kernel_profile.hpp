@@ -5,11 +5,9 @@
 #include <cstdint>
 
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kinds.hpp"
 
-namespace bubblesim::gpu {
-
-/// Which resource a kernel is bound by, as far as its name or a profile tells.
-enum class KernelClass : std::uint8_t { kUnknown, kCompute, kMemory };
+namespace bubblesim::program {
 
 /// A kernel's launch as recorded.
 struct LaunchNeeds {
@@ -44,4 +42,4 @@ struct KernelProfile {
 [[nodiscard]] KernelProfile profile_kernel(const LaunchNeeds& needs, KernelClass kernel_class,
                                            const hardware::GpuSpec& spec);
 
-}  // namespace bubblesim::gpu
+}  // namespace bubblesim::program

@@ -1,10 +1,10 @@
-#include "sim/workload/kernel_class.hpp"
+#include "sim/program/kernel_class.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
-namespace bubblesim::workload {
+namespace bubblesim::program {
 namespace {
 
 constexpr std::array<std::string_view, 18> kComputeWords{
@@ -32,10 +32,10 @@ bool contains_any(std::string_view text, const std::array<std::string_view, N>& 
 
 }  // namespace
 
-gpu::KernelClass classify_kernel(std::string_view name) {
-  if (contains_any(name, kComputeWords)) return gpu::KernelClass::kCompute;
-  if (contains_any(name, kMemoryWords)) return gpu::KernelClass::kMemory;
-  return gpu::KernelClass::kUnknown;
+KernelClass classify_kernel(std::string_view name) {
+  if (contains_any(name, kComputeWords)) return KernelClass::kCompute;
+  if (contains_any(name, kMemoryWords)) return KernelClass::kMemory;
+  return KernelClass::kUnknown;
 }
 
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::program

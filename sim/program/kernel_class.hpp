@@ -3,15 +3,15 @@
 
 #include <string_view>
 
-#include "sim/gpu/kernel_profile.hpp"
+#include "sim/program/kinds.hpp"
 
-namespace bubblesim::workload {
+namespace bubblesim::program {
 
 /// Classifies by words in the name: matrix products, convolutions and attention are compute-
 /// bound; element-wise, normalising, copying, reducing, embedding and sorting kernels are
 /// memory-bound; others are unknown. Inferred: a name is no measurement (Orion, EuroSys'24,
 /// classifies by arithmetic intensity; its profiles agree with these words for the kernels of
 /// ResNet, MobileNet, BERT and Transformer-XL that name them).
-[[nodiscard]] gpu::KernelClass classify_kernel(std::string_view name);
+[[nodiscard]] KernelClass classify_kernel(std::string_view name);
 
-}  // namespace bubblesim::workload
+}  // namespace bubblesim::program

@@ -1,0 +1,50 @@
+// The programs of a job's ranks and the collectives in which the ranks meet.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/network/link.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/program/program.hpp"
+#include "traces/trace.hpp"
+
+namespace bubblesim::workload {
+
+/// A collective that was found on every rank that takes part in it.
+struct JoinedCollective {
+  std::uint32_t participants = 0;  ///< ranks; >= 2, or 1 where replicas are folded
+  bool point_to_point = false;     ///< a send and its receive
+  std::uint64_t bytes = 0;         ///< largest recorded; 0: not recorded
+  traces::CollectiveKind kind = traces::CollectiveKind::kUnknown;  ///< kSend: point-to-point
+  std::uint32_t group = program::kNoIndex;  ///< into JobProgram::groups; none: no name is known
+  std::uint32_t group_size = 0;    ///< ranks of the real group; 0: as many as take part here
+  std::uint32_t from = program::kNoIndex;  ///< point-to-point: the rank that sends; none: not known
+  std::uint32_t to = program::kNoIndex;     ///< and the rank that receives
+  std::uint32_t transfer = program::kNoIndex;  ///< into JobProgram::transfers; recorded ones: none
+};
+
+/// The programs of a job's ranks, which meet in collectives.
+struct JobProgram {
+  std::vector<program::Program> ranks;
+  std::vector<JoinedCollective> collectives;
+  std::vector<std::string> groups;  ///< names of process groups
+  std::vector<network::Transfer> transfers;  ///< of modelled collectives, which may share them
+  network::LinkTable links;         ///< that `transfers` load
+  /// Of a recorded job: its iterations that were recorded, those that a pass holds, and in words
+  /// which and why ("4 recorded, 3 used (1 to 3); left out: ..."). 0 and empty: not recorded.
+  std::uint32_t iterations_recorded = 0;
+  std::uint32_t iterations_used = 0;
+  std::string iterations_text;
+  CounterSet counters;
+};
+
+/// How many ranks take part in each collective of a job.
+[[nodiscard]] std::vector<std::uint32_t> participants(const JobProgram& job);
+
+/// The collectives of a job as a network::Rendezvous takes them; points into `job`.
+[[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
+
+}  // namespace bubblesim::program
