@@ -58,8 +58,8 @@ class AntMan final : public Policy {
         idle_after_(given.duration("idle_after")),
         poll_(given.duration("suspend_poll")),
         fixed_cost_(given.duration("fixed_cost")),
-        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kMps
-                                                 : Sharing::Mode::kTimeSliced),
+        mode_(given.text("sharing") == "spatial" ? SharingMode::kMps
+                                                 : SharingMode::kTimeSliced),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         coordinator_(coordinator_constants(given), reference_constants(given)) {}
 
@@ -224,7 +224,7 @@ class AntMan final : public Policy {
   Duration idle_after_;
   Duration poll_;
   Duration fixed_cost_;
-  Sharing::Mode mode_;
+  SharingMode mode_;
   Bytes reserve_;
   AntManCoordinator coordinator_;
   ResidentMemory memory_;

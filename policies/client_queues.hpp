@@ -20,7 +20,7 @@ namespace bubblesim::policies {
 struct QueuedLaunch {
   std::uint64_t launch = 0;      ///< the client's number of it
   std::uint32_t operations = 0;  ///< that have not ended
-  policy::LaunchKind kind = policy::LaunchKind::kKernel;
+  policy::WorkKind kind = policy::WorkKind::kKernel;
   std::uint64_t blocks = 0;
   std::uint64_t sm_blocks = 0;
   Duration profiled{};

@@ -59,7 +59,7 @@ class Dilu final : public Policy {
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     clients_.assign(clients.size(), {});
     connect(clients[0]);
-    return {Sharing::Mode::kMps};
+    return {SharingMode::kMps};
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {

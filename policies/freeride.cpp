@@ -53,7 +53,7 @@ class FreeRide final : public Policy {
     if (training.memory_known && gpu.memory > training.memory) {
       limit_ = Bytes{gpu.memory.value - training.memory.value};
     }
-    return {Sharing::Mode::kMps};
+    return {SharingMode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {

@@ -26,7 +26,7 @@ class GPreempt final : public Policy {
         switch_cost_(given.duration_unless_word("switch_cost")) {}
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
-    return {Sharing::Mode::kTimeSliced, training_slice_, switch_cost_, false};
+    return {SharingMode::kTimeSliced, training_slice_, switch_cost_, false};
   }
   ClientSharing share(const ClientInfo& client) override {
     ClientSharing sharing;

@@ -7,7 +7,7 @@
 //
 // No parameters. Ties: the GPU model's placement among fillers. Memory: as everywhere, a filler
 // whose memory is known not to fit is not admitted. Source: the upper bound that policies are
-// measured against; Sharing::Mode says what the simulator does.
+// measured against; SharingMode says what the simulator does.
 #include <memory>
 
 #include "policies/builtin.hpp"
@@ -19,7 +19,7 @@ using namespace policy;
 
 class Ideal final : public Policy {
  public:
-  explicit Ideal(Sharing::Mode mode) : mode_(mode) {}
+  explicit Ideal(SharingMode mode) : mode_(mode) {}
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
     Sharing sharing;
     sharing.mode = mode_;
@@ -27,10 +27,10 @@ class Ideal final : public Policy {
   }
 
  private:
-  Sharing::Mode mode_;
+  SharingMode mode_;
 };
 
-PolicySpec oracle(std::string name, std::string summary, Sharing::Mode mode) {
+PolicySpec oracle(std::string name, std::string summary, SharingMode mode) {
   PolicySpec spec;
   spec.name = std::move(name);
   spec.summary = std::move(summary);
@@ -44,12 +44,12 @@ PolicySpec oracle(std::string name, std::string summary, Sharing::Mode mode) {
 
 PolicySpec ideal_spec() {
   return oracle("ideal", "Oracle: all of training's idle time, at no cost to it",
-                Sharing::Mode::kIdleOnly);
+                SharingMode::kIdleOnly);
 }
 
 PolicySpec ideal_spatial_spec() {
   return oracle("ideal_spatial", "Oracle: all that training leaves idle in time and in space",
-                Sharing::Mode::kLeftover);
+                SharingMode::kLeftover);
 }
 
 }  // namespace bubblesim::policies

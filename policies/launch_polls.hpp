@@ -55,11 +55,6 @@ class LaunchPolls {
   std::optional<policy::Instant> earliest_;
 };
 
-/// What a launch hook counts: driver launch calls, so collectives are kernels, copies are not.
-[[nodiscard]] constexpr bool is_kernel(policy::LaunchKind kind) {
-  return kind == policy::LaunchKind::kKernel || kind == policy::LaunchKind::kCollective;
-}
-
 /// The first whole multiple of `period` after `now`.
 [[nodiscard]] constexpr policy::Instant next_multiple(policy::Instant now, Duration period) {
   return (now / period + 1) * period;

@@ -52,7 +52,7 @@ class Mig final : public Policy {
     obstacle_ = obstacle(gpu, clients.front());
     used_ = training_;
     Sharing sharing;
-    if (obstacle_.empty()) sharing.mode = Sharing::Mode::kPartitioned;
+    if (obstacle_.empty()) sharing.mode = SharingMode::kPartitioned;
     return sharing;
   }
 

@@ -31,7 +31,7 @@ class Mps final : public Policy {
   }
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
-    return {Sharing::Mode::kMps};
+    return {SharingMode::kMps};
   }
   ClientSharing share(const ClientInfo& client) override {
     return client.id == ClientId{0} ? training_ : filler_;

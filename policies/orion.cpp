@@ -175,8 +175,8 @@ class Orion final : public Policy {
     if (fillers_[launch.client.index()].iterations < warmup_) return true;
     const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
     if (update_done_ && sms <= most) return true;
-    return size_ + sms <= most && (launch.bound == KernelBound::kUnknown ||
-                                   bound_ == KernelBound::kUnknown || launch.bound != bound_);
+    return size_ + sms <= most && (launch.bound == KernelClass::kUnknown ||
+                                   bound_ == KernelClass::kUnknown || launch.bound != bound_);
   }
 
   void go(const LaunchInfo& launch, std::uint64_t sms) {
@@ -239,7 +239,7 @@ class Orion final : public Policy {
   // The protected client:
   std::uint64_t seen_ = 0;                     ///< launches of this iteration or request
   std::uint64_t outstanding_ = 0;              ///< operations
-  KernelBound bound_ = KernelBound::kUnknown;  ///< of its latest kernel
+  KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
   std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
   bool update_done_ = false;
   Instant last_protected_{};

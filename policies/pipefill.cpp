@@ -55,8 +55,8 @@ class PipeFill final : public Policy {
   explicit PipeFill(const ParameterSet& given)
       : min_bubble_(given.duration("min_bubble")),
         all_bubbles_(given.text("bubbles") == "all"),
-        mode_(given.text("sharing") == "spatial" ? Sharing::Mode::kMps
-                                                 : Sharing::Mode::kTimeSliced),
+        mode_(given.text("sharing") == "spatial" ? SharingMode::kMps
+                                                 : SharingMode::kTimeSliced),
         given_switch_cost_(given.duration_unless_word("switch_cost")),
         constants_{.fraction = given.number("fill_fraction"), .offload = offload_of(given)},
         plan_(constants_, {}) {}
@@ -172,7 +172,7 @@ class PipeFill final : public Policy {
 
   Duration min_bubble_;
   bool all_bubbles_;
-  Sharing::Mode mode_;
+  SharingMode mode_;
   std::optional<Duration> given_switch_cost_;
   FillConstants constants_;
   FillPlan plan_;

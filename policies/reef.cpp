@@ -79,7 +79,7 @@ class Reef final : public Policy {
       queues_[0].push(launch);
       return Verdict::kAdmit;
     }
-    if (launch.kind != LaunchKind::kKernel) return Verdict::kAdmit;
+    if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
     if (launch.profiled == Duration{} || launch.sm_blocks == 0) ++unprofiled_;
     if (actions.held(launch.client) > 0 || !may_pass(launch, now)) return Verdict::kHold;
     pass(launch);

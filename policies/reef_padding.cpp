@@ -13,7 +13,7 @@ constexpr std::size_t kDepth = 16;
 
 /// SMs that a launch covers when its blocks lie evenly; a collective's blocks have an SM each.
 std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
-  if (launch.kind == policy::LaunchKind::kCollective) return launch.blocks;
+  if (launch.kind == policy::WorkKind::kCollective) return launch.blocks;
   if (launch.sm_blocks == 0 || launch.blocks >= launch.sm_blocks) return gpu_sms;
   return divide_up(launch.blocks * gpu_sms, launch.sm_blocks);
 }
@@ -23,17 +23,17 @@ std::uint64_t covered_sms(const QueuedLaunch& launch, std::uint32_t gpu_sms) {
 PaddingRoom padding_room(const LaunchQueue& training, policy::Instant since,
                          std::uint32_t gpu_sms) {
   const QueuedLaunch& front = training.front();
-  const bool kernel = front.kind == policy::LaunchKind::kKernel ||
-                      front.kind == policy::LaunchKind::kCollective;
+  const bool kernel = front.kind == policy::WorkKind::kKernel ||
+                      front.kind == policy::WorkKind::kCollective;
   if (!kernel || front.profiled <= Duration{}) return {};
   std::uint64_t covered = covered_sms(front, gpu_sms);
-  bool compute = front.kind == policy::LaunchKind::kKernel;
+  bool compute = front.kind == policy::WorkKind::kKernel;
   for (std::size_t i = 1; i < std::min(training.size(), kDepth); ++i) {
     const QueuedLaunch& launch = training[i];
     if (launch.operations == 0) continue;
-    const bool collective = launch.kind == policy::LaunchKind::kCollective;
+    const bool collective = launch.kind == policy::WorkKind::kCollective;
     // Behind a collective, the first kernel may run in another stream.
-    if (collective || (!compute && launch.kind == policy::LaunchKind::kKernel)) {
+    if (collective || (!compute && launch.kind == policy::WorkKind::kKernel)) {
       covered += covered_sms(launch, gpu_sms);
       compute = compute || !collective;
     }

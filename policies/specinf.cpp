@@ -70,7 +70,7 @@ class SpecInf final : public Policy {
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) clients_.push_back({.role = client.role});
     clients_[0].tokens.grant = training_grant();
-    return {Sharing::Mode::kMps};
+    return {SharingMode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {
@@ -146,7 +146,7 @@ class SpecInf final : public Policy {
     const bool training = launch.client == kProtected;
     if ((!training || gates_training_) && !tokens.is_open()) return false;
     tokens.launch(launch.blocks);
-    if (drain_check_ && training && launch.kind == LaunchKind::kKernel) {
+    if (drain_check_ && training && launch.kind == WorkKind::kKernel) {
       outstanding_.push_back({launch.launch, launch.operations});
     }
     return true;

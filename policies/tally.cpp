@@ -99,7 +99,7 @@ class Tally final : public Policy {
       outstanding_.passed(launch);
       return Verdict::kAdmit;
     }
-    if (launch.kind != LaunchKind::kKernel) return Verdict::kAdmit;
+    if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
     if (launch.profiled == Duration{}) ++unprofiled_;
     if (!flight_ && all_waiting_ == 0 && quiet(now)) {
       take_off(launch, actions);

@@ -53,7 +53,7 @@ class Tgs final : public Policy {
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     memory_.start(gpu, clients, reserve_);
     resident_.assign(clients.size(), std::nullopt);
-    return {Sharing::Mode::kTimeSliced, std::nullopt, std::nullopt, true};
+    return {SharingMode::kTimeSliced, std::nullopt, std::nullopt, true};
   }
 
   ClientSharing share(const ClientInfo& client) override {

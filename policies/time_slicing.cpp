@@ -43,7 +43,7 @@ class TimeSlicing final : public Policy {
     if (filler_as_device_) filler_slice_ = device;
     turns_ = {{ClientId{0}, slice_.value_or(device)}};
     turns_.reserve(clients.size());
-    return {Sharing::Mode::kTimeSliced, slice_, switch_cost_, false};
+    return {SharingMode::kTimeSliced, slice_, switch_cost_, false};
   }
 
   ClientSharing share(const ClientInfo& client) override {

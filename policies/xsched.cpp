@@ -53,8 +53,8 @@ class XSched final : public Policy {
     outstanding_ = OutstandingOperations(clients.size());
     full_.assign(clients.size(), false);
     off_.assign(clients.size(), false);
-    if (spatial_) return {Sharing::Mode::kMps};
-    return {Sharing::Mode::kTimeSliced, std::nullopt, switch_cost_, false};
+    if (spatial_) return {SharingMode::kMps};
+    return {SharingMode::kTimeSliced, std::nullopt, switch_cost_, false};
   }
 
   ClientSharing share(const ClientInfo& client) override {

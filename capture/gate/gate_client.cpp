@@ -49,7 +49,7 @@ class SegmentClient final : public GateClient {
     return seat == nullptr ? 0 : seat->last_launch;
   }
 
-  void completed(policy::LaunchKind kind, std::uint64_t launch) override {
+  void completed(program::WorkKind kind, std::uint64_t launch) override {
     GateMessage message = message_of(MessageKind::kCompleted);
     message.launch.kind = kind;
     message.launch.launch = launch;

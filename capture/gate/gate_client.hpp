@@ -62,7 +62,7 @@ class GateClient {
   /// The number that the calling thread's last launch() got.
   [[nodiscard]] virtual std::uint64_t last_launch() const = 0;
 
-  virtual void completed(policy::LaunchKind kind, std::uint64_t launch) = 0;
+  virtual void completed(program::WorkKind kind, std::uint64_t launch) = 0;
   virtual void iteration_ended(Duration length) = 0;
   virtual void bubble_began(const policy::BubbleInfo& bubble) = 0;
   virtual void bubble_ended() = 0;

@@ -5,7 +5,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using Mode = policy::Sharing::Mode;
+using Mode = program::SharingMode;
 
 /// The value of a parameter as a config writes it; empty: the policy has none of this name.
 std::string given(const policy::ParameterSet& parameters, std::string_view name) {

@@ -67,9 +67,9 @@ void GateDriver::set_time_slice(ClientId client, Duration slice) {
   refuse_on_hardware(client, "set the time slice", "the driver's slices are fixed");
 }
 
-void GateDriver::preempt(ClientId client, policy::Preemption how) {
+void GateDriver::preempt(ClientId client, program::Preemption how) {
   if (!exists(client, "drove off kernels")) return;
-  if (how != policy::Preemption::kAfterKernel) {
+  if (how != program::Preemption::kAfterKernel) {
     refuse_on_hardware(client, "drove off kernels",
                        "a gate leaves resident blocks alone (after_kernel)");
     return;
@@ -89,7 +89,7 @@ void GateDriver::preempt(ClientId client, policy::Preemption how) {
 
 // Collectives are left alone.
 bool GateDriver::is_parked(const Client& client, const policy::LaunchInfo& launch) {
-  return client.preempted && launch.kind != policy::LaunchKind::kCollective;
+  return client.preempted && launch.kind != program::WorkKind::kCollective;
 }
 
 // Their hold has ended before, or there was none; so only their threads are let go, after the call.

@@ -70,7 +70,7 @@ void GateDriver::handle(const GateEvent& event, policy::Instant now) {
 policy::LaunchInfo GateDriver::visible(const policy::LaunchInfo& launch) const {
   policy::LaunchInfo info = launch;
   if (!spec_.needs.kernel_durations) info.profiled = {};
-  if (!spec_.needs.kernel_classes) info.bound = policy::KernelBound::kUnknown;
+  if (!spec_.needs.kernel_classes) info.bound = program::KernelClass::kUnknown;
   return info;
 }
 

@@ -47,7 +47,7 @@ class GateDriver final : public policy::Actions {
   void set_sm_percentage(ClientId client, std::uint32_t percentage) override;
   void set_priority(ClientId client, std::int32_t priority) override;
   void set_time_slice(ClientId client, Duration slice) override;
-  void preempt(ClientId client, policy::Preemption how) override;
+  void preempt(ClientId client, program::Preemption how) override;
   void proceed(ClientId client) override;
   void reshape(ClientId client, const policy::LaunchForm& form) override;
   void set_resident_memory(ClientId client, Bytes resident) override;

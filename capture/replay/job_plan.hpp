@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 /// What a kernel's stand-in must be like.
 struct KernelForm {
   traces::LaunchShape shape;
-  policy::KernelBound bound = policy::KernelBound::kUnknown;
+  program::KernelClass bound = program::KernelClass::kUnknown;
   bool tensor = false;     ///< its work is matrix multiplications
   double dram_share = 0;   ///< of the device's DRAM bandwidth that it takes alone, [0, 1]
   double issue_share = 0;  ///< of the issue slots of the SMs that it sits on, [0, 1]
@@ -43,7 +43,7 @@ struct PlanEdge {
 
 /// A device operation.
 struct PlanOp {
-  policy::LaunchKind kind = policy::LaunchKind::kKernel;
+  program::WorkKind kind = program::WorkKind::kKernel;
   std::uint32_t stream = 0;
   std::uint32_t form = kNone;      ///< into JobPlan::forms; copies and memsets: none
   std::uint32_t name = 0;          ///< into JobPlan::names
@@ -56,7 +56,7 @@ struct PlanOp {
   Duration gap{};                  ///< fake devices only: after the stream's previous operation
 
   [[nodiscard]] bool is_kernel() const {
-    return kind == policy::LaunchKind::kKernel || kind == policy::LaunchKind::kCollective;
+    return kind == program::WorkKind::kKernel || kind == program::WorkKind::kCollective;
   }
 };
 

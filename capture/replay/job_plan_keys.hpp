@@ -22,8 +22,8 @@ inline constexpr std::uint32_t kLastLaunchKind = 3;
 inline constexpr std::uint32_t kLastBound = 2;
 inline constexpr std::uint32_t kLastCopyPath = 2;
 inline constexpr std::uint32_t kLastStepKind = 7;
-static_assert(static_cast<std::uint32_t>(policy::LaunchKind::kMemset) == kLastLaunchKind);
-static_assert(static_cast<std::uint32_t>(policy::KernelBound::kMemory) == kLastBound);
+static_assert(static_cast<std::uint32_t>(program::WorkKind::kMemset) == kLastLaunchKind);
+static_assert(static_cast<std::uint32_t>(program::KernelClass::kMemory) == kLastBound);
 static_assert(static_cast<std::uint32_t>(CopyPath::kDeviceToDevice) == kLastCopyPath);
 static_assert(static_cast<std::uint32_t>(PlanStepKind::kEnd) == kLastStepKind);
 

@@ -91,7 +91,7 @@ void read_forms(ObjectReader in, JobPlan& plan) {
                            {block_x[i], block_y[i], block_z[i]},
                            registers[i],
                            shared[i]},
-                          static_cast<policy::KernelBound>(bound[i]),
+                          static_cast<program::KernelClass>(bound[i]),
                           tensor[i] != 0,
                           dram[i],
                           issue[i]});
@@ -117,7 +117,7 @@ void read_ops(ObjectReader in, JobPlan& plan) {
   plan.ops.reserve(columns.rows());
   std::uint64_t first_edge = 0;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
-    plan.ops.push_back({static_cast<policy::LaunchKind>(kind[i]), stream[i], index_of(form[i]),
+    plan.ops.push_back({static_cast<program::WorkKind>(kind[i]), stream[i], index_of(form[i]),
                         name[i], Duration{solo[i]}, {bytes[i]}, static_cast<CopyPath>(path[i]),
                         static_cast<std::uint32_t>(first_edge), edges[i], launch_lag[i], gap[i]});
     first_edge += edges[i];

@@ -20,6 +20,7 @@ list(TRANSFORM base_headers REPLACE "(.+)" "sim/base/\\1.hpp")
 install(FILES ${base_headers} DESTINATION ${header_folder}/sim/base)
 install(DIRECTORY sim/policy/ DESTINATION ${header_folder}/sim/policy
   FILES_MATCHING PATTERN "*.hpp")
+install(FILES sim/program/kinds.hpp DESTINATION ${header_folder}/sim/program)
 install(FILES sim/plugin/policy_library.hpp DESTINATION ${header_folder}/sim/plugin)
 
 # The program finds them beside itself (sim/app/main.cpp); configs/runs name the samples.

@@ -106,10 +106,10 @@ void Context::place(SimTime now) {
 
 // Driven off the GPU. A kernel that has begun may end if no more was asked.
 bool Context::kept_off(const WorkState& state) const {
-  const Preemption off = shared_.clients[state.work.client.index()].off;
-  if (off == Preemption::kNone || off == Preemption::kContextSwitch) return false;
+  const std::optional<program::Preemption> off = shared_.clients[state.work.client.index()].off;
+  if (!off || off == program::Preemption::kContextSwitch) return false;
   if (state.work.kind == program::WorkKind::kCollective && state.started) return false;
-  return off != Preemption::kAfterKernel || !state.started;
+  return off != program::Preemption::kAfterKernel || !state.started;
 }
 
 // What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
@@ -158,7 +158,7 @@ Context::Held Context::place_one(WorkId id, SimTime now) {
 
 // The front end passes from one process's channel to another's; streams of one process are alike.
 void Context::follow(WorkState& state) {
-  if (shared_.kind == Clients::kStreams) return;
+  if (!shared_.processes) return;
   const ClientId client = state.work.client;
   if (last_placed_ && *last_placed_ != client) state.waves.postpone(shared_.spec.client_switch);
   last_placed_ = client;
@@ -167,14 +167,14 @@ void Context::follow(WorkState& state) {
 bool Context::leaves_alone(const Work& work) const {
   if (!resident_.empty() || !waiting_.empty() || frozen_ || watched_) return false;
   if (leftover_ > 0 || contention_.bandwidth() < 1 || capped(work.client)) return false;
-  if (shared_.clients[work.client.index()].off != Preemption::kNone) return false;
-  const bool follows = shared_.kind != Clients::kStreams && last_placed_;
+  if (shared_.clients[work.client.index()].off) return false;
+  const bool follows = shared_.processes && last_placed_;
   return (!follows || *last_placed_ == work.client) &&
          pool_.has_room_for_all(work.profile->residency);
 }
 
 void Context::pass_alone(ClientId client, SimTime now) {
-  if (shared_.kind != Clients::kStreams) last_placed_ = client;
+  if (shared_.processes) last_placed_ = client;
   settled_ = now;
   changed_ = mixed_ = false;
 }

@@ -25,9 +25,9 @@ void Gpu::set_priority(ClientId client, std::int32_t priority) {
 
 void Gpu::set_slice(ClientId client, Duration slice) { model_->set_slice(client, slice); }
 
-void Gpu::preempt(ClientId client, Preemption how) { model_->preempt(client, how); }
+void Gpu::preempt(ClientId client, program::Preemption how) { model_->drive_off(client, how); }
 
-void Gpu::proceed(ClientId client) { model_->preempt(client, Preemption::kNone); }
+void Gpu::proceed(ClientId client) { model_->drive_off(client, std::nullopt); }
 
 void Gpu::announce(ClientId client) { model_->announce(client); }
 
@@ -41,7 +41,7 @@ Duration Gpu::busy_without_collectives() const {
   return model_->books().busy_without_collectives(model_->now());
 }
 
-SharingMode Gpu::mode() const { return model_->mode(); }
+program::SharingMode Gpu::mode() const { return model_->mode(); }
 
 const hardware::GpuSpec& Gpu::spec() const { return model_->spec(); }
 

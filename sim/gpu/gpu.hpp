@@ -8,7 +8,7 @@
 // L2 and issue slots. Clients of one context share spatially (as under MPS); contexts take turns
 // in time slices, during which the others' blocks stand still, or have partitions of their own
 // (MIG). Two further modes exist for bounds that no GPU reaches. A client can be driven off the GPU
-// in four ways (Preemption).
+// in four ways (program::Preemption).
 //
 // Stream order, launch latency and dependencies are the caller's: work is submitted when it may
 // start. Not thread-safe; all calls happen inside events of one Engine.
@@ -29,35 +29,10 @@
 
 namespace bubblesim::gpu {
 
-enum class SharingMode : std::uint8_t {
-  kSpatial,      ///< one context, as under one MPS server
-  kTimeSliced,   ///< a context a client; they take turns
-  kPartitioned,  ///< a context a client, all at once; `sm_cap` and `bandwidth` are its partition
-  kIdleOnly,     ///< a bound: the clients after the first cost it nothing, and run on the SMs that
-                 ///< its collectives leave while it has no kernel on the GPU
-  kLeftover,     ///< a bound: as kIdleOnly, but beside its kernels too, on the SMs that they leave
-};
-
-/// How a client's kernels are driven off the GPU.
-enum class Preemption : std::uint8_t {
-  kNone,
-  kAfterKernel,    ///< kernels with resident blocks end, others are not begun
-  kAfterBlocks,    ///< resident blocks end, no other is placed
-  kReset,          ///< kernels begin anew, all that they did is lost
-  kContextSwitch,  ///< kTimeSliced: the context has no turn, and loses the one that it has
-};
-
-/// What the clients of one context are.
-enum class Clients : std::uint8_t {
-  kStreams,    ///< streams of one process
-  kProcesses,  ///< processes of an MPS server: GpuSpec::client_switch applies
-};
-
 struct SharingSetup {
-  SharingMode mode = SharingMode::kSpatial;
+  program::SharingMode mode = program::SharingMode::kSpatial;
   Duration slice{};        ///< kTimeSliced: a context's turn, > 0
   Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
-  Clients clients = Clients::kStreams;
 };
 
 /// No cap: every SM of the device.
@@ -142,7 +117,7 @@ class Gpu final : public engine::EventHandler {
   /// Drives the client's kernels off the GPU; collectives that have started are left alone. It
   /// stays off until proceed(), after which its kernels are placed by priority and arrival.
   /// Precondition: kContextSwitch only if kTimeSliced.
-  void preempt(ClientId client, Preemption how);
+  void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
@@ -157,7 +132,7 @@ class Gpu final : public engine::EventHandler {
   /// Time with any operation of any client other than collectives running.
   [[nodiscard]] Duration busy_without_collectives() const;
   [[nodiscard]] const hardware::GpuSpec& spec() const;
-  [[nodiscard]] SharingMode mode() const;
+  [[nodiscard]] program::SharingMode mode() const;
 
   void on_event(SimTime now) override;
 

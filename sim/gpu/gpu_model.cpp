@@ -14,8 +14,8 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
   shared_.spec = spec;
-  shared_.kind = sharing.clients;
-  if (sharing.mode == SharingMode::kTimeSliced) {
+  shared_.processes = sharing.mode == program::SharingMode::kMps;
+  if (sharing.mode == program::SharingMode::kTimeSliced) {
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
     slicer_.emplace(sharing.slice, sharing.switch_cost);
@@ -23,7 +23,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
 }
 
 bool Gpu::Model::bound() const {
-  return mode_ == SharingMode::kIdleOnly || mode_ == SharingMode::kLeftover;
+  return mode_ == program::SharingMode::kIdleOnly || mode_ == program::SharingMode::kLeftover;
 }
 
 bool Gpu::Model::lives(std::size_t context) const {
@@ -32,7 +32,7 @@ bool Gpu::Model::lives(std::size_t context) const {
 
 // Of a client that was just added, if it gets one of its own.
 void Gpu::Model::add_context(const ClientSetup& setup) {
-  const std::size_t most = mode_ == SharingMode::kSpatial ? 1 : bound() ? 2 : kAllSms;
+  const std::size_t most = one_context() ? 1 : bound() ? 2 : kAllSms;
   if (contexts_.size() >= most) return;
   const SimTime now = engine_.now();
   contexts_.emplace_back(shared_, now);
@@ -44,7 +44,7 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
     return;
   }
   live_.push_back(contexts_.size() - 1);
-  if (mode_ == SharingMode::kPartitioned) contexts_.back().set_bandwidth(setup.bandwidth);
+  if (mode_ == program::SharingMode::kPartitioned) contexts_.back().set_bandwidth(setup.bandwidth);
   if (bound() && contexts_.size() == 1) contexts_.back().watch();
 }
 
@@ -52,7 +52,7 @@ ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener
   BUBBLESIM_CHECK(arrivals_ == 0, "clients come before the first work");
   BUBBLESIM_CHECK(setup.sm_cap >= 1, "an SM cap leaves at least one SM");
   const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
-  shared_.clients.push_back({setup, &listener});
+  shared_.clients.push_back({setup, &listener, std::nullopt});
   shared_.usage.add_client();
   add_context(setup);
   for (Context& context : contexts_) context.set_clients(shared_.clients.size());
@@ -142,14 +142,15 @@ void Gpu::Model::set_slice(ClientId client, Duration slice) {
   slicer_->set_slice(client.index(), slice);
 }
 
-void Gpu::Model::preempt(ClientId client, Preemption how) {
+void Gpu::Model::drive_off(ClientId client, std::optional<program::Preemption> how) {
   leave_alone();
-  BUBBLESIM_CHECK(how != Preemption::kContextSwitch || slicer_, "only time slices switch contexts");
+  BUBBLESIM_CHECK(how != program::Preemption::kContextSwitch || slicer_,
+                  "only time slices switch contexts");
   const SimTime now = engine_.now();
   Context& context = context_of(client);
   context.catch_up(now);
   shared_.clients[client.index()].off = how;
-  if (how == Preemption::kReset) context.reset(client, now);
+  if (how == program::Preemption::kReset) context.reset(client, now);
   context.touch();
   update(now);
 }
@@ -168,7 +169,7 @@ void Gpu::Model::retract(ClientId client) {
 }
 
 bool Gpu::Model::suspended(std::size_t context) const {
-  return shared_.clients[context].off == Preemption::kContextSwitch;
+  return shared_.clients[context].off == program::Preemption::kContextSwitch;
 }
 
 ClientUsage Gpu::Model::usage(ClientId client) const {
@@ -212,7 +213,7 @@ void Gpu::Model::step(SimTime now) {
 void Gpu::Model::hand_leftover(SimTime now) {
   Context& first = contexts_.front();
   Context& others = contexts_.back();
-  const bool idle_only = mode_ == SharingMode::kIdleOnly;
+  const bool idle_only = mode_ == program::SharingMode::kIdleOnly;
   const double sms = idle_only && first.has_kernels() ? 0 : first.free_sms();
   const bool run = sms > 0;
   if (run != lives(1)) {

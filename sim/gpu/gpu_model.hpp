@@ -28,14 +28,15 @@ class Gpu::Model {
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
   void set_slice(ClientId client, Duration slice);
-  void preempt(ClientId client, Preemption how);
+  /// Nothing: its kernels may run.
+  void drive_off(ClientId client, std::optional<program::Preemption> how);
   void announce(ClientId client);
   void retract(ClientId client);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
   [[nodiscard]] const Usage& books() const { return shared_.usage; }
   [[nodiscard]] SimTime now() const { return engine_.now(); }
   [[nodiscard]] const hardware::GpuSpec& spec() const { return shared_.spec; }
-  [[nodiscard]] SharingMode mode() const { return mode_; }
+  [[nodiscard]] program::SharingMode mode() const { return mode_; }
   void on_event(SimTime now);
 
  private:
@@ -47,6 +48,9 @@ class Gpu::Model {
   void add_context(const ClientSetup& setup);
   [[nodiscard]] bool lives(std::size_t context) const;
   [[nodiscard]] bool bound() const;
+  [[nodiscard]] bool one_context() const {
+    return mode_ == program::SharingMode::kSpatial || mode_ == program::SharingMode::kMps;
+  }
   [[nodiscard]] bool suspended(std::size_t context) const;
   void hand_leftover(SimTime now);
   void run_transfers(SimTime now);
@@ -71,7 +75,7 @@ class Gpu::Model {
 
   engine::Engine& engine_;
   Shared shared_;
-  SharingMode mode_;
+  program::SharingMode mode_;
   std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,
                                    ///< one for the others
   std::optional<TimeSlicer> slicer_;

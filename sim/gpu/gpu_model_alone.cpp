@@ -17,7 +17,7 @@ double block_units(const Work& work) {
 }  // namespace
 
 bool Gpu::Model::may_run_alone(const Work& work) const {
-  if (updating_ || alone_ || mode_ != SharingMode::kSpatial) return false;
+  if (updating_ || alone_ || !one_context()) return false;
   if (work.kind != program::WorkKind::kKernel || work.most_blocks > 0 || work.profile == nullptr) {
     return false;
   }

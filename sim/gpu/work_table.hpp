@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/ids.hpp"
@@ -15,7 +16,7 @@ namespace bubblesim::gpu {
 struct ClientState {
   ClientSetup setup;
   WorkListener* listener = nullptr;
-  Preemption off = Preemption::kNone;
+  std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
 };
 
 /// One submitted operation. Copies and memsets use only `work`.
@@ -76,7 +77,7 @@ struct Shared {
   WorkTable works;
   std::vector<ClientState> clients;
   Usage usage;
-  Clients kind = Clients::kStreams;
+  bool processes = false;   ///< clients are processes of an MPS server
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 };
 

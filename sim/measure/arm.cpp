@@ -204,7 +204,7 @@ Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
                                         const std::vector<policy::ClientSharing>& shares,
                                         const hardware::GpuSpec& device,
                                         const capture::RigPlace& place) {
-  using Mode = policy::Sharing::Mode;
+  using Mode = program::SharingMode;
   const bool real = place.fake == nullptr;
   if (sharing.mode == Mode::kIdleOnly || sharing.mode == Mode::kLeftover) {
     return tl::make_unexpected(cannot(spec, "is a bound that no GPU reaches"));

@@ -21,19 +21,9 @@ constexpr std::uint32_t kNone = capture::kNone;
 
 std::int64_t nanoseconds_of(HostTime time) { return time.time_since_epoch().count(); }
 
-program::WorkKind work_kind(policy::LaunchKind kind) {
-  switch (kind) {
-    case policy::LaunchKind::kKernel: return program::WorkKind::kKernel;
-    case policy::LaunchKind::kCollective: return program::WorkKind::kCollective;
-    case policy::LaunchKind::kCopy: return program::WorkKind::kCopy;
-    case policy::LaunchKind::kMemset: return program::WorkKind::kMemset;
-  }
-  return program::WorkKind::kKernel;
-}
-
 /// JobPlan::device_lags: how long the operation lasts alone.
 Duration own_solo(const PlanOp& op, const hardware::GpuSpec& spec) {
-  if (op.kind != policy::LaunchKind::kCopy || op.solo > Duration{}) return op.solo;
+  if (op.kind != program::WorkKind::kCopy || op.solo > Duration{}) return op.solo;
   const auto bytes = static_cast<double>(op.bytes.value);
   const double seconds = op.path == capture::CopyPath::kDeviceToDevice
                              ? 2 * bytes / spec.dram_bandwidth.value
@@ -153,7 +143,7 @@ void FakeJob::advance(Stream& stream, SimTime now) {
   stream.arriving = now > engine_.now();
   engine_.schedule(stream.entity, stream.arriving ? now : std::max(earliest, now));
   if (stream.arriving) return;
-  const bool copy = op.kind == policy::LaunchKind::kCopy;
+  const bool copy = op.kind == program::WorkKind::kCopy;
   if (!copy && earliest <= now + gpu::kInChannel) announce(stream);
 }
 
@@ -175,13 +165,13 @@ void FakeJob::submit(Stream& stream, SimTime now) {
   const PlanOp& op = plan_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
-  const bool own_span = op.kind == policy::LaunchKind::kCollective || pending.factor == 1.0;
+  const bool own_span = op.kind == program::WorkKind::kCollective || pending.factor == 1.0;
   const Duration whole = plan_.device_lags ? own_solo(op, gpu_.spec()) : op.solo;
   const Duration solo = own_span ? whole : scale(whole, pending.factor);
   const program::KernelProfile* profile = op.form == kNone ? nullptr : &profiles_[op.form];
-  const bool memset = op.kind == policy::LaunchKind::kMemset && solo <= gpu::kInChannel;
+  const bool memset = op.kind == program::WorkKind::kMemset && solo <= gpu::kInChannel;
   if (memset) announce(stream);
-  gpu_.submit({client_, work_kind(op.kind), solo, profile, stream.index, 0});
+  gpu_.submit({client_, op.kind, solo, profile, stream.index, 0});
   if (!memset) retract(stream);
 }
 
@@ -190,7 +180,7 @@ void FakeJob::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime no
   const Stream::Pending& pending = stream.pending.front();
   const PlanOp& op = plan_.ops[pending.op];
   stream.work_start = now;
-  if (op.kind == policy::LaunchKind::kCollective) gpu_.finish_collective(work, now + op.solo);
+  if (op.kind == program::WorkKind::kCollective) gpu_.finish_collective(work, now + op.solo);
   if (frozen_ || part_.watched.load() == 0) return;
   if (part_.starts.full()) {
     part_.notices_lost.fetch_add(1);

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "sim/program/kernel_class.hpp"
-#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -18,15 +17,6 @@ program::LaunchNeeds needs_of(const traces::LaunchShape& shape) {
   return {std::max<std::uint64_t>(1, shape.blocks()),
           static_cast<std::uint32_t>(shape.threads_per_block()), shape.registers_per_thread,
           shape.shared_memory_bytes};
-}
-
-program::KernelClass class_of(policy::KernelBound bound) {
-  switch (bound) {
-    case policy::KernelBound::kCompute: return program::KernelClass::kCompute;
-    case policy::KernelBound::kMemory: return program::KernelClass::kMemory;
-    case policy::KernelBound::kUnknown: break;
-  }
-  return program::KernelClass::kUnknown;
 }
 
 bool fits(const traces::LaunchShape& shape, const program::KernelProfile& profile,
@@ -61,7 +51,7 @@ capture::KernelForm form_of(const program::KernelProfile& profile, const traces:
                             std::string_view name, const hardware::GpuSpec& spec) {
   capture::KernelForm form;
   form.shape = shape != nullptr && fits(*shape, profile, spec) ? *shape : shape_of(profile, spec);
-  form.bound = schedule::bound_of(profile.kernel_class);
+  form.bound = profile.kernel_class;
   form.tensor = program::classify_kernel(name) == program::KernelClass::kCompute;
   form.dram_share = profile.dram_share;
   form.issue_share = profile.issue_share;
@@ -70,7 +60,7 @@ capture::KernelForm form_of(const program::KernelProfile& profile, const traces:
 
 program::KernelProfile class_profile_of(const capture::KernelForm& form,
                                     const hardware::GpuSpec& spec) {
-  return program::profile_kernel(needs_of(form.shape), class_of(form.bound), spec);
+  return program::profile_kernel(needs_of(form.shape), form.bound, spec);
 }
 
 program::KernelProfile profile_of(const capture::KernelForm& form, const hardware::GpuSpec& spec) {

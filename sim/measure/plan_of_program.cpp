@@ -6,7 +6,6 @@
 
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/kernel_forms.hpp"
-#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -70,7 +69,7 @@ class OpWriter {
     const bool named = op.name.index() < program_.names.size();
     const std::string& name = named ? program_.names[op.name] : kUnnamed;
     PlanOp out;
-    out.kind = schedule::launch_kind(op.kind);
+    out.kind = op.kind;
     out.stream = op.stream;
     out.name = name_of(op.name, name);
     if (op.profile != kNoIndex) out.form = form_of_op(op.profile, name);

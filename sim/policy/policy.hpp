@@ -21,8 +21,14 @@
 #include "sim/base/ids.hpp"
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
+#include "sim/program/kinds.hpp"
 
 namespace bubblesim::policy {
+
+using program::KernelClass;
+using program::Preemption;
+using program::SharingMode;
+using program::WorkKind;
 
 /// Time since the policy's start.
 using Instant = Duration;
@@ -62,15 +68,10 @@ struct GpuInfo {
   MigGeometry mig{};
 };
 
-enum class LaunchKind : std::uint8_t { kKernel, kCollective, kCopy, kMemset };
-
-/// What bounds a kernel, as an offline profile says.
-enum class KernelBound : std::uint8_t { kUnknown, kCompute, kMemory };
-
 /// A launch call that a host thread makes.
 struct LaunchInfo {
   ClientId client;
-  LaunchKind kind = LaunchKind::kKernel;
+  WorkKind kind = WorkKind::kKernel;
   std::uint64_t blocks = 0;  ///< grid.x * grid.y * grid.z; 0 for copies and memsets
   std::uint32_t threads_per_block = 0;
   std::uint64_t launch = 0;  ///< the client's launches so far, this one included
@@ -79,14 +80,14 @@ struct LaunchInfo {
   std::uint64_t sm_blocks = 0;   ///< blocks of it that the GPU holds at once (CUDA's occupancy
                                  ///< calculator, on all SMs); 0: not known
   std::uint64_t kernel = 0;      ///< equal for launches of one function by one client
-  KernelBound bound = KernelBound::kUnknown;  ///< only if the policy declared kernel_classes
+  KernelClass bound = KernelClass::kUnknown;  ///< only if the policy declared kernel_classes
 };
 
 /// A device operation that ended; reported after the device's completion-notice delay, only if
 /// the policy declared completions. A launch of several operations is reported once for each.
 struct CompletionInfo {
   ClientId client;
-  LaunchKind kind = LaunchKind::kKernel;
+  WorkKind kind = WorkKind::kKernel;
   std::uint64_t launch = 0;  ///< which launch ended
 };
 
@@ -113,16 +114,7 @@ enum class Verdict : std::uint8_t {
 
 /// How clients share the GPU, decided once before the start.
 struct Sharing {
-  enum class Mode : std::uint8_t {
-    kSpatial,      ///< streams of one process
-    kMps,          ///< processes of an MPS server: passing from one's kernel to another's costs
-    kTimeSliced,   ///< contexts take turns
-    kPartitioned,  ///< MIG: each client has SMs and memory bandwidth of its own
-    kIdleOnly,     ///< oracles only: fillers cost training nothing, and run while none of its
-                   ///< kernels but collectives do
-    kLeftover,     ///< oracles only: fillers cost training nothing, and have what it leaves
-  };
-  Mode mode = Mode::kSpatial;
+  SharingMode mode = SharingMode::kSpatial;
   std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
   std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
   bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
@@ -148,14 +140,6 @@ struct LaunchForm {
   std::uint64_t most_blocks = 0;  ///< resident at once (persistent workers, a slice of the grid);
                                   ///< 0: as many as fit
   double slowdown = 1;            ///< of its duration, >= 1
-};
-
-/// How running work of a client is driven off the GPU.
-enum class Preemption : std::uint8_t {
-  kAfterKernel,    ///< kernels with resident blocks end, the next ones wait
-  kAfterBlocks,    ///< resident blocks end, the rest of the grid waits
-  kReset,          ///< resident blocks are killed; their kernels run again from their beginning
-  kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context gets no turn
 };
 
 /// Whether a filler may run on the GPU at all.

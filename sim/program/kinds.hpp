@@ -9,10 +9,15 @@ namespace bubblesim::program {
 /// What a device operation is.
 enum class WorkKind : std::uint8_t {
   kKernel,      ///< blocks on SMs
-  kCollective,  ///< blocks on SMs from its start until finish_collective's time
+  kCollective,  ///< blocks on SMs from its start until its end is known (Gpu::finish_collective)
   kCopy,        ///< a copy engine, first come first served
   kMemset,      ///< occupies neither SMs nor copy engines; lasts its solo duration
 };
+
+/// Whether it has blocks on SMs.
+[[nodiscard]] constexpr bool is_kernel(WorkKind kind) {
+  return kind == WorkKind::kKernel || kind == WorkKind::kCollective;
+}
 
 /// Which resource a kernel is bound by, as far as its name or a profile tells.
 enum class KernelClass : std::uint8_t { kUnknown, kCompute, kMemory };
@@ -22,6 +27,27 @@ enum class OwnKernels : std::uint8_t {
   kCompete,     ///< placed like anybody's
   kAsRecorded,  ///< no: their recorded starts and durations already contain it. Applies while
                 ///< the client has no SM cap
+};
+
+/// How clients share the GPU.
+enum class SharingMode : std::uint8_t {
+  kSpatial,      ///< one context: streams of one process
+  kMps,          ///< one context of an MPS server's processes: passing from one's kernel to
+                 ///< another's costs GpuSpec::client_switch
+  kTimeSliced,   ///< a context a client; they take turns
+  kPartitioned,  ///< MIG: a context a client, all at once, with SMs and memory bandwidth of its own
+  kIdleOnly,     ///< a bound, for oracles only: the clients after the first cost it nothing, and
+                 ///< run on the SMs that its collectives leave while it has no other kernel
+  kLeftover,     ///< a bound, for oracles only: as kIdleOnly, but beside its kernels too, on the
+                 ///< SMs that they leave
+};
+
+/// How running work of a client is driven off the GPU.
+enum class Preemption : std::uint8_t {
+  kAfterKernel,    ///< kernels with resident blocks end, the next ones wait
+  kAfterBlocks,    ///< resident blocks end, the rest of the grid waits
+  kReset,          ///< resident blocks are killed; their kernels run again from their beginning
+  kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context loses its turn and gets none
 };
 
 }  // namespace bubblesim::program

@@ -13,28 +13,16 @@ tl::unexpected<Error> illegal(const policy::PolicySpec& spec, const std::string&
   return fail({}, "policy " + spec.name, "illegal decision at the start: " + reason);
 }
 
-gpu::SharingMode mode_of(policy::Sharing::Mode mode) {
-  switch (mode) {
-    case policy::Sharing::Mode::kSpatial:
-    case policy::Sharing::Mode::kMps: break;
-    case policy::Sharing::Mode::kTimeSliced: return gpu::SharingMode::kTimeSliced;
-    case policy::Sharing::Mode::kPartitioned: return gpu::SharingMode::kPartitioned;
-    case policy::Sharing::Mode::kIdleOnly: return gpu::SharingMode::kIdleOnly;
-    case policy::Sharing::Mode::kLeftover: return gpu::SharingMode::kLeftover;
-  }
-  return gpu::SharingMode::kSpatial;
-}
-
 Result<gpu::SharingSetup> sharing_of(const policy::PolicySpec& spec,
                                      const policy::Sharing& sharing,
                                      const hardware::GpuSpec& gpu) {
   const gpu::SharingSetup setup = gpu_sharing(sharing, gpu);
-  const bool bound = setup.mode == gpu::SharingMode::kIdleOnly ||
-                     setup.mode == gpu::SharingMode::kLeftover;
+  const bool bound = setup.mode == program::SharingMode::kIdleOnly ||
+                     setup.mode == program::SharingMode::kLeftover;
   if (bound && !spec.oracle) {
     return illegal(spec, "fillers that cost nothing, which only an oracle may ask for");
   }
-  if (setup.mode != gpu::SharingMode::kTimeSliced) return setup;
+  if (setup.mode != program::SharingMode::kTimeSliced) return setup;
   if (setup.slice <= Duration{}) return illegal(spec, "a time slice of 0, allowed is above 0");
   if (setup.switch_cost < Duration{}) return illegal(spec, "a negative switch cost");
   return setup;
@@ -70,7 +58,7 @@ Result<gpu::ClientSetup> client_setup(const policy::PolicySpec& spec,
     return illegal(spec, "a time slice of 0, allowed is above 0");
   }
   const gpu::ClientSetup setup = gpu_client(client.name, share, sharing, gpu);
-  if (sharing.mode != policy::Sharing::Mode::kPartitioned) return setup;
+  if (sharing.mode != program::SharingMode::kPartitioned) return setup;
   // Rounding of shares of a whole must not refuse the last part of it.
   constexpr double kSlack = 1e-9;
   if (share.sms == 0 || share.sms > left.sms || share.memory_share <= 0 ||
@@ -93,7 +81,7 @@ std::string memory_fault(const policy::ClientInfo& client, const policy::ClientS
     return "needs " + format_bytes(client.memory) + ", may allocate " +
            format_bytes(*share.memory_limit);
   }
-  if (sharing.mode == policy::Sharing::Mode::kPartitioned) {
+  if (sharing.mode == program::SharingMode::kPartitioned) {
     const Bytes part{static_cast<std::uint64_t>(static_cast<double>(gpu.memory.value) *
                                                 share.memory_share)};
     if (!client.memory_known || gpu.memory == Bytes{} || client.memory <= part) return {};
@@ -124,9 +112,8 @@ std::uint32_t sm_cap(std::uint32_t percentage, const hardware::GpuSpec& gpu) {
 
 gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing, const hardware::GpuSpec& gpu) {
   gpu::SharingSetup setup;
-  setup.mode = mode_of(sharing.mode);
-  if (sharing.mode == policy::Sharing::Mode::kMps) setup.clients = gpu::Clients::kProcesses;
-  if (setup.mode != gpu::SharingMode::kTimeSliced) return setup;
+  setup.mode = sharing.mode;
+  if (setup.mode != program::SharingMode::kTimeSliced) return setup;
   setup.slice = sharing.slice.value_or(gpu.time_slice);
   setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
   return setup;
@@ -139,7 +126,7 @@ gpu::ClientSetup gpu_client(const std::string& name, const policy::ClientSharing
   setup.priority = share.priority;
   setup.sm_cap = share.sms > 0 ? share.sms : sm_cap(share.sm_percentage, gpu);
   setup.slice = share.slice.value_or(Duration{});
-  if (sharing.mode == policy::Sharing::Mode::kPartitioned) {
+  if (sharing.mode == program::SharingMode::kPartitioned) {
     setup.bandwidth = std::min(1.0, share.memory_share);
   }
   return setup;

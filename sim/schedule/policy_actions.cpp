@@ -7,20 +7,6 @@
 #include "sim/schedule/policy_driver.hpp"
 
 namespace bubblesim::schedule {
-namespace {
-
-gpu::Preemption preemption_of(policy::Preemption how) {
-  switch (how) {
-    case policy::Preemption::kAfterKernel: return gpu::Preemption::kAfterKernel;
-    case policy::Preemption::kAfterBlocks: return gpu::Preemption::kAfterBlocks;
-    case policy::Preemption::kReset: return gpu::Preemption::kReset;
-    case policy::Preemption::kContextSwitch: return gpu::Preemption::kContextSwitch;
-  }
-  return gpu::Preemption::kNone;
-}
-
-}  // namespace
-
 // The client's run; null if it has none, or does not exist, which ends the run.
 workload::ProgramRun* PolicyDriver::run_of(ClientId client, std::string_view what) {
   if (client.index() < clients_.size()) return clients_[client.index()].run;
@@ -44,7 +30,7 @@ void PolicyDriver::set_priority(ClientId client, std::int32_t priority) {
 }
 
 void PolicyDriver::set_time_slice(ClientId client, Duration slice) {
-  if (gpu_.mode() != gpu::SharingMode::kTimeSliced) {
+  if (gpu_.mode() != program::SharingMode::kTimeSliced) {
     refuse("set a time slice, but contexts do not take turns under its sharing");
     return;
   }
@@ -56,16 +42,16 @@ void PolicyDriver::set_time_slice(ClientId client, Duration slice) {
   if (run != nullptr) gpu_.set_slice(run->client(), slice);
 }
 
-void PolicyDriver::preempt(ClientId client, policy::Preemption how) {
-  if (how == policy::Preemption::kContextSwitch &&
-      gpu_.mode() != gpu::SharingMode::kTimeSliced) {
+void PolicyDriver::preempt(ClientId client, program::Preemption how) {
+  if (how == program::Preemption::kContextSwitch &&
+      gpu_.mode() != program::SharingMode::kTimeSliced) {
     refuse("switched a context away, but contexts do not take turns under its sharing");
     return;
   }
   workload::ProgramRun* run = run_of(client, "drove off kernels");
   if (run == nullptr) return;
   ++counts_.preemptions;
-  gpu_.preempt(run->client(), preemption_of(how));
+  gpu_.preempt(run->client(), how);
 }
 
 void PolicyDriver::proceed(ClientId client) {

@@ -52,7 +52,7 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
   const program::Program& program = call.run->program();
   policy::LaunchInfo info;
   info.client = ClientId{static_cast<std::uint32_t>(index)};
-  info.kind = launch_kind(program.ops[call.first].kind);
+  info.kind = program.ops[call.first].kind;
   info.launch = call.number;
   info.operations = call.count;
   for (std::uint32_t i = call.first; i < call.first + call.count; ++i) {
@@ -62,7 +62,7 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call, std:
       if (info.blocks == 0) {
         info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
         info.sm_blocks = std::uint64_t{profile.residency.blocks_per_sm} * gpu_.spec().sm_count;
-        if (spec_.needs.kernel_classes) info.bound = bound_of(profile.kernel_class);
+        if (spec_.needs.kernel_classes) info.bound = profile.kernel_class;
       }
       info.blocks += profile.blocks;
       info.threads_per_block = std::max(info.threads_per_block, profile.residency.warps * 32);
@@ -109,7 +109,7 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
   const program::Op& op = record.run->program().ops[record.op];
   if (spec_.needs.completions) {
     const Notice notice{record.end + gpu_.spec().completion_notice,
-                        {ClientId{static_cast<std::uint32_t>(index)}, launch_kind(op.kind),
+                        {ClientId{static_cast<std::uint32_t>(index)}, op.kind,
                          record.launch}};
     if (notices_.empty()) engine_.schedule(notice_timer_->entity, notice.due);
     notices_.push_back(notice);

@@ -1,11 +1,9 @@
-// What the GPU model knows, as policies are told it: the same words for a simulated GPU, for plans
-// of real launches, and for programs that run already.
+// A GPU as policies are told of it: the same for a simulated GPU, for a real one that plans are
+// launched on, and for one on which programs run already.
 #pragma once
 
-#include "sim/gpu/gpu.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/policy.hpp"
-#include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::schedule {
 
@@ -19,25 +17,6 @@ namespace bubblesim::schedule {
           .dram_bandwidth = gpu.dram_bandwidth,
           .host_bandwidth = gpu.host_bandwidth,
           .mig = {gpu.mig.compute_slices, gpu.mig.memory_slices, gpu.mig.slice_sms}};
-}
-
-[[nodiscard]] inline policy::LaunchKind launch_kind(program::WorkKind kind) {
-  switch (kind) {
-    case program::WorkKind::kKernel: return policy::LaunchKind::kKernel;
-    case program::WorkKind::kCollective: return policy::LaunchKind::kCollective;
-    case program::WorkKind::kCopy: return policy::LaunchKind::kCopy;
-    case program::WorkKind::kMemset: return policy::LaunchKind::kMemset;
-  }
-  return policy::LaunchKind::kKernel;
-}
-
-[[nodiscard]] inline policy::KernelBound bound_of(program::KernelClass kernel_class) {
-  switch (kernel_class) {
-    case program::KernelClass::kCompute: return policy::KernelBound::kCompute;
-    case program::KernelClass::kMemory: return policy::KernelBound::kMemory;
-    case program::KernelClass::kUnknown: break;
-  }
-  return policy::KernelBound::kUnknown;
 }
 
 }  // namespace bubblesim::schedule

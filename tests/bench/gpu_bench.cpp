@@ -76,7 +76,7 @@ void two_streams_of_one_client(benchmark::State& state) { run(state, {}, 1, 2, 1
 void two_clients_that_contend(benchmark::State& state) { run(state, {}, 2, 1, 264); }
 void two_clients_that_queue(benchmark::State& state) { run(state, {}, 2, 1, 5000); }
 void two_clients_in_time_slices(benchmark::State& state) {
-  run(state, {.mode = SharingMode::kTimeSliced, .slice = Duration{1'000'000},
+  run(state, {.mode = program::SharingMode::kTimeSliced, .slice = Duration{1'000'000},
               .switch_cost = Duration{50'000}}, 2, 1, 100);
 }
 

@@ -20,14 +20,14 @@ void decide(benchmark::State& state, const PolicySpec& spec) {
   policy->admit(clients[1], {}, {});
   testing::NoActions actions;
   Instant now{};
-  LaunchInfo launch{ClientId{0}, LaunchKind::kKernel, 100, 256, 0, {}};
+  LaunchInfo launch{ClientId{0}, WorkKind::kKernel, 100, 256, 0, {}};
   for (auto _ : state) {
     now += 100us;
     ++launch.launch;
     benchmark::DoNotOptimize(policy->on_launch(launch, now, actions));
     if (spec.needs.completions) {
       benchmark::DoNotOptimize(policy->next_tick());
-      policy->on_completion({ClientId{0}, LaunchKind::kKernel, launch.launch}, now, actions);
+      policy->on_completion({ClientId{0}, WorkKind::kKernel, launch.launch}, now, actions);
     }
     if (policy->next_tick().value_or(Instant::max()) <= now) policy->on_tick(now, actions);
   }

@@ -86,7 +86,7 @@ struct Pair {
   Pair(Duration first_solo, std::uint32_t first_kernels, Duration second_solo,
        std::uint32_t second_kernels)
       : spec(v100()),
-        gpu(engine, spec, {.mode = SharingMode::kTimeSliced, .slice = spec.time_slice,
+        gpu(engine, spec, {.mode = program::SharingMode::kTimeSliced, .slice = spec.time_slice,
                            .switch_cost = spec.context_switch}),
         first(engine, gpu, first_solo, first_kernels),
         second(engine, gpu, second_solo, second_kernels) {}

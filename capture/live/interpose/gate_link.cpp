@@ -91,8 +91,8 @@ void Link::tell(const Completions::Ended& ended) {
 void Link::count(const policy::LaunchInfo& info, const Passage& passage, Duration spent) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   switch (info.kind) {
-    case policy::LaunchKind::kKernel: counts_.kernels.fetch_add(1, kRelaxed); break;
-    case policy::LaunchKind::kCollective: counts_.collectives.fetch_add(1, kRelaxed); break;
+    case program::WorkKind::kKernel: counts_.kernels.fetch_add(1, kRelaxed); break;
+    case program::WorkKind::kCollective: counts_.collectives.fetch_add(1, kRelaxed); break;
     default: counts_.copies.fetch_add(1, kRelaxed);
   }
   counts_.blocks.fetch_add(info.blocks, kRelaxed);

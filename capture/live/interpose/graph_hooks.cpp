@@ -8,11 +8,11 @@ namespace bubblesim::capture::interpose {
 namespace {
 
 using policy::LaunchInfo;
-using policy::LaunchKind;
+using program::WorkKind;
 
 void describe(LaunchInfo& info, Handle executable) {
   const GraphSize size = remembered_graph(executable);
-  info.kind = size.kernels > 0 ? LaunchKind::kKernel : LaunchKind::kCopy;
+  info.kind = size.kernels > 0 ? WorkKind::kKernel : WorkKind::kCopy;
   info.operations = std::max(1U, size.kernels > 0 ? size.kernels : size.copies);
   info.blocks = size.blocks;
   info.threads_per_block = size.threads_per_block;

@@ -6,14 +6,14 @@ namespace bubblesim::capture::interpose {
 namespace {
 
 using policy::LaunchInfo;
-using policy::LaunchKind;
+using program::WorkKind;
 
 std::uint64_t product(unsigned x, unsigned y, unsigned z) {
   return std::uint64_t{x} * y * z;
 }
 
 void describe(LaunchInfo& info, Handle function, std::uint64_t blocks, std::uint64_t threads) {
-  info.kind = is_collective(function) ? LaunchKind::kCollective : LaunchKind::kKernel;
+  info.kind = is_collective(function) ? WorkKind::kCollective : WorkKind::kKernel;
   info.blocks = blocks;
   info.threads_per_block = static_cast<std::uint32_t>(threads);
   info.kernel = reinterpret_cast<std::uintptr_t>(function);
@@ -77,7 +77,7 @@ BUBBLESIM_GATE_CONFIGURED_LAUNCHES(BUBBLESIM_BOTH)
 #define BUBBLESIM_FORM(symbol, per_thread, is, params, args)                                      \
   BUBBLESIM_GATE_EXPORT CuResult symbol params noexcept {                                         \
     return pass(                                                                                  \
-        s, per_thread, [](LaunchInfo& info) { info.kind = LaunchKind::is; },                      \
+        s, per_thread, [](LaunchInfo& info) { info.kind = WorkKind::is; },                      \
         [&] { return CallOf<decltype(symbol)>::real(Slot::symbol, BUBBLESIM_UNPACK args); });      \
   }
 #define BUBBLESIM_BOTH(base, version, api, since, kind, params, args) \

@@ -7,7 +7,7 @@ namespace bubblesim::capture::cuda {
 namespace {
 
 bool is_copy(const PlanOp& op) {
-  return op.kind == policy::LaunchKind::kCopy || op.kind == policy::LaunchKind::kMemset;
+  return op.kind == program::WorkKind::kCopy || op.kind == program::WorkKind::kMemset;
 }
 
 }  // namespace

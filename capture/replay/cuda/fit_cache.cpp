@@ -36,7 +36,7 @@ bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
       key.form.dram_share >> key.form.issue_share >> solo >> fit.line.floor_ns >>
       fit.line.loop_ns >> fit.mix.sparse >> fit.mix.dense >> fit.mix.wide >> fit.mix.tensor >>
       fit.mix.memory_rate >> fit.error >> fit.at_floor;
-  key.form.bound = static_cast<policy::KernelBound>(bound);
+  key.form.bound = static_cast<program::KernelClass>(bound);
   key.solo = Duration{solo};
   return !in.fail() && fit.line.loop_ns > 0;
 }

@@ -98,7 +98,7 @@ Graph graph_of(const JobPlan& plan, std::uint32_t first, std::uint32_t count) {
     if (one.stream != graph.stream &&
         std::find(others.begin(), others.end(), one.stream) == others.end())
       graph.other_streams.push_back(one.stream);
-    if (one.kind == policy::LaunchKind::kCopy || one.kind == policy::LaunchKind::kMemset)
+    if (one.kind == program::WorkKind::kCopy || one.kind == program::WorkKind::kMemset)
       ++graph.copies;
   }
   return graph;

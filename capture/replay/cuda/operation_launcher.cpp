@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMemsetPath = 3;
 
 std::size_t path_of(const PlanOp& op) {
-  return op.kind == policy::LaunchKind::kMemset ? kMemsetPath : static_cast<std::size_t>(op.path);
+  return op.kind == program::WorkKind::kMemset ? kMemsetPath : static_cast<std::size_t>(op.path);
 }
 
 }  // namespace

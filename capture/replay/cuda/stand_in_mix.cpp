@@ -25,8 +25,8 @@ constexpr double kWideRate = double(kChain) * kWideChains / kUnitCycles;
 
 Shares shares_of(const KernelForm& form) {
   Shares shares{form.dram_share, form.issue_share};
-  const bool memory = form.bound == policy::KernelBound::kMemory;
-  const bool compute = form.bound == policy::KernelBound::kCompute;
+  const bool memory = form.bound == program::KernelClass::kMemory;
+  const bool compute = form.bound == program::KernelClass::kCompute;
   if (shares.dram <= 0) shares.dram = memory ? 0.8 : compute ? 0.05 : 0.3;
   if (shares.issue <= 0) shares.issue = memory ? 0.2 : compute ? 0.8 : 0.4;
   return {std::min(shares.dram, 1.0), std::min(shares.issue, 1.0)};

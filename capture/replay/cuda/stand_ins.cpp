@@ -36,7 +36,7 @@ KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) 
   if (op.form != kNone) return plan.forms[op.form];
   counters.add(kWithoutForm);
   KernelForm form;
-  const bool collective = op.kind == policy::LaunchKind::kCollective;
+  const bool collective = op.kind == program::WorkKind::kCollective;
   form.shape.grid = {collective ? 16U : 1U, 1, 1};
   form.shape.block = {collective ? 512U : 32U, 1, 1};
   return form;
@@ -46,7 +46,7 @@ KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) 
 bool has_whole_warps(const KernelForm& form) { return form.shape.threads_per_block() % 32 == 0; }
 
 const char* class_of(const PlanOp& op, const KernelForm& form) {
-  if (op.kind == policy::LaunchKind::kCollective) return "collective";
+  if (op.kind == program::WorkKind::kCollective) return "collective";
   return form.tensor ? "tensor" : "mix";
 }
 
@@ -114,7 +114,7 @@ Result<StandIn> StandIns::one(const PlanOp& op) {
   const auto key = std::tuple(form, op.solo, op.kind);
   if (const auto found = made_.find(key); found != made_.end()) return found->second;
   BUBBLESIM_ASSIGN_OR_RETURN(StandIn stand_in, shaped(op, form));
-  if (op.kind == policy::LaunchKind::kCollective) {
+  if (op.kind == program::WorkKind::kCollective) {
     stand_in.slope = static_cast<double>(to_ns(op.solo));
   } else {
     BUBBLESIM_RETURN_IF_ERROR(fit(form, op.solo, stand_in));

@@ -86,7 +86,7 @@ class StandIns {
   HostTime said_{};
   std::uint64_t cursor_ = 0;          ///< line at which the next measured execution streams
   std::map<KernelForm, CachedFit> last_of_form_;
-  std::map<std::tuple<KernelForm, Duration, policy::LaunchKind>, StandIn> made_;
+  std::map<std::tuple<KernelForm, Duration, program::WorkKind>, StandIn> made_;
   std::uint64_t off_target_ = 0;
   double worst_error_ = 0;
 };

@@ -11,14 +11,14 @@
 namespace bubblesim::measure {
 namespace {
 
-policy::Sharing::Mode mode_of(capture::Substrate substrate) {
+program::SharingMode mode_of(capture::Substrate substrate) {
   switch (substrate) {
-    case capture::Substrate::kMps: return policy::Sharing::Mode::kMps;
-    case capture::Substrate::kTimeSliced: return policy::Sharing::Mode::kTimeSliced;
+    case capture::Substrate::kMps: return program::SharingMode::kMps;
+    case capture::Substrate::kTimeSliced: return program::SharingMode::kTimeSliced;
     case capture::Substrate::kAlone:
     case capture::Substrate::kStreams: break;
   }
-  return policy::Sharing::Mode::kSpatial;
+  return program::SharingMode::kSpatial;
 }
 
 }  // namespace

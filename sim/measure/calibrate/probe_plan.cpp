@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -26,7 +25,7 @@ capture::KernelForm probe_form(std::uint64_t blocks, program::KernelClass kernel
   form.shape.grid = {static_cast<std::uint32_t>(blocks), 1, 1};
   form.shape.block = {kProbeThreads, 1, 1};
   form.shape.registers_per_thread = kProbeRegisters;
-  form.bound = schedule::bound_of(kernel_class);
+  form.bound = kernel_class;
   form.dram_share = profile.dram_share;
   form.issue_share = profile.issue_share;
   return form;
@@ -62,7 +61,7 @@ std::uint32_t ProbePlan::launch(const ProbeKernel& kernel) {
 
 std::uint32_t ProbePlan::copy(capture::CopyPath path, Bytes bytes) {
   capture::PlanOp op;
-  op.kind = policy::LaunchKind::kCopy;
+  op.kind = program::WorkKind::kCopy;
   op.path = path;
   op.bytes = bytes;
   return add(op, "copy");

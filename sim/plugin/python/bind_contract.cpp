@@ -32,26 +32,26 @@ void bind_enumerations(py::module_& module) {
       .value("TRAINING", Role::kTraining)
       .value("OFFLINE", Role::kOffline)
       .value("ONLINE", Role::kOnline);
-  py::enum_<LaunchKind>(module, "LaunchKind", "What a launch puts on the GPU.")
-      .value("KERNEL", LaunchKind::kKernel)
-      .value("COLLECTIVE", LaunchKind::kCollective)
-      .value("COPY", LaunchKind::kCopy)
-      .value("MEMSET", LaunchKind::kMemset);
-  py::enum_<KernelBound>(module, "KernelBound", "What bounds a kernel.")
-      .value("UNKNOWN", KernelBound::kUnknown)
-      .value("COMPUTE", KernelBound::kCompute)
-      .value("MEMORY", KernelBound::kMemory);
+  py::enum_<WorkKind>(module, "LaunchKind", "What a launch puts on the GPU.")
+      .value("KERNEL", WorkKind::kKernel)
+      .value("COLLECTIVE", WorkKind::kCollective)
+      .value("COPY", WorkKind::kCopy)
+      .value("MEMSET", WorkKind::kMemset);
+  py::enum_<KernelClass>(module, "KernelBound", "What bounds a kernel.")
+      .value("UNKNOWN", KernelClass::kUnknown)
+      .value("COMPUTE", KernelClass::kCompute)
+      .value("MEMORY", KernelClass::kMemory);
   py::enum_<Verdict>(module, "Verdict", "On a launch: it goes on now, or its thread waits.")
       .value("ADMIT", Verdict::kAdmit)
       .value("HOLD", Verdict::kHold)
       .export_values();
-  py::enum_<Sharing::Mode>(module, "SharingMode", "How clients share the GPU.")
-      .value("SPATIAL", Sharing::Mode::kSpatial)
-      .value("MPS", Sharing::Mode::kMps)
-      .value("TIME_SLICED", Sharing::Mode::kTimeSliced)
-      .value("PARTITIONED", Sharing::Mode::kPartitioned)
-      .value("IDLE_ONLY", Sharing::Mode::kIdleOnly)
-      .value("LEFTOVER", Sharing::Mode::kLeftover);
+  py::enum_<SharingMode>(module, "SharingMode", "How clients share the GPU.")
+      .value("SPATIAL", SharingMode::kSpatial)
+      .value("MPS", SharingMode::kMps)
+      .value("TIME_SLICED", SharingMode::kTimeSliced)
+      .value("PARTITIONED", SharingMode::kPartitioned)
+      .value("IDLE_ONLY", SharingMode::kIdleOnly)
+      .value("LEFTOVER", SharingMode::kLeftover);
   py::enum_<Preemption>(module, "Preemption", "How running work is driven off the GPU.")
       .value("AFTER_KERNEL", Preemption::kAfterKernel)
       .value("AFTER_BLOCKS", Preemption::kAfterBlocks)
@@ -143,11 +143,11 @@ std::optional<Bytes> size(std::optional<std::uint64_t> count) {
 
 void bind_decisions(py::module_& module) {
   py::class_<Sharing>(module, "Sharing", "How clients share the GPU, decided before the start.")
-      .def(py::init([](Sharing::Mode mode, std::optional<std::int64_t> slice_ns,
+      .def(py::init([](SharingMode mode, std::optional<std::int64_t> slice_ns,
                        std::optional<std::int64_t> switch_cost_ns, bool unified_memory) {
              return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory};
            }),
-           py::arg("mode") = Sharing::Mode::kSpatial, py::kw_only(),
+           py::arg("mode") = SharingMode::kSpatial, py::kw_only(),
            py::arg("slice_ns") = py::none(), py::arg("switch_cost_ns") = py::none(),
            py::arg("unified_memory") = false);
   py::class_<ClientSharing>(module, "ClientSharing", "How one client is set up.")

@@ -81,7 +81,7 @@ class Driver final : public Actions {
     note("priority", id, std::to_string(priority));
   }
   void set_time_slice(ClientId id, Duration slice) override {
-    if (outcome_.sharing.mode != Sharing::Mode::kTimeSliced) {
+    if (outcome_.sharing.mode != SharingMode::kTimeSliced) {
       outcome_.faults.push_back("a slice without time slices");
     }
     if (slice <= Duration{}) outcome_.faults.push_back("a slice without length");
@@ -89,7 +89,7 @@ class Driver final : public Actions {
   }
   void preempt(ClientId id, Preemption how) override {
     if (how == Preemption::kContextSwitch &&
-        outcome_.sharing.mode != Sharing::Mode::kTimeSliced) {
+        outcome_.sharing.mode != SharingMode::kTimeSliced) {
       outcome_.faults.push_back("a context switch without time slices");
     }
     note("preempt", id, std::string(name(how)));

@@ -22,11 +22,11 @@ namespace bubblesim::testing {
 
 struct Call {
   policy::Instant at{};
-  policy::LaunchKind kind = policy::LaunchKind::kKernel;
+  policy::WorkKind kind = policy::WorkKind::kKernel;
   std::uint64_t blocks = 0;
   Duration length{};
   std::uint64_t sm_blocks = 0;
-  policy::KernelBound bound = policy::KernelBound::kUnknown;
+  policy::KernelClass bound = policy::KernelClass::kUnknown;
 };
 
 struct Bubble {

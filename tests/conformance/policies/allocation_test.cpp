@@ -43,11 +43,11 @@ TEST(every_policy, allocates_nothing_where_nothing_is_held) {
     const std::size_t before = allocations;
     for (int i = 0; i < 10000; ++i) {
       const Instant now = 1ms * i;
-      const LaunchInfo training{ClientId{0}, LaunchKind::kKernel, 100, 256, 1, {}};
-      const LaunchInfo copy{ClientId{1}, LaunchKind::kCopy, 0, 0, 1, 1us};
+      const LaunchInfo training{ClientId{0}, WorkKind::kKernel, 100, 256, 1, {}};
+      const LaunchInfo copy{ClientId{1}, WorkKind::kCopy, 0, 0, 1, 1us};
       policy->on_launch(training, now, actions);
       policy->on_launch(copy, now, actions);
-      policy->on_completion({ClientId{0}, LaunchKind::kKernel, 1}, now, actions);
+      policy->on_completion({ClientId{0}, WorkKind::kKernel, 1}, now, actions);
       if (policy->next_tick().value_or(1000s) <= now) policy->on_tick(now, actions);
     }
     // A burst's length may be remembered: no more than doubling a vector of 20.

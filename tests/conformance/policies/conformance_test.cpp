@@ -24,7 +24,7 @@ Scenario training_that_stops(Duration horizon) {
   scenario.gpu.mig = {7, 8, 14};
   scenario.training_memory = Bytes{40ull << 30};
   for (int ms = 0; ms < 500; ++ms) {
-    if (ms % 100 < 80) scenario.training.push_back({1ms * ms, LaunchKind::kKernel, 100, 200us});
+    if (ms % 100 < 80) scenario.training.push_back({1ms * ms, WorkKind::kKernel, 100, 200us});
   }
   for (int i = 0; i < 5; ++i) {
     const Duration begin = 80ms + 100ms * i;
@@ -35,7 +35,7 @@ Scenario training_that_stops(Duration horizon) {
 }
 
 Filler filler(std::uint64_t launches, Role role = Role::kOffline) {
-  return {role, {{{}, LaunchKind::kKernel, 500, 100us}}, launches, 10us, {}, false, 1, {}};
+  return {role, {{{}, WorkKind::kKernel, 500, 100us}}, launches, 10us, {}, false, 1, {}};
 }
 
 /// The parameter is a policy's name, or "name parameter=value" for another of its modes.
@@ -154,7 +154,7 @@ TEST_P(EveryPolicy, survives_a_filler_that_dies_and_serves_the_other) {
 TEST_P(EveryPolicy, leaves_a_filler_alone_that_has_died) {
   Scenario scenario = training_that_stops(1s);
   scenario.fillers = {filler(5000), filler(5000)};
-  scenario.fillers[0].kernels = {{{}, LaunchKind::kKernel, 500, 5ms, 200}};
+  scenario.fillers[0].kernels = {{{}, WorkKind::kKernel, 500, 5ms, 200}};
   for (const Duration dies : {Duration{100us}, Duration{240ms + 20us}, Duration{285ms}}) {
     scenario.fillers[0].dies_at = dies;
     const Outcome outcome = run(scenario);
@@ -211,7 +211,7 @@ TEST_P(EveryPolicy, shares_out_no_more_than_there_is) {
     EXPECT_LE(used, scenario.gpu.memory);
   }
   EXPECT_LE(sms, scenario.gpu.sm_count);
-  if (outcome.sharing.mode == Sharing::Mode::kPartitioned) {
+  if (outcome.sharing.mode == SharingMode::kPartitioned) {
     EXPECT_LE(memory_share, 1.0);
   }
 }
@@ -222,7 +222,7 @@ TEST_P(EveryPolicy, sets_turns_only_where_contexts_take_turns) {
   const Outcome outcome = run(scenario);
   for (const ClientSharing& client : outcome.clients) {
     if (!client.slice) continue;
-    EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+    EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
     EXPECT_GT(*client.slice, Duration{});
   }
 }
@@ -234,7 +234,7 @@ TEST_P(EveryPolicy, survives_a_hundred_thousand_launches_in_one_instant) {
   burst.kernels[0].blocks = 1;
   burst.kernels[0].length = 10ns;
   scenario.fillers = {burst};
-  scenario.training.assign(100000, {5ms, LaunchKind::kKernel, 1, 10ns});
+  scenario.training.assign(100000, {5ms, WorkKind::kKernel, 1, 10ns});
   const Outcome outcome = run(scenario);
   EXPECT_THAT(outcome.faults, ::testing::IsEmpty());
   EXPECT_EQ(outcome.count(0, 5ms, 5ms + 1ns), 100000u);
@@ -243,12 +243,12 @@ TEST_P(EveryPolicy, survives_a_hundred_thousand_launches_in_one_instant) {
 TEST_P(EveryPolicy, survives_kernels_without_blocks_copies_and_collectives) {
   Scenario scenario = training_that_stops(1s);
   Filler mixed = filler(1000);
-  mixed.kernels = {{{}, LaunchKind::kCopy, 0, 5us},
-                   {{}, LaunchKind::kMemset, 0, 0ns},
-                   {{}, LaunchKind::kCollective, 24, 100us},
-                   {{}, LaunchKind::kKernel, 0, 1us}};
+  mixed.kernels = {{{}, WorkKind::kCopy, 0, 5us},
+                   {{}, WorkKind::kMemset, 0, 0ns},
+                   {{}, WorkKind::kCollective, 24, 100us},
+                   {{}, WorkKind::kKernel, 0, 1us}};
   scenario.fillers = {mixed};
-  scenario.training[3].kind = LaunchKind::kCollective;
+  scenario.training[3].kind = WorkKind::kCollective;
   EXPECT_THAT(run(scenario).faults, ::testing::IsEmpty());
 }
 

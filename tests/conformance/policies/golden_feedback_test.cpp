@@ -18,8 +18,8 @@ Call at(Instant when, Call call) {
   return call;
 }
 
-constexpr KernelBound kCompute = KernelBound::kCompute;
-constexpr KernelBound kMemory = KernelBound::kMemory;
+constexpr KernelClass kCompute = KernelClass::kCompute;
+constexpr KernelClass kMemory = KernelClass::kMemory;
 
 /// Training launches a kernel bound by compute at 1 ms and one bound by memory at 5 ms; each runs
 /// 2 ms. The filler's kernels are bound by compute, 10 us long; 25 us may be outstanding: three
@@ -67,7 +67,7 @@ TEST(orion, caps_kernels_by_the_number_of_sms_beside_a_service) {
 TEST(orion, takes_its_duration_limit_from_the_shortest_iteration) {
   Scenario unknown = scenario(12ms, {kernel(1, 100us)}, 100000);
   unknown.training = {at(0ms, kernel(100, 20ms))};
-  unknown.training[0].kind = LaunchKind::kCollective;
+  unknown.training[0].kind = WorkKind::kCollective;
   unknown.iteration_ends = {10ms};
   const Outcome outcome = drive("orion", {"search_iterations=1000"}, unknown);
   EXPECT_EQ(outcome.count(1, 0us, 100us), 0u);  // beside training: half of one SM is none
@@ -82,7 +82,7 @@ TEST(orion, lets_copies_pass_and_notices_that_training_has_stopped) {
   Scenario stops = scenario(3s, {kernel(50, 1us, kCompute)}, 1);
   stops.training = {at(0ms, kernel(100, 5ms, kCompute))};
   stops.fillers.push_back(stops.fillers[0]);
-  stops.fillers[1].kernels = {{{}, LaunchKind::kCopy, 0, 1us}};
+  stops.fillers[1].kernels = {{{}, WorkKind::kCopy, 0, 1us}};
   const Outcome outcome = drive("orion", {}, stops);
   EXPECT_THAT(outcome.times(2), ElementsAre(Duration{0}));
   EXPECT_THAT(outcome.times(1), ElementsAre(1005ms));  // its kernel completed at 5 ms

@@ -64,7 +64,7 @@ TEST(freeride, begins_only_steps_that_end_in_the_bubble) {
 
 TEST(freeride, gives_training_priority_and_tasks_what_memory_is_left) {
   const Outcome outcome = drive("freeride", {}, steps());
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kMps);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kMps);
   EXPECT_GT(outcome.clients[0].priority, outcome.clients[1].priority);
   EXPECT_EQ(outcome.clients[1].memory_limit, gib(40));
 }

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Filler filler(Bytes memory, Role role = Role::kOffline) {
-  return {role, {{{}, LaunchKind::kKernel, 1, 1us}}, 5, 0ns, memory, true};
+  return {role, {{{}, WorkKind::kKernel, 1, 1us}}, 5, 0ns, memory, true};
 }
 
 /// An A100 of 80 GiB: 7 slices of 14 SMs and 8 of 10 GiB. Training has 30 GiB.
@@ -31,7 +31,7 @@ Scenario a100(std::vector<Filler> fillers) {
 /// 4g is 4 of 7 compute slices and 4 of 8 memory slices; 3g takes the 3 and 4 that are left.
 TEST(mig, cuts_the_gpu_between_training_and_one_filler) {
   const Outcome outcome = drive("mig", {}, a100({filler(gib(10)), filler(gib(10))}));
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kPartitioned);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kPartitioned);
   EXPECT_EQ(outcome.clients[0].sms, 56u);  // 4 * 14
   EXPECT_EQ(outcome.clients[0].memory_share, 0.5);
   EXPECT_EQ(outcome.clients[1].sms, 42u);  // 3 * 14
@@ -61,7 +61,7 @@ TEST(mig, leaves_a_gpu_whole_that_cannot_be_cut_or_whose_training_is_too_large) 
   Scenario whole = a100({filler(gib(1))});
   whole.training_memory = gib(41);
   const Outcome large = drive("mig", {}, whole);
-  EXPECT_EQ(large.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_EQ(large.sharing.mode, SharingMode::kSpatial);
   EXPECT_EQ(large.admissions[0].reason, "mig: training needs 41GiB, more than an instance 4g has");
   whole.gpu.mig = {};
   const Outcome without = drive("mig", {}, whole);
@@ -82,7 +82,7 @@ TEST(mig, takes_as_many_memory_as_compute_slices_where_there_are_no_more) {
 TEST(stream_priority, places_training_first_and_online_fillers_where_told) {
   const Scenario any = a100({filler(gib(1), Role::kOnline), filler(gib(1), Role::kTraining)});
   const Outcome plain = drive("stream_priority", {}, any);
-  EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kSpatial);
+  EXPECT_EQ(plain.sharing.mode, SharingMode::kSpatial);
   EXPECT_GT(plain.clients[0].priority, plain.clients[1].priority);
   EXPECT_EQ(plain.clients[1].priority, plain.clients[2].priority);
   const Outcome middle = drive("stream_priority", {"online_fillers=middle"}, any);
@@ -115,16 +115,16 @@ TEST(green_context, says_so_if_the_sms_are_not_known) {
 
 TEST(gpreempt, gives_training_long_turns_and_fillers_short_ones) {
   const Outcome outcome = drive("gpreempt", {}, a100({filler(gib(1))}));
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
   EXPECT_EQ(outcome.clients[0].slice, Duration{1s});
   EXPECT_EQ(outcome.clients[1].slice, Duration{1us});
 }
 
 TEST(ideal, is_an_oracle_that_holds_nothing) {
   const Outcome ideal = drive("ideal", {}, a100({filler(gib(1))}));
-  EXPECT_EQ(ideal.sharing.mode, Sharing::Mode::kIdleOnly);
+  EXPECT_EQ(ideal.sharing.mode, SharingMode::kIdleOnly);
   EXPECT_EQ(ideal.count(1, 0s, 1s), 5u);
-  EXPECT_EQ(drive("ideal_spatial", {}, a100({})).sharing.mode, Sharing::Mode::kLeftover);
+  EXPECT_EQ(drive("ideal_spatial", {}, a100({})).sharing.mode, SharingMode::kLeftover);
 }
 
 TEST(time_slicing, gives_fillers_turns_of_another_length_if_told) {

@@ -24,7 +24,7 @@ Scenario compute_scenario(Duration horizon, std::vector<Call> kernels, std::uint
 }
 
 Call train(Instant at, std::uint64_t blocks, Duration length) {
-  return {at, LaunchKind::kKernel, blocks, length, 100};
+  return {at, WorkKind::kKernel, blocks, length, 100};
 }
 
 std::size_t at(const Outcome& outcome, Instant when) {
@@ -72,7 +72,7 @@ TEST(xsched, takes_the_context_off_at_level_three) {
   Scenario one = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
   one.training = {train(2500us, 100, 1ms)};
   const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, one);
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{2500us, "preempt 1 context_switch"}, Done{3500us, "proceed 1"}));
 }

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 /// `count` kernels of training from `begin` on, `every` apart.
 void train(Scenario& scenario, Duration begin, Duration every, int count, std::uint64_t blocks) {
   for (int i = 0; i < count; ++i) {
-    scenario.training.push_back({begin + every * i, LaunchKind::kKernel, blocks, 1us});
+    scenario.training.push_back({begin + every * i, WorkKind::kKernel, blocks, 1us});
   }
 }
 
@@ -29,7 +29,7 @@ TEST(exclusive, admits_no_filler) {
 TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
   const Scenario any = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   const Sharing device = drive("time_slicing", {}, any).sharing;
-  EXPECT_EQ(device.mode, Sharing::Mode::kTimeSliced);
+  EXPECT_EQ(device.mode, SharingMode::kTimeSliced);
   EXPECT_EQ(device.slice, std::nullopt);
   EXPECT_EQ(device.switch_cost, std::nullopt);
   const Sharing given = drive("time_slicing", {"slice=2ms", "switch_cost=0ns"}, any).sharing;
@@ -40,7 +40,7 @@ TEST(time_slicing, leaves_slice_and_switch_to_the_device_unless_given) {
 TEST(mps, caps_clients_and_lifts_training_if_told) {
   const Scenario any = scenario(1ms, {opaque_kernel(1, 1us)}, 1);
   const Outcome plain = drive("mps", {}, any);
-  EXPECT_EQ(plain.sharing.mode, Sharing::Mode::kMps);
+  EXPECT_EQ(plain.sharing.mode, SharingMode::kMps);
   EXPECT_EQ(plain.clients[0].sm_percentage, 100u);
   EXPECT_EQ(plain.clients[0].priority, plain.clients[1].priority);
   const Outcome capped = drive("mps", {"filler_percentage=30", "priority=training"}, any);
@@ -64,7 +64,7 @@ TEST(tgs, leaks_one_kernel_a_window_at_limit_zero) {
   const Outcome outcome = drive("tgs", {}, leak);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, 50ms, 100ms, 150ms, 200ms));
   EXPECT_TRUE(outcome.sharing.unified_memory);
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kTimeSliced);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
 }
 
 /// The thread held at 3 ms (it slept on the host till then) looks at 13, ..., 43, 53 ms.
@@ -106,7 +106,7 @@ TEST(tgs, serves_the_threads_of_a_filler_in_the_order_of_being_held) {
 }
 
 TEST(tgs, gates_kernels_but_not_copies) {
-  Scenario copies = scenario(10ms, {{{}, LaunchKind::kCopy, 0, 1us}}, 5);
+  Scenario copies = scenario(10ms, {{{}, WorkKind::kCopy, 0, 1us}}, 5);
   EXPECT_EQ(drive("tgs", {}, copies).count(1, 0ms, 1ms), 5u);
 }
 
@@ -151,7 +151,7 @@ TEST(specinf, grants_by_phase_with_debt_carried_over) {
   EXPECT_EQ(outcome.count(1, 25ms, 30ms), 33u);
   EXPECT_EQ(outcome.count(1, 30ms, 35ms), 34u);
   EXPECT_EQ(outcome.count(1, 35ms, 45ms), 0u);
-  EXPECT_EQ(outcome.sharing.mode, Sharing::Mode::kMps);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kMps);
 }
 
 /// Held at 1 us, the thread looks every 2 ms from then on: at 14.001 ms in vain, at 16.001 ms with
@@ -196,14 +196,14 @@ TEST(specinf, leaves_offline_fillers_what_online_ones_do_not_use) {
 TEST(specinf, waits_for_training_to_drain_if_told) {
   Scenario deep = scenario(40ms, {opaque_kernel(30, 1us)}, 1000);
   deep.fillers[0].gap = 1us;
-  deep.training = {{0ms, LaunchKind::kKernel, 100, 22ms}};  // one launch that runs for 22 ms
+  deep.training = {{0ms, WorkKind::kKernel, 100, 22ms}};  // one launch that runs for 22 ms
   std::vector<std::string> given = small_tokens();
   EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);  // 5 to 10 ms looks empty
   given.push_back("drain_check=true");
   const Outcome drained = drive("specinf", given, deep);
   EXPECT_EQ(drained.count(1, 5ms, 25ms), 0u);
   EXPECT_EQ(drained.count(1, 25ms, 30ms), 4u);      // drained at 22 ms, seen at 25 ms
-  deep.training[0].kind = LaunchKind::kCollective;  // a collective does not count as undrained
+  deep.training[0].kind = WorkKind::kCollective;  // a collective does not count as undrained
   EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);
 }
 

@@ -13,7 +13,7 @@ class NoActions : public policy::Actions {
   void set_sm_percentage(ClientId, std::uint32_t) override {}
   void set_priority(ClientId, std::int32_t) override {}
   void set_time_slice(ClientId, Duration) override {}
-  void preempt(ClientId, policy::Preemption) override {}
+  void preempt(ClientId, program::Preemption) override {}
   void proceed(ClientId) override {}
   void reshape(ClientId, const policy::LaunchForm&) override {}
   void set_resident_memory(ClientId, Bytes) override {}

@@ -25,13 +25,13 @@ inline Scenario scenario(Duration horizon, std::vector<Call> kernels, std::uint6
 
 /// An SM holds one block of it.
 inline Call kernel(std::uint64_t blocks, Duration length,
-                   policy::KernelBound bound = policy::KernelBound::kUnknown) {
-  return {{}, policy::LaunchKind::kKernel, blocks, length, 100, bound};
+                   program::KernelClass bound = program::KernelClass::kUnknown) {
+  return {{}, program::WorkKind::kKernel, blocks, length, 100, bound};
 }
 
 /// It is not known how many of its blocks an SM holds.
 inline Call opaque_kernel(std::uint64_t blocks, Duration length) {
-  return {{}, policy::LaunchKind::kKernel, blocks, length};
+  return {{}, program::WorkKind::kKernel, blocks, length};
 }
 
 }  // namespace bubblesim::testing

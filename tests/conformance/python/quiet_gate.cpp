@@ -18,7 +18,7 @@ class QuietGate final : public Policy {
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
     if (launch.client == ClientId{0}) {
       opens_ = now + quiet_;
-    } else if (launch.kind == LaunchKind::kKernel && now < opens_) {
+    } else if (launch.kind == WorkKind::kKernel && now < opens_) {
       waiting_.insert(launch.client);
       return Verdict::kHold;
     }

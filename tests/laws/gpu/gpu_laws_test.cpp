@@ -134,7 +134,7 @@ TEST_P(GpuLaws, JobsThatNeverOverlapDoNotInteract) {
     job.arrival = now;
     now += job.solo + 1;
   }
-  const SharingSetup sliced{.mode = SharingMode::kTimeSliced, .slice = Duration{100},
+  const SharingSetup sliced{.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
                             .switch_cost = Duration{10}};
   for (const SharingSetup& sharing : {SharingSetup{}, sliced}) {
     const Outcome got = outcome(given, sharing);
@@ -165,7 +165,8 @@ TEST_P(GpuLaws, TimeSlicesWithoutCostLoseNoTime) {
     ++count[job.client];
   }
   if (count[0] > 32 || count[1] > 32) GTEST_SKIP() << "more kernels than slots";
-  const Outcome got = outcome(given, {.mode = SharingMode::kTimeSliced, .slice = Duration{97}});
+  const Outcome got =
+      outcome(given, {.mode = program::SharingMode::kTimeSliced, .slice = Duration{97}});
   EXPECT_EQ(*std::max_element(got.ends.begin(), got.ends.end()), longest[0] + longest[1]);
   EXPECT_EQ(got.busy, longest[0] + longest[1]);
 }

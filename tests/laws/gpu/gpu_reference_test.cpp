@@ -4,6 +4,7 @@
 // so that every block takes whole nanoseconds and the two must agree exactly.
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include "sim/base/random.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
@@ -33,7 +34,7 @@ struct PlainJob {
 struct Command {
   std::int64_t at;
   std::uint32_t client;
-  Preemption how;  ///< kNone: the client is let on
+  std::optional<program::Preemption> how;  ///< nothing: the client is let on
 };
 
 struct Case {
@@ -90,7 +91,7 @@ class PlainGpu {
   }
   void obey(const Command& command) {
     off_[command.client] = command.how;
-    if (command.how != Preemption::kReset) return;
+    if (command.how != program::Preemption::kReset) return;
     for (std::size_t i = 0; i < states_.size(); ++i) {
       State& state = states_[i];
       if (given_.jobs[i].client != command.client || state.ends.empty()) continue;
@@ -102,9 +103,9 @@ class PlainGpu {
     sort();
   }
   bool kept_off(std::size_t job) const {
-    const Preemption off = off_[given_.jobs[job].client];
-    if (off == Preemption::kAfterKernel) return !states_[job].started;
-    return off != Preemption::kNone;
+    const std::optional<program::Preemption> off = off_[given_.jobs[job].client];
+    if (off == program::Preemption::kAfterKernel) return !states_[job].started;
+    return off.has_value();
   }
   void end_blocks(std::int64_t now) {
     for (std::size_t i = 0; i < states_.size(); ++i) {
@@ -153,7 +154,7 @@ class PlainGpu {
 
   const Case& given_;
   std::vector<State> states_;
-  std::vector<Preemption> off_;  ///< by client
+  std::vector<std::optional<program::Preemption>> off_;  ///< by client
   std::vector<std::size_t> waiting_;
   std::uint64_t used_ = 0;
   std::size_t done_ = 0;
@@ -190,8 +191,8 @@ Case random_case(std::uint64_t seed, Kind kind) {
   for (std::uint32_t i = 0; i < clients; ++i) {
     std::int64_t at = pick(0, 200);
     for (std::int64_t times = pick(0, 4); times > 0; --times) {
-      made.commands.push_back({at, i, static_cast<Preemption>(pick(1, 3))});
-      made.commands.push_back({at += pick(0, 60), i, Preemption::kNone});
+      made.commands.push_back({at, i, static_cast<program::Preemption>(pick(0, 2))});
+      made.commands.push_back({at += pick(0, 60), i, std::nullopt});
       at += pick(0, 60);
     }
   }
@@ -216,8 +217,8 @@ class GpuReference : public GpuTest, public testing::WithParamInterface<int> {
     }
     for (const Command& command : given.commands) {
       script_.at(command.at, [this, command] {
-        if (command.how == Preemption::kNone) return gpu_->proceed(ClientId{command.client});
-        gpu_->preempt(ClientId{command.client}, command.how);
+        if (!command.how) return gpu_->proceed(ClientId{command.client});
+        gpu_->preempt(ClientId{command.client}, *command.how);
       });
     }
     run();

@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Random, Turns, testing::Range(0, 60));
 class TwoProcesses : public GpuTest {
  protected:
   void start(std::int64_t slice, std::int64_t switch_ns, std::int64_t solo, std::int64_t host) {
-    make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{slice},
+    make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{slice},
                        .switch_cost = Duration{switch_ns}});
     const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
     for (std::uint64_t i = 0; i < 2; ++i) {
@@ -137,7 +137,7 @@ TEST_F(TwoProcesses, OneThatFillsTheGpuHasWhatTheOtherLeavesAndASliceAtATime) {
   // The second has one kernel of 10,000 in slices of 100; the first has kernels of 40 and 60 of
   // host. The first's kernel waits for the slice that began when it ran dry: a round of 40 + 5 +
   // 100 + 5, of which the second has 100.
-  make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
                      .switch_cost = Duration{5}});
   const program::KernelProfile* profile = keep(blocks_of_warps(8, 4));
   const ClientId first = client();

@@ -12,7 +12,7 @@ class Capped final : public Policy {
  public:
   explicit Capped(const ParameterSet& given) : percentage_(given.integer("percentage")) {}
   Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
-    return {Sharing::Mode::kMps};
+    return {SharingMode::kMps};
   }
   ClientSharing share(const ClientInfo& client) override {
     if (client.id == bubblesim::ClientId{0}) return {};

@@ -79,8 +79,8 @@ TEST(GateLimits, TheEndOfALaunchThatWasDroppedIsDroppedToo) {
   for (std::uint32_t i = 0; i < kGateRing + 1; ++i) gate->launch(kernel());
   rig.start_host();
   rig.clock->sleep_until(at(1us));
-  gate->completed(policy::LaunchKind::kKernel, kGateRing);
-  gate->completed(policy::LaunchKind::kKernel, kGateRing + 1);
+  gate->completed(program::WorkKind::kKernel, kGateRing);
+  gate->completed(program::WorkKind::kKernel, kGateRing + 1);
   rig.run_until(2us);
   EXPECT_EQ(rig.policy.log.size(), kGateRing + 1u);
   EXPECT_EQ(rig.host->counters().count("gate_completions_unseen"), 1u);
@@ -126,7 +126,7 @@ TEST(GateForks, AForkedChildIsNotTheClient) {
   auto gate = rig.open(1);
   ChildProcess child([&] {
     const bool open = gate->launch(kernel()).gate_open;
-    gate->completed(policy::LaunchKind::kKernel, 1);
+    gate->completed(program::WorkKind::kKernel, 1);
     const bool counted = gate->counts().launches == 1 && gate->counts().ungated == 1;
     const std::uint64_t number = gate->last_launch();
     gate.reset();

@@ -106,7 +106,7 @@ TEST(GateProcesses, OneThatStallsBetweenVerdictAndLaunchHoldsUpNobody) {
     clock.sleep_until(at(1us));
     gate.launch(kernel());
     clock.sleep_until(at(50ms));
-    gate.completed(policy::LaunchKind::kKernel, 1);
+    gate.completed(program::WorkKind::kKernel, 1);
   });
   rig.start_host();
   rig.start_client(2, Turn::kFiller, [&](GateClient& gate) {
@@ -184,11 +184,11 @@ TEST(GateProcesses, AStalledHostIsWaitedForNoLongerThanThePatience) {
     EXPECT_TRUE(first.gate_open);
     EXPECT_EQ(first.asked, 1ms);
     EXPECT_EQ(gate->launch(kernel()).asked, 0ns);  // it is known to be silent
-    gate->completed(policy::LaunchKind::kKernel, 1);
-    gate->completed(policy::LaunchKind::kKernel, 2);
+    gate->completed(program::WorkKind::kKernel, 1);
+    gate->completed(program::WorkKind::kKernel, 2);
     rig.clock->sleep_until(at(6ms));
     EXPECT_FALSE(gate->launch(kernel()).gate_open);
-    gate->completed(policy::LaunchKind::kKernel, 3);
+    gate->completed(program::WorkKind::kKernel, 3);
   });
   rig.run_until(10ms);
   crew.wait();
@@ -227,7 +227,7 @@ TEST(GateProcesses, ACompletionOfALaunchThatDidNotWaitComesAfterItsRelease) {
     const Passage passage = gate->launch(kernel());
     EXPECT_TRUE(passage.gate_open);
     rig.clock->sleep_until(at(2ms));
-    gate->completed(policy::LaunchKind::kKernel, 1);
+    gate->completed(program::WorkKind::kKernel, 1);
   });
   rig.run_until(10ms);
   crew.wait();

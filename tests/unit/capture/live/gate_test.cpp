@@ -17,7 +17,7 @@
 namespace bubblesim::capture {
 namespace {
 
-using policy::LaunchKind;
+using program::WorkKind;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -116,8 +116,8 @@ TEST(Gate, ThePolicyHearsOfLaunchesAsTheyAre) {
   EXPECT_EQ(heard[0].threads_per_block, 128U);
   EXPECT_EQ(heard[1].operations, 3U);
   EXPECT_EQ(heard[1].blocks, 30U);
-  EXPECT_EQ(heard[2].kind, LaunchKind::kCollective);
-  EXPECT_EQ(heard[3].kind, LaunchKind::kMemset);
+  EXPECT_EQ(heard[2].kind, WorkKind::kCollective);
+  EXPECT_EQ(heard[3].kind, WorkKind::kMemset);
   for (std::size_t i = 0; i < heard.size(); ++i) {
     EXPECT_EQ(heard[i].launch, i + 1);
     EXPECT_EQ(heard[i].client, ClientId{1});

@@ -11,7 +11,7 @@ ScriptedPolicy::Heard ScriptedPolicy::heard() const {
 
 policy::Sharing ScriptedPolicy::start(const policy::GpuInfo&,
                                       std::span<const policy::ClientInfo>) {
-  return {policy::Sharing::Mode::kTimeSliced};
+  return {program::SharingMode::kTimeSliced};
 }
 
 policy::Verdict ScriptedPolicy::on_launch(const policy::LaunchInfo& launch, policy::Instant,

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using policy::Actions;
-using policy::Preemption;
+using program::Preemption;
 
 struct Case {
   std::string name;

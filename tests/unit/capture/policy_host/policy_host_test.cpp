@@ -165,13 +165,13 @@ TEST(PolicyHost, PublishesTheWindow) {
 void tell_everything(GateClient& gate) {
   policy::LaunchInfo launch = kernel();
   launch.profiled = 4us;
-  launch.bound = policy::KernelBound::kMemory;
+  launch.bound = program::KernelClass::kMemory;
   gate.launch(launch);
   gate.bubble_ended();  // none has begun
   gate.bubble_began({7us, Bytes{}, true});
   gate.bubble_ended();
   gate.bubble_ended();
-  gate.completed(policy::LaunchKind::kKernel, 1);
+  gate.completed(program::WorkKind::kKernel, 1);
   gate.iteration_ended(11us);
   gate.iteration_ended(12us);
 }
@@ -186,7 +186,7 @@ TEST(PolicyHost, TellsAPolicyWhatItDeclaredToNeed) {
                           "0ns completion 0.1", "0ns iteration 0.1 of 11us",
                           "0ns iteration 0.2 of 12us"));
   EXPECT_EQ(rig.policy.launches[0].profiled, 4us);
-  EXPECT_EQ(rig.policy.launches[0].bound, policy::KernelBound::kMemory);
+  EXPECT_EQ(rig.policy.launches[0].bound, program::KernelClass::kMemory);
 }
 
 TEST(PolicyHost, TellsAPolicyNothingElse) {
@@ -196,7 +196,7 @@ TEST(PolicyHost, TellsAPolicyNothingElse) {
   rig.run_until(20us);
   EXPECT_THAT(rig.policy.log, ElementsAre("0ns launch 0.1"));
   EXPECT_EQ(rig.policy.launches[0].profiled, Duration{0});
-  EXPECT_EQ(rig.policy.launches[0].bound, policy::KernelBound::kUnknown);
+  EXPECT_EQ(rig.policy.launches[0].bound, program::KernelClass::kUnknown);
 }
 
 /// Preempted from 10 to 20 us. The launch of 12 us is admitted, but waits; the collective passes.
@@ -204,7 +204,7 @@ TEST(PolicyHost, APreemptedClientsLaunchesWaitUntilItMayProceed) {
   HostRig rig;
   rig.policy.next = 10us;
   rig.policy.ticks = [&](policy::Instant now, policy::Actions& actions) {
-    if (now == 10us) actions.preempt(kFiller, policy::Preemption::kAfterKernel);
+    if (now == 10us) actions.preempt(kFiller, program::Preemption::kAfterKernel);
     if (now == 20us) actions.proceed(kFiller);
     if (now == 15us) {
       EXPECT_EQ(actions.held(kFiller), 0u);  // the policy admitted it
@@ -215,7 +215,7 @@ TEST(PolicyHost, APreemptedClientsLaunchesWaitUntilItMayProceed) {
   rig.start_client(1, Turn::kFiller, [&](GateClient& gate) {
     rig.clock->sleep_until(at(12us));
     policy::LaunchInfo collective = kernel();
-    collective.kind = policy::LaunchKind::kCollective;
+    collective.kind = program::WorkKind::kCollective;
     gate.launch(collective);
     rig.note("collective");
     EXPECT_TRUE(gate.launch(kernel()).held);
@@ -235,7 +235,7 @@ TEST(PolicyHost, AReleaseOfAPreemptedClientTakesEffectWhenItProceeds) {
   hold_and_release_every_ten(rig.policy);
   const auto release = rig.policy.ticks;
   rig.policy.ticks = [&, release](policy::Instant now, policy::Actions& actions) {
-    if (now == 10us) actions.preempt(kFiller, policy::Preemption::kAfterKernel);
+    if (now == 10us) actions.preempt(kFiller, program::Preemption::kAfterKernel);
     if (now == 20us) actions.proceed(kFiller);
     release(now, actions);
   };
@@ -256,7 +256,7 @@ TEST(PolicyHost, AClientPreemptedAgainInTheSameCallStaysAtTheGate) {
   rig.policy.next = 10us;
   rig.policy.ticks = [&](policy::Instant now, policy::Actions& actions) {
     if (now != 10us) actions.proceed(kFiller);
-    if (now != 30us) actions.preempt(kFiller, policy::Preemption::kAfterKernel);
+    if (now != 30us) actions.preempt(kFiller, program::Preemption::kAfterKernel);
     rig.policy.next = now + 10us;
   };
   rig.start_host();

@@ -60,7 +60,7 @@ class OneStream {
  private:
   struct Running {
     HostTime end{};
-    LaunchKind kind{};
+    WorkKind kind{};
     std::uint64_t launch = 0;
   };
   capture::HostClock& clock_;
@@ -228,13 +228,13 @@ Scenario scenario(Duration horizon, std::vector<Call> kernels, Duration gap) {
 }
 
 Call kernel(std::uint64_t blocks, Duration length) {
-  return {{}, LaunchKind::kKernel, blocks, length};
+  return {{}, WorkKind::kKernel, blocks, length};
 }
 
 void train(Scenario& scenario, Duration begin, Duration every, int count, std::uint64_t blocks,
            Duration length = 1us) {
   for (int i = 0; i < count; ++i) {
-    scenario.training.push_back({begin + every * i, LaunchKind::kKernel, blocks, length});
+    scenario.training.push_back({begin + every * i, WorkKind::kKernel, blocks, length});
   }
 }
 
@@ -252,7 +252,7 @@ TEST(SameAsFakeDriver, SpecinfGrantsTokens) {
 /// With two fillers, and waiting for training's kernels to drain.
 TEST(SameAsFakeDriver, SpecinfWaitsForTrainingToDrain) {
   Scenario deep = scenario(40ms, {kernel(30, 700us), kernel(10, 40us)}, 3us);
-  deep.training = {{0ms, LaunchKind::kKernel, 100, 22ms}};
+  deep.training = {{0ms, WorkKind::kKernel, 100, 22ms}};
   deep.fillers.push_back(deep.fillers[0]);
   deep.fillers[1].role = Role::kOnline;
   deep.fillers[0].memory = deep.fillers[1].memory = gib(5);

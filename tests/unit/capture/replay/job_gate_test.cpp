@@ -66,7 +66,7 @@ TEST(JobGate, ABubbleLastsFromItsOperationToTheNextThatIsNoCollective) {
                                    launch(Us(25), Us(0), 2), step(kWaitDevice), step(kEnd)}});
   add_kernel(plan, 0, Us(10));
   add_kernel(plan, 1, Us(30));  // a collective, from 10 on
-  plan.ops.back().kind = policy::LaunchKind::kCollective;
+  plan.ops.back().kind = program::WorkKind::kCollective;
   add_edge(plan, 0);
   add_kernel(plan, 0, Us(5));   // at 25
   plan.bubbles.push_back({0, {Us(14), Bytes{}, false}});
@@ -81,8 +81,8 @@ TEST(JobGate, ABubbleLastsFromItsOperationToTheNextThatIsNoCollective) {
 TEST(JobGate, ALaunchIsDescribedAsTheSimulatorDoes) {
   JobPlan plan = empty_plan(1);
   plan.client = ClientId{3};
-  plan.forms = {{{{4, 3, 2}, {33, 1, 1}, 16, 0}, policy::KernelBound::kMemory},
-                {{{10, 1, 1}, {8, 8, 2}, 16, 0}, policy::KernelBound::kCompute}};
+  plan.forms = {{{{4, 3, 2}, {33, 1, 1}, 16, 0}, program::KernelClass::kMemory},
+                {{{10, 1, 1}, {8, 8, 2}, 16, 0}, program::KernelClass::kCompute}};
   plan.names = {"first", "second"};
   add_kernel(plan, 0, Us(2));
   add_kernel(plan, 0, Us(3));
@@ -97,22 +97,22 @@ TEST(JobGate, ALaunchIsDescribedAsTheSimulatorDoes) {
   EXPECT_EQ(info.sm_blocks, 100U);          // the device's, of the first
   EXPECT_EQ(info.kernel, 0U);
   EXPECT_EQ(info.profiled, Duration{});
-  EXPECT_EQ(info.bound, policy::KernelBound::kUnknown);
+  EXPECT_EQ(info.bound, program::KernelClass::kUnknown);
   plan.report_classes = plan.report_durations = true;
   info = LaunchPath::describe(plan, stage.device(), 0, 2);
   EXPECT_EQ(info.profiled, Us(5));
-  EXPECT_EQ(info.bound, policy::KernelBound::kMemory);
+  EXPECT_EQ(info.bound, program::KernelClass::kMemory);
   EXPECT_EQ(LaunchPath::describe(plan, stage.device(), 1, 1).kernel, (1ULL << 32U) + 1);
 }
 
 TEST(JobGate, ACopyHasNoBlocks) {
   JobPlan plan = empty_plan(1);
   add_kernel(plan, 0, Us(2));
-  plan.ops[0].kind = policy::LaunchKind::kCopy;
+  plan.ops[0].kind = program::WorkKind::kCopy;
   plan.ops[0].form = kNone;
   Stage stage;
   const policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 1);
-  EXPECT_EQ(info.kind, policy::LaunchKind::kCopy);
+  EXPECT_EQ(info.kind, program::WorkKind::kCopy);
   EXPECT_EQ(info.blocks, 0U);
   EXPECT_EQ(info.sm_blocks, 0U);
 }

@@ -61,7 +61,7 @@ JobPlan full_plan() {
   plan.as_recorded = true;
   plan.device_lags = true;
   plan.names.emplace_back("void gemm<float, 128>(float*)");
-  plan.forms.push_back({{{7, 8, 9}, {4, 5, 6}, 255, 229376}, policy::KernelBound::kMemory, true,
+  plan.forms.push_back({{{7, 8, 9}, {4, 5, 6}, 255, 229376}, program::KernelClass::kMemory, true,
                         0.1, 1.0 / 3});
   add_kernel(plan, 0, Duration{1});
   add_kernel(plan, 1, Duration{987654321987});
@@ -70,7 +70,7 @@ JobPlan full_plan() {
   plan.ops.back().form = 1;
   plan.ops.back().name = 1;
   add_kernel(plan, 1, microseconds(5));
-  plan.ops.back() = {policy::LaunchKind::kCopy, 1, kNone, 0, Duration{9}, Bytes{4096},
+  plan.ops.back() = {program::WorkKind::kCopy, 1, kNone, 0, Duration{9}, Bytes{4096},
                      CopyPath::kDeviceToHost, 1, 0, Duration{3}, Duration{2}};
   add_edge(plan, 0);
   add_edge(plan, 1);

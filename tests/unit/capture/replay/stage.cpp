@@ -16,7 +16,7 @@ Passage StubGate::launch(policy::LaunchInfo launch) {
   return {clock_.now() - asked, true, false};
 }
 
-void StubGate::completed(policy::LaunchKind, std::uint64_t launch) {
+void StubGate::completed(program::WorkKind, std::uint64_t launch) {
   note("completed " + std::to_string(launch));
 }
 

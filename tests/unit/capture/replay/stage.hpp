@@ -22,7 +22,7 @@ class StubGate final : public GateClient {
 
   Passage launch(policy::LaunchInfo launch) override;
   std::uint64_t last_launch() const override { return launches_; }
-  void completed(policy::LaunchKind, std::uint64_t launch) override;
+  void completed(program::WorkKind, std::uint64_t launch) override;
   void iteration_ended(Duration length) override;
   void bubble_began(const policy::BubbleInfo& bubble) override;
   void bubble_ended() override { note("bubble ends"); }

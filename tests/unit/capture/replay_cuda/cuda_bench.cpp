@@ -51,7 +51,7 @@ void CudaBench::SetUp() {
   KernelForm form;
   form.shape.grid = {132, 1, 1};
   form.shape.block = {256, 1, 1};
-  form.bound = policy::KernelBound::kCompute;
+  form.bound = program::KernelClass::kCompute;
   plan_.forms = {form};
 }
 
@@ -72,7 +72,7 @@ std::uint32_t CudaBench::kernel(Duration solo, std::uint32_t stream,
 
 std::uint32_t CudaBench::copy(std::uint64_t bytes, CopyPath path, std::uint32_t stream) {
   PlanOp op;
-  op.kind = policy::LaunchKind::kCopy;
+  op.kind = program::WorkKind::kCopy;
   op.stream = stream;
   op.bytes = {bytes};
   op.path = path;

@@ -19,7 +19,7 @@ StandInShape full() {
 
 TEST(Mix, SharesThatAFormLeavesOutComeFromItsBound) {
   KernelForm form;
-  form.bound = policy::KernelBound::kMemory;
+  form.bound = program::KernelClass::kMemory;
   EXPECT_EQ(shares_of(form).dram, 0.8);
   form.dram_share = 0.5;
   EXPECT_EQ(shares_of(form).dram, 0.5);

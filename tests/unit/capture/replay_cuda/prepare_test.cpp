@@ -120,13 +120,13 @@ TEST_F(CudaBench, AProcessWithAPartOfTheGpuMeasuresNothing) {
 TEST_F(CudaBench, AKernelWithAllTheSharedMemoryOfABlockHasAStandIn) {
   plan_.forms[0].shape.shared_memory_bytes = 232'448;
   kernel(100us);
-  plan_.ops[kernel(100us)].kind = policy::LaunchKind::kCollective;
+  plan_.ops[kernel(100us)].kind = program::WorkKind::kCollective;
   ASSERT_TRUE(open());
   EXPECT_EQ(counted("stand_ins_clamped"), 0U);
 }
 
 TEST_F(CudaBench, EachExecutionStreamsOnWhereTheOneBeforeEnded) {
-  plan_.forms[0].bound = policy::KernelBound::kMemory;
+  plan_.forms[0].bound = program::KernelClass::kMemory;
   kernel(100us);
   kernel(100us);
   ASSERT_TRUE(open());

@@ -9,7 +9,7 @@ class ClientSwitch : public GpuTest {
  protected:
   ClientSwitch() {
     spec_.client_switch = Duration{10};
-    make(spec_, {.clients = Clients::kProcesses});
+    make(spec_, {.mode = program::SharingMode::kMps});
   }
   hardware::GpuSpec spec_ = small_gpu();
 };

@@ -100,7 +100,7 @@ TEST_F(Collectives, OfARecordedProgramHoldNoRoomUnderACapAgainstItsOwnWork) {
 TEST_F(Collectives, OfAFrozenContextEndWhenItHasTheGpu) {
   // Slices of 100, no switch cost. Client 0's collective starts at 0, is to end at 150, in the
   // slice of client 1, and ends at 200.
-  make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100}});
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
   collective_at(0, 1, a, blocks_of_warps(4, 4));

@@ -12,7 +12,7 @@ program::KernelProfile two_waves() { return blocks_of_warps(16, 4); }
 TEST_F(Preemptions, after_blocks_the_wave_ends_and_the_rest_waits) {
   const ClientId c = client();
   kernel_at(0, 1, c, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(c, Preemption::kAfterBlocks); });
+  script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kAfterBlocks); });
   script_.at(200, [&] { gpu_->proceed(c); });
   run();
   EXPECT_EQ(end(1), 250);  // 50 till the wave ended, then the second from 200 on
@@ -22,7 +22,7 @@ TEST_F(Preemptions, after_kernel_what_has_begun_ends_and_the_next_waits) {
   const ClientId c = client();
   kernel_at(0, 1, c, 100, two_waves());
   kernel_at(10, 2, c, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(c, Preemption::kAfterKernel); });
+  script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kAfterKernel); });
   script_.at(200, [&] { gpu_->proceed(c); });
   run();
   EXPECT_EQ(end(1), 100);
@@ -33,7 +33,7 @@ TEST_F(Preemptions, after_kernel_what_has_begun_ends_and_the_next_waits) {
 TEST_F(Preemptions, a_reset_kernel_loses_all_that_it_did) {
   const ClientId c = client();
   kernel_at(0, 1, c, 100, two_waves());
-  script_.at(70, [&] { gpu_->preempt(c, Preemption::kReset); });
+  script_.at(70, [&] { gpu_->preempt(c, program::Preemption::kReset); });
   script_.at(200, [&] { gpu_->proceed(c); });
   run();
   EXPECT_EQ(end(1), 300);
@@ -46,7 +46,7 @@ TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
   const ClientId low = client();
   const ClientId high = client();
   kernel_at(0, 1, low, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(low, Preemption::kReset); });
+  script_.at(20, [&] { gpu_->preempt(low, program::Preemption::kReset); });
   kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(50, [&] { gpu_->proceed(low); });
   run();
@@ -57,13 +57,13 @@ TEST_F(Preemptions, a_reset_makes_room_for_another_client_at_once) {
 TEST_F(Preemptions, who_stands_still_is_not_busy_because_somebody_is_reset) {
   // 3 stands still beside 1, from 10 to 110. A reset of a client that has nothing there changes
   // nothing.
-  make(small_gpu(), {.mode = SharingMode::kIdleOnly});
+  make(small_gpu(), {.mode = program::SharingMode::kIdleOnly});
   const ClientId training = client();
   const ClientId idle = client();
   const ClientId filler = client();
   kernel_at(0, 3, filler, 100, blocks_of_warps(2, 4));
   kernel_at(10, 1, training, 100, blocks_of_warps(8, 4));
-  script_.at(20, [&] { gpu_->preempt(idle, Preemption::kReset); });
+  script_.at(20, [&] { gpu_->preempt(idle, program::Preemption::kReset); });
   run();
   EXPECT_EQ(end(3), 200);
   EXPECT_EQ(gpu_->usage(filler).busy, Duration{100});
@@ -73,7 +73,7 @@ TEST_F(Preemptions, another_client_goes_past_blocks_that_are_kept_off) {
   const ClientId low = client();
   const ClientId high = client();
   kernel_at(0, 1, low, 100, two_waves());
-  script_.at(10, [&] { gpu_->preempt(low, Preemption::kAfterBlocks); });
+  script_.at(10, [&] { gpu_->preempt(low, program::Preemption::kAfterBlocks); });
   kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(60, [&] { gpu_->proceed(low); });
   run();
@@ -83,11 +83,11 @@ TEST_F(Preemptions, another_client_goes_past_blocks_that_are_kept_off) {
 }
 
 TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
-  make(small_gpu(), {SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
   const ClientId low = client();
   const ClientId high = client();
   kernel_at(0, 1, low, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(low, Preemption::kContextSwitch); });
+  script_.at(20, [&] { gpu_->preempt(low, program::Preemption::kContextSwitch); });
   kernel_at(20, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(100, [&] { gpu_->proceed(low); });
   run();
@@ -97,12 +97,12 @@ TEST_F(Preemptions, a_context_switched_away_keeps_its_progress) {
 }
 
 TEST_F(Preemptions, a_context_driven_off_while_the_gpu_switches_to_it_passes_it_on) {
-  make(small_gpu(), {SharingMode::kTimeSliced, Duration{50}, Duration{5}});
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{50}, Duration{5}});
   const ClientId low = client();
   const ClientId high = client();
   kernel_at(0, 1, high, 100, two_waves());
   kernel_at(0, 2, low, 100, two_waves());
-  script_.at(52, [&] { gpu_->preempt(low, Preemption::kContextSwitch); });
+  script_.at(52, [&] { gpu_->preempt(low, program::Preemption::kContextSwitch); });
   script_.at(300, [&] { gpu_->proceed(low); });
   run();
   EXPECT_EQ(end(1), 110);  // 50 done; at 55 the switch turns back, from 60 on 50 more
@@ -110,20 +110,20 @@ TEST_F(Preemptions, a_context_driven_off_while_the_gpu_switches_to_it_passes_it_
 }
 
 TEST_F(Preemptions, a_context_alone_stands_still_while_it_is_switched_away) {
-  make(small_gpu(), {SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{1000}, Duration{5}});
   const ClientId c = client();
   kernel_at(0, 1, c, 100, two_waves());
-  script_.at(20, [&] { gpu_->preempt(c, Preemption::kContextSwitch); });
+  script_.at(20, [&] { gpu_->preempt(c, program::Preemption::kContextSwitch); });
   script_.at(100, [&] { gpu_->proceed(c); });
   run();
   EXPECT_EQ(end(1), 180);  // nobody else had the GPU: no switch
 }
 
 TEST_F(Preemptions, a_context_whose_kernels_are_kept_off_takes_no_turn) {
-  make(small_gpu(), {SharingMode::kTimeSliced, Duration{10}, Duration{0}});
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{10}, Duration{0}});
   const ClientId low = client();
   const ClientId high = client();
-  script_.at(0, [&] { gpu_->preempt(low, Preemption::kAfterKernel); });
+  script_.at(0, [&] { gpu_->preempt(low, program::Preemption::kAfterKernel); });
   kernel_at(1, 1, low, 100, two_waves());
   kernel_at(5, 2, high, 30, blocks_of_warps(8, 4));
   script_.at(50, [&] { gpu_->proceed(low); });
@@ -144,7 +144,7 @@ TEST_F(Preemptions, a_form_bounds_resident_blocks) {
 }
 
 TEST_F(Preemptions, slices_may_differ_between_contexts) {
-  make(small_gpu(), {SharingMode::kTimeSliced, Duration{100}, Duration{0}});
+  make(small_gpu(), {program::SharingMode::kTimeSliced, Duration{100}, Duration{0}});
   const ClientId a = client();
   const ClientId b = gpu_->add_client({.name = "b", .slice = Duration{10}}, *this);
   kernel_at(0, 1, a, 200, blocks_of_warps(8, 4));
@@ -154,7 +154,7 @@ TEST_F(Preemptions, slices_may_differ_between_contexts) {
 }
 
 TEST_F(Preemptions, partitions_have_their_own_sms_and_bandwidth) {
-  make(small_gpu(), {.mode = SharingMode::kPartitioned});
+  make(small_gpu(), {.mode = program::SharingMode::kPartitioned});
   const ClientId a = gpu_->add_client({.name = "a", .sm_cap = 2, .bandwidth = 0.5}, *this);
   const ClientId b = gpu_->add_client({.name = "b", .sm_cap = 2, .bandwidth = 0.5}, *this);
   program::KernelProfile streams = blocks_of_warps(8, 4);
@@ -168,7 +168,7 @@ TEST_F(Preemptions, partitions_have_their_own_sms_and_bandwidth) {
 }
 
 TEST_F(Preemptions, idle_only_fillers_stand_still_beside_kernels_and_cost_nothing) {
-  make(small_gpu(), {.mode = SharingMode::kIdleOnly});
+  make(small_gpu(), {.mode = program::SharingMode::kIdleOnly});
   const ClientId training = client();
   const ClientId filler = client();
   kernel_at(0, 2, filler, 100, two_waves());
@@ -180,7 +180,7 @@ TEST_F(Preemptions, idle_only_fillers_stand_still_beside_kernels_and_cost_nothin
 }
 
 TEST_F(Preemptions, leftover_fillers_go_on_as_fast_as_the_free_sms_let_them) {
-  make(small_gpu(), {.mode = SharingMode::kLeftover});
+  make(small_gpu(), {.mode = program::SharingMode::kLeftover});
   const ClientId training = client();
   const ClientId filler = client();
   kernel_at(0, 2, filler, 100, blocks_of_warps(8, 4));   // 4 SMs

@@ -7,7 +7,7 @@ namespace {
 class TimeSlices : public GpuTest {
  protected:
   void slice(std::int64_t switch_ns) {
-    make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100},
+    make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
                        .switch_cost = Duration{switch_ns}});
   }
   program::KernelProfile full_ = blocks_of_warps(8, 4);
@@ -108,7 +108,7 @@ TEST_F(TimeSlices, WhoIsDrivenOffWhileItWaitsTakesNothingFromWhoHasTheTurn) {
   kernel_at(0, 1, client(), 150, full_);
   const ClientId b = client();
   kernel_at(5, 2, b, 50, full_);
-  script_.at(10, [&] { gpu_->preempt(b, Preemption::kAfterBlocks); });
+  script_.at(10, [&] { gpu_->preempt(b, program::Preemption::kAfterBlocks); });
   script_.at(60, [&] { gpu_->proceed(b); });
   run();
   EXPECT_EQ(start(2), 110);

@@ -49,7 +49,7 @@ TEST_F(CopiesAndMemsets, MemsetsNeverQueue) {
 }
 
 TEST_F(CopiesAndMemsets, DoNotWaitForTheirContextsTurn) {
-  make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100}});
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
   kernel_at(0, 1, a, 1000, blocks_of_warps(8, 4));

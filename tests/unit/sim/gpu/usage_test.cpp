@@ -76,7 +76,7 @@ TEST_F(Books, AKernelAloneHasTheSameBooksIfItsContextTakesItOver) {
 }
 
 TEST_F(Books, FrozenContextsAreNotBusy) {
-  make(small_gpu(), {.mode = SharingMode::kTimeSliced, .slice = Duration{100}});
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100}});
   const ClientId a = client();
   const ClientId b = client();
   kernel_at(0, 1, a, 200, blocks_of_warps(8, 4));

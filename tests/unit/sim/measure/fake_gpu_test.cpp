@@ -180,14 +180,14 @@ void expect_the_same_shared(const policy::Sharing& sharing, std::int32_t priorit
 }
 
 TEST(FakeGpu, JobsThatShareSpatiallyTakeWhatTheyTakeInTheSimulator) {
-  expect_the_same_shared({policy::Sharing::Mode::kSpatial}, 0);
-  expect_the_same_shared({policy::Sharing::Mode::kSpatial}, 1);
-  expect_the_same_shared({policy::Sharing::Mode::kMps}, 0);
+  expect_the_same_shared({program::SharingMode::kSpatial}, 0);
+  expect_the_same_shared({program::SharingMode::kSpatial}, 1);
+  expect_the_same_shared({program::SharingMode::kMps}, 0);
 }
 
 TEST(FakeGpu, JobsThatTakeTurnsDoToo) {
-  expect_the_same_shared({policy::Sharing::Mode::kTimeSliced, 500us, 20us}, 0);
-  expect_the_same_shared({policy::Sharing::Mode::kTimeSliced, 2ms, 100us}, 0);
+  expect_the_same_shared({program::SharingMode::kTimeSliced, 500us, 20us}, 0);
+  expect_the_same_shared({program::SharingMode::kTimeSliced, 2ms, 100us}, 0);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(JobPlans, TrainingIsALoopWhoseCollectivesWaitForNobody) {
   EXPECT_EQ(plan.name, "training rank 0");
   EXPECT_EQ(plan.client, ClientId{0});
   ASSERT_EQ(plan.ops.size(), 4U);
-  EXPECT_EQ(plan.ops[2].kind, policy::LaunchKind::kCollective);
+  EXPECT_EQ(plan.ops[2].kind, program::WorkKind::kCollective);
   EXPECT_EQ(plan.ops[2].solo, 2ms);
   EXPECT_EQ(plan.forms[plan.ops[2].form].shape.blocks(), 20U);
   EXPECT_EQ(plan.names[plan.ops[3].name], "C");

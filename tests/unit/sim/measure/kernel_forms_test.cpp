@@ -15,7 +15,7 @@ TEST(KernelForms, ARecordedShapeIsKept) {
       program::profile_kernel({42, 128, 40, 2048}, program::KernelClass::kMemory, kGpu);
   const capture::KernelForm form = form_of(profile, &shape, "vectorized_elementwise", kGpu);
   EXPECT_EQ(form.shape, shape);
-  EXPECT_EQ(form.bound, policy::KernelBound::kMemory);
+  EXPECT_EQ(form.bound, program::KernelClass::kMemory);
   EXPECT_FALSE(form.tensor);
   EXPECT_EQ(form.dram_share, profile.dram_share);
   EXPECT_EQ(form.issue_share, profile.issue_share);

@@ -104,14 +104,14 @@ TEST_F(GpuPlanTest, SharesBecomeCapsAndPriorities) {
   EXPECT_EQ(result->clients[1].name, "filler 1");
   EXPECT_EQ(result->clients[1].sm_cap, 20U);  // a quarter of 82 are 20.5
   EXPECT_EQ(result->clients[1].priority, -1);
-  EXPECT_EQ(result->sharing.mode, gpu::SharingMode::kSpatial);
+  EXPECT_EQ(result->sharing.mode, program::SharingMode::kSpatial);
 }
 
 TEST_F(GpuPlanTest, TimeSlicesAreTheDevicesUnlessThePolicySaysOtherwise) {
-  policy_.sharing.mode = Sharing::Mode::kTimeSliced;
+  policy_.sharing.mode = program::SharingMode::kTimeSliced;
   auto result = plan();
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->sharing.mode, gpu::SharingMode::kTimeSliced);
+  EXPECT_EQ(result->sharing.mode, program::SharingMode::kTimeSliced);
   EXPECT_EQ(result->sharing.slice, std::chrono::milliseconds{1});
   EXPECT_EQ(result->sharing.switch_cost, std::chrono::microseconds{50});
   policy_.sharing.slice = Duration{7};
@@ -183,7 +183,7 @@ TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
             "policy fake: illegal decision at the start: 101 % of SMs for job, allowed are "
             "1 to 100");
   policy_.shares = {};
-  policy_.sharing.mode = Sharing::Mode::kTimeSliced;
+  policy_.sharing.mode = program::SharingMode::kTimeSliced;
   policy_.sharing.slice = Duration{0};
   EXPECT_EQ(fault(),
             "policy fake: illegal decision at the start: a time slice of 0, allowed is above 0");
@@ -193,7 +193,7 @@ TEST_F(GpuPlanTest, IllegalDecisionsAreFaultsWithThePolicysName) {
 }
 
 TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
-  policy_.sharing.mode = Sharing::Mode::kIdleOnly;
+  policy_.sharing.mode = program::SharingMode::kIdleOnly;
   EXPECT_THAT(fault(), testing::HasSubstr("only an oracle"));
   policy::PolicySpec oracle = spec_named("oracle");
   oracle.oracle = true;
@@ -201,7 +201,7 @@ TEST_F(GpuPlanTest, BoundsAreForOraclesOnly) {
 }
 
 TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
-  policy_.sharing.mode = Sharing::Mode::kPartitioned;
+  policy_.sharing.mode = program::SharingMode::kPartitioned;
   policy_.shares = {{.sms = 56, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.5}};
   EXPECT_THAT(fault({100}), testing::HasSubstr("28 SMs"));  // 82 - 56 are left
   policy_.shares = {{.sms = 42, .memory_share = 0.5}, {.sms = 28, .memory_share = 0.6}};
@@ -214,7 +214,7 @@ TEST_F(GpuPlanTest, PartitionsMayNotExceedTheGpu) {
 }
 
 TEST_F(GpuPlanTest, AFillerLargerThanItsPartitionIsRefused) {
-  policy_.sharing.mode = Sharing::Mode::kPartitioned;
+  policy_.sharing.mode = program::SharingMode::kPartitioned;
   policy_.shares = {{.sms = 42, .memory_share = 0.75}, {.sms = 28, .memory_share = 0.25}};
   const auto result = plan({251});  // a quarter of 1,000
   ASSERT_TRUE(result);

@@ -20,7 +20,7 @@ TEST_F(PolicyActions, preempt_after_a_kernel_and_proceed) {
   policy_.ticks = {us(20), us(100)};
   policy_.tick_rule = [this](policy::Actions& actions) {
     if (policy_.ticks.empty()) return actions.proceed(kFiller);
-    actions.preempt(kFiller, policy::Preemption::kAfterKernel);
+    actions.preempt(kFiller, program::Preemption::kAfterKernel);
   };
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_EQ(spans(1), (Spans{{10, 40}, {100, 130}}));
@@ -31,7 +31,7 @@ TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
   policy_.ticks = {us(20), us(100)};
   policy_.tick_rule = [this](policy::Actions& actions) {
     if (policy_.ticks.empty()) return actions.proceed(kFiller);
-    actions.preempt(kFiller, policy::Preemption::kReset);
+    actions.preempt(kFiller, program::Preemption::kReset);
   };
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_EQ(spans(1), (Spans{{10, 130}, {130, 160}}));
@@ -40,7 +40,7 @@ TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
 TEST_F(PolicyActions, switch_a_context_away_only_where_contexts_take_turns) {
   policy_.ticks = {us(20)};
   policy_.tick_rule = [](policy::Actions& actions) {
-    actions.preempt(kFiller, policy::Preemption::kContextSwitch);
+    actions.preempt(kFiller, program::Preemption::kContextSwitch);
   };
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("contexts do not take turns"));
@@ -54,7 +54,7 @@ TEST_F(PolicyActions, set_slices_only_where_contexts_take_turns) {
 }
 
 TEST_F(PolicyActions, slices_take_effect_under_time_slicing) {
-  sharing_ = {gpu::SharingMode::kTimeSliced, us(1000), us(0)};
+  sharing_ = {program::SharingMode::kTimeSliced, us(1000), us(0)};
   policy_.ticks = {us(1)};
   policy_.tick_rule = [](policy::Actions& actions) { actions.set_time_slice(kFiller, us(10)); };
   // The filler runs from 5 on; the job's first slice begins when the filler's of 10 has ended.
@@ -128,7 +128,7 @@ TEST_F(PolicyActions, more_memory_than_a_client_has_ends_the_run) {
 TEST_F(PolicyActions, of_a_client_that_does_not_exist_end_the_run) {
   policy_.ticks = {us(1)};
   policy_.tick_rule = [](policy::Actions& actions) {
-    actions.preempt(ClientId{7}, policy::Preemption::kAfterBlocks);
+    actions.preempt(ClientId{7}, program::Preemption::kAfterBlocks);
   };
   run({one_kernel(50, 1), two_kernels()});
   EXPECT_THAT(fault(), HasSubstr("client 7"));

@@ -13,7 +13,7 @@ TEST_F(PolicyDriverTest, ThePolicySeesEachLaunch) {
   ASSERT_EQ(policy_.launches.size(), 3U);
   const policy::LaunchInfo& graph = policy_.launches[0];
   EXPECT_EQ(graph.client, kJob);
-  EXPECT_EQ(graph.kind, policy::LaunchKind::kKernel);
+  EXPECT_EQ(graph.kind, program::WorkKind::kKernel);
   EXPECT_EQ(graph.blocks, 2U);
   EXPECT_EQ(graph.threads_per_block, 32U);
   EXPECT_EQ(graph.launch, 1U);
@@ -22,7 +22,7 @@ TEST_F(PolicyDriverTest, ThePolicySeesEachLaunch) {
   EXPECT_EQ(policy_.launches[1].client, kFiller);
   EXPECT_EQ(policy_.launches[1].launch, 1U);
   EXPECT_EQ(policy_.launches[1].operations, 1U);
-  EXPECT_EQ(policy_.launches[2].kind, policy::LaunchKind::kCopy);
+  EXPECT_EQ(policy_.launches[2].kind, program::WorkKind::kCopy);
   EXPECT_EQ(policy_.launches[2].launch, 2U);
   EXPECT_EQ(policy_.launches[2].blocks, 0U);
   EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}, {"launch", 50}, {"launch", 100}}));

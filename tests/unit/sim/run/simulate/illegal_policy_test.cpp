@@ -19,7 +19,7 @@ class Rogue final : public policy::Policy {
 
   policy::Sharing start(const policy::GpuInfo&, std::span<const policy::ClientInfo>) override {
     if (misdeed_ != Misdeed::kNoSlice) return {};
-    return {policy::Sharing::Mode::kTimeSliced, Duration{0}, Duration{0}, false};
+    return {program::SharingMode::kTimeSliced, Duration{0}, Duration{0}, false};
   }
   policy::ClientSharing share(const policy::ClientInfo&) override {
     return {misdeed_ == Misdeed::kNoSmsAtStart ? 0U : 100U, 0};
