@@ -17,6 +17,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/program/batching.hpp"
 #include "traces/trace.hpp"
 
 namespace bubblesim::capture {
@@ -103,10 +104,7 @@ struct LoopMode {
 struct ServeMode {
   bool online = false;                  ///< false: there is always a next batch
   std::vector<Duration> arrivals;       ///< online: ascending, since the start
-  std::uint64_t requests_per_pass = 1;  ///< as run::FillerConfig
-  std::uint32_t max_batch = 1;
-  Duration max_wait{};
-  double batch_cost = 1;
+  program::Batching batching;
 };
 
 struct JobPlan {

@@ -49,10 +49,10 @@ void read_head(ObjectReader& in, JobPlan& plan) {
 void read_serve(ObjectReader in, JobPlan& plan) {
   ServeMode& serve = plan.serve.emplace();
   serve.online = in.flag("online");
-  serve.requests_per_pass = in.integer<std::uint64_t>("requests_per_pass", {1});
-  serve.max_batch = in.integer<std::uint32_t>("max_batch", kExtent);
-  serve.max_wait = Duration{in.integer<std::int64_t>("max_wait_ns", kSpan)};
-  serve.batch_cost = in.number("batch_cost", {0, 1e6});
+  serve.batching.requests_per_pass = in.integer<std::uint64_t>("requests_per_pass", {1});
+  serve.batching.max_batch = in.integer<std::uint32_t>("max_batch", kExtent);
+  serve.batching.max_wait = Duration{in.integer<std::int64_t>("max_wait_ns", kSpan)};
+  serve.batching.batch_cost = in.number("batch_cost", {0, 1e6});
   for (const std::int64_t at : in.integers<std::int64_t>("arrivals_ns", kSpan)) {
     if (!serve.arrivals.empty() && Duration{at} < serve.arrivals.back()) {
       in.fault("arrivals_ns", "found " + std::to_string(at) + " after " +

@@ -48,10 +48,10 @@ void write_mode(JsonWriter& out, const JobPlan& plan) {
   if (plan.serve) {
     out.open("serve");
     out.flag("online", plan.serve->online);
-    out.whole("requests_per_pass", plan.serve->requests_per_pass);
-    out.whole("max_batch", plan.serve->max_batch);
-    out.integer("max_wait_ns", to_ns(plan.serve->max_wait));
-    out.number("batch_cost", plan.serve->batch_cost);
+    out.whole("requests_per_pass", plan.serve->batching.requests_per_pass);
+    out.whole("max_batch", plan.serve->batching.max_batch);
+    out.integer("max_wait_ns", to_ns(plan.serve->batching.max_wait));
+    out.number("batch_cost", plan.serve->batching.batch_cost);
     out.full_column("arrivals_ns", plan.serve->arrivals, [](Duration at) { return to_ns(at); });
     out.close();
   }

@@ -122,7 +122,7 @@ void JobRunner::lead(HostThread& thread) {
 bool JobRunner::serve_batch(HostThread& thread) {
   const std::uint64_t requests = queue_->take(since_origin());
   pass_begin_ = signals_.now();
-  pass_factor_ = queue_->factor(requests);
+  pass_factor_ = plan_.serve->batching.pass_factor(requests);
   const std::uint64_t passes = passes_begun_.fetch_add(1) + 1;
   signals_.notify(WakeEvent::kPass);
   if (!thread.run_pass(pass_begin_, pass_factor_)) return false;

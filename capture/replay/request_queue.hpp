@@ -1,5 +1,5 @@
-// Requests in front of a service, and when the next batch of them starts: the rules of
-// sim/workload/service.hpp, for a process that looks at them when it is free.
+// Requests in front of a service, and when the next batch of them starts (program::Batching), for a
+// process that looks at them when it is free.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class RequestQueue {
   /// `mode` outlives it. Instants are since the job's time 0.
   explicit RequestQueue(const ServeMode& mode) : mode_(mode) {}
 
-  /// When the next batch may start, at `now` or later: when max_batch requests wait, or the oldest
-  /// has waited max_wait. Nothing: there are no more requests. Offline: at once.
+  /// When the next batch may start, at `now` or later: when a batch is due. Nothing: there are
+  /// no more requests. Offline: at once.
   [[nodiscard]] std::optional<Duration> next_start(Duration now) const;
 
   /// Takes the batch that starts now, and says how many requests it has. Precondition: `now` is at
@@ -27,9 +27,6 @@ class RequestQueue {
   [[nodiscard]] std::span<const Duration> batch() const;
   /// The batch was served.
   void served() { first_ = next_; }
-
-  /// How much longer than for requests_per_pass a pass for so many requests takes.
-  [[nodiscard]] double factor(std::uint64_t requests) const;
 
   /// Requests that have arrived by `end` and were not served.
   [[nodiscard]] std::vector<Duration> unfinished(Duration end) const;

@@ -135,10 +135,7 @@ Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, Cl
   describe_client(plan, run, client, setup);
   plan.serve.emplace();
   plan.serve->online = config.mode == observe::FillerMode::kOnline;
-  plan.serve->requests_per_pass = config.requests_per_pass;
-  plan.serve->max_batch = config.max_batch;
-  plan.serve->max_wait = config.max_wait;
-  plan.serve->batch_cost = config.batch_cost;
+  plan.serve->batching = config.batching;
   if (!plan.serve->online) return job;
   const Duration length =
       setup.length > Duration{} ? setup.length : run.config.duration.value_or(Duration{});

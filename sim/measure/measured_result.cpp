@@ -96,7 +96,8 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
   instance.memory = config.memory.value_or(Bytes{});
   const bool online = config.mode == observe::FillerMode::kOnline;
   observe::Backlog backlog;
-  backlog.batch = std::max<std::uint64_t>(config.requests_per_pass, config.max_batch);
+  backlog.batch =
+      std::max<std::uint64_t>(config.batching.requests_per_pass, config.batching.max_batch);
   if (record && online) add_online(*record, window, instance, result, backlog);
   if (record && !online) add_offline(*record, window, instance);
   if (online) {

@@ -29,12 +29,11 @@ Duration work_of(std::uint64_t requests, const FillerConfig& filler,
   }
   const auto pass_for = [&](std::uint64_t served) {
     if (served == 0) return 0.0;
-    const std::uint64_t parts = (served + filler.requests_per_pass - 1) / filler.requests_per_pass;
-    return static_cast<double>(profile.pass.count()) *
-           (1 + static_cast<double>(parts - 1) * filler.batch_cost);
+    return static_cast<double>(profile.pass.count()) * filler.batching.pass_factor(served);
   };
-  const double full = static_cast<double>(requests / filler.max_batch) * pass_for(filler.max_batch);
-  return Duration{std::llround(full + pass_for(requests % filler.max_batch))};
+  const std::uint32_t batch = filler.batching.max_batch;
+  const double full = static_cast<double>(requests / batch) * pass_for(batch);
+  return Duration{std::llround(full + pass_for(requests % batch))};
 }
 
 policy::JobInfo job_of(std::uint32_t kind, const FillerConfig& filler) {

@@ -15,6 +15,7 @@
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/policy/declaration.hpp"
+#include "sim/program/batching.hpp"
 #include "sim/synth/inference_names.hpp"
 #include "sim/synth/job_names.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
@@ -81,12 +82,7 @@ struct FillerConfig {
   double sm_request = 0;                ///< share of a GPU's SMs that it asks for; 0: not said
   double sm_limit = 0;                  ///< and that it can use
   std::vector<FillJobConfig> jobs;      ///< kJobs: not empty
-  std::uint64_t requests_per_pass = 1;  ///< requests that one pass of the program serves, >= 1
-  std::uint32_t max_batch = 1;          ///< requests that may share a pass, >= 1
-  Duration max_wait{};                  ///< for a batch to fill, from its oldest arrival
-  /// A pass for n requests takes 1 + (b - 1) * batch_cost times as long as recorded, with
-  /// b = n / requests_per_pass rounded up; [0, 1].
-  double batch_cost = 1;
+  program::Batching batching;
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online

@@ -92,7 +92,7 @@ void read_online(const Context& context, ObjectReader& reader, FillerConfig& fil
                                 : "an offline filler always has a next request";
     reader.fault(key, why + "; only online fillers have \"" + std::string(key) + "\"");
   }
-  filler.max_wait = reader.duration("max_wait", kSpan, Duration::zero());
+  filler.batching.max_wait = reader.duration("max_wait", kSpan, Duration::zero());
   if (reader.has("deadline")) filler.deadline = reader.duration("deadline", kPositiveSpan);
   if (filler.mode == FillerMode::kOnline || reader.has("arrivals")) {
     filler.arrivals = read_arrivals(context, reader.child("arrivals"));
@@ -159,10 +159,10 @@ FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   read_placement(reader, filler);
   const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
   const std::uint32_t batch = made != nullptr ? made->batch : 1;
-  filler.requests_per_pass =
+  filler.batching.requests_per_pass =
       reader.integer<std::uint32_t>("requests_per_pass", {1, kMostRequests}, batch);
-  filler.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, batch);
-  filler.batch_cost = reader.number("batch_cost", {0, 1}, 1);
+  filler.batching.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, batch);
+  filler.batching.batch_cost = reader.number("batch_cost", {0, 1}, 1);
   if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
   read_online(context, reader, filler);
   return filler;

@@ -207,10 +207,8 @@ void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace&
         *node.runs.back(), *loaded_.tables[instance.filler], instance);
     return;
   }
-  const workload::ServiceSetup service{config.requests_per_pass, config.max_batch, config.max_wait,
-                                       config.batch_cost};
-  instance.service =
-      std::make_unique<workload::Service>(*node.engine, *node.runs.back(), service, instance);
+  instance.service = std::make_unique<workload::Service>(*node.engine, *node.runs.back(),
+                                                         config.batching, instance);
 }
 
 Result<void> Simulation::build_arrivals() {

@@ -153,7 +153,7 @@ std::uint64_t Simulation::batch_of(std::uint32_t filler) const {
   if (filler < loaded_.tables.size() && loaded_.tables[filler]) {
     return loaded_.tables[filler]->sequences.back();
   }
-  return std::max<std::uint64_t>(config.requests_per_pass, config.max_batch);
+  return std::max<std::uint64_t>(config.batching.requests_per_pass, config.batching.max_batch);
 }
 
 observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {

@@ -130,7 +130,7 @@ std::vector<std::uint32_t> place_of_each(const Draft& draft) {
 }
 
 // The launch follows the end of what made room; where that is not in the window, or not known, the
-// queue of the run holds the launch (kLaunchQueueDepth).
+// queue of the run holds the launch (program::kLaunchQueueDepth).
 void resolve_queue_wait(Draft& draft, const std::vector<std::uint32_t>& places, DraftCall& call) {
   if (call.queue.held == Duration::zero()) return;
   if (call.queue.inferred) draft.counters.add(kInferredQueueWaits);

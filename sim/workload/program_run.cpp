@@ -66,18 +66,15 @@ void ProgramRun::start_thread(std::uint32_t thread_index, SimTime at) {
 void ProgramRun::begin_step(Thread& thread) {
   const program::Step& step = thread.step();
   SimTime base = thread.last_end;
-  if (step.detail != program::kNoIndex) {
-    const program::StepDetail& detail = program_.details[step.detail];
-    if (detail.after_thread != program::kNoIndex) {
-      const Thread& other = *threads_[detail.after_thread];
-      const std::uint64_t needed =
-          thread.pass * other.program.steps.size() + detail.after_step + 1;
-      if (other.steps_done < needed) {
-        thread.state = Thread::State::kAwaiting;
-        return;
-      }
-      if (other.steps_done == needed) base = std::max(base, other.last_end);
+  if (const program::StepDetail* after = program::hand_over(program_, step)) {
+    const Thread& other = *threads_[after->after_thread];
+    const std::uint64_t needed = program::steps_needed(program_, *after, thread.pass);
+    if (other.steps_done < needed) {
+      thread.state = Thread::State::kAwaiting;
+      return;
     }
+    // A step that the other thread did longer ago ended before this thread's last one.
+    if (other.steps_done == needed) base = std::max(base, other.last_end);
   }
   thread.state = Thread::State::kThinking;
   engine_.schedule(thread.entity, std::max(base + step.think.duration(), engine_.now()));
@@ -130,12 +127,11 @@ void ProgramRun::resume(std::uint32_t thread_index, SimTime now) {
   if (launch(thread, step, now)) wait(thread, step, now);
 }
 
-// Puts the step's operations on their streams; false if the first one's queue has no room yet. A
-// graph takes one place however many operations it has; a step without cost was no call.
+// Puts the step's operations on their streams; false if the first one's queue has no room yet.
 bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) {
   Stream& first = *streams_[program_.ops[step.target].stream];
-  const bool counts = step.cost.nanoseconds > 0;
-  if (counts && first.queued_calls >= kLaunchQueueDepth) {
+  const bool counts = program::takes_place(step);
+  if (counts && first.queued_calls >= program::kLaunchQueueDepth) {
     wait_for_queue(thread, first);
     return false;
   }
@@ -167,35 +163,26 @@ void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
   ++waiting_threads_;
 }
 
-std::uint64_t ProgramRun::passes_back(const program::Step& step) const {
-  return step.detail == program::kNoIndex ? 0 : program_.details[step.detail].passes_back;
-}
-
 // Ends the step at once if there is nothing to wait for, else blocks the thread.
 void ProgramRun::wait(Thread& thread, const program::Step& step, SimTime now) {
   thread.wait_slot = program::kNoIndex;
   thread.wait_stream = program::kNoIndex;
-  switch (step.kind) {
-    case program::StepKind::kWaitStream:
-      thread.wait_stream = step.target;
-      thread.wait_count = streams_[step.target]->launched;
+  const program::Awaited awaited = program::awaited_by(program_, step);
+  switch (awaited.kind) {
+    case program::AwaitedKind::kNothing: return end_step(thread, thread.call_end);
+    case program::AwaitedKind::kStream:
+      thread.wait_stream = awaited.index;
+      thread.wait_count = streams_[awaited.index]->launched;
       break;
-    case program::StepKind::kWaitOp:
-      thread.wait_slot = program_.ops[step.target].result_slot;
-      thread.wait_count = thread.pass + 1 - std::min(thread.pass + 1, passes_back(step));
+    case program::AwaitedKind::kOp:
+      thread.wait_slot = program_.ops[awaited.index].result_slot;
+      thread.wait_count = program::ends_needed(awaited, thread.pass);
       break;
-    case program::StepKind::kLaunchAndWait:
-      thread.wait_stream = program_.ops[step.target + step.count - 1].stream;
-      thread.wait_count = streams_[thread.wait_stream]->launched;
-      break;
-    case program::StepKind::kWaitDevice:
+    case program::AwaitedKind::kDevice:
       for (std::size_t i = 0; i < streams_.size(); ++i) {
         thread.device_counts[i] = streams_[i]->launched;
       }
       break;
-    default:
-      end_step(thread, thread.call_end);
-      return;
   }
   if (wait_is_over(thread)) {
     end_step(thread, std::max(thread.call_end, now));
@@ -244,9 +231,8 @@ void ProgramRun::end_thread_pass(Thread& thread) {
   thread.next = 0;
   ++thread.pass;
   if (setup_.repeat == Repeat::kLoop && thread.pass != setup_.passes) {
-    // A program without any length must not keep the clock from moving.
-    thread.last_end = std::max(thread.last_end, thread.pass_begin + Duration{1});
-    thread.pass_begin = thread.last_end;
+    thread.last_end = thread.pass_begin =
+        program::next_pass(thread.pass_begin, thread.last_end);
     begin_step(thread);
     return;
   }

@@ -46,10 +46,6 @@ struct RunSetup {
   RunObserver* observer = nullptr;
 };
 
-/// Launch calls that may be pending on a stream before the launching thread must wait. CUDA's own
-/// channel takes about a thousand (measured by others as 1,022-1,024 launches).
-inline constexpr std::size_t kLaunchQueueDepth = 1024;
-
 /// Where a stream arrives next.
 struct NextMeeting {
   std::uint32_t collective = program::kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
@@ -144,7 +140,6 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void wait(Thread& thread, const program::Step& step, SimTime now);
   void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
-  [[nodiscard]] std::uint64_t passes_back(const program::Step& step) const;
   void end_step(Thread& thread, SimTime end);
   void begin_step(Thread& thread);
   void end_thread_pass(Thread& thread);

@@ -13,23 +13,21 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
   }
   const PendingOp& pending = stream.pending.front();
   const program::Op& op = program_.ops[pending.op];
-  SimTime earliest = pending.ready;
-  if (stream.has_run) earliest = std::max(earliest, stream.last_end + op.gap.duration());
-  for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-    const program::OpEdge& edge = program_.edges[op.first_edge + i];
-    const std::uint32_t slot = program_.ops[edge.before].result_slot;
-    if (results_[slot].passes <= pending.pass) {
-      if (stream.state != Stream::State::kBlocked) ++blocked_streams_;
-      stream.state = Stream::State::kBlocked;
-      stream.blocked_on = slot;
-      return;
-    }
-    earliest = std::max(earliest, results_[slot].end + edge.lag.duration());
+  const auto start = program::start_of(
+      program_, op, pending.ready, stream.last_end, [&](const program::OpEdge& edge) {
+        const OpResult& result = results_[program_.ops[edge.before].result_slot];
+        return result.passes > pending.pass ? result.end : SimTime::max();
+      });
+  if (start.open != nullptr) {
+    if (stream.state != Stream::State::kBlocked) ++blocked_streams_;
+    stream.state = Stream::State::kBlocked;
+    stream.blocked_on = program_.ops[start.open->before].result_slot;
+    return;
   }
   if (stream.state == Stream::State::kBlocked) --blocked_streams_;
   stream.state = Stream::State::kScheduled;
-  engine_.schedule(stream.entity, std::max(earliest, now));
-  if (op.kind != program::WorkKind::kCopy && earliest <= now + gpu::kInChannel) announce(stream);
+  engine_.schedule(stream.entity, std::max(start.at, now));
+  if (op.kind != program::WorkKind::kCopy && start.at <= now + gpu::kInChannel) announce(stream);
 }
 
 void ProgramRun::announce(Stream& stream) {
@@ -71,10 +69,9 @@ double ProgramRun::remote_stretch(const program::Op& op) const {
 }
 
 Duration ProgramRun::duration_of(const program::Op& op, double slowdown) const {
-  if (op.kind == program::WorkKind::kCollective) return op.duration;
-  const double factor = pass_factor_ * iteration_factor_ * setup_.perturbation.slowdown *
-                        slowdown * remote_stretch(op);
-  return factor == 1.0 ? op.duration : scale(op.duration, factor);
+  return program::duration_of(op, pass_factor_ * iteration_factor_ *
+                                      setup_.perturbation.slowdown * slowdown *
+                                      remote_stretch(op));
 }
 
 void ProgramRun::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
@@ -130,7 +127,6 @@ void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   if (stream.pending.front().counts) --stream.queued_calls;
   stream.pending.pop();
   stream.last_end = now;
-  stream.has_run = true;
   stream.work_ended += program_.ops[index].duration;
   if (program_.ops[index].collective != program::kNoIndex) ++stream.meetings_ended;
   ++stream.ended;
@@ -168,10 +164,7 @@ void ProgramRun::wake_threads(SimTime now) {
       if (launch(*thread, step, now)) wait(*thread, step, now);
       continue;
     }
-    const Duration lag = step.detail == program::kNoIndex
-                             ? Duration{}
-                             : program_.details[step.detail].return_lag.duration();
-    end_step(*thread, std::max(thread->call_end, now + lag));
+    end_step(*thread, std::max(thread->call_end, now + program::return_lag(program_, step)));
   }
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "sim/program/rules.hpp"
 #include "sim/workload/program_run.hpp"
 
 namespace bubblesim::workload {
@@ -109,8 +111,7 @@ class ProgramRun::Stream final : public engine::EventHandler {
   std::size_t queued_calls = 0;    ///< pending operations that count
   std::uint64_t launched = 0;
   std::uint64_t ended = 0;
-  SimTime last_end{};
-  bool has_run = false;
+  std::optional<SimTime> last_end;  ///< nothing: no operation has ended
   Duration work_ended{};           ///< own durations of the operations that have ended
   std::uint64_t meetings_ended = 0;
   std::uint64_t meetings_launched = 0;

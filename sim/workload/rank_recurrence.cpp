@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/program/rules.hpp"
+
 namespace bubblesim::workload {
 namespace {
 
@@ -149,8 +151,8 @@ void RankRecurrence::go(Next next) {
     return launch(thread, next.at);
   }
   // What has ended before the call needs no time to be noticed.
-  const bool noticed = !wait_is_over(thread) && step.detail != program::kNoIndex;
-  const Duration lag = noticed ? program_.details[step.detail].return_lag.duration() : Duration{};
+  const Duration lag =
+      wait_is_over(thread) ? Duration{} : program::return_lag(program_, step);
   end_step(thread, std::max(thread.call_end, next.at + lag), next.at);
 }
 
@@ -175,11 +177,11 @@ void RankRecurrence::call(Thread& thread, SimTime now) {
 // A launch waits while its stream has as many before it as fit into the queue.
 void RankRecurrence::launch(Thread& thread, SimTime now) {
   const program::Step& step = thread.step();
-  if (step.cost.nanoseconds > 0 && step.count > 0) {
+  if (program::takes_place(step) && step.count > 0) {
     Stream& stream = streams_[program_.ops[step.target].stream];
-    if (stream.calls.empty()) stream.calls.resize(kLaunchQueueDepth);
-    std::uint32_t& place = stream.calls[stream.call_count % kLaunchQueueDepth];
-    if (stream.call_count >= kLaunchQueueDepth && !has_ended(place, now)) {
+    if (stream.calls.empty()) stream.calls.resize(program::kLaunchQueueDepth);
+    std::uint32_t& place = stream.calls[stream.call_count % program::kLaunchQueueDepth];
+    if (stream.call_count >= program::kLaunchQueueDepth && !has_ended(place, now)) {
       thread.waits_for.assign(1, place);
       thread.relaunches = true;
       thread.state = Thread::State::kWaits;
@@ -199,19 +201,16 @@ void RankRecurrence::wait(Thread& thread, SimTime now) {
   const auto wait_for_stream = [&](const Stream& stream) {
     if (stream.last_op != program::kNoIndex) thread.waits_for.push_back(stream.last_op);
   };
-  switch (step.kind) {
-    case program::StepKind::kWaitStream: wait_for_stream(streams_[step.target]); break;
-    case program::StepKind::kWaitOp:  // of the only pass: one that is further back never was
-      if (step.detail != program::kNoIndex && program_.details[step.detail].passes_back > 0) break;
-      thread.waits_for.push_back(step.target);
+  const program::Awaited awaited = program::awaited_by(program_, step);
+  switch (awaited.kind) {
+    case program::AwaitedKind::kNothing: break;
+    case program::AwaitedKind::kStream: wait_for_stream(streams_[awaited.index]); break;
+    case program::AwaitedKind::kOp:
+      if (program::ends_needed(awaited, 0) > 0) thread.waits_for.push_back(awaited.index);
       break;
-    case program::StepKind::kLaunchAndWait:
-      wait_for_stream(streams_[program_.ops[step.target + step.count - 1].stream]);
-      break;
-    case program::StepKind::kWaitDevice:
+    case program::AwaitedKind::kDevice:
       for (const Stream& stream : streams_) wait_for_stream(stream);
       break;
-    default: break;
   }
   if (wait_is_over(thread)) return end_step(thread, std::max(thread.call_end, now), now);
   thread.state = Thread::State::kWaits;
@@ -235,16 +234,14 @@ void RankRecurrence::end_step(Thread& thread, SimTime end, SimTime now) {
 void RankRecurrence::begin_step(Thread& thread, SimTime now) {
   const program::Step& step = thread.step();
   SimTime base = thread.last_end;
-  if (step.detail != program::kNoIndex) {
-    const program::StepDetail& detail = program_.details[step.detail];
-    if (detail.after_thread != program::kNoIndex) {
-      const Thread& other = threads_[detail.after_thread];
-      if (other.next <= detail.after_step) {
-        thread.state = Thread::State::kAwaits;
-        return;
-      }
-      if (other.next == std::size_t{detail.after_step} + 1) base = std::max(base, other.last_end);
+  if (const program::StepDetail* after = program::hand_over(program_, step)) {
+    const Thread& other = threads_[after->after_thread];
+    const std::uint64_t needed = program::steps_needed(program_, *after, 0);
+    if (other.next < needed) {
+      thread.state = Thread::State::kAwaits;
+      return;
     }
+    if (other.next == needed) base = std::max(base, other.last_end);
   }
   thread.state = Thread::State::kCalls;
   thread.at = std::max(base + step.think.duration(), now);
@@ -304,22 +301,15 @@ void RankRecurrence::advance_all() {
 }
 
 SimTime RankRecurrence::start_of(const Stream& stream, const program::Op& op, SimTime ready) const {
-  SimTime start = ready;
-  if (stream.has_run) start = std::max(start, stream.last_end + op.gap.duration());
-  for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-    const program::OpEdge& edge = program_.edges[op.first_edge + i];
-    const SimTime before = times_.op_ends[edge.before];
-    if (before == kUnknown) return kUnknown;
-    start = std::max(start, before + edge.lag.duration());
-  }
-  return start;
+  return program::start_of(program_, op, ready, stream.last_end, [&](const program::OpEdge& edge) {
+           return times_.op_ends[edge.before];
+         }).at;
 }
 
 void RankRecurrence::end_op(Stream& stream, std::uint32_t op, SimTime end) {
   times_.op_ends[op] = end;
   times_.last_op_end = std::max(times_.last_op_end, end);
   stream.last_end = end;
-  stream.has_run = true;
   --unended_;
 }
 

@@ -79,8 +79,7 @@ class RankRecurrence {
     SimTime ready;
   };
   struct Stream {
-    SimTime last_end{};
-    bool has_run = false;
+    std::optional<SimTime> last_end;
     bool meets = false;              ///< the first pending operation has arrived at its meeting
     std::uint32_t last_op = program::kNoIndex;
     std::vector<Pending> pending;    ///< from `head` on: launched, their ends not yet known

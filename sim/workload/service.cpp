@@ -4,14 +4,14 @@
 
 namespace bubblesim::workload {
 
-Service::Service(engine::Engine& engine, ProgramRun& run, const ServiceSetup& setup,
+Service::Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
                  ServiceListener& listener)
-    : engine_(engine), run_(run), setup_(setup), listener_(listener),
+    : engine_(engine), run_(run), batching_(batching), listener_(listener),
       timer_(engine.add_entity(*this, engine::Phase::kArrival)) {}
 
 void Service::start_offline(SimTime now) {
   offline_ = true;
-  start_batch(setup_.max_batch, now);
+  start_batch(batching_.max_batch, now);
 }
 
 void Service::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
@@ -23,13 +23,16 @@ void Service::on_event(SimTime now) { start_if_ready(now); }
 
 void Service::start_if_ready(SimTime now) {
   if (busy_ || queue_.empty()) return;
-  const SimTime ripe = queue_.front().arrival + setup_.max_wait;
-  if (queue_.size() >= setup_.max_batch || now >= ripe) {
-    engine_.cancel(timer_);
-    start_batch(std::min<std::size_t>(queue_.size(), setup_.max_batch), now);
-  } else {
-    engine_.schedule(timer_, ripe);
+  const std::size_t size = std::min<std::size_t>(queue_.size(), batching_.max_batch);
+  const bool full = size == batching_.max_batch;
+  const SimTime due = batching_.due(queue_.front().arrival,
+                                    full ? queue_[size - 1].arrival : SimTime::max());
+  if (now < due) {
+    engine_.schedule(timer_, due);
+    return;
   }
+  engine_.cancel(timer_);
+  start_batch(size, now);
 }
 
 void Service::start_batch(std::size_t size, SimTime now) {
@@ -44,8 +47,7 @@ void Service::start_batch(std::size_t size, SimTime now) {
   }
   busy_ = true;
   batch_start_ = now;
-  const std::uint64_t parts = (size + setup_.requests_per_pass - 1) / setup_.requests_per_pass;
-  run_.start_pass(now, 1.0 + static_cast<double>(parts - 1) * setup_.batch_cost);
+  run_.start_pass(now, batching_.pass_factor(size));
 }
 
 void Service::pass_finished(SimTime now) {
@@ -57,7 +59,7 @@ void Service::pass_finished(SimTime now) {
   batch_.clear();
   listener_.on_batch(served, now);
   if (offline_) {
-    start_batch(setup_.max_batch, now);
+    start_batch(batching_.max_batch, now);
   } else {
     start_if_ready(now);
   }

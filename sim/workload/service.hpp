@@ -1,8 +1,8 @@
 // An inference service on one GPU: a queue of requests in front of a program.
 //
 // Offline: there is always a next batch. Online: requests are given to it as they arrive; a
-// batch starts when the program is free and either `max_batch` requests wait or the oldest has
-// waited `max_wait`. Batches run one after another.
+// batch starts when the program is free and the batch is due (program::Batching). Batches run one
+// after another.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,16 @@
 
 #include "sim/base/time.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/program/batching.hpp"
 #include "sim/workload/program_run.hpp"
 #include "sim/workload/request_service.hpp"
 
 namespace bubblesim::workload {
 
-struct ServiceSetup {
-  std::uint64_t requests_per_pass = 1;  ///< that one pass of the program serves, >= 1
-  std::uint32_t max_batch = 1;          ///< requests in a batch, >= 1
-  Duration max_wait{};                  ///< for a batch to fill
-  double batch_cost = 1.0;              ///< a pass for n requests takes 1 + (b-1)*batch_cost times
-                                        ///< as long, b = ceil(n / requests_per_pass)
-};
-
 class Service final : public RequestService, public engine::EventHandler {
  public:
   /// `run` was set up with Repeat::kOnePass; its observer must call pass_finished.
-  Service(engine::Engine& engine, ProgramRun& run, const ServiceSetup& setup,
+  Service(engine::Engine& engine, ProgramRun& run, const program::Batching& batching,
           ServiceListener& listener);
 
   /// Always has a next batch, from now on.
@@ -58,7 +51,7 @@ class Service final : public RequestService, public engine::EventHandler {
 
   engine::Engine& engine_;
   ProgramRun& run_;
-  ServiceSetup setup_;
+  program::Batching batching_;
   ServiceListener& listener_;
   engine::EntityId timer_;
   std::deque<Waiting> queue_;

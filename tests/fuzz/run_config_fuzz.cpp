@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(config->duration.has_value() != config->iterations.has_value());
   for (const run::FillerConfig& filler : config->fillers) {
     require(filler.arrivals.has_value() == (filler.mode == observe::FillerMode::kOnline));
-    require(filler.max_batch >= 1 && filler.requests_per_pass >= 1);
+    require(filler.batching.max_batch >= 1 && filler.batching.requests_per_pass >= 1);
   }
   return 0;
 }

@@ -46,7 +46,7 @@ class Queue final : public engine::EventHandler, public ServiceListener, public 
     run.perturbation = {.jitter_cv = cv, .seed = 3};
     run.observer = this;
     run_.emplace(engine_, gpu_, program_, run);
-    service_.emplace(engine_, *run_, ServiceSetup{}, *this);
+    service_.emplace(engine_, *run_, program::Batching{}, *this);
     arrivals_ = *make_arrivals(PoissonArrivals{load / kServiceSeconds}, {17, "arrivals"});
     entity_ = engine_.add_entity(*this, engine::Phase::kArrival);
     engine_.schedule(entity_, *arrivals_->next());

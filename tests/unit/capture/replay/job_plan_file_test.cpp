@@ -59,7 +59,7 @@ TEST(JobPlanFile, APlanReadsBackAsItWasWritten) {
   EXPECT_EQ(read->edges[2].before, 1U);
   EXPECT_FALSE(read->loop);
   ASSERT_TRUE(read->serve);
-  EXPECT_EQ(read->serve->batch_cost, 0.3);
+  EXPECT_EQ(read->serve->batching.batch_cost, 0.3);
   EXPECT_EQ(read->serve->arrivals, plan.serve->arrivals);
   ASSERT_EQ(read->threads.size(), 2U);
   EXPECT_EQ(read->threads[1].steps[1].after_thread, 0U);

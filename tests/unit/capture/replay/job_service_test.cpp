@@ -28,16 +28,16 @@ ServeMode online(std::vector<Duration> arrivals, std::uint32_t max_batch, Durati
   ServeMode mode;
   mode.online = true;
   mode.arrivals = std::move(arrivals);
-  mode.max_batch = max_batch;
-  mode.max_wait = max_wait;
+  mode.batching.max_batch = max_batch;
+  mode.batching.max_wait = max_wait;
   return mode;
 }
 
 TEST(JobService, OfflineThereIsAlwaysANextBatch) {
   ServeMode mode;
-  mode.max_batch = 4;
-  mode.requests_per_pass = 2;
-  mode.batch_cost = 0.5;
+  mode.batching.max_batch = 4;
+  mode.batching.requests_per_pass = 2;
+  mode.batching.batch_cost = 0.5;
   Stage stage;
   stage.gate();
   const ReplayEnd end = stage.run(service(mode), Us(50));
@@ -96,17 +96,6 @@ TEST(RequestQueue, TakesAtMostABatchOfWhatHasArrived) {
   EXPECT_EQ(queue.next_start(Us(6)), Us(14));
   EXPECT_EQ(queue.take(Us(14)), 1U);
   EXPECT_EQ(queue.next_start(Us(20)), std::nullopt);
-}
-
-TEST(RequestQueue, ABatchCostsByTheStartedPasses) {
-  ServeMode mode;
-  mode.requests_per_pass = 4;
-  mode.batch_cost = 0.25;
-  const RequestQueue queue(mode);
-  EXPECT_EQ(queue.factor(1), 1.0);
-  EXPECT_EQ(queue.factor(4), 1.0);
-  EXPECT_EQ(queue.factor(5), 1.25);
-  EXPECT_EQ(queue.factor(12), 1.5);
 }
 
 }  // namespace

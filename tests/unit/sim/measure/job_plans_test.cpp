@@ -118,15 +118,15 @@ TEST(JobPlans, ReportWhatThePolicyNeeds) {
 
 TEST(JobPlans, RequestsArriveAsInASimulation) {
   run::LoadedRun run = lone({run::online("service", 2000)});
-  run.config.fillers[0].max_batch = 4;
-  run.config.fillers[0].max_wait = 1ms;
-  run.config.fillers[0].batch_cost = 0.5;
+  run.config.fillers[0].batching.max_batch = 4;
+  run.config.fillers[0].batching.max_wait = 1ms;
+  run.config.fillers[0].batching.batch_cost = 0.5;
   const auto jobs = job_plans(run, {});
   ASSERT_TRUE(jobs) << jobs.error().text();
   const capture::ServeMode& serve = *(*jobs)[1].plan.serve;
-  EXPECT_EQ(serve.max_batch, 4U);
-  EXPECT_EQ(serve.max_wait, 1ms);
-  EXPECT_EQ(serve.batch_cost, 0.5);
+  EXPECT_EQ(serve.batching.max_batch, 4U);
+  EXPECT_EQ(serve.batching.max_wait, 1ms);
+  EXPECT_EQ(serve.batching.batch_cost, 0.5);
   EXPECT_GT(serve.arrivals.size(), 30U);
   EXPECT_LE(serve.arrivals.back(), 70ms);
   const policy::Registry registry = run::builtin_policies();

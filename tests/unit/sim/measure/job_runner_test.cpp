@@ -66,9 +66,9 @@ TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {
 // Requests that arrive when they do in the simulation wait and are served as long as there.
 TEST(JobRunnerOnTheFakeGpu, AServiceServesWhatItServesInTheSimulator) {
   run::LoadedRun loaded = *run::lone_rank(run::small_run({run::online("service", 1500)}), 0);
-  loaded.config.fillers[0].max_batch = 3;
-  loaded.config.fillers[0].max_wait = 400us;
-  loaded.config.fillers[0].batch_cost = 0.25;
+  loaded.config.fillers[0].batching.max_batch = 3;
+  loaded.config.fillers[0].batching.max_wait = 400us;
+  loaded.config.fillers[0].batching.batch_cost = 0.25;
   run::Scenario scenario;
   scenario.training = false;
   scenario.fillers = {0};

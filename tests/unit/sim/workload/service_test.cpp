@@ -25,7 +25,7 @@ struct Served {
 /// A service before one kernel of 10, whose launch needs no time.
 class ServiceTest : public testing::Test, public ServiceListener, public RunObserver {
  protected:
-  void make(const ServiceSetup& setup) {
+  void make(const program::Batching& setup) {
     program_ = ProgramMaker().kernel(0, 10).wait_stream(0, 0).end().program();
     RunSetup run;
     run.repeat = Repeat::kOnePass;

@@ -40,8 +40,8 @@ TEST(ModelProgram, OnePassServesItsBatchUnlessTheFillerSaysOtherwise) {
   EXPECT_EQ(made.sequence, 128U);
   EXPECT_FALSE(made.prompt_tokens);
   EXPECT_EQ(made.software, "pytorch");
-  EXPECT_EQ(read.requests_per_pass, 8U);
-  EXPECT_EQ(read.max_batch, 8U);
+  EXPECT_EQ(read.batching.requests_per_pass, 8U);
+  EXPECT_EQ(read.batching.max_batch, 8U);
 }
 
 TEST(ModelProgram, GenerationHasAPromptAnOutputAndMayBeAGraph) {

@@ -28,9 +28,9 @@ TEST(RunConfig, WhatIsNotGivenHasItsDefault) {
   EXPECT_EQ(config->training.iterations, traces::IterationChoice{});
   const FillerConfig& filler = config->fillers[0];
   EXPECT_FALSE(filler.gpus);
-  EXPECT_EQ(filler.requests_per_pass, 1U);
-  EXPECT_EQ(filler.max_batch, 1U);
-  EXPECT_EQ(filler.batch_cost, 1);
+  EXPECT_EQ(filler.batching.requests_per_pass, 1U);
+  EXPECT_EQ(filler.batching.max_batch, 1U);
+  EXPECT_EQ(filler.batching.batch_cost, 1);
   EXPECT_FALSE(filler.arrivals);
 }
 
@@ -71,7 +71,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
   const FillerConfig& filler = config->fillers[1];
   EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));
-  EXPECT_EQ(filler.max_wait, milliseconds{5});
+  EXPECT_EQ(filler.batching.max_wait, milliseconds{5});
   EXPECT_EQ(filler.deadline, milliseconds{100});
   EXPECT_EQ(filler.memory, Bytes{5ULL << 30U});
   EXPECT_EQ(std::get<KernelTableProgram>(filler.program).launch_gap, Duration{5000});
@@ -126,7 +126,7 @@ TEST(RunConfig, ShippedExampleIsValid) {
   const auto config = read_run_config(path, builtin_policies());
   ASSERT_TRUE(config) << texts(config.error());
   EXPECT_EQ(config->policies.size(), 4U);
-  EXPECT_EQ(config->fillers[0].requests_per_pass, 8U);
+  EXPECT_EQ(config->fillers[0].batching.requests_per_pass, 8U);
 }
 
 TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {

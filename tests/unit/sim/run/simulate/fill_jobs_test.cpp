@@ -87,8 +87,8 @@ TEST(FillJobs, WaitForMemory) {
 
 TEST(FillJobs, AWorkersLastBatchMayBeSmall) {
   LoadedRun loaded = small_run({queue("jobs", {{10}})});
-  loaded.config.fillers.front().max_batch = 4;
-  loaded.config.fillers.front().requests_per_pass = 4;
+  loaded.config.fillers.front().batching.max_batch = 4;
+  loaded.config.fillers.front().batching.requests_per_pass = 4;
   const observe::FillerResult filler = simulate(loaded).fillers.front();
   EXPECT_EQ(filler.jobs->finished, 1U);
   EXPECT_EQ(filler.passes, 3U);  // 4, 4, 2
@@ -97,9 +97,9 @@ TEST(FillJobs, AWorkersLastBatchMayBeSmall) {
 
 TEST(FillJobs, WorkIsTimeOnAGpuOfItsOwn) {
   FillerConfig filler;
-  filler.max_batch = 4;
-  filler.requests_per_pass = 2;
-  filler.batch_cost = 0.5;
+  filler.batching.max_batch = 4;
+  filler.batching.requests_per_pass = 2;
+  filler.batching.batch_cost = 0.5;
   // Two full batches of two recorded passes, 15 ms each, and one request: 10 ms.
   EXPECT_EQ(work_of(9, filler, {10ms, 0}), Duration{40ms});
   EXPECT_EQ(work_of(9, filler, {Duration{}, 3}), Duration{3s});

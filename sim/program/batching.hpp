@@ -1,0 +1,32 @@
+// How requests share the passes of a program that serves them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::program {
+
+struct Batching {
+  std::uint64_t requests_per_pass = 1;  ///< that one pass of the program serves, >= 1
+  std::uint32_t max_batch = 1;          ///< requests that may share a pass, >= 1
+  Duration max_wait{};                  ///< for a batch to fill, from its oldest arrival
+  /// A pass for n requests takes 1 + (b - 1) * batch_cost times as long as one for
+  /// requests_per_pass, with b = n / requests_per_pass rounded up; [0, 1].
+  double batch_cost = 1;
+
+  /// When a batch is due: when it is full, or its oldest request has waited long enough. `full` is
+  /// the arrival of its last request, Time::max() if that has not arrived.
+  template <class Time>
+  [[nodiscard]] constexpr Time due(Time oldest, Time full) const {
+    return std::min(oldest + max_wait, full);
+  }
+
+  [[nodiscard]] constexpr double pass_factor(std::uint64_t requests) const {
+    const std::uint64_t parts = (requests + requests_per_pass - 1) / requests_per_pass;
+    return 1.0 + static_cast<double>(parts - 1) * batch_cost;
+  }
+};
+
+}  // namespace bubblesim::program

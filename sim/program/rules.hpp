@@ -1,0 +1,114 @@
+// When the parts of a program happen: the rules that every way of running one shares, whatever its
+// clock is. An event-driven run, the recurrence, the fake GPU and the processes on a real one
+// differ only in how time passes.
+//
+// `Time` is a clock's time point.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "sim/base/time.hpp"
+#include "sim/program/program.hpp"
+
+namespace bubblesim::program {
+
+/// Launch calls that may be pending on a stream before the launching thread must wait. CUDA's own
+/// channel takes about a thousand (measured by others as 1,022-1,024 launches).
+inline constexpr std::size_t kLaunchQueueDepth = 1024;
+
+/// Whether a launch takes a place in its stream's queue: a graph takes one however many operations
+/// it has; a step without cost was no call.
+[[nodiscard]] constexpr bool takes_place(const Step& step) { return step.cost.nanoseconds > 0; }
+
+/// When an operation may start, as far as it is known.
+template <class Time>
+struct OpStart {
+  Time at = Time::max();         ///< max(): the operation of an edge has not ended
+  const OpEdge* open = nullptr;  ///< the first such edge
+};
+
+/// An operation starts once it is `ready` (its launch lag has passed since its call), its gap has
+/// passed since the end of its stream's previous operation, and each edge's lag since the end of
+/// the operation before. `end_of(edge)` is that end, or Time::max() if it has not ended.
+template <class Time, class EndOf>
+[[nodiscard]] OpStart<Time> start_of(const Program& program, const Op& op, Time ready,
+                                     const std::optional<Time>& stream_end, const EndOf& end_of) {
+  Time start = ready;
+  if (stream_end) start = std::max(start, *stream_end + op.gap.duration());
+  for (std::uint32_t i = 0; i < op.edge_count; ++i) {
+    const OpEdge& edge = program.edges[op.first_edge + i];
+    const Time end = end_of(edge);
+    if (end == Time::max()) return {end, &edge};
+    start = std::max(start, end + edge.lag.duration());
+  }
+  return {start, nullptr};
+}
+
+/// How long an operation lasts that is slowed down by `factor`. A collective lasts its own span.
+[[nodiscard]] inline Duration duration_of(const Op& op, double factor) {
+  return op.kind == WorkKind::kCollective || factor == 1.0 ? op.duration
+                                                           : scale(op.duration, factor);
+}
+
+enum class AwaitedKind : std::uint8_t {
+  kNothing,
+  kStream,  ///< everything launched on stream `index`
+  kDevice,  ///< everything launched by the rank
+  kOp,      ///< operation `index`
+};
+
+/// What a call waits for before it returns.
+struct Awaited {
+  AwaitedKind kind = AwaitedKind::kNothing;
+  std::uint32_t index = 0;
+  std::uint32_t passes_back = 0;  ///< kOp: of an earlier pass; of one before the first: nothing
+};
+
+[[nodiscard]] inline Awaited awaited_by(const Program& program, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kLaunchAndWait:
+      return {AwaitedKind::kStream, program.ops[step.target + step.count - 1].stream};
+    case StepKind::kWaitStream: return {AwaitedKind::kStream, step.target};
+    case StepKind::kWaitDevice: return {AwaitedKind::kDevice};
+    case StepKind::kWaitOp:
+      return {AwaitedKind::kOp, step.target,
+              step.detail == kNoIndex ? 0 : program.details[step.detail].passes_back};
+    default: return {};
+  }
+}
+
+/// How often the operation must have ended before a wait for it in this pass (from 0) is over.
+[[nodiscard]] constexpr std::uint64_t ends_needed(const Awaited& awaited, std::uint64_t pass) {
+  return pass + 1 - std::min<std::uint64_t>(pass + 1, awaited.passes_back);
+}
+
+/// From the end of what the step waits for to its call's return. A call that finds it ended has
+/// none.
+[[nodiscard]] inline Duration return_lag(const Program& program, const Step& step) {
+  return step.detail == kNoIndex ? Duration{} : program.details[step.detail].return_lag.duration();
+}
+
+/// The hand-over that the step's think time counts from; null: it counts from the thread's last
+/// step.
+[[nodiscard]] inline const StepDetail* hand_over(const Program& program, const Step& step) {
+  if (step.detail == kNoIndex) return nullptr;
+  const StepDetail& detail = program.details[step.detail];
+  return detail.after_thread == kNoIndex ? nullptr : &detail;
+}
+
+/// How many steps the other thread must have done over all passes, of which this is one (from 0).
+[[nodiscard]] inline std::uint64_t steps_needed(const Program& program, const StepDetail& after,
+                                                std::uint64_t pass) {
+  return pass * program.threads[after.after_thread].steps.size() + after.after_step + 1;
+}
+
+/// A program without any length must not keep the clock from moving.
+template <class Time>
+[[nodiscard]] constexpr Time next_pass(Time begin, Time end) {
+  return std::max(end, begin + Duration{1});
+}
+
+}  // namespace bubblesim::program
