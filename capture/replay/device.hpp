@@ -39,7 +39,7 @@ struct DeviceJob {
 
 /// Whose time the host's calls take.
 enum class HostCosts : std::uint8_t {
-  kOwn,      ///< hardware's: PlanStep::cost and return_lag are left alone
+  kOwn,      ///< hardware's: program::Step::cost and return_lag are left alone
   kPlanned,  ///< the plan's: calls of a fake device take no time; JobRunner sleeps for them
 };
 
@@ -56,7 +56,7 @@ class Device {
   /// Puts operations [first.op, first.op + count) on their streams, after their edges; each lasts
   /// `factor` times its solo time. Called by host threads of the job; returns when the launch call
   /// would; kPlanned: at once, or when there is room in the stream's launch queue, in which a call
-  /// has a place whose `cost` (PlanStep::cost) is not 0.
+  /// has a place whose `cost` (program::Step::cost) is not 0.
   virtual void launch(const OpInstance& first, std::uint32_t count, double factor,
                       Duration cost) = 0;
 

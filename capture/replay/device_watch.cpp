@@ -22,7 +22,7 @@ std::vector<OperationRecord> DeviceWatch::take_operations(const LaunchPath& path
 }
 
 void DeviceWatch::on_started(const OpInstance& op, HostTime) {
-  if (plan_.ops[op.op].kind == program::WorkKind::kCollective) return;
+  if (plan_.program.ops[op.op].kind == program::WorkKind::kCollective) return;
   ++running_;
   if (!bubble_open_) return;
   bubble_open_ = false;
@@ -30,7 +30,7 @@ void DeviceWatch::on_started(const OpInstance& op, HostTime) {
 }
 
 void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end) {
-  const program::WorkKind kind = plan_.ops[op.op].kind;
+  const program::WorkKind kind = plan_.program.ops[op.op].kind;
   if (plan_.record_operations) {
     // A kernel may end before its launch call has returned: the call is added at the end.
     operations_.push_back({op.op, op.pass, {}, start - origin_, end - origin_, {},

@@ -5,21 +5,17 @@
 namespace bubblesim::capture {
 namespace {
 
-bool hands_over(const JobPlan& plan, std::uint32_t index) {
-  for (const PlanThread& thread : plan.threads) {
-    for (const PlanStep& step : thread.steps) {
-      if (step.after_thread == index) return true;
-    }
-  }
-  return false;
+bool hands_over(const program::Program& program, std::uint32_t index) {
+  return std::any_of(program.details.begin(), program.details.end(),
+                     [index](const auto& detail) { return detail.after_thread == index; });
 }
 
 }  // namespace
 
 HostThread::HostThread(const HostThreadSetup& setup, std::uint32_t index)
-    : setup_(setup), steps_(setup.plan->threads[index].steps),
+    : setup_(setup), program_(setup.plan->program), steps_(program_.threads[index].steps),
       planned_costs_(setup.device->host_costs() == HostCosts::kPlanned),
-      step_ends_(hands_over(*setup.plan, index) ? steps_.size() : 0) {}
+      step_ends_(hands_over(program_, index) ? steps_.size() : 0) {}
 
 bool HostThread::run_pass(HostTime begin, double factor) {
   factor_ = factor;
@@ -33,44 +29,43 @@ bool HostThread::run_pass(HostTime begin, double factor) {
 }
 
 // After the previous step, or after the other thread's where that ended later.
-bool HostThread::think(const PlanStep& step) {
+bool HostThread::think(const program::Step& step) {
   HostTime base = last_end_;
-  if (step.after_thread != kNone) {
-    const HostThread& other = *(*setup_.threads)[step.after_thread];
-    const std::uint64_t needed = pass_ * other.steps_.size() + step.after_step + 1;
+  if (const program::StepDetail* after = program::hand_over(program_, step)) {
+    const HostThread& other = *(*setup_.threads)[after->after_thread];
+    const std::uint64_t needed = program::steps_needed(program_, *after, pass_);
     if (!setup_.signals->await(WakeEvent::kStep,
                                [&] { return other.steps_done_.load() >= needed; })) {
       return false;
     }
-    base = std::max(base, HostTime{Duration{other.step_ends_[step.after_step].load()}});
+    base = std::max(base, HostTime{Duration{other.step_ends_[after->after_step].load()}});
   }
-  return setup_.signals->sleep_until(base + step.think);
+  return setup_.signals->sleep_until(base + step.think.duration());
 }
 
-bool HostThread::call(const PlanStep& step) {
-  const HostTime start = now();
-  const Duration cost = planned_costs_ ? step.cost : Duration{};
-  HostTime end = start + cost;
+bool HostThread::call(const program::Step& step) {
+  HostTime start = now();
   switch (step.kind) {
-    case PlanStepKind::kPause: break;
-    case PlanStepKind::kIteration:
-    case PlanStepKind::kEnd:
+    case program::StepKind::kIteration:
+    case program::StepKind::kEnd:
       if (setup_.log->mark(step, start)) setup_.stop();
       break;
-    case PlanStepKind::kLaunch:
-    case PlanStepKind::kLaunchAndWait: {
+    case program::StepKind::kLaunch:
+    case program::StepKind::kLaunchAndWait:
       if (!setup_.path->launch(step, pass_, factor_, costs_)) return false;
-      const HostTime launched = now();  // later than `start` where the gate held it
-      end = launched + cost;
-      if (step.kind == PlanStepKind::kLaunchAndWait) end = wait(step, launched, end);
+      start = now();  // later where the gate held it
       break;
+    default: break;
+  }
+  HostTime end = start + (planned_costs_ ? step.cost.duration() : Duration{});
+  const program::Awaited awaited = program::awaited_by(program_, step);
+  // A host that runs passes ahead is held by the device's launch queue.
+  if (awaited.kind != program::AwaitedKind::kNothing && awaited.passes_back == 0) {
+    if (awaited.kind == program::AwaitedKind::kOp &&
+        !setup_.path->await_launch(awaited.index, pass_)) {
+      return false;
     }
-    case PlanStepKind::kWaitOp:
-      if (!setup_.path->await_launch(step.target, pass_)) return false;
-      end = wait(step, start, end);
-      break;
-    case PlanStepKind::kWaitStream:
-    case PlanStepKind::kWaitDevice: end = wait(step, start, end); break;
+    end = wait(step, awaited, start, end);
   }
   if (planned_costs_ && !setup_.signals->sleep_until(end)) return false;
   last_end_ = now();
@@ -79,25 +74,24 @@ bool HostThread::call(const PlanStep& step) {
 
 // When the call returns that began at `start` and would return at `call_end` without waiting. Who
 // finds what it waits for ended pays no return lag.
-HostTime HostThread::wait(const PlanStep& step, HostTime start, HostTime call_end) {
+HostTime HostThread::wait(const program::Step& step, const program::Awaited& awaited,
+                          HostTime start, HostTime call_end) {
   {
     const HostSignals::InsideDevice inside(*setup_.signals);
-    wait_in_device(step);
+    wait_in_device(awaited);
   }
   const HostTime over = now();
   if (!planned_costs_ || over == start) return std::max(call_end, over);
-  return std::max(call_end, over + step.return_lag);
+  return std::max(call_end, over + program::return_lag(program_, step));
 }
 
-void HostThread::wait_in_device(const PlanStep& step) {
+void HostThread::wait_in_device(const program::Awaited& awaited) {
   Device& device = *setup_.device;
-  switch (step.kind) {
-    case PlanStepKind::kWaitOp: device.wait_op(step.target, pass_); return;
-    case PlanStepKind::kWaitStream: device.wait_stream(step.target); return;
-    case PlanStepKind::kLaunchAndWait:
-      device.wait_stream(setup_.plan->ops[step.target + step.count - 1].stream);
-      return;
-    default: device.wait_all();
+  switch (awaited.kind) {
+    case program::AwaitedKind::kNothing: return;
+    case program::AwaitedKind::kStream: return device.wait_stream(awaited.index);
+    case program::AwaitedKind::kOp: return device.wait_op(awaited.index, pass_);
+    case program::AwaitedKind::kDevice: return device.wait_all();
   }
 }
 

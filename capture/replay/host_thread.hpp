@@ -1,5 +1,5 @@
-// One host thread of a plan: thinks, calls, waits, hands over; the rules of
-// sim/workload/program_run.cpp, lived through instead of scheduled.
+// One host thread of a plan: thinks, calls, waits, hands over by sim/program/rules.hpp, lived
+// through instead of scheduled.
 //
 // Think times count from what really happened: after a late wake-up the thread is late, as a real
 // one is, and never catches up.
@@ -16,6 +16,7 @@
 #include "capture/replay/iteration_log.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/launch_path.hpp"
+#include "sim/program/rules.hpp"
 
 namespace bubblesim::capture {
 
@@ -46,15 +47,17 @@ class HostThread {
   [[nodiscard]] const LaunchCosts& costs() const { return costs_; }
 
  private:
-  [[nodiscard]] bool think(const PlanStep& step);
-  [[nodiscard]] bool call(const PlanStep& step);
-  [[nodiscard]] HostTime wait(const PlanStep& step, HostTime start, HostTime call_end);
-  void wait_in_device(const PlanStep& step);
+  [[nodiscard]] bool think(const program::Step& step);
+  [[nodiscard]] bool call(const program::Step& step);
+  [[nodiscard]] HostTime wait(const program::Step& step, const program::Awaited& awaited,
+                              HostTime start, HostTime call_end);
+  void wait_in_device(const program::Awaited& awaited);
   void end_step(std::size_t step);
   [[nodiscard]] HostTime now() const { return setup_.signals->now(); }
 
   const HostThreadSetup& setup_;
-  std::span<const PlanStep> steps_;
+  const program::Program& program_;
+  std::span<const program::Step> steps_;
   bool planned_costs_;
   double factor_ = 1;
   std::uint64_t pass_ = 0;

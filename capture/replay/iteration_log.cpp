@@ -9,8 +9,8 @@ void IterationLog::tell(Duration length) {
   if (told_) told_();
 }
 
-bool IterationLog::mark(const PlanStep& step, HostTime now) {
-  const bool ends_pass = step.kind == PlanStepKind::kEnd;
+bool IterationLog::mark(const program::Step& step, HostTime now) {
+  const bool ends_pass = step.kind == program::StepKind::kEnd;
   if (!plan_.loop || (!ends_pass && step.target == 0)) return false;
   iterations_.push_back(now - origin_);
   if (ends_pass) passes_.push_back(now - origin_);

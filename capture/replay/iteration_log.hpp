@@ -20,7 +20,7 @@ class IterationLog {
 
   /// A kIteration or kEnd step. The first iteration lasts from the origin on. True: the job has
   /// reached its iterations.
-  [[nodiscard]] bool mark(const PlanStep& step, HostTime now);
+  [[nodiscard]] bool mark(const program::Step& step, HostTime now);
 
   /// A service's pass for so many requests has ended.
   void pass(HostTime start, HostTime end, std::uint64_t requests);

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/program/rules.hpp"
+
 namespace bubblesim::capture {
 namespace {
 
@@ -16,11 +18,11 @@ std::string there_are(std::size_t count, const char* what) {
 class PlanCheck {
  public:
   PlanCheck(ObjectReader& root, const JobPlan& plan)
-      : root_(root), plan_(plan), launched_(plan.ops.size()) {}
+      : root_(root), plan_(plan), launched_(plan.program.ops.size()) {}
 
   void run() {
-    for (std::size_t thread = 0; thread < plan_.threads.size(); ++thread) {
-      const std::vector<PlanStep>& steps = plan_.threads[thread].steps;
+    for (std::size_t thread = 0; thread < plan_.program.threads.size(); ++thread) {
+      const std::vector<program::Step>& steps = plan_.program.threads[thread].steps;
       for (std::size_t i = 0; i < steps.size(); ++i) check_step(thread, i, steps[i]);
     }
     check_waits();
@@ -32,60 +34,62 @@ class PlanCheck {
     root_.fault("threads", "step " + number(step) + " of thread " + number(thread) + " " + message);
   }
 
-  void check_step(std::size_t thread, std::size_t index, const PlanStep& step) {
+  void check_step(std::size_t thread, std::size_t index, const program::Step& step) {
     check_target(thread, index, step);
-    if (step.after_thread == kNone) return;
-    if (step.after_thread >= plan_.threads.size()) {
-      fault(thread, index, "waits for thread " + number(step.after_thread) +
-                               there_are(plan_.threads.size(), "threads"));
-    } else if (step.after_thread == thread) {
+    const program::StepDetail* after = program::hand_over(plan_.program, step);
+    if (after == nullptr) return;
+    const auto& threads = plan_.program.threads;
+    if (after->after_thread >= threads.size()) {
+      fault(thread, index, "waits for thread " + number(after->after_thread) +
+                               there_are(threads.size(), "threads"));
+    } else if (after->after_thread == thread) {
       fault(thread, index, "waits for a hand-over of its own thread");
-    } else if (step.after_step >= plan_.threads[step.after_thread].steps.size()) {
+    } else if (after->after_step >= threads[after->after_thread].steps.size()) {
       fault(thread, index,
-            "waits for step " + number(step.after_step) + " of thread " +
-                number(step.after_thread) +
-                there_are(plan_.threads[step.after_thread].steps.size(), "steps"));
+            "waits for step " + number(after->after_step) + " of thread " +
+                number(after->after_thread) +
+                there_are(threads[after->after_thread].steps.size(), "steps"));
     }
   }
 
-  void check_target(std::size_t thread, std::size_t index, const PlanStep& step) {
+  void check_target(std::size_t thread, std::size_t index, const program::Step& step) {
     switch (step.kind) {
-      case PlanStepKind::kPause:
-      case PlanStepKind::kWaitDevice: return;
-      case PlanStepKind::kLaunch:
-      case PlanStepKind::kLaunchAndWait: check_launch(thread, index, step); return;
-      case PlanStepKind::kWaitStream:
-        if (step.target < plan_.stream_count) return;
+      case program::StepKind::kPause:
+      case program::StepKind::kWaitDevice: return;
+      case program::StepKind::kLaunch:
+      case program::StepKind::kLaunchAndWait: check_launch(thread, index, step); return;
+      case program::StepKind::kWaitStream:
+        if (step.target < plan_.program.stream_count) return;
         fault(thread, index, "waits for stream " + number(step.target) +
-                                 there_are(plan_.stream_count, "streams"));
+                                 there_are(plan_.program.stream_count, "streams"));
         return;
-      case PlanStepKind::kWaitOp:
-        if (step.target < plan_.ops.size()) return;
+      case program::StepKind::kWaitOp:
+        if (step.target < plan_.program.ops.size()) return;
         fault(thread, index, "waits for operation " + number(step.target) +
-                                 there_are(plan_.ops.size(), "operations"));
+                                 there_are(plan_.program.ops.size(), "operations"));
         return;
-      case PlanStepKind::kIteration:
-        if (step.target >= plan_.iterations) {
+      case program::StepKind::kIteration:
+        if (step.target >= plan_.program.iterations) {
           fault(thread, index, "begins iteration " + number(step.target) +
-                                   there_are(plan_.iterations, "iterations a pass"));
+                                   there_are(plan_.program.iterations, "iterations a pass"));
         }
         [[fallthrough]];
-      case PlanStepKind::kEnd:
-        if (thread != plan_.marked_thread) {
+      case program::StepKind::kEnd:
+        if (thread != plan_.program.marked_thread) {
           fault(thread, index, "marks an iteration; the marked thread is " +
-                                   number(plan_.marked_thread));
+                                   number(plan_.program.marked_thread));
         }
         return;
     }
   }
 
-  void check_launch(std::size_t thread, std::size_t index, const PlanStep& step) {
+  void check_launch(std::size_t thread, std::size_t index, const program::Step& step) {
     const std::uint64_t end = std::uint64_t{step.target} + step.count;
     if (step.count == 0) {
       fault(thread, index, "launches no operation");
-    } else if (end > plan_.ops.size()) {
+    } else if (end > plan_.program.ops.size()) {
       fault(thread, index, "launches operations up to " + number(end - 1) +
-                               there_are(plan_.ops.size(), "operations"));
+                               there_are(plan_.program.ops.size(), "operations"));
     } else {
       for (std::uint64_t op = step.target; op < end; ++op) {
         if (++launched_[op] == 2) {
@@ -97,10 +101,11 @@ class PlanCheck {
 
   // Who waits for what is never launched waits for ever.
   void check_waits() {
-    for (std::size_t thread = 0; thread < plan_.threads.size(); ++thread) {
-      const std::vector<PlanStep>& steps = plan_.threads[thread].steps;
+    for (std::size_t thread = 0; thread < plan_.program.threads.size(); ++thread) {
+      const std::vector<program::Step>& steps = plan_.program.threads[thread].steps;
       for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (steps[i].kind != PlanStepKind::kWaitOp || steps[i].target >= launched_.size()) continue;
+        if (steps[i].kind != program::StepKind::kWaitOp || steps[i].target >= launched_.size())
+          continue;
         if (launched_[steps[i].target] > 0) continue;
         fault(thread, i, "waits for operation " + number(steps[i].target) +
                              ", which no step launches");
@@ -109,9 +114,10 @@ class PlanCheck {
   }
 
   void check_edges() {
-    for (std::size_t op = 0; op < plan_.ops.size(); ++op) {
-      for (std::uint32_t i = 0; i < plan_.ops[op].edge_count; ++i) {
-        const std::uint32_t before = plan_.edges[plan_.ops[op].first_edge + i].before;
+    for (std::size_t op = 0; op < plan_.program.ops.size(); ++op) {
+      for (std::uint32_t i = 0; i < plan_.program.ops[op].edge_count; ++i) {
+        const std::uint32_t before =
+            plan_.program.edges[plan_.program.ops[op].first_edge + i].before;
         if (before == op) {
           root_.fault("edges", "operation " + number(op) + " waits for itself");
         } else if (launched_[op] > 0 && launched_[before] == 0) {

@@ -2,8 +2,8 @@
 //
 // A reader checks everything that an index refers to, so that whoever runs a plan need not: also
 // that what is waited for is launched. Every fault of a file is reported with its place. Edges are
-// written in the order of the operations that wait, so PlanOp::first_edge may differ in the plan
-// that is read.
+// written in the order of the operations that wait, so program::Op::first_edge may differ in the
+// plan that is read.
 #pragma once
 
 #include <string>

@@ -18,13 +18,13 @@ inline constexpr std::array<Choice<policy::Role>, 3> kRoleNames{{
 
 // In columns enumerators are numbers, in the order of their declaration; a change of that order
 // needs another version of the format.
-inline constexpr std::uint32_t kLastLaunchKind = 3;
+inline constexpr std::uint32_t kLastWorkKind = 3;
 inline constexpr std::uint32_t kLastBound = 2;
 inline constexpr std::uint32_t kLastCopyPath = 2;
 inline constexpr std::uint32_t kLastStepKind = 7;
-static_assert(static_cast<std::uint32_t>(program::WorkKind::kMemset) == kLastLaunchKind);
+static_assert(static_cast<std::uint32_t>(program::WorkKind::kMemset) == kLastWorkKind);
 static_assert(static_cast<std::uint32_t>(program::KernelClass::kMemory) == kLastBound);
 static_assert(static_cast<std::uint32_t>(CopyPath::kDeviceToDevice) == kLastCopyPath);
-static_assert(static_cast<std::uint32_t>(PlanStepKind::kEnd) == kLastStepKind);
+static_assert(static_cast<std::uint32_t>(program::StepKind::kEnd) == kLastStepKind);
 
 }  // namespace bubblesim::capture

@@ -9,15 +9,17 @@
 namespace bubblesim::capture {
 namespace {
 
-constexpr Range<std::uint32_t> kAnyCount{0, kNone - 1};
-constexpr Range<std::uint32_t> kExtent{1, kNone - 1};
+constexpr Range<std::uint32_t> kAnyCount{0, program::kNoIndex - 1};
+/// Of a program::ShortSpan.
+constexpr Range<std::uint32_t> kShortSpan{};
+constexpr Range<std::uint32_t> kExtent{1, program::kNoIndex - 1};
 /// Of a plan. A stream is a hardware queue and a thread one of the machine's; a plan with more is
 /// a mistake.
-constexpr std::uint32_t kMostStreams = 1024;
+constexpr std::uint16_t kMostStreams = 1024;
 constexpr std::size_t kMostThreads = kMostGateThreads;
 
 std::uint32_t index_of(std::int64_t value) {
-  return value < 0 ? kNone : static_cast<std::uint32_t>(value);
+  return value < 0 ? program::kNoIndex : static_cast<std::uint32_t>(value);
 }
 
 Range<std::int64_t> index_or_none(std::size_t count) {
@@ -29,11 +31,11 @@ void read_head(ObjectReader& in, JobPlan& plan) {
   plan.name = in.text("name");
   plan.client.value = in.integer<std::uint32_t>("client", {0, kMostGateClients - 1});
   plan.role = in.choice("role", kRoleNames);
-  plan.rank = in.integer<std::uint32_t>("rank");
-  plan.stream_count = in.integer<std::uint32_t>("streams", {0, kMostStreams});
-  plan.iterations = in.integer<std::uint32_t>("iterations", kExtent);
-  plan.marked_thread = in.integer<std::uint32_t>("marked_thread");
-  plan.start_offset = Duration{in.integer<std::int64_t>("start_offset_ns", kSpan)};
+  plan.program.rank = in.integer<std::uint32_t>("rank");
+  plan.program.stream_count = in.integer<std::uint16_t>("streams", {0, kMostStreams});
+  plan.program.iterations = in.integer<std::uint32_t>("iterations", kExtent);
+  plan.program.marked_thread = in.integer<std::uint32_t>("marked_thread");
+  plan.program.start_offset = Duration{in.integer<std::int64_t>("start_offset_ns", kSpan)};
   plan.memory.value = in.integer<std::uint64_t>("memory_bytes");
   plan.priority = in.integer<std::int32_t>("priority");
   plan.sms = in.integer<std::uint32_t>("sms");
@@ -43,7 +45,8 @@ void read_head(ObjectReader& in, JobPlan& plan) {
   plan.record_operations = in.flag("record_operations");
   plan.seed = in.integer<std::uint64_t>("seed");
   plan.device_lags = in.flag("device_lags");
-  plan.as_recorded = in.flag("as_recorded");
+  plan.program.own_kernels = in.flag("as_recorded") ? program::OwnKernels::kAsRecorded
+                                                  : program::OwnKernels::kCompete;
 }
 
 void read_serve(ObjectReader in, JobPlan& plan) {
@@ -98,48 +101,61 @@ void read_forms(ObjectReader in, JobPlan& plan) {
   }
 }
 
-void read_ops(ObjectReader in, JobPlan& plan) {
+void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) {
+  program::Program& program = plan.program;
   std::vector<std::int64_t> solo;
   ColumnReader columns(in, "solo_ns", kSpan, solo);
-  const auto kind = columns.column<std::uint32_t>("kind", {0, kLastLaunchKind}, 0);
-  const auto stream = columns.column("stream", index_range<std::uint32_t>(plan.stream_count), 0U);
-  const auto form =
-      columns.column<std::int64_t>("form", index_or_none(plan.forms.size()), -1);
-  const auto name = columns.column("name", index_range<std::uint32_t>(plan.names.size()), 0U);
+  const auto kind = columns.column<std::uint32_t>("kind", {0, kLastWorkKind}, 0);
+  const auto stream =
+      columns.column<std::uint16_t>("stream", index_range<std::uint16_t>(program.stream_count), 0);
+  const auto form = columns.column<std::int64_t>("form", index_or_none(plan.forms.size()), -1);
+  const auto name = columns.column("name", index_range<std::uint32_t>(names.size()), 0U);
   const auto bytes = columns.column<std::uint64_t>("bytes", {}, 0);
   const auto path = columns.column<std::uint32_t>("path", {0, kLastCopyPath}, 0);
-  const auto edges = columns.column("edges", kAnyCount, 0U);
-  const auto launch_lag = columns.spans("launch_lag_ns");
-  const auto gap = columns.spans("gap_ns");
-  if (columns.rows() > 0 && (plan.stream_count == 0 || plan.names.empty())) {
+  const auto edges = columns.column<std::uint8_t>("edges", {}, 0);
+  const auto launch_lag = columns.column("launch_lag_ns", kShortSpan, 0U);
+  const auto gap = columns.column("gap_ns", kShortSpan, 0U);
+  if (columns.rows() > 0 && (program.stream_count == 0 || names.empty())) {
     in.fault("", "has operations; the plan has no streams or no names");
+    return;
   }
-  plan.ops.reserve(columns.rows());
-  std::uint64_t first_edge = 0;
+  program.ops.reserve(columns.rows());
+  std::uint32_t first_edge = 0;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
-    plan.ops.push_back({static_cast<program::WorkKind>(kind[i]), stream[i], index_of(form[i]),
-                        name[i], Duration{solo[i]}, {bytes[i]}, static_cast<CopyPath>(path[i]),
-                        static_cast<std::uint32_t>(first_edge), edges[i], launch_lag[i], gap[i]});
+    program::Op& op = program.ops.emplace_back();
+    op.kind = static_cast<program::WorkKind>(kind[i]);
+    op.stream = stream[i];
+    op.name = names[name[i]];
+    op.duration = Duration{solo[i]};
+    op.launch_lag = {launch_lag[i]};
+    op.gap = {gap[i]};
+    op.first_edge = first_edge;
+    op.edge_count = edges[i];
+    op.profile = is_kernel(op.kind)
+                     ? index_of(form[i])
+                     : index_in(plan.copies, {{bytes[i]}, static_cast<CopyPath>(path[i])});
     first_edge += edges[i];
   }
 }
 
 void read_edges(ObjectReader in, JobPlan& plan) {
   std::vector<std::uint32_t> before;
-  ColumnReader columns(in, "before", index_range<std::uint32_t>(plan.ops.size()), before);
-  const auto lag = columns.spans("lag_ns");
-  for (std::size_t i = 0; i < columns.rows(); ++i) plan.edges.push_back({before[i], lag[i]});
+  ColumnReader columns(in, "before", index_range<std::uint32_t>(plan.program.ops.size()), before);
+  const auto lag = columns.column("lag_ns", kShortSpan, 0U);
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    plan.program.edges.push_back({before[i], {lag[i]}});
+  }
   std::uint64_t wanted = 0;
-  for (const PlanOp& op : plan.ops) wanted += op.edge_count;
-  if (wanted != plan.edges.size()) {
-    in.fault("before", "found " + std::to_string(plan.edges.size()) +
+  for (const program::Op& op : plan.program.ops) wanted += op.edge_count;
+  if (wanted != plan.program.edges.size()) {
+    in.fault("before", "found " + std::to_string(plan.program.edges.size()) +
                            " edges; the operations have " + std::to_string(wanted));
   }
 }
 
 void read_bubbles(ObjectReader in, JobPlan& plan) {
   std::vector<std::uint32_t> after;
-  ColumnReader columns(in, "after_op", index_range<std::uint32_t>(plan.ops.size()), after);
+  ColumnReader columns(in, "after_op", index_range<std::uint32_t>(plan.program.ops.size()), after);
   const auto expected = columns.spans("expected_ns");
   const auto free = columns.column<std::uint64_t>("free_bytes", {}, 0);
   const auto pipeline = columns.column<std::uint32_t>("pipeline", {0, 1}, 0);
@@ -152,23 +168,30 @@ void read_bubbles(ObjectReader in, JobPlan& plan) {
   }
 }
 
-PlanThread read_thread(ObjectReader& in) {
-  PlanThread thread;
+program::ThreadProgram read_thread(ObjectReader& in, std::vector<program::StepDetail>& details) {
+  program::ThreadProgram thread;
   thread.name = in.text("name");
   std::vector<std::uint32_t> kind;
   ColumnReader columns(in, "kind", {0, kLastStepKind}, kind);
-  const auto think = columns.spans("think_ns");
-  const auto cost = columns.spans("cost_ns");
+  const auto think = columns.column("think_ns", kShortSpan, 0U);
+  const auto cost = columns.column("cost_ns", kShortSpan, 0U);
   const auto target = columns.column("target", kAnyCount, 0U);
-  const auto count = columns.column("count", kAnyCount, 0U);
-  const auto return_lag = columns.spans("return_lag_ns");
+  const auto count = columns.column<std::uint16_t>("count", {}, 0);
+  const auto return_lag = columns.column("return_lag_ns", kShortSpan, 0U);
   const auto after_thread =
-      columns.column<std::int64_t>("after_thread", {-1, kNone - 1}, -1);
+      columns.column<std::int64_t>("after_thread", {-1, program::kNoIndex - 1}, -1);
   const auto after_step = columns.column("after_step", kAnyCount, 0U);
+  const auto passes_back = columns.column("passes_back", kAnyCount, 0U);
   thread.steps.reserve(columns.rows());
   for (std::size_t i = 0; i < columns.rows(); ++i) {
-    thread.steps.push_back({static_cast<PlanStepKind>(kind[i]), think[i], cost[i], target[i],
-                            count[i], return_lag[i], index_of(after_thread[i]), after_step[i]});
+    program::Step step{{think[i]}, {cost[i]}, target[i], program::kNoIndex, count[i],
+                       static_cast<program::StepKind>(kind[i])};
+    if (return_lag[i] != 0 || after_thread[i] >= 0 || passes_back[i] != 0) {
+      step.detail = static_cast<std::uint32_t>(details.size());
+      details.push_back(
+          {{return_lag[i]}, index_of(after_thread[i]), after_step[i], passes_back[i]});
+    }
+    thread.steps.push_back(step);
   }
   return thread;
 }
@@ -180,16 +203,19 @@ void read_threads(ObjectReader& in, JobPlan& plan) {
                             std::to_string(kMostThreads));
     return;
   }
-  for (ObjectReader& thread : threads) plan.threads.push_back(read_thread(thread));
-  if (plan.marked_thread >= plan.threads.size()) {
-    in.fault("marked_thread", "found " + std::to_string(plan.marked_thread) + "; there are " +
-                                  std::to_string(plan.threads.size()) + " threads");
+  for (ObjectReader& thread : threads) {
+    plan.program.threads.push_back(read_thread(thread, plan.program.details));
+  }
+  if (plan.program.marked_thread >= plan.program.threads.size()) {
+    in.fault("marked_thread", "found " + std::to_string(plan.program.marked_thread) +
+                                  "; there are " + std::to_string(plan.program.threads.size()) +
+                                  " threads");
   }
 }
 
 // A looping thread without steps is harmless, a plan without any has nothing to do and no end.
 void check_work(ObjectReader& in, const JobPlan& plan) {
-  for (const PlanThread& thread : plan.threads) {
+  for (const program::ThreadProgram& thread : plan.program.threads) {
     if (!thread.steps.empty()) return;
   }
   in.fault("threads", "no thread has a step");
@@ -201,9 +227,12 @@ CheckedResult<JobPlan> read_plan(const JsonDocument& document) {
   JobPlan plan;
   read_head(root, plan);
   read_mode(root, plan);
-  plan.names = root.texts("names");
+  std::vector<NameId> names;
+  for (const std::string& name : root.texts("names")) {
+    names.push_back(plan.program.names.intern(name));
+  }
   read_forms(root.child("forms"), plan);
-  read_ops(root.child("ops"), plan);
+  read_ops(root.child("ops"), names, plan);
   read_edges(root.child("edges"), plan);
   read_bubbles(root.child("bubbles"), plan);
   read_threads(root, plan);

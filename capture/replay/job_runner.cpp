@@ -32,9 +32,9 @@ Result<void> JobRunner::prepare(std::function<void(const std::string&)> progress
   path_ = std::make_unique<LaunchPath>(plan_, *setup_.device, setup_.gate, signals_);
   thread_setup_ = {&plan_,    setup_.device,       &signals_, path_.get(), &log_,
                    &threads_, setup_.on_progress, [this] { request_stop(); }};
-  for (std::uint32_t i = 0; i < plan_.threads.size(); ++i) {
+  for (std::uint32_t i = 0; i < plan_.program.threads.size(); ++i) {
     threads_.push_back(std::make_unique<HostThread>(thread_setup_, i));
-    if (plan_.threads[i].steps.empty()) continue;
+    if (plan_.program.threads[i].steps.empty()) continue;
     if (working_threads_++ == 0) leader_ = i;
   }
   return {};
@@ -53,14 +53,14 @@ Turn JobRunner::turn_of(std::size_t thread) const {
 
 ReplayEnd JobRunner::run(HostTime origin) {
   origin_ = origin;
-  begin_ = origin + plan_.start_offset;
+  begin_ = origin + plan_.program.start_offset;
   log_.begin(origin);
   watch_.begin(origin);
-  began_ = to_ns(plan_.start_offset);
+  began_ = to_ns(plan_.program.start_offset);
   {
     Crew crew(*setup_.clock);
     for (std::size_t i = 0; i < threads_.size(); ++i) {
-      if (plan_.threads[i].steps.empty()) continue;
+      if (plan_.program.threads[i].steps.empty()) continue;
       crew.start(turn_of(i), [this, i] { run_thread(i); });
     }
     crew.wait();
@@ -70,7 +70,7 @@ ReplayEnd JobRunner::run(HostTime origin) {
   if (auto closed = setup_.device->close(); !closed) end.fault = std::move(closed).error();
   end.record.name = plan_.name;
   end.record.client = plan_.client;
-  end.record.rank = plan_.rank;
+  end.record.rank = plan_.program.rank;
   end.record.began = Duration{began_.load()};
   end.record.requests = std::move(requests_);
   if (queue_) end.record.unfinished = queue_->unfinished(end.record.ended);
@@ -106,8 +106,7 @@ void JobRunner::run_thread(std::size_t index) {
 void JobRunner::loop(HostThread& thread) {
   HostTime begin = signals_.now();
   while (thread.run_pass(begin, 1.0)) {
-    // A plan without any length must not keep a clock of turns from moving.
-    begin = std::max(thread.last_end(), begin + Duration{1});
+    begin = program::next_pass(begin, thread.last_end());
   }
 }
 

@@ -14,22 +14,23 @@ constexpr std::uint64_t kWarp = 32;
 // As the simulator counts: whole warps.
 std::uint32_t threads_of(const traces::LaunchShape& shape) {
   const std::uint64_t warps = (shape.threads_per_block() + kWarp - 1) / kWarp;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps * kWarp, kNone));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps * kWarp, program::kNoIndex));
 }
 
 }  // namespace
 
-LaunchPath::LaunchPath(const JobPlan& plan, Device& device, GateClient* gate,
-                       HostSignals& signals)
-    : plan_(plan), device_(device), gate_(gate), signals_(signals), launched_(plan.ops.size()) {
+LaunchPath::LaunchPath(const JobPlan& plan, Device& device, GateClient* gate, HostSignals& signals)
+    : plan_(plan), device_(device), gate_(gate), signals_(signals),
+      launched_(plan.program.ops.size()) {
   if (gate_ != nullptr) describe_all();
 }
 
 void LaunchPath::describe_all() {
-  info_of_op_.assign(plan_.ops.size(), kNone);
-  for (const PlanThread& thread : plan_.threads) {
-    for (const PlanStep& step : thread.steps) {
-      if (step.kind != PlanStepKind::kLaunch && step.kind != PlanStepKind::kLaunchAndWait) continue;
+  info_of_op_.assign(plan_.program.ops.size(), program::kNoIndex);
+  for (const program::ThreadProgram& thread : plan_.program.threads) {
+    for (const program::Step& step : thread.steps) {
+      if (step.kind != program::StepKind::kLaunch && step.kind != program::StepKind::kLaunchAndWait)
+        continue;
       info_of_op_[step.target] = static_cast<std::uint32_t>(infos_.size());
       infos_.push_back(describe(plan_, device_, step.target, step.count));
     }
@@ -40,21 +41,21 @@ policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& devic
                                         std::uint32_t first, std::uint32_t count) {
   policy::LaunchInfo info;
   info.client = plan.client;
-  info.kind = plan.ops[first].kind;
+  info.kind = plan.program.ops[first].kind;
   info.operations = count;
   for (std::uint32_t i = first; i < first + count; ++i) {
-    const PlanOp& op = plan.ops[i];
-    if (op.form != kNone) {
-      const KernelForm& form = plan.forms[op.form];
+    const program::Op& op = plan.program.ops[i];
+    if (is_kernel(op.kind) && op.profile != program::kNoIndex) {
+      const KernelForm& form = plan.forms[op.profile];
       if (info.blocks == 0) {
-        info.kernel = std::uint64_t{op.name} << 32U | op.form;
+        info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
         info.sm_blocks = device.resident_blocks(i);
         if (plan.report_classes) info.bound = form.bound;
       }
       info.blocks += form.shape.blocks();
       info.threads_per_block = std::max(info.threads_per_block, threads_of(form.shape));
     }
-    if (plan.report_durations) info.profiled += op.solo;
+    if (plan.report_durations) info.profiled += op.duration;
   }
   return info;
 }
@@ -73,7 +74,7 @@ std::uint64_t LaunchPath::number_launch() {
   return gate_ != nullptr ? gate_->last_launch() : ungated_launches_.fetch_add(1) + 1;
 }
 
-bool LaunchPath::launch(const PlanStep& step, std::uint64_t pass, double factor,
+bool LaunchPath::launch(const program::Step& step, std::uint64_t pass, double factor,
                         LaunchCosts& costs) {
   if (gate_ != nullptr) {
     if (!await_window()) return false;
@@ -85,7 +86,7 @@ bool LaunchPath::launch(const PlanStep& step, std::uint64_t pass, double factor,
   const HostTime start = signals_.now();
   {
     const HostSignals::InsideDevice inside(signals_);
-    device_.launch(first, step.count, factor, step.cost);
+    device_.launch(first, step.count, factor, step.cost.duration());
   }
   ++costs.launches;
   if (plan_.record_operations) record(first.launch, {start, call_end(step)});
@@ -102,9 +103,9 @@ bool LaunchPath::await_launch(std::uint32_t op, std::uint64_t pass) {
 }
 
 // On a device whose calls take the plan's time, the caller is about to sleep for it.
-HostTime LaunchPath::call_end(const PlanStep& step) const {
+HostTime LaunchPath::call_end(const program::Step& step) const {
   const bool planned = device_.host_costs() == HostCosts::kPlanned;
-  return signals_.now() + (planned ? step.cost : Duration{});
+  return signals_.now() + (planned ? step.cost.duration() : Duration{});
 }
 
 void LaunchPath::record(std::uint64_t launch, const Call& call) {

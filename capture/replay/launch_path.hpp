@@ -30,7 +30,7 @@ class LaunchPath {
 
   /// Launches what the step says. False: told to stop, and nothing was launched. A launch waits for
   /// room in the window first and then asks the policy: its verdict is acted on at once.
-  [[nodiscard]] bool launch(const PlanStep& step, std::uint64_t pass, double factor,
+  [[nodiscard]] bool launch(const program::Step& step, std::uint64_t pass, double factor,
                             LaunchCosts& costs);
 
   /// Waits until the operation has been launched so often as `pass` says. False: told to stop.
@@ -52,7 +52,7 @@ class LaunchPath {
   [[nodiscard]] bool await_window();
   [[nodiscard]] std::uint64_t number_launch();
   void record(std::uint64_t launch, const Call& call);
-  [[nodiscard]] HostTime call_end(const PlanStep& step) const;
+  [[nodiscard]] HostTime call_end(const program::Step& step) const;
 
   const JobPlan& plan_;
   Device& device_;

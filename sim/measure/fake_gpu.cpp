@@ -21,7 +21,6 @@ struct Run {
 
   capture::HostClock& clock;
   std::unique_ptr<capture::FakeSegment> memory;
-  std::vector<capture::JobPlan> plans;  ///< of the jobs, which keep references
   engine::Engine engine;
   gpu::Gpu gpu;
   FakeTime time;
@@ -87,9 +86,8 @@ Result<std::string> ModelledGpu::begin(capture::HostClock& clock, const capture:
   const auto jobs = by_client(setup);
   BUBBLESIM_RETURN_IF_ERROR(open_memory(jobs, sharing));
   const Duration notice = spec_.completion_notice + faults_.late_notices;
-  for (const capture::RigJob* job : jobs) run_->plans.push_back(job->plan);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const capture::JobPlan& plan = run_->plans[i];
+    const capture::JobPlan& plan = jobs[i]->plan;
     run_->clients.push_back(plan.client);
     run_->jobs.push_back(std::make_unique<FakeJob>(
         run_->engine, run_->gpu,
@@ -107,8 +105,8 @@ Result<void> ModelledGpu::open_memory(const std::vector<const capture::RigJob*>&
   }
   std::vector<capture::FakeJobSize> sizes;
   for (const capture::RigJob* job : jobs) {
-    sizes.push_back({job->plan.client, static_cast<std::uint32_t>(job->plan.ops.size()),
-                     job->plan.stream_count});
+    sizes.push_back({job->plan.client, static_cast<std::uint32_t>(job->plan.program.ops.size()),
+                     job->plan.program.stream_count});
   }
   BUBBLESIM_ASSIGN_OR_RETURN(run_->memory, capture::FakeSegment::create(run_->clock, sizes));
   if (!sharing.unified_memory) run_->memory->header().memory = spec_.memory.value;

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "sim/measure/kernel_forms.hpp"
+#include "sim/program/rules.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -15,25 +16,34 @@ using capture::FakeLaunch;
 using capture::FakeNotice;
 using capture::HostTime;
 using capture::JobPlan;
-using capture::PlanOp;
-
-constexpr std::uint32_t kNone = capture::kNone;
 
 std::int64_t nanoseconds_of(HostTime time) { return time.time_since_epoch().count(); }
 
 /// JobPlan::device_lags: how long the operation lasts alone.
-Duration own_solo(const PlanOp& op, const hardware::GpuSpec& spec) {
-  if (op.kind != program::WorkKind::kCopy || op.solo > Duration{}) return op.solo;
-  const auto bytes = static_cast<double>(op.bytes.value);
-  const double seconds = op.path == capture::CopyPath::kDeviceToDevice
+Duration own_duration(const JobPlan& plan, const program::Op& op, const hardware::GpuSpec& spec) {
+  if (op.kind != program::WorkKind::kCopy || op.duration > Duration{}) return op.duration;
+  const capture::CopyForm copy = capture::copy_of(plan, op);
+  const auto bytes = static_cast<double>(copy.bytes.value);
+  const double seconds = copy.path == capture::CopyPath::kDeviceToDevice
                              ? 2 * bytes / spec.dram_bandwidth.value
                              : bytes / spec.host_bandwidth.value;
   return Duration{std::llround(seconds * 1e9)};
 }
 
+/// What the device runs: the plan's program, for a probe with the device's own spans.
+program::Program program_of(const JobPlan& plan, const hardware::GpuSpec& spec) {
+  program::Program program = plan.program;
+  if (!plan.device_lags) return program;
+  for (program::Op& op : program.ops) {
+    op.duration = own_duration(plan, op, spec);
+    op.launch_lag = program::short_span(spec.launch_latency);
+    op.gap = program::short_span(spec.stream_gap);
+  }
+  return program;
+}
+
 gpu::ClientSetup client_of(gpu::ClientSetup setup, const JobPlan& plan) {
-  setup.own_kernels =
-      plan.as_recorded ? program::OwnKernels::kAsRecorded : program::OwnKernels::kCompete;
+  setup.own_kernels = plan.program.own_kernels;
   return setup;
 }
 
@@ -63,9 +73,8 @@ class FakeJob::Stream final : public engine::EventHandler {
   engine::EntityId entity{};
   State state = State::kIdle;
   std::deque<Pending> pending;  ///< front: the operation that runs or comes next
-  std::uint32_t blocked_on = kNone;  ///< an operation
-  SimTime last_end{};
-  bool has_run = false;
+  std::uint32_t blocked_on = program::kNoIndex;  ///< an operation
+  std::optional<SimTime> last_end;
   bool arriving = false;   ///< its event is the launch's arrival, not the operation's start
   bool announced = false;  ///< its context is not out of work
   SimTime work_start{};
@@ -74,21 +83,22 @@ class FakeJob::Stream final : public engine::EventHandler {
 FakeJob::FakeJob(engine::Engine& engine, gpu::Gpu& gpu, const gpu::ClientSetup& setup,
                  const JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
                  const FakeTime& time, Duration notice)
-    : engine_(engine), gpu_(gpu), plan_(plan), part_(part), clock_(clock), time_(time),
-      notice_(notice), client_(gpu.add_client(client_of(setup, plan), *this)),
-      results_(plan.ops.size()) {
+    : engine_(engine), gpu_(gpu), program_(program_of(plan, gpu.spec())), part_(part),
+      clock_(clock), time_(time), notice_(notice),
+      client_(gpu.add_client(client_of(setup, plan), *this)), results_(program_.ops.size()) {
   for (const capture::KernelForm& form : plan.forms) {
     profiles_.push_back(plan.device_lags ? class_profile_of(form, gpu.spec())
                                          : profile_of(form, gpu.spec()));
   }
   if (plan.device_lags) part.sync = to_ns(gpu.spec().sync_latency);
   const auto resident = part.resident();
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    if (plan.ops[i].form == kNone) continue;
-    const program::Residency& residency = profiles_[plan.ops[i].form].residency;
+  for (std::size_t i = 0; i < program_.ops.size(); ++i) {
+    const program::KernelProfile* profile = profile_for(program_.ops[i]);
+    if (profile == nullptr) continue;
+    const program::Residency& residency = profile->residency;
     resident[i] = std::uint64_t{residency.blocks_per_sm} * gpu.spec().sm_count;
   }
-  for (std::uint32_t i = 0; i < plan.stream_count; ++i) {
+  for (std::uint32_t i = 0; i < plan.program.stream_count; ++i) {
     streams_.push_back(std::make_unique<Stream>(*this, i));
     streams_.back()->entity = engine.add_entity(*streams_.back(), engine::Phase::kDispatch);
   }
@@ -110,11 +120,10 @@ void FakeJob::take(const FakeLaunch& launch) {
   const SimTime at = time_.sim(HostTime{Duration{launch.at}});
   for (std::uint32_t i = 0; i < launch.count; ++i) {
     const std::uint32_t index = launch.op + i;
-    const PlanOp& op = plan_.ops[index];
+    const program::Op& op = program_.ops[index];
     Stream& stream = *streams_[op.stream];
-    const Duration lag = plan_.device_lags ? gpu_.spec().launch_latency : op.launch_lag;
-    stream.pending.push_back({index, launch.pass, launch.launch, at + lag, launch.factor,
-                              launch.takes_place && i == 0});
+    stream.pending.push_back({index, launch.pass, launch.launch, at + op.launch_lag.duration(),
+                              launch.factor, launch.takes_place && i == 0});
     if (stream.state == Stream::State::kIdle) advance(stream, std::max(at, engine_.now()));
   }
 }
@@ -124,27 +133,28 @@ void FakeJob::advance(Stream& stream, SimTime now) {
   stream.state = Stream::State::kIdle;
   if (stream.pending.empty()) return;
   const Stream::Pending& pending = stream.pending.front();
-  const PlanOp& op = plan_.ops[pending.op];
-  SimTime earliest = pending.ready;
-  const Duration gap = plan_.device_lags ? gpu_.spec().stream_gap : op.gap;
-  if (stream.has_run) earliest = std::max(earliest, stream.last_end + gap);
-  for (const capture::PlanEdge& edge :
-       std::span(plan_.edges).subspan(op.first_edge, op.edge_count)) {
-    const OpResult& result = results_[edge.before];
-    if (result.passes <= pending.pass) {
-      stream.state = Stream::State::kBlocked;
-      stream.blocked_on = edge.before;
-      return;
-    }
-    earliest = std::max(earliest, result.end + edge.lag);
+  const program::Op& op = program_.ops[pending.op];
+  const auto start = program::start_of(
+      program_, op, pending.ready, stream.last_end, [&](const program::OpEdge& edge) {
+        const OpResult& result = results_[edge.before];
+        return result.passes > pending.pass ? result.end : SimTime::max();
+      });
+  if (start.open != nullptr) {
+    stream.state = Stream::State::kBlocked;
+    stream.blocked_on = start.open->before;
+    return;
   }
   stream.state = Stream::State::kScheduled;
   // Launches are taken before the engine has come to their time, at which they are announced.
   stream.arriving = now > engine_.now();
-  engine_.schedule(stream.entity, stream.arriving ? now : std::max(earliest, now));
+  engine_.schedule(stream.entity, stream.arriving ? now : std::max(start.at, now));
   if (stream.arriving) return;
   const bool copy = op.kind == program::WorkKind::kCopy;
-  if (!copy && earliest <= now + gpu::kInChannel) announce(stream);
+  if (!copy && start.at <= now + gpu::kInChannel) announce(stream);
+}
+
+const program::KernelProfile* FakeJob::profile_for(const program::Op& op) const {
+  return is_kernel(op.kind) && op.profile != program::kNoIndex ? &profiles_[op.profile] : nullptr;
 }
 
 void FakeJob::announce(Stream& stream) {
@@ -162,25 +172,22 @@ void FakeJob::retract(Stream& stream) {
 void FakeJob::submit(Stream& stream, SimTime now) {
   if (frozen_) return retract(stream);
   const Stream::Pending& pending = stream.pending.front();
-  const PlanOp& op = plan_.ops[pending.op];
+  const program::Op& op = program_.ops[pending.op];
   stream.state = Stream::State::kRunning;
   stream.work_start = now;
-  const bool own_span = op.kind == program::WorkKind::kCollective || pending.factor == 1.0;
-  const Duration whole = plan_.device_lags ? own_solo(op, gpu_.spec()) : op.solo;
-  const Duration solo = own_span ? whole : scale(whole, pending.factor);
-  const program::KernelProfile* profile = op.form == kNone ? nullptr : &profiles_[op.form];
+  const Duration solo = program::duration_of(op, pending.factor);
   const bool memset = op.kind == program::WorkKind::kMemset && solo <= gpu::kInChannel;
   if (memset) announce(stream);
-  gpu_.submit({client_, op.kind, solo, profile, stream.index, 0});
+  gpu_.submit({client_, op.kind, solo, profile_for(op), stream.index, 0});
   if (!memset) retract(stream);
 }
 
 void FakeJob::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
   Stream& stream = *streams_[cookie];
   const Stream::Pending& pending = stream.pending.front();
-  const PlanOp& op = plan_.ops[pending.op];
+  const program::Op& op = program_.ops[pending.op];
   stream.work_start = now;
-  if (op.kind == program::WorkKind::kCollective) gpu_.finish_collective(work, now + op.solo);
+  if (op.kind == program::WorkKind::kCollective) gpu_.finish_collective(work, now + op.duration);
   if (frozen_ || part_.watched.load() == 0) return;
   if (part_.starts.full()) {
     part_.notices_lost.fetch_add(1);
@@ -213,7 +220,6 @@ void FakeJob::on_work_finished(std::uint64_t cookie, SimTime now) {
   const Stream::Pending done = stream.pending.front();
   stream.pending.pop_front();
   stream.last_end = now;
-  stream.has_run = true;
   ++results_[done.op].passes;
   results_[done.op].end = now;
   capture::FakeStream& shared = part_.streams()[cookie];

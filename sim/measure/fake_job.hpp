@@ -1,7 +1,7 @@
 // A job's streams on a fake GPU: takes what its process launched, starts operations when stream
 // order, launch lags, gaps and edges allow, and says in shared memory what has ended.
 //
-// The rules are those of workload::ProgramRun's device side, so that a plan made from a program
+// The rules are sim/program's, as those of workload::ProgramRun, so that a plan made from a program
 // takes the same time, to the nanosecond.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "capture/replay/job_plan.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
+#include "sim/program/program.hpp"
 
 namespace bubblesim::measure {
 
@@ -32,7 +33,8 @@ struct FakeTime {
 
 class FakeJob final : public gpu::WorkListener {
  public:
-  /// All references outlive the job; `notice` passes from an end to the host's knowledge of it.
+  /// All references but `plan` outlive the job; `notice` passes from an end to the host's knowledge
+  /// of it.
   FakeJob(engine::Engine& engine, gpu::Gpu& gpu, const gpu::ClientSetup& setup,
           const capture::JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
           const FakeTime& time, Duration notice);
@@ -63,10 +65,11 @@ class FakeJob final : public gpu::WorkListener {
   void submit(Stream& stream, SimTime now);
   void notify(const Stream& stream, SimTime end);
   void wake_hosts();
+  [[nodiscard]] const program::KernelProfile* profile_for(const program::Op& op) const;
 
   engine::Engine& engine_;
   gpu::Gpu& gpu_;
-  const capture::JobPlan& plan_;
+  program::Program program_;
   capture::FakeJobPart& part_;
   capture::HostClock& clock_;
   const FakeTime& time_;

@@ -131,7 +131,7 @@ Result<PlannedJob> filler_plan(const run::LoadedRun& run, std::size_t filler, Cl
   plan.name = config.name;
   plan.role = run::role_of(config);
   plan.memory = config.memory.value_or(Bytes{});
-  plan.start_offset = {};  // a service begins its passes itself
+  plan.program.start_offset = {};  // a service begins its passes itself
   describe_client(plan, run, client, setup);
   plan.serve.emplace();
   plan.serve->online = config.mode == observe::FillerMode::kOnline;

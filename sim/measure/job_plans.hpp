@@ -33,8 +33,8 @@ struct PlannedJob {
   CounterSet counters;  ///< of drawing arrivals
 };
 
-/// Host threads, operations, edges and forms of a program: everything but what the job is. Each
-/// operation but collectives lasts `slowdown` times its duration.
+/// The program with forms for its profiles: everything but what the job is. Each operation but
+/// collectives lasts `slowdown` times its duration.
 [[nodiscard]] capture::JobPlan plan_of_program(const program::Program& program,
                                                const hardware::GpuSpec& device,
                                                double slowdown = 1);

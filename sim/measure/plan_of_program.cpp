@@ -1,137 +1,72 @@
-// A program::Program as a capture::JobPlan.
-#include <algorithm>
+// A program as what a process launches: stand-ins' forms for profiles, paths for copies.
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/kernel_forms.hpp"
+#include "sim/program/rules.hpp"
 
 namespace bubblesim::measure {
 namespace {
 
-using capture::CopyPath;
-using capture::JobPlan;
-using capture::PlanOp;
-using capture::PlanStep;
-using capture::PlanStepKind;
-using program::kNoIndex;
-
-PlanStepKind kind_of(program::StepKind kind) {
-  switch (kind) {
-    case program::StepKind::kPause: return PlanStepKind::kPause;
-    case program::StepKind::kLaunch: return PlanStepKind::kLaunch;
-    case program::StepKind::kLaunchAndWait: return PlanStepKind::kLaunchAndWait;
-    case program::StepKind::kWaitStream: return PlanStepKind::kWaitStream;
-    case program::StepKind::kWaitDevice: return PlanStepKind::kWaitDevice;
-    case program::StepKind::kWaitOp: return PlanStepKind::kWaitOp;
-    case program::StepKind::kIteration: return PlanStepKind::kIteration;
-    case program::StepKind::kEnd: return PlanStepKind::kEnd;
-  }
-  return PlanStepKind::kPause;
-}
-
 // Profilers put the direction into the name: "Memcpy DtoH (Device -> Pinned)".
-CopyPath path_of(std::string_view name) {
+capture::CopyPath path_of(std::string_view name) {
+  using capture::CopyPath;
   if (name.find("DtoH") != std::string_view::npos) return CopyPath::kDeviceToHost;
   if (name.find("DtoD") != std::string_view::npos) return CopyPath::kDeviceToDevice;
   if (name.find("PtoP") != std::string_view::npos) return CopyPath::kDeviceToDevice;
   return CopyPath::kHostToDevice;
 }
 
-PlanStep step_of(const program::Step& step, const program::Program& program) {
-  PlanStep out;
-  out.kind = kind_of(step.kind);
-  out.think = step.think.duration();
-  out.cost = step.cost.duration();
-  out.target = step.target;
-  out.count = step.count;
-  if (step.detail == kNoIndex) return out;
-  const program::StepDetail& detail = program.details[step.detail];
-  // A real host that runs a pass ahead is held by the real launch queue.
-  if (detail.passes_back > 0) out.kind = PlanStepKind::kPause;
-  out.return_lag = detail.return_lag.duration();
-  out.after_thread = detail.after_thread == kNoIndex ? capture::kNone : detail.after_thread;
-  out.after_step = detail.after_step;
-  return out;
-}
-
-const std::string kUnnamed = "(unnamed)";
-
-/// Makes operations; names and forms that are equal are one.
-class OpWriter {
+/// Gives operations their forms; those of one profile whose names are of one kind have one.
+class FormWriter {
  public:
-  OpWriter(const program::Program& program, const hardware::GpuSpec& device, double slowdown,
-           JobPlan& plan)
-      : program_(program), device_(device), slowdown_(slowdown), plan_(plan) {}
+  FormWriter(const program::Program& program, const hardware::GpuSpec& device,
+             capture::JobPlan& plan)
+      : program_(program), device_(device), plan_(plan) {}
 
-  void write(const program::Op& op) {
-    const bool named = op.name.index() < program_.names.size();
-    const std::string& name = named ? program_.names[op.name] : kUnnamed;
-    PlanOp out;
-    out.kind = op.kind;
-    out.stream = op.stream;
-    out.name = name_of(op.name, name);
-    if (op.profile != kNoIndex) out.form = form_of_op(op.profile, name);
-    const bool own_span = op.kind == program::WorkKind::kCollective || slowdown_ == 1;
-    out.solo = own_span ? op.duration : scale(op.duration, slowdown_);
-    out.path = path_of(name);
-    out.first_edge = op.first_edge;
-    out.edge_count = op.edge_count;
-    out.launch_lag = op.launch_lag.duration();
-    out.gap = op.gap.duration();
-    plan_.ops.push_back(out);
+  void write(program::Op& op) {
+    if (op.name.index() >= program_.names.size()) op.name = plan_.program.names.intern("(unnamed)");
+    const std::string& name = plan_.program.names[op.name];
+    if (!is_kernel(op.kind)) {
+      op.profile = capture::index_in(plan_.copies, {{}, path_of(name)});
+    } else if (op.profile != program::kNoIndex) {
+      op.profile = form_index(op.profile, op.name, name);
+    }
   }
 
  private:
-  std::uint32_t name_of(NameId id, const std::string& name) {
-    const auto [place, fresh] =
-        names_.try_emplace(id, static_cast<std::uint32_t>(plan_.names.size()));
-    if (fresh) plan_.names.push_back(name);
-    return place->second;
-  }
-
-  std::uint32_t form_of_op(std::uint32_t profile, const std::string& name) {
+  std::uint32_t form_index(std::uint32_t profile, NameId id, const std::string& name) {
+    const auto [place, fresh] = forms_.try_emplace({profile, id}, program::kNoIndex);
+    if (!fresh) return place->second;
     const traces::LaunchShape* shape =
         program_.shapes.size() == program_.profiles.size() ? &program_.shapes[profile] : nullptr;
-    const capture::KernelForm form =
-        form_of(program_.profiles[profile], shape, name, device_);
-    const auto [place, fresh] =
-        forms_.try_emplace(form, static_cast<std::uint32_t>(plan_.forms.size()));
-    if (fresh) plan_.forms.push_back(form);
+    place->second = capture::index_in(
+        plan_.forms, form_of(program_.profiles[profile], shape, name, device_));
     return place->second;
   }
 
   const program::Program& program_;
   const hardware::GpuSpec& device_;
-  double slowdown_;
-  JobPlan& plan_;
-  std::map<NameId, std::uint32_t> names_;
-  std::map<capture::KernelForm, std::uint32_t> forms_;
+  capture::JobPlan& plan_;
+  std::map<std::pair<std::uint32_t, NameId>, std::uint32_t> forms_;
 };
 
 }  // namespace
 
-capture::JobPlan plan_of_program(const program::Program& program,
-                                 const hardware::GpuSpec& device, double slowdown) {
-  JobPlan plan;
-  plan.rank = program.rank;
-  for (const program::ThreadProgram& thread : program.threads) {
-    plan.threads.push_back({thread.name, {}});
-    for (const program::Step& step : thread.steps) {
-      plan.threads.back().steps.push_back(step_of(step, program));
-    }
+capture::JobPlan plan_of_program(const program::Program& program, const hardware::GpuSpec& device,
+                                 double slowdown) {
+  capture::JobPlan plan;
+  plan.program = program;
+  plan.program.profiles.clear();
+  plan.program.shapes.clear();
+  FormWriter forms(program, device, plan);
+  for (program::Op& op : plan.program.ops) {
+    op.duration = program::duration_of(op, slowdown);
+    forms.write(op);
   }
-  OpWriter writer(program, device, slowdown, plan);
-  for (const program::Op& op : program.ops) writer.write(op);
-  for (const program::OpEdge& edge : program.edges) {
-    plan.edges.push_back({edge.before, edge.lag.duration()});
-  }
-  plan.stream_count = program.stream_count;
-  plan.iterations = program.iterations;
-  plan.marked_thread = program.marked_thread;
-  plan.start_offset = program.start_offset;
-  plan.as_recorded = program.own_kernels == program::OwnKernels::kAsRecorded;
   return plan;
 }
 

@@ -10,27 +10,33 @@
 namespace {
 
 using namespace bubblesim::capture;
+namespace program = bubblesim::program;
 
 bool launches_hold(const JobPlan& plan) {
-  for (const PlanThread& thread : plan.threads) {
-    for (const PlanStep& step : thread.steps) {
+  for (const program::ThreadProgram& thread : plan.program.threads) {
+    for (const program::Step& step : thread.steps) {
       const bool launches =
-          step.kind == PlanStepKind::kLaunch || step.kind == PlanStepKind::kLaunchAndWait;
-      if (launches && std::uint64_t{step.target} + step.count > plan.ops.size()) return false;
-      if (step.after_thread != kNone && step.after_thread >= plan.threads.size()) return false;
+          step.kind == program::StepKind::kLaunch || step.kind == program::StepKind::kLaunchAndWait;
+      if (launches && std::uint64_t{step.target} + step.count > plan.program.ops.size())
+        return false;
+      if (step.detail != program::kNoIndex && step.detail >= plan.program.details.size()) {
+        return false;
+      }
     }
   }
   return true;
 }
 
 bool operations_hold(const JobPlan& plan) {
-  for (const PlanOp& op : plan.ops) {
-    if (op.stream >= plan.stream_count || op.name >= plan.names.size()) return false;
-    if (op.form != kNone && op.form >= plan.forms.size()) return false;
-    if (std::uint64_t{op.first_edge} + op.edge_count > plan.edges.size()) return false;
+  for (const program::Op& op : plan.program.ops) {
+    if (op.stream >= plan.program.stream_count || op.name.index() >= plan.program.names.size())
+      return false;
+    const std::size_t forms = is_kernel(op.kind) ? plan.forms.size() : plan.copies.size();
+    if (op.profile != program::kNoIndex && op.profile >= forms) return false;
+    if (std::uint64_t{op.first_edge} + op.edge_count > plan.program.edges.size()) return false;
   }
-  for (const PlanEdge& edge : plan.edges) {
-    if (edge.before >= plan.ops.size()) return false;
+  for (const program::OpEdge& edge : plan.program.edges) {
+    if (edge.before >= plan.program.ops.size()) return false;
   }
   return true;
 }

@@ -138,7 +138,7 @@ Result<void> CudaDevice::put(const OpInstance& first, std::uint32_t count, doubl
 }
 
 Result<void> CudaDevice::put_one(const OpInstance& op, double factor) {
-  const std::uint32_t stream = plan_->ops[op.op].stream;
+  const std::uint32_t stream = plan_->program.ops[op.op].stream;
   BUBBLESIM_RETURN_IF_ERROR(order_after_edges(op.op, op.pass, stream));
   if (failed_) return {};
   BUBBLESIM_RETURN_IF_ERROR(
@@ -179,9 +179,9 @@ Result<void> CudaDevice::put_graph(const OpInstance& first, Graph& graph, double
 
 Result<void> CudaDevice::order_after_edges(std::uint32_t op, std::uint64_t pass,
                                            std::uint32_t stream) {
-  const PlanOp& plan = plan_->ops[op];
+  const program::Op& plan = plan_->program.ops[op];
   for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
-    const std::uint32_t before = plan_->edges[plan.first_edge + i].before;
+    const std::uint32_t before = plan_->program.edges[plan.first_edge + i].before;
     if (parts_.events->unit(before) == parts_.events->unit(op)) continue;
     BUBBLESIM_RETURN_IF_ERROR(order_after(before, pass, stream));
   }
@@ -229,7 +229,7 @@ void CudaDevice::record_launch(const OpInstance& first, std::uint32_t count) {
   if (parts_.flights->in_flight() == 0) last_sign_ = to_ns(clock_.now());
   OpInstance op = first;
   for (; op.op < first.op + count; ++op.op)
-    parts_.flights->launched(op, plan_->ops[op.op].stream);
+    parts_.flights->launched(op, plan_->program.ops[op.op].stream);
 }
 
 /// Looks at records first for a while, then between short sleeps. False: the device failed, or

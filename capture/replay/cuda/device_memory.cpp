@@ -4,14 +4,6 @@
 #include <bit>
 
 namespace bubblesim::capture::cuda {
-namespace {
-
-bool is_copy(const PlanOp& op) {
-  return op.kind == program::WorkKind::kCopy || op.kind == program::WorkKind::kMemset;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<DeviceMemory>> DeviceMemory::make(DeviceContext& context,
                                                          const JobPlan& plan) {
   std::unique_ptr<DeviceMemory> memory(new DeviceMemory(context));
@@ -21,7 +13,7 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::make(DeviceContext& context,
       memory->take(memory->stream_, memory->stream_bytes_, "the buffer that stand-ins stream"));
   BUBBLESIM_RETURN_IF_ERROR(memory->take_copy_buffers(plan));
   std::uint64_t steps = 0;
-  for (const PlanThread& thread : plan.threads) steps += thread.steps.size();
+  for (const program::ThreadProgram& thread : plan.program.threads) steps += thread.steps.size();
   BUBBLESIM_RETURN_IF_ERROR(
       memory->take(memory->scales_, std::max<std::uint64_t>(steps, 1) * 4, "factors of graphs"));
   if (plan.memory.value > memory->taken_)
@@ -31,9 +23,10 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::make(DeviceContext& context,
 }
 
 Result<void> DeviceMemory::take_copy_buffers(const JobPlan& plan) {
-  for (const PlanOp& op : plan.ops) {
-    if (!is_copy(op)) continue;
-    copy_bytes_ = std::max(copy_bytes_, op.bytes.value == 0 ? kCopyChunk : op.bytes.value);
+  for (const program::Op& op : plan.program.ops) {
+    if (is_kernel(op.kind)) continue;
+    const std::uint64_t bytes = copy_of(plan, op).bytes.value;
+    copy_bytes_ = std::max(copy_bytes_, bytes == 0 ? kCopyChunk : bytes);
   }
   copy_bytes_ = std::min(copy_bytes_, kCopyChunk);
   if (copy_bytes_ == 0) return {};

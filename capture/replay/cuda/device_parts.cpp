@@ -61,26 +61,26 @@ Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clo
   const JobPlan& plan = *job.plan;
   DeviceContext& context = *parts.context;
   const Driver& driver = context.driver();
-  const auto operations = static_cast<std::uint32_t>(plan.ops.size());
+  const auto operations = static_cast<std::uint32_t>(plan.program.ops.size());
   BUBBLESIM_CUDA(driver, set_current, context.primary());
   BUBBLESIM_ASSIGN_OR_RETURN(parts.memory, DeviceMemory::make(context, plan));
   BUBBLESIM_ASSIGN_OR_RETURN(parts.ring, RecordRing::make(driver, operations + 1));
   BUBBLESIM_RETURN_IF_ERROR(measure(parts, job, clock, options, counters));
-  const StreamWish wish{plan.stream_count, plan.priority, plan.sms};
+  const StreamWish wish{plan.program.stream_count, plan.priority, plan.sms};
   BUBBLESIM_ASSIGN_OR_RETURN(parts.streams, StreamSet::make(context, wish, counters));
   BUBBLESIM_ASSIGN_OR_RETURN(parts.graphs,
                              GraphSet::make(context, plan, *parts.memory, *parts.streams,
                                             *parts.launcher, counters));
   parts.events = std::make_unique<UnitEvents>(driver, plan, *parts.graphs);
   BUBBLESIM_RETURN_IF_ERROR(parts.events->make());
-  parts.flights = std::make_unique<Flights>(*parts.ring, operations, plan.stream_count);
+  parts.flights = std::make_unique<Flights>(*parts.ring, operations, plan.program.stream_count);
   return {};
 }
 
 UnitEvents::UnitEvents(const Driver& driver, const JobPlan& plan, const GraphSet& graphs)
-    : driver_(driver), plan_(plan), graphs_(graphs), events_(plan.ops.size()) {
-  for (std::uint32_t op = 0; op < plan.ops.size(); ++op)
-    streams_.push_back(plan.ops[unit(op)].stream);
+    : driver_(driver), plan_(plan), graphs_(graphs), events_(plan.program.ops.size()) {
+  for (std::uint32_t op = 0; op < plan.program.ops.size(); ++op)
+    streams_.push_back(plan.program.ops[unit(op)].stream);
 }
 
 std::uint32_t UnitEvents::unit(std::uint32_t op) const {
@@ -89,12 +89,13 @@ std::uint32_t UnitEvents::unit(std::uint32_t op) const {
 }
 
 Result<void> UnitEvents::make() {
-  stream_events_.resize(plan_.stream_count);
+  stream_events_.resize(plan_.program.stream_count);
   for (EventHandle& event : stream_events_)
     BUBBLESIM_CUDA(driver_, event_create, &event, kEventDisableTiming);
-  for (std::uint32_t op = 0; op < plan_.ops.size(); ++op) {
-    for (std::uint32_t i = 0; i < plan_.ops[op].edge_count; ++i) {
-      const std::uint32_t before = unit(plan_.edges[plan_.ops[op].first_edge + i].before);
+  for (std::uint32_t op = 0; op < plan_.program.ops.size(); ++op) {
+    for (std::uint32_t i = 0; i < plan_.program.ops[op].edge_count; ++i) {
+      const std::uint32_t before =
+          unit(plan_.program.edges[plan_.program.ops[op].first_edge + i].before);
       if (before == unit(op) || streams_[before] == streams_[op]) continue;
       for (EventHandle& event : events_[before])
         if (event == nullptr)

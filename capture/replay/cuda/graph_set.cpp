@@ -60,10 +60,10 @@ class GraphSet::Capture {
   }
 
   [[nodiscard]] Result<void> add(std::uint32_t op, const Graph& graph) {
-    const PlanOp& plan = plan_.ops[op];
+    const program::Op& plan = plan_.program.ops[op];
     const StreamHandle stream = streams_.at(plan.stream);
     for (std::uint32_t i = 0; i < plan.edge_count; ++i) {
-      const std::uint32_t before = plan_.edges[plan.first_edge + i].before;
+      const std::uint32_t before = plan_.program.edges[plan.first_edge + i].before;
       if (before < graph.first || before >= graph.first + graph.count) continue;
       if (before >= op) counters_.add(kEdgesBackwards);
       if (const auto found = ends_.find(before); found != ends_.end() && before < op)
@@ -91,9 +91,9 @@ Graph graph_of(const JobPlan& plan, std::uint32_t first, std::uint32_t count) {
   Graph graph;
   graph.first = first;
   graph.count = count;
-  graph.stream = plan.ops[first].stream;
+  graph.stream = plan.program.ops[first].stream;
   for (std::uint32_t op = first; op < first + count; ++op) {
-    const PlanOp& one = plan.ops[op];
+    const program::Op& one = plan.program.ops[op];
     const auto& others = graph.other_streams;
     if (one.stream != graph.stream &&
         std::find(others.begin(), others.end(), one.stream) == others.end())
@@ -113,10 +113,10 @@ Result<std::unique_ptr<GraphSet>> GraphSet::make(DeviceContext& context, const J
                                                  CounterSet& counters) {
   std::unique_ptr<GraphSet> set(new GraphSet(context));
   const Driver& driver = context.driver();
-  for (const PlanThread& thread : plan.threads) {
-    for (const PlanStep& step : thread.steps) {
-      const bool launches = step.kind == PlanStepKind::kLaunch ||
-                            step.kind == PlanStepKind::kLaunchAndWait;
+  for (const program::ThreadProgram& thread : plan.program.threads) {
+    for (const program::Step& step : thread.steps) {
+      const bool launches = step.kind == program::StepKind::kLaunch ||
+                            step.kind == program::StepKind::kLaunchAndWait;
       const std::pair key(step.target, step.count);
       if (!launches || step.count < 2 || set->graphs_.contains(key)) continue;
       Graph& graph = set->graphs_[key] = graph_of(plan, step.target, step.count);
@@ -126,7 +126,8 @@ Result<std::unique_ptr<GraphSet>> GraphSet::make(DeviceContext& context, const J
       Capture capture(driver, plan, streams, launcher, counters);
       auto captured = capture.run(graph);
       if (!captured)
-        return fail(plan.name, plan.names[plan.ops[step.target].name], captured.error().text());
+        return fail(plan.name, plan.program.names[plan.program.ops[step.target].name],
+                    captured.error().text());
       const Status made = driver.graph_instantiate(&graph.exec, *captured, 0);
       (void)driver.graph_destroy(*captured);
       BUBBLESIM_RETURN_IF_ERROR(checked(driver, made, "graph_instantiate"));

@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::size_t kMemsetPath = 3;
 
-std::size_t path_of(const PlanOp& op) {
-  return op.kind == program::WorkKind::kMemset ? kMemsetPath : static_cast<std::size_t>(op.path);
+std::size_t path_of(const JobPlan& plan, const program::Op& op) {
+  return op.kind == program::WorkKind::kMemset ? kMemsetPath
+                                               : static_cast<std::size_t>(copy_of(plan, op).path);
 }
 
 }  // namespace
@@ -17,10 +18,12 @@ std::size_t path_of(const PlanOp& op) {
 Result<void> OperationLauncher::prepare(HostClock& clock, StreamHandle stream, Duration patience) {
   BUBBLESIM_ASSIGN_OR_RETURN(begin_, context_.kernel("begin_copy"));
   BUBBLESIM_ASSIGN_OR_RETURN(end_, context_.kernel("end_copy"));
-  for (const PlanOp& op : plan_.ops) {
-    double& rate = bytes_per_ns_[path_of(op)];
-    if (op.is_kernel() || op.bytes.value != 0 || rate != 0) continue;
-    BUBBLESIM_ASSIGN_OR_RETURN(rate, measure_rate(path_of(op), clock, stream, patience));
+  for (const program::Op& op : plan_.program.ops) {
+    if (is_kernel(op.kind)) continue;
+    const std::size_t path = path_of(plan_, op);
+    double& rate = bytes_per_ns_[path];
+    if (copy_of(plan_, op).bytes.value != 0 || rate != 0) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(rate, measure_rate(path, clock, stream, patience));
   }
   return {};
 }
@@ -47,7 +50,7 @@ Result<double> OperationLauncher::measure_rate(std::size_t path, HostClock& cloc
 
 Result<void> OperationLauncher::enqueue(std::uint32_t op, StreamHandle stream, double factor,
                                         DevicePointer scale) const {
-  return plan_.ops[op].is_kernel() ? enqueue_kernel(op, stream, factor, scale)
+  return is_kernel(plan_.program.ops[op].kind) ? enqueue_kernel(op, stream, factor, scale)
                                    : enqueue_copy(op, stream, factor);
 }
 
@@ -64,11 +67,11 @@ Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle st
 
 Result<void> OperationLauncher::enqueue_copy(std::uint32_t op, StreamHandle stream,
                                              double factor) const {
-  const PlanOp& plan = plan_.ops[op];
-  const std::size_t path = path_of(plan);
-  const double solo = static_cast<double>(to_ns(plan.solo));
-  const double bytes =
-      plan.bytes.value != 0 ? static_cast<double>(plan.bytes.value) : solo * bytes_per_ns_[path];
+  const program::Op& copy = plan_.program.ops[op];
+  const std::size_t path = path_of(plan_, copy);
+  const double solo = static_cast<double>(to_ns(copy.duration));
+  const std::uint64_t given = copy_of(plan_, copy).bytes.value;
+  const double bytes = given != 0 ? static_cast<double>(given) : solo * bytes_per_ns_[path];
   BUBBLESIM_RETURN_IF_ERROR(stamp(begin_, op, stream));
   BUBBLESIM_RETURN_IF_ERROR(
       move(path, static_cast<std::uint64_t>(std::max(1.0, std::round(bytes * factor))), stream));

@@ -32,8 +32,8 @@ std::uint64_t lines_of(const StandIn& stand_in, double loops) {
   return static_cast<std::uint64_t>(bytes / kBytesPerStep * kLinesPerStep);
 }
 
-KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) {
-  if (op.form != kNone) return plan.forms[op.form];
+KernelForm form_of(const JobPlan& plan, const program::Op& op, CounterSet& counters) {
+  if (op.profile != program::kNoIndex) return plan.forms[op.profile];
   counters.add(kWithoutForm);
   KernelForm form;
   const bool collective = op.kind == program::WorkKind::kCollective;
@@ -45,7 +45,7 @@ KernelForm form_of(const JobPlan& plan, const PlanOp& op, CounterSet& counters) 
 /// mma.sync is for whole warps.
 bool has_whole_warps(const KernelForm& form) { return form.shape.threads_per_block() % 32 == 0; }
 
-const char* class_of(const PlanOp& op, const KernelForm& form) {
+const char* class_of(const program::Op& op, const KernelForm& form) {
   if (op.kind == program::WorkKind::kCollective) return "collective";
   return form.tensor ? "tensor" : "mix";
 }
@@ -89,10 +89,11 @@ Result<std::vector<StandIn>> StandIns::make(const Needs& needs, const JobPlan& p
   BUBBLESIM_CUDA(driver, stream_create, &all.stream_, kStreamNonBlocking, 0);
   all.begun_ = all.said_ = needs.clock.now();
   std::vector<StandIn> list;
-  for (const PlanOp& op : plan.ops) {
+  for (const program::Op& op : plan.program.ops) {
     auto made = all.one(op);
     if (!made) {
-      const std::string name = op.name < plan.names.size() ? plan.names[op.name] : "operation";
+      const std::string name =
+          op.name.index() < plan.program.names.size() ? plan.program.names[op.name] : "operation";
       return fail(plan.name, name, made.error().text());
     }
     list.push_back(*made);
@@ -107,17 +108,17 @@ StandIns::~StandIns() {
   if (stream_ != nullptr) (void)needs_.context.driver().stream_destroy(stream_);
 }
 
-Result<StandIn> StandIns::one(const PlanOp& op) {
-  if (!op.is_kernel()) return StandIn{};
+Result<StandIn> StandIns::one(const program::Op& op) {
+  if (!is_kernel(op.kind)) return StandIn{};
   KernelForm form = form_of(plan_, op, needs_.counters);
   form.tensor = form.tensor && has_whole_warps(form);
-  const auto key = std::tuple(form, op.solo, op.kind);
+  const auto key = std::tuple(form, op.duration, op.kind);
   if (const auto found = made_.find(key); found != made_.end()) return found->second;
   BUBBLESIM_ASSIGN_OR_RETURN(StandIn stand_in, shaped(op, form));
   if (op.kind == program::WorkKind::kCollective) {
-    stand_in.slope = static_cast<double>(to_ns(op.solo));
+    stand_in.slope = static_cast<double>(to_ns(op.duration));
   } else {
-    BUBBLESIM_RETURN_IF_ERROR(fit(form, op.solo, stand_in));
+    BUBBLESIM_RETURN_IF_ERROR(fit(form, op.duration, stand_in));
   }
   made_.emplace(key, stand_in);
   say_progress();
@@ -143,7 +144,7 @@ void StandIns::lay_out(std::vector<StandIn>& list) const {
   for (StandIn& one : list) one.advance = at;
 }
 
-Result<StandIn> StandIns::shaped(const PlanOp& op, const KernelForm& form) {
+Result<StandIn> StandIns::shaped(const program::Op& op, const KernelForm& form) {
   const DeviceFacts& facts = needs_.context.facts();
   const Driver& driver = needs_.context.driver();
   StandIn stand_in;
@@ -275,7 +276,7 @@ Result<double> StandIns::measure(const StandIn& stand_in, std::uint64_t loops,
 }
 
 Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
-  const auto op = static_cast<std::uint32_t>(plan_.ops.size());
+  const auto op = static_cast<std::uint32_t>(plan_.program.ops.size());
   const Driver& driver = needs_.context.driver();
   const StandInShape& shape = stand_in.shape;
   StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);

@@ -9,6 +9,7 @@
 #include "capture/clock/crew.hpp"
 #include "capture/replay/fake/fake_segment.hpp"
 #include "sim/base/units.hpp"
+#include "sim/program/rules.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -75,14 +76,16 @@ class FakeDevice final : public Device {
 
 Result<void> FakeDevice::prepare(const DeviceJob& job) {
   plan_ = job.plan;
-  if (plan_->ops.size() != part_.op_count || plan_->stream_count != part_.stream_count) {
+  if (plan_->program.ops.size() != part_.op_count ||
+      plan_->program.stream_count != part_.stream_count) {
     return fail("the plan of " + plan_->name + " is not the one that the fake GPU knows: " +
-                std::to_string(plan_->ops.size()) + " operations, expected " +
+                std::to_string(plan_->program.ops.size()) + " operations, expected " +
                 std::to_string(part_.op_count));
   }
-  if (plan_->threads.size() > kFakeWaiters) {
-    return fail("the plan of " + plan_->name + " has " + std::to_string(plan_->threads.size()) +
-                " threads; a fake device serves " + std::to_string(kFakeWaiters));
+  if (plan_->program.threads.size() > kFakeWaiters) {
+    return fail("the plan of " + plan_->name + " has " +
+                std::to_string(plan_->program.threads.size()) + " threads; a fake device serves " +
+                std::to_string(kFakeWaiters));
   }
   FakeHeader& header = segment_->header();
   const std::uint64_t used = header.memory_used.fetch_add(plan_->memory.value);
@@ -104,15 +107,15 @@ void FakeDevice::launch(const OpInstance& first, std::uint32_t count, double fac
                         Duration cost) {
   const auto streams = part_.streams();
   const bool takes_place = cost > Duration{};
-  wait_for_room(plan_->ops[first.op].stream, takes_place);
+  wait_for_room(plan_->program.ops[first.op].stream, takes_place);
   if (part_.launches.full()) return;
   bool idle = false;
   for (std::uint32_t i = first.op; i < first.op + count; ++i) {
-    FakeStream& stream = streams[plan_->ops[i].stream];
+    FakeStream& stream = streams[plan_->program.ops[i].stream];
     idle = idle || stream.launched.load() == stream.ended.load();
     stream.launched.fetch_add(1);
   }
-  if (takes_place) streams[plan_->ops[first.op].stream].queued.fetch_add(1);
+  if (takes_place) streams[plan_->program.ops[first.op].stream].queued.fetch_add(1);
   const HostTime at = clock_.now() + (plan_->device_lags ? cost : Duration{});
   part_.launches.push({first.op, count, first.pass, first.launch, nanoseconds_of(at), factor,
                        takes_place});
@@ -122,7 +125,7 @@ void FakeDevice::launch(const OpInstance& first, std::uint32_t count, double fac
 
 void FakeDevice::wait_for_room(std::uint32_t stream, bool takes_place) {
   FakeStream& of = part_.streams()[stream];
-  while (takes_place && of.queued.load() >= kFakeLaunchQueue && part_.quiet.load() == 0) {
+  while (takes_place && of.queued.load() >= program::kLaunchQueueDepth && part_.quiet.load() == 0) {
     wait(FakeWait::kStream, stream, of.ended.load() + 1, HostTime::max());
   }
   while (part_.launches.full() && part_.quiet.load() == 0) {

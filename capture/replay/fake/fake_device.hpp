@@ -25,9 +25,6 @@ inline constexpr CounterSpec kFakeNoticesLost{
 /// gives up.
 inline constexpr Duration kFakeNoAnswer = std::chrono::seconds(10);
 
-/// Launch calls that may wait in one stream, as workload::kLaunchQueueDepth.
-inline constexpr std::uint32_t kFakeLaunchQueue = 1024;
-
 /// The fake GPU of this name (FakeGpu::begin, without "fake:"). Fault: there is none, the client
 /// has no job on it, or another process has opened that.
 [[nodiscard]] Result<std::unique_ptr<Device>> open_fake_device(const std::string& name,

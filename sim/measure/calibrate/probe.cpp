@@ -35,8 +35,8 @@ ProbeRun probe_run(capture::Substrate substrate, std::vector<capture::JobPlan> p
 ProbeRun rehearsal(const ProbeRun& run) {
   std::set<ProbeKernel> kernels;
   for (const capture::RigJob& job : run.setup.jobs) {
-    for (const capture::PlanOp& op : job.plan.ops) {
-      if (op.form != capture::kNone) kernels.insert({job.plan.forms[op.form], op.solo});
+    for (const program::Op& op : job.plan.program.ops) {
+      if (is_kernel(op.kind)) kernels.insert({job.plan.forms[op.profile], op.duration});
     }
   }
   ProbePlan plan("rehearsal", 0);

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace bubblesim::measure {
 namespace {
-
-using capture::PlanStepKind;
 
 constexpr std::uint32_t kProbeRegisters = 32;
 
@@ -45,48 +42,39 @@ std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {
 ProbePlan::ProbePlan(std::string name, std::uint32_t client) {
   plan_.name = std::move(name);
   plan_.client = ClientId{client};
-  plan_.stream_count = 1;
-  plan_.threads.push_back({"probe", {}});
+  plan_.program.own_kernels = program::OwnKernels::kCompete;
+  plan_.program.stream_count = 1;
+  plan_.program.threads.push_back({"probe", {}});
   plan_.record_operations = true;
   plan_.device_lags = true;
-  step(PlanStepKind::kIteration, 0);
+  step(program::StepKind::kIteration, 0);
 }
 
 std::uint32_t ProbePlan::launch(const ProbeKernel& kernel) {
-  capture::PlanOp op;
-  op.form = form_index(kernel.form);
-  op.solo = kernel.solo;
+  program::Op op;
+  op.profile = capture::index_in(plan_.forms, kernel.form);
+  op.duration = kernel.solo;
   return add(op, "kernel");
 }
 
 std::uint32_t ProbePlan::copy(capture::CopyPath path, Bytes bytes) {
-  capture::PlanOp op;
+  program::Op op;
   op.kind = program::WorkKind::kCopy;
-  op.path = path;
-  op.bytes = bytes;
+  op.profile = capture::index_in(plan_.copies, {bytes, path});
   return add(op, "copy");
 }
 
-std::uint32_t ProbePlan::add(capture::PlanOp op, const std::string& name) {
-  const auto known = std::ranges::find(plan_.names, name);
-  op.name = static_cast<std::uint32_t>(known - plan_.names.begin());
-  if (known == plan_.names.end()) plan_.names.push_back(name);
-  plan_.ops.push_back(op);
-  const auto index = static_cast<std::uint32_t>(plan_.ops.size() - 1);
-  step(PlanStepKind::kLaunch, index, 1);
+std::uint32_t ProbePlan::add(program::Op op, const std::string& name) {
+  op.name = plan_.program.names.intern(name);
+  plan_.program.ops.push_back(op);
+  const auto index = static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
+  step(program::StepKind::kLaunch, index, 1);
   return index;
 }
 
-std::uint32_t ProbePlan::form_index(const capture::KernelForm& form) {
-  const auto known = std::ranges::find(plan_.forms, form);
-  const auto index = static_cast<std::uint32_t>(known - plan_.forms.begin());
-  if (known == plan_.forms.end()) plan_.forms.push_back(form);
-  return index;
-}
-
-void ProbePlan::wait() { step(PlanStepKind::kWaitStream, 0); }
-void ProbePlan::wait_for(std::uint32_t op) { step(PlanStepKind::kWaitOp, op); }
-void ProbePlan::pause(Duration length) { step(PlanStepKind::kPause, 0, 0, length); }
+void ProbePlan::wait() { step(program::StepKind::kWaitStream, 0); }
+void ProbePlan::wait_for(std::uint32_t op) { step(program::StepKind::kWaitOp, op); }
+void ProbePlan::pause(Duration length) { step(program::StepKind::kPause, 0, 0, length); }
 
 void ProbePlan::row(std::span<const ProbeKernel> kernels) {
   std::uint32_t last = 0;
@@ -95,20 +83,20 @@ void ProbePlan::row(std::span<const ProbeKernel> kernels) {
   wait_for(last);
 }
 
-void ProbePlan::step(PlanStepKind kind, std::uint32_t target, std::uint32_t count,
+void ProbePlan::step(program::StepKind kind, std::uint32_t target, std::uint16_t count,
                      Duration think) {
-  capture::PlanStep made;
+  program::Step made;
   made.kind = kind;
   made.target = target;
   made.count = count;
-  made.think = think;
-  plan_.threads.front().steps.push_back(made);
+  made.think = program::short_span(think);
+  plan_.program.threads.front().steps.push_back(made);
 }
 
 capture::JobPlan ProbePlan::take(std::uint64_t passes, Duration start_offset) {
-  step(PlanStepKind::kEnd, 0);
+  step(program::StepKind::kEnd, 0);
   plan_.loop = capture::LoopMode{passes};
-  plan_.start_offset = start_offset;
+  plan_.program.start_offset = start_offset;
   return std::move(plan_);
 }
 

@@ -49,6 +49,7 @@ class ProbePlan {
   /// Until everything launched has ended.
   void wait();
   void wait_for(std::uint32_t op);
+  /// Up to program::kLongestShortSpan.
   void pause(Duration length);
   /// All kernels in this order again and again without a gap: the host is one round ahead of the
   /// device, so that the stream never runs dry.
@@ -58,9 +59,8 @@ class ProbePlan {
   [[nodiscard]] capture::JobPlan take(std::uint64_t passes, Duration start_offset = {});
 
  private:
-  std::uint32_t add(capture::PlanOp op, const std::string& name);
-  std::uint32_t form_index(const capture::KernelForm& form);
-  void step(capture::PlanStepKind kind, std::uint32_t target, std::uint32_t count = 0,
+  std::uint32_t add(program::Op op, const std::string& name);
+  void step(program::StepKind kind, std::uint32_t target, std::uint16_t count = 0,
             Duration think = {});
 
   capture::JobPlan plan_;

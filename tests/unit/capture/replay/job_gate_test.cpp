@@ -9,19 +9,19 @@ namespace {
 using namespace testing;
 using ::testing::ElementsAre;
 using Us = std::chrono::microseconds;
-using enum PlanStepKind;
+using enum program::StepKind;
 
 /// Three kernels of 10 us in one stream, launched without think time; then the end.
 JobPlan three_kernels() {
   JobPlan plan = empty_plan(1);
   plan.record_operations = true;
-  plan.threads.push_back({"main", {}});
+  plan.program.threads.push_back({"main", {}});
   for (std::uint32_t i = 0; i < 3; ++i) {
     add_kernel(plan, 0, Us(10));
-    plan.threads[0].steps.push_back(launch(Us(0), Us(1), i));
+    plan.program.threads[0].steps.push_back(launch(Us(0), Us(1), i));
   }
-  plan.threads[0].steps.push_back(step(kWaitDevice));
-  plan.threads[0].steps.push_back(step(kEnd));
+  plan.program.threads[0].steps.push_back(step(kWaitDevice));
+  plan.program.threads[0].steps.push_back(step(kEnd));
   return plan;
 }
 
@@ -62,11 +62,11 @@ TEST(JobGate, CompletionsAreReportedIfThePlanSaysSo) {
 
 TEST(JobGate, ABubbleLastsFromItsOperationToTheNextThatIsNoCollective) {
   JobPlan plan = empty_plan(2);
-  plan.threads.push_back({"main", {launch(Us(0), Us(0), 0), launch(Us(0), Us(0), 1),
+  plan.program.threads.push_back({"main", {launch(Us(0), Us(0), 0), launch(Us(0), Us(0), 1),
                                    launch(Us(25), Us(0), 2), step(kWaitDevice), step(kEnd)}});
   add_kernel(plan, 0, Us(10));
   add_kernel(plan, 1, Us(30));  // a collective, from 10 on
-  plan.ops.back().kind = program::WorkKind::kCollective;
+  plan.program.ops.back().kind = program::WorkKind::kCollective;
   add_edge(plan, 0);
   add_kernel(plan, 0, Us(5));   // at 25
   plan.bubbles.push_back({0, {Us(14), Bytes{}, false}});
@@ -83,11 +83,11 @@ TEST(JobGate, ALaunchIsDescribedAsTheSimulatorDoes) {
   plan.client = ClientId{3};
   plan.forms = {{{{4, 3, 2}, {33, 1, 1}, 16, 0}, program::KernelClass::kMemory},
                 {{{10, 1, 1}, {8, 8, 2}, 16, 0}, program::KernelClass::kCompute}};
-  plan.names = {"first", "second"};
+  plan.program.names.intern("second");
   add_kernel(plan, 0, Us(2));
   add_kernel(plan, 0, Us(3));
-  plan.ops.back().form = 1;
-  plan.ops.back().name = 1;
+  plan.program.ops.back().profile = 1;
+  plan.program.ops.back().name = NameId{1};
   Stage stage;
   policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 2);
   EXPECT_EQ(info.client, ClientId{3});
@@ -108,8 +108,8 @@ TEST(JobGate, ALaunchIsDescribedAsTheSimulatorDoes) {
 TEST(JobGate, ACopyHasNoBlocks) {
   JobPlan plan = empty_plan(1);
   add_kernel(plan, 0, Us(2));
-  plan.ops[0].kind = program::WorkKind::kCopy;
-  plan.ops[0].form = kNone;
+  plan.program.ops[0].kind = program::WorkKind::kCopy;
+  plan.program.ops[0].profile = program::kNoIndex;
   Stage stage;
   const policy::LaunchInfo info = LaunchPath::describe(plan, stage.device(), 0, 1);
   EXPECT_EQ(info.kind, program::WorkKind::kCopy);

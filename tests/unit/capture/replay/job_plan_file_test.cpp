@@ -42,39 +42,42 @@ TEST(JobPlanFile, APlanReadsBackAsItWasWritten) {
   EXPECT_EQ(read->client, plan.client);
   EXPECT_EQ(read->role, plan.role);
   EXPECT_EQ(read->seed, plan.seed);
-  EXPECT_EQ(read->as_recorded, plan.as_recorded);
+  EXPECT_EQ(read->program.own_kernels, plan.program.own_kernels);
   EXPECT_EQ(read->device_lags, plan.device_lags);
   EXPECT_EQ(read->forms, plan.forms);
-  ASSERT_EQ(read->ops.size(), 3U);
-  EXPECT_EQ(read->ops[1].solo, Duration{987654321987});
-  EXPECT_EQ(read->ops[1].form, 1U);
-  EXPECT_EQ(read->ops[2].form, kNone);
-  EXPECT_EQ(read->ops[2].path, CopyPath::kDeviceToHost);
-  EXPECT_EQ(read->ops[2].bytes, Bytes{4096});
-  EXPECT_EQ(read->ops[2].gap, Duration{2});
-  EXPECT_EQ(read->ops[2].first_edge, 1U);
-  EXPECT_EQ(read->ops[2].edge_count, 2U);
-  ASSERT_EQ(read->edges.size(), 3U);
-  EXPECT_EQ(read->edges[0].lag, Duration{17});
-  EXPECT_EQ(read->edges[2].before, 1U);
+  ASSERT_EQ(read->program.ops.size(), 3U);
+  EXPECT_EQ(read->program.ops[1].duration, Duration{987654321987});
+  EXPECT_EQ(read->program.ops[1].profile, 1U);
+  EXPECT_EQ(copy_of(*read, read->program.ops[2]).path, CopyPath::kDeviceToHost);
+  EXPECT_EQ(copy_of(*read, read->program.ops[2]).bytes, Bytes{4096});
+  EXPECT_EQ(read->program.ops[2].gap.duration(), Duration{2});
+  EXPECT_EQ(read->program.ops[2].first_edge, 1U);
+  EXPECT_EQ(read->program.ops[2].edge_count, 2U);
+  ASSERT_EQ(read->program.edges.size(), 3U);
+  EXPECT_EQ(read->program.edges[0].lag.duration(), Duration{17});
+  EXPECT_EQ(read->program.edges[2].before, 1U);
   EXPECT_FALSE(read->loop);
   ASSERT_TRUE(read->serve);
   EXPECT_EQ(read->serve->batching.batch_cost, 0.3);
   EXPECT_EQ(read->serve->arrivals, plan.serve->arrivals);
-  ASSERT_EQ(read->threads.size(), 2U);
-  EXPECT_EQ(read->threads[1].steps[1].after_thread, 0U);
-  EXPECT_EQ(read->threads[1].steps[1].after_step, 1U);
-  EXPECT_EQ(read->threads[1].steps[0].after_thread, kNone);
-  EXPECT_EQ(read->threads[1].steps[2].return_lag, Duration{6});
+  ASSERT_EQ(read->program.threads.size(), 2U);
+  const auto& steps = read->program.threads[1].steps;
+  EXPECT_EQ(steps[0].detail, program::kNoIndex);
+  const program::Step& wait = read->program.threads[0].steps[1];
+  EXPECT_EQ(read->program.details[wait.detail].passes_back, 3U);
+  EXPECT_EQ(read->program.details[steps[1].detail].after_thread, 0U);
+  EXPECT_EQ(read->program.details[steps[1].detail].after_step, 1U);
+  EXPECT_EQ(read->program.details[steps[2].detail].return_lag.duration(), Duration{6});
   EXPECT_TRUE(read->bubbles[0].info.pipeline);
 }
 
 TEST(JobPlanFile, EdgesAreWrittenInTheOrderOfTheOperationsThatWait) {
   JobPlan plan = full_plan();
-  std::swap(plan.edges[0], plan.edges[2]);  // operation 1 has edge 2 now, operation 2 has 1 and 0
-  std::swap(plan.edges[0], plan.edges[1]);
-  plan.ops[1].first_edge = 2;
-  plan.ops[2].first_edge = 0;
+  std::swap(plan.program.edges[0],
+            plan.program.edges[2]);  // operation 1 has edge 2 now, operation 2 has 1 and 0
+  std::swap(plan.program.edges[0], plan.program.edges[1]);
+  plan.program.ops[1].first_edge = 2;
+  plan.program.ops[2].first_edge = 0;
   EXPECT_EQ(job_plan_text(plan), job_plan_text(full_plan()));
 }
 
@@ -83,7 +86,7 @@ TEST(JobPlanFile, AFileIsReplacedAsAWhole) {
   ASSERT_TRUE(write_job_plan(path, testing::full_plan()));
   const auto read = read_job_plan(path);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->rank, 7U);
+  EXPECT_EQ(read->program.rank, 7U);
   EXPECT_FALSE(std::filesystem::exists(path + ".part"));
   std::remove(path.c_str());
   EXPECT_FALSE(read_job_plan(path));
@@ -138,12 +141,12 @@ TEST(JobPlanFile, ColumnsMustBeAsLongAsTheirTable) {
 
 TEST(JobPlanFile, WhatIsWaitedForMustBeLaunched) {
   JobPlan plan = full_plan();
-  plan.threads[1].steps.erase(plan.threads[1].steps.begin() + 1);
-  plan.threads[0].steps[1].target = 2;
+  plan.program.threads[1].steps.erase(plan.program.threads[1].steps.begin() + 1);
+  plan.program.threads[0].steps[1].target = 2;
   expect_fault(job_plan_text(plan), "step 1 of thread 0 waits for operation 2, which no step");
   plan = full_plan();
-  plan.threads[0].steps.clear();
-  plan.threads[1].steps[1].after_thread = kNone;
+  plan.program.threads[0].steps.clear();
+  plan.program.threads[1].steps[1].detail = program::kNoIndex;
   expect_fault(job_plan_text(plan), "operation 2 waits for operation 0, which no step launches");
 }
 
@@ -154,7 +157,7 @@ TEST(JobPlanFile, APlanLoopsOrServes) {
   plan.loop.reset();
   plan.serve.reset();
   expect_fault(job_plan_text(plan), "loop");
-  plan.threads.clear();
+  plan.program.threads.clear();
   plan.loop = LoopMode{3};
   expect_fault(job_plan_text(plan), "/marked_thread");
 }

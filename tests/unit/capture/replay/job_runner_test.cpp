@@ -11,14 +11,14 @@ namespace {
 using namespace testing;
 using ::testing::ElementsAre;
 using Us = std::chrono::microseconds;
-using enum PlanStepKind;
+using enum program::StepKind;
 
 /// One thread with these steps and the end mark; operations are recorded.
-JobPlan one_thread(std::uint32_t streams, std::vector<PlanStep> steps) {
+JobPlan one_thread(std::uint32_t streams, std::vector<program::Step> steps) {
   JobPlan plan = empty_plan(streams);
   plan.record_operations = true;
   steps.push_back(step(kEnd));
-  plan.threads.push_back({"main", std::move(steps)});
+  plan.program.threads.push_back({"main", std::move(steps)});
   return plan;
 }
 
@@ -42,8 +42,10 @@ TEST(JobRunner, AnEdgeHoldsAnOperationOnItsStreamNotTheThread) {
 TEST(JobRunner, OnlyAWaitThatBlockedPaysItsReturnLag) {
   JobPlan plan = one_thread(1, {launch(Us(0), Us(1), 0), step(kWaitStream, 0),
                                 step(kWaitStream, 0), pause(Us(0))});
-  plan.threads[0].steps[1].return_lag = plan.threads[0].steps[2].return_lag = Us(3);
-  plan.threads[0].steps[1].cost = plan.threads[0].steps[2].cost = Us(2);
+  for (const std::uint32_t i : {1U, 2U}) {
+    detail(plan, 0, i, {program::short_span(Us(3))});
+    plan.program.threads[0].steps[i].cost = program::short_span(Us(2));
+  }
   add_kernel(plan, 0, Us(10));
   Stage stage;
   // The first wait: from 1 until 10, and 3 of lag; the second: 2 of its own.
@@ -52,11 +54,13 @@ TEST(JobRunner, OnlyAWaitThatBlockedPaysItsReturnLag) {
 
 TEST(JobRunner, ALaunchThatWaitsReturnsAfterItsLastOperation) {
   JobPlan plan = one_thread(1, {step(kLaunchAndWait, 0), step(kLaunchAndWait, 2)});
-  plan.threads[0].steps[0].count = 2;
-  plan.threads[0].steps[0].return_lag = plan.threads[0].steps[1].return_lag = Us(2);
-  plan.threads[0].steps[0].cost = Us(1);
-  plan.threads[0].steps[1].cost = Us(5);
-  plan.threads[0].steps[1].count = 1;
+  detail(plan, 0, 0, {program::short_span(Us(2))});
+  detail(plan, 0, 1, {program::short_span(Us(2))});
+  std::vector<program::Step>& steps = plan.program.threads[0].steps;
+  steps[0].count = 2;
+  steps[0].cost = program::short_span(Us(1));
+  steps[1].cost = program::short_span(Us(5));
+  steps[1].count = 1;
   add_kernel(plan, 0, Us(10));
   add_kernel(plan, 0, Us(4));
   add_kernel(plan, 0, Us(1));
@@ -67,11 +71,10 @@ TEST(JobRunner, ALaunchThatWaitsReturnsAfterItsLastOperation) {
 
 TEST(JobRunner, AThreadThinksAfterAHandOver) {
   JobPlan plan = empty_plan(0);
-  plan.threads.push_back({"first", {pause(Us(10)), pause(Us(5))}});
-  plan.threads.push_back({"second", {pause(Us(2)), step(kEnd)}});
-  plan.threads[1].steps[0].after_thread = 0;
-  plan.threads[1].steps[0].after_step = 0;
-  plan.marked_thread = 1;
+  plan.program.threads.push_back({"first", {pause(Us(10)), pause(Us(5))}});
+  plan.program.threads.push_back({"second", {pause(Us(2)), step(kEnd)}});
+  detail(plan, 1, 0, {{}, 0, 0});
+  plan.program.marked_thread = 1;
   plan.loop = LoopMode{2};
   Stage stage;
   // First passes: 10 + 2 and 10 + 5; second ones: 15 + 10 + 2.
@@ -81,8 +84,8 @@ TEST(JobRunner, AThreadThinksAfterAHandOver) {
 TEST(JobRunner, AnOperationOfAnotherThreadIsAwaitedBeforeItsLaunchToo) {
   JobPlan plan = empty_plan(1);
   add_kernel(plan, 0, Us(10));
-  plan.threads.push_back({"waits", {step(kWaitOp, 0), step(kEnd)}});
-  plan.threads.push_back({"launches", {launch(Us(7), Us(0), 0), pause(Us(100))}});
+  plan.program.threads.push_back({"waits", {step(kWaitOp, 0), step(kEnd)}});
+  plan.program.threads.push_back({"launches", {launch(Us(7), Us(0), 0), pause(Us(100))}});
   Stage stage;
   EXPECT_THAT(in_us(stage.run(plan).record.iterations), ElementsAre(17));
 }
@@ -90,9 +93,9 @@ TEST(JobRunner, AnOperationOfAnotherThreadIsAwaitedBeforeItsLaunchToo) {
 TEST(JobRunner, PassesLoopUntilTheIterationsAreReached) {
   JobPlan plan = one_thread(0, {step(kIteration, 0), pause(Us(10)), step(kIteration, 1),
                                 pause(Us(10))});
-  plan.iterations = 2;
+  plan.program.iterations = 2;
   plan.loop = LoopMode{3};
-  plan.start_offset = Us(4);
+  plan.program.start_offset = Us(4);
   Stage stage;
   stage.gate();
   const ReplayEnd end = stage.run(plan);

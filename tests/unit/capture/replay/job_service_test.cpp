@@ -11,13 +11,13 @@ using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Us = std::chrono::microseconds;
-using enum PlanStepKind;
+using enum program::StepKind;
 
 /// A service whose pass is one kernel of 10 us.
 JobPlan service(const ServeMode& mode) {
   JobPlan plan = empty_plan(1);
   add_kernel(plan, 0, Us(10));
-  plan.threads.push_back({"main", {launch(Us(0), Us(0), 0)}});
+  plan.program.threads.push_back({"main", {launch(Us(0), Us(0), 0)}});
   plan.loop.reset();
   plan.serve = mode;
   plan.client = ClientId{1};
@@ -76,7 +76,7 @@ TEST(JobService, AStopLeavesWhatHasArrivedUnfinished) {
 TEST(JobService, APassHasEndedWhenAllThreadsAndTheDeviceHave) {
   JobPlan plan = service(online({Us(0), Us(1)}, 1, Us(0)));
   add_kernel(plan, 0, Us(3));
-  plan.threads.push_back({"second", {pause(Us(20)), launch(Us(0), Us(2), 1)}});
+  plan.program.threads.push_back({"second", {pause(Us(20)), launch(Us(0), Us(2), 1)}});
   Stage stage;
   // The second thread returns at 22, its kernel ends at 23; then the same again.
   EXPECT_THAT(in_us(stage.run(plan).record.passes), ElementsAre(23, 46));

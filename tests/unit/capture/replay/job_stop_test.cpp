@@ -10,15 +10,17 @@ using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Us = std::chrono::microseconds;
-using enum PlanStepKind;
+using enum program::StepKind;
 
-constexpr Duration kLong = std::chrono::hours(1);
+constexpr Duration kLong = std::chrono::seconds(4);
 
-JobPlan plan_of(std::vector<std::vector<PlanStep>> threads, std::vector<Duration> kernels = {}) {
+JobPlan plan_of(std::vector<std::vector<program::Step>> threads,
+                std::vector<Duration> kernels = {}) {
   JobPlan plan = empty_plan(2);
   plan.record_operations = true;
   for (const Duration solo : kernels) add_kernel(plan, 0, solo);
-  for (std::vector<PlanStep>& steps : threads) plan.threads.push_back({"", std::move(steps)});
+  for (std::vector<program::Step>& steps : threads)
+    plan.program.threads.push_back({"", std::move(steps)});
   plan.loop = LoopMode{0};
   return plan;
 }
@@ -35,13 +37,13 @@ TEST(JobStop, EndsThinking) { EXPECT_EQ(ends_at(plan_of({{pause(kLong)}})), 5); 
 
 TEST(JobStop, EndsTheWaitForAHandOver) {
   JobPlan plan = plan_of({{pause(kLong)}, {pause(Us(1))}});
-  plan.threads[1].steps[0].after_thread = 0;
+  detail(plan, 1, 0, {{}, 0, 0});
   EXPECT_EQ(ends_at(plan), 5);
 }
 
 TEST(JobStop, EndsTheWaitForTheStart) {
   JobPlan plan = plan_of({{pause(Us(1))}});
-  plan.start_offset = kLong;
+  plan.program.start_offset = kLong;
   EXPECT_EQ(ends_at(plan), 5);
 }
 

@@ -20,10 +20,15 @@ std::uint32_t add_kernel(JobPlan& plan, std::uint32_t stream, Duration solo);
 /// `op` waits for `before`. Only for the plan's last operation.
 void add_edge(JobPlan& plan, std::uint32_t before);
 
-[[nodiscard]] PlanStep pause(Duration think);
-[[nodiscard]] PlanStep launch(Duration think, Duration cost, std::uint32_t op,
+[[nodiscard]] program::Step pause(Duration think);
+[[nodiscard]] program::Step launch(Duration think, Duration cost, std::uint32_t op,
                               std::uint32_t count = 1);
-[[nodiscard]] PlanStep step(PlanStepKind kind, std::uint32_t target = 0, Duration think = {});
+[[nodiscard]] program::Step step(program::StepKind kind, std::uint32_t target = 0,
+                                 Duration think = {});
+
+/// Gives the step of the thread a detail.
+void detail(JobPlan& plan, std::uint32_t thread, std::uint32_t step,
+            const program::StepDetail& detail);
 
 /// A plan that uses every field of the format.
 [[nodiscard]] JobPlan full_plan();

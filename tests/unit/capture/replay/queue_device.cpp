@@ -14,8 +14,8 @@ QueueDevice::~QueueDevice() { shut_down(); }
 Result<void> QueueDevice::prepare(const DeviceJob& job) {
   if (prepare_fault) return tl::make_unexpected(*prepare_fault);
   job_ = job;
-  streams_.resize(job.plan->stream_count);
-  op_ends_.resize(job.plan->ops.size());
+  streams_.resize(job.plan->program.stream_count);
+  op_ends_.resize(job.plan->program.ops.size());
   crew_.start(Turn::kDevice, [this] { run(); });
   return {};
 }
@@ -23,9 +23,10 @@ Result<void> QueueDevice::prepare(const DeviceJob& job) {
 void QueueDevice::launch(const OpInstance& first, std::uint32_t count, double factor, Duration) {
   if (no_more_) return;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const PlanOp& op = job_.plan->ops[first.op + i];
+    const program::Op& op = job_.plan->program.ops[first.op + i];
     Stream& stream = streams_[op.stream];
-    stream.pending.push_back({{first.op + i, first.pass, first.launch}, scale(op.solo, factor)});
+    stream.pending.push_back(
+        {{first.op + i, first.pass, first.launch}, scale(op.duration, factor)});
     ++stream.launched;
     ++launched_;
   }
@@ -75,9 +76,9 @@ void QueueDevice::shut_down() {
 }
 
 bool QueueDevice::may_start(const OpInstance& instance) const {
-  const PlanOp& op = job_.plan->ops[instance.op];
+  const program::Op& op = job_.plan->program.ops[instance.op];
   for (std::uint32_t i = 0; i < op.edge_count; ++i) {
-    if (op_ends_[job_.plan->edges[op.first_edge + i].before] <= instance.pass) return false;
+    if (op_ends_[job_.plan->program.edges[op.first_edge + i].before] <= instance.pass) return false;
   }
   return true;
 }

@@ -23,7 +23,7 @@ using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Us = std::chrono::microseconds;
-using enum PlanStepKind;
+using enum program::StepKind;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
 
@@ -33,7 +33,8 @@ JobPlan kernel_plan(std::uint32_t client) {
   plan.name = "job " + std::to_string(client);
   plan.client = ClientId{client};
   add_kernel(plan, 0, Us(10));
-  plan.threads.push_back({"main", {launch(Us(0), Us(0), 0), step(kWaitDevice), step(kEnd)}});
+  plan.program.threads.push_back(
+      {"main", {launch(Us(0), Us(0), 0), step(kWaitDevice), step(kEnd)}});
   plan.loop = LoopMode{3};
   return plan;
 }

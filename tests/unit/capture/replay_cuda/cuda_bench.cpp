@@ -45,9 +45,9 @@ void CudaBench::SetUp() {
   options_.hang_limit = std::chrono::milliseconds(100);
   options_.edge_limit = std::chrono::milliseconds(5);
   plan_.name = "job";
-  plan_.names = {"gemm"};
-  plan_.stream_count = 3;
-  plan_.threads.resize(1);
+  plan_.program.names.intern("gemm");
+  plan_.program.stream_count = 3;
+  plan_.program.threads.resize(1);
   KernelForm form;
   form.shape.grid = {132, 1, 1};
   form.shape.block = {256, 1, 1};
@@ -59,34 +59,33 @@ void CudaBench::TearDown() { device_.reset(); }
 
 std::uint32_t CudaBench::kernel(Duration solo, std::uint32_t stream,
                                 const std::vector<std::uint32_t>& after) {
-  PlanOp op;
-  op.stream = stream;
-  op.form = 0;
-  op.solo = solo;
-  op.first_edge = static_cast<std::uint32_t>(plan_.edges.size());
-  op.edge_count = static_cast<std::uint32_t>(after.size());
-  for (const std::uint32_t before : after) plan_.edges.push_back({before, {}});
-  plan_.ops.push_back(op);
-  return static_cast<std::uint32_t>(plan_.ops.size() - 1);
+  program::Op op;
+  op.stream = static_cast<std::uint16_t>(stream);
+  op.profile = 0;
+  op.duration = solo;
+  op.first_edge = static_cast<std::uint32_t>(plan_.program.edges.size());
+  op.edge_count = static_cast<std::uint8_t>(after.size());
+  for (const std::uint32_t before : after) plan_.program.edges.push_back({before, {}});
+  plan_.program.ops.push_back(op);
+  return static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
 }
 
 std::uint32_t CudaBench::copy(std::uint64_t bytes, CopyPath path, std::uint32_t stream) {
-  PlanOp op;
+  program::Op op;
   op.kind = program::WorkKind::kCopy;
-  op.stream = stream;
-  op.bytes = {bytes};
-  op.path = path;
-  op.solo = std::chrono::microseconds(100);
-  plan_.ops.push_back(op);
-  return static_cast<std::uint32_t>(plan_.ops.size() - 1);
+  op.stream = static_cast<std::uint16_t>(stream);
+  op.profile = index_in(plan_.copies, {Bytes{bytes}, path});
+  op.duration = std::chrono::microseconds(100);
+  plan_.program.ops.push_back(op);
+  return static_cast<std::uint32_t>(plan_.program.ops.size() - 1);
 }
 
 void CudaBench::graph(std::uint32_t first, std::uint32_t count) {
-  PlanStep step;
-  step.kind = PlanStepKind::kLaunch;
+  program::Step step;
+  step.kind = program::StepKind::kLaunch;
   step.target = first;
-  step.count = count;
-  plan_.threads[0].steps.push_back(step);
+  step.count = static_cast<std::uint16_t>(count);
+  plan_.program.threads[0].steps.push_back(step);
 }
 
 Result<void> CudaBench::prepare(Device& device, DeviceListener* listener) {

@@ -27,7 +27,7 @@ TEST_F(CudaBench, AFactorScalesTheDurationAndNotTheLoops) {
 
 TEST_F(CudaBench, ACollectiveLastsItsTimeWithoutAnyFit) {
   const auto op = kernel(123us);
-  plan_.ops[op].kind = program::WorkKind::kCollective;
+  plan_.program.ops[op].kind = program::WorkKind::kCollective;
   ASSERT_TRUE(open());
   EXPECT_EQ(fake_driver::calls("cuLaunchKernel"), 64U);  // pings of the clock, nothing else
   launch(op);

@@ -58,7 +58,7 @@ TEST_F(CudaBench, ShapesBeyondTheGpuAreCutAndCounted) {
 }
 
 TEST_F(CudaBench, KernelsWithoutAFormRunAndAreCounted) {
-  plan_.ops[kernel(100us)].form = kNone;
+  plan_.program.ops[kernel(100us)].profile = program::kNoIndex;
   ASSERT_TRUE(open());
   launch(0);
   ASSERT_TRUE(close());
@@ -120,7 +120,7 @@ TEST_F(CudaBench, AProcessWithAPartOfTheGpuMeasuresNothing) {
 TEST_F(CudaBench, AKernelWithAllTheSharedMemoryOfABlockHasAStandIn) {
   plan_.forms[0].shape.shared_memory_bytes = 232'448;
   kernel(100us);
-  plan_.ops[kernel(100us)].kind = program::WorkKind::kCollective;
+  plan_.program.ops[kernel(100us)].kind = program::WorkKind::kCollective;
   ASSERT_TRUE(open());
   EXPECT_EQ(counted("stand_ins_clamped"), 0U);
 }
@@ -160,7 +160,7 @@ TEST_F(CudaBench, WhatIsLeftWhenTheTimeForMeasuringIsOverIsMeasuredInAHurry) {
   for (int i = 0; i < 3; ++i) {
     plan_.forms.push_back(plan_.forms[0]);
     plan_.forms.back().shape.grid[0] += static_cast<std::uint32_t>(i + 1);
-    plan_.ops[kernel(100us)].form = static_cast<std::uint32_t>(i + 1);
+    plan_.program.ops[kernel(100us)].profile = static_cast<std::uint32_t>(i + 1);
   }
   ASSERT_TRUE(open());
   EXPECT_EQ(counted("stand_ins_measured_in_a_hurry"), 3U);

@@ -121,9 +121,9 @@ TEST(FakeGpu, LetsTheWorkOfAJobThatIsGoneEnd) {
 TEST(FakeGpu, ClosesWithWorkThatNeverRuns) {
   const ProgramMaker maker = ProgramMaker(2).iteration(0).kernel(1, 10, 0).end();
   PlayedJob half{plan_of_program(maker.program(), workload::plain_gpu()), 1};
-  half.plan.ops.push_back(half.plan.ops.front());  // launched by no step
-  half.plan.ops.front().edge_count = 1;
-  half.plan.edges = {{1, {}}};
+  half.plan.program.ops.push_back(half.plan.program.ops.front());  // launched by no step
+  half.plan.program.ops.front().edge_count = 1;
+  half.plan.program.edges = {{1, {}}};
   const Played played = play(workload::plain_gpu(), {half}).front();
   EXPECT_EQ(played.fault, "");
   EXPECT_EQ(played.in_flight, 1U);

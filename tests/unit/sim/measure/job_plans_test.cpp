@@ -5,6 +5,7 @@
 
 #include "capture/replay/job_plan_file.hpp"
 #include "sim/measure/job_plans.hpp"
+#include "sim/program/rules.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 #include "tests/unit/sim/workload/program_maker.hpp"
@@ -14,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using capture::JobPlan;
-using capture::PlanStepKind;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -43,29 +43,29 @@ TEST(JobPlans, StepsAndOperationsAreTheProgramsOwn) {
                                            .end(9)
                                            .program(),
                                        workload::plain_gpu());
-  ASSERT_EQ(plan.threads.size(), 1U);
-  const auto& steps = plan.threads.front().steps;
+  ASSERT_EQ(plan.program.threads.size(), 1U);
+  const auto& steps = plan.program.threads.front().steps;
   ASSERT_EQ(steps.size(), 5U);
-  EXPECT_EQ(steps[0].kind, PlanStepKind::kIteration);
-  EXPECT_EQ(steps[1].kind, PlanStepKind::kLaunch);
-  EXPECT_EQ(steps[1].think, 1us);
-  EXPECT_EQ(steps[1].cost, 2us);
+  EXPECT_EQ(steps[0].kind, program::StepKind::kIteration);
+  EXPECT_EQ(steps[1].kind, program::StepKind::kLaunch);
+  EXPECT_EQ(steps[1].think.duration(), 1us);
+  EXPECT_EQ(steps[1].cost.duration(), 2us);
   EXPECT_EQ(steps[1].count, 1U);
   EXPECT_EQ(steps[2].target, 1U);
-  EXPECT_EQ(steps[3].kind, PlanStepKind::kWaitOp);
-  EXPECT_EQ(steps[3].return_lag, 8us);
-  EXPECT_EQ(steps[4].kind, PlanStepKind::kEnd);
-  ASSERT_EQ(plan.ops.size(), 2U);
-  EXPECT_EQ(plan.ops[0].launch_lag, 3us);
-  EXPECT_EQ(plan.ops[1].solo, 20us);
-  EXPECT_EQ(plan.ops[1].gap, 5us);
-  EXPECT_EQ(plan.ops[1].stream, 1U);
-  ASSERT_EQ(plan.edges.size(), 1U);
-  EXPECT_EQ(plan.edges[0].before, 0U);
-  EXPECT_EQ(plan.edges[0].lag, 6us);
-  EXPECT_EQ(plan.ops[1].edge_count, 1U);
+  EXPECT_EQ(steps[3].kind, program::StepKind::kWaitOp);
+  EXPECT_EQ(program::return_lag(plan.program, steps[3]), 8us);
+  EXPECT_EQ(steps[4].kind, program::StepKind::kEnd);
+  ASSERT_EQ(plan.program.ops.size(), 2U);
+  EXPECT_EQ(plan.program.ops[0].launch_lag.duration(), 3us);
+  EXPECT_EQ(plan.program.ops[1].duration, 20us);
+  EXPECT_EQ(plan.program.ops[1].gap.duration(), 5us);
+  EXPECT_EQ(plan.program.ops[1].stream, 1U);
+  ASSERT_EQ(plan.program.edges.size(), 1U);
+  EXPECT_EQ(plan.program.edges[0].before, 0U);
+  EXPECT_EQ(plan.program.edges[0].lag.duration(), 6us);
+  EXPECT_EQ(plan.program.ops[1].edge_count, 1U);
   EXPECT_EQ(plan.forms.size(), 1U);
-  EXPECT_TRUE(plan.as_recorded);
+  EXPECT_EQ(plan.program.own_kernels, program::OwnKernels::kAsRecorded);
 }
 
 // Rank 0 waits 1 ms for rank 1, then both exchange for 1 ms.
@@ -76,11 +76,11 @@ TEST(JobPlans, TrainingIsALoopWhoseCollectivesWaitForNobody) {
   const JobPlan& plan = job->plan;
   EXPECT_EQ(plan.name, "training rank 0");
   EXPECT_EQ(plan.client, ClientId{0});
-  ASSERT_EQ(plan.ops.size(), 4U);
-  EXPECT_EQ(plan.ops[2].kind, program::WorkKind::kCollective);
-  EXPECT_EQ(plan.ops[2].solo, 2ms);
-  EXPECT_EQ(plan.forms[plan.ops[2].form].shape.blocks(), 20U);
-  EXPECT_EQ(plan.names[plan.ops[3].name], "C");
+  ASSERT_EQ(plan.program.ops.size(), 4U);
+  EXPECT_EQ(plan.program.ops[2].kind, program::WorkKind::kCollective);
+  EXPECT_EQ(plan.program.ops[2].duration, 2ms);
+  EXPECT_EQ(plan.forms[plan.program.ops[2].profile].shape.blocks(), 20U);
+  EXPECT_EQ(plan.program.names[plan.program.ops[3].name], "C");
   EXPECT_EQ(plan.memory, Bytes{10'000'000'000});
   ASSERT_TRUE(plan.loop);
   EXPECT_EQ(plan.loop->iterations, 0U);
@@ -92,8 +92,8 @@ TEST(JobPlans, AStragglersOwnKernelsAreSlower) {
   run.config.training.stragglers = {{0, 1.5}};
   const auto job = training_plan(run, {});
   ASSERT_TRUE(job);
-  EXPECT_EQ(job->plan.ops[0].solo, 1500us);
-  EXPECT_EQ(job->plan.ops[2].solo, 2ms);
+  EXPECT_EQ(job->plan.program.ops[0].duration, 1500us);
+  EXPECT_EQ(job->plan.program.ops[2].duration, 2ms);
 }
 
 TEST(JobPlans, ReportWhatThePolicyNeeds) {

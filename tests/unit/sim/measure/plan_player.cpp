@@ -1,3 +1,4 @@
+#include "sim/program/rules.hpp"
 #include "tests/unit/sim/measure/plan_player.hpp"
 
 #include <gtest/gtest.h>
@@ -11,15 +12,13 @@ namespace {
 using capture::Device;
 using capture::HostClock;
 using capture::HostTime;
-using capture::PlanStep;
-using capture::PlanStepKind;
 
 /// One job: its threads, and where they stand.
 class Player {
  public:
   Player(HostClock& clock, Device& device, const PlayedJob& job, HostTime origin, Played& into)
       : clock_(clock), device_(device), job_(job), origin_(origin), into_(into),
-        threads_(job.plan.threads.size()) {
+        threads_(job.plan.program.threads.size()) {
     done_.id = clock.bell_id();
   }
 
@@ -51,12 +50,12 @@ class Player {
   }
 
   void play_thread(std::uint32_t index, std::uint64_t first_pass) {
-    const auto& steps = job_.plan.threads[index].steps;
+    const auto& steps = job_.plan.program.threads[index].steps;
     const std::uint64_t last = job_.pass_by_pass ? first_pass + 1 : job_.passes;
     for (std::uint64_t pass = first_pass; pass < last && !steps.empty(); ++pass) {
-      for (const PlanStep& step : steps) {
+      for (const program::Step& step : steps) {
         if (!await_hand_over(index, step, pass)) return;
-        clock_.sleep_until(threads_[index].last_end + step.think);
+        clock_.sleep_until(threads_[index].last_end + step.think.duration());
         if (clock_.now() >= end()) return;
         threads_[index].last_end = call(step, pass);
         clock_.sleep_until(threads_[index].last_end);
@@ -66,11 +65,12 @@ class Player {
     }
   }
 
-  bool await_hand_over(std::uint32_t index, const PlanStep& step, std::uint64_t pass) {
-    if (step.after_thread == capture::kNone) return true;
-    const Standing& other = threads_[step.after_thread];
-    const std::uint64_t steps = job_.plan.threads[step.after_thread].steps.size();
-    const std::uint64_t needed = pass * steps + step.after_step + 1;
+  bool await_hand_over(std::uint32_t index, const program::Step& step, std::uint64_t pass) {
+    const program::Program& program = job_.plan.program;
+    const program::StepDetail* after = program::hand_over(program, step);
+    if (after == nullptr) return true;
+    const Standing& other = threads_[after->after_thread];
+    const std::uint64_t needed = program::steps_needed(program, *after, pass);
     while (other.steps_done < needed) {
       if (clock_.now() >= end()) return false;
       const std::uint32_t seen = done_.rings.load();
@@ -81,30 +81,31 @@ class Player {
     return true;
   }
 
-  HostTime call(const PlanStep& step, std::uint64_t pass) {
+  HostTime call(const program::Step& step, std::uint64_t pass) {
     const capture::OpInstance first{step.target, pass, 0};
     HostTime start = clock_.now();
     switch (step.kind) {
-      case PlanStepKind::kPause: return start + step.cost;
-      case PlanStepKind::kIteration:
+      case program::StepKind::kPause: return start + step.cost.duration();
+      case program::StepKind::kIteration:
         if (step.target > 0) into_.iterations.push_back(start - origin_);
-        return start + step.cost;
-      case PlanStepKind::kEnd:
+        return start + step.cost.duration();
+      case program::StepKind::kEnd:
         into_.iterations.push_back(start - origin_);
-        return start + step.cost;
-      case PlanStepKind::kLaunch:
-      case PlanStepKind::kLaunchAndWait:
-        device_.launch(first, step.count, 1.0, step.cost);
+        return start + step.cost.duration();
+      case program::StepKind::kLaunch:
+      case program::StepKind::kLaunchAndWait:
+        device_.launch(first, step.count, 1.0, step.cost.duration());
         start = clock_.now();
-        if (step.kind == PlanStepKind::kLaunch) return start + step.cost;
-        device_.wait_stream(job_.plan.ops[step.target + step.count - 1].stream);
+        if (step.kind == program::StepKind::kLaunch) return start + step.cost.duration();
+        device_.wait_stream(job_.plan.program.ops[step.target + step.count - 1].stream);
         break;
-      case PlanStepKind::kWaitStream: device_.wait_stream(step.target); break;
-      case PlanStepKind::kWaitDevice: device_.wait_all(); break;
-      case PlanStepKind::kWaitOp: device_.wait_op(step.target, pass); break;
+      case program::StepKind::kWaitStream: device_.wait_stream(step.target); break;
+      case program::StepKind::kWaitDevice: device_.wait_all(); break;
+      case program::StepKind::kWaitOp: device_.wait_op(step.target, pass); break;
     }
-    const Duration lag = clock_.now() > start ? step.return_lag : Duration{};
-    return std::max(start + step.cost, clock_.now() + lag);
+    const Duration lag =
+        clock_.now() > start ? program::return_lag(job_.plan.program, step) : Duration{};
+    return std::max(start + step.cost.duration(), clock_.now() + lag);
   }
 
   HostClock& clock_;

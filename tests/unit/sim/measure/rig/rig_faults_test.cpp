@@ -79,11 +79,11 @@ JobPlan millisecond_job(std::uint32_t client) {
   plan.client = ClientId{client};
   plan.role = client == 0 ? policy::Role::kTraining : policy::Role::kOffline;
   const std::uint32_t op = ::bubblesim::capture::testing::add_kernel(plan, 0, milliseconds(1));
-  plan.threads = {{"main",
-                   {::bubblesim::capture::testing::step(PlanStepKind::kIteration),
+  plan.program.threads = {{"main",
+                   {::bubblesim::capture::testing::step(program::StepKind::kIteration),
                     ::bubblesim::capture::testing::launch({}, {}, op),
-                    ::bubblesim::capture::testing::step(PlanStepKind::kWaitDevice),
-                    ::bubblesim::capture::testing::step(PlanStepKind::kEnd)}}};
+                    ::bubblesim::capture::testing::step(program::StepKind::kWaitDevice),
+                    ::bubblesim::capture::testing::step(program::StepKind::kEnd)}}};
   plan.loop.reset();
   plan.serve.reset();
   if (client == 0) {
@@ -145,10 +145,11 @@ TEST_F(RigFaults, WithoutAFaultTrainingDoesItsIterationsAndTheFillerEndsWithIt) 
 /// Training ends its one iteration at once, and leaves a kernel of 100 ms on the device.
 TEST_F(RigFaults, FillersStopWithTheLastIterationAndNotWithTheProcess) {
   JobPlan& training = setup_.jobs[0].plan;
-  training.ops[0].solo = milliseconds(100);
+  training.program.ops[0].duration = milliseconds(100);
   training.loop = LoopMode{1};
-  std::erase_if(training.threads[0].steps,
-                [](const PlanStep& step) { return step.kind == PlanStepKind::kWaitDevice; });
+  std::erase_if(training.program.threads[0].steps, [](const program::Step& step) {
+    return step.kind == program::StepKind::kWaitDevice;
+  });
   const auto result = run();
   ASSERT_TRUE(result) << result.error().text();
   EXPECT_LT(result->jobs[0].record->iterations.back(), milliseconds(1));
