@@ -1,17 +1,15 @@
 // The environment that makes CUDA load the recorder into a job.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "capture/protocol/capture_request.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
-
-using Variables = std::map<std::string, std::string>;
 
 /// A shared object that comes with the program and is loaded into jobs.
 struct WantedLibrary {

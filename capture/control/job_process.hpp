@@ -3,14 +3,13 @@
 
 #include <sys/types.h>
 
-#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "capture/control/job_environment.hpp"
-#include "capture/control/spawn_job.hpp"
+#include "capture/control/blocked_signals.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 
@@ -27,17 +26,17 @@ class JobProcess {
   JobProcess(const JobProcess&) = delete;
   JobProcess& operator=(const JobProcess&) = delete;
   /// Does not end the job.
-  ~JobProcess();
+  ~JobProcess() = default;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// Nothing if the job has not ended after `at_most`.
-  [[nodiscard]] std::optional<JobEnd> wait(Duration at_most);
+  [[nodiscard]] std::optional<ChildEnd> wait(Duration at_most);
 
  private:
-  JobProcess(pid_t pid, const sigset_t& mask) : pid_(pid), mask_(mask) {}
-  pid_t pid_;
-  sigset_t mask_;  ///< of the thread, as it was
-  std::optional<JobEnd> end_;
+  JobProcess() = default;
+  BlockedSignals signals_;
+  pid_t pid_ = 0;
+  std::optional<ChildEnd> end_;
 };
 
 }  // namespace bubblesim::capture

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/control/spawn_job.hpp"
+#include "sim/base/child_process.hpp"
 #include "capture/live/live_counts.hpp"
 #include "capture/policy_host/policy_host.hpp"
 #include "sim/base/counters.hpp"
@@ -16,7 +16,7 @@ namespace bubblesim::capture {
 
 /// What one job did, all its processes together.
 struct LiveJobReport {
-  std::optional<JobEnd> end;      ///< nothing: could not be started, or lives on
+  std::optional<ChildEnd> end;      ///< nothing: could not be started, or lives on
   Duration ran{};
   std::uint32_t processes = 0;    ///< that were gated, one after the other
   std::uint32_t ungated_processes = 0;

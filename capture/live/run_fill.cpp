@@ -13,6 +13,7 @@
 #include "capture/clock/open_clock.hpp"
 #include "capture/live/job_variables.hpp"
 #include "capture/live/live_folder.hpp"
+#include "capture/control/blocked_signals.hpp"
 #include "capture/live/live_job.hpp"
 #include "capture/substrate/mps_daemon.hpp"
 
@@ -142,12 +143,12 @@ Result<void> FillRun::start_jobs() {
   start_policy();
   // A terminal's input would stop a group that is not the terminal's. The filler must not take
   // input nor mix into training's output.
-  SpawnSettings settings;
+  ChildSettings settings;
   settings.mask = signals_.before();
-  settings.no_input = ::isatty(STDIN_FILENO) != 0;
+  if (::isatty(STDIN_FILENO) != 0) settings.input = kNothing;
   auto started = training_.start(setup_.train, environment_of(kTraining), settings);
   if (started) {
-    settings.no_input = true;
+    settings.input = kNothing;
     settings.output = log;
     settings.error = log;
     started = filler_.start(setup_.fill, environment_of(kFiller), settings);

@@ -1,13 +1,11 @@
 // A process that a rig started: its words on stderr go to a file, its end is known once.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "capture/control/job_environment.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::capture {
@@ -27,7 +25,7 @@ class WorkerProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// True once it has ended. Never waits.
   [[nodiscard]] bool ended();
-  [[nodiscard]] bool succeeded() const { return status_ && *status_ == 0; }
+  [[nodiscard]] bool succeeded() const { return end_ && end_->exit_code == 0; }
   void kill();
   /// "exited with 3: cannot open plan.json", "killed by signal 9"; with the end of what it said.
   [[nodiscard]] std::string end_text() const;
@@ -38,7 +36,7 @@ class WorkerProcess {
 
   pid_t pid_;
   std::string error_file_;
-  std::optional<int> status_;  ///< as waitpid gives it
+  std::optional<ChildEnd> end_;
 };
 
 }  // namespace bubblesim::capture

@@ -1,7 +1,5 @@
 #include "capture/substrate/program_run.hpp"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,47 +43,6 @@ class NamelessFile {
   int file_;
 };
 
-/// posix_spawn's two structures, let go of together.
-class SpawnSetting {
- public:
-  SpawnSetting() {
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  }
-  ~SpawnSetting() {
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSetting(const SpawnSetting&) = delete;
-  SpawnSetting& operator=(const SpawnSetting&) = delete;
-
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-};
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
-Result<pid_t> start(std::vector<std::string> command, const Variables& environment, int input,
-                    int output) {
-  SpawnSetting setting;
-  ::posix_spawn_file_actions_adddup2(&setting.actions, input, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&setting.actions, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&setting.actions, output, STDERR_FILENO);
-  std::vector<std::string> pairs;
-  for (const auto& [name, value] : environment) pairs.push_back(name + "=" + value);
-  pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, command[0].c_str(), &setting.actions, &setting.attributes,
-                                   pointers(command).data(), pointers(pairs).data());
-  if (failed != 0) return fail(command[0], {}, std::string("cannot run: ") + ::strerror(failed));
-  return pid;
-}
-
 }  // namespace
 
 std::string find_program(const std::string& name, const Variables& environment) {
@@ -107,22 +64,23 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& command,
   const NamelessFile out;
   if (out.number() < 0 || !in.write(input))
     return fail(command[0], {}, std::string("cannot hold its input: ") + ::strerror(errno));
-  BUBBLESIM_ASSIGN_OR_RETURN(const pid_t pid,
-                             start(command, environment, in.number(), out.number()));
+  const auto pid = start_child(
+      command, environment,
+      {{}, ChildGroup::kOwnSession, in.number(), out.number(), out.number()});
+  if (!pid) return tl::make_unexpected(pid.error().error);
   const auto until = Steady::now() + patience;
-  int status = 0;
-  while (::waitpid(pid, &status, WNOHANG) != pid) {
+  std::optional<ChildEnd> end;
+  while (!(end = reap_child(*pid))) {
     if (Steady::now() >= until) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, &status, 0);
+      ::kill(*pid, SIGKILL);
+      ::waitpid(*pid, nullptr, 0);
       return fail(command[0], {}, "had not ended after " +
                                       std::to_string(to_ns(patience) / 1'000'000) +
                                       " ms and was killed");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ProgramEnd{code, out.read()};
+  return ProgramEnd{end->exit_code, out.read()};
 }
 
 }  // namespace bubblesim::capture

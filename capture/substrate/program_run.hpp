@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/control/job_environment.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
 

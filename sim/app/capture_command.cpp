@@ -36,7 +36,7 @@ struct LaunchArguments {
 
 /// A job that ran.
 struct RanJob {
-  capture::JobEnd end;
+  ChildEnd end;
   std::map<std::int64_t, capture::RecorderStatus> seen;
   capture::JobFacts facts;
 };

@@ -30,7 +30,7 @@ std::optional<double> clock_of(const capture::CardState& card) {
 
 /// What CUDA takes where nobody names a GPU.
 std::string first_shown_gpu() {
-  const capture::Variables environment = inherited_environment();
+  const Variables environment = inherited_environment();
   const auto shown = environment.find("CUDA_VISIBLE_DEVICES");
   if (shown == environment.end() || shown->second.empty()) return "0";
   return shown->second.substr(0, shown->second.find(','));

@@ -10,12 +10,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the program's folder: installed, then in a build tree.
-constexpr const char* kHelperPlaces[] = {".", "../libexec/bubblesim", "../../capture/replay"};
+constexpr const char* kHelperPlaces[] = {".", "../libexec/bubblesim",
+                                         "../../capture/replay/process"};
 
 }  // namespace
 
-capture::Variables inherited_environment() {
-  capture::Variables variables;
+Variables inherited_environment() {
+  Variables variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::size_t equals = text.find('=');

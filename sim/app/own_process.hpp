@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "capture/control/job_environment.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/result.hpp"
 
 namespace bubblesim::app {
 
-[[nodiscard]] capture::Variables inherited_environment();
+[[nodiscard]] Variables inherited_environment();
 
 /// The folder that holds the program.
 [[nodiscard]] std::string program_folder();

@@ -1,7 +1,5 @@
 // bubblesim view: a trace, a run or a results store as one page to look at.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -11,15 +9,15 @@
 #include <thread>
 
 #include "sim/app/app.hpp"
+#include "sim/app/own_process.hpp"
 #include "sim/app/quick_config.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/report/view/run_view.hpp"
 #include "sim/report/view/trace_view.hpp"
 #include "sim/report/view/view_picture.hpp"
-
-extern char** environ;
 
 namespace bubblesim::app {
 namespace {
@@ -130,17 +128,8 @@ CheckedResult<report::TimelineView> view_of(Subject subject, const ViewArguments
 // On a desktop, in its browser; nobody waits for it, and without one nothing is lost.
 void open_page(const std::string& path) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
-  std::string program = "xdg-open";
-  std::string file = fs::absolute(path).string();
-  char* const words[] = {program.data(), file.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (const int stream : {0, 1, 2}) {
-    posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
-  }
-  pid_t child = 0;
-  (void)posix_spawnp(&child, program.c_str(), &actions, nullptr, words, environ);
-  posix_spawn_file_actions_destroy(&actions);
+  (void)start_child({"xdg-open", fs::absolute(path).string()}, inherited_environment(),
+                    {{}, ChildGroup::kOfParent, kNothing, kNothing, kNothing});
 }
 
 Result<void> write_view(const report::TimelineView& view, const ViewArguments& arguments) {

@@ -151,7 +151,7 @@ TEST(Measure, WithoutAWorkerNothingStarts) {
   place.write("pair.json", config_of("mps"));
   const Outcome outcome = place.bubblesim("measure pair.json --fake --worker nowhere/replay");
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("nowhere/replay: cannot be started"));
+  EXPECT_THAT(outcome.err, HasSubstr("nowhere/replay: found no such command"));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 const Variables kPath{{"PATH", "/usr/bin:/bin"}};
 
-JobEnd run(const std::string& script) {
+ChildEnd run(const std::string& script) {
   auto job = JobProcess::start({"sh", "-c", script}, kPath);
   EXPECT_TRUE(job);
   for (int i = 0; i < 200; ++i) {
@@ -36,7 +36,7 @@ TEST(Job, TheExitCodeIsPassedOn) {
 }
 
 TEST(Job, ASignalThatEndsItGivesItsNumberAnd128) {
-  const JobEnd end = run("kill -9 $$");
+  const ChildEnd end = run("kill -9 $$");
   EXPECT_EQ(end.exit_code, 137);
   EXPECT_EQ(end.signal, 9);
 }

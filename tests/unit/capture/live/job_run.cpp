@@ -54,10 +54,11 @@ std::vector<std::string> driver_calls(const std::string& log, pid_t process) {
 }
 
 RunningJob::RunningJob(const std::vector<std::string>& command, const Variables& variables) {
-  SpawnSettings settings;
-  sigemptyset(&settings.mask);
-  settings.no_input = true;
-  const auto pid = spawn_job(command, variables, settings);
+  ChildSettings settings;
+  settings.mask.emplace();
+  sigemptyset(&*settings.mask);
+  settings.input = kNothing;
+  const auto pid = start_child(command, variables, settings);
   EXPECT_TRUE(pid);
   if (pid) pid_ = *pid;
 }
@@ -69,8 +70,8 @@ RunningJob::~RunningJob() {
 }
 
 int RunningJob::wait() {
-  std::optional<JobEnd> end;
-  EXPECT_TRUE(becomes_true([&] { return (end = reap_job(pid_)).has_value(); }));
+  std::optional<ChildEnd> end;
+  EXPECT_TRUE(becomes_true([&] { return (end = reap_child(pid_)).has_value(); }));
   if (end) pid_ = 0;
   return end ? end->exit_code : -1;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/control/spawn_job.hpp"
+#include "sim/base/child_process.hpp"
 
 namespace bubblesim::capture {
 

@@ -85,7 +85,7 @@ TEST_F(WorkerProcessTest, AProgramThatIsNotThereIsAFault) {
   const auto worker = WorkerProcess::start({"/nowhere/program"}, {}, said());
   ASSERT_FALSE(worker);
   EXPECT_EQ(worker.error().text(),
-            "/nowhere/program: cannot be started: No such file or directory");
+            "/nowhere/program: found no such command");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "capture/control/spawn_job.hpp"
+#include "sim/base/child_process.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -9,10 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-namespace bubblesim::capture {
+namespace bubblesim {
 namespace {
-
-constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> found;
@@ -24,22 +22,20 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 /// What posix_spawn is told, and released again.
 class SpawnPlan {
  public:
-  explicit SpawnPlan(const SpawnSettings& settings) {
+  explicit SpawnPlan(const ChildSettings& settings) {
     posix_spawnattr_init(&attributes_);
     posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_setsigmask(&attributes_, &settings.mask);
-    short flags = POSIX_SPAWN_SETSIGMASK;
-    if (settings.own_group) flags |= POSIX_SPAWN_SETPGROUP;  // group 0: its own
+    short flags = 0;
+    if (settings.mask) {
+      posix_spawnattr_setsigmask(&attributes_, &*settings.mask);
+      flags |= POSIX_SPAWN_SETSIGMASK;
+    }
+    if (settings.group == ChildGroup::kOwn) flags |= POSIX_SPAWN_SETPGROUP;  // group 0: its own
+    if (settings.group == ChildGroup::kOwnSession) flags |= POSIX_SPAWN_SETSID;
     posix_spawnattr_setflags(&attributes_, flags);
-    if (settings.no_input) {
-      posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    }
-    if (settings.output >= 0) {
-      posix_spawn_file_actions_adddup2(&actions_, settings.output, STDOUT_FILENO);
-    }
-    if (settings.error >= 0) {
-      posix_spawn_file_actions_adddup2(&actions_, settings.error, STDERR_FILENO);
-    }
+    connect(settings.input, STDIN_FILENO);
+    connect(settings.output, STDOUT_FILENO);
+    connect(settings.error, STDERR_FILENO);
   }
   ~SpawnPlan() {
     posix_spawn_file_actions_destroy(&actions_);
@@ -48,12 +44,20 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  int run(pid_t& pid, std::vector<std::string> words, std::vector<std::string> settings) {
+  int run(pid_t& pid, std::vector<std::string> words, std::vector<std::string> variables) {
     return posix_spawnp(&pid, words.front().c_str(), &actions_, &attributes_,
-                        pointers(words).data(), pointers(settings).data());
+                        pointers(words).data(), pointers(variables).data());
   }
 
  private:
+  void connect(int from, int stream) {
+    if (from == kNothing) {
+      posix_spawn_file_actions_addopen(&actions_, stream, "/dev/null", O_RDWR, 0);
+    } else if (from != kInherited) {
+      posix_spawn_file_actions_adddup2(&actions_, from, stream);
+    }
+  }
+
   posix_spawnattr_t attributes_{};
   posix_spawn_file_actions_t actions_{};
 };
@@ -71,9 +75,9 @@ StartFault start_fault(const std::string& name, int code) {
 
 }  // namespace
 
-tl::expected<pid_t, StartFault> spawn_job(const std::vector<std::string>& command,
-                                          const Variables& environment,
-                                          const SpawnSettings& settings) {
+tl::expected<pid_t, StartFault> start_child(const std::vector<std::string>& command,
+                                            const Variables& environment,
+                                            const ChildSettings& settings) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   pid_t pid = 0;
@@ -82,28 +86,14 @@ tl::expected<pid_t, StartFault> spawn_job(const std::vector<std::string>& comman
   return pid;
 }
 
-std::optional<JobEnd> reap_job(pid_t pid) {
+std::optional<ChildEnd> reap_child(pid_t pid) {
   int status = 0;
   const pid_t ended = waitpid(pid, &status, WNOHANG);
   if (ended == 0 || (ended < 0 && errno == EINTR)) return std::nullopt;
   // Somebody else took the status: the end is known, its code is not.
-  if (ended < 0) return JobEnd{1, 0};
-  if (WIFSIGNALED(status)) return JobEnd{128 + WTERMSIG(status), WTERMSIG(status)};
-  return JobEnd{WEXITSTATUS(status), 0};
+  if (ended < 0) return ChildEnd{1, 0};
+  if (WIFSIGNALED(status)) return ChildEnd{128 + WTERMSIG(status), WTERMSIG(status)};
+  return ChildEnd{WEXITSTATUS(status), 0};
 }
 
-sigset_t awaited_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : kPassedOn) sigaddset(&set, signal);
-  sigaddset(&set, SIGCHLD);
-  return set;
-}
-
-void expect_children() {
-  struct sigaction standard{};
-  standard.sa_handler = SIG_DFL;
-  sigaction(SIGCHLD, &standard, nullptr);
-}
-
-}  // namespace bubblesim::capture
+}  // namespace bubblesim

@@ -1,0 +1,55 @@
+// Child processes: the one place that starts a program and asks whether it has ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim {
+
+/// Environment variables by name.
+using Variables = std::map<std::string, std::string>;
+
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+
+struct ChildEnd {
+  int exit_code = 0;  ///< as shells give it: 128 + n where signal n ended the child
+  int signal = 0;     ///< 0: it exited
+};
+
+/// A command that could not be started: `exit_code` is 127 or 126.
+struct StartFault {
+  Error error;
+  int exit_code = kExitNotFound;
+};
+
+/// Whom the terminal's signals reach: a child in its parent's group gets them, too.
+enum class ChildGroup { kOfParent, kOwn, kOwnSession };
+
+inline constexpr int kInherited = -1;  ///< the parent's stream
+inline constexpr int kNothing = -2;    ///< /dev/null
+
+struct ChildSettings {
+  std::optional<sigset_t> mask;  ///< the child's signal mask; none: as the calling thread's
+  ChildGroup group = ChildGroup::kOfParent;
+  int input = kInherited;   ///< a descriptor, kInherited or kNothing
+  int output = kInherited;  ///< as `input`
+  int error = kInherited;   ///< as `input`
+};
+
+/// `command` is not empty; its first word is looked for in PATH unless it has a slash.
+[[nodiscard]] tl::expected<pid_t, StartFault> start_child(const std::vector<std::string>& command,
+                                                          const Variables& environment,
+                                                          const ChildSettings& settings);
+
+/// Nothing while the child runs. A child of this process; asked again after its end: exit code 1.
+[[nodiscard]] std::optional<ChildEnd> reap_child(pid_t pid);
+
+}  // namespace bubblesim
