@@ -6,7 +6,7 @@
 #include "sim/measure/job_plans.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
-#include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -37,7 +37,7 @@ class ArmRun {
     setup_.limit = limit();
     BUBBLESIM_ASSIGN_OR_RETURN(
         const capture::RigResult result,
-        capture::run_rig(place_, setup_, plan_.decided, shares_));
+        capture::run_rig(place_, setup_, plan_.decided.sharing, shares_));
     return collect(result);
   }
 
@@ -47,17 +47,17 @@ class ArmRun {
                                          : capture::Substrate::kAlone;
     if (arm_.policy == nullptr) {
       plan_ = schedule::plan_without_policy(infos_);
-      shares_.resize(infos_.size());
+      shares_ = plan_.decided.shares;
       if (!arm_.training || infos_.size() == 1) setup_.substrate = capture::Substrate::kAlone;
       return {};
     }
     policy_ = arm_.policy->make(*arm_.parameters);
     BUBBLESIM_ASSIGN_OR_RETURN(
         plan_, schedule::plan_gpu(*arm_.policy, *policy_, lone_.device, infos_));
-    shares_ = plan_.decided_shares;
+    shares_ = plan_.decided.shares;
     BUBBLESIM_ASSIGN_OR_RETURN(
         setup_.substrate,
-        substrate_of(*arm_.policy, plan_.decided, shares_, lone_.device, place_));
+        substrate_of(*arm_.policy, plan_.decided.sharing, shares_, lone_.device, place_));
     if (options_.substrate) setup_.substrate = *options_.substrate;
     setup_.spec = arm_.policy;
     setup_.policy = policy_.get();
@@ -78,7 +78,7 @@ class ArmRun {
       BUBBLESIM_ASSIGN_OR_RETURN(PlannedJob job,
                                  filler_plan(lone_, arm_.fillers[i], client, with));
       arrivals_.push_back(job.plan.serve->arrivals);  // they come to a refused filler too
-      if (plan_.admissions[i + 1].admitted) add_job(std::move(job));
+      if (plan_.decided.admissions[i + 1].admitted) add_job(std::move(job));
     }
     return {};
   }
@@ -137,7 +137,7 @@ class ArmRun {
                    observe::PolicyResult& result) const {
     std::size_t job = arm_.training ? 1 : 0;
     for (std::size_t i = 0; i < arm_.fillers.size(); ++i) {
-      const policy::Admission& admission = plan_.admissions[i + 1];
+      const policy::Admission& admission = plan_.decided.admissions[i + 1];
       std::optional<capture::JobRecord> record;
       if (admission.admitted) record = rig.jobs[job++].record;
       result.fillers.push_back(filler_result(lone_.config.fillers[arm_.fillers[i]], record,

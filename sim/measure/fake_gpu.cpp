@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/measure/fake_job.hpp"
-#include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {

@@ -4,7 +4,7 @@
 #include "sim/measure/arm.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/measure/measure.hpp"
-#include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -20,7 +20,7 @@ Result<void> check_policy(const run::LoadedRun& lone, const run::PolicyChoice& c
       const schedule::GpuPlan plan,
       schedule::plan_gpu(*spec, *policy, lone.device, client_infos(lone, arm, {})));
   BUBBLESIM_RETURN_IF_ERROR(
-      substrate_of(*spec, plan.decided, plan.decided_shares, lone.device, place));
+      substrate_of(*spec, plan.decided.sharing, plan.decided.shares, lone.device, place));
   return {};
 }
 

@@ -110,7 +110,7 @@ double GpuNode::filler_sm_seconds() const {
 Bytes GpuNode::memory_now() const {
   if (!driver) return memory;
   Bytes total;
-  for (const ClientId client : memory_of) total = total + driver->resident(client);
+  for (const ClientId client : memory_of) total = total + driver->session().resident(client);
   return total;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 #include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
@@ -93,7 +94,7 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
   } else {
     plan = schedule::plan_without_policy(clients);
   }
-  unified_memory_ = unified_memory_ || plan.unified_memory;
+  unified_memory_ = unified_memory_ || plan.decided.sharing.unified_memory;
   node->gpu = std::make_unique<gpu::Gpu>(*node->engine, loaded_.device, plan.sharing);
   if (scenario_.policy != nullptr) {
     if (scenario_.timeline != nullptr) {
@@ -105,21 +106,21 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
         *node->engine, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
   }
   if (scenario_.training) {
-    add_training(*node, {plan.clients.front(), clients.front().memory, plan.resident.front()});
+    add_training(*node, {plan.clients.front(), clients.front().memory, plan.decided.resident.front()});
   } else if (node->driver) {
     node->driver->attach(nullptr);
   }
   for (std::size_t i = 0; i < node->fillers.size(); ++i) {
     node->fillers[i]->client = ClientId{static_cast<std::uint32_t>(i + 1)};
-    node->fillers[i]->admitted = plan.admissions[i + 1].admitted;
-    node->fillers[i]->reason = plan.admissions[i + 1].reason;
-    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, plan.resident[i + 1]});
+    node->fillers[i]->admitted = plan.decided.admissions[i + 1].admitted;
+    node->fillers[i]->reason = plan.decided.admissions[i + 1].reason;
+    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, plan.decided.resident[i + 1]});
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (!plan.admissions[i].admitted || (i == 0 && !scenario_.training)) continue;
+    if (!plan.decided.admissions[i].admitted || (i == 0 && !scenario_.training)) continue;
     node->memory_known = node->memory_known && clients[i].memory_known;
     if (clients[i].queued) continue;
-    node->memory = node->memory + plan.resident[i];
+    node->memory = node->memory + plan.decided.resident[i];
     node->memory_of.push_back(clients[i].id);
   }
   if (scenario_.timeline != nullptr) {
@@ -260,7 +261,7 @@ Result<void> Simulation::advance() {
   }
   const bool idle = !conductor_.next_due().has_value();
   const bool held = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return node->driver && node->driver->still_held() > 0;
+    return node->driver && node->driver->session().still_held() > 0;
   });
   if (idle && !held && scenario_.training) {
     return fail("the training job stops at " + format_duration(conductor_.now() - kSimStart) +
@@ -275,11 +276,11 @@ Result<void> Simulation::advance() {
 std::optional<Error> Simulation::policy_fault() const {
   const GpuNode* first = nullptr;
   for (const auto& node : nodes_) {
-    if (!node->driver || !node->driver->fault()) continue;
+    if (!node->driver || !node->driver->session().fault()) continue;
     if (first == nullptr || node->engine->now() < first->engine->now()) first = node.get();
   }
   if (first == nullptr) return std::nullopt;
-  return *first->driver->fault();
+  return *first->driver->session().fault();
 }
 
 void Simulation::on_iteration_ended(std::uint32_t rank_index) {

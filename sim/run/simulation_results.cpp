@@ -37,12 +37,12 @@ observe::PolicyResult Simulation::collect() {
     node->meter->advance(end_);
     result.gpus.push_back(collect_gpu(*node));
     if (!node->driver) continue;
-    const schedule::DriverCounts& counts = node->driver->counts();
+    const policy::SessionCounts& counts = node->driver->session().counts();
     result.activity.calls += counts.calls;
     result.activity.holds += counts.holds;
     held += counts.held_time;
     released += counts.released;
-    counters_.add(kHeldAtEnd, node->driver->still_held());
+    counters_.add(kHeldAtEnd, node->driver->session().still_held());
     counters_.add(kPreemptions, counts.preemptions);
     counters_.add(kReshapedLaunches, counts.reshaped);
     counters_.add(kMemoryMigrated, counts.migrated.value);

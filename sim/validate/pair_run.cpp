@@ -7,6 +7,7 @@
 
 #include "sim/base/nearest_rank.hpp"
 #include "sim/gpu/gpu.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 #include "sim/schedule/policy_driver.hpp"
 #include "sim/workload/program_run.hpp"
 
@@ -133,7 +134,9 @@ class PairRun {
     if (driver_) driver_->start();
     if (inference_run_) service_.begin(*inference_run_);
     engine_.run_until(kSimStart + setup_.length);
-    if (driver_ && driver_->fault()) return tl::unexpected<Error>(*driver_->fault());
+    if (driver_ && driver_->session().fault()) {
+      return tl::unexpected<Error>(*driver_->session().fault());
+    };
     PairFigures out;
     out.latencies = service_.latencies();
     out.served = out.latencies.size();
@@ -154,8 +157,8 @@ class PairRun {
     } else {
       plan = schedule::plan_without_policy(infos);
     }
-    if (!plan.admissions[1].admitted) {
-      return fail("the training job is not admitted: " + plan.admissions[1].reason);
+    if (!plan.decided.admissions[1].admitted) {
+      return fail("the training job is not admitted: " + plan.decided.admissions[1].reason);
     }
     gpu_ = std::make_unique<gpu::Gpu>(engine_, *setup_.gpu, plan.sharing);
     if (policy_) {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "sim/measure/calibrate/probe_plan.hpp"
-#include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {

@@ -71,7 +71,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
     return observers_[client]->recorder.spans();
   }
   [[nodiscard]] std::string fault() const {
-    return driver_->fault() ? driver_->fault()->text() : "none";
+    return driver_->session().fault() ? driver_->session().fault()->text() : "none";
   }
   void on_hold_ended(ClientId client, SimTime since, SimTime now) override {
     held_.push_back({client.value, workload::microseconds(since), workload::microseconds(now)});

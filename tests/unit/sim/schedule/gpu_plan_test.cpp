@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "sim/schedule/policy_driver.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 #include "tests/unit/sim/schedule/scripted_policy.hpp"
 
@@ -43,7 +43,7 @@ std::vector<policy::ClientInfo> clients(const std::vector<std::uint64_t>& filler
 
 std::vector<bool> admitted(const GpuPlan& plan) {
   std::vector<bool> result;
-  for (const auto& admission : plan.admissions) result.push_back(admission.admitted);
+  for (const auto& admission : plan.decided.admissions) result.push_back(admission.admitted);
   return result;
 }
 
@@ -128,7 +128,7 @@ TEST_F(GpuPlanTest, FillersAreAdmittedInOrderWhileTheirMemoryFits) {
   ASSERT_TRUE(result);
   EXPECT_EQ(admitted(*result), (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(policy_.used_at_admission, (std::vector<std::uint64_t>{600, 900, 900}));
-  EXPECT_FALSE(result->admissions[2].reason.empty());
+  EXPECT_FALSE(result->decided.admissions[2].reason.empty());
 }
 
 TEST_F(GpuPlanTest, APolicyThatAdmitsWhatDoesNotFitIsOverruled) {
@@ -136,7 +136,7 @@ TEST_F(GpuPlanTest, APolicyThatAdmitsWhatDoesNotFitIsOverruled) {
   const auto result = plan({401});
   ASSERT_TRUE(result);
   EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
-  EXPECT_EQ(result->admissions[1].reason, "needs 401B, free are 400B");
+  EXPECT_EQ(result->decided.admissions[1].reason, "needs 401B, free are 400B");
 }
 
 TEST_F(GpuPlanTest, UnifiedMemoryMayBeOversubscribed) {
@@ -145,7 +145,7 @@ TEST_F(GpuPlanTest, UnifiedMemoryMayBeOversubscribed) {
   const auto result = plan({5000});
   ASSERT_TRUE(result);
   EXPECT_EQ(admitted(*result), (std::vector<bool>{true, true}));
-  EXPECT_TRUE(result->unified_memory);
+  EXPECT_TRUE(result->decided.sharing.unified_memory);
 }
 
 TEST_F(GpuPlanTest, ARefusedFillerKeepsThePolicysReason) {
@@ -155,7 +155,7 @@ TEST_F(GpuPlanTest, ARefusedFillerKeepsThePolicysReason) {
   const auto result = plan({100, 100});
   ASSERT_TRUE(result);
   EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false, true}));
-  EXPECT_EQ(result->admissions[1].reason, "not today");
+  EXPECT_EQ(result->decided.admissions[1].reason, "not today");
 }
 
 // 600 + (2^64 - 1) is 599 if it wraps around.
@@ -226,7 +226,7 @@ TEST_F(GpuPlanTest, AMemoryLimitRefusesWhoNeedsMore) {
   const auto result = plan({100});
   ASSERT_TRUE(result);
   EXPECT_EQ(admitted(*result), (std::vector<bool>{true, false}));
-  EXPECT_THAT(result->admissions[1].reason, testing::HasSubstr("may allocate 99"));
+  EXPECT_THAT(result->decided.admissions[1].reason, testing::HasSubstr("may allocate 99"));
 }
 
 TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
@@ -234,7 +234,7 @@ TEST_F(GpuPlanTest, UnifiedMemoryIsResidentAsFarAsThereIsRoom) {
   policy_.admits = [](const policy::ClientInfo&) { return policy::Admission{}; };
   const auto result = plan({300, 300});  // 600 of 1,000 are the job's
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->resident, (std::vector<Bytes>{Bytes{600}, Bytes{300}, Bytes{100}}));
+  EXPECT_EQ(result->decided.resident, (std::vector<Bytes>{Bytes{600}, Bytes{300}, Bytes{100}}));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST_F(PolicyActions, preempt_after_a_kernel_and_proceed) {
   };
   run({one_kernel(500, 1), two_kernels()});
   EXPECT_EQ(spans(1), (Spans{{10, 40}, {100, 130}}));
-  EXPECT_EQ(driver_->counts().preemptions, 1u);
+  EXPECT_EQ(driver_->session().counts().preemptions, 1u);
 }
 
 TEST_F(PolicyActions, reset_makes_a_kernel_begin_anew) {
@@ -74,7 +74,7 @@ TEST_F(PolicyActions, reshape_the_launch_that_goes_on_and_no_other) {
   };
   run({one_kernel(500, 1), filler});
   EXPECT_EQ(spans(1), (Spans{{10, 130}, {130, 160}}));
-  EXPECT_EQ(driver_->counts().reshaped, 1u);
+  EXPECT_EQ(driver_->session().counts().reshaped, 1u);
 }
 
 TEST_F(PolicyActions, a_held_launch_keeps_its_form_until_it_is_released) {
@@ -112,7 +112,7 @@ TEST_F(PolicyActions, memory_behind_the_host_link_slows_kernels_that_start_then)
   };
   run({one_kernel(50, 1), filler});
   EXPECT_EQ(spans(1), (Spans{{10, 40}, {9010, 9310}}));
-  EXPECT_EQ(driver_->counts().migrated, Bytes{500});
+  EXPECT_EQ(driver_->session().counts().migrated, Bytes{500});
 }
 
 TEST_F(PolicyActions, more_memory_than_a_client_has_ends_the_run) {

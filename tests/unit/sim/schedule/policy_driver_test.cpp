@@ -26,7 +26,7 @@ TEST_F(PolicyDriverTest, ThePolicySeesEachLaunch) {
   EXPECT_EQ(policy_.launches[2].launch, 2U);
   EXPECT_EQ(policy_.launches[2].blocks, 0U);
   EXPECT_EQ(policy_.calls, (Calls{{"launch", 10}, {"launch", 50}, {"launch", 100}}));
-  EXPECT_EQ(driver_->counts().calls, 3U);
+  EXPECT_EQ(driver_->session().counts().calls, 3U);
 }
 
 TEST_F(PolicyDriverTest, DurationsAreShownOnlyIfDeclared) {
@@ -61,11 +61,11 @@ TEST_F(PolicyDriverTest, AHeldLaunchGoesOnWhenReleased) {
   };
   run({one_kernel(10, 30), ProgramMaker().kernel(15, 2).kernel(5, 2).end().program()});
   EXPECT_EQ(spans(1), (Spans{{44, 46}, {49, 51}}));
-  EXPECT_EQ(driver_->counts().holds, 1U);
-  EXPECT_EQ(driver_->counts().released, 1U);
-  EXPECT_EQ(driver_->counts().held_time, us(29));
+  EXPECT_EQ(driver_->session().counts().holds, 1U);
+  EXPECT_EQ(driver_->session().counts().released, 1U);
+  EXPECT_EQ(driver_->session().counts().held_time, us(29));
   EXPECT_EQ(held_, (std::vector<std::array<std::int64_t, 3>>{{1, 15, 44}}));
-  EXPECT_EQ(driver_->still_held(), 0U);
+  EXPECT_EQ(driver_->session().still_held(), 0U);
   EXPECT_EQ(fault(), "none");
 }
 
@@ -82,8 +82,8 @@ TEST_F(PolicyDriverTest, TheOldestHeldLaunchOfAClientIsReleasedFirst) {
   run({one_kernel(10, 5),
        ProgramMaker(2).kernel(20, 2).end().thread().kernel(15, 3, 1).program()});
   EXPECT_EQ(spans(1), (Spans{{-1, -1}, {30, 33}}));
-  EXPECT_EQ(driver_->still_held(), 1U);
-  EXPECT_EQ(driver_->counts().held_time, us(15));
+  EXPECT_EQ(driver_->session().still_held(), 1U);
+  EXPECT_EQ(driver_->session().counts().held_time, us(15));
 }
 
 // A tick in the past comes at once: at the job's launch, at 10.
@@ -137,10 +137,10 @@ TEST_F(PolicyDriverTest, ReleasingARefusedOrUnknownClientStopsTheRun) {
     gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
     PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
     for (int i = 0; i < 3; ++i) driver.attach(nullptr);
-    EXPECT_EQ(driver.held(ClientId{client}), 0U);
-    driver.release(ClientId{client});
-    ASSERT_TRUE(driver.fault());
-    EXPECT_EQ(driver.fault()->text(), "policy fake: illegal decision at 0ns: released client " +
+    EXPECT_EQ(driver.session().held(ClientId{client}), 0U);
+    driver.session().release(ClientId{client});
+    ASSERT_TRUE(driver.session().fault());
+    EXPECT_EQ(driver.session().fault()->text(), "policy fake: illegal decision at 0ns: released client " +
                                           std::to_string(client) + ", which holds no launch");
   }
 }
@@ -151,9 +151,9 @@ TEST_F(PolicyDriverTest, PercentagesOutsideOneToAHundredStopTheRun) {
     gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
     PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
     driver.attach(nullptr);
-    driver.set_sm_percentage(kJob, percentage);
-    ASSERT_TRUE(driver.fault());
-    EXPECT_EQ(driver.fault()->message, "illegal decision at 0ns: set " +
+    driver.session().set_sm_percentage(kJob, percentage);
+    ASSERT_TRUE(driver.session().fault());
+    EXPECT_EQ(driver.session().fault()->message, "illegal decision at 0ns: set " +
                                            std::to_string(percentage) +
                                            " % of SMs, allowed are 1 to 100");
   }
@@ -163,13 +163,13 @@ TEST_F(PolicyDriverTest, SettingsOfAnUnknownClientStopTheRun) {
   engine::Engine engine;
   gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
   PolicyDriver first(engine, gpu, spec_, policy_, nullptr, nullptr);
-  first.set_sm_percentage(ClientId{7}, 50);
-  ASSERT_TRUE(first.fault());
-  EXPECT_EQ(first.fault()->message, "illegal decision at 0ns: set the SMs of client 7 of 0");
+  first.session().set_sm_percentage(ClientId{7}, 50);
+  ASSERT_TRUE(first.session().fault());
+  EXPECT_EQ(first.session().fault()->message, "illegal decision at 0ns: set the SMs of client 7 of 0");
   PolicyDriver second(engine, gpu, spec_, policy_, nullptr, nullptr);
-  second.set_priority(ClientId{7}, 1);
-  ASSERT_TRUE(second.fault());
-  EXPECT_EQ(second.fault()->message, "illegal decision at 0ns: set the priority of client 7 of 0");
+  second.session().set_priority(ClientId{7}, 1);
+  ASSERT_TRUE(second.session().fault());
+  EXPECT_EQ(second.session().fault()->message, "illegal decision at 0ns: set the priority of client 7 of 0");
 }
 
 // The GPU has 4 SMs; the filler's kernels of 4 blocks, each a whole SM, last 10. From 15 on, the
@@ -185,7 +185,10 @@ TEST_F(PolicyDriverTest, ACapHoldsForWhatIsPlacedLater) {
 
 class BubbleNotices : public PolicyDriverTest {
  protected:
-  BubbleNotices() { bubbles_ = &table_; }
+  BubbleNotices() {
+    bubbles_ = &table_;
+    spec_.needs.bubbles = true;
+  }
   BubbleTable table_{{0, us(60), true}, {2, us(500), false}};
 };
 

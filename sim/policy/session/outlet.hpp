@@ -1,0 +1,74 @@
+// What a policy session acts through. There are three outlets: the simulated GPU
+// (sim/schedule/gpu_outlet.hpp), the gate of live jobs (capture/policy_host/gate_outlet.hpp), and
+// the device of the test driver (sim/policy/testing).
+//
+// The session has checked a decision before an outlet sees it: the client exists, the decision is
+// legal. An outlet carries it out, or says why its hardware cannot.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/quantities.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policy {
+
+/// The thread that makes a launch, as its outlet knows it: a number of the driver's own.
+using Waiter = std::uint64_t;
+/// The thread of this launch does not wait for verdicts, so the policy may not hold it.
+inline constexpr Waiter kNobodyWaits = std::numeric_limits<Waiter>::max();
+
+struct HeldLaunch {
+  LaunchInfo info;
+  Waiter waiter = kNobodyWaits;
+  Instant since{};
+};
+
+/// Why an outlet cannot do what a policy decided, as the end of the sentence that ends the run:
+/// " while it runs; a gate cannot rewrite kernels". Empty: it is done.
+using Refusal = std::string_view;
+
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+
+  /// The verdict on this launch was to admit it; launches that the same call released have gone on
+  /// before. `form`: what the policy made of the launch, if it did.
+  virtual void admit(const LaunchInfo& launch, Waiter waiter,
+                     const std::optional<LaunchForm>& form) = 0;
+  /// The verdict was to hold it: its thread waits until it is released.
+  virtual void hold(const HeldLaunch& /*launch*/) {}
+  /// After the call that released it: its thread goes on.
+  virtual void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form,
+                       Instant now) = 0;
+
+  /// Decisions about a client that exists and was admitted; each takes effect at once.
+  virtual Refusal cap(ClientId client, std::uint32_t percentage) = 0;
+  virtual Refusal prioritise(ClientId client, std::int32_t priority) = 0;
+  virtual Refusal slice(ClientId client, Duration slice) = 0;
+  virtual Refusal preempt(ClientId client, Preemption how) = 0;
+  virtual Refusal proceed(ClientId client) = 0;
+  /// The client's next launch that goes on will have this form: admit() or release() brings it.
+  virtual Refusal reshape(ClientId client, const LaunchForm& form) = 0;
+  /// `moved` bytes go to or from the device; `resident` bytes of the client's are there then.
+  virtual Refusal move_memory(ClientId client, Bytes resident, Bytes moved) = 0;
+
+  /// After each call, when all that it decided is done: when Session::on_tick is due next. An
+  /// instant that has passed means at once; nothing: not at all.
+  virtual void arm_tick(std::optional<Instant> next, Instant now) = 0;
+
+  /// Around the policy's own code, for outlets on a clock that goes on meanwhile.
+  virtual void call_begins() {}
+  virtual void call_returned() {}
+  /// The call has returned, and nothing that it released has gone on yet.
+  virtual void settle() {}
+  /// A decision was illegal: after the present call no other comes.
+  virtual void end() {}
+};
+
+}  // namespace bubblesim::policy

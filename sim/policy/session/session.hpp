@@ -1,0 +1,192 @@
+// A policy's session on one GPU, from its first tick to its last: the one place where a policy is
+// called, whatever drives it.
+//
+// The same everywhere, and so here:
+// - what a policy hears: only what it declared that it needs, of clients that have not gone;
+// - launches that are held, oldest first, and those that a call released: held() falls at once,
+//   the threads go on when the call has returned, before the launch that the call was about;
+// - calls that do not nest: what begins or ends during a call is told after it;
+// - bubbles: an end is told only of a bubble that was told to have begun;
+// - ticks: asked for after every call, and 10,000 in one instant at most;
+// - the check of every decision and the words of its error (CheckedActions), and the counts.
+//
+// Where drivers differ because their worlds do, outlets and events differ, not the session:
+// - the simulated GPU does whatever is legal. It notices completions late, begins and ends bubbles
+//   itself from a measured table, and has no client that dies;
+// - a gate of live jobs cannot change a running process: most settings are refused. Clients die,
+//   their threads may not wait at all (kNobodyWaits) or give up, preemption parks threads at the
+//   gate, and a completion may come of a launch that is still held, which its driver keeps back;
+// - the test driver has a device of one operation a client, and writes down what it is told.
+//
+// A template of its outlet, which is final: what an admitted launch takes is inlined where the
+// outlet is known. One thread; instants do not decrease.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/policy/session/checked_actions.hpp"
+#include "sim/policy/session/outlet.hpp"
+
+namespace bubblesim::policy {
+
+template <class OutletType>
+class Session final : public CheckedActions {
+ public:
+  /// A policy may look again in the same instant, but not forever.
+  static constexpr std::uint32_t kMostTicksInInstant = 10'000;
+
+  /// The policy has been started (start.hpp). All references outlive the session. `turns`: the
+  /// GPU's contexts take turns (SharingMode::kTimeSliced).
+  Session(const PolicySpec& spec, Policy& policy, OutletType& outlet, bool turns)
+      : CheckedActions(spec, outlet, turns), policy_(policy), final_outlet_(outlet) {}
+
+  /// Asks for the first tick.
+  void begin(Instant now) { final_outlet_.arm_tick(policy_.next_tick(), now); }
+
+  /// A thread calls a launch. What comes of it reaches the outlet before this returns. What the
+  /// policy did not declare that it needs is struck from `launch`.
+  Verdict on_launch(LaunchInfo&& launch, Waiter waiter, Instant now);
+  void on_completion(const CompletionInfo& completion, Instant now) {
+    if (!spec_.needs.completions || is_silent(completion.client)) return;
+    call(now, [&] { policy_.on_completion(completion, now, *this); });
+  }
+  void on_bubble_begin(const BubbleInfo& bubble, Instant now) {
+    if (!spec_.needs.bubbles || is_silent(ClientId{0})) return;
+    bubble_open_ = true;
+    call(now, [&] { policy_.on_bubble_begin(bubble, now, *this); });
+  }
+  /// May come during a call.
+  void on_bubble_end(Instant now);
+  /// An iteration of training has ended, or a pass of a client that serves requests.
+  void on_iteration(ClientId client, Duration length, Instant now) {
+    if (!spec_.needs.iterations || is_silent(client)) return;
+    const IterationInfo info{client, ++clients_[client.index()].iterations, length};
+    call(now, [&] { policy_.on_iteration(info, now, *this); });
+  }
+  /// The client's process has ended. The contract knows of fillers that go: nothing is told of
+  /// client 0.
+  void on_gone(ClientId client, Instant now);
+  void on_tick(Instant now);
+
+
+ private:
+  [[nodiscard]] bool is_silent(ClientId client) const { return silent_[client.index()] != 0; }
+  template <class Code>
+  void call(Instant now, const Code& code) {
+    enter(now, code);
+    settle();
+  }
+  template <class Code>
+  void enter(Instant now, const Code& code);
+  void settle();
+
+  Policy& policy_;
+  OutletType& final_outlet_;
+  bool in_call_ = false;
+  bool bubble_open_ = false;
+  bool bubble_end_due_ = false;  ///< the policy has not been told yet
+  Instant last_tick_{};
+  std::uint32_t ticks_in_instant_ = 0;
+};
+
+template <class OutletType>
+Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Instant now) {
+  if (is_silent(launch.client)) return Verdict::kAdmit;
+  if (!spec_.needs.kernel_durations) launch.profiled = {};
+  if (!spec_.needs.kernel_classes) launch.bound = KernelClass::kUnknown;
+  Client& client = clients_[launch.client.index()];
+  Verdict verdict{};
+  enter(now, [&] { verdict = policy_.on_launch(launch, now, *this); });
+  if (verdict == Verdict::kAdmit) {
+    std::optional<LaunchForm> form;
+    if (client.form) [[unlikely]] form.swap(client.form);
+    settle();
+    final_outlet_.admit(launch, waiter, form);
+    return verdict;
+  }
+  if (waiter == kNobodyWaits) {
+    refuse("held a launch of client " + std::to_string(launch.client.value) +
+           ", whose threads do not wait for verdicts");
+  } else {
+    client.held.push_back({launch, waiter, now});
+    ++counts_.holds;
+    final_outlet_.hold(client.held.back());
+  }
+  settle();
+  return verdict;
+}
+
+template <class OutletType>
+void Session<OutletType>::on_bubble_end(Instant now) {
+  if (!bubble_open_ || is_silent(ClientId{0})) return;
+  bubble_open_ = false;
+  if (in_call_) {
+    bubble_end_due_ = true;
+  } else {
+    call(now, [&] { policy_.on_bubble_end(now, *this); });
+  }
+}
+
+template <class OutletType>
+void Session<OutletType>::on_gone(ClientId client, Instant now) {
+  Client& gone = clients_[client.index()];
+  if (gone.gone) return;
+  gone.gone = true;
+  silent_[client.index()] = true;
+  gone.held.clear();
+  if (client.value == 0 || fault_) return;
+  call(now, [&] { policy_.on_gone(client, now, *this); });
+}
+
+template <class OutletType>
+void Session<OutletType>::on_tick(Instant now) {
+  if (fault_) return;
+  ticks_in_instant_ = now == last_tick_ ? ticks_in_instant_ + 1 : 1;
+  last_tick_ = now;
+  if (ticks_in_instant_ > kMostTicksInInstant) {
+    now_ = now;
+    refuse("asks for ticks without end at one instant");
+    return;
+  }
+  call(now, [&] { policy_.on_tick(now, *this); });
+}
+
+template <class OutletType>
+template <class Code>
+void Session<OutletType>::enter(Instant now, const Code& code) {
+  ++counts_.calls;
+  now_ = now;
+  in_call_ = true;
+  final_outlet_.call_begins();
+  code();
+  final_outlet_.call_returned();
+}
+
+// Released threads go on, then the policy hears what came up during the call.
+template <class OutletType>
+void Session<OutletType>::settle() {
+  final_outlet_.settle();
+  for (std::size_t i = 0; i < released_.size(); ++i) {
+    ++counts_.released;
+    counts_.held_time += now_ - released_[i].launch.since;
+    final_outlet_.release(released_[i].launch, released_[i].form, now_);
+  }
+  released_.clear();
+  in_call_ = false;
+  if (bubble_end_due_) [[unlikely]] {
+    bubble_end_due_ = false;
+    call(now_, [this] { policy_.on_bubble_end(now_, *this); });
+  } else {
+    final_outlet_.arm_tick(policy_.next_tick(), now_);
+  }
+}
+
+}  // namespace bubblesim::policy

@@ -1,0 +1,28 @@
+// What a policy decides before its session begins, checked: how clients share the GPU, what each of
+// them has of it, and who is admitted.
+#pragma once
+
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policy {
+
+/// Vectors by client id.
+struct StartDecisions {
+  Sharing sharing;
+  std::vector<ClientSharing> shares;
+  std::vector<Admission> admissions;  ///< client 0's: admitted
+  std::vector<Bytes> resident;        ///< of each client's memory, on the device
+};
+
+/// Calls start(), share() and admit(). A filler whose memory does not fit is refused, whatever the
+/// policy says. An illegal decision is a fault with the policy's name.
+[[nodiscard]] Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy,
+                                                  const GpuInfo& gpu,
+                                                  const std::vector<ClientInfo>& clients);
+
+}  // namespace bubblesim::policy

@@ -1,0 +1,81 @@
+// What a policy's legal decisions do on a simulated GPU: threads go on, clients are capped, ranked,
+// driven off, their kernels and memory changed.
+//
+// Memory that moves takes its time over the host link, one move after the other. Kernels reach what
+// is not there as before until all of it has been moved; the link's other work is not slowed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/policy/session/outlet.hpp"
+#include "sim/schedule/method_timer.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::schedule {
+
+/// Told when a held launch goes on, for timelines.
+class HoldListener {
+ public:
+  virtual ~HoldListener() = default;
+  virtual void on_hold_ended(ClientId client, SimTime since, SimTime now) = 0;
+};
+
+class GpuOutlet final : public policy::Outlet {
+ public:
+  /// `ticks`: whose event is the policy's next tick. All references outlive the outlet; `holds`
+  /// may be null.
+  GpuOutlet(engine::Engine& engine, gpu::Gpu& gpu, engine::EntityId ticks, HoldListener* holds)
+      : engine_(engine), gpu_(gpu), ticks_(ticks), holds_(holds),
+        moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
+
+  /// In order of policy clients; null: a client that was refused. 0 bytes: not known.
+  void attach(workload::ProgramRun* run, Bytes memory, Bytes resident);
+  [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const;
+
+  void admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
+             const std::optional<policy::LaunchForm>& form) override;
+  void release(const policy::HeldLaunch& launch, const std::optional<policy::LaunchForm>& form,
+               policy::Instant now) override;
+  policy::Refusal cap(ClientId client, std::uint32_t percentage) override;
+  policy::Refusal prioritise(ClientId client, std::int32_t priority) override;
+  policy::Refusal slice(ClientId client, Duration slice) override;
+  policy::Refusal preempt(ClientId client, policy::Preemption how) override;
+  policy::Refusal proceed(ClientId client) override;
+  policy::Refusal reshape(ClientId, const policy::LaunchForm&) override { return {}; }
+  policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override;
+  void arm_tick(std::optional<policy::Instant> next, policy::Instant now) override;
+  void end() override { engine_.stop(); }
+
+ private:
+  struct Client {
+    workload::ProgramRun* run = nullptr;
+    Bytes memory;
+  };
+  struct Move {
+    SimTime due{};
+    std::size_t client = 0;
+    Bytes resident;
+  };
+
+  [[nodiscard]] ClientId gpu_client_of(ClientId client) const {
+    return clients_[client.index()].run->client();
+  }
+  void end_moves(SimTime now);
+  static void place_memory(const Client& client, Bytes resident);
+
+  engine::Engine& engine_;
+  gpu::Gpu& gpu_;
+  engine::EntityId ticks_;
+  HoldListener* holds_;
+  std::vector<Client> clients_;
+  std::deque<Move> moves_;  ///< by due
+  MethodTimer<GpuOutlet> moves_timer_;
+};
+
+}  // namespace bubblesim::schedule

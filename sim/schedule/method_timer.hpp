@@ -1,0 +1,23 @@
+// A clock of an object: an entity of the engine that calls one of its methods.
+#pragma once
+
+#include "sim/base/time.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace bubblesim::schedule {
+
+template <class Owner>
+class MethodTimer final : public engine::EventHandler {
+ public:
+  using Method = void (Owner::*)(SimTime);
+  MethodTimer(engine::Engine& engine, Owner& owner, Method method)
+      : entity(engine.add_entity(*this, engine::Phase::kPolicy)), owner_(owner), method_(method) {}
+  void on_event(SimTime now) override { (owner_.*method_)(now); }
+  const engine::EntityId entity;
+
+ private:
+  Owner& owner_;
+  Method method_;
+};
+
+}  // namespace bubblesim::schedule
