@@ -1,39 +1,28 @@
 #include "sim/policy/testing/fake_driver.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
 #include "sim/policy/parameter_check.hpp"
+#include "sim/policy/session/outlet.hpp"
+#include "sim/policy/session/session.hpp"
+#include "sim/policy/session/start.hpp"
 
 namespace bubblesim::testing {
 namespace {
 
 using namespace policy;
 
-/// More ticks than this at one instant are a livelock.
-constexpr int kMostTicksAtOnce = 100;
-
-/// A launch, and the host thread that makes it.
-struct Held {
-  LaunchInfo launch;
-  std::size_t thread = 0;
-};
-
-struct Client {
-  std::deque<Held> held;
-  std::deque<std::pair<Instant, LaunchInfo>> device;  ///< end and launch, in order
-  std::uint64_t launches = 0;
-  std::vector<std::optional<Instant>> threads;  ///< when each launches next
-  bool admitted = true;
-  bool dead = false;
-  std::optional<Preemption> off;  ///< the device, since `off_since`
-  std::uint64_t running = 0;      ///< the launch that was on the device then
-  Instant off_since{};
-  Instant pass_began{};
-};
+constexpr std::uint32_t kThreadsPerBlock = 256;
 
 std::string_view name(Preemption how) {
   switch (how) {
@@ -45,90 +34,136 @@ std::string_view name(Preemption how) {
   return "";
 }
 
-class Driver final : public Actions {
+/// A session's outlet on which each client's operations run one after the other, and the host
+/// threads that make the launches. What a policy does besides admitting and releasing is written
+/// down.
+class FakeDevice final : public Outlet {
  public:
-  Driver(Policy& policy, const Needs& needs, const Scenario& scenario)
-      : policy_(policy), needs_(needs), scenario_(scenario) {}
+  FakeDevice(const Scenario& scenario, Outcome& outcome)
+      : scenario_(scenario), outcome_(outcome), clients_(1 + scenario.fillers.size()) {}
 
-  Outcome run() {
-    start();
-    while (step()) {
-    }
-    for (const Client& client : clients_) outcome_.held_at_end.push_back(client.held.size());
-    policy_.add_counts(outcome_.counts);
-    return std::move(outcome_);
+  void set_now(Instant now) { now_ = now; }
+  [[nodiscard]] std::optional<Instant> next_tick() const { return tick_; }
+  /// When each of the client's threads launches next; nothing while it waits or is done.
+  [[nodiscard]] std::vector<std::optional<Instant>>& threads(ClientId client) {
+    return clients_[client.index()].threads;
   }
-
-  void release(ClientId id) override {
-    if (id.index() >= clients_.size() || clients_[id.index()].held.empty()) {
-      outcome_.faults.push_back("release of a client that is not held");
-      return;
-    }
+  /// The client's next launch, which counts it; nothing: it has made all of its launches.
+  std::optional<LaunchInfo> next_launch(ClientId id) {
     Client& client = clients_[id.index()];
-    const Held held = client.held.front();
-    client.held.pop_front();
-    pass(held.launch, held.thread);
-  }
-  std::size_t held(ClientId id) const override { return clients_[id.index()].held.size(); }
-  const LaunchInfo& oldest_held(ClientId id) const override {
-    return clients_[id.index()].held.front().launch;
-  }
-  void set_sm_percentage(ClientId id, std::uint32_t percentage) override {
-    if (percentage < 1 || percentage > 100) outcome_.faults.push_back("percentage out of range");
-    note("percentage", id, std::to_string(percentage));
-  }
-  void set_priority(ClientId id, std::int32_t priority) override {
-    note("priority", id, std::to_string(priority));
-  }
-  void set_time_slice(ClientId id, Duration slice) override {
-    if (outcome_.sharing.mode != SharingMode::kTimeSliced) {
-      outcome_.faults.push_back("a slice without time slices");
+    if (id.value > 0 && client.launches == scenario_.fillers[id.index() - 1].launches) {
+      return std::nullopt;
     }
-    if (slice <= Duration{}) outcome_.faults.push_back("a slice without length");
-    note("slice", id, format_duration(slice));
+    const std::uint64_t index = client.launches++;
+    const Call& next = call(id, index);
+    LaunchInfo info{id, next.kind, next.blocks, kThreadsPerBlock, index + 1, next.length};
+    info.bound = next.bound;
+    info.sm_blocks = next.sm_blocks;
+    info.kernel = index % calls(id).size();
+    return info;
   }
-  void preempt(ClientId id, Preemption how) override {
-    if (how == Preemption::kContextSwitch &&
-        outcome_.sharing.mode != SharingMode::kTimeSliced) {
-      outcome_.faults.push_back("a context switch without time slices");
+  /// When the client's first operation ends; nothing if none may end.
+  std::optional<Instant> next_end(ClientId id) const {
+    const Client& client = clients_[id.index()];
+    if (client.device.empty()) return std::nullopt;
+    const auto& [end, launch] = client.device.front();
+    const bool runs = !client.off || (client.off == Preemption::kAfterKernel &&
+                                      client.running == launch.launch);
+    return runs ? std::optional(end) : std::nullopt;
+  }
+  /// Takes the operation that ends.
+  LaunchInfo take_ended(ClientId id) {
+    Client& client = clients_[id.index()];
+    const LaunchInfo launch = client.device.front().second;
+    client.device.pop_front();
+    return launch;
+  }
+  /// The client's process has ended.
+  void forget(ClientId client) {
+    clients_[client.index()].device.clear();
+    clients_[client.index()].threads.clear();
+  }
+
+  /// Onto the device, behind what is there; the thread goes on.
+  void admit(const LaunchInfo& launch, Waiter waiter, const std::optional<LaunchForm>&) override {
+    const ClientId id = launch.client;
+    Client& client = clients_[id.index()];
+    outcome_.passed.push_back({now_, id, launch.launch, launch.blocks});
+    const Instant start = client.device.empty() ? now_ : client.device.back().first;
+    client.device.emplace_back(start + call(id, launch.launch - 1).length, launch);
+    if (id.value > 0) {
+      client.threads[waiter] = now_ + scenario_.fillers[id.index() - 1].gap;
+    } else if (client.launches < scenario_.training.size()) {
+      client.threads[waiter] = std::max(now_, scenario_.training[client.launches].at);
     }
-    note("preempt", id, std::string(name(how)));
+  }
+  void hold(const HeldLaunch& launch) override {
+    if (launch.info.client.value == 0) ++outcome_.training_held;
+  }
+  void release(const HeldLaunch& launch, const std::optional<LaunchForm>& form,
+               Instant) override {
+    admit(launch.info, launch.waiter, form);
+  }
+  Refusal cap(ClientId client, std::uint32_t percentage) override {
+    return note("percentage", client, std::to_string(percentage));
+  }
+  Refusal prioritise(ClientId client, std::int32_t priority) override {
+    return note("priority", client, std::to_string(priority));
+  }
+  Refusal slice(ClientId client, Duration slice) override {
+    return note("slice", client, format_duration(slice));
+  }
+  Refusal preempt(ClientId id, Preemption how) override {
     Client& client = clients_[id.index()];
     if (!client.off) {
       client.off_since = now_;
       client.running = client.device.empty() ? 0 : client.device.front().second.launch;
     }
     client.off = how;
+    return note("preempt", id, std::string(name(how)));
   }
-  void proceed(ClientId id) override {
-    note("proceed", id, "");
+  Refusal proceed(ClientId id) override {
     Client& client = clients_[id.index()];
-    if (!client.off) return;
-    restart(client);
+    if (client.off) restart(client);
     client.off.reset();
+    return note("proceed", id, "");
   }
-  void reshape(ClientId id, const LaunchForm& form) override {
-    if (form.slowdown < 1) outcome_.faults.push_back("a form that is faster");
-    note("reshape", id, std::to_string(form.most_blocks));
+  Refusal reshape(ClientId client, const LaunchForm& form) override {
+    return note("reshape", client, std::to_string(form.most_blocks));
   }
-  void set_resident_memory(ClientId id, Bytes resident) override {
-    note("resident", id, format_bytes(resident));
+  Refusal move_memory(ClientId client, Bytes resident, Bytes) override {
+    return note("resident", client, format_bytes(resident));
   }
+  void arm_tick(std::optional<Instant> next, Instant) override { tick_ = next; }
 
  private:
-  void note(std::string_view what, ClientId id, const std::string& detail) {
-    if (id.index() >= clients_.size()) outcome_.faults.push_back("no such client");
+  struct Client {
+    std::deque<std::pair<Instant, LaunchInfo>> device;  ///< by end
+    std::uint64_t launches = 0;
+    std::vector<std::optional<Instant>> threads;
+    std::optional<Preemption> off;  ///< the device, since `off_since`
+    std::uint64_t running = 0;      ///< the launch that was on the device then
+    Instant off_since{};
+  };
+
+  [[nodiscard]] const std::vector<Call>& calls(ClientId client) const {
+    return client.value == 0 ? scenario_.training : scenario_.fillers[client.index() - 1].kernels;
+  }
+  [[nodiscard]] const Call& call(ClientId client, std::uint64_t index) const {
+    return calls(client)[index % calls(client).size()];
+  }
+  Refusal note(std::string_view what, ClientId id, const std::string& detail) {
     const std::string tail = detail.empty() ? "" : " " + detail;
     outcome_.done.push_back({now_, std::string(what) + " " + std::to_string(id.value) + tail});
+    return {};
   }
-
   /// What was stopped goes on where it was, or from its beginning after a reset.
   void restart(Client& client) {
     const Duration stopped = now_ - client.off_since;
     Instant before{};
     for (std::size_t i = 0; i < client.device.size(); ++i) {
       auto& [end, launch] = client.device[i];
-      const Duration length = call(launch.client.value, launch.launch - 1).length;
+      const Duration length = call(launch.client, launch.launch - 1).length;
       if (i == 0 && client.off == Preemption::kReset) {
         end = now_ + length;
       } else if (i == 0 && client.off == Preemption::kAfterKernel) {
@@ -140,44 +175,84 @@ class Driver final : public Actions {
     }
   }
 
-  /// Whether the client's first operation may end.
-  [[nodiscard]] static bool runs(const Client& client) {
-    if (client.device.empty()) return false;
-    if (!client.off) return true;
-    return client.off == Preemption::kAfterKernel &&
-           client.running == client.device.front().second.launch;
+  const Scenario& scenario_;
+  Outcome& outcome_;
+  std::vector<Client> clients_;
+  Instant now_{};
+  std::optional<Instant> tick_;
+};
+
+class Driver {
+ public:
+  Driver(Policy& policy, const PolicySpec& spec, const Scenario& scenario)
+      : policy_(policy), spec_(spec), scenario_(scenario), device_(scenario, outcome_) {}
+
+  Outcome run() {
+    auto decided = start_policy(spec_, policy_, scenario_.gpu, client_infos());
+    if (!decided) return fault(decided.error());
+    begin(*std::move(decided));
+    while (step() && !session_->fault()) {
+    }
+    if (session_->fault()) return fault(*session_->fault());
+    for (const ClientId client : clients_) {
+      outcome_.held_at_end.push_back(session_->held(client));
+    }
+    policy_.add_counts(outcome_.counts);
+    return std::move(outcome_);
   }
 
-  void start() {
+ private:
+  Outcome fault(const Error& error) {
+    outcome_.faults.push_back(error.message);
+    return std::move(outcome_);
+  }
+
+  [[nodiscard]] std::vector<ClientInfo> client_infos() const {
     std::vector<ClientInfo> infos{{ClientId{0}, scenario_.training_role, "training",
                                    scenario_.training_memory,
                                    scenario_.training_memory != Bytes{}}};
     for (const Filler& filler : scenario_.fillers) {
       const auto id = static_cast<std::uint32_t>(infos.size());
       infos.push_back({ClientId{id}, filler.role, "filler", filler.memory, filler.memory_known});
-      for (std::uint64_t i = 0; needs_.kernel_durations && i < filler.pass; ++i) {
+      for (std::uint64_t i = 0; spec_.needs.kernel_durations && i < filler.pass; ++i) {
         infos.back().pass += filler.kernels[i % filler.kernels.size()].length;
       }
     }
-    clients_.resize(infos.size());
-    outcome_.sharing = policy_.start(scenario_.gpu, infos);
-    for (const ClientInfo& info : infos) outcome_.clients.push_back(policy_.share(info));
-    Bytes used = scenario_.training_memory;
-    for (std::size_t id = 1; id < infos.size(); ++id) {
-      outcome_.admissions.push_back(policy_.admit(infos[id], used, scenario_.gpu));
-      clients_[id].admitted = outcome_.admissions.back().admitted;
-      if (clients_[id].admitted) used = used + infos[id].memory;
-      const Filler& filler = scenario_.fillers[id - 1];
-      if (clients_[id].admitted && filler.launches > 0) {
-        clients_[id].threads.assign(filler.threads, Instant{});
-      }
-    }
-    if (!scenario_.training.empty()) clients_[0].threads = {scenario_.training[0].at};
+    return infos;
   }
 
-  /// The next of all that can happen. At one instant: bubble end, bubble begin, completions,
-  /// launches by client, tick.
+  void begin(StartDecisions decided) {
+    const bool turns = decided.sharing.mode == SharingMode::kTimeSliced;
+    session_.emplace(spec_, policy_, device_, turns);
+    for (std::uint32_t id = 0; id < decided.admissions.size(); ++id) {
+      const bool admitted = decided.admissions[id].admitted;
+      const Bytes memory =
+          id == 0 ? scenario_.training_memory : scenario_.fillers[id - 1].memory;
+      session_->add_client({memory, decided.resident[id], admitted});
+      clients_.push_back(ClientId{id});
+      if (id > 0 && admitted && scenario_.fillers[id - 1].launches > 0) {
+        device_.threads(ClientId{id}).assign(scenario_.fillers[id - 1].threads, Instant{});
+      }
+    }
+    if (!scenario_.training.empty()) device_.threads(ClientId{0}) = {scenario_.training[0].at};
+    pass_began_.resize(clients_.size());
+    outcome_.sharing = decided.sharing;
+    outcome_.clients = std::move(decided.shares);
+    outcome_.admissions.assign(decided.admissions.begin() + 1, decided.admissions.end());
+    session_->begin(Instant{});
+  }
+
+  /// The next of all that can happen. At one instant: deaths, iteration ends, bubble end, bubble
+  /// begin, completions, launches by client, tick.
   bool step() {
+    const std::optional<Instant> at = next_instant();
+    if (!at || *at >= scenario_.horizon) return false;
+    now_ = *at;
+    device_.set_now(now_);
+    return death() || iteration() || bubble_edge() || complete() || launch() || wake();
+  }
+
+  [[nodiscard]] std::optional<Instant> next_instant() {
     std::optional<Instant> at;
     const auto earlier = [&at](std::optional<Instant> other) {
       if (other && (!at || *other < *at)) at = other;
@@ -186,33 +261,29 @@ class Driver final : public Actions {
     if (bubble_ < bubbles.size()) {
       earlier(in_bubble_ ? bubbles[bubble_].end : bubbles[bubble_].begin);
     }
-    for (const Client& client : clients_) {
-      if (runs(client)) earlier(client.device.front().first);
-      for (const auto& thread : client.threads) earlier(thread);
-    }
-    for (std::size_t id = 1; id < clients_.size(); ++id) {
-      if (clients_[id].admitted && !clients_[id].dead) earlier(scenario_.fillers[id - 1].dies_at);
+    for (const ClientId client : clients_) {
+      earlier(device_.next_end(client));
+      for (const auto& thread : device_.threads(client)) earlier(thread);
+      if (may_die(client)) earlier(scenario_.fillers[client.index() - 1].dies_at);
     }
     const auto& ends = scenario_.iteration_ends;
     if (iteration_ < ends.size()) earlier(ends[iteration_]);
-    const auto tick = policy_.next_tick();
-    if (tick) earlier(std::max(*tick, now_));
-    if (!at || *at >= scenario_.horizon) return false;
-    if (*at > now_) ticks_at_once_ = 0;
-    now_ = *at;
-    return death() || iteration() || bubble_edge() || complete() || launch() || wake();
+    if (const auto tick = device_.next_tick()) earlier(std::max(*tick, now_));
+    return at;
+  }
+
+  [[nodiscard]] bool may_die(ClientId client) const {
+    return client.value > 0 && outcome_.admissions[client.index() - 1].admitted &&
+           !session_->is_gone(client);
   }
 
   bool death() {
-    for (std::uint32_t id = 1; id < clients_.size(); ++id) {
-      Client& client = clients_[id];
-      const auto& dies = scenario_.fillers[id - 1].dies_at;
-      if (client.dead || !client.admitted || !dies || *dies > now_) continue;
-      client.dead = true;
-      client.held.clear();
-      client.device.clear();
-      client.threads.clear();
-      policy_.on_gone(ClientId{id}, now_, *this);
+    for (const ClientId client : clients_) {
+      if (!may_die(client)) continue;
+      const auto& dies = scenario_.fillers[client.index() - 1].dies_at;
+      if (!dies || *dies > now_) continue;
+      device_.forget(client);
+      session_->on_gone(client, now_);
       return true;
     }
     return false;
@@ -222,9 +293,8 @@ class Driver final : public Actions {
     const auto& ends = scenario_.iteration_ends;
     if (iteration_ >= ends.size() || ends[iteration_] > now_) return false;
     const Instant before = iteration_ == 0 ? Instant{} : ends[iteration_ - 1];
-    const IterationInfo info{ClientId{0}, iteration_ + 1, ends[iteration_] - before};
-    ++iteration_;
-    if (needs_.iterations) policy_.on_iteration(info, now_, *this);
+    const Duration length = ends[iteration_++] - before;
+    session_->on_iteration(ClientId{0}, length, now_);
     return true;
   }
 
@@ -234,110 +304,77 @@ class Driver final : public Actions {
     if (in_bubble_ && bubble.end <= now_) {
       in_bubble_ = false;
       ++bubble_;
-      if (needs_.bubbles) policy_.on_bubble_end(now_, *this);
+      session_->on_bubble_end(now_);
       return true;
     }
     if (in_bubble_ || bubble.begin > now_) return false;
     in_bubble_ = true;
-    if (needs_.bubbles) policy_.on_bubble_begin(bubble.info, now_, *this);
+    session_->on_bubble_begin(bubble.info, now_);
     return true;
   }
 
   bool complete() {
-    for (Client& client : clients_) {
-      if (!runs(client) || client.device.front().first > now_) continue;
-      const LaunchInfo launch = client.device.front().second;
-      client.device.pop_front();
-      if (needs_.completions) {
-        policy_.on_completion({launch.client, launch.kind, launch.launch}, now_, *this);
-      }
+    for (const ClientId client : clients_) {
+      const auto end = device_.next_end(client);
+      if (!end || *end > now_) continue;
+      const LaunchInfo launch = device_.take_ended(client);
+      session_->on_completion({launch.client, launch.kind, launch.launch}, now_);
       end_pass(launch);
       return true;
     }
     return false;
   }
 
+  /// Launches of a pass of the client; 0: its passes have no marks.
+  [[nodiscard]] std::uint64_t pass_length(ClientId client) const {
+    return client.value == 0 ? 0 : scenario_.fillers[client.index() - 1].pass;
+  }
+
   void end_pass(const LaunchInfo& last) {
-    const std::uint32_t id = last.client.value;
-    const std::uint64_t length = id == 0 ? 0 : scenario_.fillers[id - 1].pass;
-    if (length == 0 || last.launch % length != 0 || !needs_.iterations) return;
-    const IterationInfo info{last.client, last.launch / length, now_ - clients_[id].pass_began};
-    policy_.on_iteration(info, now_, *this);
+    const std::uint64_t length = pass_length(last.client);
+    if (length == 0 || last.launch % length != 0) return;
+    session_->on_iteration(last.client, now_ - pass_began_[last.client.index()], now_);
   }
 
   bool launch() {
-    for (std::uint32_t id = 0; id < clients_.size(); ++id) {
-      for (std::size_t thread = 0; thread < clients_[id].threads.size(); ++thread) {
-        auto& next = clients_[id].threads[thread];
-        if (!next || *next > now_) continue;
-        next.reset();
-        launch(id, thread);
+    for (const ClientId client : clients_) {
+      auto& threads = device_.threads(client);
+      for (std::size_t thread = 0; thread < threads.size(); ++thread) {
+        if (!threads[thread] || *threads[thread] > now_) continue;
+        threads[thread].reset();
+        launch(client, thread);
         return true;
       }
     }
     return false;
   }
 
-  void launch(std::uint32_t id, std::size_t thread) {
-    Client& client = clients_[id];
-    if (id > 0 && client.launches == scenario_.fillers[id - 1].launches) return;
-    const LaunchInfo info = next_call(id, client.launches++);
-    const std::uint64_t length = id == 0 ? 0 : scenario_.fillers[id - 1].pass;
-    if (length > 0 && info.launch % length == 1 % length) client.pass_began = now_;
-    if (policy_.on_launch(info, now_, *this) == Verdict::kAdmit) return pass(info, thread);
-    client.held.push_back({info, thread});
-    if (id == 0) ++outcome_.training_held;
+  void launch(ClientId client, std::size_t thread) {
+    const std::optional<LaunchInfo> info = device_.next_launch(client);
+    if (!info) return;
+    const std::uint64_t length = pass_length(client);
+    if (length > 0 && info->launch % length == 1 % length) pass_began_[client.index()] = now_;
+    session_->on_launch(LaunchInfo(*info), thread, now_);
   }
 
   bool wake() {
-    if (++ticks_at_once_ > kMostTicksAtOnce) {
-      outcome_.faults.push_back("ticks do not advance");
-      return false;
-    }
     ++outcome_.ticks;
-    policy_.on_tick(now_, *this);
+    session_->on_tick(now_);
     return true;
   }
 
-  const Call& call(std::uint32_t id, std::uint64_t index) const {
-    const auto& calls = id == 0 ? scenario_.training : scenario_.fillers[id - 1].kernels;
-    return calls[index % calls.size()];
-  }
-
-  LaunchInfo next_call(std::uint32_t id, std::uint64_t index) const {
-    const Call& next = call(id, index);
-    LaunchInfo info{ClientId{id}, next.kind, next.blocks, 256, index + 1, {}};
-    if (needs_.kernel_durations) info.profiled = next.length;
-    if (needs_.kernel_classes) info.bound = next.bound;
-    info.sm_blocks = next.sm_blocks;
-    const auto& calls = id == 0 ? scenario_.training : scenario_.fillers[id - 1].kernels;
-    info.kernel = index % calls.size();
-    return info;
-  }
-
-  void pass(const LaunchInfo& launch, std::size_t thread) {
-    const std::uint32_t id = launch.client.value;
-    Client& client = clients_[id];
-    outcome_.passed.push_back({now_, launch.client, launch.launch, launch.blocks});
-    const Instant start = client.device.empty() ? now_ : client.device.back().first;
-    client.device.emplace_back(start + call(id, launch.launch - 1).length, launch);
-    if (id > 0) {
-      client.threads[thread] = now_ + scenario_.fillers[id - 1].gap;
-    } else if (client.launches < scenario_.training.size()) {
-      client.threads[thread] = std::max(now_, scenario_.training[client.launches].at);
-    }
-  }
-
   Policy& policy_;
-  Needs needs_;
+  const PolicySpec& spec_;
   const Scenario& scenario_;
   Outcome outcome_;
-  std::vector<Client> clients_;
+  FakeDevice device_;
+  std::optional<Session<FakeDevice>> session_;
+  std::vector<ClientId> clients_;
+  std::vector<Instant> pass_began_;  ///< by client
   Instant now_{};
   std::size_t bubble_ = 0;
   std::size_t iteration_ = 0;
   bool in_bubble_ = false;
-  int ticks_at_once_ = 0;
 };
 
 }  // namespace
@@ -356,8 +393,8 @@ std::vector<Instant> Outcome::times(std::uint32_t client) const {
   return times;
 }
 
-Outcome drive(Policy& policy, const Needs& needs, const Scenario& scenario) {
-  return Driver(policy, needs, scenario).run();
+Outcome drive(Policy& policy, const PolicySpec& spec, const Scenario& scenario) {
+  return Driver(policy, spec, scenario).run();
 }
 
 Outcome drive(const PolicySpec& spec, const std::vector<std::string>& given,
@@ -370,7 +407,7 @@ Outcome drive(const PolicySpec& spec, const std::vector<std::string>& given,
   }
   const auto values = check_parameters(spec, parameters, "", "");
   BUBBLESIM_CHECK(values.has_value(), values.error().front().text());
-  return drive(*spec.make(*values), spec.needs, scenario);
+  return drive(*spec.make(*values), spec, scenario);
 }
 
 }  // namespace bubblesim::testing

@@ -1,9 +1,8 @@
 // A tiny driver of the policy contract, with times that can be checked by hand. Training launches
 // at written instants. Each filler has host threads that make its launches one after the other,
 // each thread `gap` apart, and block inside a held one. The device runs each client's operations
-// one after the other for their profiled time; a completion is noticed at once. The driver checks
-// what the engine room checks: legal releases, ticks that advance. A policy hears of durations,
-// classes, bubbles, iterations and completions only if it declares that it needs them.
+// one after the other for their profiled time; a completion is noticed at once. Calls and checks
+// are those of every driver (sim/policy/session): the first illegal decision ends the scenario.
 //
 // Preemption on this device: after_kernel lets the operation that runs end; after_blocks and
 // context_switch stop it where it is; reset lets it begin again. All others wait for proceed.
@@ -80,7 +79,7 @@ struct Outcome {
   std::vector<policy::Admission> admissions;  ///< of the fillers
   std::vector<Passed> passed;                 ///< every launch that reached the driver, in order
   std::vector<Done> done;                     ///< in order
-  std::vector<std::string> faults;            ///< what would end a run
+  std::vector<std::string> faults;            ///< the illegal decision that ended it, if any
   std::vector<std::size_t> held_at_end;       ///< by client
   std::uint64_t training_held = 0;            ///< launches of training that were ever held
   std::uint64_t ticks = 0;
@@ -93,7 +92,7 @@ struct Outcome {
 };
 
 /// Runs the scenario under the policy. Deterministic; ends at the horizon.
-[[nodiscard]] Outcome drive(policy::Policy& policy, const policy::Needs& needs,
+[[nodiscard]] Outcome drive(policy::Policy& policy, const policy::PolicySpec& spec,
                             const Scenario& scenario);
 
 /// Makes the policy with its defaults, but for `given` ("name=value"), and runs it.

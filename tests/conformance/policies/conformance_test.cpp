@@ -265,7 +265,7 @@ TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
   const auto policy = spec.make(*check_parameters(spec, parameters, "", ""));
   Scenario scenario = training_that_stops(1ms);
   scenario.fillers = {filler(0)};
-  (void)drive(*policy, spec.needs, scenario);
+  (void)drive(*policy, spec, scenario);
   NoActions actions;
   for (const Duration now : {Duration{7ms}, Duration{5123ms}, 60s + 1ns}) {
     policy->on_tick(now, actions);
