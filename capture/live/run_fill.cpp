@@ -104,6 +104,8 @@ Result<void> FillRun::make_host() {
   PolicyHostSetup host;
   host.spec = setup_.spec;
   host.policy = setup_.policy;
+  host.sharing = setup_.plan.sharing == LiveSharing::kMps ? policy::SharingMode::kMps
+                                                          : policy::SharingMode::kTimeSliced;
   host.origin = clock_->now();
   const bool asks = setup_.plan.asks_training || setup_.ask_training;
   host.clients.push_back({setup_.clients[kTraining], asks ? GateMode::kAsk : GateMode::kTell, 0});

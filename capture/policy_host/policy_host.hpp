@@ -1,14 +1,10 @@
 // Drives a policy, the simulator's own object, by a clock that is not simulated: launches come
 // through the gate, decisions go back through it.
 //
-// The counterpart of schedule::PolicyDriver, with the same rules (sim/policy/README.md): calls at
-// non-decreasing instants, verdicts, releases, ticks, on_gone when a client's process has died.
-// Launches have the instant at which they asked, whenever the host came to it; ticks the instant at
-// which they run, after all that is there has been told. What hardware cannot do while a job runs
-// (another SM percentage, another priority or slice, driving resident blocks off, other forms of
-// kernels, moving memory) ends the run as an illegal decision does, with the policy's name, the
-// instant and the reason; kAfterKernel preemption is done by the gate, which lets no further launch
-// but collectives pass.
+// The session is the simulator's own (sim/policy/session), the outlet is the gate
+// (gate_outlet.hpp). Launches have the instant at which they asked, whenever the host came to it;
+// ticks the instant at which they run, after all that is there has been told. What hardware cannot
+// do while a job runs ends the run as an illegal decision does.
 #pragma once
 
 #include <atomic>
@@ -24,6 +20,7 @@
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/policy/session/checked_actions.hpp"
 
 namespace bubblesim::capture {
 
@@ -38,6 +35,7 @@ struct PolicyHostSetup {
   policy::Policy* policy = nullptr;     ///< start(), share() and admit() have been called
   std::vector<HostedClient> clients;    ///< by id; at most kMostGateClients
   HostTime origin{};                    ///< the policy's instant 0
+  policy::SharingMode sharing = policy::SharingMode::kSpatial;  ///< as clients share the GPU
 };
 
 /// A distribution of spans, in whole nanoseconds.
@@ -48,10 +46,7 @@ struct SpanSummary {
 
 /// What the host did, and how fast.
 struct PolicyHostCounts {
-  std::uint64_t calls = 0;
-  std::uint64_t holds = 0;
-  std::uint64_t released = 0;
-  Duration held_time{};           ///< of released launches
+  policy::SessionCounts session;
   SpanSummary decision_latency;   ///< from a request's time to its verdict, if it was not held
   SpanSummary policy_call;        ///< inside the policy's own code
   std::uint64_t clock_steps = 0;  ///< times that came out of order and were taken as the last one's

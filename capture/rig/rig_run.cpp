@@ -33,7 +33,7 @@ RigRun::~RigRun() {
 Result<RigResult> RigRun::run(const policy::Sharing& sharing,
                               const std::vector<policy::ClientSharing>& shares) {
   BUBBLESIM_RETURN_IF_ERROR(begin_fake(sharing, shares));
-  BUBBLESIM_RETURN_IF_ERROR(make_gate());
+  BUBBLESIM_RETURN_IF_ERROR(make_gate(sharing.mode));
   BUBBLESIM_ASSIGN_OR_RETURN(board_, ControlBoard::create(clock_));
   BUBBLESIM_RETURN_IF_ERROR(write_plans());
   BUBBLESIM_RETURN_IF_ERROR(start_workers());
@@ -69,11 +69,12 @@ Result<void> RigRun::begin_mps() {
   return {};
 }
 
-Result<void> RigRun::make_gate() {
+Result<void> RigRun::make_gate(policy::SharingMode sharing) {
   if (setup_.spec == nullptr) return {};
   PolicyHostSetup host;
   host.spec = setup_.spec;
   host.policy = setup_.policy;
+  host.sharing = sharing;
   for (const policy::ClientInfo& client : setup_.clients) {
     const bool first = client.id == ClientId{0};
     host.clients.push_back(

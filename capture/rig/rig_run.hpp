@@ -44,7 +44,7 @@ class RigRun {
   Result<void> begin_fake(const policy::Sharing& sharing,
                           const std::vector<policy::ClientSharing>& shares);
   Result<void> begin_mps();
-  Result<void> make_gate();
+  Result<void> make_gate(policy::SharingMode sharing);
   Result<void> write_plans();
   Result<void> start_workers();
   Result<void> start_worker(std::vector<std::size_t> jobs);

@@ -153,7 +153,7 @@ class ArmRun {
     for (const auto& [name, value] : *arm_.parameters) {
       result.parameters.emplace_back(name, policy::value_text(value));
     }
-    if (rig.host) result.activity = policy_activity(*rig.host);
+    if (rig.host) result.activity = policy_activity(rig.host->session);
     result.host = host_activity(rig, setup_.substrate);
   }
 

@@ -136,7 +136,7 @@ observe::HostActivity host_activity(const capture::RigResult& result,
   return host;
 }
 
-observe::PolicyActivity policy_activity(const capture::PolicyHostCounts& counts) {
+observe::PolicyActivity policy_activity(const policy::SessionCounts& counts) {
   observe::PolicyActivity activity;
   activity.calls = counts.calls;
   activity.holds = counts.holds;

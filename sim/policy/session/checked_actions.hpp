@@ -33,8 +33,8 @@ struct SessionCounts {
 
 /// A client as its session begins.
 struct SessionClient {
-  Bytes memory;         ///< 0: not known
-  Bytes resident;       ///< of its memory, on the device
+  Bytes memory{};       ///< 0: not known
+  Bytes resident{};     ///< of its memory, on the device
   bool present = true;  ///< false: it was refused; decisions about it have no effect
 };
 

@@ -189,9 +189,9 @@ TEST(GateWallClock, ThreadsAskAllAtOnce) {
   host->stop();
   decides.join();
   EXPECT_EQ(seen, std::uint64_t{kThreads * kLaunches});
-  EXPECT_EQ(host->counts().holds, host->counts().released);
-  EXPECT_EQ(host->counts().holds, 2u * (kThreads * kLaunches / 2 / 7));
-  EXPECT_LE(held, host->counts().holds);
+  EXPECT_EQ(host->counts().session.holds, host->counts().session.released);
+  EXPECT_EQ(host->counts().session.holds, 2u * (kThreads * kLaunches / 2 / 7));
+  EXPECT_LE(held, host->counts().session.holds);
 }
 
 }  // namespace

@@ -64,10 +64,11 @@ HostRig::HostRig(policy::Needs needs, std::uint32_t clients, GateMode first, std
     : clock(*make_turn_clock()), part(clock->join(Turn::kControl)) {
   spec.name = "scripted";
   spec.needs = needs;
-  PolicyHostSetup setup{&spec, &policy, {}, {}};
+  PolicyHostSetup setup{&spec, &policy, {}, {}, policy::SharingMode::kTimeSliced};
   for (std::uint32_t i = 0; i < clients; ++i) {
     HostedClient client;
     client.info.id = ClientId{i};
+    client.info.memory = Bytes{100};
     client.mode = i == 0 ? first : GateMode::kAsk;
     client.window = i == 0 ? 0 : window;
     setup.clients.push_back(client);

@@ -61,10 +61,10 @@ TEST(PolicyHost, AHeldLaunchGoesOnAtTheTickThatReleasesIt) {
               ElementsAre("0ns launch 1.1", "10us tick", "13us launch 1.2", "20us tick"));
   EXPECT_THAT(rig.log, ElementsAre("10us first", "20us second"));
   const PolicyHostCounts counts = rig.host->counts();
-  EXPECT_EQ(counts.calls, 4u);
-  EXPECT_EQ(counts.holds, 2u);
-  EXPECT_EQ(counts.released, 2u);
-  EXPECT_EQ(counts.held_time, 17us);
+  EXPECT_EQ(counts.session.calls, 4u);
+  EXPECT_EQ(counts.session.holds, 2u);
+  EXPECT_EQ(counts.session.released, 2u);
+  EXPECT_EQ(counts.session.held_time, 17us);
   EXPECT_EQ(counts.decision_latency.count, 0u);  // all were held
   EXPECT_EQ(counts.policy_call.count, 4u);
   EXPECT_EQ(counts.clock_steps, 0u);
@@ -224,7 +224,7 @@ TEST(PolicyHost, APreemptedClientsLaunchesWaitUntilItMayProceed) {
   });
   rig.run_until(31us);
   EXPECT_THAT(rig.log, ElementsAre("12us collective", "20us kernel"));
-  EXPECT_EQ(rig.host->counts().holds, 0u);
+  EXPECT_EQ(rig.host->counts().session.holds, 0u);
   EXPECT_EQ(rig.host->counters().count("gate_launches_parked"), 1u);
   EXPECT_EQ(rig.host->counters().count("scripted"), rig.policy.log.size());
 }
@@ -246,7 +246,7 @@ TEST(PolicyHost, AReleaseOfAPreemptedClientTakesEffectWhenItProceeds) {
   });
   rig.run_until(25us);
   EXPECT_THAT(rig.log, ElementsAre("20us passed"));
-  EXPECT_EQ(rig.host->counts().held_time, 10us);
+  EXPECT_EQ(rig.host->counts().session.held_time, 10us);
 }
 
 /// The launch of 12 us is admitted while its client is preempted; at 20 us the policy lets the

@@ -131,47 +131,6 @@ TEST_F(PolicyDriverTest, ReleasingTwiceWhatIsHeldOnceStopsTheRun) {
             "policy fake: illegal decision at 20us: released client 1, which holds no launch");
 }
 
-TEST_F(PolicyDriverTest, ReleasingARefusedOrUnknownClientStopsTheRun) {
-  for (const std::uint32_t client : {2U, 3U, 4'000'000'000U}) {
-    engine::Engine engine;
-    gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
-    PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
-    for (int i = 0; i < 3; ++i) driver.attach(nullptr);
-    EXPECT_EQ(driver.session().held(ClientId{client}), 0U);
-    driver.session().release(ClientId{client});
-    ASSERT_TRUE(driver.session().fault());
-    EXPECT_EQ(driver.session().fault()->text(), "policy fake: illegal decision at 0ns: released client " +
-                                          std::to_string(client) + ", which holds no launch");
-  }
-}
-
-TEST_F(PolicyDriverTest, PercentagesOutsideOneToAHundredStopTheRun) {
-  for (const std::uint32_t percentage : {0U, 101U}) {
-    engine::Engine engine;
-    gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
-    PolicyDriver driver(engine, gpu, spec_, policy_, nullptr, nullptr);
-    driver.attach(nullptr);
-    driver.session().set_sm_percentage(kJob, percentage);
-    ASSERT_TRUE(driver.session().fault());
-    EXPECT_EQ(driver.session().fault()->message, "illegal decision at 0ns: set " +
-                                           std::to_string(percentage) +
-                                           " % of SMs, allowed are 1 to 100");
-  }
-}
-
-TEST_F(PolicyDriverTest, SettingsOfAnUnknownClientStopTheRun) {
-  engine::Engine engine;
-  gpu::Gpu gpu(engine, gpu_spec_, gpu::SharingSetup{});
-  PolicyDriver first(engine, gpu, spec_, policy_, nullptr, nullptr);
-  first.session().set_sm_percentage(ClientId{7}, 50);
-  ASSERT_TRUE(first.session().fault());
-  EXPECT_EQ(first.session().fault()->message, "illegal decision at 0ns: set the SMs of client 7 of 0");
-  PolicyDriver second(engine, gpu, spec_, policy_, nullptr, nullptr);
-  second.session().set_priority(ClientId{7}, 1);
-  ASSERT_TRUE(second.session().fault());
-  EXPECT_EQ(second.session().fault()->message, "illegal decision at 0ns: set the priority of client 7 of 0");
-}
-
 // The GPU has 4 SMs; the filler's kernels of 4 blocks, each a whole SM, last 10. From 15 on, the
 // cap is one pair of SMs: two waves, 20.
 TEST_F(PolicyDriverTest, ACapHoldsForWhatIsPlacedLater) {

@@ -138,7 +138,7 @@ TEST_F(RigFaults, WithoutAFaultTrainingDoesItsIterationsAndTheFillerEndsWithIt) 
   EXPECT_EQ(result->jobs[0].record->iterations.size(), 50u);
   EXPECT_EQ(result->jobs[0].record->iterations.back(), milliseconds(50));
   EXPECT_TRUE(result->jobs[1].record->passes.empty());
-  EXPECT_EQ(result->host->holds, 1u);
+  EXPECT_EQ(result->host->session.holds, 1u);
   EXPECT_TRUE(policy_.gone.empty() || policy_.gone.front().second >= milliseconds(50));
 }
 

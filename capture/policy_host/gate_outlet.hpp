@@ -1,0 +1,91 @@
+// What a policy's legal decisions do at a gate: threads are let go, or wait. What hardware cannot
+// do while a process runs is refused: another SM percentage, priority or slice, driving resident
+// blocks off, other forms of kernels, moving memory.
+//
+// Preemption (kAfterKernel) is done by the gate: launches of the client but collectives are parked,
+// though the policy admitted or released them; what the device has already been given ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "capture/clock/host_clock.hpp"
+#include "capture/gate/gate_board.hpp"
+#include "capture/policy_host/policy_host.hpp"
+#include "capture/policy_host/span_histogram.hpp"
+#include "sim/policy/session/outlet.hpp"
+
+namespace bubblesim::capture {
+
+/// A ticket as the session knows the thread that has it.
+[[nodiscard]] constexpr policy::Waiter waiter_of(GateTicket ticket) {
+  return policy::Waiter{ticket.ask} << 32U | ticket.row;
+}
+
+class GateOutlet final : public policy::Outlet {
+ public:
+  /// Clock and board outlive the outlet.
+  GateOutlet(HostClock& clock, GateBoard& board, const std::vector<HostedClient>& clients);
+
+  /// When the thread asked whose launch is decided next.
+  void set_asked(HostTime time) { asked_ = time; }
+  /// The client's process has ended: nothing of it waits any more.
+  void forget(ClientId client) { clients_[client.index()].parked.clear(); }
+  [[nodiscard]] bool has_parked() const;
+
+  [[nodiscard]] std::optional<policy::Instant> next_tick() const { return tick_; }
+  [[nodiscard]] SpanSummary decision_latency() const { return decisions_.summary(); }
+  [[nodiscard]] SpanSummary policy_call() const { return calls_.summary(); }
+  /// Threads that did not wait for their answer.
+  [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
+  /// Launches that were ever parked.
+  [[nodiscard]] std::uint64_t launches_parked() const { return launches_parked_; }
+
+  void admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
+             const std::optional<policy::LaunchForm>& form) override;
+  void hold(const policy::HeldLaunch& launch) override;
+  void release(const policy::HeldLaunch& launch, const std::optional<policy::LaunchForm>& form,
+               policy::Instant now) override;
+  policy::Refusal cap(ClientId client, std::uint32_t percentage) override;
+  policy::Refusal prioritise(ClientId client, std::int32_t priority) override;
+  policy::Refusal slice(ClientId client, Duration slice) override;
+  policy::Refusal preempt(ClientId client, policy::Preemption how) override;
+  policy::Refusal proceed(ClientId client) override;
+  policy::Refusal reshape(ClientId client, const policy::LaunchForm& form) override;
+  policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override;
+  void arm_tick(std::optional<policy::Instant> next, policy::Instant) override { tick_ = next; }
+  void call_begins() override { call_began_ = clock_.now(); }
+  void call_returned() override;
+  void settle() override;
+
+ private:
+  struct Client {
+    GateMode mode = GateMode::kAsk;
+    bool preempted = false;
+    std::vector<GateTicket> parked;
+  };
+  struct Unparked {
+    ClientId client;
+    GateTicket ticket;
+  };
+
+  /// Parks the launch of a preempted client; false: the thread may go on.
+  bool park(const policy::LaunchInfo& launch, GateTicket ticket);
+  void let_go(GateTicket ticket);
+
+  HostClock& clock_;
+  GateBoard& board_;
+  std::vector<Client> clients_;
+  std::vector<Unparked> unparked_;  ///< by the present call
+  std::optional<policy::Instant> tick_;
+  HostTime asked_{};
+  HostTime call_began_{};
+  HostTime call_returned_{};
+  SpanHistogram decisions_;
+  SpanHistogram calls_;
+  std::uint64_t given_up_ = 0;
+  std::uint64_t launches_parked_ = 0;
+};
+
+}  // namespace bubblesim::capture
