@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/policy/session/launch_description.hpp"
+
 namespace bubblesim::capture {
 namespace {
 
@@ -11,10 +13,9 @@ constexpr Duration kWindowLook = std::chrono::microseconds(20);
 
 constexpr std::uint64_t kWarp = 32;
 
-// As the simulator counts: whole warps.
-std::uint32_t threads_of(const traces::LaunchShape& shape) {
+std::uint32_t warps_of(const traces::LaunchShape& shape) {
   const std::uint64_t warps = (shape.threads_per_block() + kWarp - 1) / kWarp;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps * kWarp, program::kNoIndex));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps, program::kNoIndex / kWarp));
 }
 
 }  // namespace
@@ -47,13 +48,10 @@ policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& devic
     const program::Op& op = plan.program.ops[i];
     if (is_kernel(op.kind) && op.profile != program::kNoIndex) {
       const KernelForm& form = plan.forms[op.profile];
-      if (info.blocks == 0) {
-        info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
-        info.sm_blocks = device.resident_blocks(i);
-        if (plan.report_classes) info.bound = form.bound;
-      }
-      info.blocks += form.shape.blocks();
-      info.threads_per_block = std::max(info.threads_per_block, threads_of(form.shape));
+      policy::add_kernel(
+          info, {policy::kernel_id(op.name.value, op.profile), form.shape.blocks(),
+                 warps_of(form.shape), device.resident_blocks(i),
+                 plan.report_classes ? form.bound : policy::KernelClass::kUnknown});
     }
     if (plan.report_durations) info.profiled += op.duration;
   }

@@ -1,5 +1,5 @@
-// The way of a launch call: window, gate, device. Says what the call is, as the simulator's
-// PolicyDriver does.
+// The way of a launch call: window, gate, device. Says what the call is, by the sums that the
+// simulator makes too (sim/policy/session/launch_description.hpp).
 #pragma once
 
 #include <atomic>

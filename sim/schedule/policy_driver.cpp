@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/policy/session/launch_description.hpp"
 #include "sim/schedule/policy_terms.hpp"
 
 namespace bubblesim::schedule {
@@ -31,13 +32,11 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call) cons
     const program::Op& op = program.ops[i];
     if (op.profile != program::kNoIndex) {
       const program::KernelProfile& profile = program.profiles[op.profile];
-      if (info.blocks == 0) {
-        info.kernel = std::uint64_t{op.name.value} << 32U | op.profile;
-        info.sm_blocks = std::uint64_t{profile.residency.blocks_per_sm} * gpu_.spec().sm_count;
-        info.bound = profile.kernel_class;
-      }
-      info.blocks += profile.blocks;
-      info.threads_per_block = std::max(info.threads_per_block, profile.residency.warps * 32);
+      const program::Residency& residency = profile.residency;
+      policy::add_kernel(info, {policy::kernel_id(op.name.value, op.profile), profile.blocks,
+                                residency.warps,
+                                std::uint64_t{residency.blocks_per_sm} * gpu_.spec().sm_count,
+                                profile.kernel_class});
     }
     info.profiled += op.duration;
   }
