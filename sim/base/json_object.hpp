@@ -20,6 +20,7 @@ struct ObjectState {
   const Tree* tree = nullptr;
   Errors* errors = nullptr;
   const Object* object = nullptr;  // null: not present, read in silence
+  std::unique_ptr<Object> spelled_out;  // the object that a text is short for
   std::string pointer;
   std::set<std::string, std::less<>> declared;
   // Readers of children by key, so that reading a key twice gives the same declarations.

@@ -35,7 +35,8 @@ void report(ObjectState& state, std::string_view place, std::string message) {
 }
 
 std::string pointer_of(const ObjectState& state, std::string_view key) {
-  return key.empty() ? state.pointer : state.pointer + json_detail::pointer_part(key);
+  const bool own = key.empty() || state.spelled_out != nullptr;
+  return own ? state.pointer : state.pointer + json_detail::pointer_part(key);
 }
 
 // `make_shape` is called only if somebody listens.
@@ -96,6 +97,16 @@ std::shared_ptr<ObjectState> child_state(const ObjectState& parent, std::string 
   state->errors = parent.errors;
   state->object = object;
   state->pointer = std::move(pointer);
+  return state;
+}
+
+std::shared_ptr<ObjectState> spelled_out(const ObjectState& parent, std::string pointer,
+                                         std::string_view key, const json_detail::Node& text) {
+  auto state = child_state(parent, std::move(pointer), nullptr);
+  state->spelled_out = std::make_unique<Object>();
+  state->spelled_out->members.push_back({std::string(key), text});
+  state->spelled_out->by_name.push_back(0);
+  state->object = state->spelled_out.get();
   return state;
 }
 
@@ -375,9 +386,24 @@ ObjectReader ObjectReader::child(std::string_view key, Presence presence) {
 }
 
 std::vector<ObjectReader> ObjectReader::children(std::string_view key, Presence presence) {
+  return children_of(key, presence, {});
+}
+
+std::vector<ObjectReader> ObjectReader::children_or_texts(std::string_view key,
+                                                          std::string_view short_for) {
+  return children_of(key, Presence::kRequired, short_for);
+}
+
+// `short_for` is empty if texts are no elements.
+std::vector<ObjectReader> ObjectReader::children_of(std::string_view key, Presence presence,
+                                                    std::string_view short_for) {
   tell_list(*state_, key, presence, ObjectShape{});
-  const auto to_object = [](const Node& node) -> Parsed<const Object*> {
+  const auto is_short = [&](const Node& node) {
+    return !short_for.empty() && std::holds_alternative<std::string>(node.value);
+  };
+  const auto to_object = [&](const Node& node) -> Parsed<const Object*> {
     if (const auto* object = std::get_if<Object>(&node.value)) return object;
+    if (is_short(node)) return static_cast<const Object*>(nullptr);
     return mismatch(node, "an object");
   };
   auto& states = state_->children[std::string(key)];
@@ -386,9 +412,14 @@ std::vector<ObjectReader> ObjectReader::children(std::string_view key, Presence 
     const auto* list = node == nullptr ? nullptr : std::get_if<List>(&node->value);
     (void)accept_list<const Object*>(*state_, key, node, to_object);
     for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-      const auto* object = std::get_if<Object>(&(*list)[i].value);
-      if (object == nullptr) continue;
-      states.push_back(child_state(*state_, pointer(key) + "/" + std::to_string(i), object));
+      const Node& element = (*list)[i];
+      const auto* object = std::get_if<Object>(&element.value);
+      std::string place = pointer(key) + "/" + std::to_string(i);
+      if (is_short(element)) {
+        states.push_back(spelled_out(*state_, std::move(place), short_for, element));
+      } else if (object != nullptr) {
+        states.push_back(child_state(*state_, std::move(place), object));
+      }
     }
   }
   std::vector<ObjectReader> out;

@@ -170,6 +170,10 @@ class ObjectReader {
   [[nodiscard]] ObjectReader child(std::string_view key, Presence presence = Presence::kRequired);
   [[nodiscard]] std::vector<ObjectReader> children(std::string_view key,
                                                    Presence presence = Presence::kRequired);
+  /// An element that is a text is short for an object that has it as `short_for` and nothing else;
+  /// faults of that key then have the element's own place.
+  [[nodiscard]] std::vector<ObjectReader> children_or_texts(std::string_view key,
+                                                            std::string_view short_for);
 
   /// Reports a fault of a key ("" = of the object) found by the caller.
   void fault(std::string_view key, std::string message);
@@ -187,6 +191,8 @@ class ObjectReader {
   const Node* find(std::string_view key, Presence presence);
   [[nodiscard]] bool recording() const;
   void record_default(std::string_view key, const JsonDefault& value);
+  std::vector<ObjectReader> children_of(std::string_view key, Presence presence,
+                                        std::string_view short_for);
   std::optional<std::string> text_of(std::string_view key, Presence presence);
   std::optional<bool> flag_of(std::string_view key, Presence presence);
   std::optional<std::int64_t> signed_of(std::string_view key, Presence presence,

@@ -57,6 +57,7 @@ class ParameterSet {
   [[nodiscard]] const std::string& text(std::string_view name) const;
   [[nodiscard]] auto begin() const { return values_.begin(); }
   [[nodiscard]] auto end() const { return values_.end(); }
+  friend bool operator==(const ParameterSet&, const ParameterSet&) = default;
 
  private:
   std::map<std::string, Value, std::less<>> values_;

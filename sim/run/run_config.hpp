@@ -95,6 +95,7 @@ struct FillerConfig {
 struct PolicyChoice {
   std::string name;
   policy::ParameterSet parameters;
+  friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
 };
 
 struct RunConfig {

@@ -1,10 +1,8 @@
-// "policies": names, and objects with parameters. A name alone is short for {"name": it}: the
-// list is rewritten so, and read as a document of its own whose pointers are those of the file.
-#include <map>
+// "policies": names, and objects with parameters. A name alone is short for {"name": it}.
+#include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "sim/base/json.hpp"
-#include "sim/base/nearest.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_config_parts.hpp"
 
@@ -12,31 +10,6 @@ namespace bubblesim::run::config_detail {
 namespace {
 
 constexpr const char* kKey = "policies";
-
-/// Where an element's policy was named.
-enum class Form : std::uint8_t { kName, kObject };
-
-/// The list with every name as an object, and the form of each element that is one of the two.
-struct Rewritten {
-  std::string text;
-  std::vector<Form> forms;
-};
-
-Rewritten rewrite(const std::string& list) {
-  Rewritten out;
-  Json elements = Json::parse(list, nullptr, false);
-  for (Json& element : elements) {
-    if (element.is_string()) {
-      out.forms.push_back(Form::kName);
-      element = Json{{"name", element}};
-    } else if (element.is_object()) {
-      out.forms.push_back(Form::kObject);
-    }
-  }
-  out.text =
-      Json{{kKey, std::move(elements)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return out;
-}
 
 /// The parameters as a config writes them; lists and objects are passed on for their fault.
 std::vector<std::pair<std::string, std::string>> read_given(ObjectReader& parameters) {
@@ -48,7 +21,7 @@ std::vector<std::pair<std::string, std::string>> read_given(ObjectReader& parame
   return given;
 }
 
-std::optional<PolicyChoice> read_policy(ObjectReader& reader, Form form, const std::string& file,
+std::optional<PolicyChoice> read_policy(ObjectReader& reader, const std::string& file,
                                         const policy::Registry& registry, Errors& errors) {
   const std::string name = reader.text("name");
   ObjectReader parameters = reader.child("parameters", Presence::kOptional);
@@ -56,7 +29,7 @@ std::optional<PolicyChoice> read_policy(ObjectReader& reader, Form form, const s
   if (reader.kind("name") != JsonKind::kText) return std::nullopt;
   const auto spec = registry.find(name);
   if (!spec) {
-    reader.fault(form == Form::kName ? "" : "name", spec.error().message);
+    reader.fault("name", spec.error().message);
     return std::nullopt;
   }
   std::vector<policy::GivenParameter> given;
@@ -69,42 +42,29 @@ std::optional<PolicyChoice> read_policy(ObjectReader& reader, Form form, const s
   return PolicyChoice{name, *std::move(checked)};
 }
 
-std::string fingerprint(const PolicyChoice& choice) {
-  std::string text = choice.name;
-  for (const auto& [name, value] : choice.parameters) {
-    text += '\n' + name + '=' + policy::value_text(value);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& file,
                                         const policy::Registry& registry, Errors& errors) {
   root.defined_by(kKey, kKey);
-  if (root.kind(kKey) != JsonKind::kList) {
-    (void)root.children(kKey);  // reports its absence or kind
-    return {};
-  }
-  const Rewritten list = rewrite(root.raw(kKey));
-  auto document = JsonDocument::parse(list.text, file);
-  if (!document) {
-    errors.insert(errors.end(), document.error().begin(), document.error().end());
-    return {};
-  }
+  const std::size_t faults_before = errors.size();
+  std::vector<ObjectReader> readers = root.children_or_texts(kKey, "name");
   std::vector<PolicyChoice> choices;
-  std::map<std::string, std::string> seen;
-  ObjectReader top = document->root(errors);
-  std::vector<ObjectReader> readers = top.children(kKey);
-  for (std::size_t i = 0; i < readers.size(); ++i) {
-    auto choice = read_policy(readers[i], list.forms[i], file, registry, errors);
+  std::vector<std::string> places;  ///< of the choices
+  for (ObjectReader& reader : readers) {
+    auto choice = read_policy(reader, file, registry, errors);
     if (!choice) continue;
-    const auto [first, fresh] = seen.try_emplace(fingerprint(*choice), readers[i].pointer());
-    if (!fresh) readers[i].fault("", "the same policy and parameters as " + first->second);
+    const auto first = std::ranges::find(choices, *choice) - choices.begin();
+    if (static_cast<std::size_t>(first) < choices.size()) {
+      reader.fault("", "the same policy and parameters as " + places[first]);
+    }
     choices.push_back(*std::move(choice));
+    places.push_back(reader.pointer());
   }
-  top.finish();
-  if (root.raw(kKey) == "[]") root.fault(kKey, "found none; expected at least one policy");
+  for (ObjectReader& reader : readers) reader.finish();
+  if (readers.empty() && errors.size() == faults_before) {
+    root.fault(kKey, "found none; expected at least one policy");
+  }
   return choices;
 }
 

@@ -58,6 +58,28 @@ TEST(JsonFaults, AllFaultsOfAFileAreReportedAtOnce) {
           "run.json: /gpu/clok: unknown key \"clok\"; did you mean \"clock\"? Known: clock"));
 }
 
+// A fault of the key that a text stands for is the element's.
+TEST(JsonFaults, ATextMayStandForAnObject) {
+  const JsonDocument document = parsed(R"({"a": ["x", {"name": "y", "nam": 1}, 5, {}]})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  std::vector<ObjectReader> elements = root.children_or_texts("a", "name");
+  ASSERT_EQ(elements.size(), 3U);
+  EXPECT_EQ(elements[0].text("name"), "x");
+  EXPECT_EQ(elements[0].pointer(), "/a/0");
+  elements[0].fault("name", "no such thing");
+  EXPECT_EQ(elements[1].text("name"), "y");
+  elements[1].fault("name", "no such thing");
+  EXPECT_EQ(elements[2].text("name"), "");
+  root.finish();
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /a/2: found the number 5; expected an object",
+                          "run.json: /a/0: no such thing", "run.json: /a/1/name: no such thing",
+                          "run.json: /a/3: required key \"name\" is missing",
+                          "run.json: /a/1/nam: unknown key \"nam\"; did you mean \"name\"? "
+                          "Known: name"));
+}
+
 TEST(JsonFaults, WrongKindsAreNamed) {
   const JsonDocument document =
       parsed(R"({"a": null, "b": true, "c": [1, 2], "d": {}, "e": 1.5, "f": 300, "g": [{}, 4]})");
