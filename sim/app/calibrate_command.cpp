@@ -48,7 +48,7 @@ CheckedResult<hardware::DeviceFile> named_device(const std::string& name,
     ids.push_back(device.id);
   }
   if (const auto match = hardware::match_recorded_name(name, devices)) return **match;
-  return single_fault({folder, {}, unknown_name_message("device", name, ids)});
+  return fail(folder, {}, unknown_name_message("device", name, ids));
 }
 
 /// Of the same compute capability no file is chosen unasked: SMs and bandwidths would be wrong.
@@ -59,8 +59,7 @@ CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& argume
   if (arguments.place.fake) return named_device("h100", folder);
   const std::string name = driver_name(arguments);
   if (name.empty()) {
-    return single_fault(
-        {{}, {}, "the GPU's name is not known (no driver); --device says what it is"});
+    return fail("the GPU's name is not known (no driver); --device says what it is");
   }
   BUBBLESIM_ASSIGN_OR_RETURN(const Devices devices, hardware::read_device_folder(folder));
   if (const auto match = hardware::match_recorded_name(name, devices)) return **match;
@@ -70,7 +69,7 @@ CheckedResult<hardware::DeviceFile> base_device(const CalibrateArguments& argume
     message += fmt::format(" {} ({}.{}, {} SMs)", device.id, device.spec.compute_major,
                            device.spec.compute_minor, device.spec.sm_count);
   }
-  return single_fault({folder, {}, message});
+  return fail(folder, {}, message);
 }
 
 /// A recorded name may be in one file of a folder. Nothing: the base's stay.

@@ -54,16 +54,16 @@ struct PreparedFill {
 
 CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& context) {
   const auto spec = context.policies.find(arguments.policy);
-  if (!spec) return single_fault(spec.error());
+  if (!spec) return tl::make_unexpected(spec.error());
   const auto parameters = read_policy_values(**spec, arguments.values);
   if (!parameters) return tl::unexpected<Errors>(parameters.error());
   const std::string device = arguments.device.empty() ? kDevice : arguments.device;
   const auto gpu = hardware::find_gpu_spec(device, context.device_folder());
   if (!gpu) return tl::unexpected<Errors>(gpu.error());
   const auto grace = parse_duration(arguments.grace);
-  if (!grace) return single_fault({"--grace", {}, grace.error().message});
+  if (!grace) return fail("--grace", {}, grace.error().message);
   const auto library = gate_library(arguments.library);
-  if (!library) return single_fault(library.error());
+  if (!library) return tl::make_unexpected(library.error());
   PreparedFill prepared;
   prepared.policy = (*spec)->make(*parameters);
   capture::FillSetup& setup = prepared.setup;
@@ -76,7 +76,7 @@ CheckedResult<PreparedFill> prepare(const FillArguments& arguments, AppContext& 
                                  setup.clients,
                                  arguments.substitute.empty() ? capture::Substitute::kRefuse
                                                               : capture::Substitute::kTimeSliced);
-  if (!plan) return single_fault(plan.error());
+  if (!plan) return tl::make_unexpected(plan.error());
   setup.plan = std::move(*plan);
   setup.plan.notes.push_back(facts.text);
   setup.spec = *spec;

@@ -45,7 +45,7 @@ CheckedResult<run::LoadedRun> load(const MeasureArguments& arguments, const AppC
       const run::LoadedRun loaded,
       run::load_run(config, context.device_folder(), progress.callback()));
   auto lone = run::lone_rank(loaded, arguments.rank);
-  if (!lone) return single_fault(lone.error());
+  if (!lone) return tl::make_unexpected(lone.error());
   return std::move(*lone);
 }
 

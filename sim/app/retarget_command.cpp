@@ -68,7 +68,7 @@ CheckedResult<hardware::DeviceFile> device_file(const std::string& name,
     if (device.id == name) return std::move(device);
   }
   const auto found = hardware::match_recorded_name(name, *devices);
-  if (!found) return tl::unexpected<Errors>(Errors{found.error()});
+  if (!found) return tl::make_unexpected(found.error());
   return **found;
 }
 

@@ -68,12 +68,12 @@ CheckedResult<void> run_ranks(const run::LoadedRun& loaded, const RunArguments& 
   report::RunView view(loaded);
   if (!arguments.out.empty()) options.timelines = view.sink();
   auto report = run::run_policies(loaded, context.policies, options);
-  if (!report) return single_fault(report.error());
+  if (!report) return tl::make_unexpected(report.error());
   if (!arguments.out.empty()) outputs.view.sections.push_back(view.section(*report));
   if (*index && report->interrupted.empty()) {
     const auto written = traces::write_chrome_trace_file(
         timeline_path(arguments, loaded.config), run::timeline_to_chrome(timeline, window));
-    if (!written) return single_fault(written.error());
+    if (!written) return tl::make_unexpected(written.error());
     report->counters.merge(timeline.counters());
   }
   outputs.usage += observe::usage_rows(*report);
@@ -89,7 +89,7 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
     return run_ranks(loaded, arguments, context, watch, baselines, outputs);
   }
   auto lone = run::lone_rank(loaded, *arguments.lone_rank);
-  if (!lone) return single_fault(lone.error());
+  if (!lone) return tl::make_unexpected(lone.error());
   return run_ranks(*lone, arguments, context, watch, baselines, outputs);
 }
 
@@ -117,7 +117,7 @@ CheckedResult<double> alone_rate(const run::LoadedRun& loaded) {
   workload::JobProgram job;
   job.ranks.push_back(*loaded.fillers.front());
   auto replay = workload::replay_alone(job, loaded.device);
-  if (!replay) return single_fault(replay.error());
+  if (!replay) return tl::make_unexpected(replay.error());
   const double seconds = to_seconds(replay->ranks.front().simulated_span);
   return seconds > 0 ? 1.0 / seconds : 0.0;
 }

@@ -72,7 +72,7 @@ Result<pipeline::StageGraph> graph_of(const ScheduleArguments& arguments, std::u
 
 CheckedResult<LoadedSchedule> read_schedule(const ScheduleArguments& arguments) {
   const auto text = read_text(arguments.from);
-  if (!text) return tl::make_unexpected(Errors{text.error()});
+  if (!text) return tl::make_unexpected(text.error());
   auto read = pipeline::parse_csv(*text, arguments.from);
   if (!read) return tl::make_unexpected(read.error());
   LoadedSchedule loaded;
@@ -83,7 +83,7 @@ CheckedResult<LoadedSchedule> read_schedule(const ScheduleArguments& arguments) 
     loaded.plan.graph = pipeline::infer_graph(schedule);
   } else {
     auto graph = graph_of(arguments, schedule.stages, schedule.micro_batches);
-    if (!graph) return tl::make_unexpected(Errors{graph.error()});
+    if (!graph) return tl::make_unexpected(graph.error());
     loaded.plan.graph = std::move(*graph);
   }
   Errors faults = pipeline::check(schedule, loaded.plan.graph);
@@ -108,7 +108,7 @@ CheckedResult<LoadedSchedule> load(const ScheduleArguments& arguments,
                                    const pipeline::UnitTimes& times) {
   if (!arguments.from.empty()) return read_schedule(arguments);
   auto made = make_named(arguments, times);
-  if (!made) return tl::make_unexpected(Errors{made.error()});
+  if (!made) return tl::make_unexpected(made.error());
   return std::move(*made);
 }
 

@@ -68,7 +68,7 @@ std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
       {"plan", "plans", "a parallel plan: how a job is spread over GPUs",
        of_root([](ObjectReader& root) { return synth::read_plan(root, {}); })},
       {"software", "software", "what a framework costs on the host",
-       of_root([](ObjectReader& root) { return synth::read_software(root); })},
+       of_root(synth::read_software)},
       {"efficiency", "efficiency", "how fast kernels are on a device",
        of_root(model::read_efficiency)},
   };

@@ -95,14 +95,14 @@ std::string default_store(const std::string& sweep, sweep::Shard shard) {
 CheckedResult<Sweep> read_sweep(const SweepArguments& arguments, AppContext& context) {
   Sweep sweep;
   const auto shard = parse_shard(arguments.shard);
-  if (!shard) return single_fault(shard.error());
+  if (!shard) return tl::make_unexpected(shard.error());
   auto goal = sweep::parse_best_goal(arguments.best);
-  if (!goal) return single_fault(goal.error());
+  if (!goal) return tl::make_unexpected(goal.error());
   sweep.goal = *std::move(goal);
   sweep.goal.training_kept = arguments.keep;
   BUBBLESIM_RETURN_IF_ERROR(load_policy_libraries(arguments.policy_libraries, context));
   auto version = version_with_policies(context);
-  if (!version) return single_fault(version.error());
+  if (!version) return tl::make_unexpected(version.error());
   BUBBLESIM_ASSIGN_OR_RETURN(sweep.config,
                              sweep::read_sweep_config(arguments.config, arguments.set));
   BUBBLESIM_ASSIGN_OR_RETURN(

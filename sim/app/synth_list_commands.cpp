@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "sim/app/app.hpp"
+#include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
@@ -37,7 +38,7 @@ Entries models(const std::string& configs) {
   std::vector<ListEntry> out;
   for (const model::ModelFile& file : files) {
     const auto count = model::parameter_count(file.spec);
-    if (!count) return tl::make_unexpected(Errors{count.error()});
+    if (!count) return tl::make_unexpected(count.error());
     out.push_back({fmt::format("{:<16} {:<24} {:<14} {:>11.1f} M parameters", file.id,
                                file.spec.name, family_of(file.spec), *count * 1e-6),
                    {{"id", file.id},
@@ -97,22 +98,11 @@ ListEntry plan_entry(const std::string& id, const synth::PlanSpec& plan) {
 }
 
 Entries plans(const std::string& configs) {
-  std::vector<std::string> paths;
-  std::error_code fault;
-  for (const auto& entry : std::filesystem::directory_iterator(configs + "/plans", fault)) {
-    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
-  }
-  if (fault) {
-    return tl::make_unexpected(
-        Errors{{configs + "/plans", {}, "cannot be listed: " + fault.message()}});
-  }
-  std::sort(paths.begin(), paths.end());
-  std::vector<ListEntry> out;
-  for (const std::string& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const synth::PlanSpec plan, synth::read_plan_file(path));
-    out.push_back(plan_entry(std::filesystem::path(path).stem().string(), plan));
-  }
-  return out;
+  return read_data_folder(
+      configs + "/plans", "plan", [](const std::string& path) -> CheckedResult<ListEntry> {
+        BUBBLESIM_ASSIGN_OR_RETURN(const synth::PlanSpec plan, synth::read_plan_file(path));
+        return plan_entry(data_file_id(path), plan);
+      });
 }
 
 int print_entries(const Entries& entries, bool json, const std::string& where) {

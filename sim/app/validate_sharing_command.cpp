@@ -25,7 +25,7 @@ CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments&
   const std::string path =
       arguments.table.empty() ? arguments.dir + "/colocation_a100.csv" : arguments.table;
   auto table = validate::CsvTable::read(path);
-  if (!table) return tl::make_unexpected(Errors{std::move(table).error()});
+  if (!table) return tl::make_unexpected(std::move(table).error());
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<validate::SharingRow> rows,
                              validate::read_sharing_rows(*table));
   const auto& kept = arguments.systems;

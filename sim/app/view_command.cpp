@@ -76,10 +76,9 @@ CheckedResult<report::TimelineView> view_of_trace(const ViewArguments& arguments
   ProgressLine progress;
   const auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
-  if (!trace) return single_fault(trace.error());
+  if (!trace) return tl::make_unexpected(trace.error());
   if (!arguments.svg.empty()) {
-    return single_fault(
-        {"--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does"});
+    return fail("--svg", {}, "draws runs; of a trace, 'bubblesim inspect TRACE --plot FILE' does");
   }
   return report::trace_view(trace->job, arguments.paths.front());
 }
@@ -103,7 +102,7 @@ CheckedResult<report::TimelineView> view_of_config(const ViewArguments& argument
   options.progress = progress.callback();
   const auto report = run::run_policies(loaded, context.policies, options);
   progress.clear();
-  if (!report) return single_fault(report.error());
+  if (!report) return tl::make_unexpected(report.error());
   return report::TimelineView{arguments.paths.front(), {view.section(*report)}};
 }
 
@@ -112,7 +111,7 @@ CheckedResult<report::TimelineView> view_of_folder(const ViewArguments& argument
       report::TimelineView view,
       report::read_view((fs::path(arguments.paths.front()) / report::kViewFileName).string()));
   const auto selected = report::select_policies(view, split_list(arguments.policies));
-  if (!selected) return single_fault(selected.error());
+  if (!selected) return tl::make_unexpected(selected.error());
   return view;
 }
 

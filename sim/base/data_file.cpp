@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "sim/base/nearest.hpp"
 
@@ -14,10 +13,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".json";
 
-tl::unexpected<Errors> fault(const std::string& folder, std::string message) {
-  return tl::make_unexpected(Errors{Error{folder, {}, std::move(message)}});
-}
-
 }  // namespace
 
 bool is_file_path(std::string_view name) {
@@ -26,34 +21,33 @@ bool is_file_path(std::string_view name) {
 
 std::string data_file_id(const std::string& path) { return fs::path(path).stem().string(); }
 
-CheckedResult<std::vector<std::string>> list_data_files(const std::string& folder,
-                                                        std::string_view what) {
+Result<std::vector<std::string>> list_data_files(const std::string& folder,
+                                                 std::string_view what) {
   std::error_code code;
   fs::directory_iterator entries(folder, code);
-  std::vector<fs::path> paths;
+  std::vector<std::string> paths;
   while (!code && entries != fs::directory_iterator()) {
-    if (entries->path().extension() == kSuffix) paths.push_back(entries->path());
+    if (entries->path().extension() == kSuffix) paths.push_back(entries->path().string());
     entries.increment(code);
   }
   if (code) {
-    return fault(folder, "the folder of " + std::string(what) +
-                             " files cannot be read: " + code.message());
+    return fail(folder, {}, "the folder of " + std::string(what) +
+                                " files cannot be read: " + code.message());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<std::string> out;
-  for (const fs::path& path : paths) out.push_back(path.string());
-  return out;
+  return paths;
 }
 
-CheckedResult<std::string> pick_data_file(std::string_view name,
-                                          const std::vector<std::string>& files,
-                                          const std::string& folder, std::string_view what) {
+Result<std::string> find_data_file(std::string_view name, const std::string& folder,
+                                   std::string_view what) {
+  if (is_file_path(name)) return std::string(name);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto paths, list_data_files(folder, what));
   std::vector<std::string> ids;
-  for (const std::string& file : files) {
-    ids.push_back(data_file_id(file));
-    if (ids.back() == name) return file;
+  for (const std::string& path : paths) {
+    ids.push_back(data_file_id(path));
+    if (ids.back() == name) return path;
   }
-  return fault(folder, unknown_name_message(what, name, ids));
+  return fail(folder, {}, unknown_name_message(what, name, ids));
 }
 
 }  // namespace bubblesim

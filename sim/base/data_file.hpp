@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sim/base/result.hpp"
@@ -17,13 +19,32 @@ namespace bubblesim {
 
 /// Paths of all "*.json" of a folder, in the order of their names. Fault: the folder of `what`
 /// ("device", "plan") files cannot be read.
-[[nodiscard]] CheckedResult<std::vector<std::string>> list_data_files(const std::string& folder,
-                                                                      std::string_view what);
+[[nodiscard]] Result<std::vector<std::string>> list_data_files(const std::string& folder,
+                                                               std::string_view what);
 
-/// The file of `files`, all of `folder`, whose id is `name`. Fault: none, with the nearest id.
-[[nodiscard]] CheckedResult<std::string> pick_data_file(std::string_view name,
-                                                        const std::vector<std::string>& files,
-                                                        const std::string& folder,
-                                                        std::string_view what);
+/// The path that `name` stands for: itself if it is one, else that of the file of `folder` whose
+/// id it is. Fault: none, with the nearest id.
+[[nodiscard]] Result<std::string> find_data_file(std::string_view name, const std::string& folder,
+                                                 std::string_view what);
+
+/// What `read` makes of the path of each "*.json" of a folder, in the order of their names; the
+/// faults of all files at once.
+template <class Read>
+auto read_data_folder(const std::string& folder, std::string_view what, Read read)
+    -> CheckedResult<
+        std::vector<typename std::invoke_result_t<Read, const std::string&>::value_type>> {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<std::string> paths, list_data_files(folder, what));
+  std::vector<typename std::invoke_result_t<Read, const std::string&>::value_type> files;
+  Errors errors;
+  for (const std::string& path : paths) {
+    if (auto file = read(path)) {
+      files.push_back(std::move(*file));
+    } else {
+      errors.add(file.error());
+    }
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return files;
+}
 
 }  // namespace bubblesim

@@ -54,13 +54,13 @@ JsonDocument::~JsonDocument() = default;
 
 CheckedResult<JsonDocument> JsonDocument::load_file(const std::string& path) {
   const Result<std::string> text = read_bytes(path);
-  if (!text) return tl::make_unexpected(Errors{text.error()});
+  if (!text) return tl::make_unexpected(text.error());
   return parse(*text, path);
 }
 
 CheckedResult<JsonDocument> JsonDocument::parse(std::string_view text, std::string file_label) {
   auto tree = json_detail::parse_tree(text, std::move(file_label));
-  if (!tree) return tl::make_unexpected(Errors{std::move(tree).error()});
+  if (!tree) return tl::make_unexpected(std::move(tree).error());
   return JsonDocument(std::make_unique<json_detail::Tree>(std::move(*tree)));
 }
 

@@ -1,16 +1,16 @@
 // Typed reading of JSON configuration. Reports every fault of a file at once, each with the
 // file, the JSON pointer, what was found, what is expected and the nearest valid name.
 //
-//   BUBBLESIM_ASSIGN_OR_RETURN(const auto document, JsonDocument::load_file(path));
-//   Errors errors;
-//   ObjectReader root = document.root(errors);
+//   return read_whole(document, [](ObjectReader& root) {
+//   Spec spec;
 //   spec.name = root.text("name");                                     // required
 //   spec.seed = root.integer<std::uint64_t>("seed", {0, 1000}, 1);     // optional: 1 if absent
 //   spec.slice = root.duration("slice", {Duration{1}});  // "1.024ms"
 //   ObjectReader gpu = root.child("gpu");
 //   spec.sms = gpu.integer<std::uint32_t>("sm_count", {1, 1024});
 //   root.finish();                         // unknown keys here and in every child that was read
-//   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+//   return spec;
+//   });
 //
 // Each read declares its key. A reader with a `fallback` makes the key optional. After a fault
 // it returns the fallback, or the least value of the range, so that checking goes on.
@@ -237,6 +237,25 @@ class JsonDocument {
   explicit JsonDocument(std::unique_ptr<json_detail::Tree> tree);
   std::unique_ptr<json_detail::Tree> tree_;
 };
+
+/// What `read` makes of the root of a document; all faults at once.
+template <class Read>
+auto read_whole(const JsonDocument& document, Read read)
+    -> CheckedResult<std::invoke_result_t<Read, ObjectReader&>> {
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  auto made = read(root);
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return made;
+}
+
+/// The same of a file.
+template <class Read>
+auto read_whole_file(const std::string& path, Read read)
+    -> CheckedResult<std::invoke_result_t<Read, ObjectReader&>> {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  return read_whole(document, std::move(read));
+}
 
 template <std::integral T>
 std::optional<T> ObjectReader::integer_of(std::string_view key, Presence presence,

@@ -20,8 +20,15 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-/// All faults of one input; never empty where it stands for a failure.
-using Errors = std::vector<Error>;
+/// All faults of one input; never empty where it stands for a failure. A single fault stands for a
+/// list of it, so that a CheckedResult fails with what a Result failed with.
+class Errors : public std::vector<Error> {
+ public:
+  using std::vector<Error>::vector;
+  Errors(Error fault) : std::vector<Error>{std::move(fault)} {}
+
+  void add(const Errors& more) { insert(end(), more.begin(), more.end()); }
+};
 
 template <class T>
 using Result = tl::expected<T, Error>;
@@ -30,6 +37,14 @@ using Result = tl::expected<T, Error>;
 template <class T>
 using CheckedResult = tl::expected<T, Errors>;
 
+/// The value, or a default one whose faults join `errors`: for readers of several files.
+template <class T>
+[[nodiscard]] T take(CheckedResult<T> found, Errors& errors) {
+  if (found) return *std::move(found);
+  errors.add(found.error());
+  return {};
+}
+
 /// `return fail("message")`, `return fail("job.json", "/jobs/0", "message")`.
 [[nodiscard]] inline tl::unexpected<Error> fail(std::string message) {
   return tl::unexpected<Error>(Error{{}, {}, std::move(message)});
@@ -37,11 +52,6 @@ using CheckedResult = tl::expected<T, Errors>;
 [[nodiscard]] inline tl::unexpected<Error> fail(std::string file, std::string place,
                                                 std::string message) {
   return tl::unexpected<Error>(Error{std::move(file), std::move(place), std::move(message)});
-}
-
-/// For a CheckedResult that fails by one fault: `return single_fault(result.error());`.
-[[nodiscard]] inline tl::unexpected<Errors> single_fault(Error fault) {
-  return tl::unexpected<Errors>(Errors{std::move(fault)});
 }
 
 }  // namespace bubblesim

@@ -16,35 +16,19 @@ ClusterSpec with_nodes(ClusterSpec spec, std::uint32_t nodes) {
 }
 
 CheckedResult<ClusterSpec> read_cluster_spec(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  ClusterSpec spec = read_cluster(root);
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  return spec;
+  return read_whole_file(path, read_cluster);
 }
 
 CheckedResult<std::vector<ClusterFile>> read_cluster_folder(const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "cluster"));
-  std::vector<ClusterFile> clusters;
-  Errors errors;
-  for (const std::string& file : files) {
-    auto spec = read_cluster_spec(file);
-    if (spec) {
-      clusters.push_back({data_file_id(file), file, std::move(*spec)});
-    } else {
-      errors.insert(errors.end(), spec.error().begin(), spec.error().end());
-    }
-  }
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  return clusters;
+  return read_data_folder(folder, "cluster",
+                          [](const std::string& path) -> CheckedResult<ClusterFile> {
+                            BUBBLESIM_ASSIGN_OR_RETURN(ClusterSpec spec, read_cluster_spec(path));
+                            return ClusterFile{data_file_id(path), path, std::move(spec)};
+                          });
 }
 
 CheckedResult<ClusterSpec> find_cluster_spec(std::string_view name, const std::string& folder) {
-  if (is_file_path(name)) return read_cluster_spec(std::string(name));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "cluster"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path,
-                             pick_data_file(name, files, folder, "cluster"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "cluster"));
   return read_cluster_spec(path);
 }
 

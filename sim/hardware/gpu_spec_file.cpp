@@ -12,10 +12,6 @@
 namespace bubblesim::hardware {
 namespace {
 
-tl::unexpected<Errors> fault(std::string file, std::string message) {
-  return tl::make_unexpected(Errors{Error{std::move(file), {}, std::move(message)}});
-}
-
 void report_shared_names(const std::vector<DeviceFile>& devices, Errors& errors) {
   std::map<std::string, std::string> owner;
   for (const DeviceFile& device : devices) {
@@ -39,11 +35,7 @@ bool equal_names(std::string_view a, std::string_view b) {
 }  // namespace
 
 CheckedResult<DeviceFile> read_device_file(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  DeviceFile device = read_constants(root);
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  BUBBLESIM_ASSIGN_OR_RETURN(DeviceFile device, read_whole_file(path, read_constants));
   device.id = data_file_id(path);
   device.path = path;
   return device;
@@ -55,33 +47,20 @@ CheckedResult<GpuSpec> read_gpu_spec(const std::string& path) {
 }
 
 CheckedResult<std::vector<DeviceFile>> read_device_folder(const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "device"));
-  std::vector<DeviceFile> devices;
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<DeviceFile> devices,
+                             read_data_folder(folder, "device", read_device_file));
   Errors errors;
-  for (const std::string& file : files) {
-    auto device = read_device_file(file);
-    if (device) {
-      devices.push_back(std::move(*device));
-    } else {
-      errors.insert(errors.end(), device.error().begin(), device.error().end());
-    }
-  }
   report_shared_names(devices, errors);
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return devices;
 }
 
 CheckedResult<GpuSpec> find_gpu_spec(std::string_view name, const std::string& folder) {
-  if (is_file_path(name)) return read_gpu_spec(std::string(name));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "device"));
-  std::vector<std::string> ids;
-  for (const std::string& file : files) {
-    ids.push_back(data_file_id(file));
-    if (ids.back() == name) return read_gpu_spec(file);
-  }
+  const auto path = find_data_file(name, folder, "device");
+  if (path) return read_gpu_spec(*path);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto devices, read_device_folder(folder));
   if (const auto match = match_recorded_name(name, devices)) return (*match)->spec;
-  return fault(folder, unknown_name_message("device", name, ids));
+  return tl::make_unexpected(path.error());
 }
 
 Result<const DeviceFile*> match_recorded_name(std::string_view recorded,

@@ -58,21 +58,14 @@ EfficiencyFile read_efficiency(ObjectReader& root) {
 }
 
 CheckedResult<EfficiencyFile> read_efficiency_file(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  EfficiencyFile out = read_efficiency(root);
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  out.efficiency.id = data_file_id(path);
-  return out;
+  BUBBLESIM_ASSIGN_OR_RETURN(EfficiencyFile file, read_whole_file(path, read_efficiency));
+  file.efficiency.id = data_file_id(path);
+  return file;
 }
 
 CheckedResult<Efficiency> find_efficiency(std::string_view name, const std::string& folder) {
-  std::string path(name);
-  if (!is_file_path(name)) {
-    const auto files = list_data_files(folder, "efficiency").value_or(std::vector<std::string>{});
-    BUBBLESIM_ASSIGN_OR_RETURN(path, pick_data_file(name, files, folder, "efficiency file"));
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path,
+                             find_data_file(name, folder, "efficiency"));
   BUBBLESIM_ASSIGN_OR_RETURN(EfficiencyFile file, read_efficiency_file(path));
   return std::move(file.efficiency);
 }

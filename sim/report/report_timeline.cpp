@@ -155,7 +155,7 @@ CheckedResult<ReportTimeline> record_timeline(const store::RunRecord& record, st
   run_options.timeline_of = policy;
   run_options.timeline = &recorder;
   const auto report = run::run_policies(loaded, registry, run_options);
-  if (!report) return tl::unexpected<Errors>(Errors{report.error()});
+  if (!report) return tl::make_unexpected(report.error());
   ReportTimeline timeline;
   timeline.key = record.run.key;
   timeline.policy = config.policies.at(policy).name;

@@ -70,7 +70,7 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
     return inputs_of(std::move(made), config.memory);
   }
   auto program = load_program(config.program, device, device_folder, progress);
-  if (!program) return single_fault(program.error());
+  if (!program) return tl::make_unexpected(program.error());
   return FillerInputs{*std::move(program), {}, {}};
 }
 

@@ -31,12 +31,12 @@ CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
                                             const ProgressText& progress) {
   auto trace = load_trace(config.training.traces, progress);
-  if (!trace) return single_fault(trace.error());
+  if (!trace) return tl::make_unexpected(trace.error());
   auto device = device_of(trace->job, config.device, device_folder);
   if (!device) return tl::unexpected<Errors>(trace->located(device.error()));
   auto job = workload::build_job_program(
       trace->job, *device, {workload::Window::kIterations, config.training.iterations});
-  if (!job) return single_fault(trace->located(job.error()));
+  if (!job) return tl::make_unexpected(trace->located(job.error()));
   TrainingInputs inputs;
   inputs.device = *std::move(device);
   inputs.program = *std::move(job);

@@ -36,7 +36,7 @@ CheckedResult<observe::RunReport> report_of(const store::PlannedRun& run,
   run::RunOptions how;
   how.baselines = {&shared.baselines, baseline_keys(run.config)};
   auto report = run::run_policies(loaded, registry, how);
-  if (!report) return tl::unexpected<Errors>(Errors{report.error()});
+  if (!report) return tl::make_unexpected(report.error());
   return *std::move(report);
 }
 

@@ -176,11 +176,8 @@ class Content {
       add_part(std::string(folder) + "/" + name, path);
       return path;
     }
-    const auto files = list_data_files(configs_ + "/" + folder, what);
-    if (!files) return keep(files.error().front());
-    const auto found = pick_data_file(name, *files, configs_ + "/" + folder, what);
-    if (!found) return keep({{}, place_, found.error().front().message});
-    return {};
+    const auto found = find_data_file(name, configs_ + "/" + folder, what);
+    return found ? std::string() : keep({{}, place_, found.error().message});
   }
 
   void add_id(const std::string& folder, const std::string& id) {

@@ -12,14 +12,6 @@
 namespace bubblesim::synth {
 namespace {
 
-// The value, or a default one whose faults are kept for later.
-template <class T>
-T take(CheckedResult<T> found, Errors& errors) {
-  if (found) return *std::move(found);
-  errors.insert(errors.end(), found.error().begin(), found.error().end());
-  return {};
-}
-
 CheckedResult<model::Efficiency> efficiency_of(const InferenceNames& names,
                                                const hardware::GpuSpec& gpu,
                                                const std::string& configs) {

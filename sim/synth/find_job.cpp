@@ -5,28 +5,18 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/base/data_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/synth/device_efficiency.hpp"
-#include "sim/synth/named_file.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/software_file.hpp"
 
 namespace bubblesim::synth {
 namespace {
-
-tl::unexpected<Errors> one(Error fault) { return tl::make_unexpected(Errors{std::move(fault)}); }
-
-// The value, or a default one whose faults are kept for later.
-template <class T>
-T take(CheckedResult<T> found, Errors& errors) {
-  if (found) return *std::move(found);
-  errors.insert(errors.end(), found.error().begin(), found.error().end());
-  return {};
-}
 
 // Whether each object on the way to the pointer is there; only its last key may be new.
 Result<void> apply(const PlanChange& change, Json& plan) {
@@ -69,7 +59,7 @@ Result<PlanChange> parse_plan_change(const std::string& text) {
 CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& folder,
                                   const std::vector<PlanChange>& changes) {
   if (changes.empty()) return find_plan(std::string_view(name), folder);
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "plan"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "plan"));
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -77,7 +67,7 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
   // Not readable or not an object: the reader of whole files says what is wrong with it.
   if (!in || !plan.is_object()) return read_plan_file(path);
   for (const PlanChange& change : changes) {
-    if (auto done = apply(change, plan); !done) return one(done.error());
+    BUBBLESIM_RETURN_IF_ERROR(apply(change, plan));
   }
   if (plan.contains("schedule_csv") && plan["schedule_csv"].is_string()) {
     const std::filesystem::path csv = plan["schedule_csv"].get<std::string>();

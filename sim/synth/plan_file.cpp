@@ -3,7 +3,7 @@
 #include <array>
 #include <filesystem>
 
-#include "sim/synth/named_file.hpp"
+#include "sim/base/data_file.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -126,13 +126,12 @@ void read_work(ObjectReader& object, PlanSpec& plan) {
 }
 
 CheckedResult<PlanSpec> read_document(const JsonDocument& document, const std::string& folder) {
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  PlanSpec plan = read_plan(root, folder);
-  root.finish();
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  plan.name = document.file();
-  return plan;
+  return read_whole(document, [&](ObjectReader& root) {
+    PlanSpec plan = read_plan(root, folder);
+    root.finish();
+    plan.name = document.file();
+    return plan;
+  });
 }
 
 }  // namespace
@@ -161,7 +160,7 @@ CheckedResult<PlanSpec> parse_plan(std::string_view text, std::string label) {
 }
 
 CheckedResult<PlanSpec> find_plan(std::string_view name, const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "plan"));
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "plan"));
   return read_plan_file(path);
 }
 

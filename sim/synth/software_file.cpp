@@ -1,10 +1,9 @@
 #include "sim/synth/software_file.hpp"
 
 #include <array>
-#include <filesystem>
 
+#include "sim/base/data_file.hpp"
 #include "sim/hardware/constant_reader.hpp"
-#include "sim/synth/named_file.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -69,19 +68,11 @@ SoftwareSpec read_software(ObjectReader& root) {
   return out;
 }
 
-CheckedResult<SoftwareSpec> read_software(const std::string& path) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  SoftwareSpec out = read_software(root);
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  out.id = std::filesystem::path(path).stem().string();
-  return out;
-}
-
 CheckedResult<SoftwareSpec> find_software(std::string_view name, const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, resolve_name(name, folder, "software"));
-  return read_software(path);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "software"));
+  BUBBLESIM_ASSIGN_OR_RETURN(SoftwareSpec out, read_whole_file(path, read_software));
+  out.id = data_file_id(path);
+  return out;
 }
 
 }  // namespace bubblesim::synth

@@ -13,7 +13,6 @@ namespace bubblesim::synth {
 
 /// Everything but the id; finishes the root.
 [[nodiscard]] SoftwareSpec read_software(ObjectReader& root);
-[[nodiscard]] CheckedResult<SoftwareSpec> read_software(const std::string& path);
 
 /// `name` is a path (it has a "/" or ends in ".json"), else the id of a file in `folder`.
 [[nodiscard]] CheckedResult<SoftwareSpec> find_software(std::string_view name,

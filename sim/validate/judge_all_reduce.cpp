@@ -36,7 +36,7 @@ ReportRow judge_row(const network::Topology& node, const network::AllReduceTable
 CheckedResult<std::vector<ReportRow>> judge_all_reduces(const std::string& data,
                                                         const std::string& configs) {
   const auto tables = network::read_all_reduce_folder(data + "/" + kAllReduceFolder);
-  if (!tables) return tl::make_unexpected(Errors{tables.error()});
+  if (!tables) return tl::make_unexpected(tables.error());
   BUBBLESIM_ASSIGN_OR_RETURN(
       const hardware::ClusterSpec cluster,
       hardware::find_cluster_spec(kAllReduceCluster, configs + "/clusters"));

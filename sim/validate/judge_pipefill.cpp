@@ -59,7 +59,7 @@ CheckedResult<double> seconds_of(synth::JobRequest request) {
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::JobPlan plan, synth::plan_job(std::move(request)));
   const synth::SynthesisedJob job = synth::synthesise(plan);
   const auto alone = synth::time_alone(job.program, plan.request.gpu);
-  if (!alone) return tl::make_unexpected(Errors{alone.error()});
+  if (!alone) return tl::make_unexpected(alone.error());
   return to_seconds(alone->time);
 }
 

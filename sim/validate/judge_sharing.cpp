@@ -45,7 +45,7 @@ Result<program::Program> scaled_service(program::Program program, Duration solo,
 
 CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& stage) {
   const auto checked = [](auto result) -> CheckedResult<typename decltype(result)::value_type> {
-    if (!result) return tl::make_unexpected(Errors{std::move(result).error()});
+    if (!result) return tl::make_unexpected(std::move(result).error());
     return std::move(*result);
   };
   BUBBLESIM_ASSIGN_OR_RETURN(

@@ -49,12 +49,12 @@ CheckedResult<TrainingTable> load_training_table(const std::string& path,
                                                  const std::string& setting,
                                                  const std::string& configs) {
   const auto csv = CsvTable::read(path);
-  if (!csv) return tl::make_unexpected(Errors{csv.error()});
+  if (!csv) return tl::make_unexpected(csv.error());
   BUBBLESIM_ASSIGN_OR_RETURN(
       const TableSetting shared,
       setting.empty() ? setting_for(*csv, configs) : find_setting(setting, configs));
   auto rows = training_rows(*csv, shared);
-  if (!rows) return tl::make_unexpected(Errors{rows.error()});
+  if (!rows) return tl::make_unexpected(rows.error());
   TrainingTable out;
   out.name = std::filesystem::path(path).stem().string();
   out.rows = std::move(*rows);

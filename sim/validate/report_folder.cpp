@@ -53,7 +53,7 @@ Result<std::vector<ReportFile>> files_of(const std::string& path) {
 
 CheckedResult<std::vector<ReportGroup>> find_reports(const std::string& path) {
   const auto files = files_of(path);
-  if (!files) return tl::make_unexpected(Errors{files.error()});
+  if (!files) return tl::make_unexpected(files.error());
   Errors errors;
   std::vector<ReportGroup> groups;
   for (const ReportFile& file : *files) {

@@ -4,7 +4,7 @@
 
 #include "sim/base/json_reader.hpp"
 #include "sim/policy/parameter_check.hpp"
-#include "sim/synth/named_file.hpp"
+#include "sim/base/data_file.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -28,7 +28,7 @@ SystemSetting read_system(ObjectReader& object) {
 CheckedResult<SharingSetting> find_sharing_setting(const std::string& name,
                                                    const std::string& configs) {
   BUBBLESIM_ASSIGN_OR_RETURN(
-      const std::string path, synth::resolve_name(name, configs + "/validation", "setting"));
+      const std::string path, find_data_file(name, configs + "/validation", "setting"));
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
   Errors errors;
   ObjectReader root = document.root(errors);

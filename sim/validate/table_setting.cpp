@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "sim/synth/named_file.hpp"
+#include "sim/base/data_file.hpp"
 #include "sim/synth/plan_file.hpp"
 
 namespace bubblesim::validate {
@@ -35,7 +35,7 @@ MachineSetting read_machine(ObjectReader& object, const std::string& folder) {
 
 CheckedResult<TableSetting> find_setting(const std::string& name, const std::string& configs) {
   BUBBLESIM_ASSIGN_OR_RETURN(
-      const std::string path, synth::resolve_name(name, configs + "/validation", "setting"));
+      const std::string path, find_data_file(name, configs + "/validation", "setting"));
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
   Errors errors;
   ObjectReader root = document.root(errors);
@@ -55,7 +55,7 @@ CheckedResult<TableSetting> find_setting(const std::string& name, const std::str
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   for (const std::string& model : models) {
     BUBBLESIM_ASSIGN_OR_RETURN(
-        const std::string file, synth::resolve_name(model, configs + "/models", "model"));
+        const std::string file, find_data_file(model, configs + "/models", "model"));
     BUBBLESIM_ASSIGN_OR_RETURN(model::ModelFile read, model::read_model_file(file));
     out.models.push_back(std::move(read));
   }

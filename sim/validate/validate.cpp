@@ -47,7 +47,7 @@ const std::array<Check, 7>& checks() {
       {"graphpipe",
        [](const ValidateRequest&) -> Rows {
          auto rows = judge_graphpipe();
-         if (!rows) return tl::make_unexpected(Errors{rows.error()});
+         if (!rows) return tl::make_unexpected(rows.error());
          return *std::move(rows);
        }},
   }};

@@ -120,7 +120,7 @@ class PythonRun {
     // A file that changed meanwhile may have been read before or after.
     if (keys && keys == baseline_keys(devices)) options.baselines = {&baselines_, *keys};
     auto report = run::run_policies(*loaded, registry_, options);
-    if (!report) return tl::unexpected<Errors>(Errors{report.error()});
+    if (!report) return tl::make_unexpected(report.error());
     output.report = *std::move(report);
     if (output.timeline) output.report.counters.merge(output.timeline->counters());
     output.json = observe::report_json(output.report);
