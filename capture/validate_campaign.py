@@ -307,8 +307,7 @@ def judge(campaign: Campaign, pairs: list[Pair], configs: Path) -> None:
         campaign.note("nothing was measured: no errors to show")
         return
     arguments = ["validate", str(out / "simulated"), str(out / "measured"),
-                 "--csv", str(out / "errors.csv"), "--json", str(out / "errors.json"),
-                 "--plot", str(out / "errors.svg")]
+                 "--csv", str(out / "errors.csv"), "--json", str(out / "errors.json")]
     roles = write_roles(campaign, pairs, configs)
     if roles:
         arguments += ["--role", str(roles)]

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <algorithm>
 #include <sstream>
+#include <thread>
 #include <string_view>
 
 #include "sim/base/output_file.hpp"
@@ -77,6 +79,10 @@ std::string shell_word(const std::string& word) {
   std::string quoted = "'";
   for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
   return quoted + "'";
+}
+
+std::size_t threads_of(std::size_t asked) {
+  return asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
 }
 
 std::vector<std::string> split_list(const std::string& text) {

@@ -6,6 +6,7 @@
 // signal.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -75,6 +76,9 @@ int report_fault(const Error& fault);
 
 /// As a shell reads it back as one word: with quotes if it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
+
+/// The number asked for; one a core if that is 0.
+[[nodiscard]] std::size_t threads_of(std::size_t asked);
 
 /// "a,b , c" as {"a", "b", "c"}.
 [[nodiscard]] std::vector<std::string> split_list(const std::string& text);

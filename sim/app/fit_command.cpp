@@ -8,10 +8,9 @@
 
 #include "sim/app/fit_commands.hpp"
 #include "sim/base/json.hpp"
-#include "sim/base/output_file.hpp"
+#include "sim/fit/fit_kernels.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
-#include "sim/model/fit/fit_kernels.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -25,60 +24,57 @@ struct FitArguments {
 
 // "h100" for "h100", "a100" for "a100-80gb".
 std::string family_of(const std::string& device) {
-  for (const std::string& family : model::measured_families()) {
+  for (const std::string& family : fit::measured_families()) {
     if (device == family || device.starts_with(family + "-")) return family;
   }
   return device;
 }
 
-std::string_view role_name(model::MeasurementRole role) {
-  return role == model::MeasurementRole::kFit ? "fit" : "judge";
-}
-
-void print_fit(const model::KernelFit& fit, const model::MeasuredKernels& measured) {
+void print_fit(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
   fmt::print("{} rows of {} tables\n\n", measured.rows.size(), measured.sources.size());
   fmt::print("{:<28} {:>12} {:>12}\n", "constant", "start", "fitted");
-  for (const model::FittedConstant& constant : fit.constants) {
+  for (const fit::FittedConstant& constant : fit.constants) {
     fmt::print("{:<28} {:>12.4g} {:>12.4g}\n", constant.path, constant.start, constant.value);
   }
   fmt::print("\n{:<22} {:<6} {:>6} {:>9} {:>9} {:>8} {:>8}  {}\n", "kernels", "rows", "n",
              "|error|", ">= 20 us", "bias", "worst", "the worst one");
-  for (const model::KernelErrors& e : fit.errors) {
+  for (const fit::KernelErrors& e : fit.errors) {
     fmt::print("{:<22} {:<6} {:>6} {:>8.1f}% {:>8.1f}% {:>7.1f}% {:>7.0f}%  {}\n", e.name,
-               role_name(e.role), e.rows, 100 * e.mean_absolute, 100 * e.mean_absolute_long,
-               100 * e.bias, 100 * e.worst, e.worst_row);
+               validate::role_name(e.role), e.all.rows, 100 * e.all.mean_absolute,
+               100 * e.long_rows.mean_absolute, 100 * e.all.bias, 100 * e.all.worst,
+               e.all.worst_label);
   }
 }
 
-Json fit_json(const model::KernelFit& fit, const model::MeasuredKernels& measured) {
+Json fit_json(const fit::KernelFit& fit, const fit::MeasuredKernels& measured) {
   Json constants = Json::array();
-  for (const model::FittedConstant& constant : fit.constants) {
+  for (const fit::FittedConstant& constant : fit.constants) {
     constants.push_back({{"path", constant.path},
                          {"start", constant.start},
                          {"value", constant.value},
                          {"source", constant.source}});
   }
   Json errors = Json::array();
-  for (const model::KernelErrors& e : fit.errors) {
+  for (const fit::KernelErrors& e : fit.errors) {
     errors.push_back({{"kernels", e.name},
-                      {"role", role_name(e.role)},
-                      {"rows", e.rows},
-                      {"rows_of_20us_or_more", e.long_rows},
-                      {"mean_absolute_error", e.mean_absolute},
-                      {"mean_absolute_error_of_20us_or_more", e.mean_absolute_long},
-                      {"bias", e.bias},
-                      {"worst", e.worst},
-                      {"worst_row", e.worst_row}});
+                      {"role", validate::role_name(e.role)},
+                      {"rows", e.all.rows},
+                      {"rows_of_20us_or_more", e.long_rows.rows},
+                      {"mean_absolute_error", e.all.mean_absolute},
+                      {"mean_absolute_error_of_20us_or_more", e.long_rows.mean_absolute},
+                      {"bias", e.all.bias},
+                      {"worst", e.all.worst},
+                      {"worst_row", e.all.worst_label}});
   }
   return {{"sources", measured.sources},
           {"constants", std::move(constants)},
           {"errors", std::move(errors)}};
 }
 
-CheckedResult<model::MeasuredDevices> devices_of(const model::MeasuredKernels& measured,
+CheckedResult<fit::MeasuredDevices> devices_of(const fit::MeasuredKernels& measured,
                                                  const std::string& folder) {
-  model::MeasuredDevices devices;
-  for (const model::KernelMeasurement& row : measured.rows) {
+  fit::MeasuredDevices devices;
+  for (const fit::KernelMeasurement& row : measured.rows) {
     if (devices.contains(row.device)) continue;
     BUBBLESIM_ASSIGN_OR_RETURN(auto spec, hardware::find_gpu_spec(row.device, folder));
     devices.emplace(row.device, std::move(spec));
@@ -86,14 +82,13 @@ CheckedResult<model::MeasuredDevices> devices_of(const model::MeasuredKernels& m
   return devices;
 }
 
-int write_fit(const FitArguments& arguments, model::EfficiencyFile file,
-              const model::KernelFit& fit) {
+int write_kernel_fit(const FitArguments& arguments, model::EfficiencyFile file,
+                     const fit::KernelFit& fit) {
   file.efficiency = fit.efficiency;
-  for (const model::FittedConstant& constant : fit.constants) {
+  for (const fit::FittedConstant& constant : fit.constants) {
     file.sources[constant.path] = constant.source;
   }
-  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  const auto written = write_whole_file(arguments.output, model::efficiency_text(file));
+  const auto written = write_output(arguments.output, model::efficiency_text(file));
   if (!written) return report_fault(written.error());
   if (!arguments.json) fmt::print("\nwritten: {}\n", arguments.output);
   return kExitOk;
@@ -106,11 +101,11 @@ int fit_kernel_times(const FitArguments& arguments, const AppContext& context) {
   const auto start = model::read_efficiency_file(folder + "/" + known->id + ".json");
   if (!start) return report_faults(start.error());
   const auto measured =
-      model::read_measured_kernels(arguments.data, family_of(known->id));
-  if (!measured) return report_fault(measured.error());
+      fit::read_measured_kernels(arguments.data, family_of(known->id));
+  if (!measured) return report_faults(measured.error());
   const auto devices = devices_of(*measured, context.device_folder());
   if (!devices) return report_faults(devices.error());
-  const auto fit = model::fit_kernels(*measured, *devices, start->efficiency);
+  const auto fit = fit::fit_kernels(*measured, *devices, start->efficiency);
   if (!fit) return report_fault(fit.error());
   if (arguments.json) {
     std::fputs((fit_json(*fit, *measured).dump(1) + "\n").c_str(), stdout);
@@ -122,10 +117,20 @@ int fit_kernel_times(const FitArguments& arguments, const AppContext& context) {
                  std::string(severity_name(entry.severity)).c_str(),
                  static_cast<unsigned long long>(entry.count), entry.help.c_str());
   }
-  return arguments.output.empty() ? kExitOk : write_fit(arguments, *start, *fit);
+  return arguments.output.empty() ? kExitOk : write_kernel_fit(arguments, *start, *fit);
 }
 
 }  // namespace
+
+int write_fit(const std::string& output, const std::string& path,
+              const std::vector<fit::FittedConstant>& constants) {
+  if (output.empty()) return kExitOk;
+  const auto text = fit::fitted_text(path, constants);
+  if (!text) return report_fault(text.error());
+  if (auto put = write_output(output, *text); !put) return report_fault(put.error());
+  fmt::print("\nwritten: {}\n", output);
+  return kExitOk;
+}
 
 void add_fit_command(CLI::App& parser, AppContext& context) {
   CLI::App* fit = parser.add_subcommand(
@@ -139,7 +144,7 @@ void add_fit_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<FitArguments>();
   CLI::App* kernels = fit->add_subcommand(
       "kernels", "How long kernels take: the constants of configs/efficiency/*.json, from "
-                 "published tables and profiler traces (sim/model/fit/README.md lists them).");
+                 "published tables and profiler traces (sim/fit/README.md lists them).");
   kernels->add_option("--data", arguments->data, "Folder of the public data sets")->required();
   kernels->add_option("--device", arguments->device,
                       "A file of configs/efficiency: gives peaks, and what is not fitted")

@@ -1,12 +1,21 @@
-// The parts of `bubblesim fit`, each in a file of its own.
+// The parts of `bubblesim fit`, and what they share. Inside of sim/app.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "sim/app/app.hpp"
+#include "sim/fit/fitted_file.hpp"
 
 namespace bubblesim::app {
 
 void add_fit_network(CLI::App& fit, AppContext& context);
 void add_fit_sharing(CLI::App& fit, AppContext& context);
 void add_fit_training(CLI::App& fit, AppContext& context);
+
+/// The config file at `path` with the constants, written to `output` unless that is empty; says
+/// so. Returns the exit code.
+int write_fit(const std::string& output, const std::string& path,
+              const std::vector<fit::FittedConstant>& constants);
 
 }  // namespace bubblesim::app

@@ -5,10 +5,8 @@
 #include <memory>
 
 #include "sim/app/fit_commands.hpp"
-#include "sim/base/output_file.hpp"
+#include "sim/fit/fit_all_reduce.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
-#include "sim/network/fit_all_reduce.hpp"
-#include "sim/validate/fitted_files.hpp"
 #include "sim/validate/judge_all_reduce.hpp"
 
 namespace bubblesim::app {
@@ -20,14 +18,14 @@ struct NetworkArguments {
   std::string output;
 };
 
-void print_fit(const network::AllReduceFit& fit) {
+void print_fit(const fit::AllReduceFit& fit) {
   fmt::print("{:<36} {:<6} {:>10} {:>10}\n", "constant", "unit", "start", "fitted");
-  for (const network::FittedConstant& it : fit.constants) {
-    fmt::print("{:<36} {:<6} {:>10.4g} {:>10.4g}\n", it.name, it.unit, it.start, it.value);
+  for (const fit::FittedConstant& it : fit.constants) {
+    fmt::print("{:<36} {:<6} {:>10.4g} {:>10.4g}\n", it.path, it.unit, it.start, it.value);
   }
   fmt::print("\n{:>4} {:>9} {:>9} {:>11} {:>11} {:>8} {:>8}\n", "GPUs", "fit rows", "|error|",
              "judge rows", "|error|", "octaves", "worst");
-  for (const network::AllReduceErrors& it : fit.tables) {
+  for (const fit::AllReduceErrors& it : fit.tables) {
     fmt::print("{:>4} {:>9} {:>8.2f}% {:>11} {:>10.2f}% {:>7.2f}% {:>7.1f}%\n", it.gpus,
                it.fit_rows, 100 * it.fit_mean, it.judge_rows, 100 * it.judge_mean,
                100 * it.octave_mean, 100 * it.worst);
@@ -39,22 +37,17 @@ int fit_network(const NetworkArguments& arguments, const AppContext& context) {
   const auto cluster = hardware::find_cluster_spec(arguments.cluster, folder);
   if (!cluster) return report_faults(cluster.error());
   const auto tables =
-      network::read_all_reduce_folder(arguments.data + "/" + validate::kAllReduceFolder);
+      validate::read_all_reduce_folder(arguments.data + "/" + validate::kAllReduceFolder);
   if (!tables) return report_fault(tables.error());
-  const auto fit = network::fit_all_reduce(*tables, *cluster);
+  auto fit = fit::fit_all_reduce(*tables, *cluster);
   if (!fit) return report_fault(fit.error());
   print_fit(*fit);
-  if (arguments.output.empty()) return kExitOk;
-  const std::string source = fmt::format(
-      "fitted: bubblesim fit network --cluster {}, rings over {}, 2, 4 and 8 GPUs, half of the "
-      "sizes", arguments.cluster, validate::kAllReduceFolder);
-  const auto text = validate::fitted_cluster_text(folder + "/" + arguments.cluster + ".json",
-                                                  *fit, source);
-  if (!text) return report_fault(text.error());
-  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  if (auto put = write_whole_file(arguments.output, *text); !put) return report_fault(put.error());
-  fmt::print("\nwritten: {}\n", arguments.output);
-  return kExitOk;
+  for (fit::FittedConstant& constant : fit->constants) {
+    constant.source = fmt::format(
+        "fitted: bubblesim fit network --cluster {}, rings over {}, 2, 4 and 8 GPUs, half of the "
+        "sizes", arguments.cluster, validate::kAllReduceFolder);
+  }
+  return write_fit(arguments.output, folder + "/" + arguments.cluster + ".json", fit->constants);
 }
 
 }  // namespace
@@ -63,7 +56,7 @@ void add_fit_network(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<NetworkArguments>();
   CLI::App* it = fit.add_subcommand(
       "network", "How long collectives take inside a node: constants of configs/clusters/*.json, "
-                 "from measured all-reduce tables (sim/network/fit_all_reduce.hpp says which).");
+                 "from measured all-reduce tables (sim/fit/fit_all_reduce.hpp says which).");
   it->alias("all-reduce");
   it->add_option("--data", arguments->data, "Folder of the public data sets")->required();
   it->add_option("--cluster", arguments->cluster,

@@ -3,11 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <thread>
 
 #include "sim/app/fit_commands.hpp"
 #include "sim/base/units.hpp"
-#include "sim/validate/fit_sharing.hpp"
+#include "sim/fit/fit_sharing.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -18,30 +17,28 @@ struct SharingFitArguments {
 };
 
 int fit_sharing(const SharingFitArguments& arguments, const AppContext& context) {
-  const auto table = validate::CsvTable::read(arguments.table);
+  const auto table = CsvTable::read(arguments.table);
   if (!table) return report_fault(table.error());
   const auto rows = validate::read_sharing_rows(*table);
   if (!rows) return report_faults(rows.error());
   const auto stage = validate::find_sharing_stage(arguments.setting, context.config_folder,
                                                   context.policies);
   if (!stage) return report_faults(stage.error());
-  const std::size_t threads =
-      arguments.threads == 0 ? std::thread::hardware_concurrency() : arguments.threads;
   ProgressLine line;
-  const auto fit =
-      validate::fit_sharing(*rows, *stage, threads, arguments.rounds, line.callback());
+  const auto fit = fit::fit_sharing(*rows, *stage, threads_of(arguments.threads),
+                                    arguments.rounds, line.callback());
   line.clear();
   if (!fit) return report_faults(fit.error());
   fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit->rows,
              fit->evaluations, 100 * fit->start_error, 100 * fit->error);
   const auto& gpu = stage->machine.gpu;
   fmt::print("{:<16} {:>10} {:>10}\n", "constant", "start", "fitted");
-  fmt::print("{:<16} {:>10} {:>10}\n", "time_slice", format_duration(gpu.time_slice),
-             format_duration(fit->time_slice));
-  fmt::print("{:<16} {:>10} {:>10}\n", "context_switch", format_duration(gpu.context_switch),
-             format_duration(fit->context_switch));
-  fmt::print("{:<16} {:>10} {:>10}\n", "client_switch", format_duration(gpu.client_switch),
-             format_duration(fit->client_switch));
+  const auto print = [](const char* name, Duration start, Duration fitted) {
+    fmt::print("{:<16} {:>10} {:>10}\n", name, format_duration(start), format_duration(fitted));
+  };
+  print("time_slice", gpu.time_slice, fit->time_slice);
+  print("context_switch", gpu.context_switch, fit->context_switch);
+  print("client_switch", gpu.client_switch, fit->client_switch);
   return kExitOk;
 }
 

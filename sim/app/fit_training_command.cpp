@@ -4,14 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "sim/app/fit_commands.hpp"
-#include "sim/base/output_file.hpp"
+#include "sim/fit/fit_training.hpp"
 #include "sim/synth/software_file.hpp"
-#include "sim/validate/fit_training.hpp"
-#include "sim/validate/fitted_files.hpp"
 #include "sim/validate/judge_training.hpp"
 #include "sim/validate/report_text.hpp"
 
@@ -48,8 +45,8 @@ CheckedResult<std::vector<TrainingTable>> load_tables(const TrainingArguments& a
   return out;
 }
 
-std::vector<validate::FitSample> samples_of(const std::vector<TrainingTable>& tables) {
-  std::vector<validate::FitSample> out;
+std::vector<fit::FitSample> samples_of(const std::vector<TrainingTable>& tables) {
+  std::vector<fit::FitSample> out;
   for (const TrainingTable& table : tables) {
     for (const validate::TrainingRow& row : table.rows) {
       if (row.role != validate::Role::kFit || !row.unpredictable.empty()) continue;
@@ -65,18 +62,16 @@ std::string names_of(const std::vector<TrainingTable>& tables) {
   return out;
 }
 
-void print_constants(const validate::TrainingFit& fit) {
+void print_constants(const fit::TrainingFit& fit) {
   fmt::print("{} steps, mean |error| of fit rows {:.2f} % -> {:.2f} %\n\n{:<24} {:>12}\n",
              fit.steps, 100 * fit.mean_error_before, 100 * fit.mean_error_after, "constant",
              "fitted");
-  for (const validate::FitConstant& it : fit.constants) {
-    const bool factor = it.name.find('/') != std::string::npos;
-    fmt::print("{:<24} {:>9.4g} {}\n", it.name, factor ? it.value : it.value * 1e6,
-               factor ? "times" : "us");
+  for (const fit::FittedConstant& it : fit.constants) {
+    fmt::print("{:<24} {:>9.4g} {}\n", it.path, it.value, it.unit);
   }
 }
 
-void print_errors(std::vector<TrainingTable> tables, const validate::TrainingFit& fit,
+void print_errors(std::vector<TrainingTable> tables, const fit::TrainingFit& fit,
                   std::size_t threads) {
   std::vector<validate::ReportRow> rows;
   for (TrainingTable& table : tables) {
@@ -87,35 +82,21 @@ void print_errors(std::vector<TrainingTable> tables, const validate::TrainingFit
   fmt::print("\n{}", validate::summary_text(validate::summarise(rows)));
 }
 
-int write_fit(const TrainingArguments& arguments, const AppContext& context,
-              const validate::TrainingFit& fit, const std::string& tables) {
-  std::string command = "bubblesim fit training --software " + arguments.software;
-  if (!arguments.constants.empty()) command += " --constants " + arguments.constants;
-  const auto text = validate::fitted_software_text(
-      context.config_folder + "/software/" + arguments.software + ".json", fit,
-      fmt::format("fitted: {}, rows with role fit of {}", command, tables));
-  if (!text) return report_fault(text.error());
-  if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());
-  if (auto put = write_whole_file(arguments.output, *text); !put) return report_fault(put.error());
-  fmt::print("\nwritten: {}\n", arguments.output);
-  return kExitOk;
-}
-
 int fit_training(TrainingArguments arguments, const AppContext& context) {
-  if (arguments.threads == 0) arguments.threads = std::thread::hardware_concurrency();
+  arguments.threads = threads_of(arguments.threads);
   const auto software =
       synth::find_software(arguments.software, context.config_folder + "/software");
   if (!software) return report_faults(software.error());
   const auto tables = load_tables(arguments, context);
   if (!tables) return report_faults(tables.error());
-  const std::vector<validate::FitSample> samples = samples_of(*tables);
+  const std::vector<fit::FitSample> samples = samples_of(*tables);
   if (samples.empty()) {
     return report_fault({arguments.folder, {},
                          "no rows with role fit whose setting (configs/validation) has the "
                          "software " + arguments.software + " in " + arguments.tables});
   }
   ProgressLine line;
-  const auto fit = validate::fit_training(
+  auto fit = fit::fit_training(
       samples, *software, split_list(arguments.constants),
       [&](int step, double error) {
         line.show(fmt::format("step {}: mean error {:.2f} %", step, 100 * error));
@@ -125,8 +106,15 @@ int fit_training(TrainingArguments arguments, const AppContext& context) {
   if (!fit) return report_fault(fit.error());
   print_constants(*fit);
   print_errors(*tables, *fit, arguments.threads);
-  if (arguments.output.empty()) return kExitOk;
-  return write_fit(arguments, context, *fit, names_of(*tables));
+  std::string command = "bubblesim fit training --software " + arguments.software;
+  if (!arguments.constants.empty()) command += " --constants " + arguments.constants;
+  for (fit::FittedConstant& constant : fit->constants) {
+    constant.source =
+        fmt::format("fitted: {}, rows with role fit of {}", command, names_of(*tables));
+  }
+  return write_fit(arguments.output,
+                   context.config_folder + "/software/" + arguments.software + ".json",
+                   fit->constants);
 }
 
 }  // namespace
@@ -142,7 +130,7 @@ void add_fit_training(CLI::App& fit, AppContext& context) {
   it->add_option("--tables", arguments->tables, "Names of tables, comma-separated")
       ->capture_default_str();
   std::string names;
-  for (const std::string& name : validate::fit_constants()) {
+  for (const std::string& name : fit::fit_constants()) {
     names += (names.empty() ? "" : ", ") + name;
   }
   it->add_option("--constants", arguments->constants,

@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
 #include <memory>
-#include <thread>
 
 #include "sim/app/validate_commands.hpp"
 #include "sim/validate/report_text.hpp"
@@ -16,8 +13,7 @@ namespace {
 
 struct ValidateArguments {
   validate::ValidateRequest request;
-  std::string json, csv;
-  bool summary = false;
+  JudgeOutputs outputs;
 };
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -28,7 +24,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 int validate_all(ValidateArguments arguments, const AppContext& context) {
   validate::ValidateRequest& request = arguments.request;
-  if (request.threads == 0) request.threads = std::thread::hardware_concurrency();
+  request.threads = threads_of(request.threads);
   if (!request.setting.empty() && request.table.empty()) {
     return report_fault({{}, "--setting", "expected --table with it"});
   }
@@ -42,19 +38,19 @@ int validate_all(ValidateArguments arguments, const AppContext& context) {
   line.clear();
   if (!rows) return report_faults(rows.error());
   const auto summaries = validate::summarise(*rows);
-  if (!arguments.summary) fmt::print("{}\n", validate::rows_text(*rows));
+  if (!arguments.outputs.summary) fmt::print("{}\n", validate::rows_text(*rows));
   fmt::print("{}", validate::summary_text(summaries));
-  for (const auto& put : {write_output(arguments.csv, validate::rows_csv(*rows)),
-                          write_output(arguments.json, validate::report_json(*rows, summaries))}) {
-    if (!put) return report_fault(put.error());
-  }
-  const bool failed = std::any_of(rows->begin(), rows->end(), [](const validate::ReportRow& row) {
-    return row.outcome == validate::Outcome::kFailed;
-  });
-  return failed ? kExitUntrusted : kExitOk;
+  return finish_judging(arguments.outputs, *rows, validate::rows_csv(*rows),
+                        validate::report_json(*rows, summaries));
 }
 
 }  // namespace
+
+void add_judge_outputs(CLI::App& command, JudgeOutputs& outputs) {
+  command.add_option("--json", outputs.json, "Write rows, summary and order here");
+  command.add_option("--csv", outputs.csv, "Write every figure here");
+  command.add_flag("--summary", outputs.summary, "Leave single figures out of the text");
+}
 
 void add_validate_command(CLI::App& parser, AppContext& context) {
   CLI::App* command = parser.add_subcommand(
@@ -64,7 +60,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "policy, and whether the policies come in the measured order. With a subcommand: simulates "
       "what others measured or published, and prints measured, simulated and error of every "
       "row.\n\nExamples:\n"
-      "  bubblesim validate out/simulated out/measured --plot out/errors.svg\n"
+      "  bubblesim validate out/simulated out/measured --json errors.json\n"
       "  bubblesim validate out/run/results.json out/measured/results.json --csv errors.csv\n"
       "  bubblesim validate out/simulated out/measured --role roles.csv --summary\n"
       "  bubblesim validate parallel --only schedules\n"
@@ -89,9 +85,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
                  "With --table: a file of configs/validation (default: by the table's columns)");
   it->add_option("--only", arguments->request.only,
                  "Only one of " + list_of(validate::validate_names()));
-  it->add_option("--json", arguments->json, "Write rows and summary here");
-  it->add_option("--csv", arguments->csv, "Write every row here");
-  it->add_flag("--summary", arguments->summary, "Print the summary only");
+  add_judge_outputs(*it, arguments->outputs);
   it->add_option("--jobs", arguments->request.threads, "Threads; 0: one a core")
       ->capture_default_str();
   it->callback([arguments, &context] { context.exit_code = validate_all(*arguments, context); });

@@ -1,12 +1,36 @@
-// The parts of `bubblesim validate` that stand in files of their own.
+// The parts of `bubblesim validate`, and what they share. Inside of sim/app.
 #pragma once
 
+#include <algorithm>
+#include <string>
+
 #include "sim/app/app.hpp"
+#include "sim/validate/report.hpp"
 
 namespace bubblesim::app {
 
-/// What `bubblesim validate RUN MEASURED` takes, on the command itself.
+/// `validate RUN MEASURED`: arguments and options of the command itself.
 void add_validate_measured(CLI::App& command, AppContext& context);
 void add_validate_sharing(CLI::App& parent, AppContext& context);
+
+/// Where what came of judging goes.
+struct JudgeOutputs {
+  std::string json, csv;
+  bool summary = false;  ///< in the text, single rows are left out
+};
+void add_judge_outputs(CLI::App& command, JudgeOutputs& outputs);
+
+/// Writes what was asked for. Returns the exit code, which says whether one of `rows` has failed.
+template <class Rows>
+int finish_judging(const JudgeOutputs& outputs, const Rows& rows, const std::string& csv,
+                   const std::string& json) {
+  for (const auto& put : {write_output(outputs.csv, csv), write_output(outputs.json, json)}) {
+    if (!put) return report_fault(put.error());
+  }
+  const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& row) {
+    return row.outcome == validate::Outcome::kFailed;
+  });
+  return failed ? kExitUntrusted : kExitOk;
+}
 
 }  // namespace bubblesim::app

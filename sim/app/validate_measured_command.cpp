@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "sim/app/validate_commands.hpp"
@@ -12,10 +11,10 @@ namespace bubblesim::app {
 namespace {
 
 struct MeasuredArguments {
-  std::string run, measured, role, json, csv, plot;
+  std::string run, measured, role;
   std::vector<std::string> fit;
   double tie_percent = 1;
-  bool summary = false;
+  JudgeOutputs outputs;
 };
 
 Result<validate::MeasuredRoles> roles_of(const MeasuredArguments& arguments,
@@ -34,22 +33,14 @@ int print_and_write(const MeasuredArguments& arguments,
                     const std::vector<validate::MeasuredCell>& cells) {
   const auto summaries = validate::summarise_measured(cells);
   const auto orders = validate::order_measured(cells, arguments.tie_percent / 100);
-  if (!arguments.summary) fmt::print("{}\n", validate::measured_cells_text(cells));
+  if (!arguments.outputs.summary) fmt::print("{}\n", validate::measured_cells_text(cells));
   if (const std::string missing = validate::measured_missing_text(cells); !missing.empty()) {
     fmt::print("{}\n", missing);
   }
   fmt::print("{}\n{}", validate::measured_summary_text(summaries),
              validate::measured_order_text(orders));
-  for (const auto& put :
-       {write_output(arguments.csv, validate::measured_csv(cells)),
-        write_output(arguments.json, validate::measured_json(cells, summaries, orders)),
-        write_output(arguments.plot, validate::measured_svg(cells))}) {
-    if (!put) return report_fault(put.error());
-  }
-  const bool failed = std::any_of(cells.begin(), cells.end(), [](const auto& cell) {
-    return cell.outcome == validate::Outcome::kFailed;
-  });
-  return failed ? kExitUntrusted : kExitOk;
+  return finish_judging(arguments.outputs, cells, validate::measured_csv(cells),
+                        validate::measured_json(cells, summaries, orders));
 }
 
 int validate_measured(const MeasuredArguments& arguments) {
@@ -57,14 +48,11 @@ int validate_measured(const MeasuredArguments& arguments) {
     return report_fault({"validate", {}, "expected RUN and MEASURED, or a subcommand: parallel, "
                                          "sharing (--help shows them)"});
   }
-  const auto simulated = validate::find_reports(arguments.run);
-  const auto measured = validate::find_reports(arguments.measured);
-  if (!simulated || !measured) {
-    Errors faults = simulated ? Errors{} : simulated.error();
-    if (!measured) faults.insert(faults.end(), measured.error().begin(), measured.error().end());
-    return report_faults(faults);
-  }
-  const auto matched = validate::match_reports(*simulated, *measured);
+  Errors faults;
+  const auto simulated = take(validate::find_reports(arguments.run), faults);
+  const auto measured = take(validate::find_reports(arguments.measured), faults);
+  if (!faults.empty()) return report_faults(faults);
+  const auto matched = validate::match_reports(simulated, measured);
   const auto roles = roles_of(arguments, matched);
   if (!roles) return report_fault(roles.error());
   fmt::print("{}\n", validate::measured_sides_text(matched));
@@ -92,11 +80,7 @@ void add_validate_measured(CLI::App& command, AppContext& context) {
                   "Policies whose measured figures are at most so many percent apart are tied")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command.add_option("--csv", arguments->csv, "Write every figure here");
-  command.add_option("--json", arguments->json, "Write figures, summary and order here");
-  command.add_option("--plot", arguments->plot,
-                     "Draw simulated against measured here, as an SVG picture");
-  command.add_flag("--summary", arguments->summary, "Leave single figures out of the text");
+  add_judge_outputs(command, arguments->outputs);
   command.footer("Exit codes: 0; 1 something was measured and not simulated; 2 an input fault.");
   command.callback([&command, arguments, &context] {
     if (command.get_subcommands().empty()) context.exit_code = validate_measured(*arguments);

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <thread>
 
 #include "sim/app/validate_commands.hpp"
 #include "sim/validate/judge_sharing.hpp"
@@ -15,27 +14,24 @@ namespace {
 
 struct SharingArguments {
   std::string dir = "../shared/validation";
-  std::string table, setting = "colocation_a100", json, csv;
+  std::string table, setting = "colocation_a100";
   std::vector<std::string> systems;
   std::size_t threads = 0;
-  bool summary = false;
+  JudgeOutputs outputs;
 };
 
 CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments& arguments) {
   const std::string path =
       arguments.table.empty() ? arguments.dir + "/colocation_a100.csv" : arguments.table;
-  auto table = validate::CsvTable::read(path);
-  if (!table) return tl::make_unexpected(std::move(table).error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<validate::SharingRow> rows,
-                             validate::read_sharing_rows(*table));
+                             validate::read_sharing_rows(table));
   const auto& kept = arguments.systems;
   if (kept.empty()) return rows;
   std::erase_if(rows, [&](const validate::SharingRow& row) {
     return std::find(kept.begin(), kept.end(), row.system) == kept.end();
   });
-  if (rows.empty()) {
-    return tl::make_unexpected(Errors{{path, "--system", "no row of these systems"}});
-  }
+  if (rows.empty()) return fail(path, "--system", "no row of these systems");
   return rows;
 }
 
@@ -45,26 +41,18 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
   const auto stage = validate::find_sharing_stage(arguments.setting, context.config_folder,
                                                   context.policies);
   if (!stage) return report_faults(stage.error());
-  const std::size_t threads =
-      arguments.threads == 0 ? std::thread::hardware_concurrency() : arguments.threads;
   ProgressLine line;
-  const auto judged = validate::judge_sharing(*rows, *stage, threads, line.callback());
+  const auto judged = validate::judge_sharing(*rows, *stage, threads_of(arguments.threads),
+                                              line.callback());
   line.clear();
   if (!judged) return report_faults(judged.error());
   const auto summaries = validate::summarise_sharing(*judged);
   const auto orders = validate::order_sharing(*judged);
-  if (!arguments.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
+  if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
   fmt::print("{}\n{}", validate::sharing_summary_text(summaries),
              validate::sharing_order_text(orders));
-  for (const auto& put :
-       {write_output(arguments.csv, validate::sharing_csv(*judged)),
-        write_output(arguments.json, validate::sharing_json(*judged, summaries, orders))}) {
-    if (!put) return report_fault(put.error());
-  }
-  const bool failed = std::any_of(judged->begin(), judged->end(), [](const auto& it) {
-    return it.outcome == validate::Outcome::kFailed;
-  });
-  return failed ? kExitUntrusted : kExitOk;
+  return finish_judging(arguments.outputs, *judged, validate::sharing_csv(*judged),
+                        validate::sharing_json(*judged, summaries, orders));
 }
 
 }  // namespace
@@ -82,9 +70,7 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
                  "A file of configs/validation: device, arrivals, policies of the systems")
       ->capture_default_str();
   it->add_option("--system", arguments->systems, "Only rows of this system (may be repeated)");
-  it->add_option("--json", arguments->json, "Write rows, summary and order here");
-  it->add_option("--csv", arguments->csv, "Write every figure here");
-  it->add_flag("--summary", arguments->summary, "Print summary and order only");
+  add_judge_outputs(*it, arguments->outputs);
   it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
   it->callback(
       [arguments, &context] { context.exit_code = validate_sharing(*arguments, context); });

@@ -6,15 +6,6 @@
 namespace bubblesim::synth {
 namespace {
 
-program::LaunchNeeds needs_of(const model::Launch& launch) {
-  program::LaunchNeeds needs;
-  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
-  needs.registers_per_thread = launch.registers_per_thread;
-  needs.shared_memory_per_block = launch.shared_memory_bytes;
-  return needs;
-}
-
 double factor(const KernelSlowdown& slowdown, const model::KernelWork& work) {
   switch (work.kind) {
     case model::KernelKind::kGemm:
@@ -34,6 +25,15 @@ Duration sum(const std::vector<TimedItem>& items, const std::vector<TimedKernel>
 }
 
 }  // namespace
+
+program::LaunchNeeds needs_of(const model::Launch& launch) {
+  program::LaunchNeeds needs;
+  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
+  needs.registers_per_thread = launch.registers_per_thread;
+  needs.shared_memory_per_block = launch.shared_memory_bytes;
+  return needs;
+}
 
 // The share of DRAM bandwidth is what the kernel moves in its own time; the other shares are
 // those of its class (configs/devices).

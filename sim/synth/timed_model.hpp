@@ -24,6 +24,9 @@ struct TimedKernel {
   double flops = 0;
 };
 
+/// What the GPU model needs to know of a launch.
+[[nodiscard]] program::LaunchNeeds needs_of(const model::Launch& launch);
+
 /// A kernel (into TimedModel::kernels) or an exchange.
 using TimedItem = std::variant<std::uint32_t, model::Communication>;
 

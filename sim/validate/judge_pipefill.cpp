@@ -7,11 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "sim/base/time.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/run/parallel.hpp"
-#include "sim/synth/lone_iteration.hpp"
-#include "sim/synth/synthesise.hpp"
 #include "sim/validate/predict.hpp"
 
 namespace bubblesim::validate {
@@ -34,7 +31,7 @@ constexpr std::array<JobScale, 5> kScales{{
 
 synth::JobRequest request_of(const model::ModelSpec& model, const Machine& machine,
                              std::uint32_t gpus) {
-  synth::JobRequest out;
+  synth::JobRequest out = request_on(machine);
   out.model = model;
   out.plan.name = fmt::format("PipeFill, {} GPUs", gpus);
   out.plan.tensor = kTensor;
@@ -48,19 +45,7 @@ synth::JobRequest request_of(const model::ModelSpec& model, const Machine& machi
   out.plan.attention = model::AttentionKernels::kUnfused;
   out.plan.gradients.sync = synth::GradientSync::kAfterBackward;
   out.plan.software = kSoftware;
-  out.cluster = machine.cluster;
-  out.gpu = machine.gpu;
-  out.efficiency = machine.efficiency;
-  out.software = machine.software;
   return out;
-}
-
-CheckedResult<double> seconds_of(synth::JobRequest request) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const synth::JobPlan plan, synth::plan_job(std::move(request)));
-  const synth::SynthesisedJob job = synth::synthesise(plan);
-  const auto alone = synth::time_alone(job.program, plan.request.gpu);
-  if (!alone) return tl::make_unexpected(alone.error());
-  return to_seconds(alone->time);
 }
 
 // What a stage does not spend on micro-batches. A micro-batch takes `slot` seconds.
@@ -100,7 +85,9 @@ CheckedResult<std::vector<ReportRow>> judge_pipefill(const std::string& configs,
                              model::find_model(kModel, configs + "/models"));
   std::vector<CheckedResult<double>> seconds(kScales.size(), 0.0);
   run::for_each_parallel(kScales.size(), threads, [&](std::size_t i) {
-    seconds[i] = seconds_of(request_of(model, machine, kScales[i].gpus));
+    auto plan = synth::plan_job(request_of(model, machine, kScales[i].gpus));
+    if (plan) seconds[i] = seconds_of(*plan);
+    else seconds[i] = tl::make_unexpected(std::move(plan).error());
   });
   for (auto& one : seconds) {
     if (!one) return tl::make_unexpected(std::move(one).error());

@@ -10,6 +10,7 @@
 #include "sim/base/add_once.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
+#include "sim/policy/parameter_check.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/validate/pair_run.hpp"
 
@@ -44,21 +45,17 @@ Result<program::Program> scaled_service(program::Program program, Duration solo,
 }
 
 CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& stage) {
-  const auto checked = [](auto result) -> CheckedResult<typename decltype(result)::value_type> {
-    if (!result) return tl::make_unexpected(std::move(result).error());
-    return std::move(*result);
-  };
   BUBBLESIM_ASSIGN_OR_RETURN(
       const PairWorkload* inference,
-      checked(find_workload(stage.workloads, WorkloadRole::kInference, row.inference)));
+      find_workload(stage.workloads, WorkloadRole::kInference, row.inference));
   BUBBLESIM_ASSIGN_OR_RETURN(
       const PairWorkload* training,
-      checked(find_workload(stage.workloads, WorkloadRole::kTraining, row.training)));
+      find_workload(stage.workloads, WorkloadRole::kTraining, row.training));
   PairBase out;
   const Duration solo{std::llround(row.solo_ms * 1e6)};
   BUBBLESIM_ASSIGN_OR_RETURN(program::Program service, pair_program(*inference, stage.machine));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.service, checked(scaled_service(std::move(service), solo,
-                                                                stage.machine.gpu)));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.service,
+                             scaled_service(std::move(service), solo, stage.machine.gpu));
   BUBBLESIM_ASSIGN_OR_RETURN(out.job, pair_program(*training, stage.machine));
   const SharingSetting& setting = stage.setting;
   out.length = std::max(setting.least_length,
@@ -69,25 +66,43 @@ CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& sta
   alone.length = out.length;
   alone.arrivals = out.arrivals;
   alone.inference = &out.service;
-  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures served, checked(run_pair(alone)));
+  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures served, run_pair(alone));
   out.service_rate = static_cast<double>(served.served);
   alone.arrivals.clear();
   alone.inference = nullptr;
   alone.training = &out.job;
-  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures trained, checked(run_pair(alone)));
+  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures trained, run_pair(alone));
   out.job_rate = trained.iterations_per_s;
   if (out.service_rate <= 0 || out.job_rate <= 0) {
-    return tl::make_unexpected(Errors{{training->id, {}, "no request or no iteration ends alone"}});
+    return fail(training->id, {}, "no request or no iteration ends alone");
   }
   return out;
 }
 
-void simulate(JudgedPair& out, const PairBase& base, const policy::PolicySpec& spec,
-              const policy::ParameterSet& parameters, const SharingStage& stage) {
+// A system's policy with its parameters. Null: the program has no such policy.
+struct System {
+  const policy::PolicySpec* spec = nullptr;
+  policy::ParameterSet parameters;
+};
+
+CheckedResult<System> find_system(const SystemSetting& setting, const SharingStage& stage) {
+  const auto spec = stage.policies->find(setting.policy);
+  if (!spec) return System{};
+  std::vector<policy::GivenParameter> given;
+  for (const auto& [name, text] : setting.parameters) given.push_back({name, text});
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      policy::ParameterSet parameters,
+      policy::check_parameters(**spec, given, stage.setting.path,
+                               "/systems/" + setting.name + "/parameters"));
+  return System{*spec, std::move(parameters)};
+}
+
+void simulate(JudgedPair& out, const PairBase& base, const System& system,
+              const SharingStage& stage) {
   PairSetup setup;
   setup.gpu = &stage.machine.gpu;
-  setup.policy = &spec;
-  setup.parameters = &parameters;
+  setup.policy = system.spec;
+  setup.parameters = &system.parameters;
   setup.inference = &base.service;
   setup.training = &base.job;
   setup.arrivals = base.arrivals;
@@ -116,24 +131,15 @@ double sharing_aim(const std::string& system, SharingMetric metric) {
 
 SharingSummary summary_of(const std::vector<JudgedPair>& rows, const std::string& system,
                           SharingMetric metric, std::string_view role) {
-  SharingSummary out{system, metric, std::string(role)};
-  out.aim = sharing_aim(system, metric);
-  std::size_t within = 0;
+  std::vector<LabelledError> errors;
   for (const JudgedPair& it : rows) {
     if (it.outcome != Outcome::kPredicted || it.row.system != system) continue;
-    if (role != "all" && role != role_name(it.row.role)) continue;
-    const double error = it.error(metric);
-    ++out.rows;
-    out.mean_absolute += std::abs(error);
-    out.bias += error;
-    if (std::abs(error) > std::abs(out.worst)) out.worst = error;
-    if (out.aim <= 0 || std::abs(error) <= out.aim) ++within;
+    if (role == "all" || role == role_name(it.row.role)) errors.push_back({it.error(metric), {}});
   }
-  if (out.rows == 0) return out;
-  const auto count = static_cast<double>(out.rows);
-  out.mean_absolute /= count;
-  out.bias /= count;
-  out.within_aim = static_cast<double>(within) / count;
+  SharingSummary out{summarise_errors(errors), system, metric, std::string(role)};
+  out.aim = sharing_aim(system, metric);
+  const bool aimed = out.aim > 0 || errors.empty();
+  out.within_aim = aimed ? share_within(errors, out.aim) : 1;
   return out;
 }
 
@@ -175,38 +181,6 @@ SharingOrder order_of(const std::vector<const JudgedPair*>& pair, SharingMetric 
   return out;
 }
 
-// A system's policy with its parameters, or why there is none.
-struct System {
-  const SystemSetting* setting = nullptr;
-  const policy::PolicySpec* spec = nullptr;
-  policy::ParameterSet parameters;
-  std::string missing;
-};
-
-CheckedResult<std::map<std::string, System>> find_systems(const SharingStage& stage) {
-  std::map<std::string, System> out;
-  Errors errors;
-  for (const SystemSetting& it : stage.setting.systems) {
-    System system;
-    system.setting = &it;
-    const auto spec = stage.policies->find(it.policy);
-    if (!spec) {
-      system.missing = "no policy " + it.policy;
-    } else {
-      system.spec = *spec;
-      auto parameters = parameters_of(it, **spec, stage.setting);
-      if (parameters) {
-        system.parameters = std::move(*parameters);
-      } else {
-        errors.insert(errors.end(), parameters.error().begin(), parameters.error().end());
-      }
-    }
-    out.emplace(it.name, std::move(system));
-  }
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  return out;
-}
-
 }  // namespace
 
 CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
@@ -228,7 +202,12 @@ CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
 CheckedResult<std::vector<JudgedPair>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto systems, find_systems(stage));
+  std::map<std::string, std::pair<System, std::string>> systems;  // with their policies' names
+  Errors errors;
+  for (const SystemSetting& it : stage.setting.systems) {
+    systems[it.name] = {take(find_system(it, stage), errors), it.policy};
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   std::mutex mutex;
   const auto tell = [&](const std::string& text) {
     if (!progress) return;
@@ -251,10 +230,10 @@ CheckedResult<std::vector<JudgedPair>> judge_sharing(
   run::for_each_parallel(rows.size(), threads, [&](std::size_t i) {
     out[i].row = rows[i];
     const auto found = systems.find(rows[i].system);
-    if (found == systems.end() || found->second.spec == nullptr) {
+    if (found == systems.end() || found->second.first.spec == nullptr) {
       out[i].outcome = Outcome::kStated;
       out[i].note = found == systems.end() ? "the setting has no system " + rows[i].system
-                                           : found->second.missing;
+                                           : "no policy " + found->second.second;
       return;
     }
     const auto key = std::find(keys.begin(), keys.end(), key_of(rows[i]));
@@ -265,7 +244,7 @@ CheckedResult<std::vector<JudgedPair>> judge_sharing(
       return;
     }
     tell(rows[i].inference + " and " + rows[i].training + ", " + rows[i].system);
-    simulate(out[i], *base, *found->second.spec, found->second.parameters, stage);
+    simulate(out[i], *base, found->second.first, stage);
   });
   return out;
 }

@@ -12,8 +12,7 @@
 #include "sim/validate/pair_program.hpp"
 #include "sim/validate/pair_workload.hpp"
 #include "sim/validate/report.hpp"
-#include "sim/validate/sharing_rows.hpp"
-#include "sim/validate/sharing_setting.hpp"
+#include "sim/validate/sharing_table.hpp"
 
 namespace bubblesim::validate {
 
@@ -31,14 +30,10 @@ struct JudgedPair {
 };
 
 /// Errors of one metric under one system.
-struct SharingSummary {
+struct SharingSummary : ErrorSummary {
   std::string system;
   SharingMetric metric = SharingMetric::kP95;
   std::string role;      ///< "fit", "judge", "all"
-  std::size_t rows = 0;
-  double mean_absolute = 0;
-  double bias = 0;
-  double worst = 0;      ///< with its sign
   double aim = 0;        ///< of the mean absolute error; 0: none
   double within_aim = 0; ///< share of rows; 1 without aim
 };

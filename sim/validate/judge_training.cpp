@@ -48,16 +48,13 @@ ReportRow judge_row(const TrainingTable& table, const TrainingRow& row) {
 CheckedResult<TrainingTable> load_training_table(const std::string& path,
                                                  const std::string& setting,
                                                  const std::string& configs) {
-  const auto csv = CsvTable::read(path);
-  if (!csv) return tl::make_unexpected(csv.error());
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable csv, CsvTable::read(path));
   BUBBLESIM_ASSIGN_OR_RETURN(
       const TableSetting shared,
-      setting.empty() ? setting_for(*csv, configs) : find_setting(setting, configs));
-  auto rows = training_rows(*csv, shared);
-  if (!rows) return tl::make_unexpected(rows.error());
+      setting.empty() ? setting_for(csv, configs) : find_setting(setting, configs));
   TrainingTable out;
   out.name = std::filesystem::path(path).stem().string();
-  out.rows = std::move(*rows);
+  BUBBLESIM_ASSIGN_OR_RETURN(out.rows, training_rows(csv, shared));
   for (const TrainingRow& row : out.rows) {
     const std::pair key{row.cluster, row.plan.software};
     if (out.machines.contains(key)) continue;

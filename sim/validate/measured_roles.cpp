@@ -1,10 +1,9 @@
 #include "sim/validate/measured_roles.hpp"
 
-#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "sim/base/nearest.hpp"
-#include "sim/validate/csv_table.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -35,21 +34,13 @@ Result<MeasuredRoles> MeasuredRoles::parse(std::string_view text, const std::str
 
 Result<MeasuredRoles> MeasuredRoles::from(const CsvTable& table,
                                           const std::vector<MatchedReports>& matched) {
-  for (const char* column : {"config", "policy", "role"}) {
-    if (table.has(column)) continue;
-    return fail(table.file(), "line 1",
-                "found no column " + quote_found(column) + "; expected config,policy,role");
-  }
+  const auto there = table.expect(std::array<std::string_view, 3>{"config", "policy", "role"});
+  if (!there) return tl::make_unexpected(there.error().front());
   MeasuredRoles out;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Rule rule{std::string(table.text(row, "config")), std::string(table.text(row, "policy")),
               Role::kJudge};
-    const std::string_view role = table.text(row, "role");
-    if (role == "fit") rule.role = Role::kFit;
-    else if (role != "judge") {
-      return fail(table.file(), table.place(row),
-                  "role: found " + quote_found(role) + "; expected \"fit\" or \"judge\"");
-    }
+    BUBBLESIM_ASSIGN_OR_RETURN(rule.role, role_of(table, row));
     if (const std::string why = unknown_config(rule.config, matched); !why.empty()) {
       return fail(table.file(), table.place(row), why);
     }

@@ -6,7 +6,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/validate/match_reports.hpp"
-#include "sim/validate/training_rows.hpp"
+#include "sim/validate/role.hpp"
 
 namespace bubblesim::validate {
 
@@ -36,7 +36,7 @@ class MeasuredRoles {
     std::string policy;  ///< empty: all
     Role role = Role::kJudge;
   };
-  [[nodiscard]] static Result<MeasuredRoles> from(const class CsvTable& table,
+  [[nodiscard]] static Result<MeasuredRoles> from(const CsvTable& table,
                                                   const std::vector<MatchedReports>& matched);
   std::vector<Rule> rules_;
 };

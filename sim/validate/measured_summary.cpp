@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "sim/base/add_once.hpp"
 #include "sim/base/nearest_rank.hpp"
 
 namespace bubblesim::validate {
@@ -16,59 +18,92 @@ constexpr MeasuredAim kMeasuredAims[] = {
     {MeasuredMetric::kP95, 10, "LLMServingSim 2: -2.4 to +0.6 %, a server alone on its GPU"},
     {MeasuredMetric::kAloneIteration, 2, "Lumos: 3.3 %"}};
 
-const MeasuredCell* worse(const MeasuredCell* one, const MeasuredCell* other) {
-  if (one == nullptr) return other;
-  return std::abs(other->error()) > std::abs(one->error()) ? other : one;
-}
+using Cells = std::vector<const MeasuredCell*>;
 
-MeasuredSummary summary_of(const std::vector<const MeasuredCell*>& cells) {
+MeasuredSummary summary_of(const Cells& cells, const std::string& policy) {
   MeasuredSummary out;
+  std::vector<LabelledError> errors;
   std::vector<double> absolute;
-  const MeasuredCell* worst = nullptr;
   for (const MeasuredCell* cell : cells) {
     out.fake = out.fake || cell->fake;
-    out.mean += cell->error();
+    errors.push_back({cell->error(), cell->name()});
     absolute.push_back(std::abs(cell->error()));
-    out.mean_absolute += absolute.back();
-    worst = worse(worst, cell);
   }
   std::sort(absolute.begin(), absolute.end());
-  const auto count = static_cast<double>(cells.size());
-  out.cells = cells.size();
-  out.mean /= count;
-  out.mean_absolute /= count;
+  static_cast<ErrorSummary&>(out) = summarise_errors(errors);
+  out.metric = *cells.front()->metric;
+  out.role = cells.front()->role;
+  out.policy = policy;
   out.p50 = percentile_of(absolute, 50);
   out.p90 = percentile_of(absolute, 90);
-  out.worst = worst->error();
-  out.worst_cell = worst->name();
+  if (policy.empty()) out.aim = measured_aim(out.metric);
   return out;
 }
 
-void summarise(const std::vector<const MeasuredCell*>& cells, MeasuredMetric metric, Role role,
-               std::vector<MeasuredSummary>& out) {
-  const auto add = [&](const std::string& policy, const std::vector<const MeasuredCell*>& of) {
-    MeasuredSummary summary = summary_of(of);
-    summary.metric = metric;
-    summary.policy = policy;
-    summary.role = role;
-    if (policy.empty()) summary.aim = measured_aim(metric);
-    out.push_back(std::move(summary));
-  };
+/// Over all, and by policy; nothing where there is no cell.
+void add_summaries(const Cells& cells, std::vector<MeasuredSummary>& out) {
   if (cells.empty()) return;
-  add({}, cells);
+  out.push_back(summary_of(cells, {}));
   std::vector<std::string> policies;
-  for (const MeasuredCell* cell : cells) {
-    if (std::find(policies.begin(), policies.end(), cell->policy) == policies.end()) {
-      policies.push_back(cell->policy);
-    }
-  }
+  for (const MeasuredCell* cell : cells) add_once(policies, cell->policy);
+  if (policies.size() == 1 && policies.front() == kAlone) return;  // the same as over all
   for (const std::string& policy : policies) {
-    if (policies.size() == 1 && policy == kAlone) continue;  // the same as over all
-    std::vector<const MeasuredCell*> own;
+    Cells own;
     std::copy_if(cells.begin(), cells.end(), std::back_inserter(own),
                  [&](const MeasuredCell* cell) { return cell->policy == policy; });
-    add(policy, own);
+    out.push_back(summary_of(own, policy));
   }
+}
+
+// Iterations are better short, throughputs are better large.
+bool better(const MeasuredCell& one, double left, double right) {
+  return one.metric == MeasuredMetric::kIteration ? left < right : left > right;
+}
+
+bool is_tie(const MeasuredCell& one, const MeasuredCell& other, double tie) {
+  const bool meet = one.measured_low <= other.measured_high &&
+                    other.measured_low <= one.measured_high;
+  const double larger = std::max(std::abs(one.measured), std::abs(other.measured));
+  return meet || std::abs(one.measured - other.measured) <= tie * larger;
+}
+
+template <class Value, class Tie>
+std::string chain(Cells cells, const Value& value, const Tie& tie) {
+  std::stable_sort(cells.begin(), cells.end(), [&](const MeasuredCell* a, const MeasuredCell* b) {
+    return better(*a, value(*a), value(*b));
+  });
+  std::string out;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out += tie(*cells[i - 1], *cells[i]) ? " = " : " > ";
+    out += cells[i]->policy;
+  }
+  return out;
+}
+
+MeasuredOrder order_of(const Cells& cells, double tie) {
+  MeasuredOrder out;
+  out.config = cells.front()->config;
+  out.filler = cells.front()->filler;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (std::size_t j = i + 1; j < cells.size(); ++j) {
+      const MeasuredCell& one = *cells[i];
+      const MeasuredCell& other = *cells[j];
+      if (is_tie(one, other, tie)) {
+        ++out.ties;
+        continue;
+      }
+      ++out.compared;
+      const bool first = better(one, one.measured, other.measured);
+      const bool right = first ? better(one, one.simulated, other.simulated)
+                               : better(one, other.simulated, one.simulated);
+      if (!right) ++out.wrong;
+    }
+  }
+  out.measured = chain(cells, [](const MeasuredCell& cell) { return cell.measured; },
+                       [&](const auto& a, const auto& b) { return is_tie(a, b, tie); });
+  out.simulated = chain(cells, [](const MeasuredCell& cell) { return cell.simulated; },
+                        [](const auto& a, const auto& b) { return a.simulated == b.simulated; });
+  return out;
 }
 
 }  // namespace
@@ -84,13 +119,37 @@ std::vector<MeasuredSummary> summarise_measured(const std::vector<MeasuredCell>&
   std::vector<MeasuredSummary> out;
   for (const Role role : {Role::kJudge, Role::kFit}) {
     for (const MeasuredMetric metric : kAllMeasuredMetrics) {
-      std::vector<const MeasuredCell*> own;
+      Cells own;
       for (const MeasuredCell& cell : cells) {
         const bool counts = cell.outcome == Outcome::kPredicted && cell.role == role;
         if (counts && cell.metric == metric) own.push_back(&cell);
       }
-      summarise(own, metric, role, out);
+      add_summaries(own, out);
     }
+  }
+  return out;
+}
+
+double MeasuredOrder::kendall() const {
+  if (compared == 0) return 1;
+  return 1 - 2 * static_cast<double>(wrong) / static_cast<double>(compared);
+}
+
+std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells, double tie) {
+  std::vector<Cells> groups;
+  for (const MeasuredCell& cell : cells) {
+    const bool ordered = cell.metric == MeasuredMetric::kIteration ||
+                         cell.metric == MeasuredMetric::kFillerThroughput;
+    if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != Role::kJudge) continue;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& it) {
+      return it.front()->config == cell.config && it.front()->filler == cell.filler;
+    });
+    if (group == groups.end()) groups.push_back({&cell});
+    else group->push_back(&cell);
+  }
+  std::vector<MeasuredOrder> out;
+  for (const Cells& group : groups) {
+    if (group.size() > 1) out.push_back(order_of(group, tie));
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/validate/compare_measured.hpp"
+#include "sim/validate/error_summary.hpp"
 
 namespace bubblesim::validate {
 
@@ -28,18 +29,13 @@ struct MeasuredAim {
 ///  - PipeFill (arXiv 2410.07192): a slowdown of training below 2 % is the cost that is accepted.
 [[nodiscard]] std::optional<MeasuredAim> measured_aim(MeasuredMetric metric);
 
-/// Errors of one metric: over all policies, and by policy.
-struct MeasuredSummary {
+/// Errors of one metric, in error_unit(): over all policies, and by policy.
+struct MeasuredSummary : ErrorSummary {
   MeasuredMetric metric = MeasuredMetric::kSlowdown;
   std::string policy;  ///< empty: all
   Role role = Role::kJudge;
-  std::size_t cells = 0;     ///< predicted
-  double mean = 0;           ///< with its sign: the bias
-  double mean_absolute = 0;  ///< all in error_unit()
-  double p50 = 0;            ///< of absolute errors, nearest rank
+  double p50 = 0;  ///< of absolute errors, nearest rank
   double p90 = 0;
-  double worst = 0;          ///< with its sign
-  std::string worst_cell;
   std::optional<MeasuredAim> aim;  ///< over all policies only
   bool fake = false;  ///< a cell was measured on a fake GPU: no aim is met by that, nor missed
   /// An error of the bound itself meets it, whatever rounding does.

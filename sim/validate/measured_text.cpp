@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+
+#include "sim/base/add_once.hpp"
+#include "sim/base/json.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -14,25 +19,9 @@ constexpr std::array kFiller = {MeasuredMetric::kFillerThroughput,
                                 MeasuredMetric::kP95, MeasuredMetric::kP99};
 constexpr std::size_t kFigureWidth = 27;
 
-struct Title {
-  MeasuredMetric metric;
-  const char* text;
-};
-constexpr Title kTitles[] = {{MeasuredMetric::kSlowdown, "slowdown, %"},
-                             {MeasuredMetric::kIteration, "iteration, ms"},
-                             {MeasuredMetric::kFillerThroughput, "requests/s"},
-                             {MeasuredMetric::kFillerOfOwnGpu, "% of own GPU"},
-                             {MeasuredMetric::kP50, "p50, ms"},
-                             {MeasuredMetric::kP95, "p95, ms"},
-                             {MeasuredMetric::kP99, "p99, ms"},
-                             {MeasuredMetric::kAloneIteration, "iteration, ms"},
-                             {MeasuredMetric::kFillerAlone, "requests/s"}};
-
-std::string title_of(MeasuredMetric metric) {
-  for (const Title& title : kTitles) {
-    if (title.metric == metric) return title.text;
-  }
-  return {};
+bool is_alone(const MeasuredCell& cell) {
+  return cell.metric == MeasuredMetric::kAloneIteration ||
+         cell.metric == MeasuredMetric::kFillerAlone;
 }
 
 // Repetitions that differ by more than the error say nothing about it.
@@ -50,8 +39,7 @@ std::string figure_text(const MeasuredCell& cell) {
 
 using Line = std::vector<const MeasuredCell*>;
 
-template <std::size_t N>
-std::string figures_text(const Line& line, const std::array<MeasuredMetric, N>& metrics) {
+std::string figures_text(const Line& line, std::span<const MeasuredMetric> metrics) {
   std::string out;
   for (const MeasuredMetric metric : metrics) {
     const auto found = std::find_if(line.begin(), line.end(), [&](const MeasuredCell* cell) {
@@ -63,11 +51,10 @@ std::string figures_text(const Line& line, const std::array<MeasuredMetric, N>& 
   return out;
 }
 
-template <std::size_t N>
-std::string head_text(const char* what, const std::array<MeasuredMetric, N>& metrics) {
+std::string head_text(const char* what, std::span<const MeasuredMetric> metrics) {
   std::string out = fmt::format("  {:<5} {:<28}", "role", what);
   for (const MeasuredMetric metric : metrics) {
-    out += fmt::format(" | {:<{}}", title_of(metric), kFigureWidth - 1);
+    out += fmt::format(" | {:<{}}", metric_title(metric), kFigureWidth - 1);
   }
   return out + "\n";
 }
@@ -76,9 +63,7 @@ std::string head_text(const char* what, const std::array<MeasuredMetric, N>& met
 std::vector<Line> lines_of(const Line& cells, bool fillers) {
   std::vector<Line> out;
   for (const MeasuredCell* cell : cells) {
-    const bool alone = cell->metric == MeasuredMetric::kAloneIteration ||
-                       cell->metric == MeasuredMetric::kFillerAlone;
-    if (!cell->metric || alone || cell->filler.empty() == fillers) continue;
+    if (!cell->metric || is_alone(*cell) || cell->filler.empty() == fillers) continue;
     if (out.empty() || out.back().front()->policy != cell->policy ||
         out.back().front()->filler != cell->filler) {
       out.emplace_back();
@@ -91,19 +76,16 @@ std::vector<Line> lines_of(const Line& cells, bool fillers) {
 std::string alone_text(const Line& cells) {
   std::string out;
   for (const MeasuredCell* cell : cells) {
-    const bool alone = cell->metric == MeasuredMetric::kAloneIteration ||
-                       cell->metric == MeasuredMetric::kFillerAlone;
-    if (!alone || cell->outcome != Outcome::kPredicted) continue;
+    if (!is_alone(*cell) || cell->outcome != Outcome::kPredicted) continue;
     out += fmt::format("  {:<5} alone: {:<21} | {} {}\n", role_name(cell->role),
                        cell->filler.empty() ? "training" : cell->filler, figure_text(*cell),
-                       title_of(*cell->metric));
+                       metric_title(*cell->metric));
   }
   return out;
 }
 
-template <std::size_t N>
 std::string lines_text(const std::vector<Line>& lines, const char* what,
-                       const std::array<MeasuredMetric, N>& metrics) {
+                       std::span<const MeasuredMetric> metrics) {
   if (lines.empty()) return {};
   std::string out = head_text(what, metrics);
   for (const Line& line : lines) {
@@ -132,6 +114,66 @@ std::string named_text(const Line& cells) {
   return out + "\n";
 }
 
+using Texts = std::vector<std::string>;
+
+std::string joined(const Texts& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : "; ") + text;
+  return out.empty() ? "nothing" : out;
+}
+
+std::string_view metric_of(const MeasuredCell& cell) {
+  return cell.metric ? metric_name(*cell.metric) : std::string_view{};
+}
+
+Json cell_json(const MeasuredCell& cell) {
+  Json out = {{"role", role_name(cell.role)},
+              {"config", cell.config},
+              {"policy", cell.policy},
+              {"filler", cell.filler},
+              {"metric", metric_of(cell)},
+              {"outcome", outcome_name(cell.outcome)}};
+  if (!cell.note.empty()) out["note"] = cell.note;
+  if (cell.outcome != Outcome::kPredicted) return out;
+  out["unit"] = metric_unit(*cell.metric);
+  out["measured"] = cell.measured;
+  out["measured_low"] = cell.measured_low;
+  out["measured_high"] = cell.measured_high;
+  out["repetitions"] = cell.repetitions;
+  out["simulated"] = cell.simulated;
+  out["error"] = cell.error();
+  out["error_unit"] = error_unit(*cell.metric);
+  return out;
+}
+
+Json summary_json(const MeasuredSummary& it) {
+  Json out = {{"role", role_name(it.role)},
+              {"metric", metric_name(it.metric)},
+              {"policy", it.policy},
+              {"cells", it.rows},
+              {"error_unit", error_unit(it.metric)},
+              {"mean_absolute_error", it.mean_absolute},
+              {"mean_error", it.bias},
+              {"p50_absolute_error", it.p50},
+              {"p90_absolute_error", it.p90},
+              {"worst_error", it.worst},
+              {"worst_cell", it.worst_label},
+              {"aim", nullptr}};
+  if (it.aim) {
+    out["aim"] = {{"bound", it.aim->bound},
+                  {"met", it.met()},
+                  {"judged", it.role == Role::kJudge && !it.fake},
+                  {"source", it.aim->source}};
+  }
+  return out;
+}
+
+Json order_json(const MeasuredOrder& it) {
+  return {{"config", it.config},     {"filler", it.filler}, {"compared", it.compared},
+          {"wrong", it.wrong},       {"ties", it.ties},     {"kendall", it.kendall()},
+          {"measured", it.measured}, {"simulated", it.simulated}};
+}
+
 }  // namespace
 
 std::string measured_cells_text(const std::vector<MeasuredCell>& cells) {
@@ -158,8 +200,7 @@ std::string measured_missing_text(const std::vector<MeasuredCell>& cells) {
   for (const Outcome outcome : {Outcome::kFailed, Outcome::kStated}) {
     std::vector<std::string> reasons;
     for (const MeasuredCell& cell : cells) {
-      const bool seen = std::find(reasons.begin(), reasons.end(), cell.note) != reasons.end();
-      if (cell.outcome == outcome && !seen) reasons.push_back(cell.note);
+      if (cell.outcome == outcome) add_once(reasons, cell.note);
     }
     for (const std::string& reason : reasons) {
       out += fmt::format("  {}{}:\n", outcome == Outcome::kFailed ? "FAILED: " : "", reason);
@@ -181,8 +222,8 @@ std::string measured_summary_text(const std::vector<MeasuredSummary>& summaries)
     out += fmt::format("{:<5} {:<18} {:<16} {:>4} {:>9.2f} {:>+8.2f} {:>8.2f} {:>8.2f} {:>+9.2f}"
                        "  {:<6} worst: {}\n",
                        role_name(it.role), metric_name(it.metric),
-                       it.policy.empty() ? "all" : it.policy, it.cells, it.mean_absolute, it.mean,
-                       it.p50, it.p90, it.worst, error_unit(it.metric), it.worst_cell);
+                       it.policy.empty() ? "all" : it.policy, it.rows, it.mean_absolute, it.bias,
+                       it.p50, it.p90, it.worst, error_unit(it.metric), it.worst_label);
   }
   out += "\naims (mean absolute error of judged cells)\n";
   for (const MeasuredSummary& it : summaries) {
@@ -207,6 +248,69 @@ std::string measured_order_text(const std::vector<MeasuredOrder>& orders) {
     out += fmt::format("  measured:  {}\n  simulated: {}\n", it.measured, it.simulated);
   }
   return out;
+}
+
+std::string measured_sides_text(const std::vector<MatchedReports>& matched) {
+  Texts simulated;
+  Texts measured;
+  bool run_was_measured = false;
+  bool measured_was_run = false;
+  bool fake = false;
+  for (const MatchedReports& config : matched) {
+    for (const ReportFigures* report : config.simulated) {
+      add_once(simulated, report->device);
+      run_was_measured = run_was_measured || !report->measured.empty();
+    }
+    for (const ReportFigures* report : config.measured) {
+      // Dates differ from round to round: place and device say enough here.
+      const std::string place = report->measured.substr(0, report->measured.find(','));
+      add_once(measured, place.empty() ? report->device : report->device + " (" + place + ")");
+      measured_was_run = measured_was_run || report->measured.empty();
+      fake = fake || is_fake(*report);
+    }
+  }
+  std::string out = "simulated: " + joined(simulated) + "\nmeasured:  " + joined(measured) + "\n";
+  if (run_was_measured) out += "note: RUN holds reports that were measured, not simulated\n";
+  if (measured_was_run) out += "note: MEASURED holds reports that were simulated, not measured\n";
+  if (fake) out += "note: MEASURED holds reports of a fake GPU: they measure nothing\n";
+  return out;
+}
+
+std::string measured_csv(const std::vector<MeasuredCell>& cells) {
+  std::string out =
+      "role,config,policy,filler,metric,unit,outcome,measured,measured_low,measured_high,"
+      "repetitions,simulated,error,error_unit,note\n";
+  for (const MeasuredCell& cell : cells) {
+    out += role_name(cell.role);
+    for (const std::string* text : {&cell.config, &cell.policy, &cell.filler}) {
+      out += ',';
+      append_csv_cell(out, *text);
+    }
+    out += fmt::format(",{},{},{},", metric_of(cell),
+                       cell.metric ? metric_unit(*cell.metric) : std::string_view{},
+                       outcome_name(cell.outcome));
+    if (cell.outcome == Outcome::kPredicted) {
+      out += fmt::format("{},{},{},{},{},{},{},", cell.measured, cell.measured_low,
+                         cell.measured_high, cell.repetitions, cell.simulated, cell.error(),
+                         error_unit(*cell.metric));
+    } else {
+      out += ",,,,,,,";
+    }
+    append_csv_cell(out, cell.note);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string measured_json(const std::vector<MeasuredCell>& cells,
+                          const std::vector<MeasuredSummary>& summaries,
+                          const std::vector<MeasuredOrder>& orders) {
+  Json out = {{"cells", Json::array()}, {"summary", Json::array()}, {"order", Json::array()}};
+  for (const MeasuredCell& cell : cells) out["cells"].push_back(cell_json(cell));
+  for (const MeasuredSummary& it : summaries) out["summary"].push_back(summary_json(it));
+  for (const MeasuredOrder& it : orders) out["order"].push_back(order_json(it));
+  // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace bubblesim::validate

@@ -1,4 +1,4 @@
-// Simulated against measured as text, CSV, JSON and a picture. The same cells give the same bytes.
+// Simulated against measured as text, CSV and JSON. The same cells give the same bytes.
 #pragma once
 
 #include <string>
@@ -25,10 +25,5 @@ namespace bubblesim::validate {
 [[nodiscard]] std::string measured_json(const std::vector<MeasuredCell>& cells,
                                         const std::vector<MeasuredSummary>& summaries,
                                         const std::vector<MeasuredOrder>& orders);
-
-/// Simulated over measured with the diagonal and a band of 5 %: training throughput and fillers'
-/// as shares of what they are alone, and the p95 of latencies. A colour a policy; cells that took
-/// part in the fit are hollow.
-[[nodiscard]] std::string measured_svg(const std::vector<MeasuredCell>& cells);
 
 }  // namespace bubblesim::validate

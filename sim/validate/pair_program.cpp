@@ -8,6 +8,7 @@
 #include "sim/model/inference_work.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/model/training_work.hpp"
+#include "sim/model/work_items.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
@@ -16,15 +17,6 @@ namespace bubblesim::validate {
 namespace {
 
 constexpr std::size_t kMostKernels = std::size_t{1} << 22U;
-
-program::LaunchNeeds needs_of(const model::Launch& launch) {
-  program::LaunchNeeds needs;
-  needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
-  needs.threads_per_block = launch.block[0] * launch.block[1] * launch.block[2];
-  needs.registers_per_thread = launch.registers_per_thread;
-  needs.shared_memory_per_block = launch.shared_memory_bytes;
-  return needs;
-}
 
 class ProgramBuilder {
  public:
@@ -85,22 +77,6 @@ class ProgramBuilder {
         const synth::OpDraft draft = line.given ? given(line) : timed(line.work);
         at->second.insert(at->second.end(), line.count, draft);
       }
-    }
-    launch(at->second);
-    return {};
-  }
-
-  Status one(const OptimizerStep& step) {
-    auto [at, fresh] = drafts_.try_emplace(&step);
-    if (fresh) {
-      model::KernelWork work;
-      work.name = "optimizer";
-      work.kind = model::KernelKind::kOptimizer;
-      work.precision = model::Precision::kFp32;
-      work.bytes = step.parameters * step.bytes_each / step.kernels;
-      work.elements = std::max(1.0, step.parameters * step.passes / step.kernels);
-      work.flops = work.elements;
-      at->second.insert(at->second.end(), step.kernels, timed(work));
     }
     launch(at->second);
     return {};
@@ -188,13 +164,11 @@ class ProgramBuilder {
       out.insert(out.end(), samples, draft);
       return;
     }
-    model::KernelWork unfold;
-    unfold.name = "unfold";
-    unfold.kind = model::KernelKind::kElementwise;
-    unfold.precision = batch.precision;
-    unfold.elements = static_cast<double>(product.gemm.m) * static_cast<double>(product.gemm.k);
-    unfold.bytes = 2 * model::bytes_of(batch.precision) * unfold.elements;
-    unfold.flops = unfold.elements;
+    const auto elements =
+        static_cast<double>(product.gemm.m) * static_cast<double>(product.gemm.k);
+    const model::KernelWork unfold =
+        model::stream_kernel("unfold", model::KernelKind::kElementwise, elements,
+                             2 * model::bytes_of(batch.precision), batch.precision);
     const synth::OpDraft before = timed(unfold);
     for (std::uint32_t i = 0; i < samples; ++i) {
       out.push_back(before);
@@ -216,7 +190,7 @@ class ProgramBuilder {
     draft.name = writer_.name(line.work.name);
     draft.duration = line.given->time;
     program::KernelProfile profile = program::profile_kernel(
-        needs_of(line.given->launch),
+        synth::needs_of(line.given->launch),
         line.given->memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute,
         machine_.gpu);
     const double moved = to_seconds(draft.duration) * machine_.gpu.dram_bandwidth.value;

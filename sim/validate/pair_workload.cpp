@@ -11,6 +11,7 @@
 #include "sim/base/data_file.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
+#include "sim/model/work_items.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -64,23 +65,16 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
   out.work.kind = object.choice("kind", kKinds, model::KernelKind::kElementwise);
   out.work.precision = object.choice("precision", kPrecisions, defaults.precision);
   out.count = object.integer<std::uint32_t>("count", {1, kMostCount}, 1);
-  const double element = model::bytes_of(out.work.precision);
   if (out.work.kind == model::KernelKind::kGemm) {
     const Range<std::uint64_t> sizes{1, 1ULL << 32U};
-    out.work.gemm = {object.integer<std::uint64_t>("m", sizes),
-                     object.integer<std::uint64_t>("n", sizes),
-                     object.integer<std::uint64_t>("k", sizes),
-                     object.integer<std::uint64_t>("batch", sizes, 1)};
-    const auto m = static_cast<double>(out.work.gemm.m);
-    const auto n = static_cast<double>(out.work.gemm.n);
-    const auto k = static_cast<double>(out.work.gemm.k);
-    const auto batch = static_cast<double>(out.work.gemm.batch);
-    out.work.flops = 2 * m * n * k * batch;
-    out.work.bytes = element * batch * (m * k + k * n + m * n);
-    out.work.elements = m * n * batch;
+    const model::GemmShape shape{object.integer<std::uint64_t>("m", sizes),
+                                 object.integer<std::uint64_t>("n", sizes),
+                                 object.integer<std::uint64_t>("k", sizes),
+                                 object.integer<std::uint64_t>("batch", sizes, 1)};
+    out.work = model::gemm_kernel(out.work.name, shape, out.work.precision);
   } else {
     out.work.bytes = object.number("bytes", {0, 1e13}, 0.0);
-    const double passed = out.work.bytes / (2 * element);  // read and written
+    const double passed = out.work.bytes / (2 * model::bytes_of(out.work.precision));
     out.work.elements = std::max(1.0, object.number("elements", {0, 1e13}, passed));
     out.work.flops = out.work.elements;
   }
@@ -100,13 +94,20 @@ ModelStep read_model_step(ObjectReader& object, const Defaults& defaults) {
   return out;
 }
 
-OptimizerStep read_optimizer(ObjectReader object) {
-  OptimizerStep out;
-  out.parameters = object.number("parameters", {1, 1e13});
-  out.bytes_each = object.number("bytes_each", {0, 1e6});
-  out.kernels = object.integer<std::uint32_t>("kernels", {1, kMostCount});
-  out.passes = object.integer<std::uint32_t>("passes", {1, kMostCount});
-  return out;
+// Kernels that pass over parameters and states together.
+KernelStep read_optimizer(ObjectReader object) {
+  const double parameters = object.number("parameters", {1, 1e13});
+  const double bytes_each = object.number("bytes_each", {0, 1e6});
+  KernelLine line;
+  line.count = object.integer<std::uint32_t>("kernels", {1, kMostCount});
+  const auto passes = object.integer<std::uint32_t>("passes", {1, kMostCount});
+  line.work.name = "optimizer";
+  line.work.kind = model::KernelKind::kOptimizer;
+  line.work.precision = model::Precision::kFp32;
+  line.work.bytes = parameters * bytes_each / line.count;
+  line.work.elements = std::max(1.0, parameters * passes / line.count);
+  line.work.flops = line.work.elements;
+  return {{line}};
 }
 
 std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defaults, int depth) {
@@ -145,11 +146,8 @@ std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defau
   return out;
 }
 
-CheckedResult<PairWorkload> read(const JsonDocument& document, std::string id) {
-  Errors errors;
-  ObjectReader root = document.root(errors);
+PairWorkload read(ObjectReader& root) {
   PairWorkload out;
-  out.id = std::move(id);
   out.names = root.texts("names");
   out.role = root.choice("role", kRoles);
   out.source = root.text("source");
@@ -160,7 +158,6 @@ CheckedResult<PairWorkload> read(const JsonDocument& document, std::string id) {
   out.steps = read_steps(root, defaults, 0);
   if (out.steps.empty()) root.fault("steps", "no step; expected at least one");
   root.finish();
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;
 }
 
@@ -178,26 +175,29 @@ std::string letters_of(std::string_view name) {
 
 CheckedResult<PairWorkload> parse_workload(std::string_view text, std::string label) {
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, label));
-  return read(document, std::move(label));
+  BUBBLESIM_ASSIGN_OR_RETURN(PairWorkload out, read_whole(document, read));
+  out.id = std::move(label);
+  return out;
 }
 
 CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto files, list_data_files(folder, "workload"));
-  std::vector<PairWorkload> out;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      std::vector<PairWorkload> out,
+      read_data_folder(folder, "workload", [](const std::string& path) {
+        return read_whole_file(path, [&](ObjectReader& root) {
+          PairWorkload workload = read(root);
+          workload.id = data_file_id(path);
+          return workload;
+        });
+      }));
   Errors errors;
   std::set<std::pair<WorkloadRole, std::string>> known;
-  for (const std::string& file : files) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(file));
-    auto workload = read(document, data_file_id(file));
-    if (!workload) {
-      errors.insert(errors.end(), workload.error().begin(), workload.error().end());
-      continue;
+  for (const PairWorkload& workload : out) {
+    for (const std::string& name : workload.names) {
+      if (known.insert({workload.role, letters_of(name)}).second) continue;
+      errors.push_back({folder + "/" + workload.id + ".json", "/names",
+                        "\"" + name + "\" is the name of another file's workload"});
     }
-    for (const std::string& name : workload->names) {
-      if (known.insert({workload->role, letters_of(name)}).second) continue;
-      errors.push_back({file, "/names", "\"" + name + "\" is the name of another file's workload"});
-    }
-    out.push_back(std::move(*workload));
   }
   if (!errors.empty()) return tl::make_unexpected(std::move(errors));
   return out;

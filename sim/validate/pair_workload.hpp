@@ -67,17 +67,9 @@ struct KernelStep {
   std::vector<KernelLine> kernels;
 };
 
-/// The optimizer's passes over parameters and states.
-struct OptimizerStep {
-  double parameters = 0;
-  double bytes_each = 0;        ///< read and written for a parameter, all kernels together
-  std::uint32_t kernels = 1;    ///< of all passes
-  std::uint32_t passes = 1;     ///< how often each parameter is met
-};
-
 struct RepeatStep;
 using WorkloadStep =
-    std::variant<HostStep, CopyStep, SyncStep, ModelStep, KernelStep, OptimizerStep, RepeatStep>;
+    std::variant<HostStep, CopyStep, SyncStep, ModelStep, KernelStep, RepeatStep>;
 
 struct RepeatStep {
   std::uint32_t times = 1;

@@ -35,7 +35,7 @@ std::vector<std::uint32_t> short_ends(std::uint32_t layers, std::uint32_t stages
 }
 
 synth::JobRequest request_of(const TrainingRow& row, const Machine& machine, Sizes sizes) {
-  synth::JobRequest out;
+  synth::JobRequest out = request_on(machine);
   out.model = row.model ? row.model->spec
                         : model::gpt(row.hidden, row.layers, row.heads, row.vocabulary,
                                      row.sequence);
@@ -49,17 +49,7 @@ synth::JobRequest request_of(const TrainingRow& row, const Machine& machine, Siz
   if (out.plan.layers_per_stage.empty()) out.plan.layers_per_stage = short_ends(row.layers, stages);
   const std::uint32_t size = machine.cluster.gpus_per_node;
   out.cluster = hardware::with_nodes(machine.cluster, (row.gpus + size - 1) / size);
-  out.gpu = machine.gpu;
-  out.efficiency = machine.efficiency;
-  out.software = machine.software;
   return out;
-}
-
-Result<double> seconds_of(const synth::JobPlan& plan) {
-  const synth::SynthesisedJob job = synth::synthesise(plan);
-  BUBBLESIM_ASSIGN_OR_RETURN(const synth::LoneIteration alone,
-                             synth::time_alone(job.program, plan.request.gpu));
-  return to_seconds(alone.time);
 }
 
 Error first_of(Errors errors) { return std::move(errors.front()); }
@@ -131,6 +121,22 @@ CheckedResult<Machine> find_machine(const std::string& configs, const std::strin
   BUBBLESIM_ASSIGN_OR_RETURN(out.software,
                              synth::find_software(software, configs + "/software"));
   return out;
+}
+
+synth::JobRequest request_on(const Machine& machine) {
+  synth::JobRequest out;
+  out.cluster = machine.cluster;
+  out.gpu = machine.gpu;
+  out.efficiency = machine.efficiency;
+  out.software = machine.software;
+  return out;
+}
+
+Result<double> seconds_of(const synth::JobPlan& plan) {
+  const synth::SynthesisedJob job = synth::synthesise(plan);
+  BUBBLESIM_ASSIGN_OR_RETURN(const synth::LoneIteration alone,
+                             synth::time_alone(job.program, plan.request.gpu));
+  return to_seconds(alone.time);
 }
 
 Result<Prediction> predict(const TrainingRow& row, const Machine& machine) {

@@ -7,6 +7,7 @@
 #include "sim/hardware/cluster_spec.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/model/efficiency.hpp"
+#include "sim/synth/job_plan.hpp"
 #include "sim/synth/software_spec.hpp"
 #include "sim/validate/training_rows.hpp"
 
@@ -24,6 +25,12 @@ struct Machine {
 [[nodiscard]] CheckedResult<Machine> find_machine(const std::string& configs,
                                                   const std::string& cluster,
                                                   const std::string& software);
+
+/// A request for a job on the machine.
+[[nodiscard]] synth::JobRequest request_on(const Machine& machine);
+
+/// An iteration of the planned job alone, folded.
+[[nodiscard]] Result<double> seconds_of(const synth::JobPlan& plan);
 
 struct Prediction {
   double seconds = 0;          ///< of an iteration

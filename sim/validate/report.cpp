@@ -1,9 +1,10 @@
 #include "sim/validate/report.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
+
+#include "sim/base/add_once.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -33,36 +34,21 @@ bool is_met(const Summary& it) {
   return it.failed == 0 && reached <= it.aim->bound;
 }
 
-void add(const ReportRow& row, Summary& out) {
-  if (row.outcome == Outcome::kStated) ++out.stated;
-  if (row.outcome == Outcome::kFailed) ++out.failed;
-  if (row.outcome != Outcome::kPredicted) return;
-  const double error = row.error();
-  ++out.rows;
-  out.mean_absolute += std::abs(error);
-  out.bias += error;
-  if (std::abs(error) <= kNear) ++out.within_5_percent;
-  if (out.rows == 1 || std::abs(error) > std::abs(out.worst)) {
-    out.worst = error;
-    out.worst_label = row.label;
-  }
-}
-
-template <class Takes>
+/// Of one role, or of all.
 Summary summary_of(const std::vector<ReportRow>& rows, const std::string& table,
-                   std::string role, const Takes& takes) {
+                   std::optional<Role> role) {
   Summary out;
-  out.table = table;
-  out.role = std::move(role);
+  std::vector<LabelledError> errors;
   for (const ReportRow& row : rows) {
-    if (row.table == table && takes(row)) add(row, out);
+    if (row.table != table || (role && row.role != *role)) continue;
+    if (row.outcome == Outcome::kStated) ++out.stated;
+    if (row.outcome == Outcome::kFailed) ++out.failed;
+    if (row.outcome == Outcome::kPredicted) errors.push_back({row.error(), row.label});
   }
-  if (out.rows > 0) {
-    const double n = static_cast<double>(out.rows);
-    out.mean_absolute /= n;
-    out.bias /= n;
-    out.within_5_percent /= n;
-  }
+  static_cast<ErrorSummary&>(out) = summarise_errors(errors);
+  out.table = table;
+  out.role = role ? role_name(*role) : "all";
+  out.within_5_percent = share_within(errors, kNear);
   out.aim = aim_of(table);
   out.met = is_met(out);
   return out;
@@ -79,28 +65,20 @@ std::optional<Aim> aim_of(std::string_view table) {
 
 std::vector<Summary> summarise(const std::vector<ReportRow>& rows) {
   std::vector<std::string> tables;
-  for (const ReportRow& row : rows) {
-    if (std::find(tables.begin(), tables.end(), row.table) == tables.end()) {
-      tables.push_back(row.table);
-    }
-  }
+  for (const ReportRow& row : rows) add_once(tables, row.table);
   std::vector<Summary> out;
   for (const std::string& table : tables) {
     std::size_t roles = 0;
     for (const Role role : {Role::kFit, Role::kJudge}) {
-      Summary one = summary_of(rows, table, std::string(role_name(role)),
-                               [&](const ReportRow& row) { return row.role == role; });
+      Summary one = summary_of(rows, table, role);
       if (one.rows + one.stated + one.failed == 0) continue;
       out.push_back(std::move(one));
       ++roles;
     }
-    if (roles < 2) continue;
-    out.push_back(summary_of(rows, table, "all", [](const ReportRow&) { return true; }));
+    if (roles == 2) out.push_back(summary_of(rows, table, std::nullopt));
   }
   return out;
 }
-
-std::string_view role_name(Role role) { return role == Role::kFit ? "fit" : "judge"; }
 
 std::string_view outcome_name(Outcome outcome) {
   if (outcome == Outcome::kPredicted) return "predicted";

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/validate/training_rows.hpp"
+#include "sim/validate/error_summary.hpp"
+#include "sim/validate/role.hpp"
 
 namespace bubblesim::validate {
 
@@ -42,16 +43,12 @@ struct Aim {
   double bound = 0;  ///< relative; 0: exact
 };
 
-struct Summary {
+/// Relative errors of predicted rows.
+struct Summary : ErrorSummary {
   std::string table;
-  std::string role;          ///< "fit", "judge"; "all" where a table has both
-  std::size_t rows = 0;      ///< predicted
+  std::string role;  ///< "fit", "judge"; "all" where a table has both
   std::size_t stated = 0;
   std::size_t failed = 0;
-  double mean_absolute = 0;  ///< of relative errors, as all below
-  double bias = 0;
-  double worst = 0;          ///< with its sign
-  std::string worst_label;
   double within_5_percent = 0;  ///< share of predicted rows
   std::optional<Aim> aim;
   bool met = true;           ///< no aim is met
@@ -65,7 +62,6 @@ struct Summary {
 /// In the order in which tables first appear.
 [[nodiscard]] std::vector<Summary> summarise(const std::vector<ReportRow>& rows);
 
-[[nodiscard]] std::string_view role_name(Role role);
 [[nodiscard]] std::string_view outcome_name(Outcome outcome);
 
 }  // namespace bubblesim::validate

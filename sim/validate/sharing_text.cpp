@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/json.hpp"
-#include "sim/validate/csv_table.hpp"
+#include "sim/text/csv_text.hpp"
 
 namespace bubblesim::validate {
 namespace {

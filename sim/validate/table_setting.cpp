@@ -34,30 +34,31 @@ MachineSetting read_machine(ObjectReader& object, const std::string& folder) {
 }  // namespace
 
 CheckedResult<TableSetting> find_setting(const std::string& name, const std::string& configs) {
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const std::string path, find_data_file(name, configs + "/validation", "setting"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
-  Errors errors;
-  ObjectReader root = document.root(errors);
-  TableSetting out;
-  out.name = fs::path(path).stem().string();
-  (void)root.text("note", "");
-  out.cluster = root.text("cluster");
-  out.vocabulary = root.integer<std::uint64_t>("vocabulary", {1, 1ULL << 32U});
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string path,
+                             find_data_file(name, configs + "/validation", "setting"));
   const std::string folder = fs::path(path).parent_path().string();
-  ObjectReader plan = root.child("plan");
-  if (plan.present()) out.plan = synth::read_plan(plan, folder);
-  for (ObjectReader& it : root.children("machines", Presence::kOptional)) {
-    out.machines.push_back(read_machine(it, folder));
-  }
-  const std::vector<std::string> models = root.texts("models", Presence::kOptional);
-  root.finish();
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  std::vector<std::string> models;
+  const auto read = [&](ObjectReader& root) {
+    TableSetting out;
+    (void)root.text("note", "");
+    out.cluster = root.text("cluster");
+    out.vocabulary = root.integer<std::uint64_t>("vocabulary", {1, 1ULL << 32U});
+    ObjectReader plan = root.child("plan");
+    if (plan.present()) out.plan = synth::read_plan(plan, folder);
+    for (ObjectReader& it : root.children("machines", Presence::kOptional)) {
+      out.machines.push_back(read_machine(it, folder));
+    }
+    models = root.texts("models", Presence::kOptional);
+    root.finish();
+    return out;
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(TableSetting out, read_whole_file(path, read));
+  out.name = data_file_id(path);
   for (const std::string& model : models) {
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const std::string file, find_data_file(model, configs + "/models", "model"));
-    BUBBLESIM_ASSIGN_OR_RETURN(model::ModelFile read, model::read_model_file(file));
-    out.models.push_back(std::move(read));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string file,
+                               find_data_file(model, configs + "/models", "model"));
+    BUBBLESIM_ASSIGN_OR_RETURN(model::ModelFile found, model::read_model_file(file));
+    out.models.push_back(std::move(found));
   }
   return out;
 }

@@ -6,35 +6,48 @@
 #include <utility>
 #include <variant>
 
-#include "sim/base/nearest.hpp"
-
 namespace bubblesim::validate {
 namespace {
 
-/// A cell that may be empty.
-Result<std::optional<std::uint64_t>> optional_count(const CsvTable& table, std::size_t row,
-                                                    std::string_view column) {
-  if (table.text(row, column).empty()) return std::optional<std::uint64_t>{};
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t value, table.count(row, column));
-  return std::optional<std::uint64_t>{value};
-}
+/// Whole numbers of one row; the first fault is kept.
+class RowCounts {
+ public:
+  RowCounts(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
 
-Result<std::uint32_t> count32(const CsvTable& table, std::size_t row, std::string_view column) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const std::uint64_t value, table.count(row, column));
-  return static_cast<std::uint32_t>(value);
-}
+  template <class T>
+  void read(std::string_view column, T& out) {
+    const auto value = table_.count(row_, column);
+    if (value) out = static_cast<T>(*value);
+    else if (fault) fault = tl::make_unexpected(value.error());
+  }
+  /// Whether the cell holds something; `out` stays where it does not.
+  template <class T>
+  bool read_if_there(std::string_view column, T& out) {
+    if (table_.text(row_, column).empty()) return false;
+    read(column, out);
+    return true;
+  }
+
+  Result<void> fault;
+
+ private:
+  const CsvTable& table_;
+  std::size_t row_;
+};
 
 Result<void> read_iteration_form(const CsvTable& table, std::size_t i, TrainingRow& row) {
-  BUBBLESIM_ASSIGN_OR_RETURN(row.hidden, table.count(i, "hidden_size"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.heads, count32(table, i, "attention_heads"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.layers, count32(table, i, "num_layers"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.sequence, table.count(i, "sequence_length"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.gpus, count32(table, i, "num_gpus"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.global_batch, table.count(i, "global_batch"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.micro_batch, count32(table, i, "micro_batch"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.tensor, count32(table, i, "tensor_parallelism"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.data, count32(table, i, "data_parallelism"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.pipeline, count32(table, i, "pipeline_parallelism"));
+  RowCounts counts(table, i);
+  counts.read("hidden_size", row.hidden);
+  counts.read("attention_heads", row.heads);
+  counts.read("num_layers", row.layers);
+  counts.read("sequence_length", row.sequence);
+  counts.read("num_gpus", row.gpus);
+  counts.read("global_batch", row.plan.global_batch);
+  counts.read("micro_batch", row.plan.micro_batch);
+  counts.read("tensor_parallelism", row.plan.tensor);
+  counts.read("data_parallelism", row.plan.data);
+  counts.read("pipeline_parallelism", row.plan.pipeline);
+  BUBBLESIM_RETURN_IF_ERROR(counts.fault);
   BUBBLESIM_ASSIGN_OR_RETURN(const auto time, table.number(i, "iteration_time_ms"));
   if (time) row.seconds = *time * 1e-3;
   return {};
@@ -49,9 +62,8 @@ Result<void> read_recompute(const CsvTable& table, std::size_t i, synth::PlanSpe
   } else if (text == "none" || text.empty()) {
     plan.recompute = model::Recompute::kNone;
   } else {
-    return fail(table.file(), table.place(i),
-                "recompute: found " + quote_found(text) +
-                    "; expected \"full\", \"selective\", \"selective+sequence\" or \"none\"");
+    return table.fault(i, "recompute",
+                       "\"full\", \"selective\", \"selective+sequence\" or \"none\"");
   }
   if (text.ends_with("+sequence")) plan.sequence_parallel = true;
   return {};
@@ -69,25 +81,24 @@ void set_replicas(TrainingRow& row) {
 
 // Tensor ranks that the source does not give: as many as a node has, the usual choice.
 Result<void> read_published_form(const CsvTable& table, std::size_t i, TrainingRow& row) {
-  BUBBLESIM_ASSIGN_OR_RETURN(row.hidden, table.count(i, "hidden_size"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.layers, count32(table, i, "layers"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.heads, count32(table, i, "attention_heads"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.sequence, table.count(i, "sequence_length"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.vocabulary, table.count(i, "vocabulary"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.gpus, count32(table, i, "num_gpus"));
-  BUBBLESIM_ASSIGN_OR_RETURN(row.plan.global_batch, table.count(i, "global_batch"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto tensor, optional_count(table, i, "tensor_parallelism"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto pipeline,
-                             optional_count(table, i, "pipeline_parallelism"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto micro_batch, optional_count(table, i, "micro_batch"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto chunks, optional_count(table, i, "virtual_stages"));
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto context, optional_count(table, i, "context_parallelism"));
-  row.plan.context = static_cast<std::uint32_t>(context.value_or(1));
-  row.plan.tensor = static_cast<std::uint32_t>(tensor.value_or(kNodeGpus));
-  row.plan.pipeline = static_cast<std::uint32_t>(pipeline.value_or(1));
-  row.plan.micro_batch = static_cast<std::uint32_t>(micro_batch.value_or(0));
-  row.plan.chunks = static_cast<std::uint32_t>(chunks.value_or(0));
-  row.chunks_unknown = !chunks && row.plan.pipeline > 1;
+  RowCounts counts(table, i);
+  counts.read("hidden_size", row.hidden);
+  counts.read("layers", row.layers);
+  counts.read("attention_heads", row.heads);
+  counts.read("sequence_length", row.sequence);
+  counts.read("vocabulary", row.vocabulary);
+  counts.read("num_gpus", row.gpus);
+  counts.read("global_batch", row.plan.global_batch);
+  row.plan.tensor = kNodeGpus;
+  row.plan.pipeline = row.plan.context = 1;
+  row.plan.micro_batch = row.plan.chunks = 0;
+  counts.read_if_there("tensor_parallelism", row.plan.tensor);
+  counts.read_if_there("pipeline_parallelism", row.plan.pipeline);
+  counts.read_if_there("micro_batch", row.plan.micro_batch);
+  counts.read_if_there("context_parallelism", row.plan.context);
+  const bool chunks_known = counts.read_if_there("virtual_stages", row.plan.chunks);
+  BUBBLESIM_RETURN_IF_ERROR(counts.fault);
+  row.chunks_unknown = !chunks_known && row.plan.pipeline > 1;
   if (row.plan.chunks > 1) row.plan.schedule = "interleaved";
   BUBBLESIM_RETURN_IF_ERROR(read_recompute(table, i, row.plan));
   BUBBLESIM_ASSIGN_OR_RETURN(row.tflops_per_gpu, table.number(i, "tflops_per_gpu"));
@@ -126,14 +137,6 @@ std::string label_of(const TrainingRow& row) {
 }
 
 }  // namespace
-
-Result<Role> role_of(const CsvTable& table, std::size_t row) {
-  const std::string_view text = table.text(row, "role");
-  if (text == "fit") return Role::kFit;
-  if (text == "judge" || text.empty()) return Role::kJudge;
-  return fail(table.file(), table.place(row),
-              "role: found " + quote_found(text) + "; expected \"fit\" or \"judge\"");
-}
 
 Result<std::vector<TrainingRow>> training_rows(const CsvTable& table,
                                                const TableSetting& setting) {

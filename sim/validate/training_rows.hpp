@@ -13,17 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/csv_table.hpp"
 #include "sim/base/result.hpp"
 #include "sim/model/model_file.hpp"
 #include "sim/synth/plan_spec.hpp"
-#include "sim/validate/csv_table.hpp"
+#include "sim/validate/role.hpp"
 
 namespace bubblesim::validate {
-
-enum class Role : std::uint8_t { kFit, kJudge };
-
-/// A row's column "role"; those that name none judge. Fault: another word.
-[[nodiscard]] Result<Role> role_of(const CsvTable& table, std::size_t row);
 
 /// GPUs of a node on the tables' systems. Tensor ranks stay in a node where a source is silent.
 inline constexpr std::uint32_t kNodeGpus = 8;

@@ -44,12 +44,7 @@ const std::array<Check, 7>& checks() {
       {"schedules", [](const ValidateRequest&) -> Rows { return judge_schedules(); }},
       {"pipefill",
        [](const ValidateRequest& it) { return judge_pipefill(it.configs, it.threads); }},
-      {"graphpipe",
-       [](const ValidateRequest&) -> Rows {
-         auto rows = judge_graphpipe();
-         if (!rows) return tl::make_unexpected(rows.error());
-         return *std::move(rows);
-       }},
+      {"graphpipe", [](const ValidateRequest&) -> Rows { return judge_graphpipe(); }},
   }};
   return kChecks;
 }
@@ -73,8 +68,7 @@ CheckedResult<std::vector<ReportRow>> validate_parallel(const ValidateRequest& r
   const std::vector<std::string> names = validate_names();
   if (!request.only.empty() &&
       std::find(names.begin(), names.end(), request.only) == names.end()) {
-    return tl::make_unexpected(
-        Errors{{{}, "--only", unknown_name_message("table", request.only, names)}});
+    return fail("", "--only", unknown_name_message("table", request.only, names));
   }
   std::vector<ReportRow> out;
   for (const Check& check : checks()) {

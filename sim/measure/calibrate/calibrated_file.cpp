@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/fit/fitted_file.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -22,12 +22,6 @@ Json json_value(const CalibratedConstant& constant) {
     case ConstantUnit::kBytesPerSecond: break;
   }
   return value_text(constant.unit, constant.value);
-}
-
-Json& place_of(Json& root, const std::string& key) {
-  const std::size_t slash = key.find('/');
-  if (slash == std::string::npos) return root[key];
-  return root[key.substr(0, slash)][key.substr(slash + 1)];
 }
 
 const char* class_name(program::KernelClass kernel_class) {
@@ -76,23 +70,16 @@ std::string source_of(const CalibratedConstant& constant, const CalibrationOrigi
 Result<std::string> calibrated_device_text(
     const std::string& base_path, const Calibration& calibration, const CalibrationOrigin& origin,
     const std::optional<std::vector<std::string>>& recorded_names) {
-  std::ifstream in(base_path, std::ios::binary);
-  if (!in) return fail(base_path, "", "cannot be read");
-  Json root = Json::parse(in, nullptr, false);
-  if (root.is_discarded() || !root.is_object()) {
-    return fail(base_path, "", "expected a JSON object");
-  }
+  BUBBLESIM_ASSIGN_OR_RETURN(Json root, fit::load_config(base_path));
   if (recorded_names) {
-    root["recorded_names"]["value"] = *recorded_names;
-    root["recorded_names"]["source"] =
-        "bubblesim calibrate: names of the device that no other file of the folder has";
+    fit::put_constant(
+        root, "recorded_names", *recorded_names,
+        "bubblesim calibrate: names of the device that no other file of the folder has");
   }
   if (!origin.device.empty()) root["name"]["value"] = origin.device;
   for (const CalibratedConstant& constant : calibration.constants) {
     if (!constant.kept.empty()) continue;
-    Json& at = place_of(root, constant.key);
-    at["value"] = json_value(constant);
-    at["source"] = source_of(constant, origin);
+    fit::put_constant(root, constant.key, json_value(constant), source_of(constant, origin));
   }
   return root.dump(2) + "\n";
 }

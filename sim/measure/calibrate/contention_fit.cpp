@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/fit/least_squares.hpp"
 #include "sim/gpu/contention.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
-#include "sim/model/fit/least_squares.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -124,9 +124,9 @@ bool Fitter::refine(const VectorXd& start) {
   }
   const double before = rms();
   const hardware::ContentionSpec kept = spec_.contention;
-  const auto found = model::fit_least_squares(
+  const auto found = fit::fit_least_squares(
       [this](const VectorXd& at) { return residuals(at); }, start, low, high);
-  set(found.parameters);
+  set(found->parameters);
   if (rms() < before) return true;
   spec_.contention = kept;
   return false;

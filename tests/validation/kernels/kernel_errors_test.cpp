@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/fit/fit_kernels.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/model/efficiency_file.hpp"
-#include "sim/model/fit/fit_kernels.hpp"
 
-namespace bubblesim::model {
+namespace bubblesim::fit {
 namespace {
 
 const std::string kConfigs = BUBBLESIM_SOURCE_DIR "/configs";
@@ -17,7 +17,7 @@ const std::string kData = BUBBLESIM_DATA_DIR;
 
 std::vector<KernelErrors> errors_of(const std::string& family, const std::string& file) {
   const auto measured = read_measured_kernels(kData, family);
-  const auto efficiency = find_efficiency(file, kConfigs + "/efficiency");
+  const auto efficiency = model::find_efficiency(file, kConfigs + "/efficiency");
   if (!measured || !efficiency) return {};
   MeasuredDevices devices;
   for (const auto& row : measured->rows) {
@@ -30,9 +30,9 @@ std::vector<KernelErrors> errors_of(const std::string& family, const std::string
 
 double judged(const std::vector<KernelErrors>& errors, const std::string& name) {
   const auto at = std::find_if(errors.begin(), errors.end(), [&](const KernelErrors& e) {
-    return e.name == name && e.role == MeasurementRole::kJudge;
+    return e.name == name && e.role == validate::Role::kJudge;
   });
-  return at == errors.end() ? 1e9 : at->mean_absolute_long;
+  return at == errors.end() ? 1e9 : at->long_rows.mean_absolute;
 }
 
 TEST(KernelErrorsA100, stay_where_they_are) {
@@ -53,4 +53,4 @@ TEST(KernelErrorsH100, stay_where_they_are) {
 }
 
 }  // namespace
-}  // namespace bubblesim::model
+}  // namespace bubblesim::fit

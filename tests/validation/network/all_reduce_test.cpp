@@ -11,14 +11,14 @@
 #include <string>
 
 #include "sim/hardware/cluster_spec_file.hpp"
-#include "sim/network/fit_all_reduce.hpp"
+#include "sim/fit/fit_all_reduce.hpp"
 #include "sim/network/topology.hpp"
 #include "tests/validation/network/gzip_csv.hpp"
 
 namespace bubblesim::validation {
 namespace {
 
-using network::AllReduceErrors;
+using fit::AllReduceErrors;
 using network::CollectiveKind;
 
 // The aim is 5 % on each table; what is reached is far less, so that growth shows.
@@ -55,16 +55,16 @@ void expect_small_errors(const std::vector<AllReduceErrors>& tables) {
 
 TEST(AllReduce, MeetsTheMeasuredTablesOfTwoToEightGpus) {
   if (!std::filesystem::exists(kTables)) GTEST_SKIP() << "no tables at " << kTables;
-  const auto tables = network::read_all_reduce_folder(kTables);
+  const auto tables = validate::read_all_reduce_folder(kTables);
   ASSERT_TRUE(tables) << tables.error().text();
   ASSERT_EQ(tables->size(), 7U);
-  expect_small_errors(network::judge_all_reduce(*tables, dgx()));
+  expect_small_errors(fit::judge_all_reduce(*tables, dgx()));
 }
 
 // What anyone gets who repeats the fit from NCCL's own constants.
 TEST(AllReduce, TheFitCanBeRepeated) {
   if (!std::filesystem::exists(kTables)) GTEST_SKIP() << "no tables at " << kTables;
-  const auto tables = network::read_all_reduce_folder(kTables);
+  const auto tables = validate::read_all_reduce_folder(kTables);
   ASSERT_TRUE(tables) << tables.error().text();
   hardware::ClusterSpec start = dgx();
   start.collectives.ring_base = {Duration{6600}, Duration{14000}, Duration{8400}};
@@ -72,10 +72,10 @@ TEST(AllReduce, TheFitCanBeRepeated) {
   start.collectives.bandwidth_share[1] = 0.92;
   start.collectives.channel_quantum = Bytes{32768};
   start.node.bandwidth = {240e9};
-  const auto fit = network::fit_all_reduce(*tables, start);
+  const auto fit = fit::fit_all_reduce(*tables, start);
   ASSERT_TRUE(fit) << fit.error().text();
   for (const auto& constant : fit->constants) {
-    std::printf("%s: %.4g -> %.4g %s\n", constant.name.c_str(), constant.start, constant.value,
+    std::printf("%s: %.4g -> %.4g %s\n", constant.path.c_str(), constant.start, constant.value,
                 constant.unit.c_str());
   }
   expect_small_errors(fit->tables);

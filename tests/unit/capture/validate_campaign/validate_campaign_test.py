@@ -73,7 +73,7 @@ class Campaigns(unittest.TestCase):
     def test_a_reduced_campaign_calibrates_simulates_measures_and_judges(self) -> None:
         done = self.run_fake("--reduced")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("device.json", "errors.txt", "errors.csv", "errors.json", "errors.svg",
+        for name in ("device.json", "errors.txt", "errors.csv", "errors.json",
                      f"measured/{JUDGED}/results-1.json", f"simulated/{JUDGED}/results.json"):
             self.assertTrue((self.out / name).is_file(), name)
         device = str(self.out / "device.json")

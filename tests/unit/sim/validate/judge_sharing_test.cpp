@@ -1,9 +1,8 @@
-// Errors, summaries, orders and losses of judged pairs, by hand.
+// Errors, summaries and orders of judged pairs, by hand.
 #include "sim/validate/judge_sharing.hpp"
 
 #include <gtest/gtest.h>
 
-#include "sim/validate/fit_sharing.hpp"
 #include "sim/validate/sharing_text.hpp"
 
 namespace bubblesim::validate {
@@ -55,22 +54,6 @@ TEST(JudgeSharing, WhatIsNotPredictedIsInNoSummary) {
   EXPECT_TRUE(order_sharing({stated}).empty());
   EXPECT_NE(sharing_rows_text({stated}).find("no policy tally"), std::string::npos);
   EXPECT_NE(sharing_csv({stated}).find("stated"), std::string::npos);
-}
-
-TEST(JudgeSharing, AFitSeesFitRowsOfTheFittedSystemsOnly) {
-  SharingRow fit;
-  fit.role = Role::kFit;
-  fit.system = "mps";
-  SharingRow other = fit;
-  other.system = "tgs";
-  SharingRow judge = fit;
-  judge.role = Role::kJudge;
-  EXPECT_EQ(fit_rows({fit, other, judge}).size(), 1u);
-}
-
-TEST(JudgeSharing, ALossIsTheMeanOfFourErrors) {
-  // p95 is off by 0.4, the other three by nothing.
-  EXPECT_NEAR(sharing_loss({judged("mps", 10, 14)}), 0.1, 1e-12);
 }
 
 TEST(JudgeSharing, ATablesFaultsAreToldAtOnce) {

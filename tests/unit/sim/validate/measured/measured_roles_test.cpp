@@ -63,7 +63,7 @@ TEST(MeasuredRoles, AFitIsSummarisedApartAndOrdersNothing) {
   std::size_t fits = 0;
   for (const MeasuredSummary& it : summarise_measured(cells)) {
     if (it.metric != MeasuredMetric::kIteration || !it.policy.empty()) continue;
-    EXPECT_EQ(it.cells, 1U);
+    EXPECT_EQ(it.rows, 1U);
     EXPECT_NEAR(it.mean_absolute, it.role == Role::kFit ? 20 : 0, 1e-9);
     fits += it.role == Role::kFit ? 1 : 0;
   }

@@ -29,13 +29,13 @@ TEST(MeasuredSummary, HasBiasMeanPercentilesAndTheWorstCell) {
                                        rate("tgs", 100, 104), rate("tgs", 100, 92)});
   ASSERT_EQ(all.size(), 3U) << "all, mps, tgs";
   EXPECT_EQ(all[0].policy, "");
-  EXPECT_EQ(all[0].cells, 4U);
+  EXPECT_EQ(all[0].rows, 4U);
   EXPECT_NEAR(all[0].mean_absolute, 6, 1e-9);
-  EXPECT_NEAR(all[0].mean, 1, 1e-9);
+  EXPECT_NEAR(all[0].bias, 1, 1e-9);
   EXPECT_NEAR(all[0].p50, 4, 1e-9);
   EXPECT_NEAR(all[0].p90, 10, 1e-9);
   EXPECT_NEAR(all[0].worst, 10, 1e-9);
-  EXPECT_EQ(all[0].worst_cell, "c/mps/svc");
+  EXPECT_EQ(all[0].worst_label, "c/mps/svc");
   EXPECT_EQ(all[2].policy, "tgs");
   EXPECT_NEAR(all[2].worst, -8, 1e-9);
 }

@@ -1,5 +1,5 @@
 // Folders of reports, and which belong together.
-#include "sim/validate/report_folder.hpp"
+#include "sim/validate/match_reports.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,0 +1,138 @@
+#include "sim/base/csv_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim {
+namespace {
+
+void trim(std::string& cell) {
+  cell.erase(cell.find_last_not_of(" \t\r") + 1);
+  cell.erase(0, cell.find_first_not_of(" \t"));
+}
+
+}  // namespace
+
+Result<CsvTable> CsvTable::read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(path, "", "cannot be read");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return parse(text.str(), path);
+}
+
+// Takes a row off the text; quotes may hold commas and line ends, and "" stands for a quote.
+std::vector<std::string> CsvTable::next_cells(std::string_view& text, std::size_t& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  bool was_quoted = false;
+  const auto end_cell = [&] {
+    if (!was_quoted) trim(cells.back());
+    was_quoted = false;
+  };
+  std::size_t at = 0;
+  for (; at < text.size() && (quoted || text[at] != '\n'); ++at) {
+    const char letter = text[at];
+    if (letter == '\n') ++line;
+    if (letter == '"' && quoted && text.substr(at + 1).starts_with('"')) {
+      cells.back() += text[++at];
+    } else if (letter == '"') {
+      quoted = !quoted;
+      was_quoted = true;
+    } else if (letter == ',' && !quoted) {
+      end_cell();
+      cells.emplace_back();
+    } else if (quoted || letter != '\r') {
+      cells.back() += letter;
+    }
+  }
+  end_cell();
+  ++line;
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return cells;
+}
+
+Result<CsvTable> CsvTable::parse(std::string_view text, std::string file) {
+  CsvTable table;
+  table.file_ = std::move(file);
+  std::size_t next_line = 1;
+  while (!text.empty()) {
+    const std::size_t line = next_line;
+    std::vector<std::string> cells = next_cells(text, next_line);
+    if (cells.size() == 1 && cells[0].empty()) continue;
+    if (table.columns_.empty()) {
+      table.columns_ = std::move(cells);
+    } else if (cells.size() == table.columns_.size()) {
+      table.rows_.push_back({line, std::move(cells)});
+    } else {
+      return fail(table.file_, "line " + std::to_string(line),
+                  "found " + std::to_string(cells.size()) + " cells; expected " +
+                      std::to_string(table.columns_.size()) + ", as in the header");
+    }
+  }
+  if (!table.rows_.empty()) return table;
+  return fail(table.file_, "", table.columns_.empty() ? "is empty; expected a header and rows"
+                                                      : "found no row below the header");
+}
+
+std::optional<std::size_t> CsvTable::index_of(std::string_view column) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  if (found == columns_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - columns_.begin());
+}
+
+CheckedResult<void> CsvTable::expect(std::span<const std::string_view> columns) const {
+  Errors errors;
+  for (const std::string_view column : columns) {
+    if (!has(column)) errors.push_back({file_, "line 1", "no column " + quote_found(column)});
+  }
+  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+  return {};
+}
+
+std::string_view CsvTable::text(std::size_t row, std::string_view column) const {
+  const auto index = index_of(column);
+  return index ? std::string_view(rows_[row].cells[*index]) : std::string_view{};
+}
+
+std::optional<double> CsvTable::figure(std::size_t row, std::string_view column) const {
+  const std::string_view cell = text(row, column);
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  const bool whole = error == std::errc{} && end == cell.data() + cell.size();
+  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+Result<std::optional<double>> CsvTable::number(std::size_t row, std::string_view column) const {
+  const auto value = figure(row, column);
+  if (!value && !text(row, column).empty()) return fault(row, column, "a number");
+  return value;
+}
+
+Result<std::uint64_t> CsvTable::count(std::size_t row, std::string_view column) const {
+  constexpr double kMost = 1e9;
+  const auto value = figure(row, column);
+  if (!value || *value < 1 || *value > kMost || *value != std::floor(*value)) {
+    return fault(row, column, "a whole number from 1 on");
+  }
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::string CsvTable::place(std::size_t row) const {
+  return "line " + std::to_string(rows_[row].line);
+}
+
+tl::unexpected<Error> CsvTable::fault(std::size_t row, std::string_view column,
+                                      std::string_view expected) const {
+  return fail(file_, place(row), std::string(column) + ": found " +
+                                     quote_found(text(row, column)) + "; expected " +
+                                     std::string(expected));
+}
+
+}  // namespace bubblesim

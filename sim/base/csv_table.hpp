@@ -1,0 +1,58 @@
+// A table of measurements: CSV with a header line (RFC 4180; lines may end in CRLF). Cells are read
+// by column name; blanks around a cell that is not quoted are no part of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim {
+
+class CsvTable {
+ public:
+  /// Faults: the file cannot be read, has no row, or a row has another number of cells than the
+  /// header. Empty lines are no rows.
+  [[nodiscard]] static Result<CsvTable> read(const std::string& path);
+  [[nodiscard]] static Result<CsvTable> parse(std::string_view text, std::string file);
+
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+  [[nodiscard]] bool has(std::string_view column) const { return index_of(column).has_value(); }
+  /// Faults: columns that are not there.
+  [[nodiscard]] CheckedResult<void> expect(std::span<const std::string_view> columns) const;
+  /// Empty if the column or the cell is. Of columns of one name, the first counts.
+  [[nodiscard]] std::string_view text(std::size_t row, std::string_view column) const;
+  /// Nothing if the cell is no finite number.
+  [[nodiscard]] std::optional<double> figure(std::size_t row, std::string_view column) const;
+  /// Nothing if empty; fault: not a number.
+  [[nodiscard]] Result<std::optional<double>> number(std::size_t row,
+                                                     std::string_view column) const;
+  /// Fault: empty, not a whole number, below 1.
+  [[nodiscard]] Result<std::uint64_t> count(std::size_t row, std::string_view column) const;
+  /// "line 12" of the row's first line.
+  [[nodiscard]] std::string place(std::size_t row) const;
+  /// A fault of a cell: the file, the row's line, the column, what was found and `expected`.
+  [[nodiscard]] tl::unexpected<Error> fault(std::size_t row, std::string_view column,
+                                            std::string_view expected) const;
+
+ private:
+  struct Row {
+    std::size_t line = 1;
+    std::vector<std::string> cells;
+  };
+  [[nodiscard]] static std::vector<std::string> next_cells(std::string_view& text,
+                                                           std::size_t& line);
+  [[nodiscard]] std::optional<std::size_t> index_of(std::string_view column) const;
+
+  std::string file_;
+  std::vector<std::string> columns_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace bubblesim

@@ -1,0 +1,106 @@
+#include "sim/fit/fit_sharing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "sim/base/units.hpp"
+
+namespace bubblesim::fit {
+namespace {
+
+using validate::JudgedPair;
+using validate::Outcome;
+using validate::SharingMetric;
+using validate::SharingRow;
+
+constexpr double kFirstStep = 1.4;
+constexpr double kLeastStep = 1.05;
+constexpr Duration kGrain{100};  // constants are written in tenths of a microsecond
+
+using Constants = std::array<Duration, 3>;
+
+Constants constants_of(const hardware::GpuSpec& gpu) {
+  return {gpu.time_slice, gpu.context_switch, gpu.client_switch};
+}
+
+void put(hardware::GpuSpec& gpu, const Constants& constants) {
+  gpu.time_slice = constants[0];
+  gpu.context_switch = constants[1];
+  gpu.client_switch = constants[2];
+}
+
+Duration rounded(Duration span) { return std::max(kGrain, span / kGrain.count() * kGrain.count()); }
+
+}  // namespace
+
+std::vector<SharingRow> fit_rows(const std::vector<SharingRow>& rows) {
+  std::vector<SharingRow> out;
+  for (const SharingRow& row : rows) {
+    if (row.role != validate::Role::kFit) continue;
+    if (row.system == "mps" || row.system == "mps_priority" || row.system == "time_slicing") {
+      out.push_back(row);
+    }
+  }
+  return out;
+}
+
+double sharing_loss(const std::vector<JudgedPair>& rows) {
+  constexpr std::array kJudged = {SharingMetric::kInferenceThroughput,
+                                  SharingMetric::kTrainingThroughput, SharingMetric::kAverage,
+                                  SharingMetric::kP95};
+  double sum = 0;
+  for (const JudgedPair& row : rows) {
+    for (const SharingMetric metric : kJudged) {
+      sum += row.outcome == Outcome::kPredicted ? std::abs(row.error(metric)) : 1;
+    }
+  }
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size() * kJudged.size());
+}
+
+CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
+                                      validate::SharingStage stage, std::size_t threads,
+                                      std::size_t rounds,
+                                      const std::function<void(const std::string&)>& progress) {
+  const std::vector<SharingRow> rows = fit_rows(all);
+  if (rows.empty()) {
+    return fail("no row with the role fit under mps, mps_priority or time_slicing");
+  }
+  SharingFit out;
+  out.rows = rows.size();
+  const auto loss = [&](const Constants& constants) -> CheckedResult<double> {
+    put(stage.machine.gpu, constants);
+    ++out.evaluations;
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto judged,
+                               validate::judge_sharing(rows, stage, threads, nullptr));
+    return sharing_loss(judged);
+  };
+  Constants best = constants_of(stage.machine.gpu);
+  BUBBLESIM_ASSIGN_OR_RETURN(out.start_error, loss(best));
+  out.error = out.start_error;
+  double step = kFirstStep;
+  for (std::size_t round = 0; round < rounds && step >= kLeastStep; ++round) {
+    bool better = false;
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      for (const double factor : {step, 1 / step}) {
+        Constants tried = best;
+        tried[i] = rounded(scale(best[i], factor));
+        BUBBLESIM_ASSIGN_OR_RETURN(const double error, loss(tried));
+        if (progress) progress("error " + std::to_string(error));
+        if (error >= out.error) continue;
+        out.error = error;
+        best = tried;
+        better = true;
+        break;
+      }
+    }
+    if (!better) step = std::sqrt(step);
+  }
+  out.time_slice = best[0];
+  out.context_switch = best[1];
+  out.client_switch = best[2];
+  return out;
+}
+
+}  // namespace bubblesim::fit

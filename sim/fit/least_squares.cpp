@@ -1,0 +1,90 @@
+#include "sim/fit/least_squares.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblesim::fit {
+namespace {
+
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+double loss_of(const VectorXd& r, const FitOptions& options) {
+  if (r.size() == 0) return 0;
+  const double s = options.scale * options.scale;
+  const auto u = r.array().square() / s;
+  switch (options.loss) {
+    case Loss::kSoftL1: return (2 * s * ((1 + u).sqrt() - 1)).mean();
+    case Loss::kCauchy: return (s * (1 + u).log()).mean();
+    case Loss::kSquares: break;
+  }
+  return r.array().square().mean();
+}
+
+// The loss as weighted least squares.
+VectorXd weights_of(const VectorXd& r, const FitOptions& options) {
+  const auto u = r.array().square() / (options.scale * options.scale);
+  switch (options.loss) {
+    case Loss::kSoftL1: return (1 + u).sqrt().inverse();
+    case Loss::kCauchy: return (1 + u).inverse();
+    case Loss::kSquares: break;
+  }
+  return VectorXd::Ones(r.size());
+}
+
+Result<MatrixXd> derivatives(const Residuals& residuals, const VectorXd& at, const VectorXd& r,
+                             const VectorXd& low, const VectorXd& high, double given_step) {
+  MatrixXd out(r.size(), at.size());
+  for (Eigen::Index i = 0; i < at.size(); ++i) {
+    double step = std::max(1e-3 * std::abs(at[i]), 1e-6 * (high[i] - low[i]));
+    if (given_step > 0) step = given_step;
+    if (at[i] + step > high[i]) step = -step;
+    VectorXd moved = at;
+    moved[i] += step;
+    BUBBLESIM_ASSIGN_OR_RETURN(const VectorXd there, residuals(moved));
+    out.col(i) = (there - r) / step;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<FitResult> fit_least_squares(const Residuals& residuals, const VectorXd& start,
+                                    const VectorXd& low, const VectorXd& high,
+                                    const FitOptions& options) {
+  constexpr double kMostDamping = 1e8;
+  FitResult out{start.cwiseMax(low).cwiseMin(high), 0, 0};
+  VectorXd& at = out.parameters;
+  BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r, residuals(at));
+  out.loss = loss_of(r, options);
+  if (options.progress) options.progress(0, r);
+  double damping = 1e-2;
+  while (out.iterations < options.iterations && damping < kMostDamping) {
+    ++out.iterations;
+    BUBBLESIM_ASSIGN_OR_RETURN(const MatrixXd j,
+                               derivatives(residuals, at, r, low, high, options.step));
+    const VectorXd w = weights_of(r, options);
+    const MatrixXd normal = j.transpose() * w.asDiagonal() * j;
+    const VectorXd gradient = j.transpose() * (w.array() * r.array()).matrix();
+    const double before = out.loss;
+    for (; damping < kMostDamping; damping *= 4) {
+      MatrixXd damped = normal;
+      damped.diagonal() += damping * normal.diagonal();
+      damped.diagonal().array() += 1e-12 * std::max(1.0, normal.diagonal().maxCoeff());
+      const VectorXd tried = (at - damped.ldlt().solve(gradient)).cwiseMax(low).cwiseMin(high);
+      BUBBLESIM_ASSIGN_OR_RETURN(VectorXd r_tried, residuals(tried));
+      const double loss = loss_of(r_tried, options);
+      if (loss >= out.loss) continue;
+      at = tried;
+      r = std::move(r_tried);
+      out.loss = loss;
+      damping = std::max(damping / 5, 1e-9);
+      break;
+    }
+    if (options.progress) options.progress(out.iterations, r);
+    if (before - out.loss < options.least_gain * before) break;
+  }
+  return out;
+}
+
+}  // namespace bubblesim::fit

@@ -1,0 +1,54 @@
+#include <array>
+
+#include "sim/fit/table_readers.hpp"
+#include "sim/fit/table_text.hpp"
+
+namespace bubblesim::fit {
+namespace {
+
+using model::KernelKind;
+using model::KernelWork;
+using model::Precision;
+
+struct Layer {
+  double in, out, side;  // channels, channels, pixels
+};
+
+// VGG13 (Simonyan and Zisserman 2015, configuration B): 3x3 kernels on squares.
+constexpr std::array<Layer, 10> kVgg13 = {{{3, 64, 224},
+                                           {64, 64, 224},
+                                           {64, 128, 112},
+                                           {128, 128, 112},
+                                           {128, 256, 56},
+                                           {256, 256, 56},
+                                           {256, 512, 28},
+                                           {512, 512, 28},
+                                           {512, 512, 14},
+                                           {512, 512, 14}}};
+
+}  // namespace
+
+CheckedResult<void> read_triosim_vgg13(const TableFile& file, MeasuredKernels& out) {
+  constexpr std::string_view kName = "OperatorName", kTime = "Operator_cudatime";
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, read_packed_table(file.path));
+  BUBBLESIM_RETURN_IF_ERROR(table.expect(std::array{kName, kTime}));
+  constexpr double kBatch = 128;
+  std::size_t layer = 0;
+  for (std::size_t row = 0; row < table.rows() && layer < kVgg13.size(); ++row) {
+    const auto us = table.figure(row, kTime);
+    if (table.text(row, kName) != "aten::conv2d" || !us || *us <= 0) continue;
+    const Layer& shape = kVgg13[layer];
+    const double pixels = kBatch * shape.side * shape.side;
+    KernelWork work =
+        gemm_work("convolution", Precision::kTf32, pixels, shape.out, shape.in * 9, 1);
+    work.kind = KernelKind::kConvolution;
+    work.bytes = 4 * (pixels * (shape.in + shape.out) + shape.in * shape.out * 9);
+    TableFile own = file;
+    own.role = layer % 2 == 0 ? validate::Role::kFit : validate::Role::kJudge;
+    out.add(own, work, us, 1e3);
+    ++layer;
+  }
+  return {};
+}
+
+}  // namespace bubblesim::fit
