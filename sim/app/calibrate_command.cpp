@@ -169,7 +169,7 @@ std::string description() {
       "other. What cannot be seen, or differs too much, keeps the base's value and is named. "
       "Settings of the GPU are left as they are. Takes 1 to 3 minutes; the GPU should be idle "
       "otherwise.\n\nProbes (--only):\n";
-  for (const measure::ProbeInfo& probe : measure::probe_list()) {
+  for (const measure::Probe& probe : measure::probe_list()) {
     text += fmt::format("  {:<12} {}\n", probe.name, probe.what);
   }
   return text +

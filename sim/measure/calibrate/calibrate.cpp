@@ -8,10 +8,6 @@
 #include <utility>
 
 #include "sim/base/nearest.hpp"
-#include "sim/measure/calibrate/client_probe.hpp"
-#include "sim/measure/calibrate/copy_probe.hpp"
-#include "sim/measure/calibrate/latency_probe.hpp"
-#include "sim/measure/calibrate/slice_probe.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -62,14 +58,12 @@ class Calibrator {
     out_.spec = base;
   }
 
-  Result<void> run(const std::string& probe);
+  Result<void> run(const Probe& probe);
   Calibration take() { return std::move(out_); }
 
  private:
   [[nodiscard]] Result<Records> records_of(const ProbeRun& run);
   [[nodiscard]] Result<capture::RigResult> run_one(const ProbeRun& run);
-  [[nodiscard]] std::vector<Finding> analyse(const std::string& probe, const ProbeRun& run,
-                                             const Records& records);
   void take_findings(const std::string& probe, const std::vector<Finding>& found);
   void fit(const Records& records);
   void keep_all(const std::string& probe, const std::string& why);
@@ -79,26 +73,21 @@ class Calibrator {
   Calibration out_;
 };
 
-ProbeRun plan_of(const std::string& probe, const GpuSpec& spec) {
-  if (probe == "latencies") return latency_run(spec);
-  if (probe == "copies") return copy_run(spec);
-  if (probe == "slices") return slice_run(spec);
-  if (probe == "clients") return client_run(spec);
-  if (probe == "sms") return sm_run(spec);
-  return contention_run(spec);
-}
-
-Result<void> Calibrator::run(const std::string& probe) {
-  if (place_.progress) place_.progress("probe: " + probe);
-  const ProbeRun run = plan_of(probe, base_);
+Result<void> Calibrator::run(const Probe& probe) {
+  const std::string name = probe.name;
+  if (place_.progress) place_.progress("probe: " + name);
+  const ProbeRun run = probe.run(base_);
   const auto records = records_of(run);
   if (place_.stop != nullptr && *place_.stop) return fail("stopped before its end");
   if (!records) {
-    keep_all(probe, records.error().text());
-  } else if (probe == "contention") {
-    fit(*records);
+    keep_all(name, records.error().text());
+  } else if (probe.find != nullptr) {
+    take_findings(name, probe.find(*records));
+  } else if (name == "sms") {
+    out_.sm_shares = sm_shares(run, *records, base_);
+    take_findings(name, {tpc_finding(out_.sm_shares, base_)});
   } else {
-    take_findings(probe, analyse(probe, run, *records));
+    fit(*records);
   }
   return {};
 }
@@ -121,16 +110,6 @@ Result<Records> Calibrator::records_of(const ProbeRun& run) {
     records.push_back(std::move(*job.record));
   }
   return records;
-}
-
-std::vector<Finding> Calibrator::analyse(const std::string& probe, const ProbeRun& run,
-                                         const Records& records) {
-  if (probe == "latencies") return latency_findings(records);
-  if (probe == "copies") return copy_findings(records);
-  if (probe == "slices") return slice_findings(records);
-  if (probe == "clients") return client_findings(records);
-  out_.sm_shares = sm_shares(run, records, base_);
-  return {tpc_finding(out_.sm_shares, base_)};
 }
 
 void Calibrator::take_findings(const std::string& probe, const std::vector<Finding>& found) {
@@ -184,30 +163,33 @@ void Calibrator::fit(const Records& records) {
 
 }  // namespace
 
-const std::vector<ProbeInfo>& probe_list() {
-  static const std::vector<ProbeInfo> list{
-      {"latencies", "launches, queued kernels, waits and notices, alone"},
-      {"copies", "bandwidth of DRAM and of the link to the host"},
-      {"slices", "time slices and context switches of two processes without MPS"},
-      {"clients", "passing between the kernels of two MPS clients"},
-      {"sms", "SMs that MPS percentages really give"},
-      {"contention", "how kernels of each class and size slow each other"}};
+const std::vector<Probe>& probe_list() {
+  static const std::vector<Probe> list{
+      {"latencies", "launches, queued kernels, waits and notices, alone", latency_run,
+       latency_findings},
+      {"copies", "bandwidth of DRAM and of the link to the host", copy_run, copy_findings},
+      {"slices", "time slices and context switches of two processes without MPS", slice_run,
+       slice_findings},
+      {"clients", "passing between the kernels of two MPS clients", client_run, client_findings},
+      {"sms", "SMs that MPS percentages really give", sm_run, nullptr},
+      {"contention", "how kernels of each class and size slow each other", contention_run,
+       nullptr}};
   return list;
 }
 
 Result<Calibration> calibrate(const hardware::GpuSpec& base, const capture::RigPlace& place,
                               const std::vector<std::string>& only) {
   std::vector<std::string> names;
-  for (const ProbeInfo& probe : probe_list()) names.emplace_back(probe.name);
+  for (const Probe& probe : probe_list()) names.emplace_back(probe.name);
   for (const std::string& name : only) {
     if (std::ranges::find(names, name) == names.end()) {
       return fail(unknown_name_message("probe", name, names));
     }
   }
   Calibrator calibrator(base, place);
-  for (const std::string& name : names) {
-    const bool wanted = only.empty() || std::ranges::find(only, name) != only.end();
-    if (wanted) BUBBLESIM_RETURN_IF_ERROR(calibrator.run(name));
+  for (const Probe& probe : probe_list()) {
+    const bool wanted = only.empty() || std::ranges::find(only, probe.name) != only.end();
+    if (wanted) BUBBLESIM_RETURN_IF_ERROR(calibrator.run(probe));
   }
   return calibrator.take();
 }

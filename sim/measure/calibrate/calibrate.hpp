@@ -10,16 +10,19 @@
 #include "sim/base/result.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/measure/calibrate/contention_fit.hpp"
-#include "sim/measure/calibrate/sm_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 namespace bubblesim::measure {
 
-struct ProbeInfo {
+struct Probe {
   const char* name;
   const char* what;  ///< half a sentence
+  ProbeRun (*run)(const hardware::GpuSpec&);
+  /// Null: its records say more than constants.
+  std::vector<Finding> (*find)(const Records&);
 };
 /// In the order in which they run.
-[[nodiscard]] const std::vector<ProbeInfo>& probe_list();
+[[nodiscard]] const std::vector<Probe>& probe_list();
 
 enum class ConstantUnit : std::uint8_t { kNanoseconds, kBytesPerSecond, kSms, kShare };
 

@@ -1,4 +1,4 @@
-#include "sim/measure/calibrate/copy_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 #include <array>
 #include <map>

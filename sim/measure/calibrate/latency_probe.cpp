@@ -1,4 +1,4 @@
-#include "sim/measure/calibrate/latency_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 #include "sim/measure/calibrate/probe_plan.hpp"
 

@@ -1,15 +1,30 @@
 // What a probe is: runs of a rig, and what their records say of some of a device's constants.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "capture/rig/rig.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/measure/calibrate/spread.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::measure {
+
+/// What many measurements of one thing say: their median and quartiles.
+struct Spread {
+  std::size_t count = 0;
+  double low = 0;     ///< first quartile
+  double middle = 0;  ///< median
+  double high = 0;    ///< third quartile
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+
+/// The value below which this share of the ascending values lies, [0, 1]; between two values,
+/// linear (Hyndman and Fan 1996, type 7). 0 where there are none.
+[[nodiscard]] double quantile(const std::vector<double>& ascending, double share);
+
+[[nodiscard]] Spread spread_of(std::vector<double> values);
 
 /// One run of a rig, with everything it needs.
 struct ProbeRun {

@@ -1,4 +1,4 @@
-#include "sim/measure/calibrate/slice_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 #include <algorithm>
 

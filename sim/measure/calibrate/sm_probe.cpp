@@ -1,4 +1,4 @@
-#include "sim/measure/calibrate/sm_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 #include <algorithm>
 #include <array>

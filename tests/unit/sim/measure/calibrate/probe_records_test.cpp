@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "sim/measure/calibrate/client_probe.hpp"
-#include "sim/measure/calibrate/copy_probe.hpp"
-#include "sim/measure/calibrate/latency_probe.hpp"
-#include "sim/measure/calibrate/sm_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 namespace bubblesim::measure {
 namespace {

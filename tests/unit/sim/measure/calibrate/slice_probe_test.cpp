@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "sim/measure/calibrate/slice_probe.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 namespace bubblesim::measure {
 namespace {

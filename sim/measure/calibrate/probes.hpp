@@ -1,0 +1,90 @@
+// The probes but the grid's (contention_grid.hpp): what each runs, and what its records say.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/measure/calibrate/probe.hpp"
+
+namespace bubblesim::measure {
+
+// Latencies of launches, queues, waits and notices, by one process that has the GPU to itself.
+
+/// A pass: a kernel after a pause, so that the GPU is idle; one more as soon as the host has come
+/// back from waiting for it; then a long one with a row of others behind it that were launched
+/// while it ran.
+[[nodiscard]] ProbeRun latency_run(const hardware::GpuSpec& spec);
+
+/// launch_latency: return of a call that found its stream idle, to the kernel's start.
+/// stream_gap: end to start in the row, of kernels that were launched before the one ahead of them
+/// started; what the host does is not in it.
+/// sync_latency: a kernel's end to the next launch call, with a wait between them: the wait's
+/// return, and the few instructions from there to the call.
+/// completion_notice: a kernel's end to the process's knowledge of it.
+[[nodiscard]] std::vector<Finding> latency_findings(const Records& records);
+
+// Bandwidths, by copies of two sizes: what the longer one takes more is what its bytes take.
+
+/// A pass: each path (to the device, to the host, within the device), short and long.
+[[nodiscard]] ProbeRun copy_run(const hardware::GpuSpec& spec);
+
+/// host_bandwidth: of both directions together, pinned memory, one copy at a time.
+/// dram_bandwidth: twice the bytes of a copy within the device, which are read and written. What
+/// copies reach, some tenths below the interface's peak on real devices.
+[[nodiscard]] std::vector<Finding> copy_findings(const Records& records);
+
+// Time slices of contexts that share the GPU without MPS, by two processes that never let it idle.
+
+/// Each process has an endless row of kernels of about 100 us, far shorter than a slice.
+[[nodiscard]] ProbeRun slice_run(const hardware::GpuSpec& spec);
+
+/// The row of one process as the device ran it. A kernel whose slice ended under it stands still
+/// until its process has its next turn: from the end of the kernel before it to its own end passes
+/// more than the others' time. What passes more is what the process was away.
+struct Turns {
+  double kernel = 0;           ///< from end to end, ns, while the process has the GPU
+  double slice = 0;            ///< ns of such time between two absences; 0: too few
+  std::vector<double> away;    ///< ns
+};
+[[nodiscard]] Turns turns_of(const capture::JobRecord& record);
+
+/// time_slice: how far apart, on a process's own time (without its absences), they begin: the slope
+/// over their numbers. Where in the slice a kernel ends does not matter to it.
+/// context_switch: of an absence what is left without the other process's slice, halved: the GPU
+/// passes to the other process and back.
+[[nodiscard]] std::vector<Finding> slice_findings(const Records& records);
+
+// What passing from one process's kernel to another's costs under MPS.
+
+/// Two clients of an MPS server, each with an endless row of kernels that fill the GPU, so that
+/// they take turns kernel by kernel; the second comes later: till then the first is alone.
+[[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
+
+/// client_switch: from a kernel's end to the next end, where the kernels are different clients',
+/// less a kernel's duration alone. A row of one client has its stream gap there instead, which the
+/// other client's kernels hide.
+[[nodiscard]] std::vector<Finding> client_findings(const Records& records);
+
+// SMs that MPS percentages really give, and the steps in which they are given.
+
+/// Clients of an MPS server with different percentages, one after the other: a kernel of many
+/// equal blocks, one on an SM at a time, lasts as many waves as its SMs need for them. With as many
+/// waves as there are SMs, each SM more or less shows.
+[[nodiscard]] ProbeRun sm_run(const hardware::GpuSpec& spec);
+
+struct SmShare {
+  std::uint32_t percentage = 0;
+  double length_ns = 0;    ///< median
+  std::size_t count = 0;   ///< executions that nothing ran beside
+  std::uint32_t sms = 0;   ///< whose waves last nearest to that
+};
+[[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records,
+                                             const hardware::GpuSpec& spec);
+
+/// tpc_sms: the step by which schedule::sm_cap gives all of these; the smallest, if several do.
+/// Without one that does for nine of ten, nothing is found.
+[[nodiscard]] Finding tpc_finding(const std::vector<SmShare>& shares,
+                                  const hardware::GpuSpec& spec);
+
+}  // namespace bubblesim::measure
