@@ -90,19 +90,6 @@ Result<std::unique_ptr<SharedSegment>> map_board(const std::string& name) {
 
 }  // namespace
 
-const char* worker_state_name(WorkerState state) {
-  switch (state) {
-    case WorkerState::kStarting: return "starting";
-    case WorkerState::kPreparing: return "preparing";
-    case WorkerState::kReady: return "ready";
-    case WorkerState::kRunning: return "running";
-    case WorkerState::kEnding: return "ending";
-    case WorkerState::kDone: return "done";
-    case WorkerState::kFailed: return "failed";
-  }
-  return "unknown";
-}
-
 ControlBoard::ControlBoard(HostClock& clock, std::unique_ptr<SharedSegment> memory)
     : clock_(clock), memory_(std::move(memory)) {}
 

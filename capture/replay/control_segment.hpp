@@ -29,7 +29,6 @@ enum class WorkerState : std::uint32_t {
   kDone,       ///< its record is written
   kFailed,     ///< text says why; a record may have been written all the same
 };
-[[nodiscard]] const char* worker_state_name(WorkerState state);
 
 /// A seat at one moment.
 struct WorkerStatus {

@@ -7,7 +7,7 @@
 #include "sim/app/fit_commands.hpp"
 #include "sim/fit/fit_all_reduce.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
-#include "sim/validate/judge_all_reduce.hpp"
+#include "sim/validate/judges.hpp"
 
 namespace bubblesim::app {
 namespace {

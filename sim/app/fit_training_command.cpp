@@ -9,7 +9,7 @@
 #include "sim/app/fit_commands.hpp"
 #include "sim/fit/fit_training.hpp"
 #include "sim/synth/software_file.hpp"
-#include "sim/validate/judge_training.hpp"
+#include "sim/validate/judges.hpp"
 #include "sim/validate/report_text.hpp"
 
 namespace bubblesim::app {

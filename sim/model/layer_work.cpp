@@ -39,14 +39,6 @@ double flops_of(const std::vector<WorkItem>& items) {
   return sum;
 }
 
-double kernel_bytes_of(const std::vector<WorkItem>& items) {
-  double sum = 0;
-  for (const WorkItem& item : items) {
-    if (const auto* kernel = std::get_if<KernelWork>(&item)) sum += kernel->bytes;
-  }
-  return sum;
-}
-
 double parameters_of(const LayerWork& layer) {
   const double dense =
       std::accumulate(layer.parameter_tensors.begin(), layer.parameter_tensors.end(), 0.0);

@@ -115,8 +115,6 @@ enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
 
 /// Of all kernels in a list.
 [[nodiscard]] double flops_of(const std::vector<WorkItem>& items);
-/// Read and written by all kernels in a list.
-[[nodiscard]] double kernel_bytes_of(const std::vector<WorkItem>& items);
 /// Elements of all parameters of a layer on one GPU, experts among them.
 [[nodiscard]] double parameters_of(const LayerWork& layer);
 

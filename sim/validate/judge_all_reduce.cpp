@@ -1,4 +1,4 @@
-#include "sim/validate/judge_all_reduce.hpp"
+#include "sim/validate/judges.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/validate/judge_schedules.hpp"
+#include "sim/validate/judges.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/validate/judge_training.hpp"
+#include "sim/validate/judges.hpp"
 
 #include <fmt/format.h>
 

@@ -7,10 +7,7 @@
 #include <utility>
 
 #include "sim/base/nearest.hpp"
-#include "sim/validate/judge_all_reduce.hpp"
-#include "sim/validate/judge_pipefill.hpp"
-#include "sim/validate/judge_schedules.hpp"
-#include "sim/validate/judge_training.hpp"
+#include "sim/validate/judges.hpp"
 
 namespace bubblesim::validate {
 namespace {

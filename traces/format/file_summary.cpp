@@ -29,16 +29,6 @@ void add(KindSummary& sum, const ChunkHeader& header) {
 
 }  // namespace
 
-std::string_view chunk_state_name(ChunkState state) {
-  switch (state) {
-    case ChunkState::kWhole: return "whole";
-    case ChunkState::kDamaged: return "damaged";
-    case ChunkState::kCutOff: return "cut_off";
-    case ChunkState::kMisplaced: return "misplaced";
-  }
-  return "unknown";
-}
-
 Result<FileSummary> summarise_file(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto source, FileSource::open(path));
   BUBBLESIM_ASSIGN_OR_RETURN(const FileHeader header, read_file_header(*source, path));

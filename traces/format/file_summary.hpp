@@ -43,9 +43,6 @@ struct FileSummary {
   CounterSet counters;
 };
 
-/// snake_case, as tables and JSON show it.
-[[nodiscard]] std::string_view chunk_state_name(ChunkState state);
-
 [[nodiscard]] Result<FileSummary> summarise_file(const std::string& path);
 
 }  // namespace bubblesim::traces::format

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/validate/judge_training.hpp"
+#include "sim/validate/judges.hpp"
 #include "sim/validate/report_text.hpp"
 
 namespace bubblesim::validate {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/validate/judge_schedules.hpp"
+#include "sim/validate/judges.hpp"
 #include "sim/validate/report_text.hpp"
 
 namespace bubblesim::validate {
