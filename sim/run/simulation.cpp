@@ -106,7 +106,8 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
         *node->engine, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
   }
   if (scenario_.training) {
-    add_training(*node, {plan.clients.front(), clients.front().memory, plan.decided.resident.front()});
+    const Bytes resident = plan.decided.resident.front();
+    add_training(*node, {plan.clients.front(), clients.front().memory, resident});
   } else if (node->driver) {
     node->driver->attach(nullptr);
   }
@@ -114,7 +115,8 @@ Result<void> Simulation::build_node(std::uint32_t gpu_index) {
     node->fillers[i]->client = ClientId{static_cast<std::uint32_t>(i + 1)};
     node->fillers[i]->admitted = plan.decided.admissions[i + 1].admitted;
     node->fillers[i]->reason = plan.decided.admissions[i + 1].reason;
-    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, plan.decided.resident[i + 1]});
+    const Bytes resident = plan.decided.resident[i + 1];
+    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, resident});
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
     if (!plan.decided.admissions[i].admitted || (i == 0 && !scenario_.training)) continue;

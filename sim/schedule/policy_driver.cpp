@@ -11,7 +11,8 @@ PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::
                            policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds)
     : engine_(engine), gpu_(gpu), notices_wanted_(spec.needs.completions), bubbles_(bubbles),
       ticks_(engine, *this, &PolicyDriver::tick),
-      notice_timer_(engine, *this, &PolicyDriver::deliver_notices), outlet_(engine, gpu, ticks_.entity, holds),
+      notice_timer_(engine, *this, &PolicyDriver::deliver_notices),
+      outlet_(engine, gpu, ticks_.entity, holds),
       session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {}
 
 void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident) {
@@ -63,7 +64,8 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
     if (notices_.empty()) engine_.schedule(notice_timer_.entity, notice.due);
     notices_.push_back(notice);
   }
-  if (bubbles_ == nullptr || client != ClientId{0} || op.kind == program::WorkKind::kCollective) return;
+  if (bubbles_ == nullptr || client != ClientId{0}) return;
+  if (op.kind == program::WorkKind::kCollective) return;
   --training_running_;
   if (training_running_ == 0) begin_bubble(record.op, record.end);
 }
