@@ -120,6 +120,16 @@ TEST(Measure, ABoundedWindowKeepsLaunchesOfAFillerBack) {
   EXPECT_LT(passes(measured), passes(free));
 }
 
+TEST(Measure, TrainingThatAsksIsDecidedOnToo) {
+  const Workplace place;
+  place.write("pair.json", config_of("mps"));
+  const auto decisions = [&](const std::string& options) {
+    const Json found = parse_json(succeed(place, "measure pair.json --fake --json" + options).out);
+    return found["policies"][0]["host"]["decisions"].get<int>();
+  };
+  EXPECT_GT(decisions(" --ask-training"), decisions(""));
+}
+
 TEST(Measure, WhatNoGpuCanDoIsSaidBeforeAnythingStarts) {
   const Workplace place;
   place.write("pair.json", config_of("ideal\", \"mps\", \"ideal_spatial"));

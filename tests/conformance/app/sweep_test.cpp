@@ -31,6 +31,21 @@ TEST(Sweep, GoesOnWhereItStoppedAndNothingIsStoredTwice) {
   EXPECT_EQ(stored_rows(place).size(), 4U);
 }
 
+TEST(Sweep, TheBestRunAndTheIntervalsAreThoseAskedFor) {
+  const Workplace place;
+  const Outcome swept = place.bubblesim(std::string(kOptions) +
+                                        "--limit 12 --best min:latency_p95_ms");
+  EXPECT_THAT(swept.out + swept.err, HasSubstr("least latency_p95_ms, training kept >= 0.95: "));
+  const std::string compare =
+      "results runs.db compare --baseline exclusive --metric training_normalised_fraction ";
+  EXPECT_THAT(succeed(place, compare).out, HasSubstr("95 % interval"));
+  EXPECT_THAT(succeed(place, compare + "--by-point --confidence 0.5").out,
+              HasSubstr("50 % interval"));
+  succeed(place, "report runs.db -o page.html --best min:latency_p95_ms --timeline best:1 "
+                 "--confidence 0.9");
+  EXPECT_THAT(place.read("page.html"), HasSubstr("\"confidence\":0.9"));
+}
+
 TEST(Sweep, AStoreThatIsNotThereIsAFaultOfResults) {
   const Workplace place;
   const Outcome outcome = place.bubblesim("results nothing.db list");
