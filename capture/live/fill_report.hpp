@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/child_process.hpp"
 #include "capture/live/live_counts.hpp"
 #include "capture/policy_host/policy_host.hpp"
+#include "sim/base/child_process.hpp"
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 

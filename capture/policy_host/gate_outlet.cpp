@@ -53,7 +53,7 @@ void GateOutlet::admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
     return;
   }
   let_go(ticket);
-  decisions_.add(call_returned_ - asked_);
+  decisions_.add(clock_.now() - asked_);
 }
 
 void GateOutlet::hold(const policy::HeldLaunch& launch) { board_.hold(ticket_of(launch.waiter)); }

@@ -1,3 +1,4 @@
+#include <map>
 #include <utility>
 
 #include "capture/gate/gate_client.hpp"
@@ -120,6 +121,13 @@ void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) 
     return;
   }
   program.ops.reserve(columns.rows());
+  std::map<CopyForm, std::uint32_t> copies;
+  const auto copy_index = [&](const CopyForm& copy) {
+    const auto next = static_cast<std::uint32_t>(plan.copies.size());
+    const auto [found, is_new] = copies.emplace(copy, next);
+    if (is_new) plan.copies.push_back(copy);
+    return found->second;
+  };
   std::uint32_t first_edge = 0;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     program::Op& op = program.ops.emplace_back();
@@ -133,7 +141,7 @@ void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) 
     op.edge_count = edges[i];
     op.profile = is_kernel(op.kind)
                      ? index_of(form[i])
-                     : index_in(plan.copies, {{bytes[i]}, static_cast<CopyPath>(path[i])});
+                     : copy_index({{bytes[i]}, static_cast<CopyPath>(path[i])});
     first_edge += edges[i];
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/divide.hpp"
 #include "sim/policy/session/launch_description.hpp"
 
 namespace bubblesim::capture {
@@ -11,11 +12,10 @@ namespace {
 /// may have changed the window, and devices without a listener tell nobody of ends.
 constexpr Duration kWindowLook = std::chrono::microseconds(20);
 
-constexpr std::uint64_t kWarp = 32;
-
 std::uint32_t warps_of(const traces::LaunchShape& shape) {
-  const std::uint64_t warps = (shape.threads_per_block() + kWarp - 1) / kWarp;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(warps, program::kNoIndex / kWarp));
+  const std::uint64_t warps = divide_up(shape.threads_per_block(), policy::kWarpThreads);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(warps, program::kNoIndex / policy::kWarpThreads));
 }
 
 }  // namespace

@@ -18,10 +18,10 @@
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/summary.hpp"
+#include "sim/report/view/run_view.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
 #include "sim/run/timeline_export.hpp"
-#include "sim/report/view/run_view.hpp"
 #include "sim/workload/replay.hpp"
 #include "traces/export/chrome_trace.hpp"
 

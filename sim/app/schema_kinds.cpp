@@ -7,10 +7,10 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/model/model_reader.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/sweep/sweep_axes.hpp"
-#include "sim/sweep/sweep_config.hpp"
 #include "sim/schema/explore.hpp"
 #include "sim/schema/write_schema.hpp"
+#include "sim/sweep/sweep_axes.hpp"
+#include "sim/sweep/sweep_config.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/software_file.hpp"
 

@@ -12,8 +12,8 @@
 #include "sim/app/sweep_local.hpp"
 #include "sim/base/result.hpp"
 #include "sim/policy/declaration.hpp"
-#include "sim/sweep/cluster/transport.hpp"
 #include "sim/store/results_store.hpp"
+#include "sim/sweep/cluster/transport.hpp"
 #include "sim/sweep/execute.hpp"
 
 namespace bubblesim::app {

@@ -47,7 +47,7 @@ int validate_all(ValidateArguments arguments, const AppContext& context) {
 }  // namespace
 
 void add_judge_outputs(CLI::App& command, JudgeOutputs& outputs) {
-  command.add_option("--json", outputs.json, "Write rows, summary and order here");
+  command.add_option("--json", outputs.json, "Write everything as JSON here");
   command.add_option("--csv", outputs.csv, "Write every figure here");
   command.add_flag("--summary", outputs.summary, "Leave single figures out of the text");
 }

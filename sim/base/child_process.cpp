@@ -33,9 +33,10 @@ class SpawnPlan {
     if (settings.group == ChildGroup::kOwn) flags |= POSIX_SPAWN_SETPGROUP;  // group 0: its own
     if (settings.group == ChildGroup::kOwnSession) flags |= POSIX_SPAWN_SETSID;
     posix_spawnattr_setflags(&attributes_, flags);
-    connect(settings.input, STDIN_FILENO);
+    // Input last: where the parent has none, a descriptor for output may be number 0.
     connect(settings.output, STDOUT_FILENO);
     connect(settings.error, STDERR_FILENO);
+    connect(settings.input, STDIN_FILENO);
   }
   ~SpawnPlan() {
     posix_spawn_file_actions_destroy(&actions_);
@@ -52,7 +53,8 @@ class SpawnPlan {
  private:
   void connect(int from, int stream) {
     if (from == kNothing) {
-      posix_spawn_file_actions_addopen(&actions_, stream, "/dev/null", O_RDWR, 0);
+      const int mode = stream == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+      posix_spawn_file_actions_addopen(&actions_, stream, "/dev/null", mode, 0);
     } else if (from != kInherited) {
       posix_spawn_file_actions_adddup2(&actions_, from, stream);
     }

@@ -3,8 +3,8 @@
 //
 // Raise it by one with every change after which a policy that was compiled before must not run:
 // - a virtual function of Policy, Actions or Placer added, removed, moved or changed;
-// - a member of any type of sim/policy, or of a type of sim/base that appears in it, added,
-//   removed, moved or changed in type;
+// - a member of any type of sim/policy, or of a type of sim/base or sim/program that appears in it,
+//   added, removed, moved or changed in type;
 // - an enumerator moved, or a meaning changed: when a call comes, what is true then, a unit.
 // Not for new functions outside of classes, new headers and comments.
 #pragma once

@@ -10,9 +10,9 @@
 
 #include "sim/policy/declaration.hpp"
 #include "sim/run/baselines.hpp"
+#include "sim/store/planned_run.hpp"
 #include "sim/store/run_record.hpp"
 #include "sim/sweep/input_cache.hpp"
-#include "sim/store/planned_run.hpp"
 
 namespace bubblesim::sweep {
 

@@ -8,9 +8,9 @@
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/store/planned_run.hpp"
 #include "sim/store/results_store.hpp"
 #include "sim/sweep/best_run.hpp"
-#include "sim/store/planned_run.hpp"
 
 namespace bubblesim::sweep {
 

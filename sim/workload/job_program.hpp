@@ -47,4 +47,4 @@ struct JobProgram {
 /// The collectives of a job as a network::Rendezvous takes them; points into `job`.
 [[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
 
-}  // namespace bubblesim::program
+}  // namespace bubblesim::workload

@@ -9,6 +9,9 @@
 
 namespace bubblesim::policy {
 
+/// CUDA C++ Programming Guide, "SIMT Architecture".
+inline constexpr std::uint32_t kWarpThreads = 32;
+
 /// A kernel of a launch call, as whoever launches it knows it.
 struct LaunchedKernel {
   std::uint64_t kernel = 0;  ///< LaunchInfo::kernel
@@ -25,7 +28,6 @@ struct LaunchedKernel {
 
 /// Blocks add up over the call's kernels; what else a kernel is, is that of the first with blocks.
 inline void add_kernel(LaunchInfo& launch, const LaunchedKernel& kernel) {
-  constexpr std::uint32_t kWarpThreads = 32;
   if (launch.blocks == 0) {
     launch.kernel = kernel.kernel;
     launch.sm_blocks = kernel.sm_blocks;

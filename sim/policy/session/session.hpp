@@ -76,7 +76,6 @@ class Session final : public CheckedActions {
   void on_gone(ClientId client, Instant now);
   void on_tick(Instant now);
 
-
  private:
   [[nodiscard]] bool is_silent(ClientId client) const { return silent_[client.index()] != 0; }
   template <class Code>
@@ -183,7 +182,7 @@ void Session<OutletType>::settle() {
   in_call_ = false;
   if (bubble_end_due_) [[unlikely]] {
     bubble_end_due_ = false;
-    call(now_, [this] { policy_.on_bubble_end(now_, *this); });
+    if (!fault_) call(now_, [this] { policy_.on_bubble_end(now_, *this); });
   } else {
     final_outlet_.arm_tick(policy_.next_tick(), now_);
   }

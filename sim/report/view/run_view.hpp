@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "sim/observe/run_result.hpp"
+#include "sim/report/view/timeline_view.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_policies.hpp"
-#include "sim/report/view/timeline_view.hpp"
 
 namespace bubblesim::report {
 

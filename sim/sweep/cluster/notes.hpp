@@ -13,8 +13,8 @@
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
-#include "sim/store/run_record.hpp"
 #include "sim/store/planned_run.hpp"
+#include "sim/store/run_record.hpp"
 
 namespace bubblesim::sweep {
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <string>
 
-#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/fit/fit_all_reduce.hpp"
+#include "sim/hardware/cluster_spec_file.hpp"
 #include "sim/network/topology.hpp"
 #include "tests/validation/network/gzip_csv.hpp"
 

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "sim/run/parallel.hpp"
 #include "sim/sweep/cluster/leader.hpp"
 #include "sim/sweep/cluster/worker.hpp"
-#include "sim/run/parallel.hpp"
 #include "tests/unit/sim/sweep/cluster/switchboard.hpp"
 
 namespace bubblesim::sweep {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/validate/match_reports.hpp"
 #include "tests/unit/sim/validate/measured/sample_figures.hpp"
 
 namespace bubblesim::validate {
