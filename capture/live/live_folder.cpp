@@ -5,22 +5,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 namespace bubblesim::capture {
 
-namespace fs = std::filesystem;
-
 Result<std::unique_ptr<LiveFolder>> LiveFolder::make(const std::string& parent,
                                                      std::uint32_t clients) {
-  std::string name = (fs::path(parent) / "bubblesim-fill-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    return fail(parent, {}, std::string("no folder can be made in it: ") + std::strerror(errno));
-  }
-  std::unique_ptr<LiveFolder> folder(new LiveFolder(name));
+  BUBBLESIM_ASSIGN_OR_RETURN(auto scratch, ScratchFolder::make(parent, "fill"));
+  std::unique_ptr<LiveFolder> folder(new LiveFolder(std::move(scratch)));
   for (std::uint32_t client = 0; client < clients; ++client) {
     BUBBLESIM_RETURN_IF_ERROR(folder->add_counts(client));
   }
@@ -29,12 +22,10 @@ Result<std::unique_ptr<LiveFolder>> LiveFolder::make(const std::string& parent,
 
 LiveFolder::~LiveFolder() {
   for (LiveCounts* counts : counts_) ::munmap(counts, sizeof(LiveCounts));
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 Result<void> LiveFolder::add_counts(std::uint32_t client) {
-  const std::string path = path_ + "/client" + std::to_string(client);
+  const std::string path = folder_->path() + "/client" + std::to_string(client);
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
   // Zeros are what all counts begin with.
@@ -51,7 +42,7 @@ Result<void> LiveFolder::add_counts(std::uint32_t client) {
 
 std::vector<std::string> LiveFolder::notes() const {
   std::vector<std::string> lines;
-  std::ifstream in(path_ + "/" + kNotesFile);
+  std::ifstream in(path() + "/" + kNotesFile);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }

@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/live/live_counts.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/scratch_folder.hpp"
 
 namespace bubblesim::capture {
 
@@ -20,16 +22,16 @@ class LiveFolder {
   LiveFolder(const LiveFolder&) = delete;
   LiveFolder& operator=(const LiveFolder&) = delete;
 
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& path() const { return folder_->path(); }
   [[nodiscard]] const LiveCounts& counts(std::uint32_t client) const { return *counts_[client]; }
   /// What the processes noted so far, a line each.
   [[nodiscard]] std::vector<std::string> notes() const;
 
  private:
-  explicit LiveFolder(std::string path) : path_(std::move(path)) {}
+  explicit LiveFolder(std::unique_ptr<ScratchFolder> folder) : folder_(std::move(folder)) {}
   [[nodiscard]] Result<void> add_counts(std::uint32_t client);
 
-  std::string path_;
+  std::unique_ptr<ScratchFolder> folder_;
   std::vector<LiveCounts*> counts_;  ///< mapped
 };
 

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "capture/live/gpu_facts.hpp"
@@ -21,8 +20,6 @@
 
 namespace bubblesim::app {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kDevice = "h100";
 
@@ -95,8 +92,7 @@ int fill(const FillArguments& arguments, AppContext& context) {
   capture::FillSetup& setup = prepared->setup;
   setup.train = arguments.train;
   setup.fill = arguments.fill;
-  std::error_code code;
-  setup.folder = fs::temp_directory_path(code).string();
+  setup.folder = temporary_folder();
   setup.fill_log = arguments.fill_log;
   setup.window = arguments.window;
   setup.ask_training = arguments.gate_training;

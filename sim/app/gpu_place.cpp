@@ -61,7 +61,7 @@ Result<std::unique_ptr<GpuPlace>> GpuPlace::open(const PlaceArguments& arguments
   if (arguments.worker.empty()) {
     BUBBLESIM_ASSIGN_OR_RETURN(place->rig_.worker, find_helper_program(kWorker));
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(place->folder_, ScratchFolder::make("rig"));
+  BUBBLESIM_ASSIGN_OR_RETURN(place->folder_, ScratchFolder::make(temporary_folder(), "rig"));
   if (arguments.fake) {
     place->fake_ = measure::make_fake_gpu(device);
   } else {

@@ -25,6 +25,11 @@ Variables inherited_environment() {
   return variables;
 }
 
+std::string temporary_folder() {
+  std::error_code code;
+  return fs::temp_directory_path(code).string();
+}
+
 std::string program_folder() {
   std::error_code code;
   return fs::read_symlink("/proc/self/exe", code).parent_path().string();

@@ -11,6 +11,9 @@ namespace bubblesim::app {
 
 [[nodiscard]] Variables inherited_environment();
 
+/// The system's folder for temporary files: TMPDIR or /tmp; empty if it cannot be told.
+[[nodiscard]] std::string temporary_folder();
+
 /// The folder that holds the program.
 [[nodiscard]] std::string program_folder();
 

@@ -3,15 +3,17 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sim/base/result.hpp"
 
-namespace bubblesim::app {
+namespace bubblesim {
 
 class ScratchFolder {
  public:
-  /// Below the system's folder for such (TMPDIR). Fault: it cannot be made.
-  [[nodiscard]] static Result<std::unique_ptr<ScratchFolder>> make(const std::string& purpose);
+  /// "bubblesim-PURPOSE-" and six letters, in `parent`, which exists. Fault: it cannot be made.
+  [[nodiscard]] static Result<std::unique_ptr<ScratchFolder>> make(const std::string& parent,
+                                                                   const std::string& purpose);
   /// Removed with all that is in it.
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
@@ -23,4 +25,4 @@ class ScratchFolder {
   std::string path_;
 };
 
-}  // namespace bubblesim::app
+}  // namespace bubblesim
