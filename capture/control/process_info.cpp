@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>
+
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -19,24 +20,10 @@ std::string proc(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// Nothing if it cannot be read, since the process has ended by now, say; kernel files have no size,
-// so they are read to their end. read() takes down a fault that an iterator would throw.
-std::optional<std::string> read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> block;
-  while (in.read(block.data(), block.size()) || in.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad()) return std::nullopt;
-  return text;
-}
-
 template <class T>
 std::vector<T> numbers(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<T>(in), std::istream_iterator<T>()};
+  std::istringstream words(text);
+  return {std::istream_iterator<T>(words), std::istream_iterator<T>()};
 }
 
 // Every process's parent.
@@ -56,7 +43,7 @@ std::map<pid_t, pid_t> parents() {
 
 std::optional<ProcessInfo> process_info(pid_t pid) {
   if (pid <= 0) return std::nullopt;
-  const auto status = read_all(proc(pid, "status"));
+  const auto status = read_text_file(proc(pid, "status"));
   if (!status) return std::nullopt;
   ProcessInfo info;
   info.pid = pid;
@@ -82,13 +69,13 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
 }
 
 RecorderTrace recorder_trace(pid_t pid) {
-  const auto maps = read_all(proc(pid, "maps"));
-  const auto environment = read_all(proc(pid, "environ"));
+  const auto maps = read_text_file(proc(pid, "maps"));
+  const auto environment = read_text_file(proc(pid, "environ"));
   if (maps && maps->find(kRecorderLibrary) != std::string::npos) return RecorderTrace::kLoaded;
   // Empty while the process is only being started.
   if (!environment || environment->empty()) return RecorderTrace::kUnknown;
-  std::istringstream in(*environment);
-  for (std::string variable; std::getline(in, variable, '\0');) {
+  std::istringstream variables(*environment);
+  for (std::string variable; std::getline(variables, variable, '\0');) {
     if (variable.starts_with("CUDA_INJECTION64_PATH=") && variable.ends_with(kRecorderLibrary)) {
       return RecorderTrace::kOnlyAsked;
     }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
+
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -62,9 +62,8 @@ std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix) {
 }
 
 std::vector<ListedRecorder> list_recorders(const std::string& folder) {
-  std::ifstream in("/proc/net/unix", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  std::vector<ListedRecorder> found = listed_in(text);
+  const std::string sockets = read_text_file("/proc/net/unix").value_or(std::string());
+  std::vector<ListedRecorder> found = listed_in(sockets);
   std::error_code fault;
   if (!folder.empty()) {
     for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {

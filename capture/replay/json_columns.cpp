@@ -3,9 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "sim/base/json.hpp"
@@ -120,20 +117,6 @@ std::vector<double> ColumnReader::numbers(std::string_view key, Range<double> ra
 std::vector<Duration> ColumnReader::spans(std::string_view key) {
   const auto counts = column<std::int64_t>(key, {0, kMostNanoseconds}, 0);
   return {counts.begin(), counts.end()};
-}
-
-Result<void> write_whole_file(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".part";
-  {
-    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-    file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    file.close();
-    if (!file) return fail(beside, "", "cannot be written");
-  }
-  std::error_code problem;
-  std::filesystem::rename(beside, path, problem);
-  if (problem) return fail(path, "", "cannot be written: " + problem.message());
-  return {};
 }
 
 }  // namespace bubblesim::capture

@@ -89,9 +89,6 @@ template <class T>
   return {0, count == 0 ? T{0} : static_cast<T>(count - 1)};
 }
 
-/// Writes under a name beside it and renames: a reader finds the whole file or the one before.
-[[nodiscard]] Result<void> write_whole_file(const std::string& path, const std::string& text);
-
 // -- implementation --
 
 template <class Rows, class Of>

@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
+
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kMostWords = 500;  // of stderr in a fault: the last of them
 
 std::string last_words(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text = read_text_file(path).value_or(std::string());
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (text.size() > kMostWords) text = "..." + text.substr(text.size() - kMostWords);
   return text;

@@ -9,11 +9,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "capture/substrate/program_run.hpp"
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -22,13 +21,8 @@ constexpr const char* kProgram = "nvidia-cuda-mps-control";
 /// sun_path holds 108 bytes; the daemon adds names of its own to the folder.
 constexpr std::size_t kLongestFolder = 80;
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 pid_t pid_in(const std::string& pipe_directory) {
-  const std::string text = text_of(pipe_directory + "/" + kProgram + ".pid");
+  const std::string text = read_text_file(pipe_directory + "/" + kProgram + ".pid").value_or(std::string());
   pid_t pid = 0;
   std::from_chars(text.data(), text.data() + text.size(), pid);
   return pid;
@@ -37,7 +31,7 @@ pid_t pid_in(const std::string& pipe_directory) {
 /// Field 1 + `n` after the name in /proc/PID/stat (state is 0, parent 1, start 19); empty: gone, or
 /// a process that has ended and waits for its parent.
 std::string stat_field(pid_t pid, std::size_t n) {
-  const std::string text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text = read_text_file("/proc/" + std::to_string(pid) + "/stat").value_or(std::string());
   const std::size_t name = text.rfind(") ");
   if (name == std::string::npos || text[name + 2] == 'Z') return {};
   std::size_t at = name + 2;
@@ -136,7 +130,7 @@ Result<void> MpsDaemon::probe() const {
 }
 
 std::string MpsDaemon::log() const {
-  return text_of(logs_ + "/control.log") + text_of(logs_ + "/server.log");
+  return read_text_file(logs_ + "/control.log").value_or(std::string()) + read_text_file(logs_ + "/server.log").value_or(std::string());
 }
 
 bool MpsDaemon::gone_within(Duration patience) const {

@@ -3,12 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "sim/app/app.hpp"
 #include "sim/app/schedule_text.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/pipeline/registry.hpp"
@@ -40,15 +39,6 @@ int list_schedules() {
   return kExitOk;
 }
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(path, {}, "no such file, or it cannot be read");
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (in.bad()) return fail(path, {}, "cannot be read");
-  return text.str();
-}
-
 std::string note_of(const pipeline::CsvSchedule& read) {
   std::string note;
   if (read.spelling == pipeline::CsvSpelling::kOld) {
@@ -71,7 +61,7 @@ Result<pipeline::StageGraph> graph_of(const ScheduleArguments& arguments, std::u
 }
 
 CheckedResult<LoadedSchedule> read_schedule(const ScheduleArguments& arguments) {
-  const auto text = read_text(arguments.from);
+  const auto text = read_text_file(arguments.from);
   if (!text) return tl::make_unexpected(text.error());
   auto read = pipeline::parse_csv(*text, arguments.from);
   if (!read) return tl::make_unexpected(read.error());

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim {
@@ -20,11 +19,8 @@ void trim(std::string& cell) {
 }  // namespace
 
 Result<CsvTable> CsvTable::read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(path, "", "cannot be read");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse(text.str(), path);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  return parse(text, path);
 }
 
 // Takes a row off the text; quotes may hold commas and line ends, and "" stands for a quote.

@@ -1,7 +1,7 @@
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/json_object.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/json_tree.hpp"
@@ -22,11 +22,7 @@ Result<std::string> read_bytes(const std::string& path) {
     return fail(path, {}, "found " + std::to_string(size) + " bytes; expected at most " +
                               std::to_string(kMaxJsonFileBytes));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(size), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(size));
-  if (!in) return fail(path, {}, "cannot be read");
-  return text;
+  return read_text_file(path);
 }
 
 // The place of the file's schema, for editors.

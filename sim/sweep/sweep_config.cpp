@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
@@ -147,10 +146,7 @@ CheckedResult<Json> load_base(const std::string& path) {
   Errors errors;
   (void)document->root(errors);
   if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return Json::parse(text.str(), nullptr, false);
+  return Json::parse(read_text_file(path).value_or(std::string()), nullptr, false);
 }
 
 // An override holds for all points: the axis of its place is no more.

@@ -1,11 +1,11 @@
 #include "sim/synth/find_job.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "sim/base/data_file.hpp"
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 #include "sim/hardware/cluster_spec_file.hpp"
@@ -60,12 +60,9 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
                                   const std::vector<PlanChange>& changes) {
   if (changes.empty()) return find_plan(std::string_view(name), folder);
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string path, find_data_file(name, folder, "plan"));
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  Json plan = Json::parse(text.str(), nullptr, false);
+  Json plan = Json::parse(read_text_file(path).value_or(std::string()), nullptr, false);
   // Not readable or not an object: the reader of whole files says what is wrong with it.
-  if (!in || !plan.is_object()) return read_plan_file(path);
+  if (!plan.is_object()) return read_plan_file(path);
   for (const PlanChange& change : changes) {
     BUBBLESIM_RETURN_IF_ERROR(apply(change, plan));
   }

@@ -4,13 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <fmt/format.h>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
@@ -132,11 +131,8 @@ void check_regions(const JobRequest& request, Errors& errors) {
 
 Result<pipeline::PlannedSchedule> schedule_from_file(const PlanSpec& plan) {
   const std::string& path = *plan.schedule_csv;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(path, "", "cannot be read; expected a schedule as CSV");
-  std::ostringstream text;
-  text << in.rdbuf();
-  auto csv = pipeline::parse_csv(text.str(), path);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  auto csv = pipeline::parse_csv(text, path);
   if (!csv) return tl::make_unexpected(csv.error().front());
   pipeline::PlannedSchedule out{std::move(csv->schedule), {}};
   out.graph = pipeline::infer_graph(out.schedule);

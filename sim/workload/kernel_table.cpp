@@ -4,10 +4,10 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <vector>
+
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::workload {
 namespace {
@@ -143,11 +143,8 @@ Result<program::Program> read_kernel_table(const std::string& path, const hardwa
   const std::uintmax_t size = std::filesystem::file_size(path, fault);
   if (fault) return fail(path, {}, "cannot be read: " + fault.message());
   if (size > kLargestFile) return fail(path, {}, "found over 64 MiB, which no kernel table has");
-  std::ifstream input(path, std::ios::binary);
-  std::ostringstream text;
-  text << input.rdbuf();
-  if (!input) return fail(path, {}, "cannot be read");
-  return parse_kernel_table(text.str(), path, spec, launch_gap);
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  return parse_kernel_table(text, path, spec, launch_gap);
 }
 
 }  // namespace bubblesim::workload

@@ -1,21 +1,14 @@
 #include <dlfcn.h>
 
-#include <fstream>
-#include <iterator>
 
 #include "capture/record/cupti/api.hpp"
 #include "capture/record/cupti/cupti_places.hpp"
+#include "sim/base/input_file.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 constexpr const char* kMaps = "/proc/self/maps";
-
-/// The mapped files of the process; empty where the kernel does not say.
-std::string read_maps() {
-  std::ifstream file(kMaps);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 /// Handles are kept for the process's life: a CUPTI that is unloaded takes callbacks with it.
 void* open_place(const CuptiPlace& place) {
@@ -35,7 +28,7 @@ std::string list_of(const std::vector<CuptiPlace>& places) {
 }  // namespace
 
 Result<CuptiApi> find_cupti(const std::string& wanted, const std::string& cuda_home) {
-  const std::vector<CuptiPlace> places = cupti_places(wanted, cuda_home, read_maps());
+  const std::vector<CuptiPlace> places = cupti_places(wanted, cuda_home, read_text_file(kMaps).value_or(std::string()));
   for (const CuptiPlace& place : places) {
     if (void* const library = open_place(place)) return bind_cupti(library, place.path);
     if (place.path != wanted) continue;

@@ -7,14 +7,13 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/base/input_file.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/plugin/python/bindings.hpp"
 #include "sim/plugin/python/errors.hpp"
@@ -78,9 +77,9 @@ class PythonRun {
     if (!py::isinstance<py::dict>(config)) {
       path = py::module_::import("os").attr("fspath")(config).cast<std::string>();
       if (arguments_.policies.is_none()) {
-        text_ = text_of(path);
+        text_ = read_text_file(path).value_or(std::string());
         run::RunConfig read = good(run::read_run_config(path, registry_), &fault_);
-        if (text_of(path) != *text_) text_.reset();
+        if (read_text_file(path).value_or(std::string()) != *text_) text_.reset();
         return read;
       }
       const py::object text = py::module_::import("pathlib").attr("Path")(path).attr("read_text")();
@@ -125,11 +124,6 @@ class PythonRun {
     if (output.timeline) output.report.counters.merge(output.timeline->counters());
     output.json = observe::report_json(output.report);
     return {};
-  }
-
-  static std::string text_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   // Nothing: what the run depends on cannot be told, and it measures its own.
