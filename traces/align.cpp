@@ -195,11 +195,11 @@ Differences match(const RankSequences& reference, const RankSequences& other) {
   return out;
 }
 
-void shift_rank(RankTrace& trace, Duration by) {
-  for (HostCall& call : trace.host_calls) call.start += by;
-  for (DeviceOp& op : trace.device_ops) op.start += by;
-  for (Marker& marker : trace.markers) marker.start += by;
-  for (MemorySample& sample : trace.memory) sample.at += by;
+void shift_rank(RankTrace& trace, Duration shift) {
+  for (HostCall& call : trace.host_calls) call.start += shift;
+  for (DeviceOp& op : trace.device_ops) op.start += shift;
+  for (Marker& marker : trace.markers) marker.start += shift;
+  for (MemorySample& sample : trace.memory) sample.at += shift;
 }
 
 std::uint64_t points_in(const RankSequences& sequences) {

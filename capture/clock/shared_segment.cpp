@@ -32,9 +32,9 @@ bool is_stale(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return false;
   struct stat state {};
-  const bool mine = ::fstat(file, &state) == 0 && state.st_uid == ::geteuid();
+  const bool is_own = ::fstat(file, &state) == 0 && state.st_uid == ::geteuid();
   const auto age = std::chrono::seconds(::time(nullptr) - state.st_mtime);
-  const bool stale = mine && age > kYoung && lock(file);
+  const bool stale = is_own && age > kYoung && lock(file);
   ::close(file);
   return stale;
 }

@@ -125,13 +125,13 @@ class TurnClock final : public HostClock {
 
   std::uint32_t take_part(Turn turn) {
     std::uint32_t next = kNobody;
-    std::uint32_t mine = kNobody;
+    std::uint32_t own_part = kNobody;
     const ProcessMark process = this_process();
     {
       const TableLock lock(table_);
-      mine = table_.find_free();
-      BUBBLESIM_CHECK(mine != kNobody, "too many threads in a clock of turns");
-      TurnPart& part = table_.parts[mine];
+      own_part = table_.find_free();
+      BUBBLESIM_CHECK(own_part != kNobody, "too many threads in a clock of turns");
+      TurnPart& part = table_.parts[own_part];
       part.turn = turn;
       part.bell = part.last = 0;
       part.due = table_.now;
@@ -143,30 +143,30 @@ class TurnClock final : public HostClock {
     }
     futex_wake(table_.begun);
     if (next != kNobody) futex_wake(table_.parts[next].calls);
-    return mine;
+    return own_part;
   }
 
-  void give_turn(std::uint32_t mine, std::int64_t due, std::uint32_t bell, bool last) {
+  void give_turn(std::uint32_t own_part, std::int64_t due, std::uint32_t bell, bool last) {
     std::uint32_t next = kNobody;
     {
       const TableLock lock(table_);
-      TurnPart& part = table_.parts[mine];
+      TurnPart& part = table_.parts[own_part];
       part.due = due;
       part.bell = bell;
       part.last = last ? 1 : 0;
       part.state = PartState::kWaits;
       next = table_.pass_turn();
     }
-    if (next == mine) return;
+    if (next == own_part) return;
     if (next != kNobody) futex_wake(table_.parts[next].calls);
-    await_turn(mine);
+    await_turn(own_part);
   }
 
-  void await_turn(std::uint32_t mine) {
-    TurnPart& part = table_.parts[mine];
+  void await_turn(std::uint32_t own_part) {
+    TurnPart& part = table_.parts[own_part];
     while (true) {
       const std::uint32_t calls = part.calls.load();
-      if (table_.running.load() == mine) return;
+      if (table_.running.load() == own_part) return;
       const HostTime look = machine_now() + kLookEvery;
       futex_wait(part.calls, calls, look);
       if (machine_now() >= look) look_after_others();

@@ -91,10 +91,10 @@ void TurnTable::wake_greatest() noexcept {
 }
 
 std::uint32_t TurnTable::drop_dead() noexcept {
-  const std::uint32_t who = running;
-  if (who != kNobody) {
-    if (!has_ended(parts[who].process)) return kNobody;
-    drop_process(parts[who].process);
+  const std::uint32_t part = running;
+  if (part != kNobody) {
+    if (!has_ended(parts[part].process)) return kNobody;
+    drop_process(parts[part].process);
     return pass_turn();
   }
   if (to_ns(machine_now()) - stuck_since < to_ns(kStuckPatience)) return kNobody;

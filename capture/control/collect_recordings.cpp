@@ -136,10 +136,11 @@ Result<std::vector<RecordingSummary>> collect_recording(const std::string& path,
 std::vector<std::string> recordings_in(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code fault;
-  for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
+  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
+       entry.increment(fault)) {
     std::error_code ignored;
-    if (it->path().extension() == ".btr" && it->is_regular_file(ignored)) {
-      found.push_back(it->path().string());
+    if (entry->path().extension() == ".btr" && entry->is_regular_file(ignored)) {
+      found.push_back(entry->path().string());
     }
   }
   std::sort(found.begin(), found.end());

@@ -28,10 +28,10 @@ Result<void> check_shared_object(const std::string& path, const WantedLibrary& l
     return fail(path, {}, "found no file; " + expected + ", " + library.file);
   }
   std::array<char, 4> magic{};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(path, {}, "cannot be read");
-  in.read(magic.data(), magic.size());
-  if (!in || magic != std::array<char, 4>{'\x7f', 'E', 'L', 'F'}) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(path, {}, "cannot be read");
+  file.read(magic.data(), magic.size());
+  if (!file || magic != std::array<char, 4>{'\x7f', 'E', 'L', 'F'}) {
     return fail(path, {}, "found a file that is no shared object; " + expected + ", " +
                               library.file);
   }

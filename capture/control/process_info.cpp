@@ -30,8 +30,9 @@ std::vector<T> numbers(const std::string& text) {
 std::map<pid_t, pid_t> parents() {
   std::map<pid_t, pid_t> found;
   std::error_code fault;
-  for (fs::directory_iterator it("/proc", fault), end; !fault && it != end; it.increment(fault)) {
-    const std::string name = it->path().filename().string();
+  for (fs::directory_iterator entry("/proc", fault), end; !fault && entry != end;
+       entry.increment(fault)) {
+    const std::string name = entry->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto info = process_info(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)));
     if (info) found[info->pid] = info->parent;
@@ -47,8 +48,8 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
   if (!status) return std::nullopt;
   ProcessInfo info;
   info.pid = pid;
-  std::istringstream in(*status);
-  for (std::string line; std::getline(in, line);) {
+  std::istringstream words(*status);
+  for (std::string line; std::getline(words, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string key = line.substr(0, colon);

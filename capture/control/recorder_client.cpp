@@ -106,17 +106,17 @@ bool wait_for(const Socket& socket, short events, Clock::time_point deadline) {
 
 Result<std::string> exchange(const Socket& socket, const std::string& message, const Error& silent,
                              Clock::time_point deadline) {
-  const std::string& who = silent.file;
+  const std::string& file = silent.file;
   if (!wait_for(socket, POLLOUT, deadline)) return tl::make_unexpected(silent);
   if (send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_EOR) < 0) {
-    return fail(who, {}, "takes no command: " + system_text(errno));
+    return fail(file, {}, "takes no command: " + system_text(errno));
   }
   if (!wait_for(socket, POLLIN, deadline)) return tl::make_unexpected(silent);
   std::string answer(kMaxMessageBytes + 1, '\0');
   const ssize_t length = recv(socket.get(), answer.data(), answer.size(), 0);
-  if (length < 0) return fail(who, {}, "gives no answer: " + system_text(errno));
+  if (length < 0) return fail(file, {}, "gives no answer: " + system_text(errno));
   if (length == 0) {
-    return fail(who, {}, "closed the connection without an answer: the process ended, or its "
+    return fail(file, {}, "closed the connection without an answer: the process ended, or its "
                          "recorder refused us");
   }
   answer.resize(static_cast<std::size_t>(length));
@@ -131,29 +131,34 @@ std::string how_to_have_one() {
 std::string children_text(pid_t pid, const std::vector<ListedRecorder>& listed) {
   std::string text;
   for (const pid_t child : descendants(pid)) {
-    for (const ListedRecorder& one : listed) {
-      if (one.pid == child) text += (text.empty() ? "" : ", ") + std::to_string(child);
+    for (const ListedRecorder& recorder : listed) {
+      if (recorder.pid == child) text += (text.empty() ? "" : ", ") + std::to_string(child);
     }
   }
   return text.empty() ? text : "; of its children these have one: " + text;
 }
 
 Error no_recorder(const ProcessInfo& process, const std::vector<ListedRecorder>& listed) {
-  const std::string who = process_text(process.pid) + " (" + process.name + ")";
+  const std::string process_name = process_text(process.pid) + " (" + process.name + ")";
   const std::string children = children_text(process.pid, listed);
   switch (recorder_trace(process.pid)) {
     case RecorderTrace::kLoaded:
-      return {who, {}, "has the recorder loaded, but nothing listens: it was forked from a "
-                       "recorded process, or BUBBLESIM_CAPTURE_ONLY leaves it out, or its sockets "
-                       "are in a folder or another network namespace (a container: --sockets)" +
-                           children};
+      return {process_name,
+              {},
+              "has the recorder loaded, but nothing listens: it was forked from a "
+              "recorded process, or BUBBLESIM_CAPTURE_ONLY leaves it out, or its sockets "
+              "are in a folder or another network namespace (a container: --sockets)" +
+                  children};
     case RecorderTrace::kOnlyAsked:
-      return {who, {}, "was started with the recorder, but has not initialised CUDA: there is "
-                       "nothing to record yet" + children};
+      return {process_name,
+              {},
+              "was started with the recorder, but has not initialised CUDA: there is "
+              "nothing to record yet" +
+                  children};
     case RecorderTrace::kNone:
     case RecorderTrace::kUnknown: break;
   }
-  return {who, {}, "has no recorder" + (children.empty() ? how_to_have_one() : children)};
+  return {process_name, {}, "has no recorder" + (children.empty() ? how_to_have_one() : children)};
 }
 
 Result<void> check_owner(const ProcessInfo& process) {
@@ -169,15 +174,15 @@ Result<void> check_owner(const ProcessInfo& process) {
 std::vector<ListedRecorder> candidates(pid_t pid, const std::optional<ProcessInfo>& process,
                                        const std::vector<ListedRecorder>& listed) {
   std::vector<ListedRecorder> found;
-  for (const ListedRecorder& one : listed) {
+  for (const ListedRecorder& recorder : listed) {
     const bool inner =
-        process && std::count(process->inner.begin(), process->inner.end(), one.pid) > 0;
-    if (one.pid == pid || inner) found.push_back(one);
+        process && std::count(process->inner.begin(), process->inner.end(), recorder.pid) > 0;
+    if (recorder.pid == pid || inner) found.push_back(recorder);
   }
   // Where /proc/net/unix cannot be read, the name is known all the same.
   if (process) found.push_back({process->user, pid, abstract_address(process->user, pid)});
-  std::stable_partition(found.begin(), found.end(), [](const ListedRecorder& one) {
-    return !is_abstract(one.address);
+  std::stable_partition(found.begin(), found.end(), [](const ListedRecorder& recorder) {
+    return !is_abstract(recorder.address);
   });
   return found;
 }
@@ -192,16 +197,16 @@ Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& opti
   const auto listed = list_recorders(options.socket_folder);
   const auto names = candidates(pid, process, listed);
   const auto deadline = Clock::now() + options.timeout;
-  for (const ListedRecorder& one : names) {
-    if (process && is_abstract(one.address)) BUBBLESIM_RETURN_IF_ERROR(check_owner(*process));
-    const Connection made = connect_to(one.address, deadline);
+  for (const ListedRecorder& recorder : names) {
+    if (process && is_abstract(recorder.address)) BUBBLESIM_RETURN_IF_ERROR(check_owner(*process));
+    const Connection made = connect_to(recorder.address, deadline);
     if (made.code == 0) {
-      BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, one));
-      return RecorderClient(one, options);
+      BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, recorder));
+      return RecorderClient(recorder, options);
     }
-    if (made.code == EAGAIN) return RecorderClient(one, options);  // ask() says how it goes on
+    if (made.code == EAGAIN) return RecorderClient(recorder, options);  // ask() says how it goes on
     if (!nobody_listens(made.code)) {
-      return fail(one.address.text, {}, "cannot be reached: " + system_text(made.code));
+      return fail(recorder.address.text, {}, "cannot be reached: " + system_text(made.code));
     }
   }
   if (!process) return fail(process_text(pid), {}, "does not exist (any more)");
@@ -209,28 +214,29 @@ Result<RecorderClient> RecorderClient::find(pid_t pid, const ClientOptions& opti
 }
 
 Result<RecorderStatus> RecorderClient::ask(const ControlCommand& command) const {
-  const std::string who = process_text(recorder_.pid);
+  const std::string process_name = process_text(recorder_.pid);
   const std::string message = encode(command);
-  if (message.size() > kMaxMessageBytes) return fail(who, {}, "the command is too long");
+  if (message.size() > kMaxMessageBytes) return fail(process_name, {}, "the command is too long");
   const auto deadline = Clock::now() + options_.timeout;
-  const Error silent{who, {}, "its recorder gives no answer in " +
+  const Error silent{process_name, {}, "its recorder gives no answer in " +
                                   format_duration(options_.timeout) +
                                   ": the process is stopped or very busy"};
   const Connection made = connect_to(recorder_.address, deadline);
   if (made.code == EAGAIN) return tl::make_unexpected(silent);
-  if (nobody_listens(made.code)) return fail(who, {}, "ended, or its recorder did");
-  if (made.code != 0) return fail(who, {}, "cannot be reached: " + system_text(made.code));
+  if (nobody_listens(made.code)) return fail(process_name, {}, "ended, or its recorder did");
+  if (made.code != 0) return fail(process_name, {}, "cannot be reached: " + system_text(made.code));
   BUBBLESIM_RETURN_IF_ERROR(check_peer(made.socket, recorder_));
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string answer,
                              exchange(made.socket, message, silent, deadline));
   auto status = decode_status(answer);
   if (!status) {
-    return fail(who, {}, "its recorder's answer cannot be read (another version of bubblesim?): " +
-                             status.error().text() + "; it was " + quote_found(answer));
+    return fail(process_name, {},
+                "its recorder's answer cannot be read (another version of bubblesim?): " +
+                    status.error().text() + "; it was " + quote_found(answer));
   }
   // Who is refused gets a status of nobody, with the reason.
   if (status->pid == 0) {
-    return fail(who, {}, "its recorder says: " +
+    return fail(process_name, {}, "its recorder says: " +
                              (status->message.empty() ? "nothing of itself" : status->message));
   }
   return status;
@@ -240,11 +246,11 @@ RecorderSurvey survey_recorders(const ClientOptions& options) {
   RecorderSurvey survey;
   const uid_t own = geteuid();
   std::set<std::pair<std::int64_t, std::string>> seen;
-  for (const ListedRecorder& one : list_recorders(options.socket_folder)) {
-    if (own != 0 && one.user != own) continue;
-    const Connection made = connect_to(one.address, Clock::now() + options.timeout);
+  for (const ListedRecorder& recorder : list_recorders(options.socket_folder)) {
+    if (own != 0 && recorder.user != own) continue;
+    const Connection made = connect_to(recorder.address, Clock::now() + options.timeout);
     if (nobody_listens(made.code)) continue;  // a file that a killed process left
-    auto status = RecorderClient(one, options).ask(status_command());
+    auto status = RecorderClient(recorder, options).ask(status_command());
     if (!status) {
       survey.faults.push_back(status.error());
     } else if (seen.emplace(status->pid, status->executable + '\n' + status->output).second) {

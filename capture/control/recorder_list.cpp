@@ -46,12 +46,12 @@ std::optional<Owner> owner_of(std::string_view name) {
 
 std::vector<ListedRecorder> listed_in(std::string_view proc_net_unix) {
   std::vector<ListedRecorder> found;
-  std::istringstream in{std::string(proc_net_unix)};
-  for (std::string line; std::getline(in, line);) {
+  std::istringstream words{std::string(proc_net_unix)};
+  for (std::string line; std::getline(words, line);) {
     // Num RefCount Protocol Flags Type St Inode Path
     std::istringstream fields(line);
     std::string field[8];
-    for (std::string& one : field) fields >> one;
+    for (std::string& text : field) fields >> text;
     if (!field[7].starts_with('@')) continue;
     if ((std::strtoul(field[3].c_str(), nullptr, 16) & kListening) == 0) continue;
     const auto owner = owner_of(std::string_view(field[7]).substr(1));
@@ -66,8 +66,9 @@ std::vector<ListedRecorder> list_recorders(const std::string& folder) {
   std::vector<ListedRecorder> found = listed_in(sockets);
   std::error_code fault;
   if (!folder.empty()) {
-    for (fs::directory_iterator it(folder, fault), end; !fault && it != end; it.increment(fault)) {
-      const std::string name = it->path().filename().string();
+    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end;
+         entry.increment(fault)) {
+      const std::string name = entry->path().filename().string();
       if (!name.ends_with(kSuffix)) continue;
       const auto owner = owner_of(name.substr(0, name.size() - kSuffix.size()));
       if (!owner) continue;

@@ -32,12 +32,12 @@ void RecorderWatch::look() {
   std::set<pid_t> family{job_};
   for (const pid_t pid : descendants(job_)) family.insert(pid);
   const uid_t own = geteuid();
-  for (const ListedRecorder& one : listed) {
-    const bool related = family.contains(one.pid) || !one.address.text.starts_with('@');
-    if (!related || (own != 0 && one.user != own)) continue;
-    auto status = RecorderClient(one, options_).ask(status_command());
+  for (const ListedRecorder& recorder : listed) {
+    const bool related = family.contains(recorder.pid) || !recorder.address.text.starts_with('@');
+    if (!related || (own != 0 && recorder.user != own)) continue;
+    auto status = RecorderClient(recorder, options_).ask(status_command());
     if (!status) continue;
-    if (!family.contains(one.pid) && !status->output.starts_with(output_ + "/")) continue;
+    if (!family.contains(recorder.pid) && !status->output.starts_with(output_ + "/")) continue;
     seen_[status->pid] = std::move(*status);
   }
 }

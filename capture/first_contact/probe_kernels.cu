@@ -57,11 +57,11 @@ extern "C" __global__ void watch(U64* out, U64 length, U64 gap, unsigned room) {
 }
 
 /// Reads `count` times 16 bytes.
-extern "C" __global__ void stream(const float4* in, U64 count, float* out) {
+extern "C" __global__ void stream(const float4* source, U64 count, float* out) {
   float sum = 0;
   const U64 step = static_cast<U64>(gridDim.x) * blockDim.x;
   for (U64 i = static_cast<U64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
-    const float4 value = in[i];
+    const float4 value = source[i];
     sum += value.x + value.y + value.z + value.w;
   }
   if (sum == 12345.0f) *out = sum;  // never; keeps the reads

@@ -129,7 +129,7 @@ void GateBoard::open() {
   segment_.open = 1;
   for (std::uint32_t i = 0; i < segment_.rows_given; ++i) {
     GateRow& row = segment_.rows[i];
-    const Answer answer = AnswerWord::of(row.answer).answer;
+    const Answer answer = AnswerWord::unpacked(row.answer).answer;
     if (answer == Answer::kAsked || answer == Answer::kHeld) clock_.ring(row.bell);
   }
 }

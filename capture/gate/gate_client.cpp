@@ -126,14 +126,14 @@ class SegmentClient final : public GateClient {
 
   Passage ask(GateRow& row, GateMessage& message) {
     message.kind = MessageKind::kAsked;
-    message.ask = AnswerWord::of(row.answer).ask + 1;
+    message.ask = AnswerWord::unpacked(row.answer).ask + 1;
     row.answer = AnswerWord{message.ask, Answer::kAsked}.packed();
     if (!send(row, message)) return go_ungated_here();
     Passage passage;
     while (true) {
       const std::uint32_t seen = row.bell.rings;
       std::uint64_t word = row.answer.load(std::memory_order_acquire);
-      const Answer answer = AnswerWord::of(word).answer;
+      const Answer answer = AnswerWord::unpacked(word).answer;
       passage.held = answer == Answer::kReleased;
       if (answer == Answer::kGo || answer == Answer::kReleased) break;
       if (is_closed() || is_silent(message.time)) {

@@ -23,9 +23,9 @@ bool is_abandoned(const GateSegment& segment, const GateRow& row, std::uint32_t 
 }
 
 bool try_take(GateRow& row, std::uint64_t seen, HeldRow& held) noexcept {
-  const std::uint64_t mine = GateRow::next(seen, RowState::kUsed);
-  if (!row.state.compare_exchange_strong(seen, mine)) return false;
-  held = {&row, mine};
+  const std::uint64_t own_state = GateRow::next(seen, RowState::kUsed);
+  if (!row.state.compare_exchange_strong(seen, own_state)) return false;
+  held = {&row, own_state};
   return true;
 }
 
@@ -64,8 +64,8 @@ HeldRow take_row(GateSegment& segment, std::uint32_t client) noexcept {
 }
 
 void give_back(const HeldRow& held) noexcept {
-  std::uint64_t mine = held.state;
-  held.row->state.compare_exchange_strong(mine, GateRow::next(mine, RowState::kLeft));
+  std::uint64_t own_state = held.state;
+  held.row->state.compare_exchange_strong(own_state, GateRow::next(own_state, RowState::kLeft));
 }
 
 bool put(GateSegment& segment, GateRow& row, GateMessage& message) noexcept {

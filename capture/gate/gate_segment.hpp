@@ -53,7 +53,7 @@ struct AnswerWord {
   [[nodiscard]] std::uint64_t packed() const {
     return std::uint64_t{ask} << 32U | static_cast<std::uint32_t>(answer);
   }
-  [[nodiscard]] static AnswerWord of(std::uint64_t word) {
+  [[nodiscard]] static AnswerWord unpacked(std::uint64_t word) {
     return {static_cast<std::uint32_t>(word >> 32U), static_cast<Answer>(word & 0xffffffffU)};
   }
 };

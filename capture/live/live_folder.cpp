@@ -42,8 +42,8 @@ Result<void> LiveFolder::add_counts(std::uint32_t client) {
 
 std::vector<std::string> LiveFolder::notes() const {
   std::vector<std::string> lines;
-  std::ifstream in(path() + "/" + kNotesFile);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::ifstream file(path() + "/" + kNotesFile);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
 }
 

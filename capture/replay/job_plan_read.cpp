@@ -27,39 +27,39 @@ Range<std::int64_t> index_or_none(std::size_t count) {
   return {-1, static_cast<std::int64_t>(count) - 1};
 }
 
-void read_head(ObjectReader& in, JobPlan& plan) {
-  in.expect("format", kJobPlanFormat);
-  plan.name = in.text("name");
-  plan.client.value = in.integer<std::uint32_t>("client", {0, kMostGateClients - 1});
-  plan.role = in.choice("role", kRoleNames);
-  plan.program.rank = in.integer<std::uint32_t>("rank");
-  plan.program.stream_count = in.integer<std::uint16_t>("streams", {0, kMostStreams});
-  plan.program.iterations = in.integer<std::uint32_t>("iterations", kExtent);
-  plan.program.marked_thread = in.integer<std::uint32_t>("marked_thread");
-  plan.program.start_offset = Duration{in.integer<std::int64_t>("start_offset_ns", kSpan)};
-  plan.memory.value = in.integer<std::uint64_t>("memory_bytes");
-  plan.priority = in.integer<std::int32_t>("priority");
-  plan.sms = in.integer<std::uint32_t>("sms");
-  plan.report_completions = in.flag("report_completions");
-  plan.report_classes = in.flag("report_classes");
-  plan.report_durations = in.flag("report_durations");
-  plan.record_operations = in.flag("record_operations");
-  plan.seed = in.integer<std::uint64_t>("seed");
-  plan.device_lags = in.flag("device_lags");
-  plan.program.own_kernels = in.flag("as_recorded") ? program::OwnKernels::kAsRecorded
+void read_head(ObjectReader& reader, JobPlan& plan) {
+  reader.expect("format", kJobPlanFormat);
+  plan.name = reader.text("name");
+  plan.client.value = reader.integer<std::uint32_t>("client", {0, kMostGateClients - 1});
+  plan.role = reader.choice("role", kRoleNames);
+  plan.program.rank = reader.integer<std::uint32_t>("rank");
+  plan.program.stream_count = reader.integer<std::uint16_t>("streams", {0, kMostStreams});
+  plan.program.iterations = reader.integer<std::uint32_t>("iterations", kExtent);
+  plan.program.marked_thread = reader.integer<std::uint32_t>("marked_thread");
+  plan.program.start_offset = Duration{reader.integer<std::int64_t>("start_offset_ns", kSpan)};
+  plan.memory.value = reader.integer<std::uint64_t>("memory_bytes");
+  plan.priority = reader.integer<std::int32_t>("priority");
+  plan.sms = reader.integer<std::uint32_t>("sms");
+  plan.report_completions = reader.flag("report_completions");
+  plan.report_classes = reader.flag("report_classes");
+  plan.report_durations = reader.flag("report_durations");
+  plan.record_operations = reader.flag("record_operations");
+  plan.seed = reader.integer<std::uint64_t>("seed");
+  plan.device_lags = reader.flag("device_lags");
+  plan.program.own_kernels = reader.flag("as_recorded") ? program::OwnKernels::kAsRecorded
                                                   : program::OwnKernels::kCompete;
 }
 
-void read_serve(ObjectReader in, JobPlan& plan) {
+void read_serve(ObjectReader reader, JobPlan& plan) {
   ServeMode& serve = plan.serve.emplace();
-  serve.online = in.flag("online");
-  serve.batching.requests_per_pass = in.integer<std::uint64_t>("requests_per_pass", {1});
-  serve.batching.max_batch = in.integer<std::uint32_t>("max_batch", kExtent);
-  serve.batching.max_wait = Duration{in.integer<std::int64_t>("max_wait_ns", kSpan)};
-  serve.batching.batch_cost = in.number("batch_cost", {0, 1e6});
-  for (const std::int64_t at : in.integers<std::int64_t>("arrivals_ns", kSpan)) {
+  serve.online = reader.flag("online");
+  serve.batching.requests_per_pass = reader.integer<std::uint64_t>("requests_per_pass", {1});
+  serve.batching.max_batch = reader.integer<std::uint32_t>("max_batch", kExtent);
+  serve.batching.max_wait = Duration{reader.integer<std::int64_t>("max_wait_ns", kSpan)};
+  serve.batching.batch_cost = reader.number("batch_cost", {0, 1e6});
+  for (const std::int64_t at : reader.integers<std::int64_t>("arrivals_ns", kSpan)) {
     if (!serve.arrivals.empty() && Duration{at} < serve.arrivals.back()) {
-      in.fault("arrivals_ns", "found " + std::to_string(at) + " after " +
+      reader.fault("arrivals_ns", "found " + std::to_string(at) + " after " +
                                   std::to_string(to_ns(serve.arrivals.back())) +
                                   "; arrivals ascend");
       break;
@@ -68,17 +68,17 @@ void read_serve(ObjectReader in, JobPlan& plan) {
   }
 }
 
-void read_mode(ObjectReader& in, JobPlan& plan) {
-  in.one_of({"loop", "serve"});
-  if (in.has("loop")) {
-    plan.loop.emplace().iterations = in.child("loop").integer<std::uint64_t>("iterations");
+void read_mode(ObjectReader& reader, JobPlan& plan) {
+  reader.one_of({"loop", "serve"});
+  if (reader.has("loop")) {
+    plan.loop.emplace().iterations = reader.child("loop").integer<std::uint64_t>("iterations");
   }
-  if (in.has("serve")) read_serve(in.child("serve"), plan);
+  if (reader.has("serve")) read_serve(reader.child("serve"), plan);
 }
 
-void read_forms(ObjectReader in, JobPlan& plan) {
+void read_forms(ObjectReader reader, JobPlan& plan) {
   std::vector<std::uint32_t> grid_x;
-  ColumnReader columns(in, "grid_x", kExtent, grid_x);
+  ColumnReader columns(reader, "grid_x", kExtent, grid_x);
   const auto grid_y = columns.column("grid_y", kExtent, 1U);
   const auto grid_z = columns.column("grid_z", kExtent, 1U);
   const auto block_x = columns.column("block_x", kExtent, 1U);
@@ -102,10 +102,10 @@ void read_forms(ObjectReader in, JobPlan& plan) {
   }
 }
 
-void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) {
+void read_ops(ObjectReader reader, const std::vector<NameId>& names, JobPlan& plan) {
   program::Program& program = plan.program;
   std::vector<std::int64_t> solo;
-  ColumnReader columns(in, "solo_ns", kSpan, solo);
+  ColumnReader columns(reader, "solo_ns", kSpan, solo);
   const auto kind = columns.column<std::uint32_t>("kind", {0, kLastWorkKind}, 0);
   const auto stream =
       columns.column<std::uint16_t>("stream", index_range<std::uint16_t>(program.stream_count), 0);
@@ -117,7 +117,7 @@ void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) 
   const auto launch_lag = columns.column("launch_lag_ns", kShortSpan, 0U);
   const auto gap = columns.column("gap_ns", kShortSpan, 0U);
   if (columns.rows() > 0 && (program.stream_count == 0 || names.empty())) {
-    in.fault("", "has operations; the plan has no streams or no names");
+    reader.fault("", "has operations; the plan has no streams or no names");
     return;
   }
   program.ops.reserve(columns.rows());
@@ -146,9 +146,10 @@ void read_ops(ObjectReader in, const std::vector<NameId>& names, JobPlan& plan) 
   }
 }
 
-void read_edges(ObjectReader in, JobPlan& plan) {
+void read_edges(ObjectReader reader, JobPlan& plan) {
   std::vector<std::uint32_t> before;
-  ColumnReader columns(in, "before", index_range<std::uint32_t>(plan.program.ops.size()), before);
+  ColumnReader columns(reader, "before", index_range<std::uint32_t>(plan.program.ops.size()),
+                       before);
   const auto lag = columns.column("lag_ns", kShortSpan, 0U);
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     plan.program.edges.push_back({before[i], {lag[i]}});
@@ -156,31 +157,33 @@ void read_edges(ObjectReader in, JobPlan& plan) {
   std::uint64_t wanted = 0;
   for (const program::Op& op : plan.program.ops) wanted += op.edge_count;
   if (wanted != plan.program.edges.size()) {
-    in.fault("before", "found " + std::to_string(plan.program.edges.size()) +
+    reader.fault("before", "found " + std::to_string(plan.program.edges.size()) +
                            " edges; the operations have " + std::to_string(wanted));
   }
 }
 
-void read_bubbles(ObjectReader in, JobPlan& plan) {
+void read_bubbles(ObjectReader reader, JobPlan& plan) {
   std::vector<std::uint32_t> after;
-  ColumnReader columns(in, "after_op", index_range<std::uint32_t>(plan.program.ops.size()), after);
+  ColumnReader columns(reader, "after_op", index_range<std::uint32_t>(plan.program.ops.size()),
+                       after);
   const auto expected = columns.spans("expected_ns");
   const auto free = columns.column<std::uint64_t>("free_bytes", {}, 0);
   const auto pipeline = columns.column<std::uint32_t>("pipeline", {0, 1}, 0);
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     if (i > 0 && after[i] <= after[i - 1]) {
-      in.fault("after_op", "found " + std::to_string(after[i]) + " after " +
+      reader.fault("after_op", "found " + std::to_string(after[i]) + " after " +
                                std::to_string(after[i - 1]) + "; bubbles are in order");
     }
     plan.bubbles.push_back({after[i], {expected[i], {free[i]}, pipeline[i] != 0}});
   }
 }
 
-program::ThreadProgram read_thread(ObjectReader& in, std::vector<program::StepDetail>& details) {
+program::ThreadProgram read_thread(ObjectReader& reader,
+                                   std::vector<program::StepDetail>& details) {
   program::ThreadProgram thread;
-  thread.name = in.text("name");
+  thread.name = reader.text("name");
   std::vector<std::uint32_t> kind;
-  ColumnReader columns(in, "kind", {0, kLastStepKind}, kind);
+  ColumnReader columns(reader, "kind", {0, kLastStepKind}, kind);
   const auto think = columns.column("think_ns", kShortSpan, 0U);
   const auto cost = columns.column("cost_ns", kShortSpan, 0U);
   const auto target = columns.column("target", kAnyCount, 0U);
@@ -204,29 +207,29 @@ program::ThreadProgram read_thread(ObjectReader& in, std::vector<program::StepDe
   return thread;
 }
 
-void read_threads(ObjectReader& in, JobPlan& plan) {
-  std::vector<ObjectReader> threads = in.children("threads");
+void read_threads(ObjectReader& reader, JobPlan& plan) {
+  std::vector<ObjectReader> threads = reader.children("threads");
   if (threads.size() > kMostThreads) {
-    in.fault("threads", "found " + std::to_string(threads.size()) + " threads; expected at most " +
-                            std::to_string(kMostThreads));
+    reader.fault("threads", "found " + std::to_string(threads.size()) +
+                                " threads; expected at most " + std::to_string(kMostThreads));
     return;
   }
   for (ObjectReader& thread : threads) {
     plan.program.threads.push_back(read_thread(thread, plan.program.details));
   }
   if (plan.program.marked_thread >= plan.program.threads.size()) {
-    in.fault("marked_thread", "found " + std::to_string(plan.program.marked_thread) +
+    reader.fault("marked_thread", "found " + std::to_string(plan.program.marked_thread) +
                                   "; there are " + std::to_string(plan.program.threads.size()) +
                                   " threads");
   }
 }
 
 // A looping thread without steps is harmless, a plan without any has nothing to do and no end.
-void check_work(ObjectReader& in, const JobPlan& plan) {
+void check_work(ObjectReader& reader, const JobPlan& plan) {
   for (const program::ThreadProgram& thread : plan.program.threads) {
     if (!thread.steps.empty()) return;
   }
-  in.fault("threads", "no thread has a step");
+  reader.fault("threads", "no thread has a step");
 }
 
 CheckedResult<JobPlan> read_plan(const JsonDocument& document) {

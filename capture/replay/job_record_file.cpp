@@ -56,18 +56,18 @@ void write_counters(JsonWriter& out, const CounterSet& counters) {
   out.close_list();
 }
 
-std::vector<Duration> read_instants(ObjectReader& in, std::string_view key) {
-  const auto counts = in.integers<std::int64_t>(key, kInstant);
+std::vector<Duration> read_instants(ObjectReader& reader, std::string_view key) {
+  const auto counts = reader.integers<std::int64_t>(key, kInstant);
   return {counts.begin(), counts.end()};
 }
 
-Duration read_span(ObjectReader& in, std::string_view key) {
-  return Duration{in.integer<std::int64_t>(key, kSpan)};
+Duration read_span(ObjectReader& reader, std::string_view key) {
+  return Duration{reader.integer<std::int64_t>(key, kSpan)};
 }
 
-void read_requests(ObjectReader in, JobRecord& record) {
+void read_requests(ObjectReader reader, JobRecord& record) {
   std::vector<std::int64_t> arrival;
-  ColumnReader columns(in, "arrival_ns", kInstant, arrival);
+  ColumnReader columns(reader, "arrival_ns", kInstant, arrival);
   const auto start = columns.column<std::int64_t>("start_ns", kInstant, 0);
   const auto end = columns.column<std::int64_t>("end_ns", kInstant, 0);
   for (std::size_t i = 0; i < columns.rows(); ++i) {
@@ -75,9 +75,9 @@ void read_requests(ObjectReader in, JobRecord& record) {
   }
 }
 
-void read_operations(ObjectReader in, JobRecord& record) {
+void read_operations(ObjectReader reader, JobRecord& record) {
   std::vector<std::uint32_t> op;
-  ColumnReader columns(in, "op", {}, op);
+  ColumnReader columns(reader, "op", {}, op);
   const auto pass = columns.column<std::uint64_t>("pass", {}, 0);
   const auto called = columns.column<std::int64_t>("called_ns", kInstant, 0);
   const auto start = columns.column<std::int64_t>("start_ns", kInstant, 0);
@@ -91,8 +91,8 @@ void read_operations(ObjectReader in, JobRecord& record) {
   }
 }
 
-void read_counters(ObjectReader& in, JobRecord& record) {
-  for (ObjectReader& counter : in.children("counters")) {
+void read_counters(ObjectReader& reader, JobRecord& record) {
+  for (ObjectReader& counter : reader.children("counters")) {
     CounterSet::Entry entry;
     const std::string name = counter.text("name");
     entry.severity = counter.choice("severity", kSeverities);

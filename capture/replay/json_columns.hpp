@@ -37,13 +37,13 @@ class JsonWriter {
 
   /// A column: `of(row)` an integer. Left out if every value is `fallback`.
   template <class Rows, class Of>
-  void column(std::string_view key, const Rows& rows, Of of, std::int64_t fallback);
+  void column(std::string_view key, const Rows& rows, Of value_of, std::int64_t fallback);
   /// As column, in any case.
   template <class Rows, class Of>
-  void full_column(std::string_view key, const Rows& rows, Of of);
+  void full_column(std::string_view key, const Rows& rows, Of value_of);
   /// Of numbers.
   template <class Rows, class Of>
-  void number_column(std::string_view key, const Rows& rows, Of of);
+  void number_column(std::string_view key, const Rows& rows, Of value_of);
 
   /// The whole text; nothing can be written afterwards.
   [[nodiscard]] std::string take();
@@ -92,22 +92,23 @@ template <class T>
 // -- implementation --
 
 template <class Rows, class Of>
-void JsonWriter::column(std::string_view name, const Rows& rows, Of of, std::int64_t fallback) {
+void JsonWriter::column(std::string_view name, const Rows& rows, Of value_of,
+                        std::int64_t fallback) {
   for (const auto& row : rows) {
-    if (static_cast<std::int64_t>(of(row)) == fallback) continue;
-    full_column(name, rows, of);
+    if (static_cast<std::int64_t>(value_of(row)) == fallback) continue;
+    full_column(name, rows, value_of);
     return;
   }
 }
 
 template <class Rows, class Of>
-void JsonWriter::full_column(std::string_view name, const Rows& rows, Of of) {
+void JsonWriter::full_column(std::string_view name, const Rows& rows, Of value_of) {
   open_list(name);
   for (const auto& row : rows) {
-    if constexpr (std::is_unsigned_v<decltype(of(row))>) {
-      put_whole(of(row));
+    if constexpr (std::is_unsigned_v<decltype(value_of(row))>) {
+      put_whole(value_of(row));
     } else {
-      put_signed(of(row));
+      put_signed(value_of(row));
     }
     text_.push_back(',');
   }
@@ -115,10 +116,10 @@ void JsonWriter::full_column(std::string_view name, const Rows& rows, Of of) {
 }
 
 template <class Rows, class Of>
-void JsonWriter::number_column(std::string_view name, const Rows& rows, Of of) {
+void JsonWriter::number_column(std::string_view name, const Rows& rows, Of value_of) {
   open_list(name);
   for (const auto& row : rows) {
-    put_number(of(row));
+    put_number(value_of(row));
     text_.push_back(',');
   }
   close_list();

@@ -15,7 +15,7 @@ std::string compute_mode_name(unsigned mode) {
                                                      "ExclusiveProcess"};
   return mode < kNames.size() ? kNames[mode] : "mode " + std::to_string(mode);
 }
-std::string switch_name(unsigned on) { return on != 0 ? "Enabled" : "Disabled"; }
+std::string switch_name(unsigned value) { return value != 0 ? "Enabled" : "Disabled"; }
 
 template <class Function, class... Args>
 std::optional<std::uint32_t> number(Function* function, Args... args) {

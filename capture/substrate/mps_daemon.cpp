@@ -22,7 +22,8 @@ constexpr const char* kProgram = "nvidia-cuda-mps-control";
 constexpr std::size_t kLongestFolder = 80;
 
 pid_t pid_in(const std::string& pipe_directory) {
-  const std::string text = read_text_file(pipe_directory + "/" + kProgram + ".pid").value_or(std::string());
+  const std::string text =
+      read_text_file(pipe_directory + "/" + kProgram + ".pid").value_or(std::string());
   pid_t pid = 0;
   std::from_chars(text.data(), text.data() + text.size(), pid);
   return pid;
@@ -31,7 +32,8 @@ pid_t pid_in(const std::string& pipe_directory) {
 /// Field 1 + `n` after the name in /proc/PID/stat (state is 0, parent 1, start 19); empty: gone, or
 /// a process that has ended and waits for its parent.
 std::string stat_field(pid_t pid, std::size_t n) {
-  const std::string text = read_text_file("/proc/" + std::to_string(pid) + "/stat").value_or(std::string());
+  const std::string text =
+      read_text_file("/proc/" + std::to_string(pid) + "/stat").value_or(std::string());
   const std::size_t name = text.rfind(") ");
   if (name == std::string::npos || text[name + 2] == 'Z') return {};
   std::size_t at = name + 2;
@@ -98,7 +100,8 @@ Result<void> MpsDaemon::launch() {
     return made;
   }
   environment_ = settings_.environment;
-  std::erase_if(environment_, [](const auto& one) { return one.first.starts_with("CUDA_MPS_"); });
+  std::erase_if(environment_,
+                [](const auto& variable) { return variable.first.starts_with("CUDA_MPS_"); });
   environment_["CUDA_MPS_PIPE_DIRECTORY"] = pipe_;
   environment_["CUDA_MPS_LOG_DIRECTORY"] = logs_;
   if (!settings_.device.empty()) {
@@ -130,7 +133,8 @@ Result<void> MpsDaemon::probe() const {
 }
 
 std::string MpsDaemon::log() const {
-  return read_text_file(logs_ + "/control.log").value_or(std::string()) + read_text_file(logs_ + "/server.log").value_or(std::string());
+  return read_text_file(logs_ + "/control.log").value_or(std::string()) +
+         read_text_file(logs_ + "/server.log").value_or(std::string());
 }
 
 bool MpsDaemon::gone_within(Duration patience) const {

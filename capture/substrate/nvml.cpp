@@ -6,9 +6,9 @@ namespace bubblesim::capture::nvml {
 namespace {
 
 template <class Function>
-bool bind(void* library, Function*& into, const char* name) {
-  into = reinterpret_cast<Function*>(::dlsym(library, name));
-  return into != nullptr;
+bool bind(void* library, Function*& function, const char* name) {
+  function = reinterpret_cast<Function*>(::dlsym(library, name));
+  return function != nullptr;
 }
 
 const char* bind_needed(void* library, Api& api) {

@@ -48,7 +48,7 @@ struct Api {
   Status (*temperature)(Device, unsigned sensor, unsigned* celsius) = nullptr;
   Status (*compute_mode)(Device, unsigned* mode) = nullptr;
   Status (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
-  Status (*persistence)(Device, unsigned* on) = nullptr;
+  Status (*persistence)(Device, unsigned* enabled) = nullptr;
   Status (*throttle_reasons)(Device, unsigned long long* reasons) = nullptr;
 };
 

@@ -32,7 +32,8 @@ Result<void> add_mps(const WorkerSettings& settings, Variables& variables) {
 
 Result<Variables> worker_environment(const Variables& inherited, const WorkerSettings& settings) {
   Variables variables = inherited;
-  std::erase_if(variables, [](const auto& one) { return one.first.starts_with("CUDA_MPS_"); });
+  std::erase_if(variables,
+                [](const auto& variable) { return variable.first.starts_with("CUDA_MPS_"); });
   variables["CUDA_DEVICE_MAX_CONNECTIONS"] = "32";
   variables["CUDA_MODULE_LOADING"] = "EAGER";
   variables.erase("CUDA_LAUNCH_BLOCKING");

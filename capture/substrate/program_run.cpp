@@ -60,13 +60,13 @@ std::string find_program(const std::string& name, const Variables& environment) 
 Result<ProgramEnd> run_program(const std::vector<std::string>& command,
                                const Variables& environment, const std::string& input,
                                Duration patience) {
-  const NamelessFile in;
+  const NamelessFile input_file;
   const NamelessFile out;
-  if (out.number() < 0 || !in.write(input))
+  if (out.number() < 0 || !input_file.write(input))
     return fail(command[0], {}, std::string("cannot hold its input: ") + ::strerror(errno));
   const auto pid = start_child(
       command, environment,
-      {{}, ChildGroup::kOwnSession, in.number(), out.number(), out.number()});
+      {{}, ChildGroup::kOwnSession, input_file.number(), out.number(), out.number()});
   if (!pid) return tl::make_unexpected(pid.error().error);
   const auto until = Steady::now() + patience;
   std::optional<ChildEnd> end;

@@ -83,10 +83,10 @@ std::optional<std::vector<std::string>> recorded_names(const std::string& output
   const std::string folder = std::filesystem::path(output).parent_path().string();
   const auto others = hardware::read_device_folder(folder.empty() ? "." : folder);
   if (!others) return names;
-  std::erase_if(names, [&](const std::string& each) {
+  std::erase_if(names, [&](const std::string& recorded) {
     return std::ranges::any_of(*others, [&](const hardware::DeviceFile& other) {
       return data_file_id(output) != other.id &&
-             std::ranges::find(other.recorded_names, each) != other.recorded_names.end();
+             std::ranges::find(other.recorded_names, recorded) != other.recorded_names.end();
     });
   });
   return names;

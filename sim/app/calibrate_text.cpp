@@ -101,8 +101,8 @@ std::string calibration_table(const measure::Calibration& calibration) {
 std::string calibration_json(const measure::Calibration& calibration,
                              const measure::CalibrationOrigin& origin) {
   Json constants = Json::array();
-  for (const CalibratedConstant& each : calibration.constants) {
-    constants.push_back(constant_json(each));
+  for (const CalibratedConstant& constant : calibration.constants) {
+    constants.push_back(constant_json(constant));
   }
   Json shares = Json::array();
   for (const measure::SmShare& share : calibration.sm_shares) {

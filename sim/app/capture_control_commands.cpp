@@ -59,7 +59,7 @@ void print_statuses(const std::vector<RecorderStatus>& statuses, bool json) {
 
 std::vector<RecorderStatus> statuses_of(const std::vector<Attached>& attached) {
   std::vector<RecorderStatus> statuses;
-  for (const Attached& one : attached) statuses.push_back(one.status);
+  for (const Attached& attachment : attached) statuses.push_back(attachment.status);
   return statuses;
 }
 
@@ -85,13 +85,13 @@ CheckedResult<std::vector<Attached>> find_all(const ControlArguments& arguments)
 // The same command to each; those that answered keep their answer.
 Errors tell_all(std::vector<Attached>& attached, const ControlCommand& command) {
   Errors faults;
-  for (Attached& one : attached) {
-    if (one.over) continue;
-    auto status = one.client.ask(command);
+  for (Attached& attachment : attached) {
+    if (attachment.over) continue;
+    auto status = attachment.client.ask(command);
     if (status) {
-      one.status = std::move(*status);
+      attachment.status = std::move(*status);
     } else {
-      one.over = true;
+      attachment.over = true;
       faults.push_back(status.error());
     }
   }
@@ -99,8 +99,8 @@ Errors tell_all(std::vector<Attached>& attached, const ControlCommand& command) 
 }
 
 int code_of(const std::vector<Attached>& attached) {
-  const bool failed = std::any_of(attached.begin(), attached.end(), [](const Attached& one) {
-    return one.status.state == RecorderState::kFailed;
+  const bool failed = std::any_of(attached.begin(), attached.end(), [](const Attached& attachment) {
+    return attachment.status.state == RecorderState::kFailed;
   });
   return failed ? kExitUntrusted : kExitOk;
 }
@@ -132,10 +132,10 @@ std::string progress_text(const std::vector<Attached>& attached) {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
   std::size_t active = 0;
-  for (const Attached& one : attached) {
-    records += one.status.records;
-    bytes += one.status.bytes;
-    if (!one.over) ++active;
+  for (const Attached& attachment : attached) {
+    records += attachment.status.records;
+    bytes += attachment.status.bytes;
+    if (!attachment.over) ++active;
   }
   return fmt::format("{} of {} under way, {} records, {} MB; Ctrl-C stops", active,
                      attached.size(), records, bytes / 1'000'000);
@@ -149,9 +149,9 @@ bool wait_until_over(std::vector<Attached>& attached) {
   bool stopped = false;
   for (;;) {
     bool all_over = true;
-    for (Attached& one : attached) {
-      if (!is_active(one.status.state)) one.over = true;
-      all_over = all_over && one.over;
+    for (Attached& attachment : attached) {
+      if (!is_active(attachment.status.state)) attachment.over = true;
+      all_over = all_over && attachment.over;
     }
     if (all_over) return true;
     progress.show(progress_text(attached));
@@ -177,17 +177,18 @@ std::string file_of(const RecorderStatus& status) {
 
 int report_attached(const std::vector<Attached>& attached, bool json) {
   std::vector<std::string> paths;
-  for (const Attached& one : attached) {
-    if (one.status.state == RecorderState::kFailed && !one.status.message.empty()) {
-      report_fault({fmt::format("process {}", one.status.pid), {}, one.status.message});
+  for (const Attached& attachment : attached) {
+    if (attachment.status.state == RecorderState::kFailed && !attachment.status.message.empty()) {
+      report_fault(
+          {fmt::format("process {}", attachment.status.pid), {}, attachment.status.message});
     }
     std::error_code code;
-    const std::string path = file_of(one.status);
+    const std::string path = file_of(attachment.status);
     if (path.empty()) continue;  // failed before there was a file
     if (std::filesystem::is_regular_file(path, code)) {
       paths.push_back(path);
     } else {
-      report_fault({fmt::format("process {}", one.status.pid), {},
+      report_fault({fmt::format("process {}", attachment.status.pid), {},
                     "its recording is not here: " + path});
     }
   }
@@ -206,12 +207,13 @@ int report_attached(const std::vector<Attached>& attached, bool json) {
 // Before anything is started: recorders that are busy already.
 Errors busy_faults(std::vector<Attached>& attached) {
   Errors faults = tell_all(attached, capture::status_command());
-  for (const Attached& one : attached) {
-    if (one.over || !is_active(one.status.state)) continue;
-    faults.push_back({fmt::format("process {}", one.status.pid), {},
+  for (const Attached& attachment : attached) {
+    if (attachment.over || !is_active(attachment.status.state)) continue;
+    faults.push_back({fmt::format("process {}", attachment.status.pid),
+                      {},
                       fmt::format("is {} already, into {}; bubblesim capture stop {} ends that",
-                                  capture::state_name(one.status.state), one.status.output,
-                                  one.status.pid)});
+                                  capture::state_name(attachment.status.state),
+                                  attachment.status.output, attachment.status.pid)});
   }
   return faults;
 }
@@ -219,13 +221,13 @@ Errors busy_faults(std::vector<Attached>& attached) {
 // A recorder that refuses stays idle and says why.
 Errors refusals(const std::vector<Attached>& attached) {
   Errors faults;
-  for (const Attached& one : attached) {
-    if (is_active(one.status.state)) continue;
-    faults.push_back({fmt::format("process {}", one.status.pid), {},
-                      "does not start: " + (one.status.message.empty()
+  for (const Attached& attachment : attached) {
+    if (is_active(attachment.status.state)) continue;
+    faults.push_back({fmt::format("process {}", attachment.status.pid), {},
+                      "does not start: " + (attachment.status.message.empty()
                                                 ? "it is " + std::string(capture::state_name(
-                                                                 one.status.state))
-                                                : one.status.message)});
+                                                                 attachment.status.state))
+                                                : attachment.status.message)});
   }
   return faults;
 }
@@ -264,8 +266,8 @@ int stop(const ControlArguments& arguments) {
   Errors faults = tell_all(*attached, command);
   // Writing out what is pending takes a moment; the answer came before that.
   const auto deadline = Clock::now() + std::chrono::seconds(60);
-  const auto under_way = [](const Attached& one) {
-    return !one.over && is_active(one.status.state);
+  const auto under_way = [](const Attached& attachment) {
+    return !attachment.over && is_active(attachment.status.state);
   };
   while (Clock::now() < deadline && std::any_of(attached->begin(), attached->end(), under_way)) {
     std::this_thread::sleep_for(milliseconds(100));

@@ -42,15 +42,16 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
       {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
        Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   std::string losses;
-  for (const RecordingSummary& one : recordings) {
-    table.row({fmt::format("{} of {}", one.rank, one.world_size), one.path,
-               megabytes_text(one.bytes), seconds_text(one.span), fmt::to_string(one.kernels),
-               fmt::to_string(one.collectives),
-               fmt::to_string(one.copies), fmt::to_string(one.calls), fmt::to_string(one.ranges),
-               fmt::to_string(one.iterations), fmt::to_string(one.lost)});
-    for (const auto& [name, entry] : one.counters) {
+  for (const RecordingSummary& recording : recordings) {
+    table.row({fmt::format("{} of {}", recording.rank, recording.world_size), recording.path,
+               megabytes_text(recording.bytes), seconds_text(recording.span),
+               fmt::to_string(recording.kernels), fmt::to_string(recording.collectives),
+               fmt::to_string(recording.copies), fmt::to_string(recording.calls),
+               fmt::to_string(recording.ranges), fmt::to_string(recording.iterations),
+               fmt::to_string(recording.lost)});
+    for (const auto& [name, entry] : recording.counters) {
       if (entry.severity < Severity::kLoss) continue;
-      losses += fmt::format("  {}: {} = {}: {}\n", one.path, name, entry.count, entry.help);
+      losses += fmt::format("  {}: {} = {}: {}\n", recording.path, name, entry.count, entry.help);
     }
   }
   return table.text() + losses;
@@ -58,22 +59,22 @@ std::string recordings_text(const std::vector<RecordingSummary>& recordings) {
 
 std::string recordings_json(const std::vector<RecordingSummary>& recordings) {
   Json list = Json::array();
-  for (const RecordingSummary& one : recordings) {
-    list.push_back({{"path", one.path},
-                    {"rank", one.rank},
-                    {"world_size", one.world_size},
-                    {"device", one.device},
-                    {"length_ns", to_ns(one.span)},
-                    {"kernels", one.kernels},
-                    {"collectives", one.collectives},
-                    {"copies", one.copies},
-                    {"calls", one.calls},
-                    {"ranges", one.ranges},
-                    {"iterations", one.iterations},
-                    {"lost", one.lost},
-                    {"bytes", one.bytes},
-                    {"complete", one.complete},
-                    {"losses", losses_json(one.counters)}});
+  for (const RecordingSummary& recording : recordings) {
+    list.push_back({{"path", recording.path},
+                    {"rank", recording.rank},
+                    {"world_size", recording.world_size},
+                    {"device", recording.device},
+                    {"length_ns", to_ns(recording.span)},
+                    {"kernels", recording.kernels},
+                    {"collectives", recording.collectives},
+                    {"copies", recording.copies},
+                    {"calls", recording.calls},
+                    {"ranges", recording.ranges},
+                    {"iterations", recording.iterations},
+                    {"lost", recording.lost},
+                    {"bytes", recording.bytes},
+                    {"complete", recording.complete},
+                    {"losses", losses_json(recording.counters)}});
   }
   return list_text(list);
 }
@@ -85,27 +86,29 @@ std::string recorders_text(const std::vector<RecorderStatus>& recorders) {
       {Align::kRight, Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight,
        Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
   std::string messages;
-  for (const RecorderStatus& one : recorders) {
-    table.row({fmt::to_string(one.pid), std::string(capture::state_name(one.state)),
-               fmt::format("{} of {}", one.rank, one.world_size), one.executable,
-               seconds_text(one.recorded), fmt::to_string(one.records), megabytes_text(one.bytes),
-               fmt::to_string(one.lost), fmt::to_string(one.iterations), one.output});
-    if (!one.message.empty()) messages += fmt::format("  {}: {}\n", one.pid, one.message);
+  for (const RecorderStatus& recorder : recorders) {
+    table.row({fmt::to_string(recorder.pid), std::string(capture::state_name(recorder.state)),
+               fmt::format("{} of {}", recorder.rank, recorder.world_size), recorder.executable,
+               seconds_text(recorder.recorded), fmt::to_string(recorder.records),
+               megabytes_text(recorder.bytes), fmt::to_string(recorder.lost),
+               fmt::to_string(recorder.iterations), recorder.output});
+    if (!recorder.message.empty())
+      messages += fmt::format("  {}: {}\n", recorder.pid, recorder.message);
   }
   return table.text() + messages;
 }
 
 std::string recorders_json(const std::vector<RecorderStatus>& recorders) {
   Json list = Json::array();
-  for (const RecorderStatus& one : recorders) {
-    list.push_back(Json::parse(capture::encode(one), nullptr, false));
+  for (const RecorderStatus& recorder : recorders) {
+    list.push_back(Json::parse(capture::encode(recorder), nullptr, false));
   }
   return list_text(list);
 }
 
 bool recorded_work(const std::vector<RecordingSummary>& recordings) {
-  return std::any_of(recordings.begin(), recordings.end(), [](const RecordingSummary& one) {
-    return one.kernels + one.collectives + one.copies > 0;
+  return std::any_of(recordings.begin(), recordings.end(), [](const RecordingSummary& recording) {
+    return recording.kernels + recording.collectives + recording.copies > 0;
   });
 }
 

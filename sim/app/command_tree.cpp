@@ -170,7 +170,7 @@ std::string first_sentence(const std::string& help) {
 std::vector<const CommandText*> with_all_below(const CommandText& command) {
   std::vector<const CommandText*> all{&command};
   for (const CommandText& part : command.commands) {
-    for (const CommandText* each : with_all_below(part)) all.push_back(each);
+    for (const CommandText* below : with_all_below(part)) all.push_back(below);
   }
   return all;
 }

@@ -14,11 +14,11 @@ namespace {
 // Of --usage. NVML's own sample periods are between 1/6 s and 1 s (nvml.h, nvmlUtilization_t).
 constexpr const char* kUsageInterval = "100ms";
 
-Result<void> read_duration(const char* option, const std::string& text, Duration& into) {
+Result<void> read_duration(const char* option, const std::string& text, Duration& duration) {
   const auto read = parse_duration(text);
   if (!read) return fail(option, {}, read.error().message);
   if (*read < Duration{}) return fail(option, {}, "found \"" + text + "\", expected 0s or more");
-  into = *read;
+  duration = *read;
   return {};
 }
 

@@ -31,9 +31,9 @@ bool read_whole(std::string_view text, Number& value) {
 }
 
 Result<void> set_time(UnitTimes& times, std::string_view name, std::int64_t value) {
-  if (name == "F") times.each.forward = value;
-  else if (name == "I") times.each.input_grad = value;
-  else if (name == "W") times.each.weight_grad = value;
+  if (name == "F") times.every_stage.forward = value;
+  else if (name == "I") times.every_stage.input_grad = value;
+  else if (name == "W") times.every_stage.weight_grad = value;
   else if (name == "B") times.backward = value;
   else if (name == "FB") times.overlapped = value;
   else if (name == "p2p") times.p2p = value;
@@ -58,8 +58,9 @@ double total(const Execution& execution, BubbleKind kind) {
 }
 
 std::string times_text(const UnitTimes& times) {
-  return fmt::format("F={} I={} W={} B={} p2p={}", times.each.forward, times.each.input_grad,
-                     times.each.weight_grad, times.backward_of(0), times.p2p);
+  return fmt::format("F={} I={} W={} B={} p2p={}", times.every_stage.forward,
+                     times.every_stage.input_grad, times.every_stage.weight_grad,
+                     times.backward_of(0), times.p2p);
 }
 
 std::string form_text(const Execution& execution, const pipeline::ClosedForm& form) {

@@ -109,10 +109,10 @@ Launch launch_of_this_process() {
 
 std::size_t usual_threads(const Launch& launch) {
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) return cores;
-  const auto allowed = static_cast<std::size_t>(std::max(1, CPU_COUNT(&mine)));
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return cores;
+  const auto allowed = static_cast<std::size_t>(std::max(1, CPU_COUNT(&cpus)));
   const auto present = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   if (allowed < present) return allowed;
   return std::max<std::size_t>(1, cores / std::max<std::size_t>(1, launch.on_this_host));

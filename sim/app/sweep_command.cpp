@@ -62,8 +62,8 @@ Result<sweep::Shard> parse_shard(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto index = std::from_chars(text.data(), end, shard.index);
   const bool slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
-  const auto of = std::from_chars(slash ? index.ptr + 1 : end, end, shard.of);
-  if (!slash || of.ec != std::errc{} || of.ptr != end || shard.index >= shard.of) {
+  const auto count = std::from_chars(slash ? index.ptr + 1 : end, end, shard.count);
+  if (!slash || count.ec != std::errc{} || count.ptr != end || shard.index >= shard.count) {
     return fail("--shard", {}, "found " + quote_found(text) +
                                    "; expected INDEX/COUNT with an index from 0 to COUNT - 1, "
                                    "such as 0/4");
@@ -78,7 +78,7 @@ Result<std::string> version_with_policies(const AppContext& context) {
   for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
   sweep::FileHashes files;
   for (const std::string& library : libraries) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.of(library));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.hash(library));
     version += ".policies-" + hash.substr(0, 16);
   }
   return version;
@@ -88,7 +88,7 @@ Result<std::string> version_with_policies(const AppContext& context) {
 std::string default_store(const std::string& sweep, sweep::Shard shard) {
   std::string name = sweep;
   std::replace(name.begin(), name.end(), '/', '-');
-  if (shard.of > 1) name += fmt::format("-{}-of-{}", shard.index, shard.of);
+  if (shard.count > 1) name += fmt::format("-{}-of-{}", shard.index, shard.count);
   return name + ".db";
 }
 

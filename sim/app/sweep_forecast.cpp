@@ -27,7 +27,7 @@ SweepForecast forecast(const sweep::RemainingRuns& left, const sweep::ExecuteOpt
   out.threads = std::min(options.threads, left.runs.size());
   const auto rounds = static_cast<std::int64_t>(left.runs.size());
   out.all = out.cost.load + out.a_run * rounds / static_cast<std::int64_t>(out.threads);
-  out.memory = out.cost.shared.value + out.threads * out.cost.each.value;
+  out.memory = out.cost.shared.value + out.threads * out.cost.run_bytes.value;
   return out;
 }
 
@@ -50,7 +50,7 @@ std::string forecast_text(const ForecastSubject& subject, const sweep::Remaining
                       to_seconds(cast.cost.load));
   text += fmt::format("memory: about {:.0f} MB: {:.0f} MB shared and {:.0f} MB a thread ({})\n",
                       megabytes(cast.memory), megabytes(cast.cost.shared.value),
-                      megabytes(cast.cost.each.value), measured);
+                      megabytes(cast.cost.run_bytes.value), measured);
   if (!cast.cost.failure.empty()) {
     text += fmt::format("a measured run failed: {}\n", cast.cost.failure);
   }
@@ -76,7 +76,7 @@ std::string forecast_json(const ForecastSubject& subject, const sweep::Remaining
                   {"load_s", to_seconds(cast.cost.load)},
                   {"total_s", to_seconds(cast.all)},
                   {"shared_bytes", cast.cost.shared.value},
-                  {"thread_bytes", cast.cost.each.value},
+                  {"thread_bytes", cast.cost.run_bytes.value},
                   {"memory_bytes", cast.memory},
                   {"failure", cast.cost.failure.empty() ? Json(nullptr) : Json(cast.cost.failure)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -30,8 +30,8 @@ class LocalSweep {
   LocalSweep& operator=(const LocalSweep&) = delete;
 
   void give_up(const std::vector<store::PlannedRun>& runs, const sweep::DeadJournals& dead) {
-    for (const store::PlannedRun& each : runs) {
-      finished(sweep::failed_record(each, options_, sweep::reason_of(dead.of(each.key))));
+    for (const store::PlannedRun& run : runs) {
+      finished(sweep::failed_record(run, options_, sweep::reason_of(dead.suspicion(run.key))));
     }
   }
 

@@ -30,9 +30,9 @@ Duration latency(ObjectReader& parent, string_view key) {
 }
 
 std::string name(ObjectReader& parent, string_view key) {
-  ObjectReader it = constant(parent, key);
-  std::string text = it.text("value");
-  if (it.present() && text.empty()) it.fault("value", "found no text; expected a name");
+  ObjectReader reader = constant(parent, key);
+  std::string text = reader.text("value");
+  if (reader.present() && text.empty()) reader.fault("value", "found no text; expected a name");
   return text;
 }
 
@@ -49,24 +49,24 @@ PerProtocol<T> per_protocol(ObjectReader& constant, const std::vector<T>& values
 }
 
 PerProtocol<Duration> latencies(ObjectReader& parent, string_view key) {
-  ObjectReader it = constant(parent, key);
-  return per_protocol(it, it.durations("value", kLatency));
+  ObjectReader reader = constant(parent, key);
+  return per_protocol(reader, reader.durations("value", kLatency));
 }
 
 PerProtocol<double> shares(ObjectReader& parent, string_view key) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, "share");
-  return per_protocol(it, it.numbers("value", kShare));
+  ObjectReader reader = constant(parent, key);
+  check_unit(reader, "share");
+  return per_protocol(reader, reader.numbers("value", kShare));
 }
 
 // Bare numbers, so in one unit: GB/s.
 std::vector<BytesPerSecond> group_rates(ObjectReader& parent, std::uint32_t gpus) {
-  ObjectReader it = constant(parent, "group_bandwidth");
-  check_unit(it, "GB/s");
+  ObjectReader reader = constant(parent, "group_bandwidth");
+  check_unit(reader, "GB/s");
   std::vector<BytesPerSecond> out;
-  for (const double value : it.numbers("value", {0.001, 1e6})) out.push_back({value * 1e9});
-  if (it.present() && out.size() + 1 != gpus) {
-    it.fault("value", "found " + std::to_string(out.size()) + " rates; expected " +
+  for (const double value : reader.numbers("value", {0.001, 1e6})) out.push_back({value * 1e9});
+  if (reader.present() && out.size() + 1 != gpus) {
+    reader.fault("value", "found " + std::to_string(out.size()) + " rates; expected " +
                           std::to_string(gpus - 1) + ", for groups of 2 to " +
                           std::to_string(gpus) + " GPUs");
   }
@@ -74,64 +74,66 @@ std::vector<BytesPerSecond> group_rates(ObjectReader& parent, std::uint32_t gpus
 }
 
 NodeFabricSpec read_node(ObjectReader& root, std::uint32_t gpus) {
-  ObjectReader it = root.child("node");
+  ObjectReader reader = root.child("node");
   NodeFabricSpec out;
-  out.kind = constant(it, "kind").choice("value", kNodeLinks);
-  out.bandwidth = rate(it, "bandwidth");
-  if (out.kind == NodeLink::kPairs) out.pair_bandwidth = rate(it, "pair_bandwidth");
-  if (out.kind == NodeLink::kMesh) out.group_bandwidth = group_rates(it, gpus);
+  out.kind = constant(reader, "kind").choice("value", kNodeLinks);
+  out.bandwidth = rate(reader, "bandwidth");
+  if (out.kind == NodeLink::kPairs) out.pair_bandwidth = rate(reader, "pair_bandwidth");
+  if (out.kind == NodeLink::kMesh) out.group_bandwidth = group_rates(reader, gpus);
   return out;
 }
 
 NicSpec read_nics(ObjectReader& root, const ClusterSpec& spec) {
-  ObjectReader it = root.child("nics", Presence::kOptional);
-  if (!it.present()) {
+  ObjectReader reader = root.child("nics", Presence::kOptional);
+  if (!reader.present()) {
     if (spec.nodes > 1) root.fault("nics", "missing; a cluster of several nodes has NICs");
     return {};
   }
-  return {count(it, "count", "NICs"), rate(it, "bandwidth"), latency(it, "latency")};
+  return {count(reader, "count", "NICs"), rate(reader, "bandwidth"), latency(reader, "latency")};
 }
 
 FatTreeSpec read_tree(ObjectReader& root) {
-  ObjectReader it = root.child("fat_tree", Presence::kOptional);
-  if (!it.present()) return {.nodes_per_leaf = kMaxCount};
-  return {count(it, "nodes_per_leaf", "nodes"),
-          number(it, "oversubscription", "ratio", {1.0, 1000.0}), latency(it, "hop_latency")};
+  ObjectReader reader = root.child("fat_tree", Presence::kOptional);
+  if (!reader.present()) return {.nodes_per_leaf = kMaxCount};
+  return {count(reader, "nodes_per_leaf", "nodes"),
+          number(reader, "oversubscription", "ratio", {1.0, 1000.0}),
+          latency(reader, "hop_latency")};
 }
 
 std::optional<RegionSpec> read_regions(ObjectReader& root) {
-  ObjectReader it = root.child("regions", Presence::kOptional);
-  if (!it.present()) return std::nullopt;
-  return RegionSpec{count(it, "nodes_per_region", "nodes"), rate(it, "bandwidth"),
-                    latency(it, "latency")};
+  ObjectReader reader = root.child("regions", Presence::kOptional);
+  if (!reader.present()) return std::nullopt;
+  return RegionSpec{count(reader, "nodes_per_region", "nodes"), rate(reader, "bandwidth"),
+                    latency(reader, "latency")};
 }
 
 CollectiveSpec read_collectives(ObjectReader& root) {
-  ObjectReader it = root.child("collectives");
+  ObjectReader reader = root.child("collectives");
   CollectiveSpec out;
-  out.ring_base = latencies(it, "ring_base");
-  out.tree_base = latencies(it, "tree_base");
-  out.ring_hop = latencies(it, "ring_hop");
-  out.tree_hop = latencies(it, "tree_hop");
-  out.ring_net_hop = latencies(it, "ring_net_hop");
-  out.tree_net_hop = latencies(it, "tree_net_hop");
-  out.bandwidth_share = shares(it, "bandwidth_share");
-  out.low_latency_below = constant(it, "low_latency_below").bytes("value");
-  out.channel_quantum = constant(it, "channel_quantum").bytes("value", {Bytes{0}, Bytes{1 << 30}});
-  out.local_copies = number(it, "local_copies", "steps", {0.0, 10.0});
-  out.ring_net_factor = number(it, "ring_net_factor", "ratio", {1.0, 10.0});
-  out.tree_share = number(it, "tree_share", "share", kShare);
-  ObjectReader nvls = it.child("nvls", Presence::kOptional);
+  out.ring_base = latencies(reader, "ring_base");
+  out.tree_base = latencies(reader, "tree_base");
+  out.ring_hop = latencies(reader, "ring_hop");
+  out.tree_hop = latencies(reader, "tree_hop");
+  out.ring_net_hop = latencies(reader, "ring_net_hop");
+  out.tree_net_hop = latencies(reader, "tree_net_hop");
+  out.bandwidth_share = shares(reader, "bandwidth_share");
+  out.low_latency_below = constant(reader, "low_latency_below").bytes("value");
+  out.channel_quantum =
+      constant(reader, "channel_quantum").bytes("value", {Bytes{0}, Bytes{1 << 30}});
+  out.local_copies = number(reader, "local_copies", "steps", {0.0, 10.0});
+  out.ring_net_factor = number(reader, "ring_net_factor", "ratio", {1.0, 10.0});
+  out.tree_share = number(reader, "tree_share", "share", kShare);
+  ObjectReader nvls = reader.child("nvls", Presence::kOptional);
   out.nvls = nvls.present();
   if (out.nvls) {
     out.nvls_hop = latency(nvls, "hop");
     out.nvls_net_hop = latency(nvls, "net_hop");
     out.nvls_share = number(nvls, "share", "share", kShare);
   }
-  out.p2p_base = latency(it, "p2p_base");
-  out.node_channels = count(it, "node_channels", "blocks");
-  out.net_channels = count(it, "net_channels", "blocks");
-  out.p2p_channels = count(it, "p2p_channels", "blocks");
+  out.p2p_base = latency(reader, "p2p_base");
+  out.node_channels = count(reader, "node_channels", "blocks");
+  out.net_channels = count(reader, "net_channels", "blocks");
+  out.p2p_channels = count(reader, "p2p_channels", "blocks");
   return out;
 }
 

@@ -18,16 +18,16 @@ void check_unit(ObjectReader& constant, std::string_view unit) {
 }
 
 std::uint32_t count(ObjectReader& parent, std::string_view key, std::string_view unit) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.integer<std::uint32_t>("value", {1, kMaxCount});
+  ObjectReader reader = constant(parent, key);
+  check_unit(reader, unit);
+  return reader.integer<std::uint32_t>("value", {1, kMaxCount});
 }
 
 double number(ObjectReader& parent, std::string_view key, std::string_view unit,
               Range<double> range) {
-  ObjectReader it = constant(parent, key);
-  check_unit(it, unit);
-  return it.number("value", range);
+  ObjectReader reader = constant(parent, key);
+  check_unit(reader, unit);
+  return reader.number("value", range);
 }
 
 }  // namespace bubblesim::hardware

@@ -27,60 +27,60 @@ Duration duration(ObjectReader& parent, string_view key, Duration least) {
 
 // "9.0".
 void read_capability(ObjectReader& root, GpuSpec& spec) {
-  ObjectReader it = constant(root, "compute_capability");
-  if (!it.present()) return;
-  const std::string text = it.text("value");
+  ObjectReader reader = constant(root, "compute_capability");
+  if (!reader.present()) return;
+  const std::string text = reader.text("value");
   const char* const end = text.data() + text.size();
   const auto major = std::from_chars(text.data(), end, spec.compute_major);
   const bool point = major.ec == std::errc{} && major.ptr != end && *major.ptr == '.';
   const auto minor = point ? std::from_chars(major.ptr + 1, end, spec.compute_minor) : major;
   if (!point || minor.ec != std::errc{} || minor.ptr != end) {
-    it.fault("value", "expected a compute capability such as \"9.0\"");
+    reader.fault("value", "expected a compute capability such as \"9.0\"");
   }
 }
 
 SmSpec read_sm(ObjectReader& root) {
-  ObjectReader it = root.child("sm");
+  ObjectReader reader = root.child("sm");
   SmSpec sm;
-  sm.max_threads = count(it, "max_threads", "threads");
-  sm.max_blocks = count(it, "max_blocks", "blocks");
-  sm.max_warps = count(it, "max_warps", "warps");
-  sm.warp_size = count(it, "warp_size", "threads");
-  sm.registers = count(it, "registers", "registers");
-  sm.register_unit = count(it, "register_unit", "registers");
-  sm.warp_allocation_unit = count(it, "warp_allocation_unit", "warps");
-  sm.shared_memory_bytes = bytes(it, "shared_memory", 1);
-  sm.shared_memory_unit_bytes = bytes(it, "shared_memory_unit", 1);
-  sm.shared_memory_reserved_bytes = bytes(it, "shared_memory_reserved", 0);
+  sm.max_threads = count(reader, "max_threads", "threads");
+  sm.max_blocks = count(reader, "max_blocks", "blocks");
+  sm.max_warps = count(reader, "max_warps", "warps");
+  sm.warp_size = count(reader, "warp_size", "threads");
+  sm.registers = count(reader, "registers", "registers");
+  sm.register_unit = count(reader, "register_unit", "registers");
+  sm.warp_allocation_unit = count(reader, "warp_allocation_unit", "warps");
+  sm.shared_memory_bytes = bytes(reader, "shared_memory", 1);
+  sm.shared_memory_unit_bytes = bytes(reader, "shared_memory_unit", 1);
+  sm.shared_memory_reserved_bytes = bytes(reader, "shared_memory_reserved", 0);
   const auto threads = std::uint64_t{sm.max_warps} * sm.warp_size;
-  if (it.present() && threads != sm.max_threads) {
-    it.fault("max_threads", "found " + std::to_string(sm.max_threads) + "; expected " +
+  if (reader.present() && threads != sm.max_threads) {
+    reader.fault("max_threads", "found " + std::to_string(sm.max_threads) + "; expected " +
                                 std::to_string(threads) + ", max_warps times warp_size");
   }
   return sm;
 }
 
 ContentionSpec read_contention(ObjectReader& root) {
-  ObjectReader it = root.child("contention");
+  ObjectReader reader = root.child("contention");
   ContentionSpec out;
-  out.compute_kernel_dram_share = share(it, "compute_kernel_dram_share");
-  out.memory_kernel_dram_share = share(it, "memory_kernel_dram_share");
-  out.unknown_kernel_dram_share = share(it, "unknown_kernel_dram_share");
-  out.compute_kernel_issue_share = share(it, "compute_kernel_issue_share");
-  out.memory_kernel_issue_share = share(it, "memory_kernel_issue_share");
-  out.unknown_kernel_issue_share = share(it, "unknown_kernel_issue_share");
-  out.compute_kernel_memory_boundness = share(it, "compute_kernel_memory_boundness");
-  out.memory_kernel_memory_boundness = share(it, "memory_kernel_memory_boundness");
-  out.unknown_kernel_memory_boundness = share(it, "unknown_kernel_memory_boundness");
-  out.l2_slowdown = number(it, "l2_slowdown", "slowdown per share", {0.0, 10.0});
+  out.compute_kernel_dram_share = share(reader, "compute_kernel_dram_share");
+  out.memory_kernel_dram_share = share(reader, "memory_kernel_dram_share");
+  out.unknown_kernel_dram_share = share(reader, "unknown_kernel_dram_share");
+  out.compute_kernel_issue_share = share(reader, "compute_kernel_issue_share");
+  out.memory_kernel_issue_share = share(reader, "memory_kernel_issue_share");
+  out.unknown_kernel_issue_share = share(reader, "unknown_kernel_issue_share");
+  out.compute_kernel_memory_boundness = share(reader, "compute_kernel_memory_boundness");
+  out.memory_kernel_memory_boundness = share(reader, "memory_kernel_memory_boundness");
+  out.unknown_kernel_memory_boundness = share(reader, "unknown_kernel_memory_boundness");
+  out.l2_slowdown = number(reader, "l2_slowdown", "slowdown per share", {0.0, 10.0});
   return out;
 }
 
 MigSpec read_mig(ObjectReader& root) {
-  ObjectReader it = root.child("mig", Presence::kOptional);
-  if (!it.present()) return {};
-  return {count(it, "compute_slices", "slices"), count(it, "memory_slices", "slices"),
-          count(it, "slice_sms", "SMs")};
+  ObjectReader reader = root.child("mig", Presence::kOptional);
+  if (!reader.present()) return {};
+  return {count(reader, "compute_slices", "slices"), count(reader, "memory_slices", "slices"),
+          count(reader, "slice_sms", "SMs")};
 }
 
 void read_latencies(ObjectReader& root, GpuSpec& spec) {

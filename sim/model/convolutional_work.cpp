@@ -105,26 +105,26 @@ KernelWork Chain::implicit(std::string name, GemmShape gemm, double flops, doubl
 }
 
 void Chain::convolution(Window window) {
-  const Image in = image_;
+  const Image image = image_;
   const std::uint64_t area = window.kernel * window.kernel;
   const double read = elements();
-  image_ = {window.out, (in.side + 2 * window.padding - window.kernel) / window.stride + 1};
-  const double weights = static_cast<double>(window.out * in.channels * area);
+  image_ = {window.out, (image.side + 2 * window.padding - window.kernel) / window.stride + 1};
+  const double weights = static_cast<double>(window.out * image.channels * area);
   const std::uint64_t b = shape_.micro_batch;
   const std::uint64_t pixels = b * image_.side * image_.side;
   const double flops = 2.0 * weights * static_cast<double>(pixels);
   const double bytes = p_ * (read + weights + elements());
   const std::string name =
       "conv " + std::to_string(window.kernel) + "x" + std::to_string(window.kernel);
-  out_.forward(implicit(name, {pixels, window.out, in.channels * area}, flops, bytes));
+  out_.forward(implicit(name, {pixels, window.out, image.channels * area}, flops, bytes));
   out_.parameters(weights);
   if (!std::exchange(kept_already_, false)) keep(p_ * read);
   hold(p_ * (read + elements()));
   // Of a strided convolution each input pixel meets a part of the window only.
   const std::uint64_t met = window.out * area;
   const std::uint64_t depth = std::max<std::uint64_t>(1, met / (window.stride * window.stride));
-  const GemmShape data{b * in.side * in.side, in.channels, depth};
-  const GemmShape filter{window.out, in.channels * area, pixels};
+  const GemmShape data{b * image.side * image.side, image.channels, depth};
+  const GemmShape filter{window.out, image.channels * area, pixels};
   const double stored_bytes =
       shape_.gradients == GradientStore::kAccumulateFp32 ? 2.0 * kFp32Bytes : p_;
   backward_.push_back({{implicit(name + " input-grad", data, flops, bytes)},
@@ -222,7 +222,7 @@ LayerWork Chain::take(std::uint64_t input) {
 }
 
 void add_block(Chain& chain, const ConvolutionLayer& layer, std::uint32_t stride) {
-  const Image in = chain.image();
+  const Image image = chain.image();
   const std::uint64_t width = layer.out;
   const bool deep = layer.kind == Kind::kBottleneck;
   const std::uint64_t out = deep ? 4 * width : width;
@@ -236,8 +236,8 @@ void add_block(Chain& chain, const ConvolutionLayer& layer, std::uint32_t stride
   chain.relu();
   chain.convolution(deep ? Window{out, 1, 1, 0} : Window{out, 3, 1, 1});
   chain.batch_norm();
-  if (in.channels != out || stride != 1) {
-    chain.again_from(in);
+  if (image.channels != out || stride != 1) {
+    chain.again_from(image);
     chain.convolution({out, 1, stride, 0});
     chain.batch_norm();
   }

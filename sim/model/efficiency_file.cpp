@@ -30,12 +30,12 @@ void read_field(ObjectReader& root, const EfficiencyField& field, EfficiencyFile
   const std::size_t slash = field.path.find('/');
   ObjectReader section =
       slash == std::string_view::npos ? root : root.child(field.path.substr(0, slash));
-  ObjectReader it =
+  ObjectReader reader =
       section.child(slash == std::string_view::npos ? field.path : field.path.substr(slash + 1));
-  if (!it.present()) return;
-  it.expect("unit", field.unit);
-  field.value(out.efficiency) = it.number("value", {field.low, field.high});
-  out.sources[std::string(field.path)] = source_of(it);
+  if (!reader.present()) return;
+  reader.expect("unit", field.unit);
+  field.value(out.efficiency) = reader.number("value", {field.low, field.high});
+  out.sources[std::string(field.path)] = source_of(reader);
 }
 
 // Four digits: what a fit is worth, and the same text on every machine.

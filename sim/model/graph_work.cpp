@@ -33,8 +33,8 @@ class GraphBuilder {
     return static_cast<std::uint32_t>(work_.layers.size() - 1);
   }
   [[nodiscard]] KernelWork pass(std::string name, double count, double bytes_each,
-                                KernelKind of = KernelKind::kElementwise) const {
-    return stream_kernel(std::move(name), of, count, bytes_each, precision_);
+                                KernelKind kind = KernelKind::kElementwise) const {
+    return stream_kernel(std::move(name), kind, count, bytes_each, precision_);
   }
   [[nodiscard]] bool training() const { return pass_ == Pass::kTraining; }
 
@@ -156,7 +156,7 @@ Result<ModelWork> GraphBuilder::build(const GraphSpec& spec) {
     BUBBLESIM_ASSIGN_OR_RETURN(const auto kinds, branch_kinds(branch));
     for (std::uint32_t copy = 0; copy < branch.repeat; ++copy) {
       std::vector<std::uint32_t> inputs;
-      for (const std::uint32_t each : kinds) inputs = {place(each, std::move(inputs))};
+      for (const std::uint32_t kind : kinds) inputs = {place(kind, std::move(inputs))};
       ends.push_back(inputs.front());
       joined += branch.width;
     }

@@ -151,8 +151,8 @@ double attention_core_kept(const TransformerShape& shape) {
     return kStatisticBytes * static_cast<double>(shape.tokens * shape.heads);
   }
   // Softmax output; with dropout its mask and output too.
-  const double each = shape.dropout ? 2.0 * shape.element + kMaskByte : shape.element;
-  return each * shape.scores();
+  const double score_bytes = shape.dropout ? 2.0 * shape.element + kMaskByte : shape.element;
+  return score_bytes * shape.scores();
 }
 
 void attention_core_forward(const TransformerShape& shape, std::vector<WorkItem>& items) {

@@ -32,10 +32,10 @@ class NodeLoads {
   void nics(std::span<const std::uint32_t> members, double bytes) {
     if (bytes <= 0) return;
     const auto own = distinct_nics(members);
-    const double each = bytes / static_cast<double>(own.size()) * sharing(members, own.size());
+    const double share = bytes / static_cast<double>(own.size()) * sharing(members, own.size());
     for (const std::uint32_t gpu : own) {
-      loads_.push_back({topology_.nic(gpu, Direction::kOut), each});
-      loads_.push_back({topology_.nic(gpu, Direction::kIn), each});
+      loads_.push_back({topology_.nic(gpu, Direction::kOut), share});
+      loads_.push_back({topology_.nic(gpu, Direction::kIn), share});
     }
   }
 

@@ -32,11 +32,11 @@ bool reduces_or_gathers(CollectiveKind kind) {
 
 // Members of every node, if all have as many; else 0.
 std::uint32_t even_members(const Footprint& place) {
-  const std::uint32_t each = place.ranks() / place.nodes();
+  const std::uint32_t node_ranks = place.ranks() / place.nodes();
   for (std::size_t i = 0; i + 1 < place.node_begin.size(); ++i) {
-    if (place.node_begin[i + 1] - place.node_begin[i] != each) return 0;
+    if (place.node_begin[i + 1] - place.node_begin[i] != node_ranks) return 0;
   }
-  return each;
+  return node_ranks;
 }
 
 /// One collective while its cheapest form is sought.

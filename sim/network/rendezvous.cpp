@@ -41,14 +41,14 @@ void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std:
 }
 
 void Rendezvous::arrive_late(std::vector<Arrival>& arrivals) {
-  std::ranges::stable_sort(arrivals, {}, [](const Arrival& one) {
-    return std::pair{one.time, one.phase};
+  std::ranges::stable_sort(arrivals, {}, [](const Arrival& arrival) {
+    return std::pair{arrival.time, arrival.phase};
   });
-  for (const Arrival& one : arrivals) {
-    Meeting& meeting = meetings_[one.collective];
+  for (const Arrival& arrival : arrivals) {
+    Meeting& meeting = meetings_[arrival.collective];
     BUBBLESIM_CHECK(meeting.waiters.size() + 1 < meeting.needed,
                     "a collective is complete earlier than it can be");
-    meeting.waiters.push_back({one.participant, one.cookie});
+    meeting.waiters.push_back({arrival.participant, arrival.cookie});
   }
 }
 

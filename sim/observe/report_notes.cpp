@@ -87,8 +87,9 @@ std::string refusals_of(const RunReport& report) {
   std::string text;
   for (const PolicyResult& policy : report.policies) {
     for (const FillerResult& filler : policy.fillers) {
-      const auto refused = std::find_if(filler.instances.begin(), filler.instances.end(),
-                                        [](const FillerInstance& one) { return !one.admitted; });
+      const auto refused =
+          std::find_if(filler.instances.begin(), filler.instances.end(),
+                       [](const FillerInstance& instance) { return !instance.admitted; });
       if (refused == filler.instances.end()) continue;
       std::string reason = refused->reason;  // the others' are alike
       if (reason.starts_with(policy.policy + ": ")) reason.erase(0, policy.policy.size() + 2);
@@ -133,23 +134,23 @@ std::string interrupted_of(const RunReport& report) {
 }
 
 /// What each report says of one thing as one text, said once where all say the same.
-std::string together(std::span<const RunReport> reports, const std::vector<std::string>& each) {
-  const bool same = std::all_of(each.begin(), each.end(),
-                                [&](const std::string& text) { return text == each.front(); });
-  if (same) return each.front();
+std::string together(std::span<const RunReport> reports, const std::vector<std::string>& texts) {
+  const bool same = std::all_of(texts.begin(), texts.end(),
+                                [&](const std::string& text) { return text == texts.front(); });
+  if (same) return texts.front();
   std::string all;
-  for (std::size_t i = 0; i < each.size(); ++i) {
-    if (each[i].empty()) continue;
-    all = joined(std::move(all), reports[i].config + ": " + each[i], "; ");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) continue;
+    all = joined(std::move(all), reports[i].config + ": " + texts[i], "; ");
   }
   return all;
 }
 
 std::string together(std::span<const RunReport> reports,
                      const std::function<std::string(const RunReport&)>& text_of) {
-  std::vector<std::string> each;
-  for (const RunReport& report : reports) each.push_back(text_of(report));
-  return together(reports, each);
+  std::vector<std::string> texts;
+  for (const RunReport& report : reports) texts.push_back(text_of(report));
+  return together(reports, texts);
 }
 
 struct Lines {

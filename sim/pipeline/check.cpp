@@ -126,7 +126,7 @@ class Checker {
 
   void count(std::uint32_t rank, std::size_t position, std::size_t slot, std::uint32_t stage,
              std::uint32_t micro_batch) {
-    Counts& seen = counts_[cells_.of(stage, micro_batch)];
+    Counts& seen = counts_[cells_.index(stage, micro_batch)];
     const bool split_and_whole =
         slot == 3 ? seen[1] + seen[2] > 0 : slot != 0 && seen[3] > 0;
     if (seen[slot] > 0 || split_and_whole) {
@@ -141,7 +141,7 @@ class Checker {
     const StageNode& node = graph_.stages[stage];
     for (std::uint32_t k = 0; k < node.micro_batches; ++k) {
       const std::uint32_t micro_batch = node.first_micro_batch + k;
-      const Counts& seen = counts_[cells_.of(stage, micro_batch)];
+      const Counts& seen = counts_[cells_.index(stage, micro_batch)];
       std::string missing;
       if (seen[0] == 0) missing += action_text(forward(stage, micro_batch));
       const auto also = [&](const std::string& text) {

@@ -105,12 +105,12 @@ std::optional<ClosedForm> chimera(const Setting& s) {
 std::optional<ClosedForm> closed_form(std::string_view name, const ScheduleRequest& request,
                                       const UnitTimes& times, const ActivationUnits& units) {
   if (times.p2p != 0 || !times.by_stage.empty() || request.graph) return std::nullopt;
-  const StageTimes& one = times.each;
+  const StageTimes& stage = times.every_stage;
   const Setting s{request.ranks,    request.micro_batches,
                   request.chunks == 0 ? 2 : request.chunks,
-                  one.forward,      one.input_grad,
-                  one.weight_grad,  times.backward_of(0),
-                  times.overlapped.value_or(one.forward + times.backward_of(0)), units};
+                  stage.forward,      stage.input_grad,
+                  stage.weight_grad,  times.backward_of(0),
+                  times.overlapped.value_or(stage.forward + times.backward_of(0)), units};
   if (name == "sequential") return sequential(s);
   if (name == "gpipe") return gpipe(s);
   if (name == "1f1b" || name == "graph") return one_forward_one_backward(s);

@@ -40,15 +40,15 @@ class Executor {
     std::int64_t start = free_[rank];
     for_each_input(action, graph_, [&](const ProductRef& ref) {
       const std::int64_t end = ends_[static_cast<std::size_t>(ref.product)]
-                                    [cells_.of(ref.stage, ref.micro_batch)];
+                                    [cells_.index(ref.stage, ref.micro_batch)];
       const bool moves = schedule_.rank_of_stage[ref.stage] != rank;
       start = std::max(start, end + (moves ? times_.p2p : 0));
     });
-    const std::int64_t end = start + times_.of(action);
+    const std::int64_t end = start + times_.duration(action);
     free_[rank] = end;
-    if (action.has_forward()) ends_[0][cells_.of(action.stage, action.micro_batch)] = end;
+    if (action.has_forward()) ends_[0][cells_.index(action.stage, action.micro_batch)] = end;
     if (action.has_input_grad()) {
-      ends_[1][cells_.of(action.backward_stage(), action.backward_micro_batch())] = end;
+      ends_[1][cells_.index(action.backward_stage(), action.backward_micro_batch())] = end;
     }
     return {start, end};
   }
@@ -118,15 +118,15 @@ std::int64_t peak_of(const std::vector<Action>& actions, const StageGraph& graph
 
 }  // namespace
 
-std::int64_t UnitTimes::of(const Action& action) const {
-  const StageTimes& back = of(action.backward_stage());
+std::int64_t UnitTimes::duration(const Action& action) const {
+  const StageTimes& back = at_stage(action.backward_stage());
   switch (action.kind) {
     case ActionKind::kForward: return back.forward;
     case ActionKind::kInputGrad: return back.input_grad;
     case ActionKind::kWeightGrad: return back.weight_grad;
     case ActionKind::kBackward: return backward_of(action.stage);
     case ActionKind::kOverlapped:
-      return overlapped.value_or(of(action.stage).forward + backward_of(action.other_stage));
+      return overlapped.value_or(at_stage(action.stage).forward + backward_of(action.other_stage));
   }
   return 0;
 }
@@ -138,7 +138,7 @@ double Execution::span_bubble_fraction() const {
 
 double Execution::makespan_bubble_fraction() const {
   double all = 0;
-  for (const std::int64_t one : idle) all += static_cast<double>(one);
+  for (const std::int64_t duration : idle) all += static_cast<double>(duration);
   const double whole = static_cast<double>(makespan) * static_cast<double>(idle.size());
   return whole == 0 ? 0 : all / whole;
 }

@@ -31,18 +31,18 @@ struct StageTimes {
 };
 
 struct UnitTimes {
-  StageTimes each;                         ///< of every stage, unless by_stage is given
+  StageTimes every_stage;                  ///< of every stage, unless by_stage is given
   std::optional<std::int64_t> backward;    ///< of B; default: I + W
   std::optional<std::int64_t> overlapped;  ///< of a pair; default: F of one plus B of the other
   std::int64_t p2p = 0;                    ///< from one rank to another
   std::vector<StageTimes> by_stage;        ///< empty, or one a stage
 
-  [[nodiscard]] const StageTimes& of(std::uint32_t stage) const {
-    return by_stage.empty() ? each : by_stage[stage];
+  [[nodiscard]] const StageTimes& at_stage(std::uint32_t stage) const {
+    return by_stage.empty() ? every_stage : by_stage[stage];
   }
-  [[nodiscard]] std::int64_t of(const Action& action) const;
+  [[nodiscard]] std::int64_t duration(const Action& action) const;
   [[nodiscard]] std::int64_t backward_of(std::uint32_t stage) const {
-    return backward.value_or(of(stage).backward());
+    return backward.value_or(at_stage(stage).backward());
   }
 };
 

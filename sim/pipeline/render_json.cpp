@@ -5,18 +5,18 @@ namespace bubblesim::pipeline {
 namespace {
 
 Json times_json(const UnitTimes& times) {
-  Json json = {{"forward", times.each.forward},
-               {"input_grad", times.each.input_grad},
-               {"weight_grad", times.each.weight_grad},
+  Json json = {{"forward", times.every_stage.forward},
+               {"input_grad", times.every_stage.input_grad},
+               {"weight_grad", times.every_stage.weight_grad},
                {"p2p", times.p2p}};
   if (times.backward) json["backward"] = *times.backward;
   if (times.overlapped) json["overlapped"] = *times.overlapped;
   if (times.by_stage.empty()) return json;
   Json stages = Json::array();
-  for (const StageTimes& one : times.by_stage) {
-    stages.push_back({{"forward", one.forward},
-                      {"input_grad", one.input_grad},
-                      {"weight_grad", one.weight_grad}});
+  for (const StageTimes& stage : times.by_stage) {
+    stages.push_back({{"forward", stage.forward},
+                      {"input_grad", stage.input_grad},
+                      {"weight_grad", stage.weight_grad}});
   }
   json["by_stage"] = std::move(stages);
   return json;

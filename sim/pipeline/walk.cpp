@@ -38,7 +38,7 @@ class Walker {
   }
 
   [[nodiscard]] bool is_done(const ProductRef& ref) const {
-    return done_[static_cast<std::size_t>(ref.product)][cells_.of(ref.stage, ref.micro_batch)];
+    return done_[static_cast<std::size_t>(ref.product)][cells_.index(ref.stage, ref.micro_batch)];
   }
 
   [[nodiscard]] std::optional<ProductRef> first_missing(const Action& action) const {
@@ -64,11 +64,11 @@ class Walker {
 
   void finish(const Action& action) {
     if (action.has_forward()) {
-      done_[0][cells_.of(action.stage, action.micro_batch)] = true;
+      done_[0][cells_.index(action.stage, action.micro_batch)] = true;
       wake_ranks_of(graph_.stages[action.stage].consumers);
     }
     if (action.has_input_grad()) {
-      done_[1][cells_.of(action.backward_stage(), action.backward_micro_batch())] = true;
+      done_[1][cells_.index(action.backward_stage(), action.backward_micro_batch())] = true;
       wake_ranks_of(graph_.stages[action.backward_stage()].producers);
     }
   }

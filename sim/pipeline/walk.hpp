@@ -31,7 +31,7 @@ class CellIndex {
  public:
   explicit CellIndex(const StageGraph& graph);
   /// The pair is one of the graph's.
-  [[nodiscard]] std::size_t of(std::uint32_t stage, std::uint32_t micro_batch) const {
+  [[nodiscard]] std::size_t index(std::uint32_t stage, std::uint32_t micro_batch) const {
     return begin_[stage] + (micro_batch - graph_->stages[stage].first_micro_batch);
   }
   [[nodiscard]] bool holds(std::uint32_t stage, std::uint32_t micro_batch) const;

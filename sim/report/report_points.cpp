@@ -68,7 +68,7 @@ class Points {
     const std::uint32_t sweep = data_.runs[row.run].sweep;
     if (labelled_.insert({sweep, place->second}).second) {
       data_.sweeps[sweep].labels.emplace_back(place->second,
-                                              labels_[sweep].of(row.policy, row.parameters));
+                                              labels_[sweep].label(row.policy, row.parameters));
     }
     return place->second;
   }

@@ -69,14 +69,14 @@ std::string name_of(const Visit& visit, const std::string& key,
 }
 
 /// Keys for which a pair of answers says yes for `mine` and no for another value.
-Names shown(const Groups& groups, const std::string& mine, const ObjectForm& object,
+Names shown(const Groups& groups, const std::string& own_key, const ObjectForm& object,
             const std::function<bool(const Visit&, const std::string&)>& yes) {
   Names keys;
   for (const auto& [rest, answers] : groups) {
     for (const Answer& a : answers) {
-      if (a.value != mine) continue;
+      if (a.value != own_key) continue;
       for (const Answer& b : answers) {
-        if (b.value == mine) continue;
+        if (b.value == own_key) continue;
         for (const std::string& key : object.order) {
           if (yes(*a.visit, key) && !yes(*b.visit, key)) keys.insert(key);
         }
@@ -89,11 +89,11 @@ Names shown(const Groups& groups, const std::string& mine, const ObjectForm& obj
 using Says = std::function<bool(const Visit&, const std::string&)>;
 
 /// Keeps the keys for which `holds` says so of all visits with this value.
-void keep_uncontradicted(Names& keys, const Groups& groups, const std::string& mine,
+void keep_uncontradicted(Names& keys, const Groups& groups, const std::string& own_key,
                          const Says& holds) {
   for (const auto& [rest, answers] : groups) {
     for (const Answer& answer : answers) {
-      if (answer.value != mine) continue;
+      if (answer.value != own_key) continue;
       std::erase_if(keys, [&](const std::string& key) { return !holds(*answer.visit, key); });
     }
   }
@@ -145,15 +145,15 @@ std::vector<ChoiceCondition> conditions_on(const ObjectForm& object, const std::
 
 /// What depends on whether `key`, which readers look for, is there.
 void add_needs(const ObjectForm& object, const std::string& key, Conditions& out) {
-  const std::string with = "with";
+  const std::string keyword = "with";
   const std::string without = "without";
-  const Groups groups =
-      group(object, key, [&](const Visit& visit) { return absent(visit, key) ? without : with; });
+  const Groups groups = group(
+      object, key, [&](const Visit& visit) { return absent(visit, key) ? without : keyword; });
   Names followers = shown(groups, without, object, undeclared);
   keep_uncontradicted(followers, groups, without, undeclared);
   for (const std::string& follower : followers) out.needs[follower].insert(key);
-  Names needed = shown(groups, with, object, missed);
-  keep_uncontradicted(needed, groups, with, there_or_missed);
+  Names needed = shown(groups, keyword, object, missed);
+  keep_uncontradicted(needed, groups, keyword, there_or_missed);
   needed.erase(key);
   if (!needed.empty()) out.needs[key].insert(needed.begin(), needed.end());
   Names instead = shown(groups, without, object, missed);

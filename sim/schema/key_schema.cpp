@@ -164,9 +164,9 @@ Json key_schema(const std::string& path, const std::string& key, const KeyForm& 
   Json all = Json::array();
   for (const auto& [count, shape] : alternatives(form)) {
     const std::string inner = path_of(path, key, count);
-    Json one = std::visit(Shapes{inner, object_schema}, shape);
-    if (count == JsonCount::kList) one = {{"type", "array"}, {"items", std::move(one)}};
-    all.push_back(std::move(one));
+    Json json = std::visit(Shapes{inner, object_schema}, shape);
+    if (count == JsonCount::kList) json = {{"type", "array"}, {"items", std::move(json)}};
+    all.push_back(std::move(json));
   }
   Json out = all.size() == 1 ? all.front() : Json::object();
   if (all.size() > 1) out["anyOf"] = std::move(all);

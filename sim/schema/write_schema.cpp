@@ -47,7 +47,7 @@ Json object_json(const Form& form, const std::string& path) {
   const auto at = form.find(path);
   Json properties = Json::object();
   if (at != form.end()) {
-    const ObjectSchema inner = [&form](const std::string& of) { return object_json(form, of); };
+    const ObjectSchema inner = [&form](const std::string& name) { return object_json(form, name); };
     for (const std::string& key : at->second.order) {
       properties[key] = key_schema(path, key, at->second.keys.at(key), inner);
     }

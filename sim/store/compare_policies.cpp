@@ -29,7 +29,7 @@ struct Series {
   std::vector<Setting> point;
   std::vector<std::pair<std::string, std::map<std::string, Value>>> policies;  ///< as first seen
 
-  std::map<std::string, Value>& of(const std::string& policy) {
+  std::map<std::string, Value>& values(const std::string& policy) {
     for (auto& [name, values] : policies) {
       if (name == policy) return values;
     }
@@ -70,7 +70,7 @@ class Comparer {
  private:
   void take(const StoredRow& row) {
     const std::string policy =
-        labels_.of(text_of(row.row, policy_), text_of(row.row, parameters_));
+        labels_.label(text_of(row.row, policy_), text_of(row.row, parameters_));
     add_once(order_, policy);
     std::vector<Setting> point;
     std::string settings;
@@ -92,7 +92,7 @@ class Comparer {
       series.filler = filler;
       if (by_point) series.point = point;
       // A run that several points contain is the same run: the first stands for all.
-      series.of(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
+      series.values(policy).emplace(pair, Value{*value, row.key, is_lower_bound(row.row, name),
                                             is_overloaded(row.row, name)});
     }
   }
@@ -107,7 +107,7 @@ class Comparer {
   }
 
   void add_lines(Series& series, Comparison& result) const {
-    const std::map<std::string, Value> baseline = series.of(result.baseline);
+    const std::map<std::string, Value> baseline = series.values(result.baseline);
     for (const std::string& policy : order_) {
       if (policy == result.baseline) continue;
       PolicyComparison line;
@@ -117,7 +117,7 @@ class Comparer {
       line.policy = policy;
       std::vector<double> differences;
       std::set<std::pair<std::string_view, std::string_view>> counted;
-      for (const auto& [pair, value] : series.of(policy)) {
+      for (const auto& [pair, value] : series.values(policy)) {
         const auto other = baseline.find(pair);
         if (other == baseline.end()) {
           ++line.unpaired;

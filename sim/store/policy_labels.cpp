@@ -22,7 +22,7 @@ void PolicyLabels::see(const std::string& policy, const std::string& parameters)
   seen_[policy].insert(parameters);
 }
 
-std::string PolicyLabels::of(const std::string& policy, const std::string& parameters) const {
+std::string PolicyLabels::label(const std::string& policy, const std::string& parameters) const {
   const auto& all = seen_.at(policy);
   if (all.size() < 2) return policy;
   std::string label;

@@ -16,7 +16,7 @@ class PolicyLabels {
   void see(const std::string& policy, const std::string& parameters);
   /// "mps", or "mps(filler_percentage=30)" where the parameters of the seen ones differ in that.
   /// Precondition: it was seen.
-  [[nodiscard]] std::string of(const std::string& policy, const std::string& parameters) const;
+  [[nodiscard]] std::string label(const std::string& policy, const std::string& parameters) const;
 
  private:
   std::map<std::string, std::set<std::string>> seen_;

@@ -136,7 +136,7 @@ class Reader {
                             ") ORDER BY run, " + order;
     return database_.query(sql, [&](const SqlRow& row) {
       const auto [first, last] = by_run_.equal_range(row.integer(0));
-      for (auto it = first; it != last; ++it) take(row, page_[it->second].record);
+      for (auto entry = first; entry != last; ++entry) take(row, page_[entry->second].record);
     });
   }
 

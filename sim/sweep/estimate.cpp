@@ -131,7 +131,8 @@ RunCost measure_runs(const std::vector<store::PlannedRun>& plan, const policy::R
     in_runs += since(running);
     measured.push_back(&run);
     const Bytes peak = peak_memory();
-    if (peak > cost.shared) cost.each = std::max(cost.each, Bytes{peak.value - cost.shared.value});
+    if (peak > cost.shared)
+      cost.run_bytes = std::max(cost.run_bytes, Bytes{peak.value - cost.shared.value});
     if (record.status == store::RunStatus::kFailed && cost.failure.empty())
       cost.failure = record.reason;
   }

@@ -41,9 +41,9 @@ struct InputCache::Use {
 
   void touch(std::shared_ptr<const void> inputs, std::size_t size) {
     const std::scoped_lock lock(mutex);
-    for (auto it = held.begin(); it != held.end(); ++it) {
-      if (it->inputs != inputs) continue;
-      held.splice(held.begin(), held, it);
+    for (auto entry = held.begin(); entry != held.end(); ++entry) {
+      if (entry->inputs != inputs) continue;
+      held.splice(held.begin(), held, entry);
       return;
     }
     held.push_front({std::move(inputs), size});
@@ -132,13 +132,13 @@ CheckedResult<run::LoadedRun> InputCache::load(const run::RunConfig& config,
   }));
   const hardware::GpuSpec& device = training->device;
   // Devices of one name may come from different files.
-  const std::string on = device.name + '\n' + text_at(json, "/device") + '\n' +
+  const std::string machine = device.name + '\n' + text_at(json, "/device") + '\n' +
                          text_at(json, "/training/synth/cluster") + '\n';
   BUBBLESIM_ASSIGN_OR_RETURN(run::LoadedRun run, run::assemble_run(config, training));
   for (std::size_t i = 0; i < config.fillers.size(); ++i) {
     const run::FillerConfig& filler = config.fillers[i];
     const std::string program = "/fillers/" + std::to_string(i) + "/program";
-    const std::string key = on + filler.name + '\n' + text_at(json, program);
+    const std::string key = machine + filler.name + '\n' + text_at(json, program);
     BUBBLESIM_ASSIGN_OR_RETURN(
         auto inputs, fillers_->get(key, *use_, [&] {
           return run::load_filler(filler, device, device_folder_, {});

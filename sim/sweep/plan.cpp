@@ -239,7 +239,7 @@ CheckedResult<SweepPlan> plan_sweep(const SweepConfig& sweep, const policy::Regi
 
 std::vector<store::PlannedRun> shard_of(const std::vector<store::PlannedRun>& plan, Shard shard) {
   std::vector<store::PlannedRun> runs;
-  for (std::size_t i = shard.index; i < plan.size(); i += shard.of) runs.push_back(plan[i]);
+  for (std::size_t i = shard.index; i < plan.size(); i += shard.count) runs.push_back(plan[i]);
   return runs;
 }
 

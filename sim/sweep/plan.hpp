@@ -18,7 +18,7 @@ inline constexpr std::size_t kMostRuns = 1'000'000;
 /// Every `of`-th run from the `index`-th on, for job arrays.
 struct Shard {
   std::uint32_t index = 0;
-  std::uint32_t of = 1;
+  std::uint32_t count = 1;
 };
 
 struct PlanOptions {

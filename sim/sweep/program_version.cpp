@@ -24,7 +24,7 @@ std::string program_version() {
   std::string version = std::string(BUBBLESIM_VERSION) + "+" + BUBBLESIM_COMMIT;
   if (*BUBBLESIM_COMMIT != '\0' && BUBBLESIM_CHANGED == 0) return version;
   FileHashes files;
-  const auto hash = files.of(own_file());
+  const auto hash = files.hash(own_file());
   if (*BUBBLESIM_COMMIT != '\0') version += ".changed.";
   return version + (hash ? hash->substr(0, 16) : "unknown");
 }

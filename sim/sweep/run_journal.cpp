@@ -135,12 +135,12 @@ Result<DeadJournals> DeadJournals::read(const JournalPlace& place) {
 }
 
 void DeadJournals::take(const std::string& path, const JournalPlace& place) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);
   std::string line;
   // An empty file is of a process that is about to lock it.
-  if (!std::getline(in, line) || line + "\n" != heading(place.sweep)) return;
+  if (!std::getline(file, line) || line + "\n" != heading(place.sweep)) return;
   Journal journal{path, {}};
-  while (std::getline(in, line)) {
+  while (std::getline(file, line)) {
     if (line.size() + 1 != kLine || !is_key(line.substr(0, kKey))) continue;
     if (line.back() != kRunning && line.back() != kCrashed) continue;
     journal.keys.push_back(line.substr(0, kKey));
@@ -151,7 +151,7 @@ void DeadJournals::take(const std::string& path, const JournalPlace& place) {
   journals_.push_back(std::move(journal));
 }
 
-Suspicion DeadJournals::of(const std::string& key) const {
+Suspicion DeadJournals::suspicion(const std::string& key) const {
   const auto found = suspicions_.find(key);
   return found == suspicions_.end() ? Suspicion{} : found->second;
 }
@@ -185,7 +185,7 @@ std::string reason_of(const Suspicion& suspicion) {
 RunsByTrust by_trust(const std::vector<store::PlannedRun>& runs, const DeadJournals& dead) {
   RunsByTrust sorted;
   for (const store::PlannedRun& run : runs) {
-    switch (trust_in(dead.of(run.key))) {
+    switch (trust_in(dead.suspicion(run.key))) {
       case Trust::kWithOthers: sorted.with_others.push_back(run); break;
       case Trust::kAlone: sorted.alone.push_back(run); break;
       case Trust::kNone: sorted.none.push_back(run); break;

@@ -67,7 +67,7 @@ class DeadJournals {
   /// Fault: a folder or a file that is there cannot be read.
   [[nodiscard]] static Result<DeadJournals> read(const JournalPlace& place);
 
-  [[nodiscard]] Suspicion of(const std::string& key) const;
+  [[nodiscard]] Suspicion suspicion(const std::string& key) const;
   [[nodiscard]] bool empty() const { return journals_.empty(); }
   /// Removes the files but those with a run that is somebody else's: of another shard.
   void forget_but(const std::unordered_set<std::string>& others);

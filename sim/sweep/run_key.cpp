@@ -49,23 +49,23 @@ class Hasher {
 };
 
 Result<std::string> hash_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);
   Hasher hasher;
   std::vector<char> block(kBlock);
-  while (in) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    hasher.add({block.data(), static_cast<std::size_t>(in.gcount())});
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    hasher.add({block.data(), static_cast<std::size_t>(file.gcount())});
   }
-  if (!in.eof()) return fail(path.string(), {}, "cannot be read");
+  if (!file.eof()) return fail(path.string(), {}, "cannot be read");
   return hasher.digits();
 }
 
 Result<std::string> hash_of_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code fault;
-  for (fs::recursive_directory_iterator it(folder, fault), end; !fault && it != end;
-       it.increment(fault)) {
-    if (it->is_regular_file(fault)) files.push_back(it->path());
+  for (fs::recursive_directory_iterator entry(folder, fault), end; !fault && entry != end;
+       entry.increment(fault)) {
+    if (entry->is_regular_file(fault)) files.push_back(entry->path());
   }
   if (fault) return fail(folder.string(), {}, "cannot be listed: " + fault.message());
   std::sort(files.begin(), files.end());
@@ -82,7 +82,7 @@ class Content {
  public:
   Content(const std::string& configs, FileHashes& files) : configs_(configs), files_(files) {}
 
-  CheckedResult<std::string> of(Json config) {
+  CheckedResult<std::string> text(Json config) {
     config.erase("seed");
     add_defaults(config);
     each_name(config, [this](Json& text, NamedKind kind, const std::string& pointer) {
@@ -145,15 +145,15 @@ class Content {
     const std::string path = add_named(text, plan ? "plan" : "cluster",
                                        plan ? "plans" : "clusters");
     if (path.empty() || !followed_.insert(path).second) return;
-    std::ifstream in(path, std::ios::binary);
-    Json file = Json::parse(in, nullptr, false);
-    const auto visit = [this, &path](Json& inner, NamedKind of, const std::string&) {
-      if (of == NamedKind::kFile) {
+    std::ifstream stream(path, std::ios::binary);
+    Json file = Json::parse(stream, nullptr, false);
+    const auto visit = [this, &path](Json& inner, NamedKind named, const std::string&) {
+      if (named == NamedKind::kFile) {
         inner = (fs::path(path).parent_path() / inner.get<std::string>()).string();
       }
       Json copy = inner;
-      follow(copy, of);
-      if (of == NamedKind::kFile) parts_["file " + path] += copy.get<std::string>();
+      follow(copy, named);
+      if (named == NamedKind::kFile) parts_["file " + path] += copy.get<std::string>();
     };
     if (plan) {
       each_name_of_plan(file, {}, visit);
@@ -194,7 +194,7 @@ class Content {
       keep({{}, place_, "there is no file or folder " + path});
       return std::nullopt;
     }
-    auto hash = files_.of(path);
+    auto hash = files_.hash(path);
     if (hash) return *std::move(hash);
     keep(hash.error());
     return std::nullopt;
@@ -222,7 +222,7 @@ std::string hash_text(std::string_view bytes) {
   return hasher.digits();
 }
 
-Result<std::string> FileHashes::of(const std::string& path) {
+Result<std::string> FileHashes::hash(const std::string& path) {
   const std::scoped_lock lock(mutex_);
   if (const auto known = known_.find(path); known != known_.end()) return known->second;
   std::error_code fault;
@@ -235,7 +235,7 @@ Result<std::string> FileHashes::of(const std::string& path) {
 
 CheckedResult<std::string> run_content(std::string_view config, const std::string& configs,
                                        FileHashes& files) {
-  return Content(configs, files).of(Json::parse(config, nullptr, false));
+  return Content(configs, files).text(Json::parse(config, nullptr, false));
 }
 
 std::string run_key(std::string_view content, std::uint64_t seed,

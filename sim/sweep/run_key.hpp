@@ -22,7 +22,7 @@ class FileHashes {
  public:
   /// A folder's hash is that of the relative names and contents of all files below, in the order of
   /// names. Fault: it cannot be read.
-  [[nodiscard]] Result<std::string> of(const std::string& path);
+  [[nodiscard]] Result<std::string> hash(const std::string& path);
 
  private:
   std::mutex mutex_;

@@ -31,8 +31,8 @@ std::vector<store::Setting> read_settings(ObjectReader reader) {
 std::vector<Axis> read_zip(ObjectReader& reader) {
   std::vector<Axis> axes;
   bool valid = true;
-  for (ObjectReader& each : reader.children("zip")) {
-    axes.push_back(read_axis(each));
+  for (ObjectReader& zip : reader.children("zip")) {
+    axes.push_back(read_axis(zip));
     valid = valid && !axes.back().values.empty();
   }
   if (reader.raw("zip") == "[]") reader.fault("zip", "found an empty list; expected axes");

@@ -30,12 +30,12 @@ double GradientExchange::element_bytes() const {
 }
 
 std::uint32_t GradientExchange::call(Channel channel, CollectiveKind kind, double bytes,
-                                     const Communicator& with, std::string_view name) {
+                                     const Communicator& communicator, std::string_view name) {
   CollectiveCall call;
-  call.use = {channel, with.first_rank, uses_[channel]++};
+  call.use = {channel, communicator.first_rank, uses_[channel]++};
   call.kind = kind;
   call.bytes = bytes;
-  call.with = with;
+  call.communicator = communicator;
   call.stream = kGradientStream;
   call.name = name;
   return emitter_.launch(call, emitter_.plan().request.software.collective_call);
@@ -79,7 +79,7 @@ void GradientExchange::after_backward(std::uint32_t layer, LastPass last) {
   }
   const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];
   const auto add_all = [this](Family& family, const std::vector<double>& tensors) {
-    for (auto it = tensors.rbegin(); it != tensors.rend(); ++it) add(family, *it);
+    for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) add(family, *tensor);
   };
   if (plan.embeddings_apart()) add_all(shared_, work.shared_tensors);
   add_all(experts_, work.expert_tensors);
@@ -178,8 +178,9 @@ void GradientExchange::reduce_copies() {
 
 void GradientExchange::step(std::uint32_t iteration) {
   agree_on_norm();
-  for (const Launches& each : optimizer_) {
-    for (std::uint32_t i = 0; i < each.count; ++i) emitter_.emit(each.kernel, Pass::kOptimizer);
+  for (const Launches& launches : optimizer_) {
+    for (std::uint32_t i = 0; i < launches.count; ++i)
+      emitter_.emit(launches.kernel, Pass::kOptimizer);
   }
   gather_updated();
   exchange_regions(iteration);
@@ -247,7 +248,7 @@ void GradientExchange::exchange_regions(std::uint32_t iteration) {
   const Elements all = elements_of(plan, emitter_.place().pipeline);
   call.bytes = (all.shared + all.experts) / shared_.replicas.group.size() *
                (averages ? weight_bytes(plan) : element_bytes());
-  call.with = regions;
+  call.communicator = regions;
   call.stream = kWideAreaStream;
   call.name = averages ? "average parameters" : "exchange gradients between regions";
   const std::uint32_t op = emitter_.launch(call, plan.request.software.collective_call);

@@ -65,7 +65,7 @@ class GradientExchange {
   void gather_updated();
   void exchange_regions(std::uint32_t iteration);
   std::uint32_t call(Channel channel, network::CollectiveKind kind, double bytes,
-                     const Communicator& with, std::string_view name);
+                     const Communicator& communicator, std::string_view name);
 
   RankEmitter& emitter_;
   Family shared_;

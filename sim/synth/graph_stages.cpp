@@ -27,11 +27,11 @@ std::vector<NamedRun> named_runs(const model::GraphSpec& spec, std::uint32_t lay
   std::vector<NamedRun> out;
   std::uint32_t next = 0;
   for (const model::BranchSpec& branch : spec.branches) {
-    const std::uint32_t each = layers_of(branch);
-    out.push_back({branch.name, {next, next + each * branch.repeat}});
+    const std::uint32_t length = layers_of(branch);
+    out.push_back({branch.name, {next, next + length * branch.repeat}});
     for (std::uint32_t copy = 0; copy < branch.repeat; ++copy) {
-      out.push_back({fmt::format("{}/{}", branch.name, copy), {next, next + each}});
-      next += each;
+      out.push_back({fmt::format("{}/{}", branch.name, copy), {next, next + length}});
+      next += length;
     }
   }
   out.push_back({"join", {next, layers}});
@@ -45,14 +45,14 @@ Result<StageLayers> find_branches(const GraphStageSpec& stage, const model::Mode
   const auto runs = named_runs(*spec, static_cast<std::uint32_t>(work.layers.size()));
   std::vector<StageLayers> found;
   for (const std::string& name : stage.branches) {
-    const auto it = std::find_if(runs.begin(), runs.end(),
+    const auto located = std::find_if(runs.begin(), runs.end(),
                                  [&](const NamedRun& run) { return run.name == name; });
-    if (it == runs.end()) {
+    if (located == runs.end()) {
       std::vector<std::string> names;
       for (const NamedRun& run : runs) names.push_back(run.name);
       return fail(unknown_name_message("branch", name, names));
     }
-    found.push_back(it->layers);
+    found.push_back(located->layers);
   }
   std::sort(found.begin(), found.end(),
             [](const StageLayers& a, const StageLayers& b) { return a.first < b.first; });

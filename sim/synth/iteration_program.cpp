@@ -50,9 +50,9 @@ workload::IterationTable table_of(const InferenceRequest& request, const Generat
 }
 
 // Prompts as they come: whole ones, and a shorter last one.
-std::vector<model::SequenceState> prompts_of(std::uint64_t tokens, std::uint64_t each) {
-  std::vector<model::SequenceState> prompts(tokens / each, model::SequenceState{each, 0});
-  if (tokens % each != 0) prompts.push_back({tokens % each, 0});
+std::vector<model::SequenceState> prompts_of(std::uint64_t tokens, std::uint64_t length) {
+  std::vector<model::SequenceState> prompts(tokens / length, model::SequenceState{length, 0});
+  if (tokens % length != 0) prompts.push_back({tokens % length, 0});
   return prompts;
 }
 

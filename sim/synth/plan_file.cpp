@@ -92,21 +92,21 @@ void read_gradients(ObjectReader& object, PlanSpec& plan) {
   plan.optimizer.gradients = model::GradientStore::kWrite;
   const double stored = model::optimizer_memory(plan.optimizer).weights;
   out.element_bytes = stored;
-  ObjectReader it = object.child("gradients", Presence::kOptional);
-  if (!it.present()) return;
-  plan.optimizer.gradients = it.choice("store", kStores, model::GradientStore::kWrite);
-  out.sync = it.choice("sync", kSyncs, out.sync);
-  out.first_bucket = it.bytes("first_bucket", {Bytes{1}}, out.first_bucket);
-  out.bucket = it.bytes("bucket", {Bytes{1}}, out.bucket);
-  out.element_bytes = it.number("element_bytes", {1, 8}, stored);
-  out.prefetch = it.integer<std::uint32_t>("prefetch", {0, 1024}, out.prefetch);
+  ObjectReader reader = object.child("gradients", Presence::kOptional);
+  if (!reader.present()) return;
+  plan.optimizer.gradients = reader.choice("store", kStores, model::GradientStore::kWrite);
+  out.sync = reader.choice("sync", kSyncs, out.sync);
+  out.first_bucket = reader.bytes("first_bucket", {Bytes{1}}, out.first_bucket);
+  out.bucket = reader.bytes("bucket", {Bytes{1}}, out.bucket);
+  out.element_bytes = reader.number("element_bytes", {1, 8}, stored);
+  out.prefetch = reader.integer<std::uint32_t>("prefetch", {0, 1024}, out.prefetch);
 }
 
 void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
-  ObjectReader it = object.child("wide_area", Presence::kOptional);
-  if (!it.present()) return;
-  out.mode = it.choice("mode", kWideArea);
-  out.every = it.integer<std::uint32_t>("every", {1, 10'000}, 1);
+  ObjectReader reader = object.child("wide_area", Presence::kOptional);
+  if (!reader.present()) return;
+  out.mode = reader.choice("mode", kWideArea);
+  out.every = reader.integer<std::uint32_t>("every", {1, 10'000}, 1);
 }
 
 void read_work(ObjectReader& object, PlanSpec& plan) {

@@ -80,26 +80,26 @@ CollectiveCall RankEmitter::call_of(const model::Communication& what) {
   switch (what.axis) {
     case model::Axis::kTensor:
       call.use.channel = Channel::kTensor;
-      call.with = plan_.grid.tensor(place_);
+      call.communicator = plan_.grid.tensor(place_);
       break;
     case model::Axis::kContext:
       call.use.channel = Channel::kContext;
-      call.with = what.exchange == model::Exchange::kRing ? plan_.grid.context_hop(place_)
+      call.communicator = what.exchange == model::Exchange::kRing ? plan_.grid.context_hop(place_)
                                                           : plan_.grid.context(place_);
       break;
     case model::Axis::kExpert:
       call.use.channel = Channel::kExpert;
-      call.with = plan_.grid.expert(place_);
+      call.communicator = plan_.grid.expert(place_);
       break;
   }
-  call.use.communicator = call.with.first_rank;
+  call.use.communicator = call.communicator.first_rank;
   return call;
 }
 
 // The kernel after the exchange waits for it, unless the exchange runs beside that one.
 void RankEmitter::exchange(const model::Communication& what, Pass pass) {
   CollectiveCall call = call_of(what);
-  if (call.with.group.size() <= 1) return;
+  if (call.communicator.group.size() <= 1) return;
   call.use.number = uses_[call.use.channel]++;
   const SoftwareSpec& software = plan_.request.software;
   const std::uint32_t op = launch_in_turn(call, cost_of(pass).think + software.collective_call);
@@ -129,7 +129,7 @@ std::uint32_t RankEmitter::launch_after(const CollectiveCall& call, Duration thi
   draft.kind = program::WorkKind::kCollective;
   draft.stream = call.stream;
   draft.name = writer_.name(call.name);
-  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.with);
+  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.communicator);
   draft.profile = collective_profile(draft.collective);
   return writer_.launch(draft, after, {think, plan_.request.software.launch_call});
 }

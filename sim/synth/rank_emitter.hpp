@@ -31,7 +31,7 @@ struct CollectiveCall {
   Use use;
   network::CollectiveKind kind = network::CollectiveKind::kAllReduce;
   double bytes = 0;
-  Communicator with;
+  Communicator communicator;
   std::uint16_t stream = kExchangeStream;
   std::string_view name;
 };

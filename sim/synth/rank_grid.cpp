@@ -65,8 +65,8 @@ std::uint32_t RankGrid::tensor_siblings() const {
   return folding_ == Folding::kAll ? on_a_node(tensor_) : 1;
 }
 
-Communicator RankGrid::tensor(const RankPlace& of) const {
-  RankPlace first = of;
+Communicator RankGrid::tensor(const RankPlace& place) const {
+  RankPlace first = place;
   first.tensor = 0;
   Communicator out;
   out.first_rank = rank(first);
@@ -75,8 +75,8 @@ Communicator RankGrid::tensor(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::context(const RankPlace& of) const {
-  RankPlace first = of;
+Communicator RankGrid::context(const RankPlace& place) const {
+  RankPlace first = place;
   first.context = 0;
   Communicator out;
   out.first_rank = rank(first);
@@ -85,8 +85,8 @@ Communicator RankGrid::context(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::context_hop(const RankPlace& of) const {
-  Communicator out = context(of);
+Communicator RankGrid::context_hop(const RankPlace& place) const {
+  Communicator out = context(place);
   const std::vector<std::uint32_t> ranks = out.group.members();
   std::size_t from = 0;
   for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
@@ -100,11 +100,11 @@ Communicator RankGrid::context_hop(const RankPlace& of) const {
 
 // Expert groups are runs of the data and context ranks (Megatron-LM: expert parallelism lies
 // inside data parallelism).
-Communicator RankGrid::expert(const RankPlace& of) const {
-  const std::uint32_t replica = of.data * context_ + of.context;
+Communicator RankGrid::expert(const RankPlace& place) const {
+  const std::uint32_t replica = place.data * context_ + place.context;
   const std::uint32_t first = replica / expert_ * expert_;
   Communicator out;
-  out.first_rank = rank({of.pipeline, first / context_, first % context_, of.tensor});
+  out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
   out.group = network::strided_group(out.first_rank, expert_, tensor_, tensor_siblings());
   switch (folding_) {
     case Folding::kNothing: out.simulated = expert_; break;
@@ -114,8 +114,8 @@ Communicator RankGrid::expert(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::data(const RankPlace& of) const {
-  RankPlace first = of;
+Communicator RankGrid::data(const RankPlace& place) const {
+  RankPlace first = place;
   first.data = 0;
   first.context = 0;
   Communicator out;
@@ -130,10 +130,10 @@ Communicator RankGrid::data(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::region(const RankPlace& of) const {
+Communicator RankGrid::region(const RankPlace& place) const {
   const std::uint32_t replicas = data_ / regions_;
-  RankPlace first = of;
-  first.data = of.data / replicas * replicas;
+  RankPlace first = place;
+  first.data = place.data / replicas * replicas;
   first.context = 0;
   Communicator out;
   out.first_rank = rank(first);
@@ -146,10 +146,10 @@ Communicator RankGrid::region(const RankPlace& of) const {
 }
 
 // Folded, every rank of a region exchanges with its likes at the same time.
-Communicator RankGrid::across_regions(const RankPlace& of) const {
+Communicator RankGrid::across_regions(const RankPlace& place) const {
   const std::uint32_t replicas = data_ / regions_;
-  RankPlace first = of;
-  first.data = of.data % replicas;
+  RankPlace first = place;
+  first.data = place.data % replicas;
   Communicator out;
   out.first_rank = rank(first);
   const std::uint32_t region_ranks = replicas * context_ * tensor_;
@@ -161,12 +161,12 @@ Communicator RankGrid::across_regions(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::expert_data(const RankPlace& of) const {
-  const std::uint32_t replica = of.data * context_ + of.context;
+Communicator RankGrid::expert_data(const RankPlace& place) const {
+  const std::uint32_t replica = place.data * context_ + place.context;
   const std::uint32_t first = replica % expert_;
   const std::uint32_t count = data_ * context_ / expert_;
   Communicator out;
-  out.first_rank = rank({of.pipeline, first / context_, first % context_, of.tensor});
+  out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
   const std::uint32_t all = on_a_node(tensor_ * expert_);
   std::uint32_t siblings = 1;
   switch (folding_) {
@@ -181,21 +181,21 @@ Communicator RankGrid::expert_data(const RankPlace& of) const {
   return out;
 }
 
-Communicator RankGrid::replicas(const RankPlace& of) const {
-  return regions_apart_ ? region(of) : data(of);
+Communicator RankGrid::replicas(const RankPlace& place) const {
+  return regions_apart_ ? region(place) : data(place);
 }
 
-Communicator RankGrid::expert_replicas(const RankPlace& of) const {
-  return regions_apart_ ? region(of) : expert_data(of);
+Communicator RankGrid::expert_replicas(const RankPlace& place) const {
+  return regions_apart_ ? region(place) : expert_data(place);
 }
 
 // Every rank of a stage sends at the same time as the one that stands for it.
-Communicator RankGrid::pair(const RankPlace& of, std::uint32_t other_pipeline) const {
-  RankPlace other = of;
+Communicator RankGrid::pair(const RankPlace& place, std::uint32_t other_pipeline) const {
+  RankPlace other = place;
   other.pipeline = other_pipeline;
   Communicator out;
-  out.first_rank = std::min(rank(of), rank(other));
-  out.group.listed = {rank(of), rank(other)};
+  out.first_rank = std::min(rank(place), rank(other));
+  out.group.listed = {rank(place), rank(other)};
   const std::uint32_t all = on_a_node(tensor_ * context_ * data_);
   switch (folding_) {
     case Folding::kNothing: break;
@@ -208,8 +208,8 @@ Communicator RankGrid::pair(const RankPlace& of, std::uint32_t other_pipeline) c
   return out;
 }
 
-Communicator RankGrid::model(const RankPlace& of) const {
-  RankPlace first = of;
+Communicator RankGrid::model(const RankPlace& place) const {
+  RankPlace first = place;
   first.pipeline = 0;
   first.tensor = 0;
   Communicator out;

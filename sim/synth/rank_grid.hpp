@@ -39,28 +39,28 @@ class RankGrid {
   /// How many ranks each simulated one stands for.
   [[nodiscard]] std::uint32_t fold() const;
 
-  [[nodiscard]] Communicator tensor(const RankPlace& of) const;
-  [[nodiscard]] Communicator context(const RankPlace& of) const;
+  [[nodiscard]] Communicator tensor(const RankPlace& place) const;
+  [[nodiscard]] Communicator context(const RankPlace& place) const;
   /// Two neighbours in the context ranks' ring, on different nodes if any are: the slowest hop.
   /// All ranks of context() take part.
-  [[nodiscard]] Communicator context_hop(const RankPlace& of) const;
+  [[nodiscard]] Communicator context_hop(const RankPlace& place) const;
   /// The experts' all-to-all.
-  [[nodiscard]] Communicator expert(const RankPlace& of) const;
+  [[nodiscard]] Communicator expert(const RankPlace& place) const;
   /// All that hold the same parameters: data and context ranks.
-  [[nodiscard]] Communicator data(const RankPlace& of) const;
+  [[nodiscard]] Communicator data(const RankPlace& place) const;
   /// Of the above, those in the rank's region, and its like in every region. Wide-area plans only.
-  [[nodiscard]] Communicator region(const RankPlace& of) const;
-  [[nodiscard]] Communicator across_regions(const RankPlace& of) const;
+  [[nodiscard]] Communicator region(const RankPlace& place) const;
+  [[nodiscard]] Communicator across_regions(const RankPlace& place) const;
   /// Those that hold the same experts.
-  [[nodiscard]] Communicator expert_data(const RankPlace& of) const;
+  [[nodiscard]] Communicator expert_data(const RankPlace& place) const;
   /// Those with whom gradients are exchanged in every iteration: data(), or, where regions
   /// synchronise apart, region(); of experts, expert_data() or region().
-  [[nodiscard]] Communicator replicas(const RankPlace& of) const;
-  [[nodiscard]] Communicator expert_replicas(const RankPlace& of) const;
+  [[nodiscard]] Communicator replicas(const RankPlace& place) const;
+  [[nodiscard]] Communicator expert_replicas(const RankPlace& place) const;
   /// The same part of two pipeline stages.
-  [[nodiscard]] Communicator pair(const RankPlace& of, std::uint32_t other_pipeline) const;
+  [[nodiscard]] Communicator pair(const RankPlace& place, std::uint32_t other_pipeline) const;
   /// All parts of one replica.
-  [[nodiscard]] Communicator model(const RankPlace& of) const;
+  [[nodiscard]] Communicator model(const RankPlace& place) const;
   /// All ranks.
   [[nodiscard]] Communicator world() const;
 

@@ -26,9 +26,9 @@ Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer) {
 Elements elements_of(const JobPlan& plan, std::uint32_t pipeline) {
   Elements out;
   for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
-    const Elements each = elements_of_layer(plan, layer);
-    out.shared += each.shared;
-    out.experts += each.experts;
+    const Elements elements = elements_of_layer(plan, layer);
+    out.shared += elements.shared;
+    out.experts += elements.experts;
   });
   return out;
 }
@@ -50,11 +50,11 @@ StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline) {
   const Elements elements = elements_of(plan, pipeline);
   const double whole = elements.shared + elements.experts;
   const double part = split_over_replicas(plan, elements);
-  const model::OptimizerMemory each = model::optimizer_memory(spec.optimizer);
+  const model::OptimizerMemory memory = model::optimizer_memory(spec.optimizer);
   StaticMemory out;
-  out.parameters = each.weights * (spec.sharding == Sharding::kParameters ? part : whole);
-  out.gradients = each.gradients * (splits_gradients(spec) ? part : whole);
-  out.optimizer = each.states * (spec.sharding != Sharding::kNone ? part : whole);
+  out.parameters = memory.weights * (spec.sharding == Sharding::kParameters ? part : whole);
+  out.gradients = memory.gradients * (splits_gradients(spec) ? part : whole);
+  out.optimizer = memory.states * (spec.sharding != Sharding::kNone ? part : whole);
   return out;
 }
 
@@ -102,8 +102,8 @@ double working_bytes(const JobPlan& plan, std::uint32_t pipeline) {
     most = std::max(most, plan.model.work.kinds[plan.kind_of(layer)].working_bytes);
   });
   if (spec.sharding != Sharding::kParameters) return most;
-  const model::OptimizerMemory each = model::optimizer_memory(spec.optimizer);
-  return most + largest * (each.weights * (1 + spec.gradients.prefetch) + each.gradients);
+  const model::OptimizerMemory memory = model::optimizer_memory(spec.optimizer);
+  return most + largest * (memory.weights * (1 + spec.gradients.prefetch) + memory.gradients);
 }
 
 MemoryNeed memory_need(const JobPlan& plan, std::uint32_t pipeline) {

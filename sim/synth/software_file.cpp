@@ -36,9 +36,9 @@ Duration span(ObjectReader& root, std::string_view key) {
 double slowdown(ObjectReader& root, std::string_view key) {
   ObjectReader section = root.child("slowdown");
   if (!section.present()) return 1;
-  ObjectReader it = hardware::constant(section, key);
-  hardware::check_unit(it, "times");
-  return it.number("value", {0.1, 10});
+  ObjectReader reader = hardware::constant(section, key);
+  hardware::check_unit(reader, "times");
+  return reader.number("value", {0.1, 10});
 }
 
 }  // namespace

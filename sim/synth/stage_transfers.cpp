@@ -95,10 +95,11 @@ void StageTransfers::gather_shares(const Route& route, const End& end,
   const bool forward = route.channel == Channel::kForwardTransfer;
   call.kind = network::CollectiveKind::kAllGather;
   call.bytes *= plan.plan().tensor;
-  call.with = plan.grid.tensor(emitter_.place());
+  call.communicator = plan.grid.tensor(emitter_.place());
   call.stream = kExchangeStream;
   call.name = forward ? "gather activations" : "gather gradients";
-  call.use = {Channel::kReceived, call.with.first_rank, 2 * call.use.number + (forward ? 0 : 1)};
+  call.use = {Channel::kReceived, call.communicator.first_rank,
+              2 * call.use.number + (forward ? 0 : 1)};
   emitter_.wait_next(
       emitter_.launch_in_turn(call, plan.request.software.collective_call));
 }
@@ -124,7 +125,7 @@ CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
   CollectiveCall call;
   call.kind = network::CollectiveKind::kSendRecv;
   call.bytes = bytes_of(route) / (scatters() ? plan.plan().tensor : 1);
-  call.with = plan.grid.pair(sender, plan.stages[route.to].pipeline);
+  call.communicator = plan.grid.pair(sender, plan.stages[route.to].pipeline);
   call.stream = end.stream;
   call.use.channel = route.channel;
   call.use.communicator = plan.grid.rank(sender);

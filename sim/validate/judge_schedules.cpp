@@ -66,7 +66,7 @@ Count compare(const std::string& name) {
     if (!made) continue;
     for (const pipeline::StageTimes& each : kTimes) {
       UnitTimes times;
-      times.each = each;
+      times.every_stage = each;
       const auto form = pipeline::closed_form(name, request, times);
       if (!form) continue;
       ++count.cases;

@@ -119,9 +119,10 @@ bool has_recurrence(const JobProgram& job, const hardware::GpuSpec& spec) {
                               copying_streams(program) <= copy_engines &&
                               times_are_exact(program, spec);
                      }) &&
-         std::all_of(
-             job.collectives.begin(), job.collectives.end(),
-             [](const JoinedCollective& each) { return each.transfer == program::kNoIndex; }) &&
+         std::all_of(job.collectives.begin(), job.collectives.end(),
+                     [](const JoinedCollective& collective) {
+                       return collective.transfer == program::kNoIndex;
+                     }) &&
          meets_once(job);
 }
 

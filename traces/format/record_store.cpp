@@ -42,20 +42,20 @@ void make_room(std::vector<Record>& records, std::size_t size, std::size_t foret
 /// Adds `count` records to `into`, or none: a block at a time, while it is in the cache.
 template <class Record>
 bool RecordStore::decode(std::span<const ByteView> columns, std::size_t count,
-                         std::vector<Record>& into, UsedIds& used) {
-  const std::size_t before = into.size();
+                         std::vector<Record>& records, UsedIds& used) {
+  const std::size_t before = records.size();
   const std::size_t size = before + count;
   ColumnDecoder<Record> decoder(columns, count);
   UsedIds used_here;
   do {
-    const std::size_t done = into.size();
-    into.resize(std::min(size, done + kBlockRecords));
-    const std::span<Record> block = std::span(into).subspan(done);
+    const std::size_t done = records.size();
+    records.resize(std::min(size, done + kBlockRecords));
+    const std::span<Record> block = std::span(records).subspan(done);
     decoder.fill(block);
     for (const Record& record : block) used_here.add(record);
-  } while (into.size() < size);
+  } while (records.size() < size);
   if (!decoder.right()) {
-    into.resize(before);
+    records.resize(before);
     return false;
   }
   used.merge(used_here);
@@ -88,10 +88,10 @@ bool RecordStore::load_new(const ChunkHeader& header, std::span<const ByteView> 
 /// Decodes to the end of a table of the rank.
 template <class Record>
 bool RecordStore::append(const ChunkHeader& header, std::span<const ByteView> columns,
-                         std::vector<Record> RankTrace::*into, TableExtents RankTables::*table) {
+                         std::vector<Record> RankTrace::*member, TableExtents RankTables::*table) {
   if (!columns_fit<Record>(columns, header.records)) return false;
   RankState& state = ranks_[header.rank];
-  std::vector<Record>& records = state.trace.*into;
+  std::vector<Record>& records = state.trace.*member;
   make_room(records, records.size() + header.records, foretold_[{header.rank, header.kind}]);
   if (!decode(columns, header.records, records, state.tables.used)) return false;
   if (table != nullptr) (state.tables.*table).add(header.first_record, header.records);

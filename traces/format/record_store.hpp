@@ -50,7 +50,7 @@ class RecordStore {
                               Keep keep);
   template <class Record>
   [[nodiscard]] bool append(const ChunkHeader& header, std::span<const ByteView> columns,
-                            std::vector<Record> RankTrace::*into,
+                            std::vector<Record> RankTrace::*member,
                             TableExtents RankTables::*table = nullptr);
   [[nodiscard]] bool load_names(const ChunkHeader& header, std::span<const ByteView> columns);
   [[nodiscard]] bool load_shapes(const ChunkHeader& header, std::span<const ByteView> columns);
@@ -60,7 +60,7 @@ class RecordStore {
   [[nodiscard]] bool load_totals(const ChunkHeader& header, std::span<const ByteView> columns);
   template <class Record>
   [[nodiscard]] bool decode(std::span<const ByteView> columns, std::size_t count,
-                            std::vector<Record>& into, UsedIds& used);
+                            std::vector<Record>& records, UsedIds& used);
   void expect(std::uint32_t rank, std::uint16_t kind, std::uint64_t records);
   void count_lost_records();
 

@@ -82,7 +82,7 @@ class Rows {
 /// one peer does not hold up what goes to another.
 class AssumedStreams {
  public:
-  std::uint64_t of(const Node& node) {
+  std::uint64_t stream(const Node& node) {
     if (!node.is_comm()) return node.type == kCompNode ? kComputeStream : kMemoryStream;
     const bool sends = node.type == kCommSendNode;
     const bool pair = sends || node.type == kCommRecvNode;
@@ -106,7 +106,7 @@ std::uint64_t stream_of(const Node& node, AssumedStreams& assumed, CounterSet& c
     return *node.tid;
   }
   counters.add(kStreamsAssumed);
-  return assumed.of(node);
+  return assumed.stream(node);
 }
 
 }  // namespace

@@ -196,8 +196,8 @@ class NodeReader {
   std::vector<std::uint64_t> ids(const JsonValue& value) {
     if (value.kind == JsonKind::kArray) {
       if (auto numbers = numbers_of(value.text)) return std::move(*numbers);
-    } else if (const auto one = to_unsigned(value)) {
-      return {*one};
+    } else if (const auto number = to_unsigned(value)) {
+      return {*number};
     }
     file_.trace.counters.add(kBadAttributes);
     return {};

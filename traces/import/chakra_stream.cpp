@@ -41,9 +41,9 @@ bool hold(TextWindow& window, std::size_t bytes) {
   return true;
 }
 
-bool is_tag(std::string_view head, std::size_t at, unsigned char one, unsigned char other) {
+bool is_tag(std::string_view head, std::size_t at, unsigned char first, unsigned char other) {
   const auto byte = static_cast<unsigned char>(head[at]);
-  return byte == one || byte == other;
+  return byte == first || byte == other;
 }
 
 /// Takes the next message's bytes off the window. Nothing at the end, with what is wrong counted.

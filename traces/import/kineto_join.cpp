@@ -10,12 +10,12 @@
 namespace bubblesim::traces {
 namespace {
 
-void shift_all(KinetoRecords& records, Duration by) {
-  for (PendingCall& entry : records.calls) entry.call.start += by;
-  for (PendingOp& entry : records.ops) entry.op.start += by;
-  for (Marker& marker : records.trace.markers) marker.start += by;
-  for (MemorySample& sample : records.trace.memory) sample.at += by;
-  for (SyncRow& row : records.syncs) row.at += by;
+void shift_all(KinetoRecords& records, Duration shift) {
+  for (PendingCall& entry : records.calls) entry.call.start += shift;
+  for (PendingOp& entry : records.ops) entry.op.start += shift;
+  for (Marker& marker : records.trace.markers) marker.start += shift;
+  for (MemorySample& sample : records.trace.memory) sample.at += shift;
+  for (SyncRow& row : records.syncs) row.at += shift;
 }
 
 bool same_call(const PendingCall& a, const PendingCall& b) {

@@ -24,27 +24,27 @@ using simdjson::dom::array;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-std::uint64_t number_or_zero(const object& in, std::string_view key) {
+std::uint64_t number_or_zero(const object& fields, std::string_view key) {
   std::uint64_t value = 0;
-  return in[key].get(value) == simdjson::SUCCESS ? value : 0;
+  return fields[key].get(value) == simdjson::SUCCESS ? value : 0;
 }
 
-std::uint32_t small_or_zero(const object& in, std::string_view key) {
-  const std::uint64_t value = number_or_zero(in, key);
+std::uint32_t small_or_zero(const object& fields, std::string_view key) {
+  const std::uint64_t value = number_or_zero(fields, key);
   return value <= UINT32_MAX ? static_cast<std::uint32_t>(value) : 0;
 }
 
-std::optional<std::uint32_t> rank_like(const object& in, std::string_view key) {
+std::optional<std::uint32_t> rank_like(const object& fields, std::string_view key) {
   std::uint64_t value = 0;
-  if (in[key].get(value) != simdjson::SUCCESS || value >= kMostRanks) return std::nullopt;
+  if (fields[key].get(value) != simdjson::SUCCESS || value >= kMostRanks) return std::nullopt;
   return static_cast<std::uint32_t>(value);
 }
 
-std::string text_of(const object& in, std::string_view key) {
+std::string text_of(const object& fields, std::string_view key) {
   std::string_view text;
   std::uint64_t number = 0;
-  if (in[key].get(text) == simdjson::SUCCESS) return std::string(text);
-  if (in[key].get(number) == simdjson::SUCCESS) return std::to_string(number);
+  if (fields[key].get(text) == simdjson::SUCCESS) return std::string(text);
+  if (fields[key].get(number) == simdjson::SUCCESS) return std::to_string(number);
   return {};
 }
 
@@ -66,12 +66,12 @@ bool read_devices(std::string_view json, KinetoMetadata& out) {
   return true;
 }
 
-ProcessGroup read_group(const object& in) {
+ProcessGroup read_group(const object& fields) {
   ProcessGroup group;
-  group.name = text_of(in, "pg_name");
-  group.size = rank_like(in, "pg_size").value_or(0);
+  group.name = text_of(fields, "pg_name");
+  group.size = rank_like(fields, "pg_size").value_or(0);
   element ranks;
-  if (in["ranks"].get(ranks) != simdjson::SUCCESS) return group;
+  if (fields["ranks"].get(ranks) != simdjson::SUCCESS) return group;
   std::string_view text;
   std::string minified;
   if (ranks.get(text) != simdjson::SUCCESS) {

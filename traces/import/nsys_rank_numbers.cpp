@@ -59,9 +59,9 @@ std::optional<RankNumbers> from_mpi(Session& session, RankSet& set) {
 const Communicator* largest(const std::vector<Communicator>& all, const RankBuilder& rank,
                             bool by_device) {
   const Communicator* best = nullptr;
-  for (const Communicator& one : all) {
-    if (by_device && (!one.has_device || one.device != rank.device)) continue;
-    if (best == nullptr || one.size > best->size) best = &one;
+  for (const Communicator& communicator : all) {
+    if (by_device && (!communicator.has_device || communicator.device != rank.device)) continue;
+    if (best == nullptr || communicator.size > best->size) best = &communicator;
   }
   return best;
 }

@@ -51,7 +51,7 @@ class StallKinds {
     }
   }
 
-  [[nodiscard]] StallKind of(const Rows& rows) {
+  [[nodiscard]] StallKind kind(const Rows& rows) {
     const auto type = by_type_.find(rows.integer(kStallType).value_or(-1));
     if (type != by_type_.end()) return type->second;
     const auto id = rows.integer(kStallName);
@@ -117,7 +117,7 @@ void read_stalls(Session& session, RankSet& set) {
         const auto thread = set.ranks[rank].known_thread(thread_of(*tid));
         if (!thread) continue;
         set.ranks[rank].trace.stalls.push_back({span->start, span->duration, *thread,
-                                                kinds.of(rows)});
+                                                kinds.kind(rows)});
         break;
       }
     }

@@ -132,12 +132,13 @@ void describe_devices(Session& session, RankSet& set) {
     const auto number = numbering.find({system_process(rank.process), device});
     const Gpu* gpu = nullptr;
     if (number != numbering.end()) {
-      gpu = find_gpu(gpus, [&](const Gpu& one) { return one.id == number->second; });
+      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.id == number->second; });
     }
     if (gpu == nullptr) {
-      gpu = find_gpu(gpus, [&](const Gpu& one) { return one.cuda_device == device; });
+      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.cuda_device == device; });
     }
-    if (gpu == nullptr) gpu = find_gpu(gpus, [&](const Gpu& one) { return one.id == device; });
+    if (gpu == nullptr)
+      gpu = find_gpu(gpus, [&](const Gpu& candidate) { return candidate.id == device; });
     if (gpu == nullptr) session.count(kDeviceUnknown);
     else rank.trace.device = gpu->info;
   }

@@ -84,12 +84,12 @@ std::vector<PaintRun> PixelLane::runs(float visible) const {
     const float filled = std::min(total, 1.0F) * kPaintLevels;
     const auto level = static_cast<std::uint8_t>(
         std::clamp(std::lround(filled), 1L, static_cast<long>(kPaintLevels)));
-    const PaintRun one{i, 1, static_cast<Paint>(most), level};
+    const PaintRun run{i, 1, static_cast<Paint>(most), level};
     if (!runs.empty() && runs.back().column + runs.back().columns == i &&
-        runs.back().paint == one.paint && runs.back().level == one.level) {
+        runs.back().paint == run.paint && runs.back().level == run.level) {
       ++runs.back().columns;
     } else {
-      runs.push_back(one);
+      runs.push_back(run);
     }
   }
   return runs;

@@ -44,7 +44,7 @@ std::string_view plural(Bottleneck bottleneck) {
 double sensitivity_to(Bottleneck what, const Sensitivities& job) {
   const auto all = each(job);
   const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const auto& one) { return one.first == what; });
+                                  [&](const auto& entry) { return entry.first == what; });
   return found == all.end() ? 0 : found->second;
 }
 

@@ -53,26 +53,26 @@ bool same_lengths(const std::vector<RankPass>& ranks) {
 enum class JoinBy : std::uint8_t { kNumber, kPlace };
 
 // A rank without any device operation takes no part.
-std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy by) {
+std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy key) {
   std::map<std::int64_t, JobIteration> all;
   std::ptrdiff_t taking_part = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (!ranks[r].recorded.empty()) ++taking_part;
     for (std::size_t i = 0; i < ranks[r].recorded.size(); ++i) {
       const RecordedIteration& recorded = ranks[r].recorded[i];
-      JobIteration& one = all[by == JoinBy::kPlace ? static_cast<std::int64_t>(i)
+      JobIteration& iteration = all[key == JoinBy::kPlace ? static_cast<std::int64_t>(i)
                                                    : recorded.number];
-      one.number = recorded.number;
-      one.place.resize(ranks.size());
-      one.place[r] = i;
-      if (one.use == IterationUse::kUsed) one.use = recorded.use;
+      iteration.number = recorded.number;
+      iteration.place.resize(ranks.size());
+      iteration.place[r] = i;
+      if (iteration.use == IterationUse::kUsed) iteration.use = recorded.use;
     }
   }
   std::vector<JobIteration> sorted;
   for (auto& [number, one] : all) {
-    const auto on = std::count_if(one.place.begin(), one.place.end(),
+    const auto known = std::count_if(one.place.begin(), one.place.end(),
                                   [](const auto& place) { return place.has_value(); });
-    if (on < taking_part) one.use = IterationUse::kNotOnAllRanks;
+    if (known < taking_part) one.use = IterationUse::kNotOnAllRanks;
     sorted.push_back(std::move(one));
   }
   return sorted;
@@ -81,8 +81,8 @@ std::vector<JobIteration> join(const std::vector<RankPass>& ranks, JoinBy by) {
 // By number; by place where ranks number them differently.
 std::vector<JobIteration> job_iterations(const std::vector<RankPass>& ranks) {
   std::vector<JobIteration> joined = join(ranks, JoinBy::kNumber);
-  const bool none = std::all_of(joined.begin(), joined.end(), [](const JobIteration& one) {
-    return one.use == IterationUse::kNotOnAllRanks;
+  const bool none = std::all_of(joined.begin(), joined.end(), [](const JobIteration& iteration) {
+    return iteration.use == IterationUse::kNotOnAllRanks;
   });
   return none && same_lengths(ranks) ? join(ranks, JoinBy::kPlace) : joined;
 }
@@ -107,7 +107,9 @@ Result<void> choose(std::vector<JobIteration>& iterations, const IterationChoice
 
 // If nothing is settled, the last that all ranks have recorded whole, or else the last.
 void use_one_at_least(std::vector<JobIteration>& iterations) {
-  const auto is_used = [](const JobIteration& one) { return one.use == IterationUse::kUsed; };
+  const auto is_used = [](const JobIteration& iteration) {
+    return iteration.use == IterationUse::kUsed;
+  };
   if (iterations.empty() || std::any_of(iterations.begin(), iterations.end(), is_used)) return;
   for (std::size_t i = iterations.size(); i-- > 0;) {
     const IterationUse use = iterations[i].use;

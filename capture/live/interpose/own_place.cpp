@@ -18,8 +18,9 @@ bool is_here(const ProcessMark& process) noexcept {
 /// it goes on, and the host's answer finds nobody.
 void let_go(GateRow& row) noexcept {
   std::uint64_t seen = row.answer;
-  for (AnswerWord word = AnswerWord::of(seen);
-       word.answer == Answer::kAsked || word.answer == Answer::kHeld; word = AnswerWord::of(seen)) {
+  for (AnswerWord word = AnswerWord::unpacked(seen);
+       word.answer == Answer::kAsked || word.answer == Answer::kHeld;
+       word = AnswerWord::unpacked(seen)) {
     word.answer = word.answer == Answer::kHeld ? Answer::kReleased : Answer::kGo;
     if (row.answer.compare_exchange_strong(seen, word.packed())) return;
   }

@@ -35,9 +35,9 @@ struct CuptiApi {
   cupti::Result (*enable)(std::uint32_t kind) = nullptr;
   cupti::Result (*enable_and_dump)(std::uint32_t kind) = nullptr;
   cupti::Result (*disable)(std::uint32_t kind) = nullptr;
-  cupti::Result (*enable_driver_api)(std::uint32_t id, std::uint8_t on) = nullptr;
-  cupti::Result (*enable_runtime_api)(std::uint32_t id, std::uint8_t on) = nullptr;
-  cupti::Result (*enable_all_sync_records)(std::uint8_t on) = nullptr;
+  cupti::Result (*enable_driver_api)(std::uint32_t id, std::uint8_t enabled) = nullptr;
+  cupti::Result (*enable_runtime_api)(std::uint32_t id, std::uint8_t enabled) = nullptr;
+  cupti::Result (*enable_all_sync_records)(std::uint8_t enabled) = nullptr;
   cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
   cupti::Result (*get_next_record)(std::uint8_t* buffer, std::size_t valid,
                                    void** record) = nullptr;

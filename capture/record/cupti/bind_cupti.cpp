@@ -11,13 +11,13 @@ class Binder {
   explicit Binder(void* library) : library_(library) {}
 
   template <class Function>
-  void wanted(Function*& into, const char* name) {
-    into = reinterpret_cast<Function*>(::dlsym(library_, name));
+  void wanted(Function*& function, const char* name) {
+    function = reinterpret_cast<Function*>(::dlsym(library_, name));
   }
   template <class Function>
-  void needed(Function*& into, const char* name) {
-    wanted(into, name);
-    if (into == nullptr && missing_ == nullptr) missing_ = name;
+  void needed(Function*& function, const char* name) {
+    wanted(function, name);
+    if (function == nullptr && missing_ == nullptr) missing_ = name;
   }
   [[nodiscard]] const char* missing() const { return missing_; }
 

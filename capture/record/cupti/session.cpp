@@ -85,7 +85,7 @@ class Session::State {
                                std::string_view holder = {}) const {
     return fail(api_.path, call, failure_text(api_, result, holder));
   }
-  cupti::Result set_zeroed(std::uint8_t on) const noexcept;
+  cupti::Result set_zeroed(std::uint8_t enabled) const noexcept;
   void undo() noexcept;
   bool await_buffers() noexcept;
   bool restore_settings() const noexcept;
@@ -203,10 +203,10 @@ Result<void> Session::State::set_up() {
   return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
 }
 
-cupti::Result Session::State::set_zeroed(std::uint8_t on) const noexcept {
+cupti::Result Session::State::set_zeroed(std::uint8_t enabled) const noexcept {
   if (api_.set_attribute == nullptr) return cupti::Result::kNotImplemented;
-  std::size_t size = sizeof(on);
-  return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &on);
+  std::size_t size = sizeof(enabled);
+  return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &enabled);
 }
 
 /// As CUPTI has them from the start: who profiles the process next relies on that, and would read

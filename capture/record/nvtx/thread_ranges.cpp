@@ -27,8 +27,8 @@ struct Counters {
 };
 Counters counters;
 
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
-  counter.fetch_add(by, std::memory_order_relaxed);
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t amount = 1) noexcept {
+  counter.fetch_add(amount, std::memory_order_relaxed);
 }
 
 /// A domain's open ranges. Those above `kept` are only counted: pushed while nothing recorded,

@@ -120,12 +120,12 @@ void ControlServer::accept_from(std::size_t listener) {
     if (errno == EMFILE || errno == ENFILE) ::usleep(kNoDescriptorPause);
     return;
   }
-  ucred who{};
-  socklen_t size = sizeof(who);
-  const bool known = ::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  const bool known = ::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
   const std::size_t slot = room_for_peer();
   drop(slot);
-  peers_[slot] = {known && may_command(who.uid), ++clock_};
+  peers_[slot] = {known && may_command(credentials.uid), ++clock_};
   descriptors_[slot].store(peer);
   if (!watch(peer, slot)) drop(slot);
 }
@@ -134,9 +134,9 @@ std::size_t ControlServer::room_for_peer() const {
   std::size_t victim = kFirstPeer;
   for (std::size_t slot = kFirstPeer; slot < kSlots; ++slot) {
     if (descriptors_[slot].load() < 0) return slot;
-    const Peer& one = peers_[slot];
+    const Peer& peer = peers_[slot];
     const Peer& other = peers_[victim];
-    if (one.allowed != other.allowed ? other.allowed : one.heard < other.heard) victim = slot;
+    if (peer.allowed != other.allowed ? other.allowed : peer.heard < other.heard) victim = slot;
   }
   return victim;
 }

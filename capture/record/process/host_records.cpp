@@ -12,9 +12,9 @@ namespace {
 
 /// What the job called the thread; empty where it has ended already.
 std::string name_of_thread(std::uint64_t system_id) {
-  std::ifstream in("/proc/self/task/" + std::to_string(system_id) + "/comm");
+  std::ifstream file("/proc/self/task/" + std::to_string(system_id) + "/comm");
   std::string name;
-  std::getline(in, name);
+  std::getline(file, name);
   return name;
 }
 

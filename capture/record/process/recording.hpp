@@ -39,7 +39,7 @@ class StatusBoard {
 
 /// What a recording shares with the rest of the process; it outlives every recording.
 struct RecordingShare {
-  explicit RecordingShare(RecorderSettings with) : settings(std::move(with)) {}
+  explicit RecordingShare(RecorderSettings wanted) : settings(std::move(wanted)) {}
 
   enum class Stop : std::uint8_t { kNo, kAsked, kExiting };
 

@@ -17,9 +17,9 @@ Wake::~Wake() {
 }
 
 void Wake::notify() noexcept {
-  const std::uint64_t one = 1;
+  const std::uint64_t increment = 1;
   // Fails only when the counter is full: then the sleeper is awake already.
-  if (::write(descriptor_, &one, sizeof(one)) < 0) return;
+  if (::write(descriptor_, &increment, sizeof(increment)) < 0) return;
 }
 
 void Wake::wait(Duration longest) noexcept {

@@ -77,7 +77,7 @@ class CudaDevice final : public Device {
   bool look();
   void check_health(HostTime now);
   void watch();
-  void count(const CounterSpec& spec, std::uint64_t by = 1);
+  void count(const CounterSpec& spec, std::uint64_t amount = 1);
   void fault(Error error);
   void end_watch();
   void note_drift();
@@ -294,9 +294,9 @@ void CudaDevice::end_watch() {
   if (watcher_.joinable()) watcher_.join();
 }
 
-void CudaDevice::count(const CounterSpec& spec, std::uint64_t by) {
+void CudaDevice::count(const CounterSpec& spec, std::uint64_t amount) {
   const std::lock_guard lock(state_mutex_);
-  counters_.add(spec, by);
+  counters_.add(spec, amount);
 }
 
 void CudaDevice::fault(Error error) {

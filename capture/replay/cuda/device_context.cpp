@@ -23,11 +23,11 @@ class Reader {
   Reader(const Driver& driver, DeviceHandle device) : driver_(driver), device_(device) {}
 
   template <class Number>
-  void read(Number& into, Attribute attribute) {
+  void read(Number& number, Attribute attribute) {
     int value = 0;
     const Status status = driver_.device_attribute(&value, attribute, device_);
     if (status != Status::kSuccess && status_ == Status::kSuccess) status_ = status;
-    into = static_cast<Number>(value);
+    number = static_cast<Number>(value);
   }
   [[nodiscard]] Status status() const { return status_; }
 

@@ -35,9 +35,9 @@ Result<void> DeviceMemory::take_copy_buffers(const JobPlan& plan) {
   return {};
 }
 
-Result<void> DeviceMemory::take(DevicePointer& into, std::uint64_t bytes, const char* what) {
+Result<void> DeviceMemory::take(DevicePointer& pointer, std::uint64_t bytes, const char* what) {
   const Driver& driver = context_.driver();
-  const Status status = driver.allocate(&into, bytes);
+  const Status status = driver.allocate(&pointer, bytes);
   if (status == Status::kSuccess) {
     taken_ += bytes;
     return {};

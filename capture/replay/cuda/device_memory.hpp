@@ -36,7 +36,7 @@ class DeviceMemory {
 
  private:
   explicit DeviceMemory(DeviceContext& context) : context_(context) {}
-  [[nodiscard]] Result<void> take(DevicePointer& into, std::uint64_t bytes, const char* what);
+  [[nodiscard]] Result<void> take(DevicePointer& pointer, std::uint64_t bytes, const char* what);
   [[nodiscard]] Result<void> take_copy_buffers(const JobPlan& plan);
 
   DeviceContext& context_;

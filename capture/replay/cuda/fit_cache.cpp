@@ -26,19 +26,19 @@ void write(std::ostream& out, const FitKey& key, const CachedFit& fit) {
 }
 
 bool read_fit(const std::string& line, FitKey& key, CachedFit& fit) {
-  std::istringstream in(line);
+  std::istringstream words(line);
   auto& shape = key.form.shape;
   int bound = 0;
   std::int64_t solo = 0;
-  for (auto& n : shape.grid) in >> n;
-  for (auto& n : shape.block) in >> n;
-  in >> shape.registers_per_thread >> shape.shared_memory_bytes >> bound >> key.form.tensor >>
+  for (auto& n : shape.grid) words >> n;
+  for (auto& n : shape.block) words >> n;
+  words >> shape.registers_per_thread >> shape.shared_memory_bytes >> bound >> key.form.tensor >>
       key.form.dram_share >> key.form.issue_share >> solo >> fit.line.floor_ns >>
       fit.line.loop_ns >> fit.mix.sparse >> fit.mix.dense >> fit.mix.wide >> fit.mix.tensor >>
       fit.mix.memory_rate >> fit.error >> fit.at_floor;
   key.form.bound = static_cast<program::KernelClass>(bound);
   key.solo = Duration{solo};
-  return !in.fail() && fit.line.loop_ns > 0;
+  return !words.fail() && fit.line.loop_ns > 0;
 }
 
 }  // namespace
@@ -51,10 +51,10 @@ FitCache::FitCache(std::string path, const DeviceFacts& facts)
 }
 
 void FitCache::read() {
-  std::ifstream in(path_);
+  std::ifstream file(path_);
   std::string line;
-  if (!std::getline(in, line) || line != head_) return;
-  while (std::getline(in, line)) {
+  if (!std::getline(file, line) || line != head_) return;
+  while (std::getline(file, line)) {
     FitKey key;
     CachedFit fit;
     if (!read_fit(line, key, fit)) {

@@ -93,12 +93,12 @@ Graph graph_of(const JobPlan& plan, std::uint32_t first, std::uint32_t count) {
   graph.count = count;
   graph.stream = plan.program.ops[first].stream;
   for (std::uint32_t op = first; op < first + count; ++op) {
-    const program::Op& one = plan.program.ops[op];
+    const program::Op& operation = plan.program.ops[op];
     const auto& others = graph.other_streams;
-    if (one.stream != graph.stream &&
-        std::find(others.begin(), others.end(), one.stream) == others.end())
-      graph.other_streams.push_back(one.stream);
-    if (one.kind == program::WorkKind::kCopy || one.kind == program::WorkKind::kMemset)
+    if (operation.stream != graph.stream &&
+        std::find(others.begin(), others.end(), operation.stream) == others.end())
+      graph.other_streams.push_back(operation.stream);
+    if (operation.kind == program::WorkKind::kCopy || operation.kind == program::WorkKind::kMemset)
       ++graph.copies;
   }
   return graph;

@@ -56,12 +56,13 @@ Result<void> OperationLauncher::enqueue(std::uint32_t op, StreamHandle stream, d
 
 Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle stream,
                                                double factor, DevicePointer scale) const {
-  const StandIn& one = stand_ins_[op];
-  StandInArguments arguments = arguments_of(one, ring_, op, memory_, factor, scale);
+  const StandIn& stand_in = stand_ins_[op];
+  StandInArguments arguments = arguments_of(stand_in, ring_, op, memory_, factor, scale);
   void* list[] = {&arguments};
-  BUBBLESIM_CUDA(context_.driver(), launch_kernel, one.kernel, one.shape.grid[0],
-                 one.shape.grid[1], one.shape.grid[2], one.shape.block[0], one.shape.block[1],
-                 one.shape.block[2], one.shape.shared_bytes, stream, list, nullptr);
+  BUBBLESIM_CUDA(context_.driver(), launch_kernel, stand_in.kernel, stand_in.shape.grid[0],
+                 stand_in.shape.grid[1], stand_in.shape.grid[2], stand_in.shape.block[0],
+                 stand_in.shape.block[1], stand_in.shape.block[2], stand_in.shape.shared_bytes,
+                 stream, list, nullptr);
   return {};
 }
 

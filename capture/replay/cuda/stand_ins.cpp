@@ -90,7 +90,7 @@ Result<std::vector<StandIn>> StandIns::make(const Needs& needs, const JobPlan& p
   all.begun_ = all.said_ = needs.clock.now();
   std::vector<StandIn> list;
   for (const program::Op& op : plan.program.ops) {
-    auto made = all.one(op);
+    auto made = all.make(op);
     if (!made) {
       const std::string name =
           op.name.index() < plan.program.names.size() ? plan.program.names[op.name] : "operation";
@@ -108,7 +108,7 @@ StandIns::~StandIns() {
   if (stream_ != nullptr) (void)needs_.context.driver().stream_destroy(stream_);
 }
 
-Result<StandIn> StandIns::one(const program::Op& op) {
+Result<StandIn> StandIns::make(const program::Op& op) {
   if (!is_kernel(op.kind)) return StandIn{};
   KernelForm form = form_of(plan_, op, needs_.counters);
   form.tensor = form.tensor && has_whole_warps(form);
@@ -136,12 +136,12 @@ void StandIns::say_progress() {
 /// A pass walks through the buffer as one, and the next one goes on.
 void StandIns::lay_out(std::vector<StandIn>& list) const {
   std::uint64_t at = 0;
-  for (StandIn& one : list) {
-    if (one.kernel == nullptr) continue;
-    one.first_line = at;
-    at += lines_of(one, one.base + one.slope);
+  for (StandIn& stand_in : list) {
+    if (stand_in.kernel == nullptr) continue;
+    stand_in.first_line = at;
+    at += lines_of(stand_in, stand_in.base + stand_in.slope);
   }
-  for (StandIn& one : list) one.advance = at;
+  for (StandIn& stand_in : list) stand_in.advance = at;
 }
 
 Result<StandIn> StandIns::shaped(const program::Op& op, const KernelForm& form) {
@@ -264,14 +264,14 @@ Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn
 Result<double> StandIns::measure(const StandIn& stand_in, std::uint64_t loops,
                                  std::uint32_t runs) {
   std::vector<double> lasted(runs);
-  for (double& one : lasted) {
-    BUBBLESIM_ASSIGN_OR_RETURN(one, run(stand_in, loops));
+  for (double& duration : lasted) {
+    BUBBLESIM_ASSIGN_OR_RETURN(duration, run(stand_in, loops));
   }
   say_progress();
   std::sort(lasted.begin(), lasted.end());
   if (runs <= kFewestRuns) return lasted[runs / 2];
   double sum = 0;
-  for (const double one : lasted) sum += one;
+  for (const double duration : lasted) sum += duration;
   return sum / runs;
 }
 
@@ -327,7 +327,7 @@ void StandIns::judge(const Fit& fit) {
 
 void StandIns::report(const std::vector<StandIn>& list) const {
   double excess = 0;
-  for (const StandIn& one : list) excess += one.excess_ns;
+  for (const StandIn& stand_in : list) excess += stand_in.excess_ns;
   if (excess >= 1) needs_.counters.add(kFloorExcess, static_cast<std::uint64_t>(excess));
   if (off_target_ == 0) return;
   needs_.counters.add("stand_ins_off_target",

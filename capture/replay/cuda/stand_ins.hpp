@@ -58,7 +58,7 @@ class StandIns {
  private:
   StandIns(const Needs& needs, const JobPlan& plan) : needs_(needs), plan_(plan) {}
   ~StandIns();
-  [[nodiscard]] Result<StandIn> one(const program::Op& op);
+  [[nodiscard]] Result<StandIn> make(const program::Op& op);
   [[nodiscard]] Result<StandIn> shaped(const program::Op& op, const KernelForm& form);
   [[nodiscard]] Result<void> fit(const KernelForm& form, Duration solo, StandIn& stand_in);
   [[nodiscard]] Result<Fit> fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,

@@ -124,9 +124,10 @@ void FakeDevice::launch(const OpInstance& first, std::uint32_t count, double fac
 }
 
 void FakeDevice::wait_for_room(std::uint32_t stream, bool takes_place) {
-  FakeStream& of = part_.streams()[stream];
-  while (takes_place && of.queued.load() >= program::kLaunchQueueDepth && part_.quiet.load() == 0) {
-    wait(FakeWait::kStream, stream, of.ended.load() + 1, HostTime::max());
+  FakeStream& fake_stream = part_.streams()[stream];
+  while (takes_place && fake_stream.queued.load() >= program::kLaunchQueueDepth &&
+         part_.quiet.load() == 0) {
+    wait(FakeWait::kStream, stream, fake_stream.ended.load() + 1, HostTime::max());
   }
   while (part_.launches.full() && part_.quiet.load() == 0) {
     const std::uint32_t seen = part_.room.rings.load();

@@ -50,7 +50,7 @@ Result<PlannedSchedule> make_chimera(const ScheduleRequest& request) {
     add_stage(plan, 2 * p - 1 - rank, p - 1 - rank, timed);
     std::stable_sort(timed.begin(), timed.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const TimedAction& one : timed) plan.schedule.actions[rank].push_back(one.second);
+    for (const TimedAction& action : timed) plan.schedule.actions[rank].push_back(action.second);
   }
   return plan;
 }

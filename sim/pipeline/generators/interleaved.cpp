@@ -32,10 +32,10 @@ std::vector<Slot> slots_of(std::uint32_t micro_batches, std::uint32_t chunks,
   return slots;
 }
 
-std::string nearest_multiples(std::uint32_t found, std::uint32_t of) {
-  const std::uint32_t below = found / of * of;
-  if (below == 0) return std::to_string(of);
-  return std::to_string(below) + " or " + std::to_string(below + of);
+std::string nearest_multiples(std::uint32_t found, std::uint32_t factor) {
+  const std::uint32_t below = found / factor * factor;
+  if (below == 0) return std::to_string(factor);
+  return std::to_string(below) + " or " + std::to_string(below + factor);
 }
 
 // The smallest group into which `micro_batches` >= `ranks` go so that the last one has at least

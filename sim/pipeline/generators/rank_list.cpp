@@ -47,7 +47,7 @@ void RankList::weight_grad() {
 
 void RankList::weight_grad_of(std::uint32_t stage) {
   const auto found = std::find_if(weights_.begin(), weights_.end(),
-                                  [&](const Action& one) { return one.stage == stage; });
+                                  [&](const Action& action) { return action.stage == stage; });
   BUBBLESIM_CHECK(found != weights_.end(), "a generator asked for a W without an I");
   actions_.push_back(*found);
   weights_.erase(found);

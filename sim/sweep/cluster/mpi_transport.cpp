@@ -88,8 +88,8 @@ class MpiTransport final : public Transport {
   };
 
   void forget_sent() {
-    for (auto it = sendings_.begin(); it != sendings_.end();) {
-      it = sent(*it) ? sendings_.erase(it) : std::next(it);
+    for (auto sending = sendings_.begin(); sending != sendings_.end();) {
+      sending = sent(*sending) ? sendings_.erase(sending) : std::next(sending);
     }
   }
 

@@ -30,7 +30,7 @@ inline PlannedSchedule made(const std::string& name, const ScheduleRequest& requ
 
 inline UnitTimes times(std::int64_t f, std::int64_t i, std::int64_t w, std::int64_t p2p = 0) {
   UnitTimes one;
-  one.each = {f, i, w};
+  one.every_stage = {f, i, w};
   one.p2p = p2p;
   return one;
 }

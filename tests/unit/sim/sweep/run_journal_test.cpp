@@ -67,9 +67,9 @@ TEST(DeadJournals, CountTheDeathsOfARunAndSaveOnesThatEnded) {
   folder.write("runs.db.running-aaaaaa", left(kFirst, 'r') + kSecond + " -\n");
   folder.write("runs.db.running-bbbbbb", left(kFirst, 'r'));
   const DeadJournals dead = read(folder);
-  EXPECT_EQ(dead.of(kFirst).deaths, 2U);
-  EXPECT_FALSE(dead.of(kFirst).crashed);
-  EXPECT_EQ(dead.of(kSecond).deaths, 0U);
+  EXPECT_EQ(dead.suspicion(kFirst).deaths, 2U);
+  EXPECT_FALSE(dead.suspicion(kFirst).crashed);
+  EXPECT_EQ(dead.suspicion(kSecond).deaths, 0U);
 }
 
 TEST(DeadJournals, AreOfOneSweepAndSkipWhatIsNoJournal) {
@@ -79,9 +79,9 @@ TEST(DeadJournals, AreOfOneSweepAndSkipWhatIsNoJournal) {
   folder.write("runs.db.running-cccccc", left("not a key", 'r') + kSecond.substr(0, 20));
   folder.write("more-runs.db.running-dddddd", left(kSecond, 'r'));
   const DeadJournals dead = read(folder);
-  EXPECT_EQ(dead.of(kFirst).deaths, 0U);
-  EXPECT_EQ(dead.of(kSecond).deaths, 0U);
-  EXPECT_EQ(read(folder, "other").of(kFirst).deaths, 1U);
+  EXPECT_EQ(dead.suspicion(kFirst).deaths, 0U);
+  EXPECT_EQ(dead.suspicion(kSecond).deaths, 0U);
+  EXPECT_EQ(read(folder, "other").suspicion(kFirst).deaths, 1U);
 }
 
 TEST(DeadJournals, AreForgottenUnlessTheyNameARunOfAnotherShard) {
@@ -91,8 +91,8 @@ TEST(DeadJournals, AreForgottenUnlessTheyNameARunOfAnotherShard) {
   DeadJournals dead = read(folder);
   dead.forget_but({kSecond});
   EXPECT_EQ(files(folder), 1U);
-  EXPECT_EQ(dead.of(kFirst).deaths, 0U);
-  EXPECT_TRUE(dead.of(kSecond).crashed);
+  EXPECT_EQ(dead.suspicion(kFirst).deaths, 0U);
+  EXPECT_TRUE(dead.suspicion(kSecond).crashed);
 }
 
 // One kill is no evidence: it may have been the user's, of the whole program.

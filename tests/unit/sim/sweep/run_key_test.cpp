@@ -116,9 +116,9 @@ TEST_F(RunKey, NamesWhatIsNotThere) {
 
 TEST_F(RunKey, AFileIsReadOnce) {
   FileHashes files;
-  const auto before = files.of(folder_.path("a.btr"));
+  const auto before = files.hash(folder_.path("a.btr"));
   folder_.write("a.btr", "changed");
-  EXPECT_EQ(*files.of(folder_.path("a.btr")), *before);
+  EXPECT_EQ(*files.hash(folder_.path("a.btr")), *before);
 }
 
 }  // namespace
