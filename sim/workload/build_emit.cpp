@@ -1,7 +1,9 @@
 // Writes a finished draft as a program.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "sim/program/kernel_class.hpp"
 #include "sim/workload/build_counters.hpp"
@@ -19,6 +21,7 @@ class Emitter {
   Emitter(const Draft& draft, const hardware::GpuSpec& spec)
       : draft_(draft), spec_(spec), estimator_(*draft.trace, spec) {
     places_.resize(draft.calls.size());
+    classes_.resize(draft.trace->names.size());
   }
 
   program::Program run() {
@@ -80,7 +83,7 @@ class Emitter {
 
   std::uint32_t profile_of(const traces::DeviceOp& op) {
     const traces::RankTrace& trace = *draft_.trace;
-    const program::KernelClass kernel_class = program::classify_kernel(trace.names[op.name]);
+    const program::KernelClass kernel_class = class_of(op.name);
     const bool known = has_known_shape(trace, op);
     note_kernel_time(op, known);
     ShapeId id = op.shape;
@@ -101,6 +104,13 @@ class Emitter {
       program_.shapes.push_back(shape);
     }
     return place->second;
+  }
+
+  /// Names are few, operations many.
+  program::KernelClass class_of(NameId name) {
+    std::optional<program::KernelClass>& known = classes_[name.value];
+    if (!known) known = program::classify_kernel(draft_.trace->names[name]);
+    return *known;
   }
 
   void note_kernel_time(const traces::DeviceOp& op, bool known) {
@@ -245,6 +255,7 @@ class Emitter {
   EstimatedTime estimated_;
   traces::ShapeTable<traces::LaunchShape> estimated_shapes_;
   std::map<std::pair<ShapeId, program::KernelClass>, std::uint32_t> profiles_;
+  std::vector<std::optional<program::KernelClass>> classes_;  ///< by name, once asked for
   std::vector<Place> places_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;
 };

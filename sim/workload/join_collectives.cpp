@@ -1,9 +1,13 @@
 #include "sim/workload/join_collectives.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/match_by_end.hpp"
@@ -20,8 +24,8 @@ constexpr Duration kNotWaitingMargin = std::chrono::microseconds(50);
 constexpr Duration kMatchGap = std::chrono::microseconds(500);
 
 struct Part {
-  std::size_t rank = 0;    // into drafts
-  std::uint32_t op = 0;    // into Draft::ops
+  std::size_t rank = 0;  // into JobProgram::ranks
+  const CollectivePart* operation = nullptr;
 };
 
 // What parts of one collective have in common. Point-to-point operations carry their two ends,
@@ -59,52 +63,42 @@ Key base_key(const traces::RankTrace& trace, const traces::Collective& collectiv
 using Meetings = std::map<Key, std::vector<Part>>;
 
 // Parts whose sequence was not recorded: by group and kind, each rank's in order of start.
-using Unnumbered = std::map<Key, std::map<std::size_t, std::vector<std::uint32_t>>>;
+using Unnumbered = std::map<Key, std::map<std::size_t, std::vector<const CollectivePart*>>>;
 
-void collect_parts(const Draft& draft, std::size_t rank, Meetings& meetings,
+void collect_parts(const RankParts& parts, std::size_t rank, Meetings& meetings,
                    Unnumbered& unnumbered) {
-  std::vector<std::uint32_t> parts;
-  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
-    if (draft.ops[i].recorded->collective != traces::kNone) parts.push_back(i);
-  }
-  std::stable_sort(parts.begin(), parts.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return draft.ops[a].recorded->end() < draft.ops[b].recorded->end();
-  });
-  for (const std::uint32_t op : parts) {
-    const traces::Collective& collective =
-        draft.trace->collectives[draft.ops[op].recorded->collective];
-    Key key = base_key(*draft.trace, collective);
-    if (collective.sequence_recorded) {
-      key.sequence = collective.sequence;
-      meetings[key].push_back({rank, op});
+  for (const CollectivePart& part : parts.parts) {
+    Key key = base_key(*parts.trace, *part.collective);
+    if (part.collective->sequence_recorded) {
+      key.sequence = part.collective->sequence;
+      meetings[key].push_back({rank, &part});
     } else {
-      unnumbered[key][rank].push_back(op);
+      unnumbered[key][rank].push_back(&part);
     }
   }
 }
 
-std::vector<TraceTime> ends_of(const Draft& draft, const std::vector<std::uint32_t>& ops) {
+std::vector<TraceTime> ends_of(const std::vector<const CollectivePart*>& parts) {
   std::vector<TraceTime> ends;
-  for (const std::uint32_t op : ops) ends.push_back(draft.ops[op].recorded->end());
+  for (const CollectivePart* part : parts) ends.push_back(part->recorded_end);
   return ends;
 }
 
 // Numbers parts by the rank that has most of them; what has no partner there stays alone.
-void number_by_end(const std::vector<Draft>& drafts, const Unnumbered& unnumbered,
-                   Meetings& meetings) {
+void number_by_end(const Unnumbered& unnumbered, Meetings& meetings) {
   for (const auto& [base, by_rank] : unnumbered) {
     std::size_t longest = by_rank.begin()->first;
-    for (const auto& [rank, ops] : by_rank) {
-      if (ops.size() > by_rank.at(longest).size()) longest = rank;
+    for (const auto& [rank, parts] : by_rank) {
+      if (parts.size() > by_rank.at(longest).size()) longest = rank;
     }
-    const std::vector<TraceTime> reference = ends_of(drafts[longest], by_rank.at(longest));
+    const std::vector<TraceTime> reference = ends_of(by_rank.at(longest));
     Key key = base;
     std::uint64_t alone = reference.size();
-    for (const auto& [rank, ops] : by_rank) {
-      const auto partners = match_by_end(reference, ends_of(drafts[rank], ops), kMatchGap);
-      for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const auto& [rank, parts] : by_rank) {
+      const auto partners = match_by_end(reference, ends_of(parts), kMatchGap);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
         key.sequence = partners[i] == kUnmatched ? alone++ : partners[i];
-        meetings[key].push_back({rank, ops[i]});
+        meetings[key].push_back({rank, parts[i]});
       }
     }
   }
@@ -112,8 +106,7 @@ void number_by_end(const std::vector<Draft>& drafts, const Unnumbered& unnumbere
 
 class Joiner {
  public:
-  Joiner(const std::vector<Draft>& drafts, JobProgram& program)
-      : drafts_(drafts), program_(program) {}
+  explicit Joiner(JobProgram& program) : program_(program) {}
 
   void join(const Key& key, std::vector<Part> parts) {
     drop_repeats(parts);
@@ -134,15 +127,15 @@ class Joiner {
     const auto index = static_cast<std::uint32_t>(program_.collectives.size());
     const TraceTime arrival = last_start(parts);
     for (const Part& part : parts) {
-      const traces::Collective& recorded = collective(part);
+      const traces::Collective& recorded = *part.operation->collective;
       joined.bytes = std::max(joined.bytes, recorded.bytes);
       joined.group_size = std::max(joined.group_size, recorded.group_size);
       if (recorded.group_size > parts.size() && !joined.point_to_point) {
         program_.ranks[part.rank].counters.add(kMissingPeers);
       }
-      program::Op& op = program_.ranks[part.rank].ops[part.op];
+      program::Op& op = program_.ranks[part.rank].ops[part.operation->op];
       op.collective = index;
-      op.duration = std::max(Duration{}, draft_op(part).end - arrival);
+      op.duration = std::max(Duration{}, part.operation->end - arrival);
     }
     program_.collectives.push_back(joined);
   }
@@ -155,16 +148,9 @@ class Joiner {
     if (fresh) program_.groups.push_back(name);
     return place->second;
   }
-  [[nodiscard]] const DraftOp& draft_op(const Part& part) const {
-    return drafts_[part.rank].ops[part.op];
-  }
-  [[nodiscard]] const traces::Collective& collective(const Part& part) const {
-    return drafts_[part.rank].trace->collectives[draft_op(part).recorded->collective];
-  }
-
-  [[nodiscard]] TraceTime last_start(const std::vector<Part>& parts) const {
+  static TraceTime last_start(const std::vector<Part>& parts) {
     TraceTime last = TraceTime::min();
-    for (const Part& part : parts) last = std::max(last, draft_op(part).start);
+    for (const Part& part : parts) last = std::max(last, part.operation->start);
     return last;
   }
 
@@ -189,7 +175,7 @@ class Joiner {
       dropped = false;
       const TraceTime arrival = last_start(parts);
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (draft_op(parts[i]).end + kNotWaitingMargin >= arrival) continue;
+        if (parts[i].operation->end + kNotWaitingMargin >= arrival) continue;
         program_.ranks[parts[i].rank].counters.add(kNotWaiting);
         parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
         dropped = true;
@@ -198,21 +184,32 @@ class Joiner {
     }
   }
 
-  const std::vector<Draft>& drafts_;
   JobProgram& program_;
   std::map<std::string, std::uint32_t> groups_;
 };
 
 }  // namespace
 
-void join_collectives(const std::vector<Draft>& drafts, JobProgram& program) {
+RankParts collective_parts(const Draft& draft) {
+  RankParts out{draft.trace, {}};
+  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
+    const DraftOp& op = draft.ops[i];
+    if (op.recorded->collective == traces::kNone) continue;
+    out.parts.push_back({i, &draft.trace->collectives[op.recorded->collective], op.start, op.end,
+                         op.recorded->end()});
+  }
+  std::ranges::stable_sort(out.parts, {}, &CollectivePart::recorded_end);
+  return out;
+}
+
+void join_collectives(const std::vector<RankParts>& ranks, JobProgram& program) {
   Meetings meetings;
   Unnumbered unnumbered;
-  for (std::size_t rank = 0; rank < drafts.size(); ++rank) {
-    collect_parts(drafts[rank], rank, meetings, unnumbered);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    collect_parts(ranks[rank], rank, meetings, unnumbered);
   }
-  number_by_end(drafts, unnumbered, meetings);
-  Joiner joiner(drafts, program);
+  number_by_end(unnumbered, meetings);
+  Joiner joiner(program);
   for (auto& [key, parts] : meetings) joiner.join(key, std::move(parts));
 }
 

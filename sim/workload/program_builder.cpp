@@ -1,7 +1,9 @@
 #include "sim/workload/program_builder.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "sim/workload/join_collectives.hpp"
 #include "sim/workload/program_draft.hpp"
@@ -35,6 +37,13 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
   find_hand_overs(draft);
   tie_free_threads(draft);
   return draft;
+}
+
+void set_start_offsets(const std::vector<TraceTime>& begins, JobProgram& program) {
+  const TraceTime first = *std::ranges::min_element(begins);
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    program.ranks[i].start_offset = begins[i] - first;
+  }
 }
 
 }  // namespace
@@ -74,24 +83,22 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   if (options.window != Window::kWhole) {
     BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_job_pass(job, options.iterations));
   }
-  std::vector<Draft> drafts;
+  JobProgram program;
+  std::vector<RankParts> parts;
+  std::vector<TraceTime> begins;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     if (options.window == Window::kMedianIteration) {
       pass.ranks[i] = traces::median_iteration(job.ranks[i], pass.ranks[i]);
     }
     BUBBLESIM_ASSIGN_OR_RETURN(
-        Draft draft, build_draft(job.ranks[i], pass.ranks.empty() ? nullptr : &pass.ranks[i],
-                                 options.window));
-    drafts.push_back(std::move(draft));
+        const Draft draft,
+        build_draft(job.ranks[i], pass.ranks.empty() ? nullptr : &pass.ranks[i], options.window));
+    program.ranks.push_back(emit(draft, spec));
+    parts.push_back(collective_parts(draft));
+    begins.push_back(draft.begin);
   }
-  JobProgram program;
-  for (const Draft& draft : drafts) program.ranks.push_back(emit(draft, spec));
-  TraceTime begin = TraceTime::max();
-  for (const Draft& draft : drafts) begin = std::min(begin, draft.begin);
-  for (std::size_t i = 0; i < drafts.size(); ++i) {
-    program.ranks[i].start_offset = drafts[i].begin - begin;
-  }
-  join_collectives(drafts, program);
+  if (!begins.empty()) set_start_offsets(begins, program);
+  join_collectives(parts, program);
   for (const program::Program& rank : program.ranks) program.counters.merge(rank.counters);
   program.iterations_recorded = static_cast<std::uint32_t>(pass.iterations_recorded());
   program.iterations_used = static_cast<std::uint32_t>(pass.iterations_used());
