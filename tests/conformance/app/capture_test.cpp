@@ -160,5 +160,15 @@ TEST_F(Capture, AFailedStartGivesTheRecordersReason) {
   EXPECT_THAT(outcome.err, HasSubstr("nsys holds CUPTI"));
 }
 
+TEST_F(Capture, RecordersInContainersAreReachedByAFolderOfSockets) {
+  ASSERT_TRUE(std::filesystem::create_directory(place_.path("sockets")));
+  const FakeRecorder recorder(capture::testing::obedient(), place_.path("sockets"));
+  expect_fault("status " + own_pid(), HasSubstr("has no recorder"));
+  const Outcome seen = place_.bubblesim("capture status --json --sockets sockets " + own_pid());
+  ASSERT_EQ(seen.code, 0) << seen.err;
+  EXPECT_EQ(parse_json(seen.out).at(0).at("state"), "idle");
+  expect_fault("status --sockets nowhere " + own_pid(), HasSubstr("nowhere"));
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test

@@ -91,5 +91,18 @@ TEST(FillCommand, ASignalGoesToBothPrograms) {
   EXPECT_EQ(json.at("filler").at("exit_code"), 143);
 }
 
+// Otherwise training's launches are told and go on: only the filler's waits for a verdict.
+TEST(FillCommand, GatedTrainingWaitsForVerdicts) {
+  const Workplace place;
+  const auto verdicts = [&](const std::string& option) {
+    const Outcome outcome = place.shell(
+        fill("--policy tgs --json " + option, "pace:30", "launch:1"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return parse_json(lines_of(outcome.out).back())["decision_latency"]["count"].get<int>();
+  };
+  EXPECT_GE(verdicts("--gate-training"), 30);
+  EXPECT_LT(verdicts(""), 30);
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test
