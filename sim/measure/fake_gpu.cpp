@@ -8,6 +8,7 @@
 
 #include "sim/measure/fake_job.hpp"
 #include "sim/schedule/gpu_plan.hpp"
+#include "sim/workload/machine.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -17,12 +18,12 @@ using capture::HostTime;
 /// What lives for one run.
 struct Run {
   Run(capture::HostClock& of, const hardware::GpuSpec& spec, const gpu::SharingSetup& sharing)
-      : clock(of), gpu(engine, spec, sharing) {}
+      : clock(of), machine(spec), gpu(machine.add_gpu(sharing)) {}
 
   capture::HostClock& clock;
   std::unique_ptr<capture::FakeSegment> memory;
-  engine::Engine engine;
-  gpu::Gpu gpu;
+  workload::Machine machine;
+  workload::MachineGpu& gpu;
   FakeTime time;
   std::vector<std::unique_ptr<FakeJob>> jobs;
   std::vector<ClientId> clients;  ///< of `jobs`
@@ -90,7 +91,7 @@ Result<std::string> ModelledGpu::begin(capture::HostClock& clock, const capture:
     const capture::JobPlan& plan = jobs[i]->plan;
     run_->clients.push_back(plan.client);
     run_->jobs.push_back(std::make_unique<FakeJob>(
-        run_->engine, run_->gpu,
+        run_->gpu.engine, run_->gpu.gpu,
         schedule::gpu_client(plan.name, share_of(*jobs[i], shares), sharing, spec_), plan,
         run_->memory->job(i), clock, run_->time, notice));
   }
@@ -128,13 +129,14 @@ HostTime ModelledGpu::step(HostTime now) {
   for (const auto& job : run_->jobs) job->take_launches();
   run_engine(now);
   for (const auto& job : run_->jobs) job->settle();
-  const auto next = run_->engine.next_due();
+  const auto next = run_->machine.conductor().next_due();
   return next ? run_->time.host(*next) : HostTime::max();
 }
 
 void ModelledGpu::run_engine(HostTime until) {
   const SimTime limit = run_->time.sim(until);
-  if (limit >= run_->engine.now()) run_->engine.run_until(limit);
+  engine::Conductor& conductor = run_->machine.conductor();
+  if (limit >= conductor.now()) conductor.run_until(limit);
 }
 
 void ModelledGpu::stall_job(HostTime now) {

@@ -22,8 +22,8 @@ constexpr std::uint32_t kMeasuredPass = 2;
 /// Notes how long each collective of a rank lasts in its second pass, by operation.
 class CollectiveWatch final : public workload::RunObserver {
  public:
-  CollectiveWatch(const program::Program& program, engine::Engine& engine)
-      : engine_(engine), passes_(program.ops.size()), durations_(program.ops.size()) {
+  explicit CollectiveWatch(const program::Program& program)
+      : passes_(program.ops.size()), durations_(program.ops.size()) {
     for (const program::Op& op : program.ops) {
       if (op.kind == program::WorkKind::kCollective) ++unfinished_;
     }
@@ -33,14 +33,13 @@ class CollectiveWatch final : public workload::RunObserver {
     const program::Op& op = record.run->program().ops[record.op];
     if (op.kind != program::WorkKind::kCollective || ++passes_[record.op] != kMeasuredPass) return;
     durations_[record.op] = record.end - record.start;
-    if (--unfinished_ == 0) engine_.stop();
+    if (--unfinished_ == 0) record.run->engine().stop();
   }
 
   [[nodiscard]] bool done() const { return unfinished_ == 0; }
   [[nodiscard]] const std::vector<Duration>& durations() const { return durations_; }
 
  private:
-  engine::Engine& engine_;
   std::vector<std::uint32_t> passes_;
   std::vector<Duration> durations_;
   std::size_t unfinished_ = 0;
@@ -61,13 +60,11 @@ workload::LoneSetup setup_of(const LoadedRun& run) {
 
 /// From this rank's arrival to its end, by operation; 0 for what is no collective.
 Result<std::vector<Duration>> measure_collectives(const LoadedRun& run, std::size_t position) {
-  engine::Engine engine;
-  workload::RunObserver nobody;
-  CollectiveWatch watch(run.training->ranks[position], engine);
+  CollectiveWatch watch(run.training->ranks[position]);
   if (watch.done()) return watch.durations();
-  std::vector<workload::RunObserver*> observers(run.training->ranks.size(), &nobody);
+  std::vector<workload::RunObserver*> observers(run.training->ranks.size());
   observers[position] = &watch;
-  workload::LoneJob lone(engine, *run.training, run.device, setup_of(run), observers);
+  workload::LoneJob lone(*run.training, run.device, setup_of(run), observers);
   lone.run();
   if (!watch.done()) {
     return fail(run.config.file, {},

@@ -1,8 +1,6 @@
 #include "sim/run/measure_pass.hpp"
 
-#include "sim/engine/engine.hpp"
-#include "sim/gpu/gpu.hpp"
-#include "sim/workload/program_run.hpp"
+#include "sim/workload/machine.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -16,16 +14,14 @@ class PassEnd final : public workload::RunObserver {
 }  // namespace
 
 Duration measure_pass(const program::Program& program, const hardware::GpuSpec& device) {
-  engine::Engine engine;
-  gpu::Gpu gpu(engine, device, gpu::SharingSetup{});
   PassEnd pass;
   workload::RunSetup setup;
   setup.client.name = "filler";
   setup.repeat = workload::Repeat::kOnePass;
   setup.observer = &pass;
-  workload::ProgramRun run(engine, gpu, program, setup);
-  run.start_pass(kSimStart);
-  engine.run_until();
+  workload::Machine machine(device);
+  machine.add_program(machine.add_gpu(), program, setup).start_pass(kSimStart);
+  machine.conductor().run_until();
   return pass.end - kSimStart;
 }
 

@@ -51,8 +51,8 @@ class HeldMemory {
 class BubbleWatch final : public workload::RunObserver {
  public:
   BubbleWatch(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
-              engine::Engine& engine, std::uint32_t& unfinished)
-      : held_(program), peers_(peers), memory_(memory), engine_(engine), unfinished_(unfinished) {}
+              std::uint32_t& unfinished)
+      : held_(program), peers_(peers), memory_(memory), unfinished_(unfinished) {}
 
   void on_op_started(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
     const program::Op& op = run.program().ops[index];
@@ -81,7 +81,7 @@ class BubbleWatch final : public workload::RunObserver {
 
   void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime) override {
     if (index != run.program().iterations) return;
-    if (++passes_ == 2 && --unfinished_ == 0) engine_.stop();
+    if (++passes_ == 2 && --unfinished_ == 0) run.engine().stop();
   }
 
   BubbleTable take() {
@@ -122,7 +122,6 @@ class BubbleWatch final : public workload::RunObserver {
   HeldMemory held_;
   const std::vector<bool>& peers_;
   Bytes memory_;
-  engine::Engine& engine_;
   std::uint32_t& unfinished_;
   std::uint32_t running_ = 0;
   std::uint32_t transfers_ = 0;  ///< waits for peers under way
@@ -188,17 +187,15 @@ std::vector<bool> pipeline_collectives(const workload::JobProgram& job) {
 
 Result<std::vector<BubbleTable>> measure_bubbles(const workload::JobProgram& job,
                                                  const hardware::GpuSpec& spec) {
-  engine::Engine engine;
   auto unfinished = static_cast<std::uint32_t>(job.ranks.size());
   const std::vector<bool> peers = pipeline_collectives(job);
   std::vector<BubbleWatch> watches;
   watches.reserve(job.ranks.size());
   for (const program::Program& rank : job.ranks) {
-    watches.emplace_back(rank, peers, spec.memory, engine, unfinished);
+    watches.emplace_back(rank, peers, spec.memory, unfinished);
   }
-  std::vector<workload::RunObserver*> observers;
-  for (BubbleWatch& watch : watches) observers.push_back(&watch);
-  workload::LoneJob lone(engine, job, spec, {workload::Repeat::kLoop, 0, {}}, observers);
+  workload::LoneJob lone(job, spec, {workload::Repeat::kLoop, 0, {}},
+                         workload::pointers_to(watches));
   lone.run();
   if (unfinished > 0) {
     return fail("the training job stops when it runs alone: a dependency is never met");

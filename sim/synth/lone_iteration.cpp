@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "sim/engine/engine.hpp"
 #include "sim/workload/lone_job.hpp"
 
 namespace bubblesim::synth {
@@ -20,20 +19,17 @@ class PassClock final : public workload::RunObserver {
 }  // namespace
 
 Result<LoneIteration> time_alone(const workload::JobProgram& job, const hardware::GpuSpec& gpu) {
-  engine::Engine engine;
   std::vector<PassClock> clocks(job.ranks.size());
-  std::vector<workload::RunObserver*> observers;
-  for (PassClock& clock : clocks) observers.push_back(&clock);
   workload::LoneSetup setup;
   setup.repeat = workload::Repeat::kLoop;
   setup.passes = 2;
-  workload::LoneJob lone(engine, job, gpu, setup, observers);
+  workload::LoneJob lone(job, gpu, setup, workload::pointers_to(clocks));
   lone.run();
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   LoneIteration out;
   const auto& ends = clocks.front().ends;
   out.time = scale(ends.at(1) - ends.at(0), 1.0 / job.ranks.front().iterations);
-  out.events = engine.events();
+  out.events = lone.events();
   for (const program::Program& rank : job.ranks) out.kernels += rank.ops.size();
   return out;
 }

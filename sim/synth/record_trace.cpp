@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/engine.hpp"
 #include "sim/synth/device_info.hpp"
 #include "sim/synth/rank_trace.hpp"
 #include "sim/workload/lone_job.hpp"
@@ -26,14 +25,11 @@ Result<traces::JobTrace> record_trace(const workload::JobProgram& job,
   if (setup.iterations == 0) return fail("found 0 iterations to record, expected at least 1");
   const std::uint32_t in_pass = std::max(1U, job.ranks.front().iterations);
   const std::uint64_t passes = (setup.iterations + in_pass - 1) / in_pass;
-  engine::Engine engine;
   std::vector<RankRecording> recordings;
   recordings.reserve(job.ranks.size());
   for (const program::Program& rank : job.ranks) recordings.emplace_back(rank, passes);
-  std::vector<workload::RunObserver*> observers;
-  for (RankRecording& recording : recordings) observers.push_back(&recording);
-  workload::LoneJob lone(engine, job, spec,
-                         {workload::Repeat::kLoop, passes, setup.perturbations}, observers);
+  workload::LoneJob lone(job, spec, {workload::Repeat::kLoop, passes, setup.perturbations},
+                         workload::pointers_to(recordings));
   lone.run();
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   const std::vector<CollectiveLabel> labels = label_collectives(job);

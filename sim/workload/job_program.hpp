@@ -41,9 +41,6 @@ struct JobProgram {
   CounterSet counters;
 };
 
-/// How many ranks take part in each collective of a job.
-[[nodiscard]] std::vector<std::uint32_t> participants(const JobProgram& job);
-
 /// The collectives of a job as a network::Rendezvous takes them; points into `job`.
 [[nodiscard]] std::vector<network::MeetingSpec> meetings(const JobProgram& job);
 

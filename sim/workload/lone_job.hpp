@@ -1,18 +1,15 @@
 // A job that has its GPUs to itself: one GPU a rank, ranks that meet in collectives, no policy and
-// no filler. The one set-up behind replays, bubble measurements and recordings.
+// no filler. What replays, bubble measurements and recordings run.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "sim/base/result.hpp"
-#include "sim/engine/engine.hpp"
-#include "sim/gpu/gpu.hpp"
 #include "sim/hardware/gpu_spec.hpp"
-#include "sim/network/rendezvous.hpp"
 #include "sim/workload/job_program.hpp"
+#include "sim/workload/machine.hpp"
 #include "sim/workload/program_run.hpp"
 
 namespace bubblesim::workload {
@@ -24,24 +21,33 @@ struct LoneSetup {
   std::vector<Perturbation> perturbations;  ///< by position of the rank; missing ones: none
 };
 
+/// One observer a rank, as LoneJob takes them.
+template <class Observer>
+[[nodiscard]] std::vector<RunObserver*> pointers_to(std::vector<Observer>& observers) {
+  std::vector<RunObserver*> pointers;
+  for (Observer& observer : observers) pointers.push_back(&observer);
+  return pointers;
+}
+
 class LoneJob {
  public:
-  /// `engine` is fresh; `job` and the observers (one a rank, in their order) outlive this.
-  LoneJob(engine::Engine& engine, const JobProgram& job, const hardware::GpuSpec& spec,
-          const LoneSetup& setup, std::span<RunObserver* const> observers);
+  /// `job`, `spec` and the observers (one a rank, in their order; null: none) outlive this.
+  LoneJob(const JobProgram& job, const hardware::GpuSpec& spec, const LoneSetup& setup,
+          std::span<RunObserver* const> observers);
 
-  /// Starts every rank at its offset and runs until nothing is left to do or the engine stops.
+  /// Starts every rank at its offset and runs until nothing is left to do or an observer stops the
+  /// engine (ProgramRun::engine()).
   void run();
 
   /// Whether every rank has done all of its passes. Fault: a dependency is never met; with the
   /// first rank that waits for one.
   [[nodiscard]] Result<void> finished() const;
 
+  [[nodiscard]] std::uint64_t events() const { return machine_.conductor().events(); }
+
  private:
-  engine::Engine& engine_;
-  network::Rendezvous rendezvous_;
-  std::vector<std::unique_ptr<gpu::Gpu>> gpus_;
-  std::vector<std::unique_ptr<ProgramRun>> runs_;
+  Machine machine_;
+  std::vector<ProgramRun*> ranks_;
 };
 
 }  // namespace bubblesim::workload

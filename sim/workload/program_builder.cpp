@@ -48,13 +48,6 @@ void set_start_offsets(const std::vector<TraceTime>& begins, JobProgram& program
 
 }  // namespace
 
-std::vector<std::uint32_t> participants(const JobProgram& job) {
-  std::vector<std::uint32_t> counts;
-  counts.reserve(job.collectives.size());
-  for (const JoinedCollective& joined : job.collectives) counts.push_back(joined.participants);
-  return counts;
-}
-
 std::vector<network::MeetingSpec> meetings(const JobProgram& job) {
   std::vector<network::MeetingSpec> out;
   out.reserve(job.collectives.size());

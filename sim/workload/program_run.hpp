@@ -93,6 +93,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// they last at least as long as it takes to move that part of their DRAM traffic over it.
   void set_remote_share(double share) { remote_share_ = share; }
 
+  /// What drives it, for observers that end a simulation (Engine::stop).
+  [[nodiscard]] engine::Engine& engine() const { return engine_; }
   [[nodiscard]] ClientId client() const { return client_; }
   [[nodiscard]] const program::Program& program() const { return program_; }
   [[nodiscard]] std::uint64_t passes() const { return passes_finished_; }

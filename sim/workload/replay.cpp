@@ -84,11 +84,8 @@ ReplayReport compare(const JobProgram& job, const std::vector<PassTimes>& times)
 }
 
 Result<ReplayReport> replay_by_events(const JobProgram& job, const hardware::GpuSpec& spec) {
-  engine::Engine engine;
   std::vector<IterationClock> clocks(job.ranks.size());
-  std::vector<RunObserver*> observers;
-  for (IterationClock& clock : clocks) observers.push_back(&clock);
-  LoneJob lone(engine, job, spec, {}, observers);
+  LoneJob lone(job, spec, {}, pointers_to(clocks));
   lone.run();
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   std::vector<PassTimes> times;
@@ -127,12 +124,9 @@ Result<ReplayReport> replay_alone(const JobProgram& job, const hardware::GpuSpec
 }
 
 Result<ReplayReport> repeat_alone(const JobProgram& job, const hardware::GpuSpec& spec) {
-  engine::Engine engine;
   std::vector<PassClock> clocks(job.ranks.size());
-  std::vector<RunObserver*> observers;
-  for (PassClock& clock : clocks) observers.push_back(&clock);
   const std::uint64_t passes = kPassesToSettle + kPassesCounted;
-  LoneJob lone(engine, job, spec, {Repeat::kLoop, passes, {}}, observers);
+  LoneJob lone(job, spec, {Repeat::kLoop, passes, {}}, pointers_to(clocks));
   lone.run();
   BUBBLESIM_RETURN_IF_ERROR(lone.finished());
   ReplayReport report;

@@ -6,12 +6,12 @@
 // stream, joined over all ranks; at the end the thread waits for the device.
 #include <benchmark/benchmark.h>
 
-#include <memory>
 #include <vector>
 
 #include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 #include "sim/schedule/bubble_table.hpp"
+#include "sim/workload/machine.hpp"
 #include "sim/workload/recurrence.hpp"
 #include "tests/bench/bench_job.hpp"
 
@@ -41,20 +41,16 @@ JobProgram job_program(const hardware::GpuSpec& device, std::int64_t ranks) {
 void job_alone(benchmark::State& state) {
   const hardware::GpuSpec device = bench::bench_device();
   const JobProgram job = job_program(device, state.range(0));
-  engine::Engine engine;
-  network::Rendezvous rendezvous(workload::participants(job));
+  workload::Machine machine(device, &job);
   workload::RunSetup setup;
-  setup.rendezvous = &rendezvous;
-  std::vector<std::unique_ptr<gpu::Gpu>> gpus;
-  std::vector<std::unique_ptr<workload::ProgramRun>> runs;
+  setup.rendezvous = machine.network();
+  std::vector<workload::ProgramRun*> runs;
   for (const Program& program : job.ranks) {
-    gpus.push_back(std::make_unique<gpu::Gpu>(engine, device, gpu::SharingSetup{}));
-    runs.push_back(
-        std::make_unique<workload::ProgramRun>(engine, *gpus.back(), program, setup));
+    runs.push_back(&machine.add_program(machine.add_gpu(), program, setup));
   }
-  for (const auto& run : runs) run->start_pass(kSimStart);
+  for (workload::ProgramRun* run : runs) run->start_pass(kSimStart);
   SimTime limit = kSimStart;
-  for (auto _ : state) engine.run_until(limit += kPass);
+  for (auto _ : state) machine.conductor().run_until(limit += kPass);
   const std::uint64_t passes = runs.front()->passes() * runs.size();
   state.SetItemsProcessed(static_cast<std::int64_t>(passes * kOps));
 }

@@ -36,12 +36,9 @@ class Watch final : public RunObserver {
 
 std::optional<std::vector<PassTimes>> by_events(const JobProgram& job,
                                                 const hardware::GpuSpec& spec) {
-  engine::Engine engine;
   std::vector<Watch> watches;
   for (const program::Program& program : job.ranks) watches.emplace_back(program);
-  std::vector<RunObserver*> observers;
-  for (Watch& watch : watches) observers.push_back(&watch);
-  LoneJob lone(engine, job, spec, {}, observers);
+  LoneJob lone(job, spec, {}, pointers_to(watches));
   lone.run();
   if (!lone.finished()) return std::nullopt;
   std::vector<PassTimes> times;

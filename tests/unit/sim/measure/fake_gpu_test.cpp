@@ -27,11 +27,10 @@ class Marks final : public workload::RunObserver {
 
 /// Ends of iterations of the rank by itself in the simulator.
 std::vector<Duration> simulated(const workload::JobProgram& job, const hardware::GpuSpec& spec) {
-  engine::Engine engine;
   Marks marks;
   workload::RunObserver* observer = &marks;
   const workload::LoneSetup setup{workload::Repeat::kLoop, kPasses, {}};
-  workload::LoneJob lone(engine, job, spec, setup, {&observer, 1});
+  workload::LoneJob lone(job, spec, setup, {&observer, 1});
   lone.run();
   EXPECT_TRUE(lone.finished());
   return marks.ends;

@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/workload/lone_job.hpp"
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/program_run.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
@@ -99,24 +99,11 @@ inline JobProgram must_build_job(const std::vector<TraceBuilder>& ranks,
 /// Runs a job's ranks once, each on a GPU of its own; what each did.
 inline std::vector<RunRecorder> run_once(const JobProgram& job,
                                          std::vector<Perturbation> perturbations = {}) {
-  engine::Engine engine;
-  network::Rendezvous rendezvous(engine, meetings(job), job.links);
   std::vector<RunRecorder> recorders(job.ranks.size());
-  std::vector<std::unique_ptr<gpu::Gpu>> gpus;
-  std::vector<std::unique_ptr<ProgramRun>> runs;
-  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    gpus.push_back(std::make_unique<gpu::Gpu>(engine, plain_gpu(), gpu::SharingSetup{}));
-    RunSetup setup;
-    setup.client.name = "rank " + std::to_string(i);
-    setup.repeat = Repeat::kOnePass;
-    if (i < perturbations.size()) setup.perturbation = perturbations[i];
-    setup.rendezvous = &rendezvous;
-    setup.observer = &recorders[i];
-    runs.push_back(std::make_unique<ProgramRun>(engine, *gpus[i], job.ranks[i], setup));
-  }
-  for (const auto& run : runs) run->start_pass(kSimStart + run->program().start_offset);
-  engine.run_until();
-  EXPECT_EQ(rendezvous.waiting(), 0U);
+  const hardware::GpuSpec gpu = plain_gpu();
+  LoneJob lone(job, gpu, {Repeat::kOnePass, 0, std::move(perturbations)}, pointers_to(recorders));
+  lone.run();
+  EXPECT_TRUE(lone.finished());
   return recorders;
 }
 

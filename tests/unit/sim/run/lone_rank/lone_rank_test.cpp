@@ -53,13 +53,10 @@ class Marks final : public workload::RunObserver {
 
 /// Mean iteration of each rank in the second to fifth pass.
 std::vector<double> mean_iterations(const LoadedRun& run) {
-  engine::Engine engine;
   const std::size_t ranks = run.training->ranks.size();
   std::vector<Marks> marks(ranks);
-  std::vector<workload::RunObserver*> observers;
-  for (Marks& each : marks) observers.push_back(&each);
   workload::LoneSetup setup{workload::Repeat::kLoop, 5, {}};
-  workload::LoneJob job(engine, *run.training, run.device, setup, observers);
+  workload::LoneJob job(*run.training, run.device, setup, workload::pointers_to(marks));
   job.run();
   EXPECT_TRUE(job.finished());
   std::vector<double> means;

@@ -1,0 +1,47 @@
+#include "sim/workload/machine.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::workload {
+
+Machine::Machine(const hardware::GpuSpec& spec, const JobProgram* job,
+                 const engine::ConductorSetup& setup)
+    : spec_(spec), conductor_(setup) {
+  if (job == nullptr) return;
+  network_.emplace(engine(), meetings(*job), job->links);
+  conductor_.set_joint(*this);
+}
+
+MachineGpu& Machine::add_gpu(const gpu::SharingSetup& sharing, const engine::ContactBound* bound) {
+  engine::Engine& driving = bound == nullptr ? engine() : conductor_.add_domain(*bound);
+  return *gpus_.emplace_back(std::make_unique<MachineGpu>(driving, spec_, sharing));
+}
+
+ProgramRun& Machine::add_program(MachineGpu& gpu, const program::Program& program,
+                                 const RunSetup& setup) {
+  programs_.push_back(std::make_unique<ProgramRun>(gpu.engine, gpu.gpu, program, setup));
+  if (setup.rendezvous != nullptr) ranks_.push_back(programs_.back().get());
+  return *programs_.back();
+}
+
+SimTime Machine::next_completion(SimTime now) {
+  next_.clear();
+  for (const ProgramRun* rank : ranks_) rank->next_meetings(now, next_);
+  SimTime anywhere = SimTime::max();
+  for (const NextMeeting& next : next_) {
+    if (next.collective == program::kNoIndex) {
+      anywhere = std::min(anywhere, next.earliest);
+    } else {
+      network_->expect(next.collective, next.earliest);
+    }
+  }
+  return std::min(anywhere, network_->next_completion());
+}
+
+void Machine::after_window() {
+  arrivals_.clear();
+  for (ProgramRun* rank : ranks_) rank->take_arrivals(arrivals_);
+  network_->arrive_late(arrivals_);
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,75 @@
+// What programs run on, wired: the engine, GPUs, the network in which the ranks of a job meet, and
+// the programs themselves. Every simulation is built with it: a run under policies (sim/run), a job
+// alone (lone_job.hpp), a measured pair (sim/validate), one timed pass, the device of a fake rig.
+//
+// What is added belongs to the machine and lives as long as it. A GPU comes first, then what stands
+// before its launches (RunSetup::gate), then the programs on it; once time passes, nothing is
+// added. The machine starts no program: whoever adds one says when its passes begin.
+//
+// GPUs share one engine, unless they are added with a bound: such a GPU is a domain of its own
+// (sim/engine/conductor.hpp), and domains run beside each other until ranks may meet, which the
+// machine tells the conductor. Ranks that arrive before the last one arrive unseen, and are told
+// of when the window is over.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/engine/conductor.hpp"
+#include "sim/gpu/gpu.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/workload/job_program.hpp"
+#include "sim/workload/program_run.hpp"
+
+namespace bubblesim::workload {
+
+/// A GPU of a machine, and the engine that drives it.
+struct MachineGpu {
+  MachineGpu(engine::Engine& of, const hardware::GpuSpec& spec, const gpu::SharingSetup& sharing)
+      : engine(of), gpu(of, spec, sharing) {}
+
+  engine::Engine& engine;
+  gpu::Gpu gpu;
+};
+
+class Machine final : private engine::JointContact {
+ public:
+  /// All GPUs are of this kind. The ranks of `job` may meet; null: nobody does. Both outlive this.
+  explicit Machine(const hardware::GpuSpec& spec, const JobProgram* job = nullptr,
+                   const engine::ConductorSetup& setup = {});
+
+  /// In the shared engine, or with a `bound` (that outlives the machine's last run) in its own.
+  MachineGpu& add_gpu(const gpu::SharingSetup& sharing = {},
+                      const engine::ContactBound* bound = nullptr);
+
+  /// A client of the GPU. RunSetup::rendezvous: network() for a rank of the job, else null.
+  ProgramRun& add_program(MachineGpu& gpu, const program::Program& program, const RunSetup& setup);
+
+  [[nodiscard]] const hardware::GpuSpec& spec() const { return spec_; }
+  /// Where the job's ranks meet; null without a job.
+  [[nodiscard]] network::Rendezvous* network() { return network_ ? &*network_ : nullptr; }
+  /// The engine of GPUs without a bound, and of what belongs to no GPU.
+  [[nodiscard]] engine::Engine& engine() { return conductor_.shared(); }
+  /// Time passes here: over all engines.
+  [[nodiscard]] engine::Conductor& conductor() { return conductor_; }
+  [[nodiscard]] const engine::Conductor& conductor() const { return conductor_; }
+
+ private:
+  [[nodiscard]] SimTime next_completion(SimTime now) override;
+  void after_window() override;
+
+  const hardware::GpuSpec& spec_;
+  engine::Conductor conductor_;
+  std::optional<network::Rendezvous> network_;
+  std::vector<std::unique_ptr<MachineGpu>> gpus_;
+  std::vector<std::unique_ptr<ProgramRun>> programs_;
+  std::vector<ProgramRun*> ranks_;  ///< of `programs_`: those that meet, in the order of domains
+  std::vector<NextMeeting> next_;
+  std::vector<network::Arrival> arrivals_;
+};
+
+}  // namespace bubblesim::workload
