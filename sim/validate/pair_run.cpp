@@ -2,39 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "sim/base/nearest_rank.hpp"
-#include "sim/gpu/gpu.hpp"
-#include "sim/schedule/gpu_plan.hpp"
-#include "sim/schedule/policy_driver.hpp"
-#include "sim/workload/program_run.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/schedule/shared_gpu.hpp"
+#include "sim/workload/machine.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
-// Passes on what the policy may see, and keeps what is measured of one client.
-class ClientWatch : public workload::RunObserver {
- public:
-  void connect(schedule::PolicyDriver* driver) { driver_ = driver; }
-
-  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override {
-    if (driver_ != nullptr) driver_->op_started(run, op, now);
-  }
-  void on_op_finished(const workload::OpRecord& record) override {
-    if (driver_ != nullptr) driver_->op_finished(record);
-  }
-
- protected:
-  schedule::PolicyDriver* driver_ = nullptr;
-};
-
-class TrainingWatch final : public ClientWatch {
+class TrainingWatch final : public schedule::ClientWatch {
  public:
   void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
     if (index == 0) return;
-    if (driver_ != nullptr) driver_->iteration_ended(run, now - last_, now);
+    tell_iteration(run, now - last_, now);
     last_ = now;
     ends_.push_back(now);
   }
@@ -54,7 +37,7 @@ class TrainingWatch final : public ClientWatch {
 };
 
 // The loop of the service.
-class ServiceLoop final : public ClientWatch, public engine::EventHandler {
+class ServiceLoop final : public schedule::ClientWatch, public engine::EventHandler {
  public:
   ServiceLoop(engine::Engine& engine, const std::vector<SimTime>& arrivals)
       : engine_(engine), arrivals_(arrivals),
@@ -68,7 +51,7 @@ class ServiceLoop final : public ClientWatch, public engine::EventHandler {
   void on_event(SimTime now) override { start(now); }
 
   void on_pass_finished(workload::ProgramRun& run, SimTime now) override {
-    if (driver_ != nullptr) driver_->iteration_ended(run, now - started_, now);
+    tell_iteration(run, now - started_, now);
     latencies_.push_back(now - started_);
     await(now);
   }
@@ -123,81 +106,6 @@ void summarise(PairFigures& out, double from) {
   out.p99_ms = percentile_ms(kept, 99);
 }
 
-// Everything of one run, in the order in which it must be made and torn down.
-class PairRun {
- public:
-  explicit PairRun(const PairSetup& setup) : setup_(setup), service_(engine_, setup.arrivals) {}
-
-  Result<PairFigures> run() {
-    BUBBLESIM_RETURN_IF_ERROR(build());
-    if (training_run_) training_run_->start_pass(kSimStart);
-    if (driver_) driver_->start();
-    if (inference_run_) service_.begin(*inference_run_);
-    engine_.run_until(kSimStart + setup_.length);
-    if (driver_ && driver_->session().fault()) {
-      return tl::unexpected<Error>(*driver_->session().fault());
-    };
-    PairFigures out;
-    out.latencies = service_.latencies();
-    out.served = out.latencies.size();
-    out.iterations = training_.count();
-    out.iterations_per_s = training_.rate();
-    summarise(out, setup_.latencies_from);
-    return out;
-  }
-
- private:
-  Result<void> build() {
-    schedule::GpuPlan plan;
-    const std::vector<policy::ClientInfo> infos = client_infos();
-    if (setup_.policy != nullptr) {
-      policy_ = setup_.policy->make(*setup_.parameters);
-      BUBBLESIM_ASSIGN_OR_RETURN(
-          plan, schedule::plan_gpu(*setup_.policy, *policy_, *setup_.gpu, infos));
-    } else {
-      plan = schedule::plan_without_policy(infos);
-    }
-    if (!plan.decided.admissions[1].admitted) {
-      return fail("the training job is not admitted: " + plan.decided.admissions[1].reason);
-    }
-    gpu_ = std::make_unique<gpu::Gpu>(engine_, *setup_.gpu, plan.sharing);
-    if (policy_) {
-      driver_ = std::make_unique<schedule::PolicyDriver>(engine_, *gpu_, *setup_.policy, *policy_,
-                                                         nullptr, nullptr);
-    }
-    inference_run_ = add(setup_.inference, plan.clients[0], workload::Repeat::kOnePass, service_);
-    training_run_ = add(setup_.training, plan.clients[1], workload::Repeat::kLoop, training_);
-    return {};
-  }
-
-  std::unique_ptr<workload::ProgramRun> add(const program::Program* program,
-                                            const gpu::ClientSetup& client,
-                                            workload::Repeat repeat, ClientWatch& watch) {
-    std::unique_ptr<workload::ProgramRun> out;
-    if (program != nullptr) {
-      workload::RunSetup setup;
-      setup.client = client;
-      setup.repeat = repeat;
-      setup.gate = driver_.get();
-      setup.observer = &watch;
-      watch.connect(driver_.get());
-      out = std::make_unique<workload::ProgramRun>(engine_, *gpu_, *program, setup);
-    }
-    if (driver_) driver_->attach(out.get());
-    return out;
-  }
-
-  const PairSetup& setup_;
-  engine::Engine engine_;
-  ServiceLoop service_;
-  TrainingWatch training_;
-  std::unique_ptr<gpu::Gpu> gpu_;
-  std::unique_ptr<policy::Policy> policy_;
-  std::unique_ptr<schedule::PolicyDriver> driver_;
-  std::unique_ptr<workload::ProgramRun> inference_run_;
-  std::unique_ptr<workload::ProgramRun> training_run_;
-};
-
 }  // namespace
 
 // In unit mean rate over [0, 1], the expected arrivals until x are (1 - r) x + r x^2; arrivals are
@@ -218,7 +126,32 @@ std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo,
   return out;
 }
 
-Result<PairFigures> run_pair(const PairSetup& setup) { return PairRun(setup).run(); }
+Result<PairFigures> run_pair(const PairSetup& setup) {
+  workload::Machine machine(*setup.gpu);
+  ServiceLoop service(machine.engine(), setup.arrivals);
+  TrainingWatch watch;
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto gpu,
+      schedule::SharedGpu::make(machine, {setup.policy, setup.parameters}, client_infos()));
+  const policy::Admission& admission = gpu->decided().admissions[1];
+  if (!admission.admitted) return fail("the training job is not admitted: " + admission.reason);
+  workload::RunSetup request;
+  request.repeat = workload::Repeat::kOnePass;
+  workload::ProgramRun* inference = gpu->add_client(setup.inference, request, &service);
+  workload::ProgramRun* training = gpu->add_client(setup.training, {}, &watch);
+  if (training != nullptr) training->start_pass(kSimStart);
+  gpu->start();
+  if (inference != nullptr) service.begin(*inference);
+  machine.conductor().run_until(kSimStart + setup.length);
+  if (auto fault = gpu->fault()) return tl::unexpected<Error>(*std::move(fault));
+  PairFigures out;
+  out.latencies = service.latencies();
+  out.served = out.latencies.size();
+  out.iterations = watch.count();
+  out.iterations_per_s = watch.rate();
+  summarise(out, setup.latencies_from);
+  return out;
+}
 
 Result<Duration> solo_latency(const hardware::GpuSpec& gpu, const program::Program& inference) {
   constexpr std::size_t kRequests = 4;

@@ -1,0 +1,104 @@
+// One GPU of a machine and the clients that share it: as a policy decides, or without one as they
+// come, in one context.
+//
+// The policy is asked for its decisions before the start, the GPU is set up as they say, and the
+// policy's driver stands before the launches of every client. Clients are added in the order in
+// which the policy was told of them; those that it refused get no program.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/base/quantities.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/schedule/bubble_table.hpp"
+#include "sim/schedule/gpu_plan.hpp"
+#include "sim/schedule/policy_driver.hpp"
+#include "sim/workload/machine.hpp"
+
+namespace bubblesim::schedule {
+
+/// Who decides on a GPU.
+struct Decider {
+  const policy::PolicySpec* policy = nullptr;  ///< null: nobody
+  const policy::ParameterSet* parameters = nullptr;
+  const BubbleTable* bubbles = nullptr;  ///< null unless the policy needs them
+  HoldListener* holds = nullptr;         ///< told of launches that were held; null: nobody
+};
+
+/// Watches one client's program and tells the policy of its operations. A derived class watches
+/// for something more; it calls what it overrides here, and says when an iteration has ended.
+class ClientWatch : public workload::RunObserver {
+ public:
+  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override {
+    if (driver_ != nullptr) driver_->op_started(run, op, now);
+  }
+  void on_op_finished(const workload::OpRecord& record) override {
+    if (driver_ != nullptr) driver_->op_finished(record);
+  }
+
+ protected:
+  /// An iteration of training, or a pass of a filler, has ended.
+  void tell_iteration(const workload::ProgramRun& run, Duration length, SimTime now) {
+    if (driver_ != nullptr) driver_->iteration_ended(run, length, now);
+  }
+
+ private:
+  friend class SharedGpu;
+  PolicyDriver* driver_ = nullptr;  ///< null: nobody decides
+};
+
+class SharedGpu {
+ public:
+  /// Adds a GPU to the machine; `bound` is Machine::add_gpu's. What `decider` points to and the
+  /// machine outlive this. Fault: a decision before the start that is illegal.
+  [[nodiscard]] static Result<std::unique_ptr<SharedGpu>> make(
+      workload::Machine& machine, const Decider& decider, std::vector<policy::ClientInfo> clients,
+      const engine::ContactBound* bound = nullptr);
+
+  /// The next client; null: it is not there. Returns its program; null: none, or it was refused.
+  /// Of `setup`, client, gate and observer are set here. `watch` outlives the machine's last run.
+  workload::ProgramRun* add_client(const program::Program* program, workload::RunSetup setup,
+                                   ClientWatch* watch);
+  /// Begins the policy's session, once all clients are there.
+  void start();
+
+  [[nodiscard]] const policy::StartDecisions& decided() const { return plan_.decided; }
+  [[nodiscard]] engine::Engine& engine() const { return gpu_.engine; }
+  [[nodiscard]] gpu::ClientUsage usage(const workload::ProgramRun& client) const {
+    return gpu_.gpu.usage(client.client());
+  }
+  /// Null: nobody decides.
+  [[nodiscard]] const policy::Policy* policy() const { return policy_.get(); }
+  [[nodiscard]] const policy::CheckedActions* session() const {
+    return driver_ ? &driver_->session() : nullptr;
+  }
+  /// The illegal decision that stopped the engine.
+  [[nodiscard]] std::optional<Error> fault() const;
+
+  /// Whether the memory of every client that was added with a program is known, queued ones' too.
+  [[nodiscard]] bool memory_known() const;
+  /// Memory on the device of these clients, as far as known, at the start and now; not of queued
+  /// ones, whose work decides.
+  [[nodiscard]] Bytes memory_at_start() const;
+  [[nodiscard]] Bytes memory_now() const;
+
+ private:
+  SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
+            std::vector<policy::ClientInfo> infos, GpuPlan plan,
+            std::unique_ptr<policy::Policy> policy, const Decider& decider);
+
+  workload::Machine& machine_;
+  workload::MachineGpu& gpu_;
+  std::vector<policy::ClientInfo> infos_;
+  GpuPlan plan_;
+  std::unique_ptr<policy::Policy> policy_;
+  std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
+  std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program
+};
+
+}  // namespace bubblesim::schedule
