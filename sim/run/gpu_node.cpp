@@ -1,124 +1,133 @@
 #include "sim/run/gpu_node.hpp"
 
-#include <utility>
+#include <string>
+
+#include "sim/workload/continuous_service.hpp"
+#include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-observe::SliceKind slice_kind(program::WorkKind kind) {
-  switch (kind) {
-    case program::WorkKind::kKernel: return observe::SliceKind::kKernel;
-    case program::WorkKind::kCollective: return observe::SliceKind::kCollective;
-    case program::WorkKind::kCopy: return observe::SliceKind::kCopy;
-    case program::WorkKind::kMemset: return observe::SliceKind::kMemset;
+constexpr double kNsPerSecond = 1e9;
+
+double fraction(Duration part, Duration whole) {
+  return whole.count() == 0 ? 0 : to_seconds(part) / to_seconds(whole);
+}
+
+std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
+                                                       workload::ProgramRun& run,
+                                                       const LoadedRun& loaded,
+                                                       FillerInstance& instance) {
+  const std::uint32_t filler = instance.filler;
+  if (filler < loaded.tables.size() && loaded.tables[filler]) {
+    return std::make_unique<workload::ContinuousService>(run, *loaded.tables[filler], instance);
   }
-  return observe::SliceKind::kKernel;
+  return std::make_unique<workload::Service>(engine, run, loaded.config.fillers[filler].batching,
+                                             instance);
 }
 
 }  // namespace
 
-observe::Activity ClientMonitor::activity_of(const program::Op& op) const {
-  if (filler_ != nullptr) return observe::Activity::kFillerWork;
-  return op.kind == program::WorkKind::kCollective ? observe::Activity::kTrainingCollective
-                                               : observe::Activity::kTrainingWork;
+void GpuNode::add_instance(std::uint32_t filler, observe::FillerMode mode) {
+  instances_.push_back(std::make_unique<FillerInstance>(meters_.warmup, meters_.timeline));
+  FillerInstance& instance = *instances_.back();
+  instance.gpu = id();
+  instance.client = ClientId{static_cast<std::uint32_t>(instances_.size())};
+  instance.filler = filler;
+  instance.mode = mode;
 }
 
-void ClientMonitor::count_started(const program::Op& op, SimTime now) {
-  node_.meter->started(activity_of(op), now);
-  if (node_.usage) node_.usage->started(activity_of(op), now);
-}
-
-void ClientMonitor::count_ended(const program::Op& op, SimTime now) {
-  node_.meter->ended(activity_of(op), now);
-  if (node_.usage) node_.usage->ended(activity_of(op), now);
-}
-
-void ClientMonitor::on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) {
-  if (filler_ != nullptr || index == 0) return;
-  const Duration length = now - last_iteration_end_;
-  iterations.push_back(length);
-  if (node_.timeline != nullptr) {
-    node_.timeline->add({node_.id, policy_client_, node_.timeline->intern("iteration"),
-                         observe::SliceKind::kPhase, last_iteration_end_, now});
+Result<void> GpuNode::open(workload::Machine& machine, schedule::Decider decider,
+                           std::vector<policy::ClientInfo> clients) {
+  sm_count_ = machine.spec().sm_count;
+  if (meters_.timeline != nullptr) {
+    decider.holds = this;
+    meters_.timeline->name_gpu(id(), "GPU " + std::to_string(id().value));
+    for (const policy::ClientInfo& client : clients) {
+      meters_.timeline->name_client(id(), client.id, client.name);
+    }
   }
-  last_iteration_end_ = now;
-  if (node_.driver) node_.driver->iteration_ended(run, length, now);
-  if (node_.iterations != nullptr) node_.iterations->on_iteration_ended(node_.rank_index);
-}
-
-void ClientMonitor::on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
-  count_started(run.program().ops[op], now);
-  if (node_.timeline != nullptr) since_[op] = now;
-  if (node_.driver) node_.driver->op_started(run, op, now);
-}
-
-// A training job that waits for its turn has work to do: that is no bubble.
-void ClientMonitor::on_op_paused(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
-  if (node_.timeline != nullptr && since_[op] < now) {
-    record(run, op, slice_kind(run.program().ops[op].kind), now);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      gpu_, schedule::SharedGpu::make(machine, decider, std::move(clients), this));
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    instances_[i]->admitted = gpu_->decided().admissions[i + 1].admitted;
+    instances_[i]->reason = gpu_->decided().admissions[i + 1].reason;
   }
-  if (filler_ == nullptr) return;
-  count_ended(run.program().ops[op], now);
+  return {};
 }
 
-void ClientMonitor::on_op_resumed(workload::ProgramRun& run, std::uint32_t op, SimTime now) {
-  record(run, op, observe::SliceKind::kPaused, now);
-  if (filler_ == nullptr) return;
-  count_started(run.program().ops[op], now);
+void GpuNode::add_training(const program::Program* rank, workload::RunSetup setup,
+                           IterationGoal& goal) {
+  if (rank != nullptr) training_ = std::make_unique<TrainingMonitor>(meters_, *rank, goal);
+  workload::ProgramRun* run = gpu_->add_client(rank, std::move(setup), training_.get());
+  if (training_) training_->run = run;
 }
 
-void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
-  const program::Op& op = finished.run->program().ops[finished.op];
-  count_ended(op, finished.end);
-  if (node_.driver) node_.driver->op_finished(finished);
-  record(*finished.run, finished.op, slice_kind(op.kind), finished.end);
-}
-
-// What the operation did since it last began, stood still or went on.
-void ClientMonitor::record(const workload::ProgramRun& run, std::uint32_t index,
-                           observe::SliceKind kind, SimTime until) {
-  if (node_.timeline == nullptr) return;
-  const program::Op& op = run.program().ops[index];
-  const SimTime since = std::exchange(since_[index], until);
-  if (since == until && kind == observe::SliceKind::kPaused) return;
-  auto found = timeline_names_.find(op.name.value);
-  if (found == timeline_names_.end()) {
-    const NameId name = node_.timeline->intern(run.program().names[op.name]);
-    found = timeline_names_.emplace(op.name.value, name).first;
+void GpuNode::add_services(const LoadedRun& loaded) {
+  workload::RunSetup setup;
+  setup.repeat = workload::Repeat::kOnePass;
+  for (const auto& instance : instances_) {
+    auto monitor = std::make_unique<FillerMonitor>(meters_, *instance);
+    monitor->run = gpu_->add_client(&*loaded.fillers[instance->filler], setup, monitor.get());
+    if (monitor->run == nullptr) continue;
+    instance->service = make_service(gpu_->engine(), *monitor->run, loaded, *instance);
+    fillers_.push_back(std::move(monitor));
   }
-  observe::Slice slice{node_.id, policy_client_, found->second, kind, since, until};
-  if (filler_ != nullptr) slice.request = filler_->service->serving().value_or(slice.request);
-  node_.timeline->add(slice);
 }
 
-void ClientMonitor::on_pass_finished(workload::ProgramRun& run, SimTime now) {
-  if (filler_ == nullptr) return;
-  if (node_.driver) node_.driver->iteration_ended(run, now - run.pass_start(), now);
-  filler_->service->pass_finished(now);
+void GpuNode::start() {
+  if (training_) training_->run->start_pass(kSimStart + training_->run->program().start_offset);
+  gpu_->start();
 }
 
-double GpuNode::training_sm_seconds() const {
-  return training ? gpu->usage(runs.front()->client()).sm_seconds : 0;
+GpuNode::SmSeconds GpuNode::sm_seconds() const {
+  SmSeconds now;
+  if (training_) now.training = gpu_->usage(*training_->run).sm_seconds;
+  for (const auto& filler : fillers_) now.fillers += gpu_->usage(*filler->run).sm_seconds;
+  return now;
 }
 
-double GpuNode::filler_sm_seconds() const {
-  double total = 0;
-  for (const ClientId client : filler_clients) total += gpu->usage(client).sm_seconds;
-  return total;
+void GpuNode::close_usage(SimTime now, Bytes workers) {
+  const SmSeconds used = sm_seconds();
+  meters_.usage->close(now, {.training_sm_ns = used.training * kNsPerSecond,
+                             .filler_sm_ns = used.fillers * kNsPerSecond,
+                             .memory = gpu_->memory_now() + workers});
 }
 
-Bytes GpuNode::memory_now() const {
-  if (!driver) return memory;
-  Bytes total;
-  for (const ClientId client : memory_of) total = total + driver->session().resident(client);
-  return total;
+observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {
+  observe::ActivityMeter& meter = meters_.activity;
+  meter.advance(end);
+  const Duration window = end - meters_.warmup;
+  observe::GpuUse use;
+  use.gpu = id();
+  use.busy_fraction = fraction(meter.busy(), window);
+  use.busy_without_collectives_fraction = fraction(meter.busy_without_collectives(), window);
+  use.bubble_fraction = fraction(meter.bubble(), window);
+  use.bubbles = {{"collective", meter.collective_bubble()}, {"idle", meter.idle_bubble()}};
+  use.recovered_fraction = fraction(meter.recovered(), meter.bubble());
+  const double whole = to_seconds(window) * sm_count_;
+  if (whole > 0) {
+    const SmSeconds used = sm_seconds();
+    use.training_sm_fraction = (used.training - at_warmup_.training) / whole;
+    use.filler_sm_fraction = (used.fillers - at_warmup_.fillers) / whole;
+  }
+  if (gpu_->memory_known()) use.memory_high_water = gpu_->memory_at_start() + workers;
+  return use;
 }
 
-SimTime GpuContact::next_contact(SimTime now) const {
-  if (!iterations_ || !node_.training) return SimTime::max();
-  const std::uint64_t ended = node_.monitors.front()->iterations.size();
-  if (ended >= *iterations_) return SimTime::max();
-  return now + static_cast<std::int64_t>(*iterations_ - ended - 1) * least_iteration_;
+std::uint64_t GpuNode::resets() const {
+  std::uint64_t all = 0;
+  for (const auto& filler : fillers_) all += gpu_->usage(*filler->run).resets;
+  return all;
+}
+
+SimTime GpuNode::next_contact(SimTime now) const {
+  return training_ ? training_->earliest_goal(now) : SimTime::max();
+}
+
+void GpuNode::on_hold_ended(ClientId client, SimTime since, SimTime now) {
+  meters_.timeline->add({id(), client, meters_.timeline->intern("launch held"),
+                         observe::SliceKind::kHold, since, now});
 }
 
 }  // namespace bubblesim::run

@@ -31,6 +31,11 @@ struct LoadedRun {
   /// If the job was recorded, and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
+
+  /// Of the rank at this position; nothing: not known.
+  [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {
+    return rank_memory.empty() ? config.training.memory : rank_memory[rank];
+  }
 };
 
 }  // namespace bubblesim::run

@@ -1,11 +1,11 @@
 #include "sim/run/simulation.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
-#include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
-#include "sim/schedule/gpu_plan.hpp"
-#include "sim/workload/service.hpp"
+#include "sim/workload/arrivals/arrival_process.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 // A timeline and the queue of fill jobs follow all GPUs, event by event.
 engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& scenario) {
   engine::ConductorSetup setup = scenario.gpus;
-  const bool jobs = std::any_of(config.fillers.begin(), config.fillers.end(), [](const auto& one) {
-    return one.mode == observe::FillerMode::kJobs;
+  const bool jobs = std::ranges::any_of(config.fillers, [](const FillerConfig& filler) {
+    return filler.mode == observe::FillerMode::kJobs;
   });
   if (jobs || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
   return setup;
@@ -28,10 +28,7 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
   WarmupSnapshot(engine::Engine& engine, std::vector<std::unique_ptr<GpuNode>>& nodes)
       : entity(engine.add_entity(*this, engine::Phase::kObserve)), nodes_(nodes) {}
   void on_event(SimTime) override {
-    for (const auto& node : nodes_) {
-      node->training_sm_seconds_at_warmup = node->training_sm_seconds();
-      node->filler_sm_seconds_at_warmup = node->filler_sm_seconds();
-    }
+    for (const auto& node : nodes_) node->end_warmup();
   }
   engine::EntityId entity;
 
@@ -41,177 +38,119 @@ class Simulation::WarmupSnapshot final : public engine::EventHandler {
 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)),
-      conductor_(conductor_setup(loaded.config, scenario_)),
+      machine_(loaded.device, &*loaded.training, conductor_setup(loaded.config, scenario_)),
       warmup_(kSimStart + loaded.config.warmup),
-      rendezvous_(conductor_.shared(), workload::meetings(*loaded.training),
-                  loaded.training->links) {
-  conductor_.set_joint(meetings_);
-}
+      goal_(loaded.config.iterations, loaded.training->ranks.size()),
+      places_(loaded, scenario_) {}
 
 Simulation::~Simulation() = default;
 
 Result<observe::PolicyResult> Simulation::run() {
   BUBBLESIM_RETURN_IF_ERROR(build());
   BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
-  snapshot_ = std::make_unique<WarmupSnapshot>(conductor_.shared(), nodes_);
-  conductor_.shared().schedule(snapshot_->entity, warmup_);
+  snapshot_ = std::make_unique<WarmupSnapshot>(machine_.engine(), nodes_);
+  machine_.engine().schedule(snapshot_->entity, warmup_);
   BUBBLESIM_RETURN_IF_ERROR(advance());
-  return collect();
+  for (const auto& router : routers_) counters_.merge(router->counters());
+  observe::PolicyResult result =
+      collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
+                       machine_.conductor().events(), counters_});
+  collect_usage(result);
+  return result;
 }
 
 Result<void> Simulation::build() {
-  BUBBLESIM_RETURN_IF_ERROR(place_fillers());
+  BUBBLESIM_RETURN_IF_ERROR(places_.decide());
   const auto gpus = static_cast<std::uint32_t>(loaded_.training->ranks.size());
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    BUBBLESIM_RETURN_IF_ERROR(build_node(gpu));
+    BUBBLESIM_RETURN_IF_ERROR(build_node(GpuId{gpu}));
   }
   return build_queue();
 }
 
-Result<void> Simulation::build_node(std::uint32_t gpu_index) {
-  auto node = std::make_unique<GpuNode>();
-  node->contact = std::make_unique<GpuContact>(*node, loaded_.config.iterations);
-  node->engine = &conductor_.add_domain(*node->contact);
-  node->id = GpuId{gpu_index};
-  node->rank_index = gpu_index;
-  node->timeline = scenario_.timeline;
-  node->iterations = this;
-  node->meter = std::make_unique<observe::ActivityMeter>(warmup_);
-  if (records_usage()) node->usage = std::make_unique<observe::UsageSeries>();
-  for (const PlacedFiller& placed : placed_[gpu_index]) {
-    auto instance = std::make_unique<FillerInstance>(warmup_, scenario_.timeline);
-    instance->gpu = node->id;
-    instance->filler = placed.filler;
-    instance->mode = mode_of(placed.filler);
-    node->fillers.push_back(std::move(instance));
+Result<void> Simulation::build_node(GpuId gpu) {
+  GpuMeters meters{.gpu = gpu, .warmup = warmup_, .timeline = scenario_.timeline};
+  if (records_usage()) meters.usage.emplace();
+  GpuNode& node = *nodes_.emplace_back(std::make_unique<GpuNode>(std::move(meters)));
+  for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
+    node.add_instance(placed.filler, places_.mode_of(placed.filler));
   }
-  const std::vector<policy::ClientInfo> clients = client_infos(*node);
-  schedule::GpuPlan plan;
-  if (scenario_.policy != nullptr) {
-    node->policy = scenario_.policy->make(*scenario_.parameters);
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        plan, schedule::plan_gpu(*scenario_.policy, *node->policy, loaded_.device, clients));
-  } else {
-    plan = schedule::plan_without_policy(clients);
-  }
-  unified_memory_ = unified_memory_ || plan.decided.sharing.unified_memory;
-  node->gpu = std::make_unique<gpu::Gpu>(*node->engine, loaded_.device, plan.sharing);
-  if (scenario_.policy != nullptr) {
-    if (scenario_.timeline != nullptr) {
-      node->holds = std::make_unique<HoldRecorder>(node->id, *scenario_.timeline);
-    }
-    const schedule::BubbleTable* bubbles =
-        scenario_.bubbles == nullptr ? nullptr : &(*scenario_.bubbles)[gpu_index];
-    node->driver = std::make_unique<schedule::PolicyDriver>(
-        *node->engine, *node->gpu, *scenario_.policy, *node->policy, bubbles, node->holds.get());
-  }
-  if (scenario_.training) {
-    const Bytes resident = plan.decided.resident.front();
-    add_training(*node, {plan.clients.front(), clients.front().memory, resident});
-  } else if (node->driver) {
-    node->driver->attach(nullptr);
-  }
-  for (std::size_t i = 0; i < node->fillers.size(); ++i) {
-    node->fillers[i]->client = ClientId{static_cast<std::uint32_t>(i + 1)};
-    node->fillers[i]->admitted = plan.decided.admissions[i + 1].admitted;
-    node->fillers[i]->reason = plan.decided.admissions[i + 1].reason;
-    const Bytes resident = plan.decided.resident[i + 1];
-    add_filler(*node, i, {plan.clients[i + 1], clients[i + 1].memory, resident});
-  }
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    if (!plan.decided.admissions[i].admitted || (i == 0 && !scenario_.training)) continue;
-    node->memory_known = node->memory_known && clients[i].memory_known;
-    if (clients[i].queued) continue;
-    node->memory = node->memory + plan.decided.resident[i];
-    node->memory_of.push_back(clients[i].id);
-  }
-  if (scenario_.timeline != nullptr) {
-    scenario_.timeline->name_gpu(node->id, "GPU " + std::to_string(gpu_index));
-    for (const auto& client : clients) {
-      scenario_.timeline->name_client(node->id, client.id, client.name);
-    }
-  }
-  nodes_.push_back(std::move(node));
+  schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
+  if (scenario_.bubbles != nullptr) decider.bubbles = &(*scenario_.bubbles)[gpu.index()];
+  BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));
+  const program::Program& rank = loaded_.training->ranks[gpu.index()];
+  node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
+  node.add_services(loaded_);
   return {};
 }
 
-std::vector<policy::ClientInfo> Simulation::client_infos(const GpuNode& node) const {
-  std::vector<policy::ClientInfo> clients;
-  const RunConfig& config = loaded_.config;
-  policy::ClientInfo training;
+// Training first, whether it runs or not.
+std::vector<policy::ClientInfo> Simulation::client_infos(GpuId gpu) const {
+  std::vector<policy::ClientInfo> clients(1);
+  policy::ClientInfo& training = clients.front();
   training.role = policy::Role::kTraining;
-  training.name = "training rank " + std::to_string(loaded_.training->ranks[node.id.index()].rank);
-  const std::optional<Bytes> memory = training_memory(node.id.index());
+  training.name = "training rank " + std::to_string(loaded_.training->ranks[gpu.index()].rank);
+  const std::optional<Bytes> memory = loaded_.memory_of(gpu.index());
   training.memory = scenario_.training ? memory.value_or(Bytes{}) : Bytes{};
   training.memory_known = memory.has_value();
-  clients.push_back(training);
-  for (const auto& instance : node.fillers) {
-    const FillerConfig& filler = config.fillers[instance->filler];
-    policy::ClientInfo info;
-    info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
-    info.role = role_of(filler);
-    info.queued = instance->mode == observe::FillerMode::kJobs;
-    if (scenario_.profiles != nullptr && scenario_.policy != nullptr &&
-        scenario_.policy->needs.kernel_durations) {
-      info.pass = (*scenario_.profiles)[instance->filler].pass;
-    }
-    info.name = filler.name;
-    info.memory = filler.memory.value_or(Bytes{});
-    info.memory_known = filler.memory.has_value();
-    clients.push_back(info);
+  for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
+    clients.push_back(filler_info(placed.filler));
+    clients.back().id = ClientId{static_cast<std::uint32_t>(clients.size() - 1)};
   }
   return clients;
 }
 
-void Simulation::add_training(GpuNode& node, const ClientPlace& client) {
-  const program::Program& program = loaded_.training->ranks[node.rank_index];
-  node.monitors.push_back(std::make_unique<ClientMonitor>(node, ClientId{0}, nullptr));
+policy::ClientInfo Simulation::filler_info(std::uint32_t filler) const {
+  const FillerConfig& config = loaded_.config.fillers[filler];
+  policy::ClientInfo info;
+  info.role = role_of(config);
+  info.queued = places_.mode_of(filler) == observe::FillerMode::kJobs;
+  if (scenario_.profiles != nullptr && scenario_.policy != nullptr &&
+      scenario_.policy->needs.kernel_durations) {
+    info.pass = (*scenario_.profiles)[filler].pass;
+  }
+  info.name = config.name;
+  info.memory = config.memory.value_or(Bytes{});
+  info.memory_known = config.memory.has_value();
+  return info;
+}
+
+workload::RunSetup Simulation::training_setup(const program::Program& rank) {
   workload::RunSetup setup;
-  setup.client = client.setup;
   setup.repeat = workload::Repeat::kLoop;
   setup.perturbation.jitter_cv = loaded_.config.training.jitter_cv;
   setup.perturbation.seed = loaded_.config.seed;
   for (const Straggler& straggler : loaded_.config.training.stragglers) {
-    if (straggler.rank == program.rank) setup.perturbation.slowdown = straggler.slowdown;
+    if (straggler.rank == rank.rank) setup.perturbation.slowdown = straggler.slowdown;
   }
-  setup.rendezvous = &rendezvous_;
-  setup.gate = node.driver.get();
-  setup.observer = node.monitors.back().get();
-  node.runs.push_back(
-      std::make_unique<workload::ProgramRun>(*node.engine, *node.gpu, program, setup));
-  node.contact->expect(program);
-  node.training = true;
-  if (node.driver) {
-    node.driver->attach(node.runs.back().get(), client.memory, client.resident);
-  }
+  setup.rendezvous = machine_.network();
+  return setup;
 }
 
-void Simulation::add_filler(GpuNode& node, std::size_t index, const ClientPlace& client) {
-  FillerInstance& instance = *node.fillers[index];
-  if (!instance.admitted) {
-    if (node.driver) node.driver->attach(nullptr);
-    return;
+Result<void> Simulation::build_queue() {
+  bool jobs = false;
+  for (const auto& node : nodes_) {
+    if (node->gpu().decided().sharing.unified_memory) places_.cluster().allow_oversubscription();
+    for (std::size_t i = 0; i < node->instances().size(); ++i) {
+      const bool worker = node->instances()[i]->mode == observe::FillerMode::kJobs;
+      jobs = jobs || worker;
+      if (!worker && !node->instances()[i]->admitted) places_.refuse(node->id(), i);
+    }
   }
-  const FillerConfig& config = loaded_.config.fillers[instance.filler];
-  node.monitors.push_back(std::make_unique<ClientMonitor>(node, instance.client, &instance));
-  workload::RunSetup setup;
-  setup.client = client.setup;
-  setup.repeat = workload::Repeat::kOnePass;
-  setup.gate = node.driver.get();
-  setup.observer = node.monitors.back().get();
-  node.runs.push_back(std::make_unique<workload::ProgramRun>(
-      *node.engine, *node.gpu, *loaded_.fillers[instance.filler], setup));
-  node.filler_clients.push_back(node.runs.back()->client());
-  if (node.driver) {
-    node.driver->attach(node.runs.back().get(), client.memory, client.resident);
+  BUBBLESIM_RETURN_IF_ERROR(places_.cluster().check_memory(Duration{}));
+  if (!jobs) return {};
+  static const std::vector<FillerProfile> kNotMeasured;
+  queue_ = std::make_unique<FillQueue>(
+      machine_.engine(), loaded_.config,
+      scenario_.profiles != nullptr ? *scenario_.profiles : kNotMeasured, places_.cluster(),
+      places_.next_job(), scenario_.timeline);
+  for (const auto& node : nodes_) {
+    for (const auto& instance : node->instances()) {
+      const bool worker = instance->mode == observe::FillerMode::kJobs;
+      if (worker && instance->admitted) queue_->add_worker(*instance);
+    }
   }
-  if (instance.filler < loaded_.tables.size() && loaded_.tables[instance.filler]) {
-    instance.service = std::make_unique<workload::ContinuousService>(
-        *node.runs.back(), *loaded_.tables[instance.filler], instance);
-    return;
-  }
-  instance.service = std::make_unique<workload::Service>(*node.engine, *node.runs.back(),
-                                                         config.batching, instance);
+  return {};
 }
 
 Result<void> Simulation::build_arrivals() {
@@ -220,7 +159,7 @@ Result<void> Simulation::build_arrivals() {
     if (config.mode != observe::FillerMode::kOnline) continue;
     std::vector<FillerInstance*> instances;
     for (const auto& node : nodes_) {
-      for (const auto& instance : node->fillers) {
+      for (const auto& instance : node->instances()) {
         if (instance->filler == filler) instances.push_back(instance.get());
       }
     }
@@ -229,21 +168,16 @@ Result<void> Simulation::build_arrivals() {
         auto process,
         workload::make_arrivals(*config.arrivals, RandomStream(loaded_.config.seed,
                                                                "arrivals of " + config.name)));
-    routers_.push_back(std::make_unique<ArrivalRouter>(conductor_.shared(), std::move(process),
+    routers_.push_back(std::make_unique<ArrivalRouter>(machine_.engine(), std::move(process),
                                                        std::move(instances), warmup_));
   }
   return {};
 }
 
-Result<void> Simulation::advance() {
+void Simulation::start() {
+  for (const auto& node : nodes_) node->start();
   for (const auto& node : nodes_) {
-    if (node->training) {
-      node->runs.front()->start_pass(kSimStart + node->runs.front()->program().start_offset);
-    }
-    if (node->driver) node->driver->start();
-  }
-  for (const auto& node : nodes_) {
-    for (const auto& instance : node->fillers) {
+    for (const auto& instance : node->instances()) {
       if (instance->admitted && instance->mode == observe::FillerMode::kOffline) {
         instance->service->start_offline(kSimStart);
       }
@@ -251,46 +185,107 @@ Result<void> Simulation::advance() {
   }
   for (const auto& router : routers_) router->start();
   if (queue_) queue_->start();
+}
+
+Result<void> Simulation::advance() {
+  start();
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
   const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
   BUBBLESIM_RETURN_IF_ERROR(run_until(last));
   note_passed(scenario_.expected);
   if (auto fault = policy_fault()) return tl::unexpected<Error>(*std::move(fault));
   if (queue_ && queue_->fault()) return tl::unexpected<Error>(*queue_->fault());
-  if (conductor_.stopped()) {
-    end_ = conductor_.now();
+  if (machine_.conductor().stopped()) {
+    end_ = machine_.conductor().now();
     return {};
   }
-  const bool idle = !conductor_.next_due().has_value();
-  const bool held = std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return node->driver && node->driver->session().still_held() > 0;
+  const bool idle = !machine_.conductor().next_due().has_value();
+  const bool held = std::ranges::any_of(nodes_, [](const auto& node) {
+    return node->gpu().session() != nullptr && node->gpu().session()->still_held() > 0;
   });
   if (idle && !held && scenario_.training) {
-    return fail("the training job stops at " + format_duration(conductor_.now() - kSimStart) +
+    return fail("the training job stops at " +
+                format_duration(machine_.conductor().now() - kSimStart) +
                 ": a dependency is never met");
   }
-  end_ = last == SimTime::max() ? conductor_.now() : last;
+  end_ = last == SimTime::max() ? machine_.conductor().now() : last;
   if (!loaded_.config.duration && scenario_.training) counters_.add(kIterationsNotReached);
   return {};
 }
 
 // In a window GPUs run beside each other: of several faults the earliest counts.
 std::optional<Error> Simulation::policy_fault() const {
-  const GpuNode* first = nullptr;
+  const schedule::SharedGpu* first = nullptr;
   for (const auto& node : nodes_) {
-    if (!node->driver || !node->driver->session().fault()) continue;
-    if (first == nullptr || node->engine->now() < first->engine->now()) first = node.get();
+    if (!node->gpu().fault()) continue;
+    if (first == nullptr || node->gpu().engine().now() < first->engine().now()) {
+      first = &node->gpu();
+    }
   }
-  if (first == nullptr) return std::nullopt;
-  return *first->driver->session().fault();
+  return first == nullptr ? std::nullopt : first->fault();
 }
 
-void Simulation::on_iteration_ended(std::uint32_t rank_index) {
-  if (!loaded_.config.iterations) return;
-  const auto& times = nodes_[rank_index]->monitors.front()->iterations;
-  if (times.size() != *loaded_.config.iterations) return;
-  BUBBLESIM_CHECK(nodes_[rank_index]->engine->in_order(), "a rank ends earlier than it can");
-  if (++ranks_at_goal_ == nodes_.size()) nodes_[rank_index]->engine->stop();
+// Time passes in stretches, at whose ends somebody may look at it. No event runs for that, and the
+// GPUs run beside each other as they do without: only no window of theirs goes on beyond a stretch,
+// which changes no result.
+Result<void> Simulation::run_until(SimTime last) {
+  if (!records_usage()) return run_stretch(last);
+  const observe::UsageGrid grid(scenario_.usage.interval, warmup_);
+  SimTime next = grid.after(kSimStart);
+  for (std::uint64_t count = 0; count < scenario_.usage.most && next < last; ++count) {
+    if (!machine_.conductor().next_due()) return {};
+    BUBBLESIM_RETURN_IF_ERROR(run_stretch(next));
+    if (machine_.conductor().stopped()) return {};
+    close_usage(next);
+    next = grid.after(next);
+  }
+  return run_stretch(last);
+}
+
+// The stop is looked at between stretches of simulated time, which change nothing else; how far it
+// is, is told there.
+Result<void> Simulation::run_stretch(SimTime last) {
+  constexpr Duration kStretch = std::chrono::milliseconds{100};
+  while (scenario_.stop != nullptr || scenario_.passed_ns != nullptr) {
+    if (scenario_.stop != nullptr && *scenario_.stop) {
+      return fail("stopped at " + format_duration(machine_.conductor().now() - kSimStart));
+    }
+    const std::optional<SimTime> next = machine_.conductor().next_due();
+    if (!next || *next > last || last - *next <= kStretch) break;
+    machine_.conductor().run_until(*next + kStretch);
+    if (machine_.conductor().stopped()) return {};
+    note_passed(machine_.conductor().now() - kSimStart);
+  }
+  machine_.conductor().run_until(last);
+  return {};
+}
+
+void Simulation::note_passed(Duration until) {
+  if (scenario_.passed_ns == nullptr) return;
+  until = std::min(until, scenario_.expected);
+  if (until <= passed_) return;
+  *scenario_.passed_ns += to_ns(until - passed_);
+  passed_ = until;
+}
+
+void Simulation::close_usage(SimTime now) {
+  for (const auto& node : nodes_) {
+    node->close_usage(now, places_.cluster().workers_now(node->id()));
+  }
+}
+
+// The last interval ends with the run, if the limit leaves room for it.
+void Simulation::collect_usage(observe::PolicyResult& result) {
+  if (!records_usage() || nodes_.empty()) return;
+  const observe::UsageGrid grid(scenario_.usage.interval, warmup_);
+  const std::uint64_t all = grid.count(end_);
+  if (all <= scenario_.usage.most) close_usage(end_);
+  for (const auto& node : nodes_) {
+    result.usage.push_back({node->id(), loaded_.device.sm_count, node->take_usage()});
+  }
+  const std::uint64_t kept = result.usage.front().intervals.size();
+  if (all <= kept) return;
+  result.counters.add(observe::kUsageIntervalsDropped, (all - kept) * nodes_.size());
 }
 
 }  // namespace bubblesim::run

@@ -1,93 +1,25 @@
-// What a finished simulation found.
+#include "sim/run/simulation_results.hpp"
+
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "sim/base/units.hpp"
 #include "sim/observe/summary.hpp"
-#include "sim/run/simulation.hpp"
 
 namespace bubblesim::run {
 namespace {
 
-double fraction(Duration part, Duration whole) {
-  return whole.count() == 0 ? 0 : to_seconds(part) / to_seconds(whole);
-}
-
-}  // namespace
-
-observe::PolicyResult Simulation::collect() {
-  observe::PolicyResult result;
-  if (scenario_.policy != nullptr) {
-    result.policy = scenario_.policy->name;
-    result.oracle = scenario_.policy->oracle;
-    result.reconstruction = scenario_.policy->reconstruction;
-    for (const auto& [name, value] : *scenario_.parameters) {
-      result.parameters.emplace_back(name, policy::value_text(value));
-    }
-  }
-  result.simulated = end_ - kSimStart;
-  result.warmup = warmup_ - kSimStart;
-  result.events = conductor_.events();
-  result.training = collect_training();
-  for (const std::uint32_t filler : scenario_.fillers) {
-    result.fillers.push_back(collect_filler(filler));
-  }
-  Duration held{};
-  std::uint64_t released = 0;
-  for (const auto& node : nodes_) {
-    node->meter->advance(end_);
-    result.gpus.push_back(collect_gpu(*node));
-    if (!node->driver) continue;
-    const policy::SessionCounts& counts = node->driver->session().counts();
-    result.activity.calls += counts.calls;
-    result.activity.holds += counts.holds;
-    held += counts.held_time;
-    released += counts.released;
-    counters_.add(kHeldAtEnd, node->driver->session().still_held());
-    counters_.add(kPreemptions, counts.preemptions);
-    counters_.add(kReshapedLaunches, counts.reshaped);
-    counters_.add(kMemoryMigrated, counts.migrated.value);
-    for (const ClientId client : node->filler_clients) {
-      counters_.add(kKernelResets, node->gpu->usage(client).resets);
-    }
-    node->policy->add_counts(counters_);
-  }
-  result.activity.total_hold = held;
-  if (released > 0) result.activity.mean_hold = held / static_cast<std::int64_t>(released);
-  for (const auto& router : routers_) counters_.merge(router->counters());
-  placement_->add_counts(counters_);
-  collect_usage(result);
-  result.counters = counters_;
-  return result;
-}
-
-observe::TrainingResult Simulation::collect_training() {
-  std::vector<observe::RankIterations> ranks;
-  std::vector<const GpuNode*> still;
-  for (const auto& node : nodes_) {
-    if (!node->training) continue;
-    observe::RankIterations rank;
-    rank.rank = loaded_.training->ranks[node->rank_index].rank;
-    rank.times = node->monitors.front()->iterations;
-    rank.per_pass = loaded_.training->ranks[node->rank_index].iterations;
-    rank.first_counted = observe::first_after(rank.times, loaded_.config.warmup);
-    if (rank.first_counted == rank.times.size()) still.push_back(node.get());
-    ranks.push_back(std::move(rank));
-  }
-  counters_.add(kTrainingStoodStill, still.size());
-  auto result = observe::summarise_training(std::move(ranks), {loaded_.samples_per_iteration, {}});
-  if (!still.empty()) result.stands_still = why_still(still);
-  return result;
-}
-
 // The rank whose wait nobody but the policy or the GPU can end; waits for peers come from those.
-std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) const {
-  const auto wait_of = [](const GpuNode* node) { return node->runs.front()->waits_for(); };
+std::string why_still(const EndedSimulation& ended, const std::vector<const GpuNode*>& still) {
+  const auto wait_of = [](const GpuNode* node) { return node->training()->run->waits_for(); };
   const GpuNode* node = *std::ranges::min_element(
-      nodes, {}, [&](const GpuNode* each) { return wait_of(each).what; });
+      still, {}, [&](const GpuNode* other) { return wait_of(other).what; });
   const workload::Wait wait = wait_of(node);
-  const program::Program& program = node->runs.front()->program();
-  std::string text = "no iteration in " + format_duration(end_ - warmup_) + " on " +
-                     std::to_string(nodes.size()) + " of " + std::to_string(nodes_.size()) +
+  const program::Program& program = node->training()->run->program();
+  std::string text = "no iteration in " + format_duration(ended.end - ended.warmup) + " on " +
+                     std::to_string(still.size()) + " of " + std::to_string(ended.nodes.size()) +
                      " GPUs; rank " + std::to_string(program.rank) + " waits for ";
   switch (wait.what) {
     case workload::WaitsFor::kPolicy: text += "the policy to let a launch go on"; break;
@@ -102,42 +34,77 @@ std::string Simulation::why_still(const std::vector<const GpuNode*>& nodes) cons
   return text;
 }
 
-observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
-  const FillerConfig& config = loaded_.config.fillers[filler];
+observe::TrainingResult collect_training(EndedSimulation& ended) {
+  std::vector<observe::RankIterations> ranks;
+  std::vector<const GpuNode*> still;
+  for (const auto& node : ended.nodes) {
+    if (node->training() == nullptr) continue;
+    const program::Program& program = node->training()->run->program();
+    observe::RankIterations rank;
+    rank.rank = program.rank;
+    rank.times = node->training()->iterations;
+    rank.per_pass = program.iterations;
+    rank.first_counted = observe::first_after(rank.times, ended.loaded.config.warmup);
+    if (rank.first_counted == rank.times.size()) still.push_back(node.get());
+    ranks.push_back(std::move(rank));
+  }
+  ended.counters.add(kTrainingStoodStill, still.size());
+  auto result =
+      observe::summarise_training(std::move(ranks), {ended.loaded.samples_per_iteration, {}});
+  if (!still.empty()) result.stands_still = why_still(ended, still);
+  return result;
+}
+
+// Requests that one GPU of the filler may serve together.
+std::uint64_t batch_of(const LoadedRun& loaded, std::uint32_t filler) {
+  if (filler < loaded.tables.size() && loaded.tables[filler]) {
+    return loaded.tables[filler]->sequences.back();
+  }
+  const auto& batching = loaded.config.fillers[filler].batching;
+  return std::max<std::uint64_t>(batching.requests_per_pass, batching.max_batch);
+}
+
+void add_instance(const EndedSimulation& ended, FillerInstance& instance,
+                  observe::FillerResult& result, observe::Backlog& backlog) {
+  const FillerConfig& config = ended.loaded.config.fillers[instance.filler];
+  result.instances.push_back({instance.gpu, instance.admitted, instance.reason, instance.passes,
+                              instance.completed, config.memory.value_or(Bytes{})});
+  result.requests_before += instance.before;
+  result.requests_arrived += instance.arrived;
+  result.requests_refused += instance.refused;
+  if (instance.service && instance.mode == observe::FillerMode::kOnline) {
+    backlog.batch += batch_of(ended.loaded, instance.filler);
+    for (const SimTime arrival : instance.service->unfinished()) {
+      ++result.requests_unfinished;
+      backlog.oldest = std::max(backlog.oldest, ended.end - arrival);
+      if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.end - arrival);
+    }
+  }
+  result.latency.merge(instance.latency);
+}
+
+observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t filler) {
+  const FillerConfig& config = ended.loaded.config.fillers[filler];
+  const Duration window = ended.end - ended.warmup;
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
   observe::Backlog backlog;
-  for (const auto& node : nodes_) {
-    for (const auto& instance : node->fillers) {
-      if (instance->filler != filler) continue;
-      result.instances.push_back({instance->gpu, instance->admitted, instance->reason,
-                                  instance->passes, instance->completed,
-                                  config.memory.value_or(Bytes{})});
-      result.requests_before += instance->before;
-      result.requests_arrived += instance->arrived;
-      result.requests_refused += instance->refused;
-      if (instance->service && instance->mode == observe::FillerMode::kOnline) {
-        backlog.batch += batch_of(filler);
-        for (const SimTime arrival : instance->service->unfinished()) {
-          ++result.requests_unfinished;
-          backlog.oldest = std::max(backlog.oldest, end_ - arrival);
-          if (arrival >= warmup_) instance->latency.add_unfinished(end_ - arrival);
-        }
-      }
-      result.latency.merge(instance->latency);
+  for (const auto& node : ended.nodes) {
+    for (const auto& instance : node->instances()) {
+      if (instance->filler == filler) add_instance(ended, *instance, result, backlog);
     }
   }
-  counters_.add(kUnfinishedRequests, result.requests_unfinished);
-  result.instances_unplaced = unplaced_[filler];
-  counters_.add(kUnplacedInstances, result.instances_unplaced);
-  if (queue_ && config.mode == observe::FillerMode::kJobs) {
-    result.jobs = queue_->results(filler, end_);
-    counters_.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
+  ended.counters.add(kUnfinishedRequests, result.requests_unfinished);
+  result.instances_unplaced = ended.places.unplaced(filler);
+  ended.counters.add(kUnplacedInstances, result.instances_unplaced);
+  if (ended.queue != nullptr && config.mode == observe::FillerMode::kJobs) {
+    result.jobs = ended.queue->results(filler, ended.end);
+    ended.counters.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
   }
-  observe::summarise_filler(result, end_ - warmup_, std::nullopt);
+  observe::summarise_filler(result, window, std::nullopt);
   if (config.mode == observe::FillerMode::kOnline) {
-    result.overloaded = observe::is_overloaded(result, backlog, end_ - warmup_);
+    result.overloaded = observe::is_overloaded(result, backlog, window);
   } else {
     result.requests_arrived = result.requests_completed;
   }
@@ -147,36 +114,55 @@ observe::FillerResult Simulation::collect_filler(std::uint32_t filler) {
   return result;
 }
 
-// Requests that one GPU of the filler may serve together.
-std::uint64_t Simulation::batch_of(std::uint32_t filler) const {
-  const FillerConfig& config = loaded_.config.fillers[filler];
-  if (filler < loaded_.tables.size() && loaded_.tables[filler]) {
-    return loaded_.tables[filler]->sequences.back();
+void collect_policies(EndedSimulation& ended, observe::PolicyActivity& activity) {
+  std::uint64_t released = 0;
+  for (const auto& node : ended.nodes) {
+    const policy::CheckedActions* session = node->gpu().session();
+    if (session == nullptr) continue;
+    const policy::SessionCounts& counts = session->counts();
+    activity.calls += counts.calls;
+    activity.holds += counts.holds;
+    activity.total_hold += counts.held_time;
+    released += counts.released;
+    ended.counters.add(kHeldAtEnd, session->still_held());
+    ended.counters.add(kPreemptions, counts.preemptions);
+    ended.counters.add(kReshapedLaunches, counts.reshaped);
+    ended.counters.add(kMemoryMigrated, counts.migrated.value);
+    ended.counters.add(kKernelResets, node->resets());
+    node->gpu().policy()->add_counts(ended.counters);
   }
-  return std::max<std::uint64_t>(config.batching.requests_per_pass, config.batching.max_batch);
+  if (released > 0) {
+    activity.mean_hold = activity.total_hold / static_cast<std::int64_t>(released);
+  }
 }
 
-observe::GpuUse Simulation::collect_gpu(const GpuNode& node) const {
-  const Duration window = end_ - warmup_;
-  const observe::ActivityMeter& meter = *node.meter;
-  observe::GpuUse use;
-  use.gpu = node.id;
-  use.busy_fraction = fraction(meter.busy(), window);
-  use.busy_without_collectives_fraction = fraction(meter.busy_without_collectives(), window);
-  use.bubble_fraction = fraction(meter.bubble(), window);
-  use.bubbles = {{"collective", meter.collective_bubble()}, {"idle", meter.idle_bubble()}};
-  use.recovered_fraction = fraction(meter.recovered(), meter.bubble());
-  const double sm_seconds = to_seconds(window) * loaded_.device.sm_count;
-  if (sm_seconds > 0) {
-    use.training_sm_fraction =
-        (node.training_sm_seconds() - node.training_sm_seconds_at_warmup) / sm_seconds;
-    use.filler_sm_fraction =
-        (node.filler_sm_seconds() - node.filler_sm_seconds_at_warmup) / sm_seconds;
+}  // namespace
+
+observe::PolicyResult collect_results(EndedSimulation ended) {
+  observe::PolicyResult result;
+  if (const policy::PolicySpec* policy = ended.scenario.policy) {
+    result.policy = policy->name;
+    result.oracle = policy->oracle;
+    result.reconstruction = policy->reconstruction;
+    for (const auto& [name, value] : *ended.scenario.parameters) {
+      result.parameters.emplace_back(name, policy::value_text(value));
+    }
   }
-  if (node.memory_known) {
-    use.memory_high_water = node.memory + placement_->workers_most(node.id);
+  result.simulated = ended.end - kSimStart;
+  result.warmup = ended.warmup - kSimStart;
+  result.events = ended.events;
+  result.training = collect_training(ended);
+  for (const std::uint32_t filler : ended.scenario.fillers) {
+    result.fillers.push_back(collect_filler(ended, filler));
   }
-  return use;
+  const ClusterPlacement& cluster = ended.places.cluster();
+  for (const auto& node : ended.nodes) {
+    result.gpus.push_back(node->use(ended.end, cluster.workers_most(node->id())));
+  }
+  collect_policies(ended, result.activity);
+  cluster.add_counts(ended.counters);
+  result.counters = std::move(ended.counters);
+  return result;
 }
 
 }  // namespace bubblesim::run

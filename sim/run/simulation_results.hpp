@@ -1,0 +1,58 @@
+// What a simulation that has ended found: its result, read from its GPUs, services and queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/base/counters.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/run/filler_places.hpp"
+#include "sim/run/gpu_node.hpp"
+#include "sim/run/loaded_run.hpp"
+#include "sim/run/scenario.hpp"
+
+namespace bubblesim::run {
+
+inline constexpr CounterSpec kTrainingStoodStill{
+    "run_training_without_iteration", Severity::kError,
+    "ranks that ended no iteration in the measured window: the window is too short, or the policy "
+    "starves training"};
+inline constexpr CounterSpec kUnfinishedRequests{
+    "run_requests_unfinished", Severity::kNotice,
+    "online requests that waited or ran when the run ended; percentiles count the age of those "
+    "that arrived in the measured window"};
+inline constexpr CounterSpec kPreemptions{
+    "policy_preemptions", Severity::kInfo, "times that the policy drove a client off a GPU"};
+inline constexpr CounterSpec kKernelResets{
+    "kernels_reset", Severity::kInfo, "kernels of fillers that were killed and began anew"};
+inline constexpr CounterSpec kReshapedLaunches{
+    "launches_reshaped", Severity::kInfo, "launches that the policy gave another form"};
+inline constexpr CounterSpec kMemoryMigrated{
+    "memory_migrated_bytes", Severity::kInfo, "bytes that the policy moved to or from a device"};
+inline constexpr CounterSpec kHeldAtEnd{
+    "run_launches_held_at_end", Severity::kInfo, "filler launches that the policy held at the end"};
+inline constexpr CounterSpec kUnfinishedJobs{
+    "run_fill_jobs_unfinished", Severity::kNotice,
+    "fill jobs that waited or ran when the run ended; they are in no mean, and in no makespan"};
+inline constexpr CounterSpec kUnplacedInstances{
+    "run_instances_unplaced", Severity::kNotice,
+    "instances of fillers that the policy found no GPU for at the start"};
+
+/// A simulation that has ended; all that it points to outlives it.
+struct EndedSimulation {
+  const LoadedRun& loaded;
+  const Scenario& scenario;
+  const std::vector<std::unique_ptr<GpuNode>>& nodes;
+  const FillerPlaces& places;
+  const FillQueue* queue = nullptr;  ///< null: there are no fill jobs
+  SimTime warmup{};                  ///< when it ended
+  SimTime end{};
+  std::uint64_t events = 0;
+  CounterSet counters{};             ///< so far
+};
+
+/// Reads the GPUs' meters, which stand at `end` from then on.
+[[nodiscard]] observe::PolicyResult collect_results(EndedSimulation ended);
+
+}  // namespace bubblesim::run
