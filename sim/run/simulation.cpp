@@ -22,34 +22,23 @@ engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& 
 
 }  // namespace
 
-/// Notes what had been used when the warm-up ended.
-class Simulation::WarmupSnapshot final : public engine::EventHandler {
- public:
-  WarmupSnapshot(engine::Engine& engine, std::vector<std::unique_ptr<GpuNode>>& nodes)
-      : entity(engine.add_entity(*this, engine::Phase::kObserve)), nodes_(nodes) {}
-  void on_event(SimTime) override {
-    for (const auto& node : nodes_) node->end_warmup();
-  }
-  engine::EntityId entity;
-
- private:
-  std::vector<std::unique_ptr<GpuNode>>& nodes_;
-};
-
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)),
       machine_(loaded.device, &*loaded.training, conductor_setup(loaded.config, scenario_)),
       warmup_(kSimStart + loaded.config.warmup),
       goal_(loaded.config.iterations, loaded.training->ranks.size()),
-      places_(loaded, scenario_) {}
+      places_(loaded, scenario_),
+      end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup,
+                     engine::Phase::kObserve) {}
 
-Simulation::~Simulation() = default;
+void Simulation::end_warmup(SimTime /*now*/) {
+  for (const auto& node : nodes_) node->end_warmup();
+}
 
 Result<observe::PolicyResult> Simulation::run() {
   BUBBLESIM_RETURN_IF_ERROR(build());
   BUBBLESIM_RETURN_IF_ERROR(build_arrivals());
-  snapshot_ = std::make_unique<WarmupSnapshot>(machine_.engine(), nodes_);
-  machine_.engine().schedule(snapshot_->entity, warmup_);
+  machine_.engine().schedule(end_of_warmup_.entity, warmup_);
   BUBBLESIM_RETURN_IF_ERROR(advance());
   for (const auto& router : routers_) counters_.merge(router->counters());
   observe::PolicyResult result =

@@ -15,6 +15,7 @@
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/run/simulation_results.hpp"
+#include "sim/schedule/method_timer.hpp"
 #include "sim/workload/machine.hpp"
 
 namespace bubblesim::run {
@@ -26,7 +27,6 @@ inline constexpr CounterSpec kIterationsNotReached{
 class Simulation final {
  public:
   Simulation(const LoadedRun& loaded, Scenario scenario);
-  ~Simulation();
 
   /// Fault: an illegal decision of the policy, arrivals that cannot be read, or a job whose
   /// dependencies are never met.
@@ -36,8 +36,6 @@ class Simulation final {
   [[nodiscard]] const engine::Conductor& conductor() const { return machine_.conductor(); }
 
  private:
-  class WarmupSnapshot;
-
   Result<void> build();
   Result<void> build_node(GpuId gpu);
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;
@@ -46,6 +44,7 @@ class Simulation final {
   Result<void> build_queue();
   Result<void> build_arrivals();
   void start();
+  void end_warmup(SimTime now);
   Result<void> advance();
   Result<void> run_until(SimTime last);
   Result<void> run_stretch(SimTime last);
@@ -66,7 +65,7 @@ class Simulation final {
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs
-  std::unique_ptr<WarmupSnapshot> snapshot_;
+  schedule::MethodTimer<Simulation> end_of_warmup_;
   CounterSet counters_;
 };
 

@@ -10,8 +10,9 @@ template <class Owner>
 class MethodTimer final : public engine::EventHandler {
  public:
   using Method = void (Owner::*)(SimTime);
-  MethodTimer(engine::Engine& engine, Owner& owner, Method method)
-      : entity(engine.add_entity(*this, engine::Phase::kPolicy)), owner_(owner), method_(method) {}
+  MethodTimer(engine::Engine& engine, Owner& owner, Method method,
+              engine::Phase phase = engine::Phase::kPolicy)
+      : entity(engine.add_entity(*this, phase)), owner_(owner), method_(method) {}
   void on_event(SimTime now) override { (owner_.*method_)(now); }
   const engine::EntityId entity;
 
