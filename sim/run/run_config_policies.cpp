@@ -36,7 +36,7 @@ std::optional<PolicyChoice> read_policy(ObjectReader& reader, const std::string&
   for (const auto& [parameter, text] : pairs) given.push_back({parameter, text});
   auto checked = policy::check_parameters(**spec, given, file, parameters.pointer());
   if (!checked) {
-    errors.insert(errors.end(), checked.error().begin(), checked.error().end());
+    errors.add(checked.error());
     return std::nullopt;
   }
   return PolicyChoice{name, *std::move(checked)};
