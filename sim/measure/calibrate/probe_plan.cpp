@@ -1,7 +1,8 @@
 #include "sim/measure/calibrate/probe_plan.hpp"
 
-#include <algorithm>
 #include <utility>
+
+#include "sim/base/check.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -89,6 +90,7 @@ void ProbePlan::step(program::StepKind kind, std::uint32_t target, std::uint16_t
   made.kind = kind;
   made.target = target;
   made.count = count;
+  BUBBLESIM_CHECK(think <= program::kLongestShortSpan, "a pause longer than a step can think");
   made.think = program::short_span(think);
   plan_.program.threads.front().steps.push_back(made);
 }
