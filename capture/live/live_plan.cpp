@@ -1,6 +1,8 @@
 #include "capture/live/live_plan.hpp"
 
-#include <algorithm>
+#include <utility>
+
+#include "sim/policy/session/start.hpp"
 
 namespace bubblesim::capture {
 namespace {
@@ -117,15 +119,17 @@ Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::Paramet
                            const std::vector<policy::ClientInfo>& clients, Substitute substitute) {
   const std::string reason = why_not_live(spec, parameters);
   if (!reason.empty()) return fail("policy " + spec.name, {}, reason);
-  LivePlan plan;
-  const policy::Sharing sharing = policy.start(gpu, clients);
-  for (const policy::ClientInfo& client : clients) plan.shares.push_back(policy.share(client));
+  BUBBLESIM_ASSIGN_OR_RETURN(policy::StartDecisions decided,
+                             policy::start_policy(spec, policy, gpu, clients));
   for (std::size_t i = 1; i < clients.size(); ++i) {
-    const policy::Admission admission = policy.admit(clients[i], Bytes{}, gpu);
+    const policy::Admission& admission = decided.admissions[i];
     if (admission.admitted) continue;
     return fail("policy " + spec.name, {}, "does not admit " + clients[i].name +
                     (admission.reason.empty() ? "" : ": " + admission.reason));
   }
+  LivePlan plan;
+  plan.shares = std::move(decided.shares);
+  const policy::Sharing& sharing = decided.sharing;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
   BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
   plan.asks_training = holds_training(parameters);

@@ -37,8 +37,8 @@ struct LivePlan {
 [[nodiscard]] std::string why_not_live(const policy::PolicySpec& spec,
                                        const policy::ParameterSet& parameters);
 
-/// Starts the policy (start, share, admit) for `clients` and plans their sharing. Faults, with the
-/// policy's name: why_not_live; a sharing that two processes cannot have; a filler that is not
+/// Starts the policy (policy::start_policy) for `clients` and plans their sharing. Faults, with the
+/// policy's name: why_not_live; an illegal decision; a sharing that two processes cannot have; a filler that is not
 /// admitted.
 [[nodiscard]] Result<LivePlan> plan_live(const policy::PolicySpec& spec,
                                          const policy::ParameterSet& parameters,
