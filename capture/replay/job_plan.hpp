@@ -75,8 +75,6 @@ struct JobPlan {
   std::int32_t priority = 0;            ///< of its streams; larger first
   std::uint32_t sms = 0;                ///< green context of so many SMs; 0: all
   bool report_completions = false;      ///< to the gate
-  bool report_classes = false;          ///< LaunchInfo::bound is filled in
-  bool report_durations = false;        ///< LaunchInfo::profiled is filled in
   bool record_operations = false;       ///< JobRecord::operations
   std::uint64_t seed = 0;
   /// A probe: the plan's lags, gaps and shares of forms say nothing, and a fake device applies its

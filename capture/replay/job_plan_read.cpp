@@ -41,8 +41,6 @@ void read_head(ObjectReader& reader, JobPlan& plan) {
   plan.priority = reader.integer<std::int32_t>("priority");
   plan.sms = reader.integer<std::uint32_t>("sms");
   plan.report_completions = reader.flag("report_completions");
-  plan.report_classes = reader.flag("report_classes");
-  plan.report_durations = reader.flag("report_durations");
   plan.record_operations = reader.flag("record_operations");
   plan.seed = reader.integer<std::uint64_t>("seed");
   plan.device_lags = reader.flag("device_lags");

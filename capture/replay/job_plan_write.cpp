@@ -32,8 +32,6 @@ void write_head(JsonWriter& out, const JobPlan& plan) {
   out.integer("priority", plan.priority);
   out.whole("sms", plan.sms);
   out.flag("report_completions", plan.report_completions);
-  out.flag("report_classes", plan.report_classes);
-  out.flag("report_durations", plan.report_durations);
   out.flag("record_operations", plan.record_operations);
   out.whole("seed", plan.seed);
   out.flag("device_lags", plan.device_lags);

@@ -51,9 +51,9 @@ policy::LaunchInfo LaunchPath::describe(const JobPlan& plan, const Device& devic
       policy::add_kernel(
           info, {policy::kernel_id(op.name.value, op.profile), form.shape.blocks(),
                  warps_of(form.shape), device.resident_blocks(i),
-                 plan.report_classes ? form.bound : policy::KernelClass::kUnknown});
+                 form.bound});
     }
-    if (plan.report_durations) info.profiled += op.duration;
+    info.profiled += op.duration;
   }
   return info;
 }

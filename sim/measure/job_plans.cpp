@@ -26,11 +26,7 @@ void describe_client(JobPlan& plan, const run::LoadedRun& run, ClientId client,
   plan.client = client;
   plan.seed = run.config.seed;
   plan.record_operations = setup.record_operations;
-  if (setup.spec != nullptr) {
-    plan.report_completions = setup.spec->needs.completions;
-    plan.report_classes = setup.spec->needs.kernel_classes;
-    plan.report_durations = setup.spec->needs.kernel_durations;
-  }
+  plan.report_completions = setup.spec != nullptr && setup.spec->needs.completions;
   if (setup.shares == nullptr || client.index() >= setup.shares->size()) return;
   plan.priority = (*setup.shares)[client.index()].priority;
   plan.sms = (*setup.shares)[client.index()].sms;

@@ -105,7 +105,6 @@ TEST(JobPlans, ReportWhatThePolicyNeeds) {
   const auto job = training_plan(run, {&spec, &shares, &bubbles});
   ASSERT_TRUE(job);
   EXPECT_TRUE(job->plan.report_completions);
-  EXPECT_FALSE(job->plan.report_durations);
   EXPECT_EQ(job->plan.priority, 7);
   EXPECT_EQ(job->plan.sms, 12U);
   ASSERT_EQ(job->plan.bubbles.size(), 1U);
