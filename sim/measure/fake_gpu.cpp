@@ -91,7 +91,7 @@ Result<std::string> ModelledGpu::begin(capture::HostClock& clock, const capture:
     const capture::JobPlan& plan = jobs[i]->plan;
     run_->clients.push_back(plan.client);
     run_->jobs.push_back(std::make_unique<FakeJob>(
-        run_->gpu.engine, run_->gpu.gpu,
+        run_->machine, run_->gpu,
         schedule::gpu_client(plan.name, share_of(*jobs[i], shares), sharing, spec_), plan,
         run_->memory->job(i), clock, run_->time, notice));
   }

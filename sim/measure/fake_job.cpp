@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <optional>
-#include <utility>
 
 #include "sim/measure/kernel_forms.hpp"
-#include "sim/program/rules.hpp"
 
 namespace bubblesim::measure {
 namespace {
 
 using capture::FakeLaunch;
-using capture::FakeNotice;
 using capture::HostTime;
 using capture::JobPlan;
 
@@ -30,208 +25,113 @@ Duration own_duration(const JobPlan& plan, const program::Op& op, const hardware
   return Duration{std::llround(seconds * 1e9)};
 }
 
-/// What the device runs: the plan's program, for a probe with the device's own spans.
+/// What the device runs: the plan's operations, for a probe with the device's own spans. Its host
+/// threads are another process's, and whoever its collectives met is not there.
 program::Program program_of(const JobPlan& plan, const hardware::GpuSpec& spec) {
   program::Program program = plan.program;
-  if (!plan.device_lags) return program;
-  for (program::Op& op : program.ops) {
-    op.duration = own_duration(plan, op, spec);
-    op.launch_lag = program::short_span(spec.launch_latency);
-    op.gap = program::short_span(spec.stream_gap);
+  program.threads.clear();
+  for (const capture::KernelForm& form : plan.forms) {
+    program.profiles.push_back(plan.device_lags ? class_profile_of(form, spec)
+                                                : profile_of(form, spec));
+  }
+  program.result_slots = static_cast<std::uint32_t>(program.ops.size());
+  for (std::uint32_t i = 0; i < program.result_slots; ++i) {
+    program::Op& op = program.ops[i];
+    op.result_slot = i;
+    op.collective = program::kNoIndex;
+    if (plan.device_lags) {
+      op.duration = own_duration(plan, op, spec);
+      op.launch_lag = program::short_span(spec.launch_latency);
+      op.gap = program::short_span(spec.stream_gap);
+    }
+    if (!is_kernel(op.kind)) op.profile = program::kNoIndex;  // it is into the plan's copies
   }
   return program;
 }
 
-gpu::ClientSetup client_of(gpu::ClientSetup setup, const JobPlan& plan) {
-  setup.own_kernels = plan.program.own_kernels;
-  return setup;
-}
-
 }  // namespace
 
-class FakeJob::Stream final : public engine::EventHandler {
- public:
-  struct Pending {
-    std::uint32_t op = 0;
-    std::uint64_t pass = 0;
-    std::uint64_t launch = 0;
-    SimTime ready{};
-    double factor = 1;
-    bool takes_place = false;
-  };
-
-  enum class State : std::uint8_t { kIdle, kScheduled, kBlocked, kRunning };
-
-  Stream(FakeJob& job, std::uint32_t number) : of(job), index(number) {}
-  void on_event(SimTime now) override {
-    if (std::exchange(arriving, false)) return of.advance(*this, now);
-    of.submit(*this, now);
-  }
-
-  FakeJob& of;
-  std::uint32_t index;
-  engine::EntityId entity{};
-  State state = State::kIdle;
-  std::deque<Pending> pending;  ///< front: the operation that runs or comes next
-  std::uint32_t blocked_on = program::kNoIndex;  ///< an operation
-  std::optional<SimTime> last_end;
-  bool arriving = false;   ///< its event is the launch's arrival, not the operation's start
-  bool announced = false;  ///< its context is not out of work
-  SimTime work_start{};
-};
-
-FakeJob::FakeJob(engine::Engine& engine, gpu::Gpu& gpu, const gpu::ClientSetup& setup,
-                 const JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
-                 const FakeTime& time, Duration notice)
-    : engine_(engine), gpu_(gpu), program_(program_of(plan, gpu.spec())), part_(part),
-      clock_(clock), time_(time), notice_(notice),
-      client_(gpu.add_client(client_of(setup, plan), *this)), results_(program_.ops.size()) {
-  for (const capture::KernelForm& form : plan.forms) {
-    profiles_.push_back(plan.device_lags ? class_profile_of(form, gpu.spec())
-                                         : profile_of(form, gpu.spec()));
-  }
-  if (plan.device_lags) part.sync = to_ns(gpu.spec().sync_latency);
+FakeJob::FakeJob(workload::Machine& machine, workload::MachineGpu& gpu,
+                 const gpu::ClientSetup& setup, const JobPlan& plan, capture::FakeJobPart& part,
+                 capture::HostClock& clock, const FakeTime& time, Duration notice)
+    : engine_(gpu.engine), gpu_(gpu.gpu), program_(program_of(plan, machine.spec())), part_(part),
+      clock_(clock), time_(time), notice_(notice), launched_(plan.program.stream_count),
+      entity_(engine_.add_entity(*this, engine::Phase::kHost)) {
+  workload::RunSetup run;
+  run.client = setup;
+  run.repeat = workload::Repeat::kOnePass;
+  run.observer = this;
+  run_ = &machine.add_program(gpu, program_, run);
+  if (plan.device_lags) part.sync = to_ns(machine.spec().sync_latency);
   const auto resident = part.resident();
   for (std::size_t i = 0; i < program_.ops.size(); ++i) {
-    const program::KernelProfile* profile = profile_for(program_.ops[i]);
-    if (profile == nullptr) continue;
-    const program::Residency& residency = profile->residency;
-    resident[i] = std::uint64_t{residency.blocks_per_sm} * gpu.spec().sm_count;
-  }
-  for (std::uint32_t i = 0; i < plan.program.stream_count; ++i) {
-    streams_.push_back(std::make_unique<Stream>(*this, i));
-    streams_.back()->entity = engine.add_entity(*streams_.back(), engine::Phase::kDispatch);
+    if (program_.ops[i].profile == program::kNoIndex) continue;
+    const program::Residency& residency = program_.profiles[program_.ops[i].profile].residency;
+    resident[i] = std::uint64_t{residency.blocks_per_sm} * machine.spec().sm_count;
   }
 }
-
-FakeJob::~FakeJob() = default;
 
 void FakeJob::take_launches() {
   if (frozen_ || part_.launches.empty()) return;
   while (!part_.launches.empty()) {
     const FakeLaunch launch = part_.launches.front();
     part_.launches.pop();
-    take(launch);
+    const auto later = std::ranges::upper_bound(arriving_, launch.at, {}, &FakeLaunch::at);
+    arriving_.insert(later, launch);
   }
+  await_launch();
   clock_.ring(part_.room);
 }
 
-void FakeJob::take(const FakeLaunch& launch) {
-  const SimTime at = time_.sim(HostTime{Duration{launch.at}});
+void FakeJob::await_launch() {
+  if (arriving_.empty()) return;
+  const SimTime at = time_.sim(HostTime{Duration{arriving_.front().at}});
+  engine_.schedule(entity_, std::max(at, engine_.now()));
+}
+
+void FakeJob::on_event(SimTime now) {
+  const FakeLaunch launch = arriving_.front();
+  arriving_.pop_front();
   for (std::uint32_t i = 0; i < launch.count; ++i) {
-    const std::uint32_t index = launch.op + i;
-    const program::Op& op = program_.ops[index];
-    Stream& stream = *streams_[op.stream];
-    stream.pending.push_back({index, launch.pass, launch.launch, at + op.launch_lag.duration(),
-                              launch.factor, launch.takes_place && i == 0});
-    if (stream.state == Stream::State::kIdle) advance(stream, std::max(at, engine_.now()));
+    launched_[program_.ops[launch.op + i].stream].push_back(
+        {launch.op + i, launch.pass, launch.launch, launch.takes_place && i == 0});
   }
+  run_->launch({launch.op, launch.count, launch.pass, launch.launch, launch.factor}, now);
+  await_launch();
 }
 
-// Starts the stream's next operation, or finds out what it waits for.
-void FakeJob::advance(Stream& stream, SimTime now) {
-  stream.state = Stream::State::kIdle;
-  if (stream.pending.empty()) return;
-  const Stream::Pending& pending = stream.pending.front();
-  const program::Op& op = program_.ops[pending.op];
-  const auto start = program::start_of(
-      program_, op, pending.ready, stream.last_end, [&](const program::OpEdge& edge) {
-        const OpResult& result = results_[edge.before];
-        return result.passes > pending.pass ? result.end : SimTime::max();
-      });
-  if (start.open != nullptr) {
-    stream.state = Stream::State::kBlocked;
-    stream.blocked_on = start.open->before;
-    return;
-  }
-  stream.state = Stream::State::kScheduled;
-  // Launches are taken before the engine has come to their time, at which they are announced.
-  stream.arriving = now > engine_.now();
-  engine_.schedule(stream.entity, stream.arriving ? now : std::max(start.at, now));
-  if (stream.arriving) return;
-  const bool copy = op.kind == program::WorkKind::kCopy;
-  if (!copy && start.at <= now + gpu::kInChannel) announce(stream);
+void FakeJob::freeze() {
+  frozen_ = true;
+  gpu_.preempt(run_->client(), program::Preemption::kAfterKernel);
 }
 
-const program::KernelProfile* FakeJob::profile_for(const program::Op& op) const {
-  return is_kernel(op.kind) && op.profile != program::kNoIndex ? &profiles_[op.profile] : nullptr;
-}
-
-void FakeJob::announce(Stream& stream) {
-  if (stream.announced) return;
-  stream.announced = true;
-  gpu_.announce(client_);
-}
-
-void FakeJob::retract(Stream& stream) {
-  if (!stream.announced) return;
-  stream.announced = false;
-  gpu_.retract(client_);
-}
-
-void FakeJob::submit(Stream& stream, SimTime now) {
-  if (frozen_) return retract(stream);
-  const Stream::Pending& pending = stream.pending.front();
-  const program::Op& op = program_.ops[pending.op];
-  stream.state = Stream::State::kRunning;
-  stream.work_start = now;
-  const Duration solo = program::duration_of(op, pending.factor);
-  const bool memset = op.kind == program::WorkKind::kMemset && solo <= gpu::kInChannel;
-  if (memset) announce(stream);
-  gpu_.submit({client_, op.kind, solo, profile_for(op), stream.index, 0});
-  if (!memset) retract(stream);
-}
-
-void FakeJob::on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) {
-  Stream& stream = *streams_[cookie];
-  const Stream::Pending& pending = stream.pending.front();
-  const program::Op& op = program_.ops[pending.op];
-  stream.work_start = now;
-  if (op.kind == program::WorkKind::kCollective) gpu_.finish_collective(work, now + op.duration);
-  if (frozen_ || part_.watched.load() == 0) return;
-  if (part_.starts.full()) {
-    part_.notices_lost.fetch_add(1);
-    return;
-  }
-  const std::int64_t start = nanoseconds_of(time_.host(now));
-  part_.starts.push({pending.op, pending.pass, pending.launch, start, start, start});
-  clock_.ring(part_.news);
-}
-
-void FakeJob::notify(const Stream& stream, SimTime end) {
+void FakeJob::tell(Notices& notices, const Launched& launched, SimTime start, SimTime end,
+                   Duration late) {
   if (part_.watched.load() == 0) return;
-  if (part_.ends.full()) {
+  if (notices.full()) {
     part_.notices_lost.fetch_add(1);
     return;
   }
-  const Stream::Pending& pending = stream.pending.front();
   const HostTime host_end = time_.host(end);
-  part_.ends.push({pending.op, pending.pass, pending.launch,
-                   nanoseconds_of(time_.host(stream.work_start)), nanoseconds_of(host_end),
-                   nanoseconds_of(host_end + notice_)});
+  notices.push({launched.op, launched.pass, launched.launch, nanoseconds_of(time_.host(start)),
+                nanoseconds_of(host_end), nanoseconds_of(host_end + late)});
   clock_.ring(part_.news);
 }
 
-void FakeJob::on_work_finished(std::uint64_t cookie, SimTime now) {
-  Stream& stream = *streams_[cookie];
-  retract(stream);
+void FakeJob::on_op_started(workload::ProgramRun& /*run*/, std::uint32_t op, SimTime now) {
+  if (!frozen_) tell(part_.starts, launched_[program_.ops[op].stream].front(), now, now, {});
+}
+
+void FakeJob::on_op_finished(const workload::OpRecord& record) {
   if (frozen_) return;
-  notify(stream, now);
-  const Stream::Pending done = stream.pending.front();
-  stream.pending.pop_front();
-  stream.last_end = now;
-  ++results_[done.op].passes;
-  results_[done.op].end = now;
-  capture::FakeStream& shared = part_.streams()[cookie];
+  const std::uint32_t stream = program_.ops[record.op].stream;
+  const Launched done = launched_[stream].front();
+  launched_[stream].pop_front();
+  tell(part_.ends, done, record.start, record.end, notice_);
+  capture::FakeStream& shared = part_.streams()[stream];
   if (done.takes_place) shared.queued.fetch_sub(1);
   shared.ended.fetch_add(1);
   part_.ended()[done.op].fetch_add(1);
-  advance(stream, now);
-  for (const auto& other : streams_) {
-    if (other->state == Stream::State::kBlocked && other->blocked_on == done.op) {
-      advance(*other, now);
-    }
-  }
   wake_hosts();
 }
 
@@ -247,11 +147,8 @@ void FakeJob::wake_hosts() {
 
 void FakeJob::settle() {
   if (part_.no_more.load() == 0 || part_.quiet.load() != 0 || !part_.launches.empty()) return;
-  for (const auto& stream : streams_) {
-    if (stream->state == Stream::State::kScheduled || stream->state == Stream::State::kRunning) {
-      return;
-    }
-  }
+  const bool open = std::ranges::any_of(launched_, [](const auto& ops) { return !ops.empty(); });
+  if (!arriving_.empty() || !run_->stands_still() || (frozen_ && open)) return;
   part_.quiet.store(1);
   for (capture::FakeWaiter& waiter : part_.waiters) {
     if (waiter.active.load() != 0) clock_.ring(waiter.bell);

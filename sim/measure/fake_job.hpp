@@ -1,13 +1,13 @@
-// A job's streams on a fake GPU: takes what its process launched, starts operations when stream
-// order, launch lags, gaps and edges allow, and says in shared memory what has ended.
+// A job on a fake GPU: hands over what its process launched, at the time of the launch, to a run of
+// the job's program, and says in shared memory what has started and ended.
 //
-// The rules are sim/program's, as those of workload::ProgramRun, so that a plan made from a program
-// takes the same time, to the nanosecond.
+// Streams are the run's, as in any simulation, so that a plan made from a program takes the same
+// time, to the nanosecond.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <vector>
 
 #include "capture/clock/host_clock.hpp"
@@ -16,6 +16,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/program/program.hpp"
+#include "sim/workload/machine.hpp"
 
 namespace bubblesim::measure {
 
@@ -31,41 +32,39 @@ struct FakeTime {
   }
 };
 
-class FakeJob final : public gpu::WorkListener {
+class FakeJob final : public workload::RunObserver, public engine::EventHandler {
  public:
   /// All references but `plan` outlive the job; `notice` passes from an end to the host's knowledge
   /// of it.
-  FakeJob(engine::Engine& engine, gpu::Gpu& gpu, const gpu::ClientSetup& setup,
+  FakeJob(workload::Machine& machine, workload::MachineGpu& gpu, const gpu::ClientSetup& setup,
           const capture::JobPlan& plan, capture::FakeJobPart& part, capture::HostClock& clock,
           const FakeTime& time, Duration notice);
-  ~FakeJob() override;
 
-  /// Puts what the process has launched on its streams.
+  /// Puts what the process has launched on its streams, each launch at its time.
   void take_launches();
   /// Once no launch comes any more: says when nothing that was launched will run any more.
   void settle();
-  /// The device stops answering this job: nothing of it starts or ends any more.
-  void freeze() { frozen_ = true; }
+  /// The device stops answering this job: no kernel of it starts, and it hears of nothing any more.
+  void freeze();
 
-  void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
-  void on_work_finished(std::uint64_t cookie, SimTime now) override;
+  /// The next launch has come.
+  void on_event(SimTime now) override;
+  void on_op_started(workload::ProgramRun& run, std::uint32_t op, SimTime now) override;
+  void on_op_finished(const workload::OpRecord& record) override;
 
  private:
-  class Stream;
-  /// Of an operation: how often it has ended, and when last.
-  struct OpResult {
-    std::uint64_t passes = 0;
-    SimTime end{};
+  /// An operation of a stream whose end the process has not been told.
+  struct Launched {
+    std::uint32_t op = 0;
+    std::uint64_t pass = 0;
+    std::uint64_t launch = 0;
+    bool takes_place = false;  ///< in the stream's queue
   };
+  using Notices = decltype(capture::FakeJobPart::ends);
 
-  void take(const capture::FakeLaunch& launch);
-  void advance(Stream& stream, SimTime now);
-  void announce(Stream& stream);
-  void retract(Stream& stream);
-  void submit(Stream& stream, SimTime now);
-  void notify(const Stream& stream, SimTime end);
+  void await_launch();
+  void tell(Notices& notices, const Launched& launched, SimTime start, SimTime end, Duration late);
   void wake_hosts();
-  [[nodiscard]] const program::KernelProfile* profile_for(const program::Op& op) const;
 
   engine::Engine& engine_;
   gpu::Gpu& gpu_;
@@ -74,10 +73,10 @@ class FakeJob final : public gpu::WorkListener {
   capture::HostClock& clock_;
   const FakeTime& time_;
   Duration notice_;
-  ClientId client_;
-  std::vector<program::KernelProfile> profiles_;  ///< by form
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<OpResult> results_;             ///< by operation
+  std::vector<std::deque<Launched>> launched_;  ///< by stream, in its order
+  std::deque<capture::FakeLaunch> arriving_;    ///< by time
+  engine::EntityId entity_;
+  workload::ProgramRun* run_ = nullptr;
   bool frozen_ = false;
 };
 

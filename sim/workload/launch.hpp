@@ -23,7 +23,7 @@ struct LaunchCall {
 /// Another form of a call's kernels.
 struct LaunchForm {
   std::uint64_t most_blocks = 0;  ///< resident at once; 0: as many as fit
-  double slowdown = 1;            ///< of their durations, >= 1
+  float slowdown = 1;             ///< of their durations, >= 1
 };
 
 /// Stands before the driver, as an interposed launch function does.

@@ -140,18 +140,30 @@ bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) 
       static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, program::kNoIndex));
   for (std::uint32_t i = 0; i < step.count; ++i) {
     const std::uint32_t index = step.target + i;
-    const program::Op& op = program_.ops[index];
-    Stream& stream = *streams_[op.stream];
-    const bool takes_place = counts && i == 0;
-    stream.pending.push({index, most, thread.pass, thread.launch, now + op.launch_lag.duration(),
-                         static_cast<float>(form.slowdown), takes_place});
-    if (takes_place) ++stream.queued_calls;
-    ++stream.launched;
-    if (op.collective != program::kNoIndex) ++stream.meetings_launched;
-    ++outstanding_;
-    if (stream.state == Stream::State::kIdle) advance(stream, now);
+    push({index, most, thread.pass, thread.launch,
+          now + program_.ops[index].launch_lag.duration(), form.slowdown, counts && i == 0},
+         now);
   }
   return true;
+}
+
+void ProgramRun::launch(const OutsideLaunch& outside, SimTime now) {
+  for (std::uint32_t op = outside.first; op < outside.first + outside.count; ++op) {
+    push({op, 0, outside.pass, outside.number, now + program_.ops[op].launch_lag.duration(),
+          outside.slowdown, false},
+         now);
+  }
+}
+
+void ProgramRun::push(const PendingOp& pending, SimTime now) {
+  const program::Op& op = program_.ops[pending.op];
+  Stream& stream = *streams_[op.stream];
+  stream.pending.push(pending);
+  if (pending.counts) ++stream.queued_calls;
+  ++stream.launched;
+  if (op.collective != program::kNoIndex) ++stream.meetings_launched;
+  ++outstanding_;
+  if (stream.state == Stream::State::kIdle) advance(stream, now);
 }
 
 void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {

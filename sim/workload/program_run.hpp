@@ -46,6 +46,15 @@ struct RunSetup {
   RunObserver* observer = nullptr;
 };
 
+/// Operations that a host launches which is no thread of the program.
+struct OutsideLaunch {
+  std::uint32_t first = 0;  ///< into the program's ops
+  std::uint32_t count = 0;
+  std::uint64_t pass = 0;    ///< whose edges they wait for, from 0 on
+  std::uint64_t number = 0;  ///< OpRecord::launch
+  double slowdown = 1;       ///< of their durations
+};
+
 /// Where a stream arrives next.
 struct NextMeeting {
   std::uint32_t collective = program::kNoIndex;  ///< into JobProgram::collectives; kNoIndex: any
@@ -86,6 +95,9 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// Lets a held launch of the thread go on now. Precondition: the gate held it.
   void resume(std::uint32_t thread, SimTime now);
 
+  /// The operations are on their streams from now on.
+  void launch(const OutsideLaunch& outside, SimTime now);
+
   /// The kernels of the next call that goes on, by the gate's verdict or a resume, have this form.
   void reshape(const LaunchForm& form) { form_ = form; }
 
@@ -104,6 +116,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// What it waits for now. Of several things the first in the order of what others cannot give:
   /// a release by the policy, room on the GPU, the end of what runs, peers, its own host.
   [[nodiscard]] Wait waits_for() const;
+  /// No operation runs or is due: nothing happens on the device unless something is launched.
+  [[nodiscard]] bool stands_still() const;
   /// No thread is inside a pass and nothing that it launched is left.
   [[nodiscard]] bool idle() const { return running_threads_ == 0 && outstanding_ == 0; }
 
@@ -126,6 +140,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
  private:
   class Thread;
   class Stream;
+  struct PendingOp;
+  class PendingQueue;
   /// What a stream has ahead.
   struct Ahead {
     SimTime from;          ///< earliest start of what comes after what runs
@@ -139,6 +155,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
 
   void call(Thread& thread, SimTime now);
   bool launch(Thread& thread, const program::Step& step, SimTime now);
+  void push(const PendingOp& pending, SimTime now);
   void wait(Thread& thread, const program::Step& step, SimTime now);
   void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;

@@ -168,6 +168,12 @@ void ProgramRun::wake_threads(SimTime now) {
   }
 }
 
+bool ProgramRun::stands_still() const {
+  return std::ranges::none_of(streams_, [](const auto& stream) {
+    return stream->state == Stream::State::kScheduled || stream->state == Stream::State::kRunning;
+  });
+}
+
 Wait ProgramRun::waits_for() const {
   for (const auto& thread : threads_) {
     if (thread->state == Thread::State::kHeld) return {WaitsFor::kPolicy, thread->step().target};

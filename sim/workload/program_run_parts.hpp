@@ -53,18 +53,18 @@ class ProgramRun::Thread final : public engine::EventHandler {
 };
 
 /// An operation launched and not yet ended.
-struct PendingOp {
+struct ProgramRun::PendingOp {
   std::uint32_t op = 0;
   std::uint32_t most_blocks = 0;  ///< 0: as many as fit
   std::uint64_t pass = 0;
   std::uint64_t launch = 0;  ///< LaunchCall::number
   SimTime ready{};  ///< launch time plus launch lag
-  float slowdown = 1;
+  double slowdown = 1;
   bool counts = false;  ///< the first of its call: takes a place in the launch queue
 };
 
 /// First in, first out; grows to the largest number ever pending, then never allocates.
-class PendingQueue {
+class ProgramRun::PendingQueue {
  public:
   PendingQueue() : slots_(16) {}
   [[nodiscard]] bool empty() const { return size_ == 0; }
