@@ -146,7 +146,7 @@ double Execution::makespan_bubble_fraction() const {
 double Execution::contiguous_fraction() const {
   double all = 0;
   double contiguous = 0;
-  for (const Bubble& bubble : bubbles) {
+  for (const ScheduleBubble& bubble : bubbles) {
     all += static_cast<double>(bubble.length);
     if (bubble.kind != BubbleKind::kGap) contiguous += static_cast<double>(bubble.length);
   }

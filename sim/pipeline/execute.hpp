@@ -65,12 +65,12 @@ enum class BubbleKind : std::uint8_t {
   kGap,        ///< any other: short gaps, as in the cool-down of 1F1B
 };
 
-struct Bubble {
+struct ScheduleBubble {
   std::uint32_t rank = 0;
   std::int64_t start = 0;
   std::int64_t length = 0;
   BubbleKind kind = BubbleKind::kFillDrain;
-  friend bool operator==(const Bubble&, const Bubble&) = default;
+  friend bool operator==(const ScheduleBubble&, const ScheduleBubble&) = default;
 };
 
 struct Execution {
@@ -78,7 +78,7 @@ struct Execution {
   std::int64_t makespan = 0;             ///< first start is 0
   std::vector<std::int64_t> busy;        ///< by rank
   std::vector<std::int64_t> idle;        ///< by rank: makespan - busy
-  std::vector<Bubble> bubbles;           ///< by rank, then start; none of length 0
+  std::vector<ScheduleBubble> bubbles;           ///< by rank, then start; none of length 0
   std::vector<std::int64_t> peak_activations;  ///< by rank, in ActivationUnits; a stage whose
                                                ///< micro-batches are n samples counts n-fold
   std::uint32_t longest_rank = 0;        ///< of the longest span; the first of equals

@@ -71,7 +71,7 @@ std::string render_json(const Schedule& schedule, const StageGraph& graph,
   }
   json["by_rank"] = std::move(ranks);
   Json bubbles = Json::array();
-  for (const Bubble& bubble : execution.bubbles) {
+  for (const ScheduleBubble& bubble : execution.bubbles) {
     bubbles.push_back({{"rank", bubble.rank},
                        {"start", bubble.start},
                        {"length", bubble.length},

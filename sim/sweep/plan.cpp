@@ -92,7 +92,7 @@ class Planner {
         base_folder_(std::filesystem::path(sweep.base_file).parent_path().string()) {
     for (const AxisGroup& group : sweep.groups) {
       auto& values = values_.emplace_back();
-      for (const Axis& axis : group.axes) {
+      for (const SweepAxis& axis : group.axes) {
         auto& parsed = values.emplace_back();
         for (const std::string& text : axis.values) {
           parsed.push_back(Json::parse(text, nullptr, false));
@@ -150,7 +150,7 @@ class Planner {
     for (std::size_t n = 0; n < group.axes.front().values.size() && !full(); ++n) {
       Point next = point;
       for (std::size_t i = 0; i < group.axes.size(); ++i) {
-        const Axis& axis = group.axes[i];
+        const SweepAxis& axis = group.axes[i];
         next.settings.push_back({axis.pointer, axis.values[n]});
         const auto set = set_value(next.config, axis.pointer, values_[level][i][n]);
         if (!set) return faults_.add(set.error(), points_, next);

@@ -258,13 +258,13 @@ std::string read_pointer(ObjectReader& axis) {
   return pointer;
 }
 
-Axis read_axis(ObjectReader& axis) {
+SweepAxis read_axis(ObjectReader& axis) {
   axis.one_of({"values", "range", "log_range"});
   return read_axis_form(axis);
 }
 
-Axis read_axis_form(ObjectReader& axis) {
-  Axis out;
+SweepAxis read_axis_form(ObjectReader& axis) {
+  SweepAxis out;
   out.pointer = read_pointer(axis);
   if (axis.has("values")) {
     out.values = read_values(axis);
@@ -276,13 +276,13 @@ Axis read_axis_form(ObjectReader& axis) {
   return out;
 }
 
-std::vector<Axis> read_sample(ObjectReader sample) {
+std::vector<SweepAxis> read_sample(ObjectReader sample) {
   const Method method = sample.choice("method", kMethods);
   const auto count = sample.integer<std::uint64_t>("count", {1, kMostValues});
   const auto seed = sample.integer<std::uint64_t>("seed", {}, 1);
-  std::vector<Axis> axes;
+  std::vector<SweepAxis> axes;
   for (ObjectReader& reader : sample.children("axes")) {
-    Axis axis;
+    SweepAxis axis;
     axis.pointer = read_pointer(reader);
     axis.values = sampled(reader, draw(method, count, seed, axis.pointer));
     axes.push_back(std::move(axis));

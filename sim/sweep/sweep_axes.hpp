@@ -19,12 +19,12 @@ inline constexpr std::size_t kMostValues = 1'000'000;  ///< of an axis
 [[nodiscard]] std::string read_pointer(ObjectReader& axis);
 
 /// One of "values", "range" and "log_range". After a fault, no values.
-[[nodiscard]] Axis read_axis(ObjectReader& axis);
+[[nodiscard]] SweepAxis read_axis(ObjectReader& axis);
 /// The same where the caller has said that there is exactly one of them.
-[[nodiscard]] Axis read_axis_form(ObjectReader& axis);
+[[nodiscard]] SweepAxis read_axis_form(ObjectReader& axis);
 
 /// "sample": axes of `count` values each. Random: independent draws. Latin hypercube: each of
 /// `count` equal parts of an axis is drawn from once, in an order of its own for each axis.
-[[nodiscard]] std::vector<Axis> read_sample(ObjectReader sample);
+[[nodiscard]] std::vector<SweepAxis> read_sample(ObjectReader sample);
 
 }  // namespace bubblesim::sweep

@@ -28,15 +28,15 @@ std::vector<store::Setting> read_settings(ObjectReader reader) {
   return settings;
 }
 
-std::vector<Axis> read_zip(ObjectReader& reader) {
-  std::vector<Axis> axes;
+std::vector<SweepAxis> read_zip(ObjectReader& reader) {
+  std::vector<SweepAxis> axes;
   bool valid = true;
   for (ObjectReader& zip : reader.children("zip")) {
     axes.push_back(read_axis(zip));
     valid = valid && !axes.back().values.empty();
   }
   if (reader.raw("zip") == "[]") reader.fault("zip", "found an empty list; expected axes");
-  for (const Axis& axis : axes) {
+  for (const SweepAxis& axis : axes) {
     if (!valid || axis.values.size() == axes.front().values.size()) continue;
     reader.fault("zip", "found " + std::to_string(axis.values.size()) + " values of " +
                             quote_found(axis.pointer) + " and " +
@@ -64,11 +64,11 @@ AxisGroup read_group(ObjectReader& reader) {
 // Two axes of one place contradict each other, unless each has its own condition.
 void check_axes_differ(ObjectReader& root, const std::vector<AxisGroup>& groups) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (const Axis& axis : groups[i].axes) {
+    for (const SweepAxis& axis : groups[i].axes) {
       for (std::size_t j = 0; j <= i; ++j) {
         const auto same = std::count_if(
             groups[j].axes.begin(), groups[j].axes.end(),
-            [&axis](const Axis& other) { return other.pointer == axis.pointer; });
+            [&axis](const SweepAxis& other) { return other.pointer == axis.pointer; });
         const bool conditions = !groups[i].when.empty() && !groups[j].when.empty();
         if (same <= (i == j ? 1 : 0) || (i != j && conditions)) continue;
         root.fault("axes", "found two axes of " + quote_found(axis.pointer) +
@@ -152,7 +152,7 @@ CheckedResult<Json> load_base(const std::string& path) {
 // An override holds for all points: the axis of its place is no more.
 void fix_axis(std::vector<AxisGroup>& groups, const std::string& pointer) {
   for (AxisGroup& group : groups) {
-    std::erase_if(group.axes, [&](const Axis& axis) { return axis.pointer == pointer; });
+    std::erase_if(group.axes, [&](const SweepAxis& axis) { return axis.pointer == pointer; });
   }
   std::erase_if(groups, [](const AxisGroup& group) { return group.axes.empty(); });
 }

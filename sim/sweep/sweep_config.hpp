@@ -17,14 +17,14 @@ namespace bubblesim::sweep {
 
 /// Values of one place of the run config, as JSON texts. A place is a JSON pointer, in which
 /// elements of lists may be named: "/fillers/chat/memory" (config_edit.hpp).
-struct Axis {
+struct SweepAxis {
   std::string pointer;
   std::vector<std::string> values;  ///< at least one
 };
 
 /// Axes that move together: the n-th value of each at once. One axis alone is a zip of one.
 struct AxisGroup {
-  std::vector<Axis> axes;         ///< at least one, all of one length
+  std::vector<SweepAxis> axes;         ///< at least one, all of one length
   std::vector<store::Setting>
       when;  ///< applies where the config holds all of these, else once, unset
 };

@@ -180,7 +180,7 @@ void GradientExchange::step(std::uint32_t iteration) {
   agree_on_norm();
   for (const Launches& launches : optimizer_) {
     for (std::uint32_t i = 0; i < launches.count; ++i)
-      emitter_.emit(launches.kernel, Pass::kOptimizer);
+      emitter_.emit(launches.kernel, HostPass::kOptimizer);
   }
   gather_updated();
   exchange_regions(iteration);

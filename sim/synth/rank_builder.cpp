@@ -107,15 +107,15 @@ void RankBuilder::input_grad(const Action& action) {
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     gradients_.before_layer(layers, i);
-    emitter_.emit(timed(layers[i]).recompute, Pass::kForward);
-    emitter_.emit(timed(layers[i]).input_grad, Pass::kBackward);
+    emitter_.emit(timed(layers[i]).recompute, HostPass::kForward);
+    emitter_.emit(timed(layers[i]).input_grad, HostPass::kBackward);
   }
   transfers_.send_gradients(action.stage, action.micro_batch);
 }
 
 void RankBuilder::weight_grad(const Action& action) {
   for (const std::uint32_t layer : backward_layers(action.stage)) {
-    emitter_.emit(timed(layer).weight_grad, Pass::kBackward);
+    emitter_.emit(timed(layer).weight_grad, HostPass::kBackward);
     gradients_.after_backward(layer, last_pass_);
   }
   gradients_.end_pass();
@@ -142,15 +142,15 @@ void RankBuilder::overlapped(const Action& action) {
 
 void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
   gradients_.before_layer(layers, at);
-  emitter_.emit(timed(layers[at]).forward, Pass::kForward);
+  emitter_.emit(timed(layers[at]).forward, HostPass::kForward);
   wait_after(ComputeWait::kLayer);
 }
 
 void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
   const TimedLayer& layer = timed(layers[at]);
   gradients_.before_layer(layers, at);
-  emitter_.emit(layer.recompute, Pass::kForward);
-  emitter_.emit(layer.backward, Pass::kBackward);
+  emitter_.emit(layer.recompute, HostPass::kForward);
+  emitter_.emit(layer.backward, HostPass::kBackward);
   wait_after(ComputeWait::kLayer);
   gradients_.after_backward(layers[at], last_pass_);
 }

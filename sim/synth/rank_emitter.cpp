@@ -34,17 +34,17 @@ RankEmitter::RankEmitter(const JobPlan& plan, CollectiveTable& collectives,
       writer_(plan.grid.rank(place), plan.request.gpu),
       kernels_(plan.model.kernels.size()) {}
 
-CallCost RankEmitter::cost_of(Pass pass) const {
+CallCost RankEmitter::cost_of(HostPass pass) const {
   const SoftwareSpec& software = plan_.request.software;
   switch (pass) {
-    case Pass::kForward: return {software.forward_gap, software.launch_call};
-    case Pass::kBackward: return {software.backward_gap, software.launch_call};
-    case Pass::kOptimizer: break;
+    case HostPass::kForward: return {software.forward_gap, software.launch_call};
+    case HostPass::kBackward: return {software.backward_gap, software.launch_call};
+    case HostPass::kOptimizer: break;
   }
   return {software.optimizer_gap, software.launch_call};
 }
 
-void RankEmitter::emit(const std::vector<TimedItem>& items, Pass pass) {
+void RankEmitter::emit(const std::vector<TimedItem>& items, HostPass pass) {
   for (const TimedItem& item : items) {
     if (const auto* what = std::get_if<model::Communication>(&item)) {
       exchange(*what, pass);
@@ -62,7 +62,7 @@ PreparedKernel RankEmitter::prepare(const TimedKernel& timed) {
           timed.duration};
 }
 
-void RankEmitter::emit(const PreparedKernel& kernel, Pass pass) {
+void RankEmitter::emit(const PreparedKernel& kernel, HostPass pass) {
   OpDraft draft;
   draft.name = kernel.name;
   draft.profile = kernel.profile;
@@ -97,7 +97,7 @@ CollectiveCall RankEmitter::call_of(const model::Communication& what) {
 }
 
 // The kernel after the exchange waits for it, unless the exchange runs beside that one.
-void RankEmitter::exchange(const model::Communication& what, Pass pass) {
+void RankEmitter::exchange(const model::Communication& what, HostPass pass) {
   CollectiveCall call = call_of(what);
   if (call.communicator.group.size() <= 1) return;
   call.use.number = uses_[call.use.channel]++;

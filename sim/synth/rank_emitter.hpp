@@ -24,7 +24,7 @@ inline constexpr std::uint16_t kWideAreaStream = 3;
 inline constexpr std::uint16_t kFirstTransferStream = 4;
 
 /// Whose host costs a call has.
-enum class Pass : std::uint8_t { kForward, kBackward, kOptimizer };
+enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
 
 /// A collective to launch.
 struct CollectiveCall {
@@ -55,10 +55,10 @@ class RankEmitter {
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
   /// Kernels and exchanges, each after the one before it.
-  void emit(const std::vector<TimedItem>& items, Pass pass);
+  void emit(const std::vector<TimedItem>& items, HostPass pass);
   /// A kernel that no layer has: the optimiser's.
   [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
-  void emit(const PreparedKernel& kernel, Pass pass);
+  void emit(const PreparedKernel& kernel, HostPass pass);
 
   /// Launches a collective after all compute so far; returns its operation. Compute does not wait
   /// for it.
@@ -86,9 +86,9 @@ class RankEmitter {
   };
 
   [[nodiscard]] Lane& lane() { return lanes_[lane_]; }
-  void exchange(const model::Communication& what, Pass pass);
+  void exchange(const model::Communication& what, HostPass pass);
   [[nodiscard]] CollectiveCall call_of(const model::Communication& what);
-  [[nodiscard]] CallCost cost_of(Pass pass) const;
+  [[nodiscard]] CallCost cost_of(HostPass pass) const;
   std::uint32_t launch_after(const CollectiveCall& call, Duration think,
                              const std::vector<std::uint32_t>& after);
   std::uint32_t collective_profile(std::uint32_t collective);

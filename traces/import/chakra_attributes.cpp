@@ -51,7 +51,8 @@ enum class Outcome { kUnknownName, kTaken, kUnreadable };
 Outcome outcome(bool read) { return read ? Outcome::kTaken : Outcome::kUnreadable; }
 
 /// The schema's usual attributes, as the PyTorch converter and ASTRA-sim name them.
-Outcome apply_plain(std::string_view name, const AttributeValue& value, Node& node, File& file) {
+Outcome apply_plain(std::string_view name, const AttributeValue& value, ChakraNode& node,
+                    File& file) {
   if (name == "is_cpu_op") {
     node.on_cpu = value.number.value_or(0) != 0;
     return outcome(value.number.has_value());
@@ -164,7 +165,8 @@ Outcome apply_own_number(std::string_view name, const AttributeValue& value, Own
   return Outcome::kUnknownName;
 }
 
-Outcome apply_own(std::string_view name, const AttributeValue& value, Node& node, File& file) {
+Outcome apply_own(std::string_view name, const AttributeValue& value, ChakraNode& node,
+                  File& file) {
   if (!node.own) node.own = std::make_unique<OwnFields>();
   Outcome done = apply_own_number(name, value, *node.own);
   if (done == Outcome::kUnknownName) done = apply_own_text(name, value, *node.own, file);
@@ -242,7 +244,8 @@ std::vector<std::uint32_t> ranks_in(std::string_view list) {
 
 }  // namespace
 
-void apply_attribute(std::string_view name, const AttributeValue& value, Node& node, File& file) {
+void apply_attribute(std::string_view name, const AttributeValue& value, ChakraNode& node,
+                     File& file) {
   const Outcome done = name.starts_with(kPrefix)
                            ? apply_own(name.substr(kPrefix.size()), value, node, file)
                            : apply_plain(name, value, node, file);
@@ -273,7 +276,7 @@ void read_groups(std::string_view values, File& file) {
   std::size_t at = values.find('{');
   while (at != std::string_view::npos && file.groups.size() < kMostRanks) {
     FieldReader fields(values.substr(at), StringRule::kStrict);
-    Group group;
+    ChakraGroup group;
     bool named = false;
     std::string_view key;
     JsonValue value;

@@ -21,11 +21,11 @@ using Index = std::unordered_map<std::uint64_t, std::uint32_t>;
 Index index_nodes(File& file) {
   // Ids are the order of the program; that of the file says nothing.
   std::stable_sort(file.nodes.begin(), file.nodes.end(),
-                   [](const Node& a, const Node& b) { return a.id < b.id; });
+                   [](const ChakraNode& a, const ChakraNode& b) { return a.id < b.id; });
   Index index;
-  std::vector<Node> kept;
+  std::vector<ChakraNode> kept;
   kept.reserve(file.nodes.size());
-  for (Node& node : file.nodes) {
+  for (ChakraNode& node : file.nodes) {
     if (!index.try_emplace(node.id, static_cast<std::uint32_t>(kept.size())).second) {
       file.trace.counters.add(kDuplicateIds);
       continue;
@@ -82,7 +82,7 @@ class Rows {
 /// one peer does not hold up what goes to another.
 class AssumedStreams {
  public:
-  std::uint64_t stream(const Node& node) {
+  std::uint64_t stream(const ChakraNode& node) {
     if (!node.is_comm()) return node.type == kCompNode ? kComputeStream : kMemoryStream;
     const bool sends = node.type == kCommSendNode;
     const bool pair = sends || node.type == kCommRecvNode;
@@ -99,7 +99,7 @@ class AssumedStreams {
   std::map<Key, std::uint64_t> streams_;
 };
 
-std::uint64_t stream_of(const Node& node, AssumedStreams& assumed, CounterSet& counters) {
+std::uint64_t stream_of(const ChakraNode& node, AssumedStreams& assumed, CounterSet& counters) {
   if (node.stream) return *node.stream;
   if (node.tid) {
     counters.add(kStreamsFromTid);
@@ -115,7 +115,7 @@ void resolve_ids(File& file) {
   const Index index = index_nodes(file);
   std::uint64_t parents = 0;
   std::uint64_t callers = 0;
-  for (Node& node : file.nodes) {
+  for (ChakraNode& node : file.nodes) {
     parents += resolve(node.data, index);
     callers += resolve(node.control, index);
     if (!node.own) continue;
@@ -131,7 +131,7 @@ void assign_lanes(File& file) {
   Rows<Stream> streams(file.trace.streams);
   Rows<HostThread> threads(file.trace.threads);
   AssumedStreams assumed;
-  for (Node& node : file.nodes) {
+  for (ChakraNode& node : file.nodes) {
     const bool own = file.ours && node.own;
     if (node.on_device()) {
       node.lane = own && streams.has(node.own->stream)

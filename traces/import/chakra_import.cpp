@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 #include "traces/import/chakra_counters.hpp"
 #include "traces/import/chakra_graph.hpp"
 #include "traces/import/chakra_layout.hpp"
@@ -34,7 +34,7 @@ bool is_json(std::string_view head) {
 std::string refusal(const chakra::File& file) {
   std::uint64_t device = 0;
   std::uint64_t timed = 0;
-  for (const chakra::Node& node : file.nodes) {
+  for (const chakra::ChakraNode& node : file.nodes) {
     if (!node.on_device()) continue;
     ++device;
     if (node.duration_ns > 0) ++timed;
@@ -54,7 +54,7 @@ std::string refusal(const chakra::File& file) {
 /// Own fields where the file is ours; counts what is left out or coarse.
 void apply_own_times(chakra::File& file) {
   bool exact = false;
-  for (chakra::Node& node : file.nodes) {
+  for (chakra::ChakraNode& node : file.nodes) {
     if (node.type == chakra::kMetadataNode && !(file.ours && node.own)) {
       file.trace.counters.add(chakra::kMetadataNodes);
     } else if (node.type != chakra::kMetadataNode && !node.is_known()) {
@@ -94,7 +94,7 @@ void finish_rank(ReadRank& rank, const std::vector<std::uint32_t>& order) {
   rank.finished = true;
 }
 
-Result<ReadRank> read_rank(ByteSource& source, const std::string& name,
+Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
                            const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
   while (window.text().size() < kHeadBytes && window.more()) {
@@ -214,7 +214,7 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
   if (paths.size() > 1) own.rank.reset();
   std::vector<ReadRank> files;
   for (const fs::path& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(ByteSource source, ByteSource::open(path));
+    BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
     const std::string name = path.string();
     std::function<void()> on_block;
     if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
@@ -243,7 +243,7 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
 
 Result<RankTrace> import_chakra_bytes(std::string_view bytes, std::string_view source,
                                       const ImportOptions& options) {
-  ByteSource memory = ByteSource::from_memory(bytes);
+  ByteStream memory = ByteStream::from_memory(bytes);
   std::vector<ReadRank> files;
   BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(memory, std::string(source), options, {}));
   files.push_back(std::move(file));
@@ -259,7 +259,7 @@ bool looks_like_chakra_bytes(std::string_view head) {
 }
 
 bool looks_like_chakra(const fs::path& path) {
-  auto source = ByteSource::open(path);
+  auto source = ByteStream::open(path);
   if (!source) return false;
   std::string head(kHeadBytes, '\0');
   head.resize(source->read(head.data(), head.size()));

@@ -33,13 +33,13 @@ std::vector<JsonValue> elements_of(std::string_view array) {
       const std::size_t from = ++at;
       while (at < array.size() && array[at] != '"') at += array[at] == '\\' ? 2 : 1;
       at = std::min(at, array.size());
-      out.push_back({JsonKind::kString, array.substr(from, at - from)});
+      out.push_back({JsonTextKind::kString, array.substr(from, at - from)});
       ++at;
     } else if (is_space(c) || c == ',' || c == '[' || c == ']') {
       ++at;
     } else {
       const std::size_t end = std::min(array.find_first_of(",] \n\r\t", at), array.size());
-      out.push_back({JsonKind::kScalar, array.substr(at, end - at)});
+      out.push_back({JsonTextKind::kScalar, array.substr(at, end - at)});
       at = end;
     }
   }
@@ -64,15 +64,15 @@ struct HeldValue {
 };
 
 void hold(const JsonValue& json, HeldValue& out) {
-  if (json.kind == JsonKind::kArray) {
+  if (json.kind == JsonTextKind::kArray) {
     out.value.numbers = numbers_of(json.text);
     for (const JsonValue& element : elements_of(json.text)) {
-      if (element.kind == JsonKind::kString) out.value.texts.push_back(unescape(element.text));
+      if (element.kind == JsonTextKind::kString) out.value.texts.push_back(unescape(element.text));
     }
     return;
   }
   out.value.number = number_of(json);
-  if (json.kind != JsonKind::kString) return;
+  if (json.kind != JsonTextKind::kString) return;
   out.text = unescape(json.text);
   out.value.text = out.text;
 }
@@ -88,7 +88,7 @@ void read_attribute(std::string_view object, Apply apply) {
   while (fields.next(key, json)) {
     if (key == "name") {
       name = unescape(json.text);
-    } else if (json.kind == JsonKind::kObject) {
+    } else if (json.kind == JsonTextKind::kObject) {
       FieldReader inner(json.text, StringRule::kStrict);
       while (inner.next(key, json)) {
         if (key == "values") hold(json, held);
@@ -194,7 +194,7 @@ class NodeReader {
   }
 
   std::vector<std::uint64_t> ids(const JsonValue& value) {
-    if (value.kind == JsonKind::kArray) {
+    if (value.kind == JsonTextKind::kArray) {
       if (auto numbers = numbers_of(value.text)) return std::move(*numbers);
     } else if (const auto number = to_unsigned(value)) {
       return {*number};
@@ -213,7 +213,7 @@ class NodeReader {
   }
 
   File& file_;
-  Node node_;
+  ChakraNode node_;
   bool times_fit_ = true;
 };
 

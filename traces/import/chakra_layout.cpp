@@ -21,7 +21,7 @@ using MeetingKey = std::tuple<std::string, CollectiveKind, std::uint32_t, std::u
 
 /// Nothing: the node is no collective, its start is recorded (so that it waits for nobody), or it
 /// is a send or receive whose other end is not recorded.
-std::optional<MeetingKey> meeting_key(const Node& node, const RankFile& rank) {
+std::optional<MeetingKey> meeting_key(const ChakraNode& node, const RankFile& rank) {
   const StringTable& names = rank.file->trace.names;
   if (node.start_ns || !node.on_device() || !is_collective(node, names[node.name])) {
     return std::nullopt;
@@ -75,7 +75,7 @@ class RankLayout {
   std::uint64_t cyclic = 0;
 
   [[nodiscard]] bool done() const { return started == order.size(); }
-  [[nodiscard]] Lane* lane_of(const Node& node) {
+  [[nodiscard]] Lane* lane_of(const ChakraNode& node) {
     if (!node.is_known()) return nullptr;
     return node.on_device() ? &streams[node.lane] : &threads[node.lane];
   }
@@ -89,7 +89,7 @@ class RankLayout {
   template <class Visit>
   void for_each_dependency(Visit visit) const {
     for (std::uint32_t i = 0; i < file.nodes.size(); ++i) {
-      const Node& node = file.nodes[i];
+      const ChakraNode& node = file.nodes[i];
       for (const std::uint64_t id : node.data) {
         visit(static_cast<std::uint32_t>(id), Follower{i, true});
       }
@@ -207,7 +207,7 @@ class JobLayout {
   void set_origin() {
     std::optional<std::int64_t> first;
     for (const RankFile& rank : files_) {
-      for (const Node& node : rank.file->nodes) {
+      for (const ChakraNode& node : rank.file->nodes) {
         if (node.start_ns) first = std::min(first.value_or(*node.start_ns), *node.start_ns);
       }
     }
@@ -234,7 +234,7 @@ class JobLayout {
   /// The lane on which something may start now.
   Lane* handle(const Event& event) {
     RankLayout& rank = ranks_[event.rank];
-    const Node& node = rank.file.nodes[event.node];
+    const ChakraNode& node = rank.file.nodes[event.node];
     Lane* lane = rank.lane_of(node);
     switch (event.what) {
       case What::kEnd:
@@ -256,7 +256,7 @@ class JobLayout {
 
   void keep_recorded(std::uint32_t rank, std::uint32_t index) {
     RankLayout& layout = ranks_[rank];
-    const Node& node = layout.file.nodes[index];
+    const ChakraNode& node = layout.file.nodes[index];
     layout.recorded[index] = true;
     const std::int64_t end = *node.start_ns + node.duration_ns;
     if (Lane* lane = layout.lane_of(node)) lane->free_at = std::max(lane->free_at, end);
@@ -279,7 +279,7 @@ class JobLayout {
 
   void start(std::uint32_t rank, std::uint32_t index, std::int64_t now) {
     RankLayout& layout = ranks_[rank];
-    Node& node = layout.file.nodes[index];
+    ChakraNode& node = layout.file.nodes[index];
     node.start_ns = now;
     note_start(rank, index, now);
     if (layout.meeting[index] == kNone) {
@@ -312,7 +312,7 @@ class JobLayout {
 
   void meet(MeetingLine& line, std::uint64_t n, std::int64_t now) {
     for (const Arrival& arrival : line.open[n].arrivals) {
-      Node& node = ranks_[arrival.rank].file.nodes[arrival.node];
+      ChakraNode& node = ranks_[arrival.rank].file.nodes[arrival.node];
       const std::int64_t end = now + node.duration_ns;
       node.duration_ns = end - *node.start_ns;
       --ranks_[arrival.rank].waiting;
@@ -398,7 +398,7 @@ class JobLayout {
 bool is_mostly_inferred(const File& file) {
   std::size_t device = 0;
   std::size_t without = 0;
-  for (const Node& node : file.nodes) {
+  for (const ChakraNode& node : file.nodes) {
     device += node.on_device() ? 1 : 0;
     without += node.on_device() && !node.start_ns ? 1 : 0;
   }
@@ -409,7 +409,7 @@ bool is_mostly_inferred(const File& file) {
 
 bool lacks_starts(const File& file) {
   return std::any_of(file.nodes.begin(), file.nodes.end(),
-                     [](const Node& node) { return node.is_known() && !node.start_ns; });
+                     [](const ChakraNode& node) { return node.is_known() && !node.start_ns; });
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> lay_out(std::span<const RankFile> ranks) {

@@ -69,7 +69,7 @@ AttributeValue value_of_attribute(const chakra_et::Attribute& attribute) {
 bool read_node_message(std::string_view bytes, File& file) {
   chakra_et::Node message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
-  Node node;
+  ChakraNode node;
   node.id = message.id();
   node.name = intern_name(message.name(), file);
   node.type = message.type();

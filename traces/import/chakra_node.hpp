@@ -48,7 +48,7 @@ struct OwnFields {
   std::vector<std::uint64_t> inferred_edges;  ///< ids among data_deps, then indices
 };
 
-struct Node {
+struct ChakraNode {
   std::uint64_t id = 0;
   NameId name{};
   std::int32_t type = kInvalidNode;
@@ -73,7 +73,7 @@ struct Node {
   [[nodiscard]] bool on_host() const { return is_known() && on_cpu; }
 };
 
-struct Group {
+struct ChakraGroup {
   NameId name{};
   std::vector<std::uint32_t> ranks;
   std::uint32_t size = 0;
@@ -84,14 +84,15 @@ struct File {
   bool ours = false;  ///< written by bubblesim: exact times, own fields
   std::optional<std::uint32_t> rank, world_size;
   std::string version;
-  std::vector<Node> nodes;
-  std::vector<Group> groups;
+  std::vector<ChakraNode> nodes;
+  std::vector<ChakraGroup> groups;
   RankTrace trace;  ///< names, streams, threads, device and counters so far
 };
 
 /// Puts an attribute of a node, or of the file's metadata, where it belongs; unknown ones are
 /// passed over.
-void apply_attribute(std::string_view name, const AttributeValue& value, Node& node, File& file);
+void apply_attribute(std::string_view name, const AttributeValue& value, ChakraNode& node,
+                     File& file);
 void apply_metadata(std::string_view name, const AttributeValue& value, File& file);
 
 /// Reads the process groups that a metadata node's inputs declare.

@@ -22,7 +22,7 @@ class Maker {
   Maker(File file, const std::vector<std::uint32_t>& order)
       : file_(std::move(file)), order_(order), trace_(file_.trace),
         place_(file_.nodes.size(), kNone) {
-    for (const Group& group : file_.groups) groups_.insert_or_assign(group.name, &group);
+    for (const ChakraGroup& group : file_.groups) groups_.insert_or_assign(group.name, &group);
   }
 
   RankTrace make() {
@@ -42,8 +42,8 @@ class Maker {
   }
 
  private:
-  const Node& node_at(std::uint64_t index) const { return file_.nodes[index]; }
-  const OwnFields* own_of(const Node& node, OwnFields::What what) const {
+  const ChakraNode& node_at(std::uint64_t index) const { return file_.nodes[index]; }
+  const OwnFields* own_of(const ChakraNode& node, OwnFields::What what) const {
     return file_.ours && node.own && node.own->what == what ? node.own.get() : nullptr;
   }
 
@@ -58,7 +58,7 @@ class Maker {
   }
 
   void add_op(std::uint32_t index) {
-    const Node& node = node_at(index);
+    const ChakraNode& node = node_at(index);
     const OwnFields* own = own_of(node, OwnFields::What::kDeviceOp);
     DeviceOp op;
     op.start = at(*node.start_ns);
@@ -89,7 +89,7 @@ class Maker {
     op_nodes_.push_back(index);
   }
 
-  void set_kind(const Node& node, DeviceOp& op) const {
+  void set_kind(const ChakraNode& node, DeviceOp& op) const {
     const std::string& name = trace_.names[node.name];
     if (is_collective(node, name)) {
       op.kind = DeviceOpKind::kCollective;
@@ -108,7 +108,7 @@ class Maker {
     }
   }
 
-  Collective own_collective(const Node& node, const OwnFields& own) {
+  Collective own_collective(const ChakraNode& node, const OwnFields& own) {
     Collective out;
     out.kind = own.collective;
     out.bytes = node.comm_size;
@@ -120,7 +120,7 @@ class Maker {
     return out;
   }
 
-  Collective collective(const Node& node) {
+  Collective collective(const ChakraNode& node) {
     Collective out;
     out.kind = kind_of_node(node, trace_.names[node.name]);
     out.bytes = node.comm_size;
@@ -149,7 +149,7 @@ class Maker {
   }
 
   void add_of_host(std::uint32_t index) {
-    const Node& node = node_at(index);
+    const ChakraNode& node = node_at(index);
     if (node.on_host()) {
       add_call(index);
     } else if (node.type != kMetadataNode) {
@@ -165,7 +165,7 @@ class Maker {
   }
 
   void add_call(std::uint32_t index) {
-    const Node& node = node_at(index);
+    const ChakraNode& node = node_at(index);
     const OwnFields* own = own_of(node, OwnFields::What::kHostCall);
     HostCall call;
     call.start = at(*node.start_ns);
@@ -186,7 +186,7 @@ class Maker {
   }
 
   /// A host node that depends on device nodes waits for their streams before it.
-  void add_waits(const Node& node) {
+  void add_waits(const ChakraNode& node) {
     std::set<std::uint32_t> streams;
     for (const std::uint64_t parent : node.data) {
       if (!node_at(parent).on_device() || place_[parent] == kNone) continue;
@@ -211,7 +211,7 @@ class Maker {
 
   /// The host node that a device node depends on and that starts last, else its caller.
   void link_launch(std::uint32_t op) {
-    const Node& node = node_at(op_nodes_[op]);
+    const ChakraNode& node = node_at(op_nodes_[op]);
     std::uint32_t launch = kNone;
     for (const auto* parents : {&node.data, &node.control}) {
       for (const std::uint64_t parent : *parents) {
@@ -225,7 +225,7 @@ class Maker {
   }
 
   void add_edges(std::uint32_t op) {
-    const Node& node = node_at(op_nodes_[op]);
+    const ChakraNode& node = node_at(op_nodes_[op]);
     std::set<std::uint32_t> before;
     for (const std::uint64_t parent : node.data) {
       if (node_at(parent).type == kMetadataNode) trace_.counters.add(kThroughMetadata);
@@ -239,7 +239,7 @@ class Maker {
     }
   }
 
-  bool is_inferred(const Node& node, std::uint64_t parent) const {
+  bool is_inferred(const ChakraNode& node, std::uint64_t parent) const {
     const OwnFields* own = own_of(node, OwnFields::What::kDeviceOp);
     if (own == nullptr) return false;
     const auto& ids = own->inferred_edges;
@@ -300,16 +300,16 @@ class Maker {
   std::vector<std::uint32_t> sorted_;  ///< nodes with a start, by start
   std::vector<std::uint32_t> op_nodes_;
   std::vector<bool> call_is_own_;
-  std::map<NameId, const Group*> groups_;
+  std::map<NameId, const ChakraGroup*> groups_;
 };
 
 }  // namespace
 
-bool is_collective(const Node& node, std::string_view name) {
+bool is_collective(const ChakraNode& node, std::string_view name) {
   return node.is_comm() || is_communication_kernel(name);
 }
 
-CollectiveKind kind_of_node(const Node& node, std::string_view name) {
+CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name) {
   if (node.type == kCommSendNode) return CollectiveKind::kSend;
   if (node.type == kCommRecvNode) return CollectiveKind::kRecv;
   if (node.comm_type) return kind_of_comm_type(*node.comm_type);

@@ -13,8 +13,8 @@ namespace bubblesim::traces::chakra {
 inline constexpr std::string_view kWorldGroup = "world";
 
 /// Whether a device node named `name` is a collective, and of what kind.
-[[nodiscard]] bool is_collective(const Node& node, std::string_view name);
-[[nodiscard]] CollectiveKind kind_of_node(const Node& node, std::string_view name);
+[[nodiscard]] bool is_collective(const ChakraNode& node, std::string_view name);
+[[nodiscard]] CollectiveKind kind_of_node(const ChakraNode& node, std::string_view name);
 
 /// Expects resolved ids, lanes and starts; `order` breaks ties of start.
 [[nodiscard]] RankTrace make_records(File file, const std::vector<std::uint32_t>& order);

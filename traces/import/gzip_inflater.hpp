@@ -1,6 +1,6 @@
 // Unpacking of gzip, member by member, a block of input and a block of output at a time: one
 // interface over the libraries that can do it. The caller knows where members begin and what may
-// follow the last one (byte_source).
+// follow the last one (byte_stream).
 #pragma once
 
 #include <cstddef>

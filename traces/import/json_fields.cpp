@@ -191,14 +191,14 @@ bool FieldReader::read_value(JsonValue& value) {
   const std::size_t from = at_;
   const char first = text_[at_];
   if (first == '"') {
-    value.kind = JsonKind::kString;
+    value.kind = JsonTextKind::kString;
     return read_string(value.text, '{');
   }
   if (first == '{' || first == '[') {
-    value.kind = first == '{' ? JsonKind::kObject : JsonKind::kArray;
+    value.kind = first == '{' ? JsonTextKind::kObject : JsonTextKind::kArray;
     if (!skip_nested()) return false;
   } else {
-    value.kind = JsonKind::kScalar;
+    value.kind = JsonTextKind::kScalar;
     const auto end = scalar_end(text_, from);
     if (!end || *end == from) return false;
     at_ = *end;

@@ -19,11 +19,11 @@ namespace bubblesim::traces {
 
 enum class StringRule { kStrict, kRepair };
 
-enum class JsonKind : std::uint8_t { kNothing, kString, kScalar, kArray, kObject };
+enum class JsonTextKind : std::uint8_t { kNothing, kString, kScalar, kArray, kObject };
 
 /// A value as it stands in the text. A string is without its quotes, escapes still in it.
 struct JsonValue {
-  JsonKind kind = JsonKind::kNothing;
+  JsonTextKind kind = JsonTextKind::kNothing;
   std::string_view text;
 };
 

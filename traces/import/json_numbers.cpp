@@ -7,7 +7,8 @@
 namespace bubblesim::traces {
 
 std::optional<std::uint64_t> to_unsigned(const JsonValue& value) {
-  if (value.kind != JsonKind::kScalar && value.kind != JsonKind::kString) return std::nullopt;
+  if (value.kind != JsonTextKind::kScalar && value.kind != JsonTextKind::kString)
+    return std::nullopt;
   std::string_view digits = value.text;
   int base = 10;
   if (digits.starts_with("0x") || digits.starts_with("0X")) {

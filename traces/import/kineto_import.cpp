@@ -30,7 +30,7 @@ void count_cut(const CounterSpec& spec, const std::string& file, const TextWindo
                            1});
 }
 
-Result<RankTrace> import_from(ByteSource& source, const std::string& file,
+Result<RankTrace> import_from(ByteStream& source, const std::string& file,
                               const ImportOptions& options, std::function<void()> on_block) {
   TextWindow window(source, options.max_event_bytes, std::move(on_block));
   KinetoReader reader(window);
@@ -65,7 +65,7 @@ Result<RankTrace> import_from(ByteSource& source, const std::string& file,
 Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
                                      const ImportOptions& options,
                                      const ProgressCallback& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(ByteSource source, ByteSource::open(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
   const std::string file = path.string();
   std::function<void()> on_block;
   if (progress) {
@@ -76,7 +76,7 @@ Result<RankTrace> import_kineto_file(const std::filesystem::path& path,
 
 Result<RankTrace> import_kineto_text(std::string_view text, std::string_view source,
                                      const ImportOptions& options) {
-  ByteSource bytes = ByteSource::from_memory(text);
+  ByteStream bytes = ByteStream::from_memory(text);
   return import_from(bytes, std::string(source), options, {});
 }
 

@@ -103,7 +103,7 @@ bool read_distributed(std::string_view json, KinetoMetadata& out) {
 bool read_base(std::string_view json, KinetoMetadata& out) {
   std::string_view digits = json;
   if (digits.size() >= 2 && digits.front() == '"') digits = digits.substr(1, digits.size() - 2);
-  const auto base = to_signed({JsonKind::kScalar, digits});
+  const auto base = to_signed({JsonTextKind::kScalar, digits});
   if (!base || *base < 0 || *base >= kLatestBase) return false;
   out.base_ns = *base;
   return true;

@@ -35,11 +35,11 @@ void KinetoReader::run() {
   if (window_.text().starts_with("\xef\xbb\xbf")) window_.advance(3);
   if (!skip_space(window_)) return;
   if (front(window_) == '{') {
-    shape_.root = TextShape::Root::kObject;
+    shape_.root = KinetoTextShape::Root::kObject;
     window_.advance(1);
     read_object();
   } else if (front(window_) == '[') {
-    shape_.root = TextShape::Root::kArray;
+    shape_.root = KinetoTextShape::Root::kArray;
     window_.advance(1);
     read_events();
   }
@@ -129,7 +129,7 @@ void KinetoReader::read_events() {
 
 void KinetoReader::end_of_text() {
   // A bare array may lack its end; an object that ends inside its events was cut.
-  if (shape_.root == TextShape::Root::kArray) count(kineto::kArrayOpen);
+  if (shape_.root == KinetoTextShape::Root::kArray) count(kineto::kArrayOpen);
   else mark_truncated();
 }
 

@@ -13,7 +13,7 @@
 namespace bubblesim::traces {
 
 /// What was seen of the text as a whole, for the fault messages of files that are refused.
-struct TextShape {
+struct KinetoTextShape {
   enum class Root { kObject, kArray, kOther };
   Root root = Root::kOther;
   std::vector<std::string> keys;  ///< top-level keys, at most 32
@@ -29,7 +29,7 @@ class KinetoReader {
   /// Reads to the end of the text, or until it is clear that it has no events.
   void run();
 
-  [[nodiscard]] const TextShape& shape() const { return shape_; }
+  [[nodiscard]] const KinetoTextShape& shape() const { return shape_; }
   [[nodiscard]] const KinetoMetadataReader& metadata() const { return metadata_; }
   /// Damage met on the way.
   [[nodiscard]] const CounterSet& counts() const { return counts_; }
@@ -52,7 +52,7 @@ class KinetoReader {
   TextWindow& window_;
   KinetoRecorder recorder_;
   KinetoMetadataReader metadata_;
-  TextShape shape_;
+  KinetoTextShape shape_;
   CounterSet counts_;
 };
 

@@ -32,15 +32,15 @@ constexpr std::array kSigns{
     Sign{"\xfe\xff", 0, "is UTF-16 text; Kineto writes UTF-8"},
 };
 
-bool has_key(const TextShape& shape, std::string_view key) {
+bool has_key(const KinetoTextShape& shape, std::string_view key) {
   return std::find(shape.keys.begin(), shape.keys.end(), key) != shape.keys.end();
 }
 
-bool mentions(const TextShape& shape, std::string_view text) {
+bool mentions(const KinetoTextShape& shape, std::string_view text) {
   return shape.first_bytes.find(text) != std::string::npos;
 }
 
-std::string keys_of(const TextShape& shape) {
+std::string keys_of(const KinetoTextShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.keys.size() && i < 5; ++i) {
     out += (i == 0 ? "'" : ", '") + shape.keys[i] + "'";
@@ -48,7 +48,7 @@ std::string keys_of(const TextShape& shape) {
   return out.empty() ? "none" : out;
 }
 
-std::string look_of_object(const TextShape& shape) {
+std::string look_of_object(const KinetoTextShape& shape) {
   if (has_key(shape, "nodes") && has_key(shape, "schema")) {
     return "looks like a PyTorch or Chakra execution trace (top-level 'schema' and 'nodes'), "
            "which has no device times";
@@ -63,7 +63,7 @@ std::string look_of_object(const TextShape& shape) {
   return "has no traceEvents; its top-level keys are " + keys_of(shape);
 }
 
-std::string look_of_text(const TextShape& shape) {
+std::string look_of_text(const KinetoTextShape& shape) {
   if (shape.first_bytes.empty()) return "is empty";
   for (const Sign& sign : kSigns) {
     if (shape.first_bytes.size() >= sign.offset &&
@@ -98,7 +98,7 @@ std::string most_frequent_foreign(const KinetoRecords& records) {
 }
 
 /// Events there are, but no device operation among them.
-std::string look_of_events(const TextShape& shape, const KinetoRecords& records) {
+std::string look_of_events(const KinetoTextShape& shape, const KinetoRecords& records) {
   const std::uint64_t host = count_of(records, KinetoCategory::kCpuOp) +
                              count_of(records, KinetoCategory::kPythonFunction) +
                              count_of(records, KinetoCategory::kUserAnnotation);
@@ -127,14 +127,15 @@ std::string look_of_events(const TextShape& shape, const KinetoRecords& records)
 
 }  // namespace
 
-std::string refusal(const TextShape& shape, const KinetoRecords& records) {
+std::string refusal(const KinetoTextShape& shape, const KinetoRecords& records) {
   if (!records.ops.empty()) return {};
-  if (shape.root == TextShape::Root::kOther) return look_of_text(shape) + std::string(kExpected);
-  if (shape.root == TextShape::Root::kObject && !shape.has_events_array) {
+  if (shape.root == KinetoTextShape::Root::kOther)
+    return look_of_text(shape) + std::string(kExpected);
+  if (shape.root == KinetoTextShape::Root::kObject && !shape.has_events_array) {
     return look_of_object(shape) + std::string(kExpected);
   }
   if (shape.events == 0) {
-    const std::string found = shape.root == TextShape::Root::kArray
+    const std::string found = shape.root == KinetoTextShape::Root::kArray
                                   ? "is an array, but not of events"
                                   : "has no readable event in traceEvents";
     return found + std::string(kExpected);

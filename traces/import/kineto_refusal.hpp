@@ -9,6 +9,6 @@
 namespace bubblesim::traces {
 
 /// A sentence for the user, or empty: the file is a Kineto trace with device operations.
-[[nodiscard]] std::string refusal(const TextShape& shape, const KinetoRecords& records);
+[[nodiscard]] std::string refusal(const KinetoTextShape& shape, const KinetoRecords& records);
 
 }  // namespace bubblesim::traces

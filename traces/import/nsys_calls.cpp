@@ -35,7 +35,8 @@ std::uint64_t event_of(const Rows& rows) {
   return static_cast<std::uint64_t>(*event) | std::uint64_t{1} << 62U;
 }
 
-void read_sync_table(Session& session, RankSet& set, std::string_view table, HostCallKind kind) {
+void read_sync_table(NsysSession& session, RankSet& set, std::string_view table,
+                     HostCallKind kind) {
   Rows rows(session.database, table, kSyncColumns);
   std::uint64_t read = 0;
   while (rows.next()) {
@@ -44,7 +45,7 @@ void read_sync_table(Session& session, RankSet& set, std::string_view table, Hos
     const std::int64_t device = rows.integer(kSyncDevice).value_or(-1);
     if (correlation == 0 || device < 0 || device > kMaxDevice) continue;
     const auto device_id = static_cast<std::uint32_t>(device);
-    RankBuilder* rank = set.of_device(rows.integer(kSyncPid), device_id);
+    NsysRankBuilder* rank = set.of_device(rows.integer(kSyncPid), device_id);
     if (rank == nullptr) continue;
     SyncRecord record;
     record.correlation = correlation;
@@ -84,8 +85,8 @@ struct PendingCall {
   std::uint32_t rank;  ///< kNone: not known yet
 };
 
-void add_call(Session& session, RankBuilder& rank, const PendingCall& pending) {
-  const RankBuilder::Call known = rank.call(session, pending.name);
+void add_call(NsysSession& session, NsysRankBuilder& rank, const PendingCall& pending) {
+  const NsysRankBuilder::Call known = rank.call(session, pending.name);
   HostCall call;
   call.start = pending.span.start;
   call.duration = pending.span.duration;
@@ -97,7 +98,7 @@ void add_call(Session& session, RankBuilder& rank, const PendingCall& pending) {
 }
 
 /// Calls that name no GPU go where their thread's call before them went, else the one after.
-void give_by_thread(Session& session, RankSet& set, const Process& owner,
+void give_by_thread(NsysSession& session, RankSet& set, const Process& owner,
                     std::vector<PendingCall>& calls) {
   std::stable_sort(calls.begin(), calls.end(), [](const PendingCall& a, const PendingCall& b) {
     return a.thread != b.thread ? a.thread < b.thread : a.span.start < b.span.start;
@@ -124,7 +125,7 @@ void give_by_thread(Session& session, RankSet& set, const Process& owner,
 
 class CallReader {
  public:
-  CallReader(Session& session, RankSet& set)
+  CallReader(NsysSession& session, RankSet& set)
       : session_(session), set_(set), pending_(set.processes().size()) {}
 
   void read(std::string_view table) {
@@ -166,7 +167,7 @@ class CallReader {
     }
   }
 
-  Session& session_;
+  NsysSession& session_;
   RankSet& set_;
   std::vector<std::vector<PendingCall>> pending_;  ///< by process
   std::uint64_t foreign_ = 0;
@@ -206,12 +207,12 @@ void complete_rank(RankTrace& trace) {
 
 }  // namespace
 
-void read_syncs(Session& session, RankSet& set) {
+void read_syncs(NsysSession& session, RankSet& set) {
   read_sync_table(session, set, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", HostCallKind::kOther);
   read_sync_table(session, set, "CUPTI_ACTIVITY_KIND_CUDA_EVENT", HostCallKind::kEventRecord);
 }
 
-void read_calls(Session& session, RankSet& set) {
+void read_calls(NsysSession& session, RankSet& set) {
   CallReader reader(session, set);
   reader.read("CUPTI_ACTIVITY_KIND_RUNTIME");
   reader.read("CUPTI_ACTIVITY_KIND_DRIVER");
@@ -219,7 +220,7 @@ void read_calls(Session& session, RankSet& set) {
 }
 
 void complete_syncs(RankSet& set) {
-  for (RankBuilder& rank : set.ranks) complete_rank(rank.trace);
+  for (NsysRankBuilder& rank : set.ranks) complete_rank(rank.trace);
 }
 
 }  // namespace bubblesim::traces::nsys

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::traces::nsys {
 namespace {
@@ -144,7 +144,7 @@ struct Database::State {
 namespace {
 
 /// What follows `out`, after it.
-Result<std::string> unpack(ByteSource& packed, const fs::path& path, std::string out,
+Result<std::string> unpack(ByteStream& packed, const fs::path& path, std::string out,
                            std::uint64_t limit) {
   constexpr std::size_t kBlock = std::size_t{1} << 20U;
   for (;;) {
@@ -168,7 +168,7 @@ Database& Database::operator=(Database&&) noexcept = default;
 Database::~Database() = default;
 
 Result<Database> Database::open(const fs::path& path, std::uint64_t max_unpacked_bytes) {
-  BUBBLESIM_ASSIGN_OR_RETURN(ByteSource bytes, ByteSource::open(path));
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteStream bytes, ByteStream::open(path));
   std::string header(kHeaderBytes, '\0');
   header.resize(bytes.read(header.data(), header.size()));
   if (bytes.packed()) {

@@ -75,8 +75,8 @@ std::uint64_t amount(const Rows& rows, std::size_t column, std::uint64_t max) {
 constexpr std::uint64_t kMax32 = (std::uint64_t{1} << 31U) - 1;
 
 /// Reads what the tables share; nothing where the row is of no use.
-std::optional<DeviceOp> common(Session& session, RankSet& set, const Rows& rows,
-                               RankBuilder*& rank) {
+std::optional<DeviceOp> common(NsysSession& session, RankSet& set, const Rows& rows,
+                               NsysRankBuilder*& rank) {
   const auto span = session.span(rows.integer(kStart), rows.integer(kEnd));
   const auto device = rows.integer(kDevice);
   const auto stream = rows.integer(kStream);
@@ -103,7 +103,7 @@ std::optional<DeviceOp> common(Session& session, RankSet& set, const Rows& rows,
   return op;
 }
 
-void add(RankSet& set, RankBuilder& rank, const DeviceOp& op) {
+void add(RankSet& set, NsysRankBuilder& rank, const DeviceOp& op) {
   Process& owner = *set.process(rank.process);
   if (owner.ranks.size() > 1 && op.correlation != 0) {
     owner.rank_of_correlation.try_emplace(
@@ -113,12 +113,12 @@ void add(RankSet& set, RankBuilder& rank, const DeviceOp& op) {
 }
 
 template <class Fill>
-void read_table(Session& session, RankSet& set, std::string_view table,
+void read_table(NsysSession& session, RankSet& set, std::string_view table,
                 std::span<const std::string_view> columns, Fill fill) {
   Rows rows(session.database, table, columns);
   while (rows.next()) {
     session.tick();
-    RankBuilder* rank = nullptr;
+    NsysRankBuilder* rank = nullptr;
     auto op = common(session, set, rows, rank);
     if (!op) continue;
     if (fill(rows, *rank, *op)) add(set, *rank, *op);
@@ -126,7 +126,7 @@ void read_table(Session& session, RankSet& set, std::string_view table,
   session.finish(rows);
 }
 
-LaunchShape shape_of(Session& session, const Rows& rows) {
+LaunchShape shape_of(NsysSession& session, const Rows& rows) {
   LaunchShape shape;
   bool known = true;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -146,9 +146,9 @@ LaunchShape shape_of(Session& session, const Rows& rows) {
   return shape;
 }
 
-void read_kernels(Session& session, RankSet& set) {
+void read_kernels(NsysSession& session, RankSet& set) {
   read_table(session, set, "CUPTI_ACTIVITY_KIND_KERNEL", kKernelColumns,
-             [&session](const Rows& rows, RankBuilder& rank, DeviceOp& op) {
+             [&session](const Rows& rows, NsysRankBuilder& rank, DeviceOp& op) {
                auto name = rows.integer(kDemangled);
                if (!name) name = rows.integer(kShort);
                if (!name) name = rows.integer(kMangled);
@@ -159,9 +159,9 @@ void read_kernels(Session& session, RankSet& set) {
              });
 }
 
-void read_copies(Session& session, RankSet& set) {
+void read_copies(NsysSession& session, RankSet& set) {
   read_table(session, set, "CUPTI_ACTIVITY_KIND_MEMCPY", kCopyColumns,
-             [](const Rows& rows, RankBuilder& rank, DeviceOp& op) {
+             [](const Rows& rows, NsysRankBuilder& rank, DeviceOp& op) {
                const CopyName& copy =
                    kCopyNames[amount(rows, kCopyKind, kCopyNames.size() - 1)];
                std::string name = "Memcpy " + std::string(copy.name);
@@ -177,9 +177,9 @@ void read_copies(Session& session, RankSet& set) {
              });
 }
 
-void read_memsets(Session& session, RankSet& set) {
+void read_memsets(NsysSession& session, RankSet& set) {
   read_table(session, set, "CUPTI_ACTIVITY_KIND_MEMSET", kMemsetColumns,
-             [](const Rows& rows, RankBuilder& rank, DeviceOp& op) {
+             [](const Rows& rows, NsysRankBuilder& rank, DeviceOp& op) {
                const auto kind = rows.integer(kSetKind);
                op.name = rank.trace.names.intern(
                    kind ? "Memset (" + std::string(memory_name(kind)) + ")" : "Memset");
@@ -190,14 +190,14 @@ void read_memsets(Session& session, RankSet& set) {
 }
 
 /// A whole graph, where its kernels were not recorded.
-void read_graphs(Session& session, RankSet& set) {
+void read_graphs(NsysSession& session, RankSet& set) {
   if (!session.database.has_table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE")) return;
   std::vector<std::unordered_set<std::uint64_t>> launched(set.ranks.size());
   for (std::size_t i = 0; i < set.ranks.size(); ++i) {
     for (const DeviceOp& op : set.ranks[i].trace.device_ops) launched[i].insert(op.correlation);
   }
   read_table(session, set, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", kGraphColumns,
-             [&](const Rows& rows, RankBuilder& rank, DeviceOp& op) {
+             [&](const Rows& rows, NsysRankBuilder& rank, DeviceOp& op) {
                const auto place = static_cast<std::size_t>(&rank - set.ranks.data());
                if (op.correlation != 0 && launched[place].contains(op.correlation)) {
                  session.count(kGraphsTwice);
@@ -214,7 +214,7 @@ void read_graphs(Session& session, RankSet& set) {
 
 }  // namespace
 
-void read_device_ops(Session& session, RankSet& set) {
+void read_device_ops(NsysSession& session, RankSet& set) {
   read_kernels(session, set);
   read_copies(session, set);
   read_memsets(session, set);

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 #include "traces/import/file_rank.hpp"
 #include "traces/import/nsys_counters.hpp"
 #include "traces/import/nsys_database.hpp"
@@ -73,7 +73,7 @@ void drop_empty(nsys::RankSet& set, std::vector<std::uint32_t>& numbers) {
 
 Result<NsysFile> import_database(const nsys::Database& database,
                                  const ProgressCallback& progress) {
-  nsys::Session session(database, progress);
+  nsys::NsysSession session(database, progress);
   if (database.gzip_damaged()) session.count(nsys::kGzipDamaged);
   BUBBLESIM_ASSIGN_OR_RETURN(nsys::RankSet set, nsys::RankSet::survey(session));
   if (set.ranks.empty()) return fail(database.source(), {}, look_of(database));
@@ -150,7 +150,7 @@ void number_files(std::span<const fs::path> paths, std::vector<NsysFile>& files)
 }  // namespace
 
 bool looks_like_sqlite(const fs::path& path) {
-  auto bytes = ByteSource::open(path);
+  auto bytes = ByteStream::open(path);
   if (!bytes) return false;
   std::array<char, 16> head{};
   return bytes->read(head.data(), head.size()) == head.size() &&

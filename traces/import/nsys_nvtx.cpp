@@ -48,7 +48,7 @@ struct Range {
 
 class NvtxReader {
  public:
-  NvtxReader(Session& session, RankSet& set)
+  NvtxReader(NsysSession& session, RankSet& set)
       : session_(session), set_(set), schemas_(session) {}
 
   void read() {
@@ -104,7 +104,7 @@ class NvtxReader {
     return true;
   }
 
-  [[nodiscard]] std::optional<NcclPayload> payload_of(const Rows& rows) {
+  [[nodiscard]] std::optional<PayloadFields> payload_of(const Rows& rows) {
     if (const auto binary = rows.bytes(kBinary)) {
       if (auto found = schemas_.decode(*binary, rows.integer(kDomain).value_or(0))) return found;
     }
@@ -115,10 +115,10 @@ class NvtxReader {
     return std::nullopt;
   }
 
-  void add_communicator(const Process& owner, const NcclPayload& payload) {
+  void add_communicator(const Process& owner, const PayloadFields& payload) {
     constexpr std::uint64_t kMost = 1U << 24U;
     if (*payload.ranks == 0 || *payload.ranks > kMost || *payload.rank >= *payload.ranks) return;
-    Communicator entry;
+    NvtxCommunicator entry;
     entry.id = *payload.communicator;
     entry.size = static_cast<std::uint32_t>(*payload.ranks);
     entry.rank = static_cast<std::uint32_t>(*payload.rank);
@@ -129,7 +129,7 @@ class NvtxReader {
   }
 
   void add_note(const Process& owner, const Range& range, CollectiveKind kind,
-                const NcclPayload& payload) {
+                const PayloadFields& payload) {
     for (const std::uint32_t place : set_.ranks_with_threads(owner)) {
       RankTrace& trace = set_.ranks[place].trace;
       const auto thread = set_.ranks[place].known_thread(range.thread);
@@ -164,14 +164,14 @@ class NvtxReader {
     if (!placed) put_marker(set_.ranks[owner.main], range);
   }
 
-  static void put_marker(RankBuilder& rank, const Range& range) {
+  static void put_marker(NsysRankBuilder& rank, const Range& range) {
     const MarkerClass known = classify_marker(range.name);
     rank.trace.markers.push_back({range.span.start, range.span.duration,
                                   rank.trace.names.intern(range.name), rank.thread(range.thread),
                                   known.kind, known.number});
   }
 
-  Session& session_;
+  NsysSession& session_;
   RankSet& set_;
   PayloadSchemas schemas_;
   Communicators communicators_;
@@ -184,7 +184,7 @@ class NvtxReader {
 
 }  // namespace
 
-Communicators read_nvtx(Session& session, RankSet& set) {
+Communicators read_nvtx(NsysSession& session, RankSet& set) {
   NvtxReader reader(session, set);
   reader.read();
   return reader.take_communicators();

@@ -11,7 +11,7 @@
 namespace bubblesim::traces::nsys {
 
 /// A process's place in an NCCL communicator, by the payload of ncclCommInit*.
-struct Communicator {
+struct NvtxCommunicator {
   std::uint64_t id = 0;
   std::uint32_t size = 0;
   std::uint32_t rank = 0;
@@ -20,10 +20,10 @@ struct Communicator {
 };
 
 /// By process, in the order of the table.
-using Communicators = std::map<std::int64_t, std::vector<Communicator>>;
+using Communicators = std::map<std::int64_t, std::vector<NvtxCommunicator>>;
 
 /// Adds markers, and notes with their collectives. Calls come first: a range goes to the ranks
 /// that its thread works for.
-[[nodiscard]] Communicators read_nvtx(Session& session, RankSet& set);
+[[nodiscard]] Communicators read_nvtx(NsysSession& session, RankSet& set);
 
 }  // namespace bubblesim::traces::nsys

@@ -13,17 +13,17 @@ constexpr std::size_t kMaxEntries = 4096;
 
 struct NamedField {
   std::string_view name;  ///< as NCCL's schemas name it (src/include/nvtx_payload_schemas.h)
-  std::optional<std::uint64_t> NcclPayload::*what;
+  std::optional<std::uint64_t> PayloadFields::*what;
 };
 constexpr std::array kFields{
-    NamedField{"NCCL communicator ID", &NcclPayload::communicator},
-    NamedField{"Message size [bytes]", &NcclPayload::bytes},
-    NamedField{"No. of ranks", &NcclPayload::ranks},
-    NamedField{"Rank", &NcclPayload::rank},
-    NamedField{"CUDA device", &NcclPayload::device},
+    NamedField{"NCCL communicator ID", &PayloadFields::communicator},
+    NamedField{"Message size [bytes]", &PayloadFields::bytes},
+    NamedField{"No. of ranks", &PayloadFields::ranks},
+    NamedField{"Rank", &PayloadFields::rank},
+    NamedField{"CUDA device", &PayloadFields::device},
 };
 
-std::optional<std::uint64_t> NcclPayload::*field_named(std::string_view name) {
+std::optional<std::uint64_t> PayloadFields::*field_named(std::string_view name) {
   for (const NamedField& field : kFields) {
     if (field.name == name) return field.what;
   }
@@ -50,12 +50,12 @@ struct Entry {
   std::int64_t index;
   std::int64_t type;
   std::optional<std::int64_t> offset;
-  std::optional<std::uint64_t> NcclPayload::*what;
+  std::optional<std::uint64_t> PayloadFields::*what;
 };
 
 }  // namespace
 
-PayloadSchemas::PayloadSchemas(Session& session) {
+PayloadSchemas::PayloadSchemas(NsysSession& session) {
   static constexpr std::array<std::string_view, 6> kColumns{"domainId", "schemaId", "idx", "type",
                                                             "name", "offset"};
   Rows rows(session.database, "NVTX_PAYLOAD_SCHEMA_ENTRIES", kColumns);
@@ -89,7 +89,7 @@ PayloadSchemas::PayloadSchemas(Session& session) {
   }
 }
 
-std::optional<NcclPayload> PayloadSchemas::decode(std::string_view bytes,
+std::optional<PayloadFields> PayloadSchemas::decode(std::string_view bytes,
                                                   std::int64_t domain) const {
   if (bytes.size() < kHeadBytes) return std::nullopt;
   const auto schema = static_cast<std::int64_t>(little_endian(bytes, 8, 8));
@@ -101,7 +101,7 @@ std::optional<NcclPayload> PayloadSchemas::decode(std::string_view bytes,
     found = schemas_.lower_bound({schema, INT64_MIN});
     if (found == schemas_.end() || found->first.first != schema) return std::nullopt;
   }
-  NcclPayload payload;
+  PayloadFields payload;
   for (const Field& field : found->second) {
     if (field.offset + field.size > size) return std::nullopt;
     payload.*field.what = little_endian(bytes, kHeadBytes + field.offset, field.size);
@@ -109,8 +109,8 @@ std::optional<NcclPayload> PayloadSchemas::decode(std::string_view bytes,
   return payload.communicator ? std::optional(payload) : std::nullopt;
 }
 
-std::optional<NcclPayload> payload_of_json(std::string_view text) {
-  NcclPayload payload;
+std::optional<PayloadFields> payload_of_json(std::string_view text) {
+  PayloadFields payload;
   for (const NamedField& field : kFields) {
     const std::string key = '"' + std::string(field.name) + '"';
     std::size_t at = text.find(key);

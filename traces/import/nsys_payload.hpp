@@ -17,7 +17,7 @@
 namespace bubblesim::traces::nsys {
 
 /// The fields of NCCL's payloads that matter here; nothing: the payload lacks it.
-struct NcclPayload {
+struct PayloadFields {
   std::optional<std::uint64_t> communicator;
   std::optional<std::uint64_t> bytes;
   std::optional<std::uint64_t> ranks;
@@ -27,14 +27,14 @@ struct NcclPayload {
 
 class PayloadSchemas {
  public:
-  explicit PayloadSchemas(Session& session);
+  explicit PayloadSchemas(NsysSession& session);
   /// Nothing: no schema of NCCL's, or bytes that do not fit it.
-  [[nodiscard]] std::optional<NcclPayload> decode(std::string_view bytes,
+  [[nodiscard]] std::optional<PayloadFields> decode(std::string_view bytes,
                                                   std::int64_t domain) const;
 
  private:
   struct Field {
-    std::optional<std::uint64_t> NcclPayload::*what = nullptr;
+    std::optional<std::uint64_t> PayloadFields::*what = nullptr;
     std::size_t offset = 0;
     std::size_t size = 0;
   };
@@ -44,6 +44,6 @@ class PayloadSchemas {
 
 /// The same of a text `{"NCCL communicator ID": 1234, ...}`; numbers may be in quotes and have
 /// commas.
-[[nodiscard]] std::optional<NcclPayload> payload_of_json(std::string_view text);
+[[nodiscard]] std::optional<PayloadFields> payload_of_json(std::string_view text);
 
 }  // namespace bubblesim::traces::nsys

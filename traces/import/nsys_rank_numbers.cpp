@@ -28,7 +28,7 @@ std::optional<RankNumbers> complete(const std::vector<std::optional<std::uint32_
   return numbers;
 }
 
-std::optional<RankNumbers> from_mpi(Session& session, RankSet& set) {
+std::optional<RankNumbers> from_mpi(NsysSession& session, RankSet& set) {
   static constexpr std::array<std::string_view, 2> kColumns{"globalTid", "rank"};
   static constexpr std::array<std::string_view, 1> kSize{"size"};
   Rows rows(session.database, "MPI_RANKS", kColumns);
@@ -41,7 +41,7 @@ std::optional<RankNumbers> from_mpi(Session& session, RankSet& set) {
   }
   session.finish(rows);
   std::vector<std::optional<std::uint32_t>> found;
-  for (const RankBuilder& rank : set.ranks) {
+  for (const NsysRankBuilder& rank : set.ranks) {
     const auto known = by_process.find(rank.process);
     found.push_back(known == by_process.end() ? std::nullopt : std::optional(known->second));
   }
@@ -56,10 +56,10 @@ std::optional<RankNumbers> from_mpi(Session& session, RankSet& set) {
 }
 
 /// The largest communicator of a process; of a process with several GPUs, that of the GPU.
-const Communicator* largest(const std::vector<Communicator>& all, const RankBuilder& rank,
-                            bool by_device) {
-  const Communicator* best = nullptr;
-  for (const Communicator& communicator : all) {
+const NvtxCommunicator* largest(const std::vector<NvtxCommunicator>& all,
+                                const NsysRankBuilder& rank, bool by_device) {
+  const NvtxCommunicator* best = nullptr;
+  for (const NvtxCommunicator& communicator : all) {
     if (by_device && (!communicator.has_device || communicator.device != rank.device)) continue;
     if (best == nullptr || communicator.size > best->size) best = &communicator;
   }
@@ -69,11 +69,11 @@ const Communicator* largest(const std::vector<Communicator>& all, const RankBuil
 std::optional<RankNumbers> from_nccl(RankSet& set, const Communicators& communicators) {
   std::vector<std::optional<std::uint32_t>> found;
   std::uint32_t world = 0;
-  for (const RankBuilder& rank : set.ranks) {
+  for (const NsysRankBuilder& rank : set.ranks) {
     const auto known = communicators.find(rank.process);
     if (known == communicators.end()) return std::nullopt;
     const Process& owner = *set.process(rank.process);
-    const Communicator* best = largest(known->second, rank, owner.ranks.size() > 1);
+    const NvtxCommunicator* best = largest(known->second, rank, owner.ranks.size() > 1);
     // Numbers of communicators of different sizes are not those of one job.
     if (best == nullptr || (world != 0 && best->size != world)) return std::nullopt;
     world = best->size;
@@ -96,7 +96,7 @@ void add_variable(std::string_view text, Environment& out) {
 }
 
 /// Of the profiled program as nsys started it, and of the shell that nsys ran in.
-Environment read_environment(Session& session) {
+Environment read_environment(NsysSession& session) {
   static constexpr std::array<std::string_view, 2> kColumns{"name", "value"};
   Environment variables;
   Rows capture(session.database, "META_DATA_CAPTURE", kColumns);
@@ -137,7 +137,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kLauncher
     {"SLURM_PROCID", "SLURM_NTASKS"},
 }};
 
-std::optional<RankNumbers> from_environment(Session& session, const RankSet& set) {
+std::optional<RankNumbers> from_environment(NsysSession& session, const RankSet& set) {
   // The environment is that of one program: it cannot tell several ranks apart.
   if (set.ranks.size() != 1) return std::nullopt;
   const Environment variables = read_environment(session);
@@ -152,7 +152,7 @@ std::optional<RankNumbers> from_environment(Session& session, const RankSet& set
 
 }  // namespace
 
-RankNumbers find_ranks(Session& session, RankSet& set, const Communicators& communicators) {
+RankNumbers find_ranks(NsysSession& session, RankSet& set, const Communicators& communicators) {
   const std::uint64_t ranks = set.ranks.size();
   if (auto numbers = from_mpi(session, set)) {
     session.count(kRankFromMpi, ranks);

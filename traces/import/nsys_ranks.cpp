@@ -16,7 +16,7 @@ struct Counts {
 };
 using Survey = std::map<std::pair<std::int64_t, std::uint32_t>, Counts>;
 
-void count_table(Session& session, std::string_view table, std::uint64_t Counts::*what,
+void count_table(NsysSession& session, std::string_view table, std::uint64_t Counts::*what,
                  Survey& found) {
   static constexpr std::array<std::string_view, 2> kColumns{"globalPid", "deviceId"};
   Rows rows(session.database, table, kColumns);
@@ -42,26 +42,26 @@ std::string_view without_version(std::string_view name) {
 
 }  // namespace
 
-StreamId RankBuilder::stream(std::uint32_t device_of, std::int64_t context, std::int64_t id) {
+StreamId NsysRankBuilder::stream(std::uint32_t device_of, std::int64_t context, std::int64_t id) {
   const StreamId next{static_cast<std::uint32_t>(trace.streams.size())};
   const auto [place, fresh] = streams_.try_emplace({device_of, context, id}, next);
   if (fresh) trace.streams.push_back({static_cast<std::uint64_t>(id), 0, device_of});
   return place->second;
 }
 
-ThreadId RankBuilder::thread(std::int64_t thread_id) {
+ThreadId NsysRankBuilder::thread(std::int64_t thread_id) {
   const ThreadId next{static_cast<std::uint32_t>(trace.threads.size())};
   const auto [place, fresh] = threads_.try_emplace(thread_id, next);
   if (fresh) trace.threads.push_back({static_cast<std::uint64_t>(thread_id), {}});
   return place->second;
 }
 
-std::optional<ThreadId> RankBuilder::known_thread(std::int64_t thread_id) const {
+std::optional<ThreadId> NsysRankBuilder::known_thread(std::int64_t thread_id) const {
   const auto found = threads_.find(thread_id);
   return found == threads_.end() ? std::nullopt : std::optional(found->second);
 }
 
-NameId RankBuilder::name(Session& session, std::optional<std::int64_t> id) {
+NameId NsysRankBuilder::name(NsysSession& session, std::optional<std::int64_t> id) {
   const auto found = names_.find(id.value_or(-1));
   if (found != names_.end()) return found->second;
   const NameId name = trace.names.intern(session.name(id));
@@ -69,7 +69,7 @@ NameId RankBuilder::name(Session& session, std::optional<std::int64_t> id) {
   return name;
 }
 
-RankBuilder::Call RankBuilder::call(Session& session, std::optional<std::int64_t> id) {
+NsysRankBuilder::Call NsysRankBuilder::call(NsysSession& session, std::optional<std::int64_t> id) {
   const auto found = calls_.find(id.value_or(-1));
   if (found != calls_.end()) return found->second;
   const std::string text = session.name(id);
@@ -79,7 +79,7 @@ RankBuilder::Call RankBuilder::call(Session& session, std::optional<std::int64_t
   return made;
 }
 
-Result<RankSet> RankSet::survey(Session& session) {
+Result<RankSet> RankSet::survey(NsysSession& session) {
   Survey found;
   count_table(session, "CUPTI_ACTIVITY_KIND_KERNEL", &Counts::kernels, found);
   count_table(session, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Counts::kernels, found);
@@ -123,7 +123,7 @@ Process* RankSet::process(std::optional<std::int64_t> global_id) {
   return only ? &processes_.front() : nullptr;
 }
 
-RankBuilder* RankSet::of_device(std::optional<std::int64_t> global_pid, std::uint32_t device) {
+NsysRankBuilder* RankSet::of_device(std::optional<std::int64_t> global_pid, std::uint32_t device) {
   Process* owner = process(global_pid);
   if (owner == nullptr) return nullptr;
   const auto found = std::lower_bound(

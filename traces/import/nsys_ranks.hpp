@@ -26,9 +26,9 @@ inline constexpr std::size_t kMaxRanks = 4096;
 inline constexpr std::size_t kMaxGpus = 64;
 
 /// One rank as it is read: records unsorted and unjoined.
-class RankBuilder {
+class NsysRankBuilder {
  public:
-  RankBuilder(std::int64_t process_id, std::uint32_t device_id)
+  NsysRankBuilder(std::int64_t process_id, std::uint32_t device_id)
       : process(process_id), device(device_id) {}
 
   std::int64_t process;
@@ -40,13 +40,13 @@ class RankBuilder {
   [[nodiscard]] ThreadId thread(std::int64_t thread_id);
   [[nodiscard]] std::optional<ThreadId> known_thread(std::int64_t thread_id) const;
   /// The name of a device operation or range.
-  [[nodiscard]] NameId name(Session& session, std::optional<std::int64_t> id);
+  [[nodiscard]] NameId name(NsysSession& session, std::optional<std::int64_t> id);
   struct Call {
     NameId name{};
     HostCallKind kind = HostCallKind::kOther;
   };
   /// The name of a call, without the version that Nsight Systems puts after it.
-  [[nodiscard]] Call call(Session& session, std::optional<std::int64_t> id);
+  [[nodiscard]] Call call(NsysSession& session, std::optional<std::int64_t> id);
 
   using StreamKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
   [[nodiscard]] const std::map<StreamKey, StreamId>& streams() const { return streams_; }
@@ -70,14 +70,14 @@ struct Process {
 class RankSet {
  public:
   /// Counts the device operations of every process and GPU. Fault: more than kMaxRanks.
-  [[nodiscard]] static Result<RankSet> survey(Session& session);
+  [[nodiscard]] static Result<RankSet> survey(NsysSession& session);
 
-  std::vector<RankBuilder> ranks;  ///< by process, then device
+  std::vector<NsysRankBuilder> ranks;  ///< by process, then device
 
   /// Nothing: the process ran no kernel.
   [[nodiscard]] Process* process(std::optional<std::int64_t> global_id);
   /// Where an operation goes: the rank of its GPU, else the main rank of its process.
-  [[nodiscard]] RankBuilder* of_device(std::optional<std::int64_t> global_pid,
+  [[nodiscard]] NsysRankBuilder* of_device(std::optional<std::int64_t> global_pid,
                                        std::uint32_t device);
   /// The ranks whose threads a row of the process may name: all, of any real process.
   [[nodiscard]] std::span<const std::uint32_t> ranks_with_threads(const Process& owner) const {

@@ -46,14 +46,14 @@ std::optional<std::string> Strings::find(std::int64_t id) {
   return text ? std::optional(std::string(*text)) : std::nullopt;
 }
 
-Session::Session(const Database& opened, const ProgressCallback& progress)
+NsysSession::NsysSession(const Database& opened, const ProgressCallback& progress)
     : database(opened), strings(opened), progress_(progress) {
   for (const std::string_view table : kLargeTables) rows_total_ += opened.estimated_rows(table);
   read_base();
   read_product();
 }
 
-void Session::read_base() {
+void NsysSession::read_base() {
   static constexpr std::array<std::string_view, 1> kColumns{"utcEpochNs"};
   Rows rows(database, "TARGET_INFO_SESSION_START_TIME", kColumns);
   if (rows.next()) {
@@ -63,7 +63,7 @@ void Session::read_base() {
   if (base_ns_ == 0) count(kNoBase);
 }
 
-void Session::read_product() {
+void NsysSession::read_product() {
   static constexpr std::array<std::string_view, 2> kColumns{"name", "value"};
   std::string version;
   std::string schema;
@@ -82,7 +82,7 @@ void Session::read_product() {
   if (!schema.empty()) product += ", schema " + schema;
 }
 
-std::optional<Span> Session::span(std::optional<std::int64_t> start,
+std::optional<Span> NsysSession::span(std::optional<std::int64_t> start,
                                   std::optional<std::int64_t> end) {
   const auto usable = [](std::int64_t time) { return time >= -kMaxTime && time <= kMaxTime; };
   if (!start || !end || !usable(*start) || !usable(*end)) return std::nullopt;
@@ -91,13 +91,13 @@ std::optional<Span> Session::span(std::optional<std::int64_t> start,
               Duration{std::max<std::int64_t>(0, *end - *start)}};
 }
 
-std::string Session::clean(std::string_view text) {
+std::string NsysSession::clean(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   count(kInvalidUtf8);
   return as_utf8(text);
 }
 
-std::string Session::name(std::optional<std::int64_t> id) {
+std::string NsysSession::name(std::optional<std::int64_t> id) {
   if (id) {
     if (const auto text = strings.find(*id)) return clean(*text);
   }
@@ -105,11 +105,11 @@ std::string Session::name(std::optional<std::int64_t> id) {
   return "unnamed";
 }
 
-void Session::finish(const Rows& rows) {
+void NsysSession::finish(const Rows& rows) {
   if (rows.damaged()) count(kTableDamaged);
 }
 
-void Session::report() {
+void NsysSession::report() {
   if (!progress_) return;
   const std::uint64_t size = database.size();
   const double part = rows_total_ == 0 ? 1.0

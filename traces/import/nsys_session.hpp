@@ -47,9 +47,9 @@ class Strings {
   std::unordered_map<std::int64_t, std::string> all_;
 };
 
-class Session {
+class NsysSession {
  public:
-  Session(const Database& opened, const ProgressCallback& progress);
+  NsysSession(const Database& opened, const ProgressCallback& progress);
 
   const Database& database;
   CounterSet counters;

@@ -38,7 +38,7 @@ StallKind kind_of_stall(std::string_view name) {
 /// By what the table calls the type: its own name, else the list of names, else nothing.
 class StallKinds {
  public:
-  explicit StallKinds(Session& session) : session_(session) {
+  explicit StallKinds(NsysSession& session) : session_(session) {
     static constexpr std::array<std::string_view, 3> kColumns{"id", "name", "label"};
     Rows rows(session.database, "ENUM_CUPTI_OVERHEAD_TYPE", kColumns);
     while (rows.next()) {
@@ -65,7 +65,7 @@ class StallKinds {
   }
 
  private:
-  Session& session_;
+  NsysSession& session_;
   std::unordered_map<std::int64_t, StallKind> by_type_;
   std::unordered_map<std::int64_t, StallKind> by_name_;
 };
@@ -102,7 +102,7 @@ std::vector<MemorySample> totals(std::vector<Change>& changes) {
 
 }  // namespace
 
-void read_stalls(Session& session, RankSet& set) {
+void read_stalls(NsysSession& session, RankSet& set) {
   StallKinds kinds(session);
   for (const std::string_view table : {"CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"}) {
     Rows rows(session.database, table, kStallColumns);
@@ -125,7 +125,7 @@ void read_stalls(Session& session, RankSet& set) {
   }
 }
 
-void read_memory(Session& session, RankSet& set) {
+void read_memory(NsysSession& session, RankSet& set) {
   std::vector<std::vector<Change>> changes(set.ranks.size());
   Rows rows(session.database, "CUDA_GPU_MEMORY_USAGE_EVENTS", kMemoryColumns);
   std::uint64_t skipped = 0;
@@ -135,7 +135,7 @@ void read_memory(Session& session, RankSet& set) {
     const std::int64_t bytes = rows.integer(kMemBytes).value_or(-1);
     const bool usable = span && device >= 0 && device <= kMaxDevice && bytes >= 0 &&
                         bytes < (std::int64_t{1} << 50U) && on_device(rows.integer(kMemKind));
-    RankBuilder* rank =
+    NsysRankBuilder* rank =
         usable ? set.of_device(rows.integer(kMemPid), static_cast<std::uint32_t>(device))
                : nullptr;
     if (rank == nullptr || rank->device != static_cast<std::uint32_t>(device)) {

@@ -24,7 +24,7 @@ std::uint32_t small(std::optional<std::int64_t> value) {
   return value && *value >= 0 && *value <= INT32_MAX ? static_cast<std::uint32_t>(*value) : 0;
 }
 
-std::vector<Gpu> read_gpus(Session& session) {
+std::vector<Gpu> read_gpus(NsysSession& session) {
   static constexpr std::array<std::string_view, 7> kColumns{
       "id", "name", "smCount", "computeMajor", "computeMinor", "totalMemory", "cuDevice"};
   Rows rows(session.database, "TARGET_INFO_GPU", kColumns);
@@ -46,7 +46,7 @@ std::vector<Gpu> read_gpus(Session& session) {
 }
 
 /// Which GPU a process calls which number, where the export says.
-std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> read_numbering(Session& session) {
+std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> read_numbering(NsysSession& session) {
   static constexpr std::array<std::string_view, 3> kColumns{"pid", "cudaId", "gpuId"};
   Rows rows(session.database, "TARGET_INFO_CUDA_DEVICE", kColumns);
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> numbering;
@@ -69,7 +69,7 @@ const Gpu* find_gpu(const std::vector<Gpu>& gpus, Matches matches) {
 
 // ---- Streams and threads
 
-void set_priorities(Session& session, RankSet& set) {
+void set_priorities(NsysSession& session, RankSet& set) {
   // The table names a stream by process, context and number.
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   static constexpr std::array<std::string_view, 4> kColumns{"processId", "contextId", "streamId",
@@ -85,7 +85,7 @@ void set_priorities(Session& session, RankSet& set) {
                            static_cast<std::int32_t>(static_cast<std::uint32_t>(*priority)));
   }
   session.finish(rows);
-  for (RankBuilder& rank : set.ranks) {
+  for (NsysRankBuilder& rank : set.ranks) {
     for (const auto& [key, id] : rank.streams()) {
       const auto found = priorities.find(
           {system_process(rank.process), std::get<1>(key), std::get<2>(key)});
@@ -94,7 +94,7 @@ void set_priorities(Session& session, RankSet& set) {
   }
 }
 
-void name_threads(Session& session, RankSet& set) {
+void name_threads(NsysSession& session, RankSet& set) {
   static constexpr std::array<std::string_view, 2> kColumns{"globalTid", "nameId"};
   Rows rows(session.database, "ThreadNames", kColumns);
   while (rows.next()) {
@@ -102,7 +102,7 @@ void name_threads(Session& session, RankSet& set) {
     const Process* owner = tid ? set.process(tid) : nullptr;
     if (owner == nullptr) continue;
     for (const std::uint32_t place : set.ranks_with_threads(*owner)) {
-      RankBuilder& rank = set.ranks[place];
+      NsysRankBuilder& rank = set.ranks[place];
       const auto thread = rank.known_thread(thread_of(*tid));
       if (thread) rank.trace.threads[thread->index()].name = session.name(rows.integer(1));
     }
@@ -110,7 +110,7 @@ void name_threads(Session& session, RankSet& set) {
   session.finish(rows);
 }
 
-std::map<std::int64_t, std::string> process_names(Session& session) {
+std::map<std::int64_t, std::string> process_names(NsysSession& session) {
   static constexpr std::array<std::string_view, 2> kColumns{"globalPid", "name"};
   Rows rows(session.database, "PROCESSES", kColumns);
   std::map<std::int64_t, std::string> names;
@@ -124,10 +124,10 @@ std::map<std::int64_t, std::string> process_names(Session& session) {
 
 }  // namespace
 
-void describe_devices(Session& session, RankSet& set) {
+void describe_devices(NsysSession& session, RankSet& set) {
   const std::vector<Gpu> gpus = read_gpus(session);
   const auto numbering = read_numbering(session);
-  for (RankBuilder& rank : set.ranks) {
+  for (NsysRankBuilder& rank : set.ranks) {
     const std::int64_t device = rank.device;
     const auto number = numbering.find({system_process(rank.process), device});
     const Gpu* gpu = nullptr;
@@ -144,11 +144,11 @@ void describe_devices(Session& session, RankSet& set) {
   }
 }
 
-void describe_ranks(Session& session, RankSet& set) {
+void describe_ranks(NsysSession& session, RankSet& set) {
   set_priorities(session, set);
   name_threads(session, set);
   const auto names = process_names(session);
-  for (RankBuilder& rank : set.ranks) {
+  for (NsysRankBuilder& rank : set.ranks) {
     Provenance& from = rank.trace.provenance;
     from.source = std::filesystem::path(session.database.source()).filename().string();
     from.format = "nsys";

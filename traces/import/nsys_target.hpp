@@ -13,10 +13,10 @@
 namespace bubblesim::traces::nsys {
 
 /// The GPU of every rank.
-void describe_devices(Session& session, RankSet& set);
+void describe_devices(NsysSession& session, RankSet& set);
 
 /// Priorities of streams, names of threads, provenance. After all records.
-void describe_ranks(Session& session, RankSet& set);
+void describe_ranks(NsysSession& session, RankSet& set);
 
 /// Which rank of the job each of the set is.
 struct RankNumbers {
@@ -27,7 +27,7 @@ struct RankNumbers {
 
 /// From MPI, else NCCL's communicators, else the environment; each only if it names all ranks of
 /// the set, and no two alike.
-[[nodiscard]] RankNumbers find_ranks(Session& session, RankSet& set,
+[[nodiscard]] RankNumbers find_ranks(NsysSession& session, RankSet& set,
                                      const Communicators& communicators);
 
 }  // namespace bubblesim::traces::nsys

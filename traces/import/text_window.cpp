@@ -12,7 +12,7 @@ constexpr std::size_t kReadBytes = std::size_t{32} << 10;
 
 }  // namespace
 
-TextWindow::TextWindow(ByteSource& source, std::size_t limit, std::function<void()> on_block)
+TextWindow::TextWindow(ByteStream& source, std::size_t limit, std::function<void()> on_block)
     : source_(source), on_block_(std::move(on_block)), buffer_(2 * kReadBytes), limit_(limit) {}
 
 bool TextWindow::more() {

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 
 namespace bubblesim::traces {
 
 class TextWindow {
  public:
   /// `limit`: bytes that the view may hold; `more()` refuses to go beyond.
-  TextWindow(ByteSource& source, std::size_t limit, std::function<void()> on_block = {});
+  TextWindow(ByteStream& source, std::size_t limit, std::function<void()> on_block = {});
 
   /// The text from the anchor on. Valid until the next `more()`.
   [[nodiscard]] std::string_view text() const {
@@ -31,7 +31,7 @@ class TextWindow {
   [[nodiscard]] bool at_end() const { return ended_; }
 
  private:
-  ByteSource& source_;
+  ByteStream& source_;
   std::function<void()> on_block_;
   std::vector<char> buffer_;
   std::size_t limit_;

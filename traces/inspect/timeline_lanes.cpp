@@ -52,7 +52,7 @@ struct View {
   Duration to{};
 };
 
-View choose_view(const std::vector<Interval>& windows, const TimelineOptions& options) {
+View choose_view(const std::vector<Interval>& windows, const TimelineSvgOptions& options) {
   View view;
   if (windows.empty()) return view;
   TraceTime first = windows.front().begin;
@@ -146,7 +146,7 @@ std::vector<TimelineLane> stream_lanes(const RankTrace& rank, Interval view,
   return list;
 }
 
-TimelineBlock block_of(const Subject& subject, const TimelineOptions& options, Interval view) {
+TimelineBlock block_of(const Subject& subject, const TimelineSvgOptions& options, Interval view) {
   const RankTrace& rank = *subject.trace;
   CounterSet ignored;  // inspect_rank reports them; a picture has no place for counters
   TimelineBlock block;
@@ -180,7 +180,7 @@ void drop_lanes_empty_everywhere(std::vector<TimelineBlock>& blocks) {
 
 /// Hands each block to `finish` before the next one is made.
 template <class Finish>
-TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineOptions& options,
+TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineSvgOptions& options,
                          Finish finish) {
   const View view = choose_view(windows_of(subjects), options);
   TimelinePlan plan;
@@ -200,7 +200,7 @@ TimelinePlan plan_blocks(const std::vector<Subject>& subjects, const TimelineOpt
 
 }  // namespace
 
-TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
+TimelinePlan plan_timeline(const JobTrace& job, const TimelineSvgOptions& options,
                            std::uint32_t plot_width_px) {
   const std::vector<Subject> subjects = subjects_of(job, options.max_ranks);
   const std::size_t lanes_each =
@@ -218,7 +218,7 @@ TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
   return plan;
 }
 
-TimelinePlan plan_spans(const JobTrace& job, const TimelineOptions& options) {
+TimelinePlan plan_spans(const JobTrace& job, const TimelineSvgOptions& options) {
   return plan_blocks(subjects_of(job, options.max_ranks), options, [](TimelineBlock&) {});
 }
 

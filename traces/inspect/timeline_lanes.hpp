@@ -40,10 +40,10 @@ struct TimelinePlan {
 };
 
 /// `plot_width_px` columns, or fewer where that would make the picture too large.
-[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, const TimelineOptions& options,
+[[nodiscard]] TimelinePlan plan_timeline(const JobTrace& job, const TimelineSvgOptions& options,
                                          std::uint32_t plot_width_px);
 
 /// The same with every operation and bubble as a span, for views that can be zoomed. No columns.
-[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, const TimelineOptions& options);
+[[nodiscard]] TimelinePlan plan_spans(const JobTrace& job, const TimelineSvgOptions& options);
 
 }  // namespace bubblesim::traces

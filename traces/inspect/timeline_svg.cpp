@@ -31,7 +31,7 @@ constexpr std::size_t kTitleColumns = 110;
 
 class Drawing {
  public:
-  Drawing(const JobTrace& job, const TimelineOptions& options, double width)
+  Drawing(const JobTrace& job, const TimelineSvgOptions& options, double width)
       : job_(job),
         options_(options),
         width_(width),
@@ -219,7 +219,7 @@ class Drawing {
   }
 
   const JobTrace& job_;
-  const TimelineOptions& options_;
+  const TimelineSvgOptions& options_;
   double width_;
   double plot_;
   TimelinePlan plan_;
@@ -228,7 +228,7 @@ class Drawing {
 
 }  // namespace
 
-std::string render_timeline_svg(const JobTrace& job, const TimelineOptions& options) {
+std::string render_timeline_svg(const JobTrace& job, const TimelineSvgOptions& options) {
   return Drawing(job, options, std::clamp(options.width_px, 400U, 8000U)).svg();
 }
 

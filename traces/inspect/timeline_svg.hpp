@@ -20,7 +20,7 @@ namespace bubblesim::traces {
 
 enum class TimelineRows : std::uint8_t { kLanes, kStreams };
 
-struct TimelineOptions {
+struct TimelineSvgOptions {
   std::uint32_t width_px = 1600;      ///< of the picture; taken into [400, 8000]
   std::optional<Duration> from;       ///< since the first operation drawn; nothing: its start
   std::optional<Duration> to;         ///< likewise; nothing: the last operation's end
@@ -34,6 +34,6 @@ struct TimelineOptions {
 /// Well-formed UTF-8 XML, also for a job without ranks or operations (it says so). A view whose
 /// `to` is not after `from` is taken as the whole window.
 [[nodiscard]] std::string render_timeline_svg(const JobTrace& job,
-                                              const TimelineOptions& options = {});
+                                              const TimelineSvgOptions& options = {});
 
 }  // namespace bubblesim::traces

@@ -54,7 +54,7 @@ constexpr WantedKind kKernels{cupti::kKindConcurrentKernel, "CONCURRENT_KERNEL",
 
 }  // namespace
 
-class Session::State {
+class CuptiSession::State {
  public:
   State(const CuptiApi& api, const SessionSettings& settings, BufferOwner& owner)
       : api_(api), settings_(settings), target_{api, owner}, enabled_(api) {}
@@ -100,7 +100,7 @@ class Session::State {
   bool gate_shut_ = true;
 };
 
-Result<void> Session::State::start() {
+Result<void> CuptiSession::State::start() {
   if (!open_gate(target_)) return fail("a recording of this process is under way already");
   gate_shut_ = false;
   Result<void> result = subscribe();
@@ -109,7 +109,7 @@ Result<void> Session::State::start() {
   return result;
 }
 
-Result<void> Session::State::subscribe() {
+Result<void> CuptiSession::State::subscribe() {
   if (api_.subscribe_v2 == nullptr) {
     const auto result = api_.subscribe(&subscriber_, on_callback, nullptr);
     if (result == cupti::Result::kSuccess) return {};
@@ -126,7 +126,8 @@ Result<void> Session::State::subscribe() {
 }
 
 /// An option of the session: what CUPTI has not, the recording does without; other errors end it.
-Result<void> Session::State::optional(const char* call, cupti::Result result, const char* lacks) {
+Result<void> CuptiSession::State::optional(const char* call, cupti::Result result,
+                                           const char* lacks) {
   if (result == cupti::Result::kSuccess) return {};
   if (!is_refusal(result)) return failed(call, result);
   if (lacks != nullptr) {
@@ -138,14 +139,14 @@ Result<void> Session::State::optional(const char* call, cupti::Result result, co
   return {};
 }
 
-Result<void> Session::State::enable(const WantedKind& wanted, cupti::Result result) {
+Result<void> CuptiSession::State::enable(const WantedKind& wanted, cupti::Result result) {
   const std::string call = fmt::format("cuptiActivityEnable({})", wanted.name);
   if (wanted.lacks != nullptr) return optional(call.c_str(), result, wanted.lacks);
   if (result != cupti::Result::kSuccess) return failed(call, result);
   return {};
 }
 
-Result<void> Session::State::enable_all() {
+Result<void> CuptiSession::State::enable_all() {
   BUBBLESIM_RETURN_IF_ERROR(listen());
   BUBBLESIM_RETURN_IF_ERROR(set_up());
   for (const WantedKind& wanted : kDumped)
@@ -160,7 +161,7 @@ Result<void> Session::State::enable_all() {
 }
 
 /// Callbacks for what ends contexts and for CUPTI's own failures.
-Result<void> Session::State::listen() {
+Result<void> CuptiSession::State::listen() {
   struct Heard {
     std::uint32_t domain, id;
     const char* call;
@@ -187,7 +188,7 @@ Result<void> Session::State::listen() {
 }
 
 /// What must come before any kind.
-Result<void> Session::State::set_up() {
+Result<void> CuptiSession::State::set_up() {
   const auto threads = api_.set_thread_id_type != nullptr
                            ? api_.set_thread_id_type(cupti::kThreadIdSystem)
                            : cupti::Result::kNotImplemented;
@@ -203,7 +204,7 @@ Result<void> Session::State::set_up() {
   return optional("cuptiActivityEnableAllSyncRecords", api_.enable_all_sync_records(0), nullptr);
 }
 
-cupti::Result Session::State::set_zeroed(std::uint8_t enabled) const noexcept {
+cupti::Result CuptiSession::State::set_zeroed(std::uint8_t enabled) const noexcept {
   if (api_.set_attribute == nullptr) return cupti::Result::kNotImplemented;
   std::size_t size = sizeof(enabled);
   return api_.set_attribute(cupti::kAttributeZeroedBuffers, &size, &enabled);
@@ -211,7 +212,7 @@ cupti::Result Session::State::set_zeroed(std::uint8_t enabled) const noexcept {
 
 /// As CUPTI has them from the start: who profiles the process next relies on that, and would read
 /// garbage from buffers that are said to be zeroed.
-bool Session::State::restore_settings() const noexcept {
+bool CuptiSession::State::restore_settings() const noexcept {
   bool good = true;
   const auto needs = [&good](cupti::Result result) {
     good &= result == cupti::Result::kSuccess || is_refusal(result);
@@ -224,7 +225,7 @@ bool Session::State::restore_settings() const noexcept {
 
 /// Records single calls where CUPTI can (from CUDA 12.5), else every call of the kind.
 template <class EnableOne>
-Result<void> Session::State::enable_calls(std::span<const TracedCall> calls,
+Result<void> CuptiSession::State::enable_calls(std::span<const TracedCall> calls,
                                           const WantedKind& whole, EnableOne enable_one) {
   bool any = false;
   for (const TracedCall& call : calls) {
@@ -241,7 +242,7 @@ Result<void> Session::State::enable_calls(std::span<const TracedCall> calls,
   return enable(whole, enabled_.kind(whole.kind));
 }
 
-Result<void> Session::State::enable_calls() {
+Result<void> CuptiSession::State::enable_calls() {
   BUBBLESIM_RETURN_IF_ERROR(
       enable_calls(traced_runtime_calls(), {cupti::kKindRuntime, "RUNTIME", nullptr},
                    [this](std::uint32_t id) { return enabled_.runtime_call(id); }));
@@ -251,7 +252,7 @@ Result<void> Session::State::enable_calls() {
 
 /// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never
 /// began can hang.
-void Session::State::undo() noexcept {
+void CuptiSession::State::undo() noexcept {
   stopped_.store(true);
   const bool recorded = enabled_.records_anything();
   enabled_.switch_off();
@@ -264,7 +265,7 @@ void Session::State::undo() noexcept {
 }
 
 /// Until CUPTI has returned every buffer, so that none is written to after the session.
-bool Session::State::await_buffers() noexcept {
+bool CuptiSession::State::await_buffers() noexcept {
   const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
   bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
   while (flushed && target_.buffers_out.load() > 0) {
@@ -275,7 +276,7 @@ bool Session::State::await_buffers() noexcept {
   return flushed;
 }
 
-bool Session::State::stop(bool exiting) noexcept {
+bool CuptiSession::State::stop(bool exiting) noexcept {
   if (stopped_.exchange(true)) return true;
   if (!enabled_.records_anything()) {
     undo();
@@ -292,25 +293,25 @@ bool Session::State::stop(bool exiting) noexcept {
   return good && gate_shut_;
 }
 
-Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CuptiSession::CuptiSession(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Session::~Session() {
+CuptiSession::~CuptiSession() {
   stop(false);
   // A callback that never came back still works on it: better lost than freed under its feet.
   if (!state_->gate_is_shut()) static_cast<void>(state_.release());
 }
 
-Result<std::unique_ptr<Session>> Session::start(const CuptiApi& api,
+Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi& api,
                                                 const SessionSettings& settings,
                                                 BufferOwner& owner) {
-  std::unique_ptr<Session> session(
-      new Session(std::make_unique<State>(api, settings, owner)));
+  std::unique_ptr<CuptiSession> session(
+      new CuptiSession(std::make_unique<State>(api, settings, owner)));
   BUBBLESIM_RETURN_IF_ERROR(session->state_->start());
   return session;
 }
 
-bool Session::flush() noexcept { return state_->flush(cupti::kFlushComplete); }
-bool Session::stop(bool exiting) noexcept { return state_->stop(exiting); }
-const std::vector<std::string>& Session::reduced() const { return state_->reduced(); }
+bool CuptiSession::flush() noexcept { return state_->flush(cupti::kFlushComplete); }
+bool CuptiSession::stop(bool exiting) noexcept { return state_->stop(exiting); }
+const std::vector<std::string>& CuptiSession::reduced() const { return state_->reduced(); }
 
 }  // namespace bubblesim::capture

@@ -45,17 +45,17 @@ class BufferOwner {
   virtual void context_ending() noexcept = 0;
 };
 
-class Session {
+class CuptiSession {
  public:
   /// `owner` outlives the session. One session a process at a time. An error names the failing
   /// call, CUPTI's word for it, and, where CUPTI knows, which other profiler holds it.
-  [[nodiscard]] static Result<std::unique_ptr<Session>> start(const CuptiApi& api,
+  [[nodiscard]] static Result<std::unique_ptr<CuptiSession>> start(const CuptiApi& api,
                                                               const SessionSettings& settings,
                                                               BufferOwner& owner);
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  CuptiSession(const CuptiSession&) = delete;
+  CuptiSession& operator=(const CuptiSession&) = delete;
   /// Stops if stop() was not called.
-  ~Session();
+  ~CuptiSession();
 
   /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
   bool flush() noexcept;
@@ -70,7 +70,7 @@ class Session {
 
  private:
   class State;
-  explicit Session(std::unique_ptr<State> state);
+  explicit CuptiSession(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

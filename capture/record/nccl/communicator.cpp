@@ -50,9 +50,9 @@ void emit_collective(const NcclMessage& message, std::uint64_t hash, std::uint32
 
 /// The launch that a thread is hearing of, and when it last heard of one. Plain data: it outlives
 /// whatever else of the thread goes.
-struct Communicator::LaunchReport {
+struct NcclCommunicator::LaunchReport {
   bool open;
-  Communicator* communicator;  ///< of its sends and receives; null: none
+  NcclCommunicator* communicator;  ///< of its sends and receives; null: none
   std::uint32_t sends;
   std::uint32_t receives;
   std::uint64_t sent_bytes;
@@ -61,27 +61,28 @@ struct Communicator::LaunchReport {
   std::int64_t previous_end_ns;  ///< of the report before; kNoTime: not recorded
 };
 
-Communicator::LaunchReport& Communicator::report() noexcept {
+NcclCommunicator::LaunchReport& NcclCommunicator::report() noexcept {
   static thread_local LaunchReport current{};
   return current;
 }
 
-Communicator::Communicator(std::uint64_t hash, int ranks) noexcept
+NcclCommunicator::NcclCommunicator(std::uint64_t hash, int ranks) noexcept
     : hash_(hash), ranks_(ranks > 0 ? static_cast<std::uint32_t>(ranks) : 0) {}
 
-void Communicator::collective_called(const NcclMessage& message, GraphCapture captured) noexcept {
+void NcclCommunicator::collective_called(const NcclMessage& message,
+                                         GraphCapture captured) noexcept {
   // Counted while nothing records too: ranks agree on the number whenever each begins to record.
   const std::uint64_t sequence = collectives_.fetch_add(1, std::memory_order_relaxed);
   if (!host_recording() || captured == GraphCapture::kYes) return;
   emit_collective(message, hash_, ranks_, sequence, now_ns());
 }
 
-CallHandle Communicator::exchange_called(GraphCapture captured) noexcept {
+CallHandle NcclCommunicator::exchange_called(GraphCapture captured) noexcept {
   if (!host_recording() || captured == GraphCapture::kYes) return nullptr;
   return reinterpret_cast<CallHandle>(static_cast<std::intptr_t>(now_ns()));
 }
 
-void Communicator::collective_launched(const NcclMessage& message,
+void NcclCommunicator::collective_launched(const NcclMessage& message,
                                        std::uint64_t sequence) noexcept {
   if (!host_recording()) return;
   const std::int64_t previous = report().previous_end_ns;
@@ -90,11 +91,11 @@ void Communicator::collective_launched(const NcclMessage& message,
                   std::max(previous, now_ns() - kOldestReportNs));
 }
 
-void Communicator::exchange_launched(const NcclMessage& message, CallHandle call) noexcept {
+void NcclCommunicator::exchange_launched(const NcclMessage& message, CallHandle call) noexcept {
   add_exchange(message, static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(call)));
 }
 
-void Communicator::exchange_launched_v4(const NcclMessage& message) noexcept {
+void NcclCommunicator::exchange_launched_v4(const NcclMessage& message) noexcept {
   std::int64_t start = kNoTime;
   if (host_recording() && report().previous_end_ns != kNoTime) {
     start = std::max(report().previous_end_ns, now_ns() - kOldestReportNs);
@@ -102,7 +103,7 @@ void Communicator::exchange_launched_v4(const NcclMessage& message) noexcept {
   add_exchange(message, start);
 }
 
-void Communicator::add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept {
+void NcclCommunicator::add_exchange(const NcclMessage& message, std::int64_t start_ns) noexcept {
   const std::optional<NcclCall> call = nccl_call(message.function);
   LaunchReport& current = report();
   if (!call || !current.open) return;
@@ -116,7 +117,7 @@ void Communicator::add_exchange(const NcclMessage& message, std::int64_t start_n
       current.start_ns == kNoTime ? start_ns : std::min(current.start_ns, start_ns);
 }
 
-void Communicator::emit_exchange(const LaunchReport& done) noexcept {
+void NcclCommunicator::emit_exchange(const LaunchReport& done) noexcept {
   const std::uint64_t sequence = exchanges_.fetch_add(1, std::memory_order_relaxed);
   if (done.start_ns == kNoTime || !host_recording()) return;
   try {
@@ -140,7 +141,7 @@ void Communicator::emit_exchange(const LaunchReport& done) noexcept {
   }
 }
 
-void Communicator::launch_report_begins() noexcept {
+void NcclCommunicator::launch_report_begins() noexcept {
   LaunchReport& current = report();
   current = LaunchReport{.open = true,
                          .communicator = nullptr,
@@ -152,7 +153,7 @@ void Communicator::launch_report_begins() noexcept {
                          .previous_end_ns = current.previous_end_ns};
 }
 
-void Communicator::launch_report_ends() noexcept {
+void NcclCommunicator::launch_report_ends() noexcept {
   LaunchReport& current = report();
   if (!current.open) return;
   current.open = false;

@@ -29,9 +29,9 @@ enum class GraphCapture : std::uint8_t { kNo, kYes };
 /// launch that the call ends up in, which may be never, or more than once.
 using CallHandle = void*;
 
-class Communicator {
+class NcclCommunicator {
  public:
-  Communicator(std::uint64_t hash, int ranks) noexcept;
+  NcclCommunicator(std::uint64_t hash, int ranks) noexcept;
 
   /// v5: the program calls a collective. What is captured into a graph counts and is not recorded:
   /// it runs when the graph does, if ever.

@@ -15,7 +15,7 @@ char launch_handle;
 void make_communicator(void** context, int* mask, std::uint64_t events, std::uint64_t hash,
                        int ranks) noexcept {
   if (context == nullptr || mask == nullptr) return;
-  *context = new (std::nothrow) Communicator(hash, ranks);
+  *context = new (std::nothrow) NcclCommunicator(hash, ranks);
   *mask = *context == nullptr ? 0 : static_cast<int>(events);
 }
 
@@ -41,11 +41,11 @@ GraphCapture captured(bool yes) noexcept { return yes ? GraphCapture::kYes : Gra
 Result start_v4(void* context, void** handle, DescriptorV4* event) noexcept {
   if (handle != nullptr) *handle = nullptr;
   if (context == nullptr || handle == nullptr || event == nullptr) return kSuccess;
-  auto& communicator = *static_cast<Communicator*>(context);
+  auto& communicator = *static_cast<NcclCommunicator*>(context);
   switch (event->type) {
     case kGroup:
       // NCCL 2.27 reports what is in a launch only where the launch has a handle.
-      Communicator::launch_report_begins();
+      NcclCommunicator::launch_report_begins();
       *handle = &launch_handle;
       break;
     case kColl:
@@ -63,7 +63,7 @@ Result start_v4(void* context, void** handle, DescriptorV4* event) noexcept {
 Result start_v5(void* context, void** handle, DescriptorV5* event) noexcept {
   if (handle != nullptr) *handle = nullptr;
   if (context == nullptr || handle == nullptr || event == nullptr) return kSuccess;
-  auto& communicator = *static_cast<Communicator*>(context);
+  auto& communicator = *static_cast<NcclCommunicator*>(context);
   switch (event->type) {
     case kCollApi:
       communicator.collective_called(
@@ -71,10 +71,10 @@ Result start_v5(void* context, void** handle, DescriptorV5* event) noexcept {
           captured(event->coll_api.graph_captured));
       break;
     case kP2pApi:
-      *handle = Communicator::exchange_called(captured(event->p2p_api.graph_captured));
+      *handle = NcclCommunicator::exchange_called(captured(event->p2p_api.graph_captured));
       break;
     case kGroup:
-      Communicator::launch_report_begins();
+      NcclCommunicator::launch_report_begins();
       *handle = &launch_handle;
       break;
     case kP2p:
@@ -87,14 +87,14 @@ Result start_v5(void* context, void** handle, DescriptorV5* event) noexcept {
 }
 
 Result stop_event(void* handle) noexcept {
-  if (handle == &launch_handle) Communicator::launch_report_ends();
+  if (handle == &launch_handle) NcclCommunicator::launch_report_ends();
   return kSuccess;
 }
 
 Result record_event_state(void*, int, void*) noexcept { return kSuccess; }
 
 Result finalize(void* context) noexcept {
-  delete static_cast<Communicator*>(context);
+  delete static_cast<NcclCommunicator*>(context);
   return kSuccess;
 }
 

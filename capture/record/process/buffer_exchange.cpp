@@ -30,7 +30,7 @@ void BufferExchange::open(NextRecord next_record) noexcept {
   phase_.store(Phase::kOpen);
 }
 
-void BufferExchange::lend(Session& session) noexcept { lent_.store(&session); }
+void BufferExchange::lend(CuptiSession& session) noexcept { lent_.store(&session); }
 
 void BufferExchange::recall() noexcept {
   lent_.store(nullptr);
@@ -111,7 +111,7 @@ void BufferExchange::session_broken(const char* what) noexcept {
 
 void BufferExchange::context_ending() noexcept {
   users_.fetch_add(1);
-  if (Session* session = lent_.load()) session->flush();
+  if (CuptiSession* session = lent_.load()) session->flush();
   users_.fetch_sub(1);
 }
 

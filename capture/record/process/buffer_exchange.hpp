@@ -36,7 +36,7 @@ class BufferExchange final : public BufferOwner {
   using NextRecord = decltype(CuptiApi::get_next_record);
   void open(NextRecord next_record) noexcept;
   /// `session` is there for context_ending().
-  void lend(Session& session) noexcept;
+  void lend(CuptiSession& session) noexcept;
   /// The session is no longer lent; returns when nobody uses it.
   void recall() noexcept;
   /// No more buffers are taken in. Memory that is not out is freed.
@@ -71,7 +71,7 @@ class BufferExchange final : public BufferOwner {
   BoundedQueue<Done> done_;
   Wake wake_;
   std::atomic<Phase> phase_{Phase::kClosed};
-  std::atomic<Session*> lent_{nullptr};
+  std::atomic<CuptiSession*> lent_{nullptr};
   std::atomic<std::uint32_t> users_{0};
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<NextRecord> next_record_{nullptr};

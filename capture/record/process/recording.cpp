@@ -118,7 +118,7 @@ Result<void> Recording::open() {
       request_.graphs == GraphRecords::kGraph ? GraphDetail::kGraph : GraphDetail::kNode;
   settings.memory = request_.memory;
   settings.zeroed_buffers = true;
-  auto session = Session::start(*api_, settings, share_.buffers);
+  auto session = CuptiSession::start(*api_, settings, share_.buffers);
   if (!session) {
     share_.buffers.close();
     return tl::make_unexpected(std::move(session).error());

@@ -103,7 +103,7 @@ class Recording {
   std::optional<TraceStore> store_;
   std::optional<ActivityDecoder> decoder_;
   std::optional<HostRecords> host_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<CuptiSession> session_;
   RecordedBatch batch_;
   CounterSet counters_;
   std::string fault_;           ///< of the recording, once it runs

@@ -64,7 +64,7 @@ void Leader::take(const Message& message) {
   const int from = message.from;
   std::visit(
       [this, from](auto&& content) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(content)>, Answer>) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(content)>, ClusterAnswer>) {
           take(from, std::forward<decltype(content)>(content));
         }
       },
@@ -92,14 +92,14 @@ void Leader::take(int from, const Ask& ask) {
 
 // False: the rank is idle and there is nothing for it; it hears at once when there is.
 bool Leader::answer(int rank, const Ask& ask) {
-  Answer answer{ask.number, order_for(rank), options_.sweep, {}};
+  ClusterAnswer answer{ask.number, order_for(rank), options_.sweep, {}};
   if (answer.order == Order::kGoOn && !ask.leaving) {
     for (const store::PlannedRun* run : queue_.give(rank, ask.idle, ask.spare)) {
       answer.runs.push_back(*run);
     }
     if (answer.runs.empty() && ask.held.empty()) return false;
   }
-  transport_.send(rank, encode(Note(answer)));
+  transport_.send(rank, encode(ClusterNote(answer)));
   if (answer.order == Order::kPart || answer.order == Order::kPartAlone) {
     workers_[rank].state = Worker::State::kParted;
   }
@@ -133,7 +133,7 @@ void Leader::tell_started(std::uint64_t index) {
   if (run != nullptr && told_.insert(index).second) ports_.started(*run);
 }
 
-void Leader::take(int from, const Refusal& refusal) { refuse(from, refusal.reason); }
+void Leader::take(int from, const ClusterRefusal& refusal) { refuse(from, refusal.reason); }
 
 // A rank that was thought lost may come back; what it had is elsewhere by then.
 bool Leader::accept(int rank, const Ask& ask) {

@@ -81,7 +81,7 @@ class Leader {
   [[nodiscard]] bool answer(int rank, const Ask& ask);
   void answer_parked();
   void take(int from, Delivery&& delivery);
-  void take(int from, const Refusal& refusal);
+  void take(int from, const ClusterRefusal& refusal);
   void tell_started(std::uint64_t index);
   [[nodiscard]] bool accept(int rank, const Ask& ask);
   void refuse(int rank, const std::string& reason);

@@ -30,7 +30,7 @@ Json json_of(const Delivery& delivery) {
   return Json::array({kDelivery, delivery.took.count(), Json::binary(encode(delivery.record))});
 }
 
-Json json_of(const Refusal& refusal) {
+Json json_of(const ClusterRefusal& refusal) {
   return Json::array({kRefusal, refusal.index, refusal.reason});
 }
 
@@ -43,7 +43,7 @@ Json json_of(const store::PlannedRun& run) {
       {run.index, run.key, run.point, settings, run.seed, run.repetition, run.config});
 }
 
-Json json_of(const Answer& answer) {
+Json json_of(const ClusterAnswer& answer) {
   Json runs = Json::array();
   for (const store::PlannedRun& run : answer.runs) runs.push_back(json_of(run));
   return Json::array({kAnswer, answer.number, answer.order, answer.sweep, runs});
@@ -78,8 +78,8 @@ store::PlannedRun run_of(const Json& json) {
   return run;
 }
 
-Answer answer_of(const Json& json) {
-  Answer answer;
+ClusterAnswer answer_of(const Json& json) {
+  ClusterAnswer answer;
   json.at(1).get_to(answer.number);
   const auto order = json.at(2).get<std::uint32_t>();
   answer.order = static_cast<Order>(std::min<std::uint32_t>(order, 3));
@@ -88,7 +88,7 @@ Answer answer_of(const Json& json) {
   return answer;
 }
 
-Result<Note> note_of(const Json& json) {
+Result<ClusterNote> note_of(const Json& json) {
   switch (json.at(0).get<int>()) {
     case kAsk: return ask_of(json);
     case kDelivery: {
@@ -97,7 +97,7 @@ Result<Note> note_of(const Json& json) {
       return Delivery{Duration{json.at(1).get<std::int64_t>()}, std::move(record)};
     }
     case kRefusal:
-      return Refusal{json.at(1).get<std::uint64_t>(), json.at(2).get<std::string>()};
+      return ClusterRefusal{json.at(1).get<std::uint64_t>(), json.at(2).get<std::string>()};
     case kAnswer: return answer_of(json);
     default: return fail("a message of an unknown kind");
   }
@@ -105,7 +105,7 @@ Result<Note> note_of(const Json& json) {
 
 }  // namespace
 
-std::vector<std::uint8_t> encode(const Note& note) {
+std::vector<std::uint8_t> encode(const ClusterNote& note) {
   const Json json = std::visit([](const auto& content) { return json_of(content); }, note);
   std::vector<std::uint8_t> bytes(kDigits);
   Json::to_cbor(json, bytes);
@@ -114,7 +114,7 @@ std::vector<std::uint8_t> encode(const Note& note) {
   return bytes;
 }
 
-Result<Note> decode_note(std::span<const std::uint8_t> bytes) {
+Result<ClusterNote> decode_note(std::span<const std::uint8_t> bytes) {
   const std::string_view text = text_of(bytes);
   if (text.size() < kDigits || hash_text(text.substr(kDigits)) != text.substr(0, kDigits)) {
     return fail("a damaged message");

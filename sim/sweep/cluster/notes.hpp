@@ -44,7 +44,7 @@ struct Delivery {
 };
 
 /// From a worker: a run that it cannot do as planned, for its files are not those of the plan.
-struct Refusal {
+struct ClusterRefusal {
   std::uint64_t index = 0;
   std::string reason;
 };
@@ -57,17 +57,17 @@ enum class Order : std::uint8_t {
 };
 
 /// From the leader, to an ask.
-struct Answer {
+struct ClusterAnswer {
   std::uint64_t number = 0;
   Order order = Order::kGoOn;
   std::string sweep;
   std::vector<store::PlannedRun> runs;
 };
 
-using Note = std::variant<Ask, Delivery, Refusal, Answer>;
+using ClusterNote = std::variant<Ask, Delivery, ClusterRefusal, ClusterAnswer>;
 
-[[nodiscard]] std::vector<std::uint8_t> encode(const Note& note);
+[[nodiscard]] std::vector<std::uint8_t> encode(const ClusterNote& note);
 /// Fault: damaged, or of another form.
-[[nodiscard]] Result<Note> decode_note(std::span<const std::uint8_t> bytes);
+[[nodiscard]] Result<ClusterNote> decode_note(std::span<const std::uint8_t> bytes);
 
 }  // namespace bubblesim::sweep

@@ -24,9 +24,9 @@ constexpr Duration kPlanning = std::chrono::hours{1};
 /// Runs beyond those that threads are at, a thread: answers take a few milliseconds.
 constexpr std::size_t kSparePerThread = 2;
 
-std::uint64_t index_of(const Note& ended) {
+std::uint64_t index_of(const ClusterNote& ended) {
   const auto* delivery = std::get_if<Delivery>(&ended);
-  return delivery != nullptr ? delivery->record.run.index : std::get<Refusal>(ended).index;
+  return delivery != nullptr ? delivery->record.run.index : std::get<ClusterRefusal>(ended).index;
 }
 
 /// Between the thread that talks and those that do runs.
@@ -49,7 +49,7 @@ class Desk {
       if (obstacle.empty()) return run;
       lock.lock();
       running_.erase(run.index);
-      outbox_.emplace_back(Refusal{run.index, std::move(obstacle)});
+      outbox_.emplace_back(ClusterRefusal{run.index, std::move(obstacle)});
     }
   }
 
@@ -79,7 +79,7 @@ class Desk {
     ended_ = true;
     changed_.notify_all();
   }
-  [[nodiscard]] std::vector<Note> take_outbox() {
+  [[nodiscard]] std::vector<ClusterNote> take_outbox() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(outbox_, {});
   }
@@ -95,7 +95,7 @@ class Desk {
     ask.threads = static_cast<std::uint32_t>(threads_);
     for (const auto& [index, since] : running_) ask.held.push_back({index, true});
     for (const store::PlannedRun& run : waiting_) ask.held.push_back({run.index, false});
-    for (const Note& note : outbox_) ask.held.push_back({index_of(note), true});
+    for (const ClusterNote& note : outbox_) ask.held.push_back({index_of(note), true});
     const std::size_t room = threads_ * (1 + kSparePerThread);
     const std::size_t busy = running_.size() + waiting_.size();
     ask.idle = static_cast<std::uint32_t>(busy < threads_ ? threads_ - busy : 0);
@@ -110,7 +110,7 @@ class Desk {
   std::condition_variable changed_;
   std::deque<store::PlannedRun> waiting_;
   std::map<std::uint64_t, Duration> running_;  // by index: since when
-  std::vector<Note> outbox_;
+  std::vector<ClusterNote> outbox_;
   bool news_ = false;
   bool ended_ = false;
 };
@@ -122,13 +122,13 @@ class Talker {
       : transport_(transport), options_(options), ports_(ports),
         desk_(ports, options.execute.threads), heard_(steady_now()) {}
 
-  WorkerEnd talk() {
-    std::optional<WorkerEnd> end;
+  ClusterWorkerEnd talk() {
+    std::optional<ClusterWorkerEnd> end;
     while (!end) {
-      for (const Note& note : desk_.take_outbox()) send(note);
+      for (const ClusterNote& note : desk_.take_outbox()) send(note);
       ask_if_due();
       if (const auto message = transport_.receive(kLongestReceive)) end = take(*message);
-      if (!end && leader_is_lost()) end = WorkerEnd::kLeaderLost;
+      if (!end && leader_is_lost()) end = ClusterWorkerEnd::kLeaderLost;
     }
     desk_.end();
     if (executor_.joinable()) executor_.join();
@@ -136,7 +136,7 @@ class Talker {
   }
 
  private:
-  void send(const Note& note) { transport_.send(kLeaderRank, encode(note)); }
+  void send(const ClusterNote& note) { transport_.send(kLeaderRank, encode(note)); }
 
   void ask_if_due() {
     const Duration now = steady_now();
@@ -150,23 +150,23 @@ class Talker {
     ask.host = options_.host;
     ask.version = options_.execute.version;
     ask.leaving = leaving;
-    send(Note(std::move(ask)));
+    send(ClusterNote(std::move(ask)));
     asked_ = now;
     waits_for_answer_ = true;
   }
 
-  std::optional<WorkerEnd> take(const Message& message) {
+  std::optional<ClusterWorkerEnd> take(const Message& message) {
     auto note = decode_note(message.bytes);
     if (!note) return std::nullopt;
     heard_ = steady_now();
     answered_ = true;
-    auto* answer = std::get_if<Answer>(&*note);
+    auto* answer = std::get_if<ClusterAnswer>(&*note);
     // The leader knows from the ask that came after it that this one's runs were not taken.
     if (answer == nullptr || answer->number != number_ || !waits_for_answer_) return std::nullopt;
     waits_for_answer_ = false;
     switch (answer->order) {
-      case Order::kPart: return WorkerEnd::kTogether;
-      case Order::kPartAlone: return WorkerEnd::kAlone;
+      case Order::kPart: return ClusterWorkerEnd::kTogether;
+      case Order::kPartAlone: return ClusterWorkerEnd::kAlone;
       case Order::kStop: desk_.drop_waiting(); break;
       case Order::kGoOn:
         if (!answer->runs.empty()) begin(answer->sweep);
@@ -225,7 +225,7 @@ std::string names_of_files(const std::string& config) {
 
 }  // namespace
 
-WorkerEnd work_for_leader(Transport& transport, const WorkerOptions& options,
+ClusterWorkerEnd work_for_leader(Transport& transport, const WorkerOptions& options,
                           const WorkerPorts& ports) {
   return Talker(transport, options, ports).talk();
 }

@@ -32,7 +32,7 @@ struct WorkerPorts {
   std::function<bool()> stopped;   ///< true: end what runs, take nothing more
 };
 
-enum class WorkerEnd : std::uint8_t {
+enum class ClusterWorkerEnd : std::uint8_t {
   kTogether,    ///< told to end; every rank is
   kAlone,       ///< told to end; some rank is lost
   kLeaderLost,  ///< runs in flight were ended first
@@ -40,7 +40,7 @@ enum class WorkerEnd : std::uint8_t {
 
 /// Works until the leader says that nothing is left, or nothing is heard of it any more. The
 /// parting from the transport is the caller's.
-[[nodiscard]] WorkerEnd work_for_leader(Transport& transport, const WorkerOptions& options,
+[[nodiscard]] ClusterWorkerEnd work_for_leader(Transport& transport, const WorkerOptions& options,
                                         const WorkerPorts& ports);
 
 /// The usual obstacle: files that the run names are missing here, or are not those that its key was

@@ -77,7 +77,7 @@ std::vector<std::string_view> split(std::string_view line) {
 /// Finds the number of "timestamp" in the outermost object, as it was written.
 class TimestampFinder : public nlohmann::json_sax<Json> {
  public:
-  Parsed<Duration> result() const {
+  ParsedDecimal<Duration> result() const {
     if (!error_.empty()) return tl::make_unexpected(error_);
     if (token_.empty()) return tl::make_unexpected(std::string("no number \"timestamp\""));
     return parse_decimal(token_, kMillisecondDigits);
@@ -128,7 +128,7 @@ class TimestampFinder : public nlohmann::json_sax<Json> {
   std::string error_;
 };
 
-Parsed<Duration> parse_mooncake(std::string_view line) {
+ParsedDecimal<Duration> parse_mooncake(std::string_view line) {
   TimestampFinder finder;
   Json::sax_parse(line.begin(), line.end(), &finder);
   return finder.result();
@@ -142,7 +142,7 @@ std::string_view time_column(ArrivalFormat format) {
 
 }  // namespace
 
-Parsed<Duration> parse_date_time(std::string_view text) {
+ParsedDecimal<Duration> parse_date_time(std::string_view text) {
   const auto refuse = [text] {
     return tl::make_unexpected("found " + quote_found(text) +
                                "; expected a time like 2023-11-16 18:15:46.6805900");
@@ -176,7 +176,7 @@ Result<void> ArrivalLines::add_header(std::string_view line) {
   return {};
 }
 
-Parsed<Duration> ArrivalLines::parse(std::string_view line) const {
+ParsedDecimal<Duration> ArrivalLines::parse(std::string_view line) const {
   if (format_ == ArrivalFormat::kMooncake) return parse_mooncake(line);
   const std::vector<std::string_view> cells = split(line);
   if (cells.size() != columns_) {

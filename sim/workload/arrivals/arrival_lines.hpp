@@ -17,7 +17,7 @@ enum class LineEnd : std::uint8_t { kPresent, kMissing };
 
 /// "2023-11-16 18:15:46.6805900", also with "T", "Z" or an offset ("+00:00"): nanoseconds since
 /// 1970 in UTC. Years 1970 to 2069.
-[[nodiscard]] Parsed<Duration> parse_date_time(std::string_view text);
+[[nodiscard]] ParsedDecimal<Duration> parse_date_time(std::string_view text);
 
 /// Takes lines one by one.
 class ArrivalLines {
@@ -32,7 +32,7 @@ class ArrivalLines {
 
  private:
   [[nodiscard]] Result<void> add_header(std::string_view line);
-  [[nodiscard]] Parsed<Duration> parse(std::string_view line) const;
+  [[nodiscard]] ParsedDecimal<Duration> parse(std::string_view line) const;
   [[nodiscard]] tl::unexpected<Error> fail_at(std::size_t line, std::string message) const;
 
   ArrivalFormat format_;

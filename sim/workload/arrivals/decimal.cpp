@@ -54,7 +54,7 @@ std::optional<std::int64_t> shifted(std::string digits, std::int64_t shift) {
 
 }  // namespace
 
-Parsed<Duration> parse_decimal(std::string_view text, int unit_digits) {
+ParsedDecimal<Duration> parse_decimal(std::string_view text, int unit_digits) {
   const auto refuse = [whole = text](const char* why) {
     return tl::make_unexpected("found " + quote_found(whole) + ", " + why +
                                "; expected a decimal number that is not negative");

@@ -12,7 +12,7 @@ namespace bubblesim::workload {
 
 /// A value, or what is wrong with its text.
 template <class T>
-using Parsed = tl::expected<T, std::string>;
+using ParsedDecimal = tl::expected<T, std::string>;
 
 /// Powers of ten from a unit down to a nanosecond.
 inline constexpr int kSecondDigits = 9;
@@ -21,6 +21,6 @@ inline constexpr int kMillisecondDigits = 6;
 /// "12", "0.0230", "1e-05" in a unit of 10^`unit_digits` ns. Digits finer than a nanosecond are
 /// cut off. Signs are refused (negative times make no sense in arrivals), and so is what exceeds
 /// 100 years.
-[[nodiscard]] Parsed<Duration> parse_decimal(std::string_view text, int unit_digits);
+[[nodiscard]] ParsedDecimal<Duration> parse_decimal(std::string_view text, int unit_digits);
 
 }  // namespace bubblesim::workload

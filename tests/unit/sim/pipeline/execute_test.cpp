@@ -16,7 +16,7 @@ TEST(Execute, PlacesActionsByHand) {
   const Execution run = ran(plan, times(1, 1, 1));
   EXPECT_EQ(run.spans[0], (std::vector<Span>{{0, 1}, {1, 2}, {4, 6}, {7, 9}}));
   EXPECT_EQ(run.spans[1], (std::vector<Span>{{1, 2}, {2, 4}, {4, 5}, {5, 7}}));
-  EXPECT_EQ(run.bubbles, (std::vector<Bubble>{{0, 2, 2, BubbleKind::kBetween},
+  EXPECT_EQ(run.bubbles, (std::vector<ScheduleBubble>{{0, 2, 2, BubbleKind::kBetween},
                                               {0, 6, 1, BubbleKind::kGap},
                                               {1, 0, 1, BubbleKind::kFillDrain},
                                               {1, 7, 2, BubbleKind::kFillDrain}}));
@@ -82,7 +82,7 @@ TEST(Execute, AnEmptyRankIdlesThroughout) {
   Schedule schedule{"half", 2, 1, 1, {0}, {{forward(0, 0), backward(0, 0)}, {}}};
   const Execution run = execute(schedule, chain_graph(1, 1), times(1, 1, 1));
   EXPECT_EQ(run.idle, (std::vector<std::int64_t>{0, 3}));
-  EXPECT_EQ(run.bubbles, (std::vector<Bubble>{{1, 0, 3, BubbleKind::kFillDrain}}));
+  EXPECT_EQ(run.bubbles, (std::vector<ScheduleBubble>{{1, 0, 3, BubbleKind::kFillDrain}}));
   EXPECT_DOUBLE_EQ(run.makespan_bubble_fraction(), 0.5);
 }
 

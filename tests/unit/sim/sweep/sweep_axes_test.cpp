@@ -32,7 +32,7 @@ ReadAxis axis(const std::string& rest) {
   return out;
 }
 
-std::vector<Axis> sample(const std::string& text) {
+std::vector<SweepAxis> sample(const std::string& text) {
   const auto document = JsonDocument::parse(R"({"sample": )" + text + "}", "sweep.json");
   Errors errors;
   ObjectReader root = document->root(errors);

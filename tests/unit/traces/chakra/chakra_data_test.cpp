@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "tests/unit/traces/import/invariants.hpp"
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 #include "traces/import/chakra_import.hpp"
 
 namespace bubblesim::traces {
@@ -28,7 +28,7 @@ std::string file_in_tar(const std::string& tar, std::string_view name) {
 TEST(ChakraData, AResNetJobIsLaidOut) {
   const std::filesystem::path archive =
       std::filesystem::path(BUBBLESIM_DATA_DIR) / "mlcommons+chakra/tests/data/json_trace.tar.gz";
-  auto source = ByteSource::open(archive);
+  auto source = ByteStream::open(archive);
   if (!source) GTEST_SKIP() << "no " << archive;
   std::string tar(std::size_t{16} << 20U, '\0');
   tar.resize(source->read(tar.data(), tar.size()));

@@ -10,7 +10,7 @@
 #include "tests/unit/traces/import/btr_bytes.hpp"
 #include "tests/unit/traces/import/samples.hpp"
 #include "tests/unit/traces/import/white_space.hpp"
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 #include "traces/import/kineto_import.hpp"
 #include "traces/launch_shapes.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 using namespace sample;
 
 std::string text_of(const std::filesystem::path& path) {
-  ByteSource source = ByteSource::open(path).value();
+  ByteStream source = ByteStream::open(path).value();
   std::string text;
   char block[4096];
   for (std::size_t got = source.read(block, sizeof block); got > 0;

@@ -163,7 +163,7 @@ void expect_well_formed(const std::string& xml) {
 }
 
 TEST(TimelineSvg, IsWellFormedAndNamesWhatItShows) {
-  TimelineOptions options;
+  TimelineSvgOptions options;
   options.title = "a <b> & c";
   const std::string svg = render_timeline_svg(two_ranks(), options);
   expect_well_formed(svg);
@@ -175,7 +175,7 @@ TEST(TimelineSvg, IsWellFormedAndNamesWhatItShows) {
 }
 
 TEST(TimelineSvg, TheViewNarrowsWhatIsSummed) {
-  TimelineOptions options;
+  TimelineSvgOptions options;
   options.from = us(600);
   options.to = us(900);
   EXPECT_THAT(render_timeline_svg(two_ranks(), options), HasSubstr("collective wait 100.0 %"));
@@ -192,7 +192,7 @@ TEST(TimelineSvg, RanksWithoutCommonTimeAreDrawnEachFromItsOwnStart) {
 }
 
 TEST(TimelineSvg, ShowsTheFirstRanksOnlyAndSaysSo) {
-  TimelineOptions options;
+  TimelineSvgOptions options;
   options.max_ranks = 1;
   const std::string svg = render_timeline_svg(two_ranks(), options);
   EXPECT_THAT(svg, HasSubstr("1 of 2 ranks"));
@@ -219,7 +219,7 @@ TEST(TimelineSvg, StaysBelowAMegabyteAtItsLargest) {
   for (std::int64_t i = 0; i < 1'000; ++i) trace.iteration(i, i * 200, i * 200 + 190);
   JobTrace job;
   for (std::uint32_t number = 0; number < 64; ++number) job.ranks.push_back(trace.rank());
-  TimelineOptions options;
+  TimelineSvgOptions options;
   options.width_px = 8000;
   options.max_ranks = 64;
   const std::string svg = render_timeline_svg(job, options);

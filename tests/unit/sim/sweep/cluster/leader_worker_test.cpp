@@ -26,7 +26,7 @@ TEST(Ranks, EveryRunIsDoneOnceOnAnyNumberOfRanksAndThreads) {
       EXPECT_THAT(outcome.times_done(), SizeIs(100)) << ranks << " ranks";
       EXPECT_THAT(outcome.times_done(), Each(Pair(testing::_, 1)));
       EXPECT_EQ(outcome.failed(), 0U);
-      EXPECT_THAT(outcome.ends, Each(Pair(testing::_, WorkerEnd::kTogether)));
+      EXPECT_THAT(outcome.ends, Each(Pair(testing::_, ClusterWorkerEnd::kTogether)));
     }
   }
 }
@@ -61,7 +61,7 @@ TEST(Ranks, WhatALostWorkerHadIsDoneByOthers) {
   EXPECT_EQ(outcome.failed(), 0U);
   EXPECT_EQ(outcome.summary.lost, 1U);
   EXPECT_EQ(outcome.summary.parting, Parting::kAlone);
-  EXPECT_EQ(outcome.ends.at(2), WorkerEnd::kAlone);
+  EXPECT_EQ(outcome.ends.at(2), ClusterWorkerEnd::kAlone);
   EXPECT_THAT(outcome.warnings, Contains(HasSubstr("rank 1 (host1) has ended")));
 }
 
@@ -188,7 +188,7 @@ TEST(Ranks, AStopEndsWhatRunsAndBeginsNothing) {
   const TeamOutcome outcome = team.run(made_up_runs(100'000));
   EXPECT_LT(outcome.records.size(), 100'000U);
   EXPECT_EQ(outcome.records.size(), static_cast<std::size_t>(begun));
-  EXPECT_THAT(outcome.ends, Each(Pair(testing::_, WorkerEnd::kTogether)));
+  EXPECT_THAT(outcome.ends, Each(Pair(testing::_, ClusterWorkerEnd::kTogether)));
 }
 
 TEST(Ranks, WithoutRunsWorkersAreLetGo) {
@@ -204,7 +204,7 @@ TEST(Ranks, AWorkerThatHearsNothingOfTheLeaderEnds) {
   board.kill(kLeaderRank);
   WorkerPorts ports;
   ports.stopped = [] { return false; };
-  EXPECT_EQ(work_for_leader(line, {}, ports), WorkerEnd::kLeaderLost);
+  EXPECT_EQ(work_for_leader(line, {}, ports), ClusterWorkerEnd::kLeaderLost);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ Ask sample_ask() {
 }
 
 TEST(Notes, AnAskArrivesAsItWasSent) {
-  const auto note = decode_note(encode(Note(sample_ask())));
+  const auto note = decode_note(encode(ClusterNote(sample_ask())));
   ASSERT_TRUE(note.has_value());
   const Ask& ask = std::get<Ask>(*note);
   EXPECT_EQ(ask.number, 7U);
@@ -33,11 +33,11 @@ TEST(Notes, AnAskArrivesAsItWasSent) {
 }
 
 TEST(Notes, AnAnswerArrivesWithItsRuns) {
-  Answer answer{
+  ClusterAnswer answer{
       3, Order::kGoOn, "load", {store::sample_record(1).run, store::sample_record(2).run}};
-  const auto note = decode_note(encode(Note(answer)));
+  const auto note = decode_note(encode(ClusterNote(answer)));
   ASSERT_TRUE(note.has_value());
-  const Answer& read = std::get<Answer>(*note);
+  const ClusterAnswer& read = std::get<ClusterAnswer>(*note);
   ASSERT_EQ(read.runs.size(), 2U);
   EXPECT_EQ(read.sweep, "load");
   EXPECT_EQ(read.runs[1].index, 2U);
@@ -47,7 +47,8 @@ TEST(Notes, AnAnswerArrivesWithItsRuns) {
 }
 
 TEST(Notes, ADeliveryArrivesWithTheSameRecord) {
-  const auto note = decode_note(encode(Note(Delivery{Duration{5}, store::sample_record(3)})));
+  const auto note =
+      decode_note(encode(ClusterNote(Delivery{Duration{5}, store::sample_record(3)})));
   ASSERT_TRUE(note.has_value());
   const Delivery& delivery = std::get<Delivery>(*note);
   EXPECT_EQ(delivery.took, Duration{5});
@@ -55,7 +56,7 @@ TEST(Notes, ADeliveryArrivesWithTheSameRecord) {
 }
 
 TEST(Notes, EveryDamagedBitAndEveryMissingByteIsFound) {
-  const auto bytes = encode(Note(sample_ask()));
+  const auto bytes = encode(ClusterNote(sample_ask()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     auto damaged = bytes;
     damaged[i] ^= static_cast<std::uint8_t>(1U << (i % 8));

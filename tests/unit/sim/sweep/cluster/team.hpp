@@ -30,7 +30,7 @@ struct TeamOutcome {
   LeaderSummary summary;
   std::vector<store::RunRecord> records;       ///< in the order in which they came
   std::vector<std::string> warnings;
-  std::map<int, WorkerEnd> ends;        ///< by rank
+  std::map<int, ClusterWorkerEnd> ends;        ///< by rank
 
   [[nodiscard]] std::map<std::uint64_t, int> times_done() const {
     std::map<std::uint64_t, int> times;
@@ -101,7 +101,7 @@ class Team {
     };
     ports.obstacle = [this, rank](const store::PlannedRun& run) { return obstacle(rank, run); };
     ports.stopped = [] { return false; };
-    const WorkerEnd end = work_for_leader(line, options, ports);
+    const ClusterWorkerEnd end = work_for_leader(line, options, ports);
     const std::scoped_lock lock(mutex_);
     outcome_.ends[rank] = end;
   }

@@ -13,16 +13,16 @@
 
 namespace bubblesim::traces {
 
-class ByteSource {
+class ByteStream {
  public:
   /// Opens a regular file; the fault says why it cannot be read.
-  [[nodiscard]] static Result<ByteSource> open(const std::filesystem::path& path);
+  [[nodiscard]] static Result<ByteStream> open(const std::filesystem::path& path);
   /// Reads `text`, which must outlive the source.
-  [[nodiscard]] static ByteSource from_memory(std::string_view text);
+  [[nodiscard]] static ByteStream from_memory(std::string_view text);
 
-  ByteSource(ByteSource&&) noexcept;
-  ByteSource& operator=(ByteSource&&) noexcept;
-  ~ByteSource();
+  ByteStream(ByteStream&&) noexcept;
+  ByteStream& operator=(ByteStream&&) noexcept;
+  ~ByteStream();
 
   /// Fills up to `size` bytes at `out`; fewer only at the end of the input, 0 after it.
   [[nodiscard]] std::size_t read(char* out, std::size_t size);
@@ -37,7 +37,7 @@ class ByteSource {
 
  private:
   struct Impl;
-  explicit ByteSource(std::unique_ptr<Impl> impl);
+  explicit ByteStream(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

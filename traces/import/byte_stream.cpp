@@ -1,4 +1,4 @@
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +18,7 @@ constexpr std::size_t kPackedBlock = std::size_t{16} << 10;
 
 }  // namespace
 
-struct ByteSource::Impl {
+struct ByteStream::Impl {
   struct FileCloser {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
@@ -99,12 +99,12 @@ struct ByteSource::Impl {
   }
 };
 
-ByteSource::ByteSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ByteSource::ByteSource(ByteSource&&) noexcept = default;
-ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;
-ByteSource::~ByteSource() = default;
+ByteStream::ByteStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ByteStream::ByteStream(ByteStream&&) noexcept = default;
+ByteStream& ByteStream::operator=(ByteStream&&) noexcept = default;
+ByteStream::~ByteStream() = default;
 
-Result<ByteSource> ByteSource::open(const std::filesystem::path& path) {
+Result<ByteStream> ByteStream::open(const std::filesystem::path& path) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
   if (!std::filesystem::exists(status)) return fail(path.string(), "", "no such file");
@@ -119,24 +119,24 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& path) {
   std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);
   const auto size = std::filesystem::file_size(path, code);
   impl->total = code ? 0 : size;
-  return ByteSource(std::move(impl));
+  return ByteStream(std::move(impl));
 }
 
-ByteSource ByteSource::from_memory(std::string_view text) {
+ByteStream ByteStream::from_memory(std::string_view text) {
   auto impl = std::make_unique<Impl>();
   impl->memory = text;
   impl->total = text.size();
-  return ByteSource(std::move(impl));
+  return ByteStream(std::move(impl));
 }
 
-std::size_t ByteSource::read(char* out, std::size_t size) {
+std::size_t ByteStream::read(char* out, std::size_t size) {
   if (!impl_->started) impl_->start();
   return impl_->inflater ? impl_->read_packed(out, size) : impl_->read_plain(out, size);
 }
 
-bool ByteSource::packed() const { return impl_->inflater != nullptr; }
-bool ByteSource::damaged() const { return impl_->damaged; }
-std::uint64_t ByteSource::consumed() const { return impl_->consumed; }
-std::uint64_t ByteSource::total() const { return impl_->total; }
+bool ByteStream::packed() const { return impl_->inflater != nullptr; }
+bool ByteStream::damaged() const { return impl_->damaged; }
+std::uint64_t ByteStream::consumed() const { return impl_->consumed; }
+std::uint64_t ByteStream::total() const { return impl_->total; }
 
 }  // namespace bubblesim::traces

@@ -1,5 +1,5 @@
 // Inputs as a whole: plain or gzip, one member or several, with what may follow or lack.
-#include "traces/import/byte_source.hpp"
+#include "traces/import/byte_stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Input {
 };
 
 Input read_all(const std::string& bytes, std::size_t block = 131'072) {
-  ByteSource source = ByteSource::from_memory(bytes);
+  ByteStream source = ByteStream::from_memory(bytes);
   Input all;
   std::string buffer(block, '\0');
   for (std::size_t count = block; count == block;) {
@@ -35,7 +35,7 @@ Input read_all(const std::string& bytes, std::size_t block = 131'072) {
   return all;
 }
 
-TEST(ByteSource, plain_text_passes_whatever_the_blocks) {
+TEST(ByteStream, plain_text_passes_whatever_the_blocks) {
   for (const std::size_t bytes : {0, 1, 16384, 16385, 400'000}) {
     const std::string text = like_a_trace(bytes);
     for (const std::size_t block : {100, 16384, 131'072}) {
@@ -47,7 +47,7 @@ TEST(ByteSource, plain_text_passes_whatever_the_blocks) {
   }
 }
 
-TEST(ByteSource, gzip_is_unpacked_whatever_the_blocks) {
+TEST(ByteStream, gzip_is_unpacked_whatever_the_blocks) {
   for (const std::size_t bytes : {0, 1, 65536, 131'072, 700'000}) {
     const std::string text = like_a_trace(bytes);
     const std::string packed = gzip(text);
@@ -61,7 +61,7 @@ TEST(ByteSource, gzip_is_unpacked_whatever_the_blocks) {
   }
 }
 
-TEST(ByteSource, members_follow_each_other_empty_ones_too) {
+TEST(ByteStream, members_follow_each_other_empty_ones_too) {
   const std::string empty = gzip("");
   std::string packed = empty + gzip("one, ") + empty + empty + gzip("two, ");
   std::string text = "one, two, ";
@@ -74,7 +74,7 @@ TEST(ByteSource, members_follow_each_other_empty_ones_too) {
   EXPECT_FALSE(input.damaged);
 }
 
-TEST(ByteSource, what_follows_the_last_member_and_is_none_ends_it) {
+TEST(ByteStream, what_follows_the_last_member_and_is_none_ends_it) {
   const std::string zeros(1000, '\0');
   for (const std::string& after : {zeros, std::string("text"), std::string("\x8b")}) {
     const Input input = read_all(gzip("one") + after);
@@ -83,7 +83,7 @@ TEST(ByteSource, what_follows_the_last_member_and_is_none_ends_it) {
   }
 }
 
-TEST(ByteSource, what_begins_as_a_member_and_is_none_is_damage) {
+TEST(ByteStream, what_begins_as_a_member_and_is_none_is_damage) {
   for (const char* after : {"\x1f", "\x1f\x8b", "\x1f\x9d compress", "\x1f\x8b no gzip"}) {
     const Input input = read_all(gzip("one") + after);
     EXPECT_EQ(input.text, "one");
@@ -91,7 +91,7 @@ TEST(ByteSource, what_begins_as_a_member_and_is_none_is_damage) {
   }
 }
 
-TEST(ByteSource, a_cut_anywhere_is_damage_and_keeps_what_was_before) {
+TEST(ByteStream, a_cut_anywhere_is_damage_and_keeps_what_was_before) {
   const std::string text = like_a_trace(200'000);
   const std::string packed = gzip(text);
   for (const std::size_t less : {1, 4, 8, 9, 1000, 10'000}) {
@@ -104,7 +104,7 @@ TEST(ByteSource, a_cut_anywhere_is_damage_and_keeps_what_was_before) {
   EXPECT_TRUE(read_all(packed.substr(0, 2)).damaged);
 }
 
-TEST(ByteSource, damage_ends_the_input_though_a_member_follows) {
+TEST(ByteStream, damage_ends_the_input_though_a_member_follows) {
   std::string wrong = gzip("one");
   wrong.back() = 'x';
   const Input input = read_all(wrong + gzip("two"));
