@@ -3,13 +3,20 @@
 // is over at once; when training is idle the GPU, which is work-conserving, leaves the filler
 // running. Nothing is held, no kernel is changed, and none needs to be idempotent.
 //
+// `collectives: idle` (training_work.hpp): while training only waits for its peers, all turns are
+// the device's, and the turn that runs ends; so do fillers' when training computes again. The
+// driver ends turns so, too, when it is told of other ones (a new runlist).
+//
 // Parameters: see the declarations. Ties: the GPU model's order of contexts. Source: GPreempt's
 // code (slices of 1,000,000 us and 1 us). Not modelled: its hint 100 us ahead of need, a kernel
 // that pulls the switch into the preparation of data; training's launches come as they come.
-// Reconstructed: nothing. A switch is paid in each round of turns, 1 us and 1 s.
+// Reconstructed: turns under `idle`. A switch is paid in each round of turns, 1 us and 1 s.
 #include <memory>
+#include <vector>
 
 #include "policies/builtin.hpp"
+#include "policies/protected_client.hpp"
+#include "policies/training_work.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -23,21 +30,57 @@ class GPreempt final : public Policy {
   explicit GPreempt(const ParameterSet& given)
       : training_slice_(given.duration("training_slice")),
         filler_slice_(given.duration("filler_slice")),
-        switch_cost_(given.duration_unless_word("switch_cost")) {}
+        switch_cost_(given.duration_unless_word("switch_cost")),
+        training_(collectives_of(given)) {}
 
-  Sharing start(const GpuInfo&, std::span<const ClientInfo>) override {
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo>) override {
+    device_slice_ = gpu.time_slice;
     return {SharingMode::kTimeSliced, training_slice_, switch_cost_, false};
   }
   ClientSharing share(const ClientInfo& client) override {
-    ClientSharing sharing;
-    sharing.slice = client.id == ClientId{0} ? training_slice_ : filler_slice_;
-    return sharing;
+    if (client.id != kProtected) fillers_.push_back(client.id);
+    return {.slice = client.id == kProtected ? training_slice_ : filler_slice_};
   }
 
+  Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {
+    if (launch.client != kProtected) return Verdict::kAdmit;
+    (void)training_.launched(launch);
+    follow(actions);
+    return Verdict::kAdmit;
+  }
+  void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
+    if (completion.client != kProtected) return;
+    (void)training_.ended(completion);
+    follow(actions);
+  }
+  void on_gone(ClientId gone, Instant, Actions&) override { std::erase(fillers_, gone); }
+
  private:
+  /// While training only waits for its peers, turns are the device's; else its own again.
+  void follow(Actions& actions) {
+    if (even_ == training_.waits_for_peers()) return;
+    even_ = !even_;
+    actions.set_time_slice(kProtected, even_ ? device_slice_ : training_slice_);
+    if (even_) end_turn(kProtected, actions);
+    for (const ClientId filler : fillers_) {
+      actions.set_time_slice(filler, even_ ? device_slice_ : filler_slice_);
+      if (!even_) end_turn(filler, actions);
+    }
+  }
+
+  /// The next context has the GPU, as after a slice that is over.
+  static void end_turn(ClientId client, Actions& actions) {
+    actions.preempt(client, Preemption::kContextSwitch);
+    actions.proceed(client);
+  }
+
   Duration training_slice_;
   Duration filler_slice_;
   std::optional<Duration> switch_cost_;
+  TrainingWork training_;
+  Duration device_slice_{};
+  std::vector<ClientId> fillers_;  ///< that live
+  bool even_ = false;              ///< all turns are the device's
 };
 
 }  // namespace
@@ -48,12 +91,14 @@ PolicySpec gpreempt_spec() {
   spec.name = "gpreempt";
   spec.summary = "Turns of a microsecond for fillers, of a second for training";
   spec.source = "GPreempt, ATC'25; code at thustorage/GPreempt";
+  spec.needs = {.completions = true};
   spec.parameters = {
       declare_duration("training_slice", 1s, 1us, 10s, {"", "Turn of training's context.", code}),
       declare_duration("filler_slice", 1us, 1us, 10s, {"", "Turn of a filler's context.", code}),
       declare_device_duration("switch_cost", 0us, 100ms,
                               {"", "The GPU is idle so long between two contexts' turns.",
                                "GPreempt, ATC'25: below 40 us; its code allows for 100 us"}),
+      collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<GPreempt>(given); };
   return spec;

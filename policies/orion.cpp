@@ -2,7 +2,8 @@
 // EuroSys'24). The protected client's launches always pass, on a stream of the highest priority.
 // The oldest launch of a filler goes if
 //   - it is a copy or memset; or the protected client has nothing launched of its current
-//     iteration or request, or has stopped; or the filler is in its warm-up;
+//     iteration or request, or has stopped, or (collectives: idle) waits for peers alone; or the
+//     filler is in its warm-up;
 //   - or the protected client, training, is past its operation number `update_start` and that one
 //     has completed, and the launch needs at most the SM threshold;
 //   - or it needs, with the other fillers' that go at this instant, at most the SM threshold, and
@@ -30,6 +31,7 @@
 #include "policies/launch_polls.hpp"
 #include "policies/orion_rules.hpp"
 #include "policies/protected_client.hpp"
+#include "policies/training_work.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -57,7 +59,8 @@ class Orion final : public Policy {
         warmup_(static_cast<std::uint64_t>(given.integer("warmup_iterations"))),
         idle_after_(given.duration("idle_after")),
         measures_latency_(latency_ == Duration{}),
-        threshold_(given.integer("search_iterations")) {}
+        threshold_(given.integer("search_iterations")),
+        training_(collectives_of(given)) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     sm_count_ = gpu.sm_count;
@@ -92,7 +95,7 @@ class Orion final : public Policy {
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
     if (completion.client == kProtected) {
       last_protected_ = now;
-      if (outstanding_ > 0) --outstanding_;
+      (void)training_.ended(completion);
       if (completion.launch == update_launch_) update_done_ = true;
     } else {
       Filler& filler = fillers_[completion.client.index()];
@@ -127,12 +130,12 @@ class Orion final : public Policy {
   }
 
   std::optional<Instant> next_tick() const override {
-    if (held_ == 0 || has_stopped_ || outstanding_ > 0) return std::nullopt;
+    if (held_ == 0 || has_stopped_ || is_busy()) return std::nullopt;
     return last_protected_ + idle_after_;
   }
 
   void on_tick(Instant now, Actions& actions) override {
-    if (outstanding_ > 0 || now < last_protected_ + idle_after_) return;
+    if (is_busy() || now < last_protected_ + idle_after_) return;
     has_stopped_ = true;
     poll(actions);
   }
@@ -152,8 +155,8 @@ class Orion final : public Policy {
   void see_protected(const LaunchInfo& launch, Instant now) {
     last_protected_ = now;
     has_stopped_ = false;
-    outstanding_ += launch.operations;
-    if (is_kernel(launch.kind)) bound_ = launch.bound;
+    (void)training_.launched(launch);
+    if (is_kernel(launch.kind) && training_.counts(launch)) bound_ = launch.bound;
     if (++seen_ == update_start_ && is_training_) update_launch_ = launch.launch;
   }
 
@@ -166,12 +169,16 @@ class Orion final : public Policy {
     return sms;
   }
 
+  /// Something of the protected client is outstanding.
+  [[nodiscard]] bool is_busy() const { return !training_.idle() || training_.waits_for_peers(); }
+
   bool may_go(const LaunchInfo& launch, std::uint64_t sms) {
     return beside_protected(launch, sms) && drain_.lets_go();
   }
 
   [[nodiscard]] bool beside_protected(const LaunchInfo& launch, std::uint64_t sms) const {
-    if (!is_kernel(launch.kind) || has_stopped_ || (seen_ == 0 && outstanding_ == 0)) return true;
+    if (!is_kernel(launch.kind) || has_stopped_ || training_.waits_for_peers()) return true;
+    if (seen_ == 0 && training_.idle()) return true;
     if (fillers_[launch.client.index()].iterations < warmup_) return true;
     const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
     if (update_done_ && sms <= most) return true;
@@ -238,7 +245,7 @@ class Orion final : public Policy {
   std::size_t last_filler_ = 0;
   // The protected client:
   std::uint64_t seen_ = 0;                     ///< launches of this iteration or request
-  std::uint64_t outstanding_ = 0;              ///< operations
+  TrainingWork training_;
   KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
   std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
   bool update_done_ = false;
@@ -282,6 +289,7 @@ std::vector<ParameterSpec> orion_parameters() {
       declare_duration("idle_after", 1s, 1us, 1000s,
                        {"", "A protected client that is silent so long has stopped.",
                         "reconstructed: the code knows how many iterations there will be"}),
+      collectives_parameter(),
   };
 }
 

@@ -30,6 +30,7 @@
 #include "policies/client_queues.hpp"
 #include "policies/protected_client.hpp"
 #include "policies/reef_padding.hpp"
+#include "policies/training_work.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -58,7 +59,8 @@ class Reef final : public Policy {
       : mode_(mode_of(given.text("mode"))),
         capacity_(static_cast<std::size_t>(
             given.integer(mode_ == Mode::kWait ? "wait_capacity" : "queue_capacity"))),
-        latency_(given.duration("reset_latency")) {}
+        latency_(given.duration("reset_latency")),
+        training_(collectives_of(given)) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     sms_ = gpu.sm_count;
@@ -75,8 +77,8 @@ class Reef final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
-      if (queues_[0].empty()) arrive(now, actions);
       queues_[0].push(launch);
+      if (training_.launched(launch)) arrive(now, actions);
       return Verdict::kAdmit;
     }
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
@@ -91,9 +93,9 @@ class Reef final : public Policy {
     if (completion.client != kProtected) {
       if (padded_ == completion.client) pad(now, actions);
       release_passing(completion.client, now, actions);
-    } else if (queues_[0].empty()) {
+    } else if (training_.ended(completion) && training_.idle()) {
       leave(now, actions);
-    } else if (other) {
+    } else if (other && !training_.idle()) {
       front_since_ = now;
       pad(now, actions);
     }
@@ -134,7 +136,7 @@ class Reef final : public Policy {
   /// While training is idle, or in the filler's padding if its waves end before training's kernel.
   [[nodiscard]] bool may_pass(const LaunchInfo& launch, Instant now) const {
     if (queues_[launch.client.index()].operations() >= capacity_) return false;
-    if (queues_[0].empty()) return true;
+    if (training_.idle()) return true;
     if (padded_ != launch.client) return false;
     const auto wave = wave_length(launch.blocks, launch.sm_blocks, launch.profiled);
     return wave && now + *wave <= room_end_;
@@ -236,6 +238,7 @@ class Reef final : public Policy {
   Duration latency_;
   std::uint32_t sms_ = 0;
   std::uint32_t tpc_sms_ = 0;
+  TrainingWork training_;
   std::vector<LaunchQueue> queues_;  ///< by client; of fillers kernels only
   std::vector<std::uint8_t> off_;    ///< by client: driven off the GPU
   Instant front_since_{};            ///< when training's oldest outstanding launch became that
@@ -269,6 +272,7 @@ PolicySpec reef_spec() {
       declare_duration("reset_latency", 40us, 0ns, 100ms,
                        {"", "From training's launch to the death of running kernels.",
                         "reconstructed: the paper says microseconds"}),
+      collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Reef>(given); };
   return spec;

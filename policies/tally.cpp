@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "policies/builtin.hpp"
-#include "policies/client_queues.hpp"
 #include "policies/protected_client.hpp"
 #include "policies/tally_config.hpp"
+#include "policies/training_work.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -72,7 +72,8 @@ struct Flight {
 
 class Tally final : public Policy {
  public:
-  explicit Tally(const ParameterSet& given) : min_wait_(given.duration("min_wait")) {
+  explicit Tally(const ParameterSet& given)
+      : min_wait_(given.duration("min_wait")), training_(collectives_of(given)) {
     limits_.turnaround = given.duration("turnaround");
     limits_.persistent_slowdown = given.number("persistent_slowdown");
     limits_.slice_overhead = given.duration("slice_overhead");
@@ -84,7 +85,6 @@ class Tally final : public Policy {
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     limits_.sms = gpu.sm_count;
     waiting_.assign(clients.size(), 0);
-    outstanding_ = OutstandingOperations(1);
     return {};
   }
   ClientSharing share(const ClientInfo& client) override {
@@ -95,8 +95,7 @@ class Tally final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client == kProtected) {
-      if (outstanding_.idle(kProtected)) retreat(actions);
-      outstanding_.passed(launch);
+      if (training_.launched(launch)) retreat(actions);
       return Verdict::kAdmit;
     }
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
@@ -112,8 +111,7 @@ class Tally final : public Policy {
 
   void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
     if (completion.client == kProtected) {
-      outstanding_.ended(kProtected);
-      idle_since_ = now;  // counts only while nothing is outstanding
+      if (training_.ended(completion)) idle_since_ = now;  // matters only while training is idle
       return;
     }
     if (!flight_ || flight_->client != completion.client ||
@@ -133,7 +131,7 @@ class Tally final : public Policy {
 
   std::optional<Instant> next_tick() const override {
     const bool wants = flight_ ? flight_->retreated : all_waiting_ > 0;
-    if (!wants || !outstanding_.idle(kProtected)) return std::nullopt;
+    if (!wants || !training_.idle()) return std::nullopt;
     return idle_since_ + min_wait_;
   }
 
@@ -154,7 +152,7 @@ class Tally final : public Policy {
 
  private:
   [[nodiscard]] bool quiet(Instant now) const {
-    return outstanding_.idle(kProtected) && now >= idle_since_ + min_wait_;
+    return training_.idle() && now >= idle_since_ + min_wait_;
   }
 
   void retreat(Actions& actions) {
@@ -211,8 +209,8 @@ class Tally final : public Policy {
 
   Duration min_wait_;
   TallyLimits limits_;
-  OutstandingOperations outstanding_;  ///< of training
-  Instant idle_since_{};               ///< while nothing of training is outstanding
+  TrainingWork training_;
+  Instant idle_since_{};               ///< while training is idle
   std::optional<Flight> flight_;
   std::vector<std::uint64_t> waiting_;  ///< held launches, by client
   std::uint64_t all_waiting_ = 0;
@@ -253,6 +251,7 @@ PolicySpec tally_spec() {
       declare_number("lowest_speed", 0.1, 0.01, 1,
                      {"", "Forms slower than this part of the kernel's speed are not taken.",
                       code + ": the threshold falls to 0.1, then the original is taken"}),
+      collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tally>(given); };
   return spec;

@@ -6,7 +6,8 @@
 // launches, fillers launch no more, and what is in flight runs to its end. Level 2: besides, what
 // is in flight but not running is withdrawn (Preemption::kAfterKernel). Level 3: the filler's
 // context is taken off the GPU, whatever runs (kContextSwitch; always time-sliced). All of it is
-// undone when the last outstanding operation of training is seen to end.
+// undone when the last outstanding operation of training is seen to end (training_work.hpp: what
+// counts).
 //
 // Wake rule: XSched synchronises with every `batch`-th command. A filler that has `threshold` in
 // flight goes on when a whole batch has ended (`wake: batch`), or when one operation has
@@ -26,6 +27,7 @@
 #include "policies/builtin.hpp"
 #include "policies/client_queues.hpp"
 #include "policies/protected_client.hpp"
+#include "policies/training_work.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -43,7 +45,8 @@ class XSched final : public Policy {
       : level_(given.integer("level")),
         threshold_(static_cast<std::uint64_t>(given.integer("threshold"))),
         switch_cost_(given.duration_unless_word("switch_cost")),
-        spatial_(level_ < 3 && given.text("sharing") == "spatial") {
+        spatial_(level_ < 3 && given.text("sharing") == "spatial"),
+        training_(collectives_of(given)) {
     const auto batch = static_cast<std::uint64_t>(given.integer("batch"));
     const std::uint64_t freed = given.text("wake") == "each" ? 1 : std::min(batch, threshold_);
     wake_at_ = threshold_ - freed;
@@ -65,23 +68,22 @@ class XSched final : public Policy {
 
   Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {
     if (launch.client == kProtected) {
-      if (outstanding_.idle(kProtected)) suspend(actions);
-    } else if (actions.held(launch.client) > 0 || !may_pass(launch.client)) {
-      return Verdict::kHold;
+      if (training_.launched(launch)) suspend(actions);
+      return Verdict::kAdmit;
     }
+    if (actions.held(launch.client) > 0 || !may_pass(launch.client)) return Verdict::kHold;
     pass(launch);
     return Verdict::kAdmit;
   }
 
   void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
-    const bool was_idle = outstanding_.idle(completion.client);
-    outstanding_.ended(completion.client);
-    if (completion.client != kProtected) {
-      if (outstanding_.of(completion.client) <= wake_at_) full_[completion.client.index()] = false;
-      release_passing(completion.client, actions);
-    } else if (!was_idle && outstanding_.idle(kProtected)) {
-      resume(actions);
+    if (completion.client == kProtected) {
+      if (training_.ended(completion) && training_.idle()) resume(actions);
+      return;
     }
+    outstanding_.ended(completion.client);
+    if (outstanding_.of(completion.client) <= wake_at_) full_[completion.client.index()] = false;
+    release_passing(completion.client, actions);
   }
 
   void on_gone(ClientId client, Instant, Actions&) override {
@@ -95,14 +97,12 @@ class XSched final : public Policy {
 
  private:
   [[nodiscard]] bool may_pass(ClientId filler) const {
-    return outstanding_.idle(kProtected) && !full_[filler.index()];
+    return training_.idle() && !full_[filler.index()];
   }
 
   void pass(const LaunchInfo& launch) {
     outstanding_.passed(launch);
-    if (launch.client != kProtected && outstanding_.of(launch.client) >= threshold_) {
-      full_[launch.client.index()] = true;
-    }
+    if (outstanding_.of(launch.client) >= threshold_) full_[launch.client.index()] = true;
   }
 
   void suspend(Actions& actions) {
@@ -136,7 +136,8 @@ class XSched final : public Policy {
   std::optional<Duration> switch_cost_;
   bool spatial_;
   std::uint64_t wake_at_ = 0;  ///< a full filler launches again at so many in flight
-  OutstandingOperations outstanding_;
+  TrainingWork training_;
+  OutstandingOperations outstanding_;  ///< of fillers
   std::vector<std::uint8_t> full_;  ///< by client: reached the threshold and has not woken
   std::vector<std::uint8_t> off_;   ///< by client: driven off the GPU
   std::uint64_t suspensions_ = 0;
@@ -172,6 +173,7 @@ PolicySpec xsched_spec() {
       declare_device_duration("switch_cost", 0us, 100ms,
                               {"", "The GPU is idle so long between two contexts' turns.",
                                "XSched, OSDI'25, 7.3: level 3 preempts within 32 us (P99)"}),
+      collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<XSched>(given); };
   return spec;

@@ -296,7 +296,10 @@ INSTANTIATE_TEST_SUITE_P(other_modes, EveryPolicy,
                                            "mig filler_profile=1g", "green_context training=all",
                                            "reef mode=reset", "reef mode=wait",
                                            "tally turnaround=1us", "xsched level=2",
-                                           "xsched level=3", "xsched wake=each"),
+                                           "xsched level=3", "xsched wake=each",
+                                           "xsched collectives=idle", "reef collectives=idle",
+                                           "tally collectives=idle", "orion collectives=idle",
+                                           "gpreempt collectives=idle"),
                          [](const auto& each) { return test_name(each.param); });
 
 }  // namespace

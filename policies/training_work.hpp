@@ -1,0 +1,49 @@
+// What of training is outstanding and counts as work, for policies that run fillers only while
+// there is none of it: the declared parameter `collectives`, and the account kept under it.
+//
+// The systems that these policies come from share one GPU's job, and know no collective: whatever
+// was launched and has not ended is work. Of a distributed job some collective is nearly always
+// outstanding, and most of its time is a wait for peers. `idle` leaves collectives out. A launch is
+// told apart by its kind, as a hook in the driver library tells it by route and kernel name; a CUDA
+// graph is work, whatever it holds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::policies {
+
+enum class Collectives : std::uint8_t { kWork, kIdle };
+
+/// `collectives: work | idle`.
+[[nodiscard]] policy::ParameterSpec collectives_parameter();
+[[nodiscard]] Collectives collectives_of(const policy::ParameterSet& given);
+
+/// Training's outstanding operations.
+class TrainingWork {
+ public:
+  explicit TrainingWork(Collectives collectives) : collectives_(collectives) {}
+
+  /// Whether operations of this launch count.
+  [[nodiscard]] bool counts(const policy::LaunchInfo& launch) const {
+    return collectives_ == Collectives::kWork || launch.kind != policy::WorkKind::kCollective;
+  }
+  /// A launch of training passed. Whether training had no work before it, and has some now.
+  bool launched(const policy::LaunchInfo& launch);
+  /// An operation of training ended; one that is not known is ignored. Whether it counted.
+  bool ended(const policy::CompletionInfo& completion);
+
+  /// Nothing that counts is outstanding.
+  [[nodiscard]] bool idle() const { return work_ == 0; }
+  /// Collectives that do not count are outstanding, and nothing else is.
+  [[nodiscard]] bool waits_for_peers() const { return idle() && !uncounted_.empty(); }
+
+ private:
+  Collectives collectives_;
+  std::uint64_t work_ = 0;                ///< operations
+  std::vector<std::uint64_t> uncounted_;  ///< launches; one entry an operation
+};
+
+}  // namespace bubblesim::policies
