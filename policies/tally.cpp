@@ -6,7 +6,8 @@
 // Its form is chosen by its profiled duration and grid (tally_config.hpp): original, slices, or
 // persistent workers. When training launches while it is in flight it retreats: resident blocks
 // end, the rest of the grid waits (Preemption::kAfterBlocks) and goes on, nothing lost, when
-// training has again been idle for `min_wait`. A kernel in its original form runs to its end.
+// training has again been idle for `min_wait`. A kernel in its original form runs to its end; after
+// training has been idle for `original_after`, all kernels are launched so.
 //
 // Held are fillers' kernels; their copies, memsets and collectives pass (a collective that waits
 // for its peers would keep every other filler out). A CUDA graph is one launch in its original
@@ -73,13 +74,18 @@ struct Flight {
 class Tally final : public Policy {
  public:
   explicit Tally(const ParameterSet& given)
-      : min_wait_(given.duration("min_wait")), training_(collectives_of(given)) {
+      : min_wait_(given.duration("min_wait")),
+        original_after_(given.duration("original_after")),
+        training_(collectives_of(given)) {
     limits_.turnaround = given.duration("turnaround");
     limits_.persistent_slowdown = given.number("persistent_slowdown");
     limits_.slice_overhead = given.duration("slice_overhead");
     limits_.threads_per_sm = static_cast<std::uint32_t>(given.integer("threads_per_sm"));
     limits_.least_blocks = static_cast<std::uint32_t>(given.integer("least_blocks"));
     limits_.lowest_speed = given.number("lowest_speed");
+    limits_.short_speed = given.number("short_speed");
+    limits_.busy_threads = static_cast<std::uint32_t>(given.integer("busy_threads"));
+    limits_.dram_share = given.number("dram_share");
   }
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
@@ -101,7 +107,7 @@ class Tally final : public Policy {
     if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
     if (launch.profiled == Duration{}) ++unprofiled_;
     if (!flight_ && all_waiting_ == 0 && quiet(now)) {
-      take_off(launch, actions);
+      take_off(launch, now, actions);
       return Verdict::kAdmit;
     }
     ++waiting_[launch.client.index()];
@@ -119,14 +125,14 @@ class Tally final : public Policy {
       return;
     }
     land(actions);
-    if (quiet(now)) launch_next(actions);
+    if (quiet(now)) launch_next(now, actions);
   }
 
   void on_gone(ClientId client, Instant now, Actions& actions) override {
     all_waiting_ -= waiting_[client.index()];
     waiting_[client.index()] = 0;
     if (flight_ && flight_->client == client) flight_.reset();
-    if (quiet(now)) launch_next(actions);
+    if (quiet(now)) launch_next(now, actions);
   }
 
   std::optional<Instant> next_tick() const override {
@@ -141,7 +147,7 @@ class Tally final : public Policy {
       flight_->retreated = false;
       actions.proceed(flight_->client);
     }
-    launch_next(actions);
+    launch_next(now, actions);
   }
 
   void add_counts(CounterSet& counters) const override {
@@ -153,6 +159,10 @@ class Tally final : public Policy {
  private:
   [[nodiscard]] bool quiet(Instant now) const {
     return training_.idle() && now >= idle_since_ + min_wait_;
+  }
+
+  [[nodiscard]] bool is_long_quiet(Instant now) const {
+    return original_after_ > Duration{} && now >= idle_since_ + original_after_;
   }
 
   void retreat(Actions& actions) {
@@ -168,7 +178,7 @@ class Tally final : public Policy {
     flight_.reset();
   }
 
-  void launch_next(Actions& actions) {
+  void launch_next(Instant now, Actions& actions) {
     if (flight_ || all_waiting_ == 0) return;
     const auto clients = static_cast<std::uint32_t>(waiting_.size());
     for (std::uint32_t step = 1; step <= clients; ++step) {
@@ -176,17 +186,17 @@ class Tally final : public Policy {
       if (waiting_[id.index()] == 0 || actions.held(id) == 0) continue;
       --waiting_[id.index()];
       --all_waiting_;
-      take_off(actions.oldest_held(id), actions);
+      take_off(actions.oldest_held(id), now, actions);
       actions.release(id);
       return;
     }
   }
 
-  void take_off(const LaunchInfo& launch, Actions& actions) {
+  void take_off(const LaunchInfo& launch, Instant now, Actions& actions) {
     last_ = launch.client.value;
     if (launch.operations == 0) return;
     const bool graph = launch.operations > 1;
-    const TallyForm form = graph ? TallyForm{} : form_of(launch);
+    const TallyForm form = graph || is_long_quiet(now) ? TallyForm{} : form_of(launch);
     const bool original = form.kind == TallyForm::Kind::kOriginal;
     flight_ = Flight{launch.client, launch.launch, launch.operations, graph || !original,
                      graph ? Preemption::kAfterKernel : Preemption::kAfterBlocks, false};
@@ -202,12 +212,14 @@ class Tally final : public Policy {
     const auto [place, is_new] = forms_.try_emplace(key);
     if (is_new) {
       place->second = choose_form(
-          {launch.profiled, launch.blocks, launch.threads_per_block, launch.sm_blocks}, limits_);
+          {launch.profiled, launch.blocks, launch.threads_per_block, launch.sm_blocks, launch.bound},
+          limits_);
     }
     return place->second;
   }
 
   Duration min_wait_;
+  Duration original_after_;
   TallyLimits limits_;
   TrainingWork training_;
   Instant idle_since_{};               ///< while training is idle
@@ -229,7 +241,7 @@ PolicySpec tally_spec() {
   spec.name = "tally";
   spec.summary = "One filler kernel at a time, cut so that it can retreat from training";
   spec.source = "Tally, ASPLOS'25; code at tally-project/tally";
-  spec.needs = {.kernel_durations = true, .completions = true};
+  spec.needs = {.kernel_durations = true, .completions = true, .kernel_classes = true};
   spec.parameters = {
       declare_duration("turnaround", 31600ns, 1us, 1s,
                        {"", "A filler's kernel should be off the GPU in so long.",
@@ -242,15 +254,28 @@ PolicySpec tally_spec() {
       declare_duration("slice_overhead", 5us, 0ns, 1ms,
                        {"", "Each further slice of a grid takes so much longer.",
                         "reconstructed: a kernel launch"}),
-      declare_integer("threads_per_sm", 1024, 32, 2048,
+      declare_duration("original_after", 100ms, 0ns, 1000s,
+                       {"", "After training has been idle so long, kernels keep their form; 0: "
+                            "never.",
+                        code + ": WAIT_TIME_MS_TO_USE_ORIGINAL_CONFIGS"}),
+      declare_integer("threads_per_sm", 1536, 32, 2048,
                       {"threads", "Workers are packed no denser.",
-                       code + ": PTB_MAX_NUM_THREADS_PER_SM"}),
+                       "Tally code, cuda_util.cpp: 1536 where an SM holds 2048"}),
       declare_integer("least_blocks", 24, 1, 100000,
                       {"blocks", "No fewer workers, and no smaller slices.",
                        code + ": MIN_WORKER_BLOCKS"}),
       declare_number("lowest_speed", 0.1, 0.01, 1,
                      {"", "Forms slower than this part of the kernel's speed are not taken.",
                       code + ": the threshold falls to 0.1, then the original is taken"}),
+      declare_number("short_speed", 0.5, 0.01, 1,
+                     {"", "Nor slower than this for kernels that end within the turnaround.",
+                      code + ": FALL_BACK_TO_ORIGINAL_THRESHOLD_FOR_SHORT_KERNEL"}),
+      declare_integer("busy_threads", 128, 32, 2048,
+                      {"threads", "So many keep an SM's units busy.",
+                       "Elvinger et al., SoCC'25: 4 warps of independent instructions"}),
+      declare_number("dram_share", 0.45, 0.01, 1,
+                     {"", "Of the blocks that fit: so many keep DRAM busy.",
+                      "MuxServe's profile of an A100: decode keeps its speed on 45 % of the SMs"}),
       collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tally>(given); };

@@ -22,17 +22,42 @@ std::uint64_t resident(const TallyKernel& kernel, const TallyLimits& limits) {
   return std::uint64_t{limits.sms} * std::max(1u, kThreadsOfAnSm / threads);
 }
 
-double relative_waves(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t most) {
-  const std::uint64_t whole = resident(kernel, limits);
-  const auto waves = [&](std::uint64_t at_once) {
-    return static_cast<double>(divide_up(kernel.blocks, at_once));
-  };
-  return waves(std::min(most, whole)) / waves(whole);
+/// The part of the kernel's greatest rate that so many resident blocks reach.
+double reach(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
+  const auto sms = static_cast<double>(limits.sms);
+  const double on_each = std::max(1.0, static_cast<double>(blocks) / sms);
+  const double threads = on_each * std::max(1u, kernel.threads);
+  const double units = std::min(1.0, static_cast<double>(blocks) / sms) *
+                       std::min(1.0, threads / limits.busy_threads);
+  const double held = static_cast<double>(blocks) / static_cast<double>(resident(kernel, limits));
+  const double dram = std::min(1.0, held / limits.dram_share);
+  switch (kernel.bound) {
+    case policy::KernelClass::kCompute: return units;
+    case policy::KernelClass::kMemory: return dram;
+    case policy::KernelClass::kUnknown: break;
+  }
+  return std::min(units, dram);
+}
+
+/// At least 1: the kernel's length with so many blocks resident, over its own.
+double stretch(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t blocks) {
+  const std::uint64_t whole = std::min(kernel.blocks, resident(kernel, limits));
+  return reach(kernel, limits, whole) / reach(kernel, limits, std::min(blocks, whole));
+}
+
+/// Resident blocks that take so much longer, each at its pace on a full GPU.
+std::uint64_t blocks_for(const TallyKernel& kernel, const TallyLimits& limits, double stretch) {
+  if (stretch <= 1) return 0;
+  const std::uint64_t whole = std::min(kernel.blocks, resident(kernel, limits));
+  return std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(static_cast<double>(whole) / stretch));
 }
 
 TallyForm persistent(const TallyKernel& kernel, const TallyLimits& limits, std::uint64_t workers) {
-  TallyForm form{Kind::kPersistent, workers, limits.persistent_slowdown};
-  const double length = form.slowdown * relative_waves(kernel, limits, workers);
+  const double longer = stretch(kernel, limits, workers);
+  TallyForm form{Kind::kPersistent, blocks_for(kernel, limits, longer),
+                 limits.persistent_slowdown};
+  const double length = form.slowdown * longer;
   form.speed = 1 / length;
   const auto waves = static_cast<std::int64_t>(divide_up(kernel.blocks, workers));
   form.turnaround = scale(kernel.length, length) / (waves * kWaveFraction);
@@ -43,8 +68,9 @@ TallyForm sliced(const TallyKernel& kernel, const TallyLimits& limits, std::uint
   const auto slices = static_cast<std::int64_t>(divide_up(kernel.blocks, blocks));
   const double overhead = static_cast<double>((limits.slice_overhead * (slices - 1)).count()) /
                           static_cast<double>(kernel.length.count());
-  TallyForm form{Kind::kSliced, blocks, 1 + overhead};
-  const double length = relative_waves(kernel, limits, blocks) + overhead;
+  const double longer = stretch(kernel, limits, blocks);
+  TallyForm form{Kind::kSliced, blocks_for(kernel, limits, longer), 1 + overhead / longer};
+  const double length = longer + overhead;
   form.speed = 1 / length;
   form.turnaround = scale(kernel.length, length) / slices;
   return form;
@@ -95,8 +121,10 @@ TallyForm choose_form(const TallyKernel& kernel, const TallyLimits& limits) {
   if (kernel.length <= Duration{} || kernel.blocks <= limits.sms || limits.sms == 0) {
     return original;
   }
-  if (kernel.length <= limits.turnaround) return original;
   TallyForm found;
+  if (kernel.length <= limits.turnaround) {
+    return find(kernel, limits, limits.short_speed, found) ? found : original;
+  }
   for (int tenths = 10; tenths >= 1; --tenths) {
     const double speed = std::max(0.1 * tenths, limits.lowest_speed);
     if (find(kernel, limits, speed, found)) return found;

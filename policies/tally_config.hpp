@@ -1,11 +1,16 @@
 // Which form a filler's kernel is launched in under Tally: as it is, as slices of its grid that are
 // launched one after the other, or as persistent workers that stop between blocks when told. The
 // search of Tally's scheduler, on estimates in place of measured forms. Pure.
+//
+// Estimates. Fewer resident blocks are not slower in proportion. A kernel that DRAM does not bound
+// has its speed while every SM has `busy_threads`; one that it bounds while `dram_share` of the
+// blocks that fit are resident; one of which neither is known, while both hold.
 #pragma once
 
 #include <cstdint>
 
 #include "sim/base/time.hpp"
+#include "sim/policy/policy.hpp"
 
 namespace bubblesim::policies {
 
@@ -15,6 +20,7 @@ struct TallyKernel {
   std::uint64_t blocks = 0;
   std::uint32_t threads = 0;    ///< a block; 0: not known
   std::uint64_t sm_blocks = 0;  ///< that all SMs hold at once; 0: not known
+  policy::KernelClass bound = policy::KernelClass::kUnknown;
 };
 
 /// What the search is held to.
@@ -23,15 +29,18 @@ struct TallyLimits {
   Duration turnaround{};           ///< a form must be off the GPU in so long
   double persistent_slowdown = 1;  ///< of persistent workers, for the work between blocks
   Duration slice_overhead{};       ///< of each further slice's launch
-  std::uint32_t threads_per_sm = 1024;  ///< workers are not packed denser
+  std::uint32_t threads_per_sm = 1536;  ///< workers are not packed denser
   std::uint32_t least_blocks = 24;      ///< no fewer workers, no smaller slices
   double lowest_speed = 0.1;            ///< slower forms are not taken
+  double short_speed = 0.5;             ///< nor for kernels that end within the turnaround
+  std::uint32_t busy_threads = 128;     ///< so many keep an SM's units busy
+  double dram_share = 0.45;             ///< of the blocks that fit: so many keep DRAM busy
 };
 
 struct TallyForm {
   enum class Kind : std::uint8_t { kOriginal, kPersistent, kSliced };
   Kind kind = Kind::kOriginal;
-  std::uint64_t most_blocks = 0;  ///< workers, or blocks of a slice; 0: all
+  std::uint64_t most_blocks = 0;  ///< resident at the pace of a full GPU; 0: all that fit
   double slowdown = 1;            ///< besides having no more blocks resident
   double speed = 1;               ///< estimated, over the original's
   Duration turnaround{};          ///< estimated

@@ -138,7 +138,7 @@ TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
 }
 
 /// 1000 blocks on 100 SMs in 1 ms: ten waves of 100 us; one worker an SM retreats within
-/// 1.2 ms / 10 / 2 = 60 us, so a limit of 60 us takes it. The first launch waits until training has
+/// 1.2 ms / 10 / 2 = 60 us, so a limit of 60 us takes it, and all that fit are resident. The first launch waits until training has
 /// been idle for 100 us. At 250 us training launches: retreat; it ends at 350 us, and at 450 us
 /// the kernel goes on. It has run for 150 of 1000 us, so it ends at 1300 us.
 TEST(tally, retreats_and_goes_on_after_the_wait) {
@@ -147,9 +147,23 @@ TEST(tally, retreats_and_goes_on_after_the_wait) {
   const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1300us));
   EXPECT_THAT(outcome.done,
-              ElementsAre(Done{100us, "reshape 1 100"}, Done{250us, "preempt 1 after_blocks"},
-                          Done{450us, "proceed 1"}, Done{1300us, "reshape 1 100"}));
+              ElementsAre(Done{100us, "reshape 1 0"}, Done{250us, "preempt 1 after_blocks"},
+                          Done{450us, "proceed 1"}, Done{1300us, "reshape 1 0"}));
   EXPECT_EQ(outcome.counts.count("tally_retreats"), 1u);
+}
+
+/// Ten waves in 60 us end within the turnaround, and workers keep 1 / 1.2 of the speed. After 100 ms
+/// of idleness the next one is launched as it is.
+TEST(tally, launches_originals_once_training_has_been_idle_for_long) {
+  Scenario one = compute_scenario(103ms, {kernel(1000, 60us)}, 10000);
+  const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
+  ASSERT_FALSE(outcome.done.empty());
+  EXPECT_EQ(outcome.done.back().what, "reshape 1 0");
+  EXPECT_GE(outcome.done.back().at, 100ms - 60us);
+  EXPECT_LT(outcome.done.back().at, 100ms);
+  EXPECT_GT(outcome.counts.count("tally_original_launches"), 40u);  // 3 ms of 60 us
+  const Outcome never = drive("tally", {"turnaround=60us", "original_after=0ns"}, one);
+  EXPECT_EQ(never.counts.count("tally_original_launches"), 0u);
 }
 
 /// Kernels of no more blocks than SMs are left as they are, and run on beside training.
