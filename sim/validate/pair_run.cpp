@@ -110,6 +110,25 @@ void summarise(PairFigures& out, double from) {
 
 // In unit mean rate over [0, 1], the expected arrivals until x are (1 - r) x + r x^2; arrivals are
 // where this reaches a random point of each n-th.
+namespace {
+
+// Arrivals within one span have one instant, random within what of the span lies in the run.
+void gather(std::vector<SimTime>& arrivals, Duration span, Duration length, RandomStream& random) {
+  std::int64_t gathered = -1;
+  SimTime together{};
+  for (SimTime& at : arrivals) {
+    const std::int64_t index = (at - kSimStart) / span;
+    if (index != gathered) {
+      const Duration begin = index * span;
+      together = kSimStart + begin + scale(std::min(span, length - begin), random.uniform());
+      gathered = index;
+    }
+    at = together;
+  }
+}
+
+}  // namespace
+
 std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo, Duration length) {
   RandomStream random(setting.seed, "arrivals of a pair");
   const double expected = setting.load * to_seconds(length) / to_seconds(solo);
@@ -123,6 +142,7 @@ std::vector<SimTime> pair_arrivals(const ArrivalSetting& setting, Duration solo,
     const double x = r <= 0 ? sum : (std::sqrt(slow * slow + 4 * r * sum) - slow) / (2 * r);
     out.push_back(kSimStart + scale(length, x));
   }
+  if (setting.burst > Duration::zero()) gather(out, setting.burst, length, random);
   return out;
 }
 

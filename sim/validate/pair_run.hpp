@@ -21,11 +21,13 @@ namespace bubblesim::validate {
 
 /// When requests come: one at random within each of equally many expected arrivals (jittered
 /// sampling: random between neighbours, even over the run), at a rate that moves linearly from
-/// (1 - ramp) to (1 + ramp) times the mean over the run.
+/// (1 - ramp) to (1 + ramp) times the mean over the run. Those within a span `burst` come together,
+/// at an instant of it that is random: a day's trace that is scaled to minutes has bursts.
 struct ArrivalSetting {
   double load = 0.5;  ///< requests' solo time over all time, in (0, 1]
   double ramp = 0;    ///< [0, 1)
   std::uint64_t seed = 1;
+  Duration burst{};  ///< 0: each comes alone
 };
 
 /// Ascending, all before `length`. `solo`: a request's time alone.

@@ -54,6 +54,7 @@ SharingSetting read_setting(ObjectReader& root) {
   (void)arrivals.text("source");
   out.load = arrivals.number("load", {0.01, 1});
   out.ramp = arrivals.number("ramp", {0, 0.99}, 0);
+  out.burst = arrivals.duration("burst", {}, Duration{});
   out.seed = arrivals.integer<std::uint64_t>("seed", {0, 1ULL << 53U}, 1);
   out.least_length = arrivals.duration("least_length", {Duration{1000000000}});
   out.requests = arrivals.integer<std::uint32_t>("requests", {1, 1u << 24U});

@@ -56,6 +56,7 @@ struct SharingSetting {
   std::string device;       ///< a file of configs/devices and of configs/efficiency
   double load = 0.5;
   double ramp = 0;
+  Duration burst{};
   std::uint64_t seed = 1;
   Duration least_length{};  ///< of a run
   std::uint32_t requests = 60;  ///< a run is as long as so many take to come, if that is longer

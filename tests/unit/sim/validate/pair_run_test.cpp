@@ -102,5 +102,16 @@ TEST(PairRun, ARisingRateLeavesTheNumber) {
   EXPECT_NEAR(static_cast<double>(half), 300, 1.5);
 }
 
+/// One in 2 ms of 16 ms; spans of 4 ms hold two each, which come together within them.
+TEST(PairRun, ArrivalsOfOneSpanComeTogether) {
+  const auto arrivals = pair_arrivals({.burst = Duration{4'000'000}}, Duration{1'000'000},
+                                      Duration{16'000'000});
+  ASSERT_EQ(arrivals.size(), 8u);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    EXPECT_EQ(arrivals[i], arrivals[i / 2 * 2]);
+    EXPECT_EQ((arrivals[i] - kSimStart) / Duration{4'000'000}, static_cast<std::int64_t>(i / 2));
+  }
+}
+
 }  // namespace
 }  // namespace bubblesim::validate
