@@ -11,11 +11,17 @@
 // stops there for good, and the run says so (pipefill_stuck_fillers). The paper partitions the fill
 // job's graph so that this cannot happen; here the job's kernels are what they are.
 //
+// The bubble instruction stops the main job before it receives (`main_job: stopped`): fillers'
+// turns last as long as the bubble, so that training's waiting receive does not spin for every
+// other slice; what is planned ends before it, and an empty context has no turn. What training
+// sends goes out in the turn that it has when the bubble begins, which runs to its end.
+//
 // Sharing: time slices by default, as a context switch is part of the rule. With `offload` any
 // filler is admitted that the device could hold alone, as its memory is there in bubbles only; else
 // it must fit beside training's peak. Ties: fillers in client order; the first one fills first.
 // Source: PipeFill, arXiv 2410.07192 (mechanism from its abstract and summaries; no public code).
 // Reconstructed: 0.68 as the fill fraction (recalled, not checked in the paper), min_bubble,
+// how the main job is stopped,
 // kernels in place of layers, what is moved when, and time slices. Online fillers are treated like
 // offline ones, and training jobs as fillers too.
 #include <algorithm>
@@ -58,6 +64,8 @@ class PipeFill final : public Policy {
         mode_(given.text("sharing") == "spatial" ? SharingMode::kMps
                                                  : SharingMode::kTimeSliced),
         given_switch_cost_(given.duration_unless_word("switch_cost")),
+        stops_main_job_(mode_ == SharingMode::kTimeSliced &&
+                        given.text("main_job") == "stopped"),
         constants_{.fraction = given.number("fill_fraction"), .offload = offload_of(given)},
         plan_(constants_, {}) {}
 
@@ -72,6 +80,7 @@ class PipeFill final : public Policy {
     for (const ClientInfo& client : clients) memory.push_back(client.memory);
     plan_ = FillPlan(constants_, std::move(memory));
     held_.assign(clients.size(), {});
+    slice_ = gpu.time_slice;
     return {mode_, std::nullopt, given_switch_cost_, offloads()};
   }
 
@@ -100,19 +109,25 @@ class PipeFill final : public Policy {
   }
 
   void on_bubble_begin(const BubbleInfo& bubble, Instant now, Actions& actions) override {
-    end_bubble();
+    end_bubble(actions);
     if (bubble.expected < min_bubble_ || (!bubble.pipeline && !all_bubbles_)) return;
     plan_.begin_bubble(bubble.expected, bubble.free_memory, now);
+    if (stops_main_job_) {
+      filling_ = true;
+      set_turns(std::max(slice_, bubble.expected), actions);
+    }
     release_all(now, actions);
   }
 
-  void on_bubble_end(Instant, Actions&) override { end_bubble(); }
+  void on_bubble_end(Instant, Actions& actions) override { end_bubble(actions); }
 
   void on_iteration(const IterationInfo& iteration, Instant, Actions&) override {
     if (iteration.client == ClientId{0}) plan_.end_iteration();
   }
 
-  void on_gone(ClientId client, Instant, Actions&) override { held_[client.index()].count = 0; }
+  void on_gone(ClientId client, Instant, Actions&) override {
+    held_[client.index()] = {.is_gone = true};
+  }
 
   std::optional<Instant> next_tick() const override { return memory_there_; }
 
@@ -140,13 +155,23 @@ class PipeFill final : public Policy {
   struct Held {
     std::size_t count = 0;
     Duration oldest{};  ///< profiled duration of the oldest held launch
+    bool is_gone = false;
   };
 
   [[nodiscard]] bool offloads() const { return constants_.offload != Offload::kNever; }
 
-  void end_bubble() {
+  void end_bubble(Actions& actions) {
     plan_.end_bubble();
     memory_there_.reset();
+    if (!filling_) return;
+    filling_ = false;
+    set_turns(slice_, actions);
+  }
+
+  void set_turns(Duration turn, Actions& actions) {
+    for (std::uint32_t id = 1; id < held_.size(); ++id) {
+      if (!held_[id].is_gone) actions.set_time_slice(ClientId{id}, turn);
+    }
   }
 
   /// A launch that waits only for its filler's memory to be moved goes when that is there.
@@ -174,6 +199,9 @@ class PipeFill final : public Policy {
   bool all_bubbles_;
   SharingMode mode_;
   std::optional<Duration> given_switch_cost_;
+  bool stops_main_job_;
+  Duration slice_{};
+  bool filling_ = false;  ///< fillers' turns last as long as the filling
   FillConstants constants_;
   FillPlan plan_;
   std::vector<Held> held_;
@@ -217,6 +245,12 @@ PolicySpec pipefill_spec() {
                                paper + ": part of the packing rule"}),
       declare_choice("sharing", {"time_sliced", "spatial"},
                      {"", "Contexts take turns, or MPS.", "reconstructed"}),
+      declare_choice("main_job", {"stopped", "takes_turns"},
+                     {"",
+                      "Time-sliced: while a bubble is filled training's context has no turn, or "
+                      "takes turns while it waits.",
+                      paper + ": the bubble instruction; its place before the receive: "
+                              "reconstructed"}),
       declare_flag("offload", false,
                    {"", "What does not fit a bubble's memory is moved over the host link.",
                     paper + ": offloading named in summaries; what is moved is reconstructed"}),

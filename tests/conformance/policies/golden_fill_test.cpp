@@ -24,6 +24,16 @@ TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
   EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 0u);
 }
 
+/// The filler's turns last as long as the bubble is expected to, and 1 ms again afterwards.
+TEST(pipefill, stops_the_main_job_while_a_bubble_is_filled) {
+  Scenario one = scenario(60ms, {opaque_kernel(1, 4ms)}, 100);
+  one.bubbles = {{2ms, 18ms, {20ms, Bytes{}, true}}};
+  EXPECT_THAT(drive("pipefill", {}, one).done,
+              ElementsAre(Done{2ms, "slice 1 20ms"}, Done{18ms, "slice 1 1ms"}));
+  EXPECT_THAT(drive("pipefill", {"main_job=takes_turns"}, one).done, IsEmpty());
+  EXPECT_THAT(drive("pipefill", {"sharing=spatial"}, one).done, IsEmpty());
+}
+
 /// Training holds 70 of 80 GiB: of the filler's 12, 2 are moved in and out at 1 GiB a millisecond.
 /// Of the bubble of 20 ms from 2 ms on, 13.6 ms may be filled, less 0.05 for the switch and 2 for
 /// moving out: to 13.55 ms. From 4 ms on two kernels of 4 ms fit.
