@@ -21,9 +21,10 @@
 // Differs, reconstructed: an iteration's length, for max_duration and the search's limit, is the
 // shortest one so far, unless given (the code is told all); nothing is known before the first one
 // has ended, and then max_duration is 1 ns, the code's default; the warm-up of 10 iterations is
-// off; operations of the protected client that run beyond its iteration's mark keep it busy (the
-// code makes it wait); a client that is silent for idle_after has stopped. Launches are held, not
-// queued: a host thread waits.
+// off; the code makes the protected client wait for the end of its iteration, here it may have
+// launched of the next one: that keeps it busy, but for the fillers' oldest launches, which go in
+// the instant of the mark, as in the code's polls before the next launch; a client that is silent
+// for idle_after has stopped. Launches are held, not queued: a host thread waits.
 #include <algorithm>
 #include <memory>
 
@@ -118,7 +119,9 @@ class Orion final : public Policy {
       set_most();
     }
     if (is_training_) threshold_.end_iteration(iteration.length, scale(latency_, slowdown_limit_));
+    at_boundary_ = true;
     poll(actions);
+    at_boundary_ = false;
   }
 
   void on_gone(ClientId client, Instant, Actions& actions) override {
@@ -178,7 +181,7 @@ class Orion final : public Policy {
 
   [[nodiscard]] bool beside_protected(const LaunchInfo& launch, std::uint64_t sms) const {
     if (!is_kernel(launch.kind) || has_stopped_ || training_.waits_for_peers()) return true;
-    if (seen_ == 0 && training_.idle()) return true;
+    if (at_boundary_ || (seen_ == 0 && training_.idle())) return true;
     if (fillers_[launch.client.index()].iterations < warmup_) return true;
     const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
     if (update_done_ && sms <= most) return true;
@@ -245,6 +248,7 @@ class Orion final : public Policy {
   std::size_t last_filler_ = 0;
   // The protected client:
   std::uint64_t seen_ = 0;                     ///< launches of this iteration or request
+  bool at_boundary_ = false;                   ///< between an iteration and the next one
   TrainingWork training_;
   KernelClass bound_ = KernelClass::kUnknown;  ///< of its latest kernel
   std::uint64_t update_launch_ = 0;            ///< the one that begins the update; 0: not yet
