@@ -172,11 +172,11 @@ std::vector<policy::ParameterSpec> tgs_limit_parameters() {
                       {"reports", "Reports whose adjacent means give the best rate.", manager}),
       declare_integer("profile_reports", 5, 1, 1000,
                       {"reports", "Least length of a profile; the limit does not move.", manager}),
-      declare_integer("profile_longest", 10, 1, 100000,
+      declare_integer("profile_longest", 5, 1, 100000,
                       {"reports",
                        "Greatest length of a profile; the code has none, and never ends "
                        "it while the rate is exactly steady.",
-                       "reconstructed: keeps an exactly periodic job from profiling for ever"}),
+                       "XSched's artifact, sys/tgs: a steady rate ends it; its log on a GV100"}),
       declare_number("profile_tolerance", 0.05, 0, 1,
                      {"", "The profiled rate counts as settled within this.", manager}),
       declare_number("profile_margin", 0.025, 0, 1,

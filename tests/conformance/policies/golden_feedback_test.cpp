@@ -77,6 +77,15 @@ TEST(orion, takes_its_duration_limit_from_the_shortest_iteration) {
   EXPECT_EQ(small.count(1, 11ms, 11300us), 3u);
 }
 
+/// Training has launched of its next iteration when the last one ends, at 2 ms. Kernels of ten
+/// waves wait, but for the one that goes in that instant.
+TEST(orion, lets_one_launch_go_between_iterations_of_a_host_that_runs_ahead) {
+  Scenario ahead = scenario(4ms, {kernel(1000, 100us)}, 100);
+  ahead.training = {at(0ms, kernel(100, 2ms)), at(1ms, kernel(100, 2ms))};
+  ahead.iteration_ends = {2ms};
+  EXPECT_THAT(drive("orion", {"max_duration=1ms"}, ahead).times(1), ElementsAre(2ms));
+}
+
 /// The filler's copies go at any time; a training that is silent for a second has stopped.
 TEST(orion, lets_copies_pass_and_notices_that_training_has_stopped) {
   Scenario stops = scenario(3s, {kernel(50, 1us, kCompute)}, 1);
@@ -238,15 +247,15 @@ TEST(tgs, keeps_training_resident_and_pages_what_is_too_much) {
   EXPECT_THAT(outcome.done, ElementsAre(Done{4ms, "resident 2 20GiB"}));
 }
 
-/// The profile of tgs lasts 25 s or more, that of tgs_fast 0.5 s: 5 reports; it is cut at 10. The
-/// eleventh report, at 1.1 s, sets 400 blocks a window of 1 ms: 0, 100, ..., 400 pass.
+/// The profile of tgs lasts 25 s, that of tgs_fast 0.5 s: 5 reports. The sixth, at 0.6 s, sets 400
+/// blocks a window of 1 ms: 0, 100, ..., 400 pass.
 TEST(tgs_fast, is_through_its_profile_in_a_second) {
-  Scenario steady = scenario(1110ms, {kernel(100, 1us)}, 1000000);
+  Scenario steady = scenario(610ms, {kernel(100, 1us)}, 1000000);
   steady.fillers[0].gap = 1us;
-  for (int ms = 0; ms < 1110; ++ms) steady.training.push_back(at(1ms * ms, kernel(10, 1us)));
+  for (int ms = 0; ms < 610; ++ms) steady.training.push_back(at(1ms * ms, kernel(10, 1us)));
   const Outcome outcome = drive("tgs_fast", {}, steady);
-  EXPECT_EQ(outcome.count(1, 0s, 1s), 1000u);  // one in each window
-  EXPECT_EQ(outcome.count(1, 1105ms, 1106ms), 5u);
+  EXPECT_EQ(outcome.count(1, 0ms, 600ms), 600u);  // one in each window
+  EXPECT_EQ(outcome.count(1, 605ms, 606ms), 5u);
 }
 
 /// Fillers are kept out of the first iteration, all of their kernels; then an iteration of 120 ms
