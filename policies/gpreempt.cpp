@@ -25,6 +25,9 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
+/// A context whose turn was ended asks for the next one so much later.
+constexpr Duration kRunlist = 1us;
+
 class GPreempt final : public Policy {
  public:
   explicit GPreempt(const ParameterSet& given)
@@ -42,36 +45,48 @@ class GPreempt final : public Policy {
     return {.slice = client.id == kProtected ? training_slice_ : filler_slice_};
   }
 
-  Verdict on_launch(const LaunchInfo& launch, Instant, Actions& actions) override {
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
     if (launch.client != kProtected) return Verdict::kAdmit;
     (void)training_.launched(launch);
-    follow(actions);
+    follow(now, actions);
     return Verdict::kAdmit;
   }
-  void on_completion(const CompletionInfo& completion, Instant, Actions& actions) override {
+  void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
     if (completion.client != kProtected) return;
     (void)training_.ended(completion);
-    follow(actions);
+    follow(now, actions);
   }
-  void on_gone(ClientId gone, Instant, Actions&) override { std::erase(fillers_, gone); }
+  void on_gone(ClientId gone, Instant, Actions&) override {
+    std::erase(fillers_, gone);
+    std::erase(off_, gone);
+  }
+
+  std::optional<Instant> next_tick() const override { return on_at_; }
+  void on_tick(Instant now, Actions& actions) override {
+    if (!on_at_ || now < *on_at_) return;
+    on_at_.reset();
+    for (const ClientId client : off_) actions.proceed(client);
+    off_.clear();
+  }
 
  private:
   /// While training only waits for its peers, turns are the device's; else its own again.
-  void follow(Actions& actions) {
+  void follow(Instant now, Actions& actions) {
     if (even_ == training_.waits_for_peers()) return;
     even_ = !even_;
     actions.set_time_slice(kProtected, even_ ? device_slice_ : training_slice_);
-    if (even_) end_turn(kProtected, actions);
+    if (even_) end_turn(kProtected, now, actions);
     for (const ClientId filler : fillers_) {
       actions.set_time_slice(filler, even_ ? device_slice_ : filler_slice_);
-      if (!even_) end_turn(filler, actions);
+      if (!even_) end_turn(filler, now, actions);
     }
   }
 
   /// The next context has the GPU, as after a slice that is over.
-  static void end_turn(ClientId client, Actions& actions) {
+  void end_turn(ClientId client, Instant now, Actions& actions) {
     actions.preempt(client, Preemption::kContextSwitch);
-    actions.proceed(client);
+    off_.push_back(client);
+    on_at_ = now + kRunlist;
   }
 
   Duration training_slice_;
@@ -80,6 +95,8 @@ class GPreempt final : public Policy {
   TrainingWork training_;
   Duration device_slice_{};
   std::vector<ClientId> fillers_;  ///< that live
+  std::vector<ClientId> off_;      ///< whose turn was ended, until on_at_
+  std::optional<Instant> on_at_;
   bool even_ = false;              ///< all turns are the device's
 };
 

@@ -61,15 +61,17 @@ TEST(collectives, are_work_to_orion_unless_told) {
   EXPECT_THAT(idle.times(1), ElementsAre(1ms, 1ms, 3ms, 3ms, 5ms, 5ms));
 }
 
-/// From 1 to 6 ms turns are the device's 1 ms, and then training's and the filler's own again.
+/// From 1 to 6 ms turns are the device's 1 ms, and then training's and the filler's own again. A
+/// turn that is ended is asked for again 1 us later; the collective stands still meanwhile.
 TEST(collectives, are_work_to_gpreempt_unless_told) {
   EXPECT_THAT(drive("gpreempt", {}, exchange(100)).done, IsEmpty());
   EXPECT_THAT(
       drive("gpreempt", {"collectives=idle"}, exchange(100)).done,
       ElementsAre(Done{1ms, "slice 0 1ms"}, Done{1ms, "preempt 0 context_switch"},
-                  Done{1ms, "proceed 0"}, Done{1ms, "slice 1 1ms"}, Done{6ms, "slice 0 1s"},
-                  Done{6ms, "slice 1 1us"}, Done{6ms, "preempt 1 context_switch"},
-                  Done{6ms, "proceed 1"}));
+                  Done{1ms, "slice 1 1ms"}, Done{1001us, "proceed 0"}, Done{6001us, "slice 0 1s"},
+                  Done{6001us, "slice 1 1us"},
+                  Done{6001us, "preempt 1 context_switch"},
+                  Done{6002us, "proceed 1"}));
 }
 
 }  // namespace
