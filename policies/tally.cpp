@@ -211,9 +211,9 @@ class Tally final : public Policy {
     const FormKey key{launch.client.value, launch.threads_per_block, launch.kernel, launch.blocks};
     const auto [place, is_new] = forms_.try_emplace(key);
     if (is_new) {
-      place->second = choose_form(
-          {launch.profiled, launch.blocks, launch.threads_per_block, launch.sm_blocks, launch.bound},
-          limits_);
+      place->second = choose_form({launch.profiled, launch.blocks, launch.threads_per_block,
+                                   launch.sm_blocks, launch.bound},
+                                  limits_);
     }
     return place->second;
   }

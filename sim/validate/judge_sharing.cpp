@@ -60,7 +60,8 @@ CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& sta
   const SharingSetting& setting = stage.setting;
   out.length = std::max(setting.least_length,
                         scale(solo, setting.requests / setting.load));
-  out.arrivals = pair_arrivals({setting.load, setting.ramp, setting.seed, setting.burst}, solo, out.length);
+  out.arrivals = pair_arrivals({setting.load, setting.ramp, setting.seed, setting.burst}, solo,
+                               out.length);
   PairSetup alone;
   alone.gpu = &stage.machine.gpu;
   alone.length = out.length;

@@ -138,7 +138,8 @@ TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
 }
 
 /// 1000 blocks on 100 SMs in 1 ms: ten waves of 100 us; one worker an SM retreats within
-/// 1.2 ms / 10 / 2 = 60 us, so a limit of 60 us takes it, and all that fit are resident. The first launch waits until training has
+/// 1.2 ms / 10 / 2 = 60 us, so a limit of 60 us takes it, and all that fit are resident. The first
+/// launch waits until training has
 /// been idle for 100 us. At 250 us training launches: retreat; it ends at 350 us, and at 450 us
 /// the kernel goes on. It has run for 150 of 1000 us, so it ends at 1300 us.
 TEST(tally, retreats_and_goes_on_after_the_wait) {
@@ -152,8 +153,8 @@ TEST(tally, retreats_and_goes_on_after_the_wait) {
   EXPECT_EQ(outcome.counts.count("tally_retreats"), 1u);
 }
 
-/// Ten waves in 60 us end within the turnaround, and workers keep 1 / 1.2 of the speed. After 100 ms
-/// of idleness the next one is launched as it is.
+/// Ten waves in 60 us end within the turnaround, and workers keep 1 / 1.2 of the speed. After
+/// 100 ms of idleness the next one is launched as it is.
 TEST(tally, launches_originals_once_training_has_been_idle_for_long) {
   Scenario one = compute_scenario(103ms, {kernel(1000, 60us)}, 10000);
   const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
