@@ -24,7 +24,7 @@ struct Bound {
   double mean_absolute;
 };
 
-constexpr std::array<Bound, 10> kBounds{{
+constexpr std::array<Bound, 11> kBounds{{
     {"mps", SharingMetric::kInferenceThroughput, 0.12},
     {"mps", SharingMetric::kTrainingThroughput, 0.035},
     {"mps", SharingMetric::kP95, 0.37},
@@ -34,6 +34,7 @@ constexpr std::array<Bound, 10> kBounds{{
     {"time_slicing", SharingMetric::kInferenceThroughput, 0.07},
     {"time_slicing", SharingMetric::kTrainingThroughput, 0.09},
     {"time_slicing", SharingMetric::kP95, 0.11},
+    {"tally", SharingMetric::kTrainingThroughput, 0.05},
     {"tally", SharingMetric::kP95, 0.05},
 }};
 
