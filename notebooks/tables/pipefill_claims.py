@@ -14,8 +14,8 @@ TIME, MPS = "pipefill", "PipeFill, MPS"
 SMALL, LARGE = 1024, 8192
 FIFTH = 0.2
 JOB = "40B, 16 stages of 8 V100-32GB, batch 512, GPipe"
-SPINNING = ("While a stage waits, its receive is a kernel that spins on the GPU; with time slices "
-            "it gets every other slice, so that fill kernels take twice as long as profiled")
+STOPPED = ("The bubble instruction stops the main job before it receives (inferred), so that its "
+           "receive does not spin for every other slice")
 ONE_PASS = ("A fill job's host waits for each of its passes, and what then no longer fits is not "
             "launched: at most the last pass of a bubble overruns it")
 
@@ -116,9 +116,9 @@ def of_slowdown(table, mixed):
         f"of fill job: up to {percent(types[TIME], 1)}; {percent(types[MPS], 1)}",
         f"{JOB}, 1K to 16K GPUs; batch inference of BERT base",
         within(worst[TIME], 0, PAPER["slowdown"]),
-        f"{ONE_PASS}. Long passes cost far more with time slices (training, XLM-RoBERTa XL): as "
-        "many of their kernels as fit by their profiles are launched at once, take twice as long, "
-        "as the waiting stage's receive has every other slice, and cannot be called back")
+        f"{ONE_PASS}. Long passes cost more with time slices (training, XLM-RoBERTa XL): as many "
+        "of their kernels as fit by their profiles are launched at once, and cannot be called "
+        "back; the main job's turn comes when they have ended")
 
 
 def of_worth(mixed):
@@ -128,9 +128,9 @@ def of_worth(mixed):
         "stated", both(mixed, "worth_gpus", "{:.0f} GPUs", **where),
         f"{JOB}; mean of batch inference of all models, each over a GPU of its own",
         about(pick(mixed, "worth_gpus", series=TIME, **where), PAPER["worth_gpus"]),
-        f"{SPINNING}; under MPS fill kernels run beside the receive at full speed, for the "
-        "whole of 0.68 of every bubble. The paper's number lies between: its bubble instruction "
-        "may stop the main job before it receives (inferred), which is not reconstructed here")
+        f"{STOPPED}; fill kernels have the whole of 0.68 of every bubble, as under MPS. Beside a "
+        "receive that spins (main_job: takes_turns) they have half of it: the paper's number lies "
+        "between. Which bubbles it leaves alone is not known to us")
 
 
 def of_schedules(ratios, short):
