@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "sim/base/nearest_rank.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/schedule/shared_gpu.hpp"
 #include "sim/workload/machine.hpp"
 
