@@ -147,13 +147,8 @@ class ArmRun {
   }
 
   void add_policy(const capture::RigResult& rig, observe::PolicyResult& result) const {
-    result.policy = arm_.policy->name;
-    result.oracle = arm_.policy->oracle;
-    result.reconstruction = arm_.policy->reconstruction;
-    for (const auto& [name, value] : *arm_.parameters) {
-      result.parameters.emplace_back(name, policy::value_text(value));
-    }
-    if (rig.host) result.activity = policy_activity(rig.host->session);
+    run::add_policy(*arm_.policy, *arm_.parameters, result);
+    if (rig.host) result.activity = run::policy_activity(rig.host->session);
     result.host = host_activity(rig, setup_.substrate);
   }
 
@@ -179,20 +174,11 @@ class ArmRun {
 
 std::vector<policy::ClientInfo> client_infos(const run::LoadedRun& lone, const Arm& arm,
                                              const Alone& alone) {
-  policy::ClientInfo training;
-  training.name = "training rank " + std::to_string(lone.training->ranks.front().rank);
-  training.memory = training_memory(lone).value_or(Bytes{});
-  training.memory_known = training_memory(lone).has_value();
-  std::vector<policy::ClientInfo> clients{training};
+  std::vector<policy::ClientInfo> clients{run::rank_info(lone, 0)};
+  const bool told = arm.policy != nullptr && arm.policy->needs.kernel_durations;
   for (const std::uint32_t index : arm.fillers) {
-    const run::FillerConfig& filler = lone.config.fillers[index];
-    policy::ClientInfo info;
+    policy::ClientInfo info = run::filler_info(lone.config.fillers[index]);
     info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
-    info.role = run::role_of(filler);
-    info.name = filler.name;
-    info.memory = filler.memory.value_or(Bytes{});
-    info.memory_known = filler.memory.has_value();
-    const bool told = arm.policy != nullptr && arm.policy->needs.kernel_durations;
     if (told && index < alone.pass.size()) info.pass = alone.pass[index];
     clients.push_back(std::move(info));
   }

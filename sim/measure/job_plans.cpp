@@ -86,10 +86,6 @@ Result<void> draw_arrivals(const run::LoadedRun& run, std::size_t index, Duratio
 
 }  // namespace
 
-std::optional<Bytes> training_memory(const run::LoadedRun& run) {
-  return run.rank_memory.empty() ? run.config.training.memory : run.rank_memory.front();
-}
-
 Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& setup) {
   const run::RunConfig& config = run.config;
   if (run.training->ranks.size() != 1) {
@@ -106,7 +102,7 @@ Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& set
   JobPlan& plan = job.plan;
   plan.name = "training rank " + std::to_string(program.rank);
   plan.role = policy::Role::kTraining;
-  plan.memory = training_memory(run).value_or(Bytes{});
+  plan.memory = run.memory_of(0).value_or(Bytes{});
   plan.loop = capture::LoopMode{config.iterations.value_or(0)};
   describe_client(plan, run, ClientId{0}, setup);
   if (setup.bubbles != nullptr && setup.spec != nullptr && setup.spec->needs.bubbles) {

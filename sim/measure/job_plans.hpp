@@ -39,9 +39,6 @@ struct PlannedJob {
                                                const hardware::GpuSpec& device,
                                                double slowdown = 1);
 
-/// What the run's rank of training holds; nothing if it is not known.
-[[nodiscard]] std::optional<Bytes> training_memory(const run::LoadedRun& run);
-
 /// The rank of the run, as client 0. Fault: several ranks (run::lone_rank makes one of them),
 /// durations that vary between iterations (jitter_cv).
 [[nodiscard]] Result<PlannedJob> training_plan(const run::LoadedRun& run, const PlanSetup& setup);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/observe/summary.hpp"
+#include "sim/run/simulation_results.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -105,15 +106,7 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
     if (!admission.admitted) result.requests_refused = result.requests_arrived;
   }
   result.instances.push_back(instance);
-  observe::summarise_filler(result, window.end - window.warmup, std::nullopt);
-  if (online) {
-    result.overloaded = observe::is_overloaded(result, backlog, window.end - window.warmup);
-  } else {
-    result.requests_arrived = result.requests_completed;
-  }
-  if (config.deadline && online) {
-    result.requests_within_deadline = result.latency.completed_within(*config.deadline);
-  }
+  run::summarise_filler(config, backlog, window.end - window.warmup, result);
   return result;
 }
 
@@ -134,17 +127,6 @@ observe::HostActivity host_activity(const capture::RigResult& result,
     if (job.record) host.gate_time += job.record->gate_time;
   }
   return host;
-}
-
-observe::PolicyActivity policy_activity(const policy::SessionCounts& counts) {
-  observe::PolicyActivity activity;
-  activity.calls = counts.calls;
-  activity.holds = counts.holds;
-  activity.total_hold = counts.held_time;
-  if (counts.released > 0) {
-    activity.mean_hold = counts.held_time / static_cast<std::int64_t>(counts.released);
-  }
-  return activity;
 }
 
 }  // namespace bubblesim::measure

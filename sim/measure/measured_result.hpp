@@ -9,7 +9,6 @@
 #include "capture/rig/rig.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
-#include "sim/policy/session/checked_actions.hpp"
 #include "sim/run/run_config.hpp"
 
 namespace bubblesim::measure {
@@ -39,6 +38,5 @@ struct Window {
 /// What the policy's process did, and how fast.
 [[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,
                                                   capture::Substrate substrate);
-[[nodiscard]] observe::PolicyActivity policy_activity(const policy::SessionCounts& counts);
 
 }  // namespace bubblesim::measure

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/base/counters.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/policy/policy.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
@@ -37,5 +39,25 @@ struct LoadedRun {
     return rank_memory.empty() ? config.training.memory : rank_memory[rank];
   }
 };
+
+/// The rank at this position as a policy is told of it.
+[[nodiscard]] inline policy::ClientInfo rank_info(const LoadedRun& run, std::size_t rank) {
+  policy::ClientInfo info;
+  info.role = policy::Role::kTraining;
+  info.name = "training rank " + std::to_string(run.training->ranks[rank].rank);
+  info.memory = run.memory_of(rank).value_or(Bytes{});
+  info.memory_known = run.memory_of(rank).has_value();
+  return info;
+}
+
+/// A filler on a GPU as a policy is told of it; `id`, `queued` and `pass` are the caller's.
+[[nodiscard]] inline policy::ClientInfo filler_info(const FillerConfig& filler) {
+  policy::ClientInfo info;
+  info.role = role_of(filler);
+  info.name = filler.name;
+  info.memory = filler.memory.value_or(Bytes{});
+  info.memory_known = filler.memory.has_value();
+  return info;
+}
 
 }  // namespace bubblesim::run

@@ -75,33 +75,18 @@ Result<void> Simulation::build_node(GpuId gpu) {
 
 // Training first, whether it runs or not.
 std::vector<policy::ClientInfo> Simulation::client_infos(GpuId gpu) const {
-  std::vector<policy::ClientInfo> clients(1);
-  policy::ClientInfo& training = clients.front();
-  training.role = policy::Role::kTraining;
-  training.name = "training rank " + std::to_string(loaded_.training->ranks[gpu.index()].rank);
-  const std::optional<Bytes> memory = loaded_.memory_of(gpu.index());
-  training.memory = scenario_.training ? memory.value_or(Bytes{}) : Bytes{};
-  training.memory_known = memory.has_value();
+  std::vector<policy::ClientInfo> clients{rank_info(loaded_, gpu.index())};
+  if (!scenario_.training) clients.front().memory = {};
+  const bool told = scenario_.profiles != nullptr && scenario_.policy != nullptr &&
+                    scenario_.policy->needs.kernel_durations;
   for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
-    clients.push_back(filler_info(placed.filler));
-    clients.back().id = ClientId{static_cast<std::uint32_t>(clients.size() - 1)};
+    policy::ClientInfo info = filler_info(loaded_.config.fillers[placed.filler]);
+    info.id = ClientId{static_cast<std::uint32_t>(clients.size())};
+    info.queued = places_.mode_of(placed.filler) == observe::FillerMode::kJobs;
+    if (told) info.pass = (*scenario_.profiles)[placed.filler].pass;
+    clients.push_back(std::move(info));
   }
   return clients;
-}
-
-policy::ClientInfo Simulation::filler_info(std::uint32_t filler) const {
-  const FillerConfig& config = loaded_.config.fillers[filler];
-  policy::ClientInfo info;
-  info.role = role_of(config);
-  info.queued = places_.mode_of(filler) == observe::FillerMode::kJobs;
-  if (scenario_.profiles != nullptr && scenario_.policy != nullptr &&
-      scenario_.policy->needs.kernel_durations) {
-    info.pass = (*scenario_.profiles)[filler].pass;
-  }
-  info.name = config.name;
-  info.memory = config.memory.value_or(Bytes{});
-  info.memory_known = config.memory.has_value();
-  return info;
 }
 
 workload::RunSetup Simulation::training_setup(const program::Program& rank) {

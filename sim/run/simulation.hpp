@@ -39,7 +39,6 @@ class Simulation final {
   Result<void> build();
   Result<void> build_node(GpuId gpu);
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;
-  [[nodiscard]] policy::ClientInfo filler_info(std::uint32_t filler) const;
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
   Result<void> build_queue();
   Result<void> build_arrivals();

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
-#include "sim/observe/summary.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -85,7 +84,6 @@ void add_instance(const EndedSimulation& ended, FillerInstance& instance,
 
 observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t filler) {
   const FillerConfig& config = ended.loaded.config.fillers[filler];
-  const Duration window = ended.end - ended.warmup;
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
@@ -102,28 +100,20 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
     result.jobs = ended.queue->results(filler, ended.end);
     ended.counters.add(kUnfinishedJobs, result.jobs->submitted - result.jobs->finished);
   }
-  observe::summarise_filler(result, window, std::nullopt);
-  if (config.mode == observe::FillerMode::kOnline) {
-    result.overloaded = observe::is_overloaded(result, backlog, window);
-  } else {
-    result.requests_arrived = result.requests_completed;
-  }
-  if (config.deadline && config.mode == observe::FillerMode::kOnline) {
-    result.requests_within_deadline = result.latency.completed_within(*config.deadline);
-  }
+  summarise_filler(config, backlog, ended.end - ended.warmup, result);
   return result;
 }
 
-void collect_policies(EndedSimulation& ended, observe::PolicyActivity& activity) {
-  std::uint64_t released = 0;
+observe::PolicyActivity collect_policies(EndedSimulation& ended) {
+  policy::SessionCounts all;
   for (const auto& node : ended.nodes) {
     const policy::CheckedActions* session = node->gpu().session();
     if (session == nullptr) continue;
     const policy::SessionCounts& counts = session->counts();
-    activity.calls += counts.calls;
-    activity.holds += counts.holds;
-    activity.total_hold += counts.held_time;
-    released += counts.released;
+    all.calls += counts.calls;
+    all.holds += counts.holds;
+    all.held_time += counts.held_time;
+    all.released += counts.released;
     ended.counters.add(kHeldAtEnd, session->still_held());
     ended.counters.add(kPreemptions, counts.preemptions);
     ended.counters.add(kReshapedLaunches, counts.reshaped);
@@ -131,22 +121,49 @@ void collect_policies(EndedSimulation& ended, observe::PolicyActivity& activity)
     ended.counters.add(kKernelResets, node->resets());
     node->gpu().policy()->add_counts(ended.counters);
   }
-  if (released > 0) {
-    activity.mean_hold = activity.total_hold / static_cast<std::int64_t>(released);
-  }
+  return policy_activity(all);
 }
 
 }  // namespace
 
+void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
+                observe::PolicyResult& result) {
+  result.policy = spec.name;
+  result.oracle = spec.oracle;
+  result.reconstruction = spec.reconstruction;
+  for (const auto& [name, value] : parameters) {
+    result.parameters.emplace_back(name, policy::value_text(value));
+  }
+}
+
+observe::PolicyActivity policy_activity(const policy::SessionCounts& counts) {
+  observe::PolicyActivity activity;
+  activity.calls = counts.calls;
+  activity.holds = counts.holds;
+  activity.total_hold = counts.held_time;
+  if (counts.released > 0) {
+    activity.mean_hold = counts.held_time / static_cast<std::int64_t>(counts.released);
+  }
+  return activity;
+}
+
+void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlog, Duration window,
+                      observe::FillerResult& result) {
+  observe::summarise_filler(result, window, std::nullopt);
+  if (filler.mode != observe::FillerMode::kOnline) {
+    result.requests_arrived = result.requests_completed;
+    return;
+  }
+  result.overloaded = observe::is_overloaded(result, backlog, window);
+  if (filler.deadline) {
+    result.requests_within_deadline = result.latency.completed_within(*filler.deadline);
+  }
+}
+
 observe::PolicyResult collect_results(EndedSimulation ended) {
   observe::PolicyResult result;
-  if (const policy::PolicySpec* policy = ended.scenario.policy) {
-    result.policy = policy->name;
-    result.oracle = policy->oracle;
-    result.reconstruction = policy->reconstruction;
-    for (const auto& [name, value] : *ended.scenario.parameters) {
-      result.parameters.emplace_back(name, policy::value_text(value));
-    }
+  if (ended.scenario.policy != nullptr) {
+    add_policy(*ended.scenario.policy, *ended.scenario.parameters, result);
   }
   result.simulated = ended.end - kSimStart;
   result.warmup = ended.warmup - kSimStart;
@@ -159,7 +176,7 @@ observe::PolicyResult collect_results(EndedSimulation ended) {
   for (const auto& node : ended.nodes) {
     result.gpus.push_back(node->use(ended.end, cluster.workers_most(node->id())));
   }
-  collect_policies(ended, result.activity);
+  result.activity = collect_policies(ended);
   cluster.add_counts(ended.counters);
   result.counters = std::move(ended.counters);
   return result;

@@ -7,6 +7,9 @@
 
 #include "sim/base/counters.hpp"
 #include "sim/observe/run_result.hpp"
+#include "sim/observe/summary.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/session/checked_actions.hpp"
 #include "sim/run/filler_places.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
@@ -38,6 +41,15 @@ inline constexpr CounterSpec kUnfinishedJobs{
 inline constexpr CounterSpec kUnplacedInstances{
     "run_instances_unplaced", Severity::kNotice,
     "instances of fillers that the policy found no GPU for at the start"};
+
+/// The policy in its result, and what its sessions did.
+void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
+                observe::PolicyResult& result);
+[[nodiscard]] observe::PolicyActivity policy_activity(const policy::SessionCounts& counts);
+
+/// What follows from a filler's requests, once they are counted over a measured window so long.
+void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlog, Duration window,
+                      observe::FillerResult& result);
 
 /// A simulation that has ended; all that it points to outlives it.
 struct EndedSimulation {
