@@ -140,9 +140,9 @@ int SweepRanks::work(const policy::Registry& registry, const sweep::ExecuteOptio
     return signals.count() > 0;
   };
   switch (sweep::work_for_leader(*transport_, worker, ports)) {
-    case sweep::WorkerEnd::kTogether: return kExitOk;
-    case sweep::WorkerEnd::kAlone: parting_ = sweep::Parting::kAlone; return kExitOk;
-    case sweep::WorkerEnd::kLeaderLost: break;
+    case sweep::ClusterWorkerEnd::kTogether: return kExitOk;
+    case sweep::ClusterWorkerEnd::kAlone: parting_ = sweep::Parting::kAlone; return kExitOk;
+    case sweep::ClusterWorkerEnd::kLeaderLost: break;
   }
   parting_ = sweep::Parting::kAlone;
   fmt::print(stderr, "bubblesim: rank {} ({}) ends: nothing is heard of rank 0\n",
