@@ -51,7 +51,7 @@ std::string by_rank(const std::vector<std::int64_t>& values) {
 // A double: over all ranks a sum of long times may pass 2^63.
 double total(const Execution& execution, BubbleKind kind) {
   double sum = 0;
-  for (const pipeline::Bubble& bubble : execution.bubbles) {
+  for (const pipeline::ScheduleBubble& bubble : execution.bubbles) {
     if (bubble.kind == kind) sum += static_cast<double>(bubble.length);
   }
   return sum;
