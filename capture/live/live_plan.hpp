@@ -38,8 +38,8 @@ struct LivePlan {
                                        const policy::ParameterSet& parameters);
 
 /// Starts the policy (policy::start_policy) for `clients` and plans their sharing. Faults, with the
-/// policy's name: why_not_live; an illegal decision; a sharing that two processes cannot have; a filler that is not
-/// admitted.
+/// policy's name: why_not_live; an illegal decision; a sharing that two processes cannot have; a
+/// filler that is not admitted.
 [[nodiscard]] Result<LivePlan> plan_live(const policy::PolicySpec& spec,
                                          const policy::ParameterSet& parameters,
                                          policy::Policy& policy, const policy::GpuInfo& gpu,

@@ -61,7 +61,7 @@ struct GpuInfo {
   std::uint32_t sm_count = 0;
   std::uint32_t tpc_sms = 2;  ///< SMs that a cap takes or leaves together
   Bytes memory;
-  Duration time_slice{};
+  Duration time_slice{};            ///< 0: not known, as of a GPU on which programs run already
   Duration context_switch{};
   BytesPerSecond dram_bandwidth{};
   BytesPerSecond host_bandwidth{};  ///< of the link to host memory; 0: not known

@@ -15,17 +15,17 @@ tl::unexpected<Error> illegal(const PolicySpec& spec, const std::string& reason)
   return fail({}, "policy " + spec.name, "illegal decision at the start: " + reason);
 }
 
-Result<void> check_sharing(const PolicySpec& spec, const Sharing& sharing, const GpuInfo& gpu) {
+Result<void> check_sharing(const PolicySpec& spec, const Sharing& sharing) {
   const bool bound =
       sharing.mode == SharingMode::kIdleOnly || sharing.mode == SharingMode::kLeftover;
   if (bound && !spec.oracle) {
     return illegal(spec, "fillers that cost nothing, which only an oracle may ask for");
   }
   if (sharing.mode != SharingMode::kTimeSliced) return {};
-  if (sharing.slice.value_or(gpu.time_slice) <= Duration{}) {
+  if (sharing.slice && *sharing.slice <= Duration{}) {
     return illegal(spec, "a time slice of 0, allowed is above 0");
   }
-  if (sharing.switch_cost.value_or(gpu.context_switch) < Duration{}) {
+  if (sharing.switch_cost && *sharing.switch_cost < Duration{}) {
     return illegal(spec, "a negative switch cost");
   }
   return {};
@@ -116,7 +116,7 @@ Result<StartDecisions> start_policy(const PolicySpec& spec, Policy& policy, cons
                                     const std::vector<ClientInfo>& clients) {
   StartDecisions out;
   out.sharing = policy.start(gpu, clients);
-  BUBBLESIM_RETURN_IF_ERROR(check_sharing(spec, out.sharing, gpu));
+  BUBBLESIM_RETURN_IF_ERROR(check_sharing(spec, out.sharing));
   for (const ClientInfo& client : clients) out.shares.push_back(policy.share(client));
   Bytes used;
   for (std::size_t i = 0; i < clients.size(); ++i) {
