@@ -15,7 +15,8 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit Descriptor(const std::string& path)
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~Descriptor() {
     if (file_ >= 0) ::close(file_);
   }

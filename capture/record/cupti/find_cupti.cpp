@@ -28,7 +28,8 @@ std::string list_of(const std::vector<CuptiPlace>& places) {
 }  // namespace
 
 Result<CuptiApi> find_cupti(const std::string& wanted, const std::string& cuda_home) {
-  const std::vector<CuptiPlace> places = cupti_places(wanted, cuda_home, read_text_file(kMaps).value_or(std::string()));
+  const std::string maps = read_text_file(kMaps).value_or(std::string());
+  const std::vector<CuptiPlace> places = cupti_places(wanted, cuda_home, maps);
   for (const CuptiPlace& place : places) {
     if (void* const library = open_place(place)) return bind_cupti(library, place.path);
     if (place.path != wanted) continue;

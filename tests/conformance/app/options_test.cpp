@@ -120,7 +120,8 @@ constexpr const char* kMeasuredTable =
 TEST(FitTrainingOptions, TablesAreChosenByNameAndThreadsChangeNothing) {
   const Workplace place;
   place.write("megatron_deepspeed_a100_multi_node.csv", kMeasuredTable);
-  const std::string fit = "fit training --dir . --software megatron-deepspeed --constants iteration ";
+  const std::string fit =
+      "fit training --dir . --software megatron-deepspeed --constants iteration ";
   const std::string chosen = fit + "--tables megatron_deepspeed_a100_multi_node ";
   const std::string alone = succeed(place, chosen + "--jobs 1").out;
   EXPECT_THAT(alone, HasSubstr("fit       2"));

@@ -61,10 +61,10 @@ TEST(tgs_limit, profiles_while_the_best_rate_is_renewed) {
 }
 
 /// Two trainings of ShuffleNet on a GV100 (XSched's artifact, cotrain_tgs; its copy of the code has
-/// a tolerance of 2 %). The filler's iteration took 18 windows of 50 ms at the first limit, so it has
-/// some 18 * 20000 blocks, and training 245 iterations of as many in 5 s. Training's reports are in
-/// turn 239 (2.4 % off: its epochs' ends) and 245 iterations: the limit is cut, then raised by
-/// 0.00025 of the best rate, and so on. Logged: how many windows an iteration took, 5 s each.
+/// a tolerance of 2 %). The filler's iteration took 18 windows of 50 ms at the first limit, so it
+/// has some 18 * 20000 blocks, and training 245 iterations of as many in 5 s. Training's reports
+/// are in turn 239 (2.4 % off: its epochs' ends) and 245 iterations: the limit is cut, then raised
+/// by 0.00025 of the best rate, and so on. Logged: how many windows an iteration took, 5 s each.
 TEST(tgs_limit, moves_as_the_share_that_was_logged_on_a_gv100) {
   constexpr double kBlocks = 18.0 * 20000;
   TgsConstants constants = default_tgs();
