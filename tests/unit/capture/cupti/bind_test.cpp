@@ -44,7 +44,7 @@ TEST(CuptiBinding, TheRealLibraryWithoutADriverSaysSoAndIsLeftAlone) {
   if (!api) GTEST_SKIP() << api.error().text();
   if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "there is a driver here";
   OwnerDouble owner;
-  const auto session = Session::start(*api, {}, owner);
+  const auto session = CuptiSession::start(*api, {}, owner);
   ASSERT_FALSE(session);
   EXPECT_THAT(session.error().text(), HasSubstr("cuptiSubscribe"));
   EXPECT_THAT(session.error().text(), HasSubstr("CUPTI_ERROR_UNKNOWN (999)"));

@@ -71,7 +71,7 @@ class OwnerDouble : public BufferOwner {
   std::atomic<std::size_t> last_valid{0};
   std::uint64_t dropped = 0;
   std::string broken;
-  Session* session = nullptr;
+  CuptiSession* session = nullptr;
 };
 
 }  // namespace bubblesim::capture

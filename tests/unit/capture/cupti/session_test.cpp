@@ -34,7 +34,7 @@ std::vector<std::string> outline(const CuptiDouble& cupti) {
 TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+  const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT(outline(cupti),
               ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
@@ -48,7 +48,7 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
 TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {.memory = false, .zeroed_buffers = true}, owner);
+  const auto session = CuptiSession::start(cupti.api, {.memory = false, .zeroed_buffers = true}, owner);
   ASSERT_TRUE(session);
   cupti.calls.clear();
   EXPECT_TRUE((*session)->stop(false));
@@ -67,7 +67,7 @@ TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
 TEST(CuptiSession, AtExitIncompleteRecordsAreTakenToo) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session);
   EXPECT_TRUE((*session)->stop(true));
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 1"), 1);
@@ -76,7 +76,7 @@ TEST(CuptiSession, AtExitIncompleteRecordsAreTakenToo) {
 TEST(CuptiSession, AWholeGraphIsOneRecordIfAsked) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {.graphs = GraphDetail::kGraph}, owner);
+  const auto session = CuptiSession::start(cupti.api, {.graphs = GraphDetail::kGraph}, owner);
   ASSERT_TRUE(session);
   EXPECT_TRUE(cupti.enabled.contains("kind 51"));
 }
@@ -86,7 +86,7 @@ TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
   {
     CuptiDouble cupti;
     OwnerDouble owner;
-    const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+    const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
     ASSERT_TRUE(session);
     calls = cupti.calls.size();
   }
@@ -95,7 +95,7 @@ TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
     CuptiDouble cupti;
     OwnerDouble owner;
     cupti.fail_at = failing;
-    const auto session = Session::start(cupti.api, {.zeroed_buffers = true}, owner);
+    const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
     ASSERT_FALSE(session) << failing << " " << cupti.calls[failing - 1];
     EXPECT_THAT(session.error().message, HasSubstr("CUPTI_ERROR_SOME (999)")) << failing;
     EXPECT_THAT(session.error().place, HasSubstr("cupti")) << failing;
@@ -112,10 +112,10 @@ TEST(CuptiSession, AFailedStartFlushesOnlyIfCuptiHadBegun) {
   CuptiDouble cupti;
   OwnerDouble owner;
   cupti.refuses["register"] = Result::kUnknown;
-  EXPECT_FALSE(Session::start(cupti.api, {}, owner));
+  EXPECT_FALSE(CuptiSession::start(cupti.api, {}, owner));
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 0);
   cupti.refuses = {{"+kind 10", Result::kNotCompatible}};
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().place, "cuptiActivityEnable(CONCURRENT_KERNEL)");
   EXPECT_EQ(std::count(cupti.calls.begin(), cupti.calls.end(), "flush 0"), 1);
@@ -125,7 +125,7 @@ TEST(CuptiSession, NamesWhoHoldsCupti) {
   CuptiDouble cupti;
   OwnerDouble owner;
   cupti.holder = "CUPTI for Kineto";
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().text(),
             "double: cuptiSubscribe_v2: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS (39): CUPTI for Kineto "
@@ -138,7 +138,7 @@ TEST(CuptiSession, AnOlderCuptiDoesNotSayWhoHoldsIt) {
   OwnerDouble owner;
   cupti.holder = "Nsight Systems";
   cupti.api.subscribe_v2 = nullptr;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_FALSE(session);
   EXPECT_THAT(session.error().message, HasSubstr("another profiler"));
 }
@@ -147,7 +147,7 @@ TEST(CuptiSession, GoesWithoutWhatADriverRefuses) {
   CuptiDouble cupti;
   OwnerDouble owner;
   cupti.refuses = {{"+kind 49", Result::kInvalidKind}, {"+kind 17", Result::kNotSupported}};
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT((*session)->reduced(),
               ElementsAre(HasSubstr("OVERHEAD): CUPTI_ERROR_SOME (27); neither"),
@@ -161,7 +161,7 @@ TEST(CuptiSession, RecordsAllCallsWhereSingleOnesCannotBe) {
   cupti.api.enable_runtime_api = nullptr;
   cupti.api.enable_and_dump = nullptr;
   cupti.api.enable_all_sync_records = nullptr;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_TRUE(cupti.enabled.contains("kind 5"));
   EXPECT_TRUE(cupti.enabled.contains("kind 4"));
@@ -174,7 +174,7 @@ TEST(CuptiSession, CallsThatThisCuptiDoesNotKnowYetAreNoReduction) {
   OwnerDouble owner;
   cupti.refuses = {{"+runtime 505", Result::kInvalidParameter},
                    {"+driver 800", Result::kInvalidParameter}};
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT((*session)->reduced(), IsEmpty());
   EXPECT_TRUE(cupti.enabled.contains("runtime 211"));
@@ -183,19 +183,19 @@ TEST(CuptiSession, CallsThatThisCuptiDoesNotKnowYetAreNoReduction) {
 TEST(CuptiSession, OnlyOneAtATime) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  auto first = Session::start(cupti.api, {}, owner);
+  auto first = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(first);
-  const auto second = Session::start(cupti.api, {}, owner);
+  const auto second = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, HasSubstr("under way already"));
   EXPECT_TRUE((*first)->stop(false));
-  EXPECT_TRUE(Session::start(cupti.api, {}, owner)) << "and another one afterwards";
+  EXPECT_TRUE(CuptiSession::start(cupti.api, {}, owner)) << "and another one afterwards";
 }
 
 TEST(CuptiSession, BuffersGoToTheOwnerAndDropsAreTold) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session);
   EXPECT_EQ(cupti.ask_for_buffer(), owner.memory);
   cupti.dropped = 7;
@@ -208,7 +208,7 @@ TEST(CuptiSession, BuffersGoToTheOwnerAndDropsAreTold) {
 TEST(CuptiSession, StopWaitsForBuffersButNotForEver) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session);
   cupti.ask_for_buffer();
   cupti.keeps_buffers = true;
@@ -223,7 +223,7 @@ TEST(CuptiSession, StopWaitsForBuffersButNotForEver) {
 TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  auto session = Session::start(cupti.api, {}, owner);
+  auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session);
   session->reset();
   std::uint8_t* const first = cupti.ask_for_buffer();
@@ -242,7 +242,7 @@ TEST(CuptiSession, LateCallbacksGetABufferAndReachNobody) {
 TEST(CuptiSession, TellsOfEndingContextsAndOwnFailures) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = Session::start(cupti.api, {}, owner);
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session);
   owner.session = session->get();
   cupti.ask_for_buffer();
@@ -263,7 +263,7 @@ TEST(CuptiSession, CallbacksOfManyThreadsDuringStopAreSafe) {
   CuptiDouble cupti;
   OwnerDouble owner;
   for (int round = 0; round < 20; ++round) {
-    auto session = Session::start(cupti.api, {}, owner);
+    auto session = CuptiSession::start(cupti.api, {}, owner);
     ASSERT_TRUE(session);
     const cupti::BufferRequested requested = cupti.requested;
     const cupti::BufferCompleted completed = cupti.completed;
