@@ -48,7 +48,8 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
 TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  const auto session = CuptiSession::start(cupti.api, {.memory = false, .zeroed_buffers = true}, owner);
+  const auto session =
+      CuptiSession::start(cupti.api, {.memory = false, .zeroed_buffers = true}, owner);
   ASSERT_TRUE(session);
   cupti.calls.clear();
   EXPECT_TRUE((*session)->stop(false));
