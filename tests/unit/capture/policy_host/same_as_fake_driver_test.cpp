@@ -84,7 +84,7 @@ class GatedRun {
     }
     policy_ = spec.make(*check_parameters(spec, parameters, "", ""));
     capture::PolicyHostSetup setup{&spec, policy_.get(), hosted(), HostTime{}};
-    start_policy(setup.clients);
+    setup.sharing = start_policy(setup.clients).mode;
     host_ = *capture::PolicyHost::make(*clock_, std::move(setup));
   }
 
@@ -118,16 +118,17 @@ class GatedRun {
     return clients;
   }
 
-  void start_policy(const std::vector<capture::HostedClient>& clients) {
+  Sharing start_policy(const std::vector<capture::HostedClient>& clients) {
     std::vector<ClientInfo> infos;
     for (const auto& client : clients) infos.push_back(client.info);
-    policy_->start(scenario_.gpu, infos);
+    const Sharing sharing = policy_->start(scenario_.gpu, infos);
     for (const ClientInfo& info : infos) policy_->share(info);
     Bytes used = scenario_.training_memory;
     for (std::size_t id = 1; id < infos.size(); ++id) {
       EXPECT_TRUE(policy_->admit(infos[id], used, scenario_.gpu).admitted);
       used = used + infos[id].memory;
     }
+    return sharing;
   }
 
   void start_threads(capture::Crew& crew) {
