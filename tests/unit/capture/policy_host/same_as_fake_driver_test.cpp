@@ -289,14 +289,14 @@ TEST(SameAsFakeDriver, PipefillPacksBubbles) {
   packed.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 47ms, {15ms, Bytes{}, true}}};
   packed.iteration_ends = {20ms, 50ms};
   train(packed, 0ms, 500us, 3, 100, 100us);
-  expect_same(policies::pipefill_spec(), {}, packed, 6);
+  expect_same(policies::pipefill_spec(), {"main_job=takes_turns"}, packed, 6);
 }
 
 TEST(SameAsFakeDriver, PipefillRunsALongKernelAlone) {
   Scenario one = scenario(60ms, {kernel(1, 8ms)}, 0us);
   one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
   one.iteration_ends = {20ms, 50ms};
-  expect_same(policies::pipefill_spec(), {}, one, 1);
+  expect_same(policies::pipefill_spec(), {"main_job=takes_turns"}, one, 1);
 }
 
 }  // namespace
