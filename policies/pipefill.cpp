@@ -81,7 +81,7 @@ class PipeFill final : public Policy {
     plan_ = FillPlan(constants_, std::move(memory));
     held_.assign(clients.size(), {});
     slice_ = gpu.time_slice;
-    return {mode_, std::nullopt, given_switch_cost_, offloads()};
+    return {mode_, std::nullopt, given_switch_cost_, offloads(), stops_main_job_};
   }
 
   /// What is moved is moved as a whole: what runs has its memory on the device.
@@ -248,7 +248,7 @@ PolicySpec pipefill_spec() {
       declare_choice("main_job", {"stopped", "takes_turns"},
                      {"",
                       "Time-sliced: while a bubble is filled training's context has no turn, or "
-                      "takes turns while it waits.",
+                      "takes turns while it waits, as it must where slices are the driver's.",
                       paper + ": the bubble instruction; its place before the receive: "
                               "reconstructed"}),
       declare_flag("offload", false,

@@ -84,6 +84,10 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
     }
     if (share.memory_limit) plan.notes.push_back("the memory limit of a client is not applied");
   }
+  if (sharing.changing_slices) {
+    return fail("policy " + spec.name, {}, "sets time slices while programs run, and the driver's "
+                                           "are fixed");
+  }
   if (sharing.slice) plan.notes.push_back("the driver's own time slice is used, not the policy's");
   if (sharing.unified_memory) {
     plan.notes.push_back("memory is not oversubscribed: the programs' own allocations decide");

@@ -206,6 +206,11 @@ Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
     return tl::make_unexpected(
         cannot(spec, "wants time slices of its own; the driver's can be measured only"));
   }
+  if (sharing.changing_slices) {
+    return tl::make_unexpected(
+        cannot(spec, "sets time slices while jobs run, and the driver's are fixed; `bubblesim "
+                     "policies " + spec.name + "` names the parameter that leaves them alone"));
+  }
   if (real && sharing.unified_memory) {
     return tl::make_unexpected(cannot(
         spec, "oversubscribes memory; stand-ins hold theirs on the device"));

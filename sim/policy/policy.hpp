@@ -118,6 +118,7 @@ struct Sharing {
   std::optional<Duration> slice = std::nullopt;        ///< kTimeSliced; nothing: the device's
   std::optional<Duration> switch_cost = std::nullopt;  ///< kTimeSliced; nothing: the device's
   bool unified_memory = false;          ///< memory may be oversubscribed (admission not refused)
+  bool changing_slices = false;         ///< kTimeSliced: turns are set while clients run
 };
 
 /// How one client is set up, decided once before the start.
