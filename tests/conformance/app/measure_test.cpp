@@ -156,20 +156,6 @@ TEST(Measure, SlicesThatAPolicySetsWhileJobsRunAreSaidBeforehandToo) {
   EXPECT_THAT(outcome.err, HasSubstr("policy pipefill: sets time slices while jobs run"));
 }
 
-// A round of so little time measures nothing; it shows that every policy may be asked.
-TEST(Measure, EveryPairOfTheCampaignCanBeMeasured) {
-  const Workplace place;
-  const std::vector<std::string> pairs = lines_of(place.shell("ls configs/measure/*.json").out);
-  ASSERT_THAT(pairs, Not(testing::IsEmpty()));
-  for (const std::string& pair : pairs) {
-    Json config = parse_json(place.read(pair));
-    config["duration"] = "5ms";
-    config["warmup"] = "0ms";
-    place.write("short.json", config.dump());
-    succeed(place, "measure short.json --fake");
-  }
-}
-
 TEST(Measure, WhatAGateCannotDoEndsTheRunAsAnIllegalDecision) {
   const Workplace place;
   place.write("pair.json", config_of("tally"));

@@ -1,0 +1,39 @@
+// What is known before anything starts, of the pairs that the campaign measures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "sim/measure/measure.hpp"
+#include "sim/run/lone_rank.hpp"
+#include "sim/run/run_policies.hpp"
+#include "tests/unit/sim/run/config/config_text.hpp"
+
+namespace bubblesim::measure {
+namespace {
+
+const std::filesystem::path kConfigFolder = BUBBLESIM_SOURCE_DIR "/configs";
+
+run::LoadedRun load_pair(const std::filesystem::path& file, const policy::Registry& registry) {
+  const auto config = run::read_run_config(file.string(), registry);
+  EXPECT_TRUE(config) << file;
+  const auto loaded = run::load_run(*config, (kConfigFolder / "devices").string(), {});
+  EXPECT_TRUE(loaded) << file;
+  return *run::lone_rank(*loaded, 0);
+}
+
+TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
+  const policy::Registry registry = run::builtin_policies();
+  const capture::RigPlace gpu;
+  int pairs = 0;
+  for (const auto& file : std::filesystem::directory_iterator(kConfigFolder / "measure")) {
+    if (file.path().extension() != ".json") continue;
+    ++pairs;
+    EXPECT_THAT(check_measurable(load_pair(file, registry), registry, gpu), testing::IsEmpty())
+        << file;
+  }
+  EXPECT_GT(pairs, 0);
+}
+
+}  // namespace
+}  // namespace bubblesim::measure
