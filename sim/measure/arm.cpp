@@ -14,6 +14,18 @@ namespace {
 // Training under a policy that starves it is cut at so many times what it takes alone.
 constexpr std::int64_t kPatience = 20;
 
+/// All memory that is known of is on the device at once.
+bool fit_together(const std::vector<policy::ClientInfo>& clients,
+                  const std::vector<policy::ClientSharing>& shares,
+                  const hardware::GpuSpec& device) {
+  Bytes together{};
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (shares[i].resident && *shares[i].resident < clients[i].memory) return false;
+    together = Bytes{together.value + clients[i].memory.value};
+  }
+  return together <= device.memory;
+}
+
 Error cannot(const policy::PolicySpec& spec, const std::string& what) {
   return {{}, "policy " + spec.name, what};
 }
@@ -57,7 +69,7 @@ class ArmRun {
     shares_ = plan_.decided.shares;
     BUBBLESIM_ASSIGN_OR_RETURN(
         setup_.substrate,
-        substrate_of(*arm_.policy, plan_.decided.sharing, shares_, lone_.device, place_));
+        substrate_of(*arm_.policy, plan_.decided, infos_, lone_.device, place_));
     if (options_.substrate) setup_.substrate = *options_.substrate;
     setup_.spec = arm_.policy;
     setup_.policy = policy_.get();
@@ -186,11 +198,12 @@ std::vector<policy::ClientInfo> client_infos(const run::LoadedRun& lone, const A
 }
 
 Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
-                                        const policy::Sharing& sharing,
-                                        const std::vector<policy::ClientSharing>& shares,
+                                        const policy::StartDecisions& decided,
+                                        const std::vector<policy::ClientInfo>& clients,
                                         const hardware::GpuSpec& device,
                                         const capture::RigPlace& place) {
   using Mode = program::SharingMode;
+  const policy::Sharing& sharing = decided.sharing;
   const bool real = place.fake == nullptr;
   if (sharing.mode == Mode::kIdleOnly || sharing.mode == Mode::kLeftover) {
     return tl::make_unexpected(cannot(spec, "is a bound that no GPU reaches"));
@@ -200,7 +213,7 @@ Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
         spec, "wants MIG partitions; measuring leaves the GPU's settings as they are"));
   }
   const bool sliced = sharing.slice && *sharing.slice != device.time_slice;
-  const bool own = std::any_of(shares.begin(), shares.end(),
+  const bool own = std::any_of(decided.shares.begin(), decided.shares.end(),
                                [](const auto& share) { return share.slice.has_value(); });
   if (real && (sliced || own)) {
     return tl::make_unexpected(
@@ -211,9 +224,9 @@ Result<capture::Substrate> substrate_of(const policy::PolicySpec& spec,
         cannot(spec, "sets time slices while jobs run, and the driver's are fixed; `bubblesim "
                      "policies " + spec.name + "` names the parameter that leaves them alone"));
   }
-  if (real && sharing.unified_memory) {
+  if (real && sharing.unified_memory && !fit_together(clients, decided.shares, device)) {
     return tl::make_unexpected(cannot(
-        spec, "oversubscribes memory; stand-ins hold theirs on the device"));
+        spec, "leaves memory of jobs off the device; stand-ins hold theirs on it"));
   }
   if (sharing.mode == Mode::kTimeSliced) return capture::Substrate::kTimeSliced;
   if (sharing.mode == Mode::kMps) return capture::Substrate::kMps;

@@ -43,8 +43,8 @@ struct Arm {
 
 /// How processes share the GPU under this decision. Fault: as check_measurable.
 [[nodiscard]] Result<capture::Substrate> substrate_of(
-    const policy::PolicySpec& spec, const policy::Sharing& sharing,
-    const std::vector<policy::ClientSharing>& shares, const hardware::GpuSpec& device,
+    const policy::PolicySpec& spec, const policy::StartDecisions& decided,
+    const std::vector<policy::ClientInfo>& clients, const hardware::GpuSpec& device,
     const capture::RigPlace& place);
 
 }  // namespace bubblesim::measure

@@ -16,11 +16,10 @@ Result<void> check_policy(const run::LoadedRun& lone, const run::PolicyChoice& c
   arm.policy = spec;
   for (std::uint32_t i = 0; i < lone.config.fillers.size(); ++i) arm.fillers.push_back(i);
   const auto policy = spec->make(choice.parameters);
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const schedule::GpuPlan plan,
-      schedule::plan_gpu(*spec, *policy, lone.device, client_infos(lone, arm, {})));
-  BUBBLESIM_RETURN_IF_ERROR(
-      substrate_of(*spec, plan.decided.sharing, plan.decided.shares, lone.device, place));
+  const std::vector<policy::ClientInfo> clients = client_infos(lone, arm, {});
+  BUBBLESIM_ASSIGN_OR_RETURN(const schedule::GpuPlan plan,
+                             schedule::plan_gpu(*spec, *policy, lone.device, clients));
+  BUBBLESIM_RETURN_IF_ERROR(substrate_of(*spec, plan.decided, clients, lone.device, place));
   return {};
 }
 

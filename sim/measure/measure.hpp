@@ -24,7 +24,8 @@ struct MeasureOptions {
 };
 
 /// Whether a real GPU can do what each policy of the config asks for before the start: sharing by
-/// MIG, time slices of its own and bounds that no GPU reaches are faults, with the policy's name.
+/// MIG, time slices of its own, memory that is not all on the device and bounds that no GPU reaches
+/// are faults, with the policy's name.
 /// So is what a config asks of fillers that processes cannot do. All faults at once.
 [[nodiscard]] Errors check_measurable(const run::LoadedRun& lone,
                                       const policy::Registry& registry,

@@ -22,6 +22,12 @@ run::LoadedRun load_pair(const std::filesystem::path& file, const policy::Regist
   return *run::lone_rank(*loaded, 0);
 }
 
+std::vector<std::string> texts(const Errors& faults) {
+  std::vector<std::string> texts;
+  for (const Error& fault : faults) texts.push_back(fault.text());
+  return texts;
+}
+
 TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
   const policy::Registry registry = run::builtin_policies();
   const capture::RigPlace gpu;
@@ -29,10 +35,18 @@ TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
   for (const auto& file : std::filesystem::directory_iterator(kConfigFolder / "measure")) {
     if (file.path().extension() != ".json") continue;
     ++pairs;
-    EXPECT_THAT(check_measurable(load_pair(file, registry), registry, gpu), testing::IsEmpty())
-        << file;
+    const run::LoadedRun pair = load_pair(file.path(), registry);
+    EXPECT_THAT(texts(check_measurable(pair, registry, gpu)), testing::IsEmpty()) << file;
   }
   EXPECT_GT(pairs, 0);
+}
+
+TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
+  const policy::Registry registry = run::builtin_policies();
+  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
+  pair.device.memory = Bytes{1};
+  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+              testing::Contains(testing::HasSubstr("policy tgs: leaves memory of jobs off")));
 }
 
 }  // namespace
