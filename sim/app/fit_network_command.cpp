@@ -20,15 +20,16 @@ struct NetworkArguments {
 
 void print_fit(const fit::AllReduceFit& fit) {
   fmt::print("{:<36} {:<6} {:>10} {:>10}\n", "constant", "unit", "start", "fitted");
-  for (const fit::FittedConstant& it : fit.constants) {
-    fmt::print("{:<36} {:<6} {:>10.4g} {:>10.4g}\n", it.path, it.unit, it.start, it.value);
+  for (const fit::FittedConstant& constant : fit.constants) {
+    fmt::print("{:<36} {:<6} {:>10.4g} {:>10.4g}\n", constant.path, constant.unit, constant.start,
+               constant.value);
   }
   fmt::print("\n{:>4} {:>9} {:>9} {:>11} {:>11} {:>8} {:>8}\n", "GPUs", "fit rows", "|error|",
              "judge rows", "|error|", "octaves", "worst");
-  for (const fit::AllReduceErrors& it : fit.tables) {
-    fmt::print("{:>4} {:>9} {:>8.2f}% {:>11} {:>10.2f}% {:>7.2f}% {:>7.1f}%\n", it.gpus,
-               it.fit_rows, 100 * it.fit_mean, it.judge_rows, 100 * it.judge_mean,
-               100 * it.octave_mean, 100 * it.worst);
+  for (const fit::AllReduceErrors& table : fit.tables) {
+    fmt::print("{:>4} {:>9} {:>8.2f}% {:>11} {:>10.2f}% {:>7.2f}% {:>7.1f}%\n", table.gpus,
+               table.fit_rows, 100 * table.fit_mean, table.judge_rows, 100 * table.judge_mean,
+               100 * table.octave_mean, 100 * table.worst);
   }
 }
 

@@ -66,8 +66,8 @@ void print_constants(const fit::TrainingFit& fit) {
   fmt::print("{} steps, mean |error| of fit rows {:.2f} % -> {:.2f} %\n\n{:<24} {:>12}\n",
              fit.steps, 100 * fit.mean_error_before, 100 * fit.mean_error_after, "constant",
              "fitted");
-  for (const fit::FittedConstant& it : fit.constants) {
-    fmt::print("{:<24} {:>9.4g} {}\n", it.path, it.value, it.unit);
+  for (const fit::FittedConstant& constant : fit.constants) {
+    fmt::print("{:<24} {:>9.4g} {}\n", constant.path, constant.value, constant.unit);
   }
 }
 

@@ -17,8 +17,9 @@ using capture::HostTime;
 
 /// What lives for one run.
 struct Run {
-  Run(capture::HostClock& of, const hardware::GpuSpec& spec, const gpu::SharingSetup& sharing)
-      : clock(of), machine(spec), gpu(machine.add_gpu(sharing)) {}
+  Run(capture::HostClock& host_clock, const hardware::GpuSpec& spec,
+      const gpu::SharingSetup& sharing)
+      : clock(host_clock), machine(spec), gpu(machine.add_gpu(sharing)) {}
 
   capture::HostClock& clock;
   std::unique_ptr<capture::FakeSegment> memory;

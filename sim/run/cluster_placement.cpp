@@ -35,14 +35,14 @@ void ClusterPlacement::update(GpuId gpu) {
   state.jobs = 0;
   Bytes workers;
   std::set<std::uint32_t> counted;
-  for (const Booked& each : booked_[gpu.index()]) {
-    state.jobs += each.placed ? 1U : 0U;
-    const bool worker = worker_kinds_.contains(each.job.kind);
-    if (worker && !counted.insert(each.job.kind).second) continue;
-    state.used = state.used + each.job.memory;
-    state.request += each.job.request;
-    state.limit += each.job.limit;
-    if (worker) workers = workers + each.job.memory;
+  for (const Booked& booked : booked_[gpu.index()]) {
+    state.jobs += booked.placed ? 1U : 0U;
+    const bool worker = worker_kinds_.contains(booked.job.kind);
+    if (worker && !counted.insert(booked.job.kind).second) continue;
+    state.used = state.used + booked.job.memory;
+    state.request += booked.job.request;
+    state.limit += booked.job.limit;
+    if (worker) workers = workers + booked.job.memory;
   }
   workers_now_[gpu.index()] = workers;
   workers_most_[gpu.index()] = std::max(workers_most_[gpu.index()], workers);
@@ -83,8 +83,8 @@ Result<std::vector<policy::Placement>> ClusterPlacement::place(
     placements = first_come(waiting, allowed);
   }
   BUBBLESIM_RETURN_IF_ERROR(check(placements, waiting, allowed, now));
-  for (const policy::Placement& each : placements) {
-    book(*std::ranges::find(waiting, each.job, &policy::JobInfo::id), each.gpu, true);
+  for (const policy::Placement& placement : placements) {
+    book(*std::ranges::find(waiting, placement.job, &policy::JobInfo::id), placement.gpu, true);
   }
   return placements;
 }
@@ -94,16 +94,16 @@ Result<void> ClusterPlacement::check(std::span<const policy::Placement> placemen
                                      std::span<const std::uint32_t> allowed,
                                      policy::Instant now) const {
   std::set<std::uint32_t> placed;
-  for (const policy::Placement& each : placements) {
-    const std::string name = "job " + std::to_string(each.job);
-    if (std::ranges::find(waiting, each.job, &policy::JobInfo::id) == waiting.end()) {
+  for (const policy::Placement& placement : placements) {
+    const std::string name = "job " + std::to_string(placement.job);
+    if (std::ranges::find(waiting, placement.job, &policy::JobInfo::id) == waiting.end()) {
       return illegal(now, name + " is placed, which does not wait");
     }
-    if (std::ranges::find(allowed, each.gpu.value) == allowed.end()) {
-      return illegal(now, name + " is placed on GPU " + std::to_string(each.gpu.value) +
+    if (std::ranges::find(allowed, placement.gpu.value) == allowed.end()) {
+      return illegal(now, name + " is placed on GPU " + std::to_string(placement.gpu.value) +
                               ", which is none of those it may use");
     }
-    if (!placed.insert(each.job).second) return illegal(now, name + " is placed twice");
+    if (!placed.insert(placement.job).second) return illegal(now, name + " is placed twice");
   }
   return {};
 }

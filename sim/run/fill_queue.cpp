@@ -54,15 +54,15 @@ FillQueue::FillQueue(engine::Engine& engine, const RunConfig& config,
     : engine_(engine), placement_(placement), first_id_(first_id), timeline_(timeline),
       entity_(engine.add_entity(*this, engine::Phase::kArrival)) {
   for (std::uint32_t filler = 0; filler < config.fillers.size(); ++filler) {
-    const FillerConfig& of = config.fillers[filler];
-    for (const FillJobConfig& each : of.jobs) {
-      Job job{job_of(filler, of), {}};
-      job.info.submitted = job.state.submitted = each.submitted;
-      if (each.deadline) job.info.deadline = each.submitted + *each.deadline;
+    const FillerConfig& filler_config = config.fillers[filler];
+    for (const FillJobConfig& fill_job : filler_config.jobs) {
+      Job job{job_of(filler, filler_config), {}};
+      job.info.submitted = job.state.submitted = fill_job.submitted;
+      if (fill_job.deadline) job.info.deadline = fill_job.submitted + *fill_job.deadline;
       job.state.deadline = job.info.deadline;
-      job.state.requests = each.requests;
+      job.state.requests = fill_job.requests;
       if (filler < profiles.size()) {
-        job.info.work = work_of(each.requests, of, profiles[filler]);
+        job.info.work = work_of(fill_job.requests, filler_config, profiles[filler]);
       }
       jobs_.push_back(std::move(job));
     }
@@ -110,8 +110,8 @@ void FillQueue::place(SimTime now) {
 bool FillQueue::place_group(const std::vector<std::uint32_t>& gpus, SimTime now) {
   std::vector<policy::JobInfo> infos;
   for (const std::size_t index : waiting_) {
-    const auto of = gpus_.find(jobs_[index].info.kind);
-    if (of != gpus_.end() && of->second == gpus) infos.push_back(jobs_[index].info);
+    const auto group = gpus_.find(jobs_[index].info.kind);
+    if (group != gpus_.end() && group->second == gpus) infos.push_back(jobs_[index].info);
   }
   const auto placements = placement_.place(infos, gpus, now - kSimStart);
   auto checked = placements ? placement_.check_memory(now - kSimStart)
@@ -121,13 +121,13 @@ bool FillQueue::place_group(const std::vector<std::uint32_t>& gpus, SimTime now)
     engine_.stop();
     return false;
   }
-  for (const policy::Placement& each : *placements) {
-    Job& placed = job(each.job);
-    placed.state.gpu = each.gpu;
+  for (const policy::Placement& placement : *placements) {
+    Job& placed = job(placement.job);
+    placed.state.gpu = placement.gpu;
     placed.state.placed = now - kSimStart;
-    std::erase(waiting_, each.job - first_id_);
-    Worker& worker = worker_of(placed.info.kind, each.gpu);
-    worker.queue.push_back(each.job - first_id_);
+    std::erase(waiting_, placement.job - first_id_);
+    Worker& worker = worker_of(placed.info.kind, placement.gpu);
+    worker.queue.push_back(placement.job - first_id_);
     start_next(worker, now);
   }
   return true;

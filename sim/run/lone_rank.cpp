@@ -123,13 +123,13 @@ workload::ArrivalSpec dealt_to_one(const workload::ArrivalSpec& arrivals, std::s
 std::optional<FillerConfig> on_one_gpu(const FillerConfig& filler, std::uint32_t gpu,
                                        std::size_t ranks) {
   if (filler.gpus && !std::ranges::binary_search(*filler.gpus, gpu)) return std::nullopt;
-  FillerConfig one = filler;
+  FillerConfig dealt = filler;
   std::size_t gpus = filler.gpus ? filler.gpus->size() : ranks;
   if (filler.instances) gpus = *filler.instances;
-  if (one.gpus) one.gpus = {0};
-  if (one.instances) one.instances = 1;
-  if (one.arrivals) one.arrivals = dealt_to_one(*one.arrivals, gpus);
-  return one;
+  if (dealt.gpus) dealt.gpus = {0};
+  if (dealt.instances) dealt.instances = 1;
+  if (dealt.arrivals) dealt.arrivals = dealt_to_one(*dealt.arrivals, gpus);
+  return dealt;
 }
 
 void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
@@ -147,8 +147,8 @@ void keep_fillers(LoadedRun& run, const LoadedRun& whole, std::uint32_t gpu) {
 
 Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
   std::string known;
-  for (const program::Program& each : run.training->ranks) {
-    known += (known.empty() ? "" : ", ") + std::to_string(each.rank);
+  for (const program::Program& known_rank : run.training->ranks) {
+    known += (known.empty() ? "" : ", ") + std::to_string(known_rank.rank);
   }
   return {run.config.file, "rank " + std::to_string(rank),
           "the job has no such rank; simulated are " + known};
@@ -163,14 +163,14 @@ Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
   const auto position = static_cast<std::size_t>(found - ranks.begin());
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Duration> durations,
                              measure_collectives(run, position));
-  LoadedRun one = run;
-  one.training = alone(*run.training, position, durations);
-  std::erase_if(one.config.training.stragglers,
+  LoadedRun lone = run;
+  lone.training = alone(*run.training, position, durations);
+  std::erase_if(lone.config.training.stragglers,
                 [rank](const Straggler& straggler) { return straggler.rank != rank; });
-  if (!run.rank_memory.empty()) one.rank_memory = {run.rank_memory[position]};
-  if (run.recorded_mean_iteration) one.recorded_mean_iteration = recorded_mean(*one.training);
-  keep_fillers(one, run, static_cast<std::uint32_t>(position));
-  return one;
+  if (!run.rank_memory.empty()) lone.rank_memory = {run.rank_memory[position]};
+  if (run.recorded_mean_iteration) lone.recorded_mean_iteration = recorded_mean(*lone.training);
+  keep_fillers(lone, run, static_cast<std::uint32_t>(position));
+  return lone;
 }
 
 }  // namespace bubblesim::run

@@ -111,7 +111,7 @@ FillJobConfig read_job(ObjectReader& reader) {
 std::vector<FillJobConfig> read_jobs(ObjectReader& reader) {
   std::vector<FillJobConfig> jobs;
   if (reader.kind("jobs") != JsonKind::kObject) {
-    for (ObjectReader& each : reader.children("jobs")) jobs.push_back(read_job(each));
+    for (ObjectReader& job : reader.children("jobs")) jobs.push_back(read_job(job));
     if (reader.raw("jobs") == "[]") {
       reader.fault("jobs", "found an empty list; expected at least one job");
     }

@@ -157,8 +157,8 @@ std::vector<std::vector<std::size_t>> ranks_of_collectives(const workload::JobPr
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
     for (const program::Op& op : job.ranks[rank].ops) {
       if (op.collective == kNoIndex) continue;
-      auto& of = ranks[op.collective];
-      if (of.empty() || of.back() != rank) of.push_back(rank);
+      auto& members = ranks[op.collective];
+      if (members.empty() || members.back() != rank) members.push_back(rank);
     }
   }
   return ranks;

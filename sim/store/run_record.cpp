@@ -77,13 +77,13 @@ class Items {
     const Json& item = next();
     if (right_ && (right_ = item.is_string())) value = item.get_ref<const std::string&>();
   }
-  template <class Each>
-  void take_list(const Each& each) {
+  template <class ReadItem>
+  void take_list(const ReadItem& read_item) {
     const Json& list = next();
     if (!right_ || !(right_ = list.is_array())) return;
     for (const Json& item : list) {
       Items items(item, right_);
-      if (right_) each(items);
+      if (right_) read_item(items);
       if (!right_) return;
       right_ = items.at_ == item.size();
     }

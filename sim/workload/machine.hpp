@@ -29,8 +29,9 @@ namespace bubblesim::workload {
 
 /// A GPU of a machine, and the engine that drives it.
 struct MachineGpu {
-  MachineGpu(engine::Engine& of, const hardware::GpuSpec& spec, const gpu::SharingSetup& sharing)
-      : engine(of), gpu(of, spec, sharing) {}
+  MachineGpu(engine::Engine& shared_engine, const hardware::GpuSpec& spec,
+             const gpu::SharingSetup& sharing)
+      : engine(shared_engine), gpu(shared_engine, spec, sharing) {}
 
   engine::Engine& engine;
   gpu::Gpu gpu;

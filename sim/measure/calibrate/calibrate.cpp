@@ -136,10 +136,10 @@ void Calibrator::keep_all(const std::string& probe, const std::string& why) {
         {field.key, field.unit, field.get(base_), field.get(base_), {}, kept});
   }
   if (probe != "contention") return;
-  for (const ContentionParameter& each : contention_parameters()) {
-    const double base = base_.contention.*each.value;
+  for (const ContentionParameter& parameter : contention_parameters()) {
+    const double base = base_.contention.*parameter.value;
     out_.constants.push_back(
-        {std::string("contention/") + each.key, ConstantUnit::kShare, base, base, {}, kept});
+        {std::string("contention/") + parameter.key, ConstantUnit::kShare, base, base, {}, kept});
   }
 }
 
@@ -154,10 +154,11 @@ void Calibrator::fit(const Records& records) {
   if (place_.progress) place_.progress(fmt::format("fitting {} cells", fitted));
   out_.contention = fit_contention(out_.cells, base_);
   out_.spec.contention = out_.contention->spec;
-  for (const FittedParameter& each : out_.contention->parameters) {
-    const Spread spread{fitted, each.value - each.error, each.value, each.value + each.error};
-    out_.constants.push_back({"contention/" + each.key, ConstantUnit::kShare, each.base,
-                              each.value, spread, each.kept});
+  for (const FittedParameter& parameter : out_.contention->parameters) {
+    const Spread spread{fitted, parameter.value - parameter.error, parameter.value,
+                        parameter.value + parameter.error};
+    out_.constants.push_back({"contention/" + parameter.key, ConstantUnit::kShare, parameter.base,
+                              parameter.value, spread, parameter.kept});
   }
 }
 

@@ -33,8 +33,8 @@ const char* class_name(program::KernelClass kernel_class) {
   return "unknown";
 }
 
-std::string occupant_text(const Occupant& of) {
-  return fmt::format("{},{}", class_name(of.kernel_class), of.blocks);
+std::string occupant_text(const Occupant& occupant) {
+  return fmt::format("{},{}", class_name(occupant.kernel_class), occupant.blocks);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ constexpr std::size_t kStarts = 8;
 constexpr double kExact = 1e-4;  ///< root mean square: no other start is needed
 constexpr double kStep = 1e-4;   ///< of central differences, where errors are judged
 
-program::KernelProfile profile_of(const Occupant& of, const hardware::GpuSpec& spec) {
-  return program::profile_kernel(probe_needs(of.blocks), of.kernel_class, spec);
+program::KernelProfile profile_of(const Occupant& occupant, const hardware::GpuSpec& spec) {
+  return program::profile_kernel(probe_needs(occupant.blocks), occupant.kernel_class, spec);
 }
 
 /// Radical inverse (Halton 1960): spread over (0, 1) without chance.
@@ -234,10 +234,10 @@ double predicted_slowdown(const ContentionCell& cell, const hardware::GpuSpec& s
   const gpu::Contention contention(spec.contention, spec.sm_count);
   gpu::DemandSum demands;
   demands.set_clients(cell.others.size() + 1);
-  const auto add = [&](std::uint32_t client, const Occupant& of) {
-    const program::KernelProfile profile = profile_of(of, spec);
+  const auto add = [&](std::uint32_t client, const Occupant& occupant) {
+    const program::KernelProfile profile = profile_of(occupant, spec);
     const std::uint64_t wave =
-        std::min(of.blocks, std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
+        std::min(occupant.blocks, std::uint64_t{profile.residency.blocks_per_sm} * spec.sm_count);
     const double sm_share = contention.sm_share(wave);
     demands.add(ClientId{client}, gpu::Contention::demand(profile, wave, wave, sm_share));
   };
@@ -251,9 +251,9 @@ ContentionFit fit_contention(const std::vector<ContentionCell>& cells,
                              const hardware::GpuSpec& base) {
   ContentionFit out;
   Fitter fitter(cells, base);
-  for (const ContentionParameter& each : contention_parameters()) {
-    const double value = base.contention.*each.value;
-    out.parameters.push_back({each.key, value, value, 0, {}});
+  for (const ContentionParameter& parameter : contention_parameters()) {
+    const double value = base.contention.*parameter.value;
+    out.parameters.push_back({parameter.key, value, value, 0, {}});
   }
   fitter.fit();
   fitter.drop_unknown(out.parameters);

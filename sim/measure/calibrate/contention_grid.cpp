@@ -38,8 +38,8 @@ Occupant filler(std::size_t form, const hardware::GpuSpec& spec) {
   return {kClasses[form], spec.sm_count};
 }
 
-ProbeKernel kernel(const Occupant& of, Duration solo, const hardware::GpuSpec& spec) {
-  return {probe_form(of.blocks, of.kernel_class, spec), solo};
+ProbeKernel kernel(const Occupant& occupant, Duration solo, const hardware::GpuSpec& spec) {
+  return {probe_form(occupant.blocks, occupant.kernel_class, spec), solo};
 }
 
 capture::JobPlan victims(const hardware::GpuSpec& spec) {
@@ -97,10 +97,10 @@ std::map<Place, std::vector<double>> lengths_by_place(const Records& records) {
   const auto first = by_start(records[1]), second = by_start(records[2]);
   std::map<Place, std::vector<double>> lengths;
   for (const OperationRecord& victim : records[0].operations) {
-    const auto one = beside(victim, first), two = beside(victim, second);
-    if (!one || !two) continue;
-    lengths[{victim.op % kForms, one->anybody ? one->op : kForms,
-             two->anybody ? two->op / kSecondRow : kForms}]
+    const auto near_first = beside(victim, first), near_second = beside(victim, second);
+    if (!near_first || !near_second) continue;
+    lengths[{victim.op % kForms, near_first->anybody ? near_first->op : kForms,
+             near_second->anybody ? near_second->op / kSecondRow : kForms}]
         .push_back(length_of(victim));
   }
   return lengths;
@@ -131,7 +131,7 @@ std::vector<ContentionCell> contention_cells(const Records& records,
     if (first != kForms) cell.others.push_back(occupant(first, spec));
     if (second != kForms) cell.others.push_back(filler(second, spec));
     std::vector<double> slowdowns = values;
-    for (double& each : slowdowns) each /= length;
+    for (double& slowdown : slowdowns) slowdown /= length;
     cell.slowdown = spread_of(std::move(slowdowns));
     cells.push_back(std::move(cell));
   }

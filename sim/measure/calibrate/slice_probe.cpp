@@ -81,7 +81,7 @@ std::vector<Finding> slice_findings(const Records& records) {
     Turns found;
     const std::vector<double> own = absences(record, found);
     if (own.size() >= kWindow) found.slice = slope(own);  // fewer: nothing is said of the other
-    for (const double each : window_slopes(own)) slices.push_back(each);
+    for (const double slope_of_window : window_slopes(own)) slices.push_back(slope_of_window);
     turns.push_back(std::move(found));
   }
   for (std::size_t i = 0; i < turns.size() && turns.size() == 2; ++i) {
