@@ -16,7 +16,7 @@ Bytes excess(Bytes needed, Bytes there) {
 
 FillPlan::FillPlan(const FillConstants& constants, std::vector<Bytes> memory)
     : constants_(constants) {
-  for (const Bytes each : memory) clients_.push_back({.memory = each});
+  for (const Bytes bytes : memory) clients_.push_back({.memory = bytes});
 }
 
 void FillPlan::begin_bubble(Duration length, Bytes free_memory, Instant now) {

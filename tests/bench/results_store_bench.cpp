@@ -73,10 +73,10 @@ RunRecord template_record(std::uint32_t policies) {
 
 std::vector<RunRecord> next_batch(const RunRecord& record, std::uint64_t& number) {
   std::vector<RunRecord> batch(kBatch, record);
-  for (RunRecord& each : batch) {
-    each.run.index = number;
+  for (RunRecord& row : batch) {
+    row.run.index = number;
     // Keys are hashes: neighbours in the plan are not neighbours by key.
-    each.run.key = sample_key(number * 0x9E3779B97F4A7C15U);
+    row.run.key = sample_key(number * 0x9E3779B97F4A7C15U);
     ++number;
   }
   return batch;

@@ -157,7 +157,7 @@ TEST(TimeSlicesOfAGv100, BurstsBesideAProgramThatFillsTheGpuShareItAsMeasured) {
   }
   pair.run(20s);
   double sum = 0;
-  for (const double each : pair.first.latencies) sum += each;
+  for (const double latency : pair.first.latencies) sum += latency;
   EXPECT_NEAR(sum / static_cast<double>(pair.first.latencies.size()), 167.4, 0.02 * 167.4);
   EXPECT_NEAR(to_seconds(pair.second.kernel_time) / 20, 0.541, 0.03 * 0.541);
 }

@@ -18,8 +18,8 @@ TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
   ASSERT_EQ(made.code, 0) << made.err;
   const Json constants = parse_json(made.out)["constants"];
   ASSERT_EQ(constants.size(), 6U);
-  for (const Json& each : constants) {
-    EXPECT_FALSE(each["measured"].is_null()) << each["constant"];
+  for (const Json& constant : constants) {
+    EXPECT_FALSE(constant["measured"].is_null()) << constant["constant"];
   }
   const Json h100 = parse_json(place.read("mine.json"));
   EXPECT_THAT(h100["launch_latency"]["source"].get<std::string>(),
@@ -30,8 +30,8 @@ TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
       "calibrate --fake --device mine.json --fake-device a100-80gb --only latencies --json");
   ASSERT_EQ(again.code, 0) << again.err;
   const Json found = parse_json(again.out)["constants"];
-  for (const Json& each : found) {
-    EXPECT_EQ(each["measured"], each["base"]) << each["constant"];
+  for (const Json& constant : found) {
+    EXPECT_EQ(constant["measured"], constant["base"]) << constant["constant"];
   }
 }
 

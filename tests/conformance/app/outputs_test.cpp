@@ -176,9 +176,9 @@ TEST(Lists, OfPoliciesAndDevicesAreJsonWithTheNamesOfTheText) {
 
 TEST(Lists, OfOnePolicyShowOnlyThat) {
   const Workplace place;
-  const Json one = parse_json(succeed(place, "policies tgs --json").out);
-  ASSERT_EQ(one.size(), 1U);
-  EXPECT_EQ(one[0].value("name", ""), "tgs");
+  const Json tgs = parse_json(succeed(place, "policies tgs --json").out);
+  ASSERT_EQ(tgs.size(), 1U);
+  EXPECT_EQ(tgs[0].value("name", ""), "tgs");
 }
 
 }  // namespace

@@ -99,11 +99,11 @@ TEST(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
   const Workplace place;
   write_short(place, "pp-4xa100.json", "run.json");
   const std::string words = "run run.json --policy mps,specinf,pipefill --json --threads ";
-  const Outcome one = place.bubblesim(words + "1");
-  ASSERT_EQ(one.code, 0) << one.err;
-  EXPECT_THAT(one.out, Not(IsEmpty()));
-  EXPECT_EQ(one.out, place.bubblesim(words + "1").out);
-  EXPECT_EQ(one.out, place.bubblesim(words + "4").out);
+  const Outcome on_one = place.bubblesim(words + "1");
+  ASSERT_EQ(on_one.code, 0) << on_one.err;
+  EXPECT_THAT(on_one.out, Not(IsEmpty()));
+  EXPECT_EQ(on_one.out, place.bubblesim(words + "1").out);
+  EXPECT_EQ(on_one.out, place.bubblesim(words + "4").out);
 }
 
 void expect_run_fault(const std::string& old_text, const std::string& new_text,

@@ -191,9 +191,9 @@ TEST_P(EveryPolicy, does_not_delay_training) {
 TEST_P(EveryPolicy, shares_out_no_more_than_there_is) {
   Scenario scenario = training_that_stops(1ms);
   for (int i = 0; i < 9; ++i) scenario.fillers.push_back(filler(1));
-  for (Filler& each : scenario.fillers) {
-    each.memory = Bytes{7ull << 30};
-    each.memory_known = true;
+  for (Filler& filler : scenario.fillers) {
+    filler.memory = Bytes{7ull << 30};
+    filler.memory_known = true;
   }
   const Outcome outcome = run(scenario);
   Bytes used = scenario.training_memory;
@@ -290,7 +290,7 @@ std::string test_name(std::string policy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(builtin, EveryPolicy, ::testing::ValuesIn(names()),
-                         [](const auto& each) { return test_name(each.param); });
+                         [](const auto& test) { return test_name(test.param); });
 INSTANTIATE_TEST_SUITE_P(other_modes, EveryPolicy,
                          ::testing::Values("time_slicing work_conserving=false",
                                            "mig filler_profile=1g", "green_context training=all",
@@ -300,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(other_modes, EveryPolicy,
                                            "xsched collectives=idle", "reef collectives=idle",
                                            "tally collectives=idle", "orion collectives=idle",
                                            "gpreempt collectives=idle"),
-                         [](const auto& each) { return test_name(each.param); });
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 }  // namespace bubblesim::testing

@@ -15,10 +15,10 @@ using ::testing::IsEmpty;
 /// A kernel of 8 ms is beyond 0.68 of 10 ms. That 10 ms is the longest bubble is known when the
 /// iteration has ended, at 20 ms: in the next one it runs alone, as 8 + 0.05 <= 10.
 TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
-  Scenario one = scenario(60ms, {opaque_kernel(1, 8ms)}, 100);
-  one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
-  one.iteration_ends = {20ms, 50ms};
-  const Outcome outcome = drive("pipefill", {}, one);
+  Scenario single = scenario(60ms, {opaque_kernel(1, 8ms)}, 100);
+  single.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
+  single.iteration_ends = {20ms, 50ms};
+  const Outcome outcome = drive("pipefill", {}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(32ms));
   EXPECT_EQ(outcome.counts.count("pipefill_launches_alone"), 1u);
   EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 0u);
@@ -26,12 +26,12 @@ TEST(pipefill, gives_a_long_kernel_the_longest_bubble) {
 
 /// The filler's turns last as long as the bubble is expected to, and 1 ms again afterwards.
 TEST(pipefill, stops_the_main_job_while_a_bubble_is_filled) {
-  Scenario one = scenario(60ms, {opaque_kernel(1, 4ms)}, 100);
-  one.bubbles = {{2ms, 18ms, {20ms, Bytes{}, true}}};
-  EXPECT_THAT(drive("pipefill", {}, one).done,
+  Scenario single = scenario(60ms, {opaque_kernel(1, 4ms)}, 100);
+  single.bubbles = {{2ms, 18ms, {20ms, Bytes{}, true}}};
+  EXPECT_THAT(drive("pipefill", {}, single).done,
               ElementsAre(Done{2ms, "slice 1 20ms"}, Done{18ms, "slice 1 1ms"}));
-  EXPECT_THAT(drive("pipefill", {"main_job=takes_turns"}, one).done, IsEmpty());
-  EXPECT_THAT(drive("pipefill", {"sharing=spatial"}, one).done, IsEmpty());
+  EXPECT_THAT(drive("pipefill", {"main_job=takes_turns"}, single).done, IsEmpty());
+  EXPECT_THAT(drive("pipefill", {"sharing=spatial"}, single).done, IsEmpty());
 }
 
 /// Training holds 70 of 80 GiB: of the filler's 12, 2 are moved in and out at 1 GiB a millisecond.

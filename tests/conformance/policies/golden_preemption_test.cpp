@@ -38,19 +38,19 @@ TEST(xsched, bounds_what_is_in_flight_and_wakes_by_batches) {
   const Outcome batch = drive("xsched", {"threshold=4", "batch=2"}, alone);
   EXPECT_THAT(batch.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, Duration{0}, 2ms,
                                           2ms, 4ms, 4ms, 6ms, 6ms));
-  const Outcome each = drive("xsched", {"threshold=4", "batch=2", "wake=each"}, alone);
-  EXPECT_EQ(at(each, 0ms), 4u);
-  EXPECT_EQ(at(each, 1ms), 1u);
-  EXPECT_EQ(at(each, 2ms), 1u);
+  const Outcome each_wakes = drive("xsched", {"threshold=4", "batch=2", "wake=each"}, alone);
+  EXPECT_EQ(at(each_wakes, 0ms), 4u);
+  EXPECT_EQ(at(each_wakes, 1ms), 1u);
+  EXPECT_EQ(at(each_wakes, 2ms), 1u);
 }
 
 /// Training runs from 2.5 to 3.5 ms. Four were in flight (two of 0 ms, two of 2 ms): level 1 lets
 /// them run, the last until 6 ms, and launches no more before 3.5 ms. At 3.5 ms three are in flight
 /// (they end at 4, 5 and 6 ms): the next batch goes at 4 ms.
 TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
-  Scenario one = compute_scenario(4500us, {kernel(1, 1ms)}, 100);
-  one.training = {train(2500us, 100, 1ms)};
-  const Outcome outcome = drive("xsched", {"threshold=4", "batch=2"}, one);
+  Scenario single = compute_scenario(4500us, {kernel(1, 1ms)}, 100);
+  single.training = {train(2500us, 100, 1ms)};
+  const Outcome outcome = drive("xsched", {"threshold=4", "batch=2"}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_EQ(outcome.count(1, 2500us, 3500us), 0u);
   EXPECT_EQ(at(outcome, 4ms), 2u);
@@ -59,9 +59,9 @@ TEST(xsched, launches_no_more_while_training_has_work_at_level_one) {
 
 /// The kernel that runs at 2.5 ms ends at 3 ms, the other three wait until 3.5 ms.
 TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
-  Scenario one = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
-  one.training = {train(2500us, 100, 1ms)};
-  const Outcome outcome = drive("xsched", {"level=2", "threshold=4", "batch=2"}, one);
+  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
+  single.training = {train(2500us, 100, 1ms)};
+  const Outcome outcome = drive("xsched", {"level=2", "threshold=4", "batch=2"}, single);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{2500us, "preempt 1 after_kernel"}, Done{3500us, "proceed 1"}));
   EXPECT_EQ(outcome.count(1, 2500us, 3501us), 0u);  // three in flight, more than 4 - 2
@@ -69,9 +69,9 @@ TEST(xsched, withdraws_what_has_not_begun_at_level_two) {
 }
 
 TEST(xsched, takes_the_context_off_at_level_three) {
-  Scenario one = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
-  one.training = {train(2500us, 100, 1ms)};
-  const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, one);
+  Scenario single = compute_scenario(5ms, {kernel(1, 1ms)}, 100);
+  single.training = {train(2500us, 100, 1ms)};
+  const Outcome outcome = drive("xsched", {"level=3", "sharing=spatial"}, single);
   EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{2500us, "preempt 1 context_switch"}, Done{3500us, "proceed 1"}));
@@ -80,9 +80,9 @@ TEST(xsched, takes_the_context_off_at_level_three) {
 /// Two of 1 ms are in flight. Training at 1.5 ms: the queued one withdraws, the running one is
 /// killed 40 us later and begins again at 2.5 ms, when training has ended: it ends at 3.5 ms.
 TEST(reef, kills_running_kernels_after_the_latency) {
-  Scenario one = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
-  one.training = {train(1500us, 100, 1ms)};
-  const Outcome outcome = drive("reef", {"mode=reset"}, one);
+  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
+  single.training = {train(1500us, 100, 1ms)};
+  const Outcome outcome = drive("reef", {"mode=reset"}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, 1ms, 3500us));
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{1500us, "preempt 1 after_blocks"}, Done{1540us, "preempt 1 reset"},
@@ -91,16 +91,16 @@ TEST(reef, kills_running_kernels_after_the_latency) {
 }
 
 TEST(reef, kills_nothing_if_training_is_shorter_than_the_latency) {
-  Scenario one = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
-  one.training = {train(1500us, 100, 30us)};
-  EXPECT_THAT(drive("reef", {"mode=reset"}, one).done,
+  Scenario single = compute_scenario(3600us, {kernel(100, 1ms)}, 100);
+  single.training = {train(1500us, 100, 30us)};
+  EXPECT_THAT(drive("reef", {"mode=reset"}, single).done,
               ElementsAre(Done{1500us, "preempt 1 after_blocks"}, Done{1530us, "proceed 1"}));
 }
 
 TEST(reef, only_stops_launching_under_wait) {
-  Scenario one = compute_scenario(5ms, {kernel(100, 1ms)}, 100);
-  one.training = {train(1500us, 100, 2ms)};
-  const Outcome outcome = drive("reef", {"mode=wait", "wait_capacity=3"}, one);
+  Scenario single = compute_scenario(5ms, {kernel(100, 1ms)}, 100);
+  single.training = {train(1500us, 100, 2ms)};
+  const Outcome outcome = drive("reef", {"mode=wait", "wait_capacity=3"}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_THAT(outcome.times(1), ElementsAre(Duration{0}, Duration{0}, Duration{0}, 1ms, 3500us,
                                             3500us, 4ms));
@@ -110,9 +110,9 @@ TEST(reef, only_stops_launching_under_wait) {
 /// has 400 blocks in 4 waves of 50 us. It was killed at 1.04 ms, goes on beside training at once,
 /// and must begin no wave after 2 ms - 50 us.
 TEST(reef, pads_a_short_kernel_beside_trainings) {
-  Scenario one = compute_scenario(3ms, {kernel(400, 200us)}, 100);
-  one.training = {train(1ms + 50us, 60, 1ms)};
-  const Outcome outcome = drive("reef", {}, one);
+  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100);
+  single.training = {train(1ms + 50us, 60, 1ms)};
+  const Outcome outcome = drive("reef", {}, single);
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{1050us, "preempt 1 after_blocks"}, Done{1090us, "preempt 1 reset"},
                           Done{1090us, "percentage 1 40"}, Done{1090us, "proceed 1"},
@@ -125,14 +125,14 @@ TEST(reef, pads_a_short_kernel_beside_trainings) {
 
 /// Waves of 50 us beside a kernel of 30 us, or beside one that has the whole GPU: none.
 TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
-  Scenario one = compute_scenario(3ms, {kernel(400, 200us)}, 100);
-  one.training = {train(1050us, 60, 80us)};
-  EXPECT_EQ(drive("reef", {}, one).counts.count("reef_paddings"), 0u);  // 80 - 40 < 50
-  one.training = {train(1050us, 100, 1ms)};
-  EXPECT_EQ(drive("reef", {}, one).counts.count("reef_paddings"), 0u);
-  one.training = {train(1050us, 60, 1ms)};
-  one.fillers[0].kernels[0].sm_blocks = 0;
-  const Outcome unknown = drive("reef", {}, one);
+  Scenario single = compute_scenario(3ms, {kernel(400, 200us)}, 100);
+  single.training = {train(1050us, 60, 80us)};
+  EXPECT_EQ(drive("reef", {}, single).counts.count("reef_paddings"), 0u);  // 80 - 40 < 50
+  single.training = {train(1050us, 100, 1ms)};
+  EXPECT_EQ(drive("reef", {}, single).counts.count("reef_paddings"), 0u);
+  single.training = {train(1050us, 60, 1ms)};
+  single.fillers[0].kernels[0].sm_blocks = 0;
+  const Outcome unknown = drive("reef", {}, single);
   EXPECT_EQ(unknown.counts.count("reef_paddings"), 0u);
   EXPECT_GT(unknown.counts.count("reef_unprofiled_launches"), 0u);
 }
@@ -143,9 +143,9 @@ TEST(reef, pads_nothing_that_is_longer_or_finds_no_room) {
 /// been idle for 100 us. At 250 us training launches: retreat; it ends at 350 us, and at 450 us
 /// the kernel goes on. It has run for 150 of 1000 us, so it ends at 1300 us.
 TEST(tally, retreats_and_goes_on_after_the_wait) {
-  Scenario one = compute_scenario(1400us, {kernel(1000, 1ms)}, 100);
-  one.training = {train(250us, 100, 100us)};
-  const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
+  Scenario single = compute_scenario(1400us, {kernel(1000, 1ms)}, 100);
+  single.training = {train(250us, 100, 100us)};
+  const Outcome outcome = drive("tally", {"turnaround=60us"}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1300us));
   EXPECT_THAT(outcome.done,
               ElementsAre(Done{100us, "reshape 1 0"}, Done{250us, "preempt 1 after_blocks"},
@@ -156,22 +156,22 @@ TEST(tally, retreats_and_goes_on_after_the_wait) {
 /// Ten waves in 60 us end within the turnaround, and workers keep 1 / 1.2 of the speed. After
 /// 100 ms of idleness the next one is launched as it is.
 TEST(tally, launches_originals_once_training_has_been_idle_for_long) {
-  Scenario one = compute_scenario(103ms, {kernel(1000, 60us)}, 10000);
-  const Outcome outcome = drive("tally", {"turnaround=60us"}, one);
+  Scenario single = compute_scenario(103ms, {kernel(1000, 60us)}, 10000);
+  const Outcome outcome = drive("tally", {"turnaround=60us"}, single);
   ASSERT_FALSE(outcome.done.empty());
   EXPECT_EQ(outcome.done.back().what, "reshape 1 0");
   EXPECT_GE(outcome.done.back().at, 100ms - 60us);
   EXPECT_LT(outcome.done.back().at, 100ms);
   EXPECT_GT(outcome.counts.count("tally_original_launches"), 40u);  // 3 ms of 60 us
-  const Outcome never = drive("tally", {"turnaround=60us", "original_after=0ns"}, one);
+  const Outcome never = drive("tally", {"turnaround=60us", "original_after=0ns"}, single);
   EXPECT_EQ(never.counts.count("tally_original_launches"), 0u);
 }
 
 /// Kernels of no more blocks than SMs are left as they are, and run on beside training.
 TEST(tally, leaves_small_kernels_in_their_form) {
-  Scenario one = compute_scenario(2ms, {kernel(100, 1ms)}, 100);
-  one.training = {train(250us, 100, 100us)};
-  const Outcome outcome = drive("tally", {}, one);
+  Scenario single = compute_scenario(2ms, {kernel(100, 1ms)}, 100);
+  single.training = {train(250us, 100, 100us)};
+  const Outcome outcome = drive("tally", {}, single);
   EXPECT_THAT(outcome.done, IsEmpty());
   EXPECT_THAT(outcome.times(1), ElementsAre(100us, 1100us));
   EXPECT_EQ(outcome.counts.count("tally_original_launches"), 2u);

@@ -224,17 +224,17 @@ TEST(specinf, holds_training_only_with_the_barrier_for_both) {
 /// A bubble of 10 ms at 2 ms: 6.8 ms are usable, less 50 us for the switch. Kernels of 1, 2 and
 /// 3 ms end after 6 ms of plan; the next of 1 ms would end after 7.
 TEST(pipefill, packs_the_usable_part_of_a_bubble) {
-  Scenario one = scenario(
+  Scenario single = scenario(
       30ms, {opaque_kernel(1, 1ms), opaque_kernel(1, 2ms), opaque_kernel(1, 3ms)}, 100);
-  one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
-  const Outcome outcome = drive("pipefill", {}, one);
+  single.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}};
+  const Outcome outcome = drive("pipefill", {}, single);
   EXPECT_THAT(outcome.times(1), ElementsAre(2ms, 2ms, 2ms));
   EXPECT_EQ(outcome.held_at_end[1], 1u);
   EXPECT_EQ(outcome.counts.count("pipefill_stuck_fillers"), 0u);  // another bubble would do
   // With f = 0.71 and no switch the plan of exactly 7 ms + 0.1 fits too; with 50 us as well.
-  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.71"}, one).count(1, 0ms, 30ms), 4u);
-  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7"}, one).count(1, 0ms, 30ms), 3u);
-  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7", "switch_cost=0ns"}, one).count(1, 0ms, 30ms),
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.71"}, single).count(1, 0ms, 30ms), 4u);
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7"}, single).count(1, 0ms, 30ms), 3u);
+  EXPECT_EQ(drive("pipefill", {"fill_fraction=0.7", "switch_cost=0ns"}, single).count(1, 0ms, 30ms),
             4u);
 }
 

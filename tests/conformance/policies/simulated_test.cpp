@@ -153,7 +153,7 @@ TEST_P(SimulatedCap, is_respected) {
 INSTANTIATE_TEST_SUITE_P(
     builtin, SimulatedCap,
     ::testing::Values(std::pair("mig", 42.0), std::pair("green_context", 64.0)),
-    [](const auto& each) { return each.param.first; });
+    [](const auto& test) { return test.param.first; });
 
 class SimulatedOracle : public SimulatedPolicy,
                         public ::testing::WithParamInterface<std::string> {};
@@ -167,7 +167,7 @@ TEST_P(SimulatedOracle, costs_training_nothing_and_serves_fillers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(builtin, SimulatedOracle, ::testing::Values("ideal", "ideal_spatial"),
-                         [](const auto& each) { return each.param; });
+                         [](const auto& test) { return test.param; });
 
 std::vector<std::string> names() {
   policy::Registry registry;
@@ -178,7 +178,7 @@ std::vector<std::string> names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(builtin, EverySimulatedPolicy, ::testing::ValuesIn(names()),
-                         [](const auto& each) { return each.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace bubblesim::testing

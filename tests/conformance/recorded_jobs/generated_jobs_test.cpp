@@ -38,7 +38,7 @@ struct Case {
   GeneratedJob job;
   double Sensitivities::*hangs_on;
 
-  friend std::ostream& operator<<(std::ostream& out, const Case& each) { return out << each.name; }
+  friend std::ostream& operator<<(std::ostream& out, const Case& info) { return out << info.name; }
 };
 
 class GeneratedJobs : public ::testing::TestWithParam<Case> {};
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"queue_is_full", queue_is_full(), &Sensitivities::kernels},
                       Case{"warms_up", warms_up(), &Sensitivities::host},
                       Case{"begins_in_a_wait", begins_in_a_wait(), &Sensitivities::kernels}),
-    [](const auto& each) { return each.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 // One pass of a service that nobody marked. Its recording begins with a copy, and a wait for it
 // that work from before the recording made long: the wait is in no pass.

@@ -49,7 +49,7 @@ class RecordedJobs : public ::testing::TestWithParam<validation::RecordedJob> {
   static std::vector<Exception> exceptions() {
     std::vector<Exception> found;
     std::copy_if(kExceptions.begin(), kExceptions.end(), std::back_inserter(found),
-                 [](const Exception& each) { return each.job == GetParam().name; });
+                 [](const Exception& exception) { return exception.job == GetParam().name; });
     return found;
   }
 };
@@ -61,14 +61,14 @@ TEST_P(RecordedJobs, says_the_same_whichever_way_it_is_asked) {
   const std::vector<BrokenRule> broken = broken_rules(figures_of(GetParam()));
   const std::vector<Exception> excepted = exceptions();
   for (const BrokenRule& rule : broken) {
-    EXPECT_TRUE(std::any_of(excepted.begin(), excepted.end(),
-                            [&](const Exception& each) { return each.rule == rule.rule; }))
-        << rule.text;
+    EXPECT_TRUE(std::any_of(excepted.begin(), excepted.end(), [&](const Exception& exception) {
+      return exception.rule == rule.rule;
+    })) << rule.text;
   }
-  for (const Exception& each : excepted) {
+  for (const Exception& exception : excepted) {
     EXPECT_TRUE(std::any_of(broken.begin(), broken.end(),
-                            [&](const BrokenRule& rule) { return each.rule == rule.rule; }))
-        << "holds now, and is excepted no more: " << each.cause;
+                            [&](const BrokenRule& rule) { return exception.rule == rule.rule; }))
+        << "holds now, and is excepted no more: " << exception.cause;
   }
 }
 

@@ -163,7 +163,7 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
   break_everywhere(file, file, "", broken);
   // A value of an axis may be anything, and a base needs its axes: both are read point by point.
   if (kind_.name == "sweep") {
-    std::erase_if(broken, [this](const Json& each) { return faults(kind_, each).empty(); });
+    std::erase_if(broken, [this](const Json& document) { return faults(kind_, document).empty(); });
     ASSERT_GT(broken.size(), 10U);
   }
   const auto found = verdicts(broken);

@@ -54,8 +54,8 @@ TEST_P(SweepFile, RunsAndSaysWhatItAnswersAndHowLongItTakes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, SweepFile, testing::ValuesIn(sweep_files()),
-                         [](const auto& each) {
-                           std::string name = each.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::erase(name, '-');
                            return name;
                          });

@@ -32,8 +32,8 @@ struct Driver {
 };
 
 Driver& driver() {
-  static Driver* const one = new Driver;
-  return *one;
+  static Driver* const happening = new Driver;
+  return *happening;
 }
 
 bool usable() { return driver().process.load() == ::getpid(); }
@@ -48,28 +48,28 @@ void inject() {
 }
 
 Happening begin(What what, std::uint32_t device, std::uint32_t stream) {
-  Happening one;
-  one.what = what;
-  one.device = device;
-  one.stream = stream;
-  one.correlation = driver().correlation.fetch_add(1) + 1;
-  one.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-  one.call_start = now_ns();
-  return one;
+  Happening happening;
+  happening.what = what;
+  happening.device = device;
+  happening.stream = stream;
+  happening.correlation = driver().correlation.fetch_add(1) + 1;
+  happening.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  happening.call_start = now_ns();
+  return happening;
 }
 
 /// Puts `ns` of work onto the stream, after what is there.
-void put(Happening& one, std::uint64_t ns) {
+void put(Happening& happening, std::uint64_t ns) {
   const std::lock_guard lock(driver().mutex);
-  std::uint64_t& busy = driver().busy_until[{one.device, one.stream}];
-  one.start = std::max(busy, one.call_start + kLaunchLatency);
-  one.end = one.start + ns;
-  busy = one.end;
+  std::uint64_t& busy = driver().busy_until[{happening.device, happening.stream}];
+  happening.start = std::max(busy, happening.call_start + kLaunchLatency);
+  happening.end = happening.start + ns;
+  busy = happening.end;
 }
 
-int tell(Happening& one) {
-  if (one.call_end == 0) one.call_end = now_ns();
-  if (const Tracer tracer = driver().tracer.load()) tracer(one);
+int tell(Happening& happening) {
+  if (happening.call_end == 0) happening.call_end = now_ns();
+  if (const Tracer tracer = driver().tracer.load()) tracer(happening);
   return 0;
 }
 
@@ -110,10 +110,10 @@ FAKE_EXPORT int fake_cuda_is_traced() { return driver().tracer.load() != nullptr
 
 FAKE_EXPORT int fake_cuda_launch(const fake::Launch* launch) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kKernel, launch->device, launch->stream);
-  one.name = launch->name;
-  fake::put(one, launch->ns);
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kKernel, launch->device, launch->stream);
+  happening.name = launch->name;
+  fake::put(happening, launch->ns);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nodes) {
@@ -122,34 +122,34 @@ FAKE_EXPORT int fake_cuda_graph_launch(const fake::Launch* node, std::size_t nod
   graph.call_end = fake::now_ns();
   fake::tell(graph);
   for (std::size_t i = 0; i < nodes; ++i) {
-    Happening one = graph;  // the nodes of a launch share its correlation
-    one.what = What::kGraphNode;
-    one.name = node->name;
-    fake::put(one, node->ns);
-    fake::tell(one);
+    Happening happening = graph;  // the nodes of a launch share its correlation
+    happening.what = What::kGraphNode;
+    happening.name = node->name;
+    fake::put(happening, node->ns);
+    fake::tell(happening);
   }
   return 0;
 }
 
 FAKE_EXPORT int fake_cuda_copy(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kCopy, device, stream);
-  one.bytes = bytes;
-  fake::put(one, 1000 + bytes / 20);
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kCopy, device, stream);
+  happening.bytes = bytes;
+  fake::put(happening, 1000 + bytes / 20);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_memset(std::uint32_t device, std::uint32_t stream, std::uint64_t bytes) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kMemset, device, stream);
-  one.bytes = bytes;
-  fake::put(one, 1000 + bytes / 1000);
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kMemset, device, stream);
+  happening.bytes = bytes;
+  fake::put(happening, 1000 + bytes / 1000);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kStreamSync, device, stream);
+  Happening happening = fake::begin(What::kStreamSync, device, stream);
   std::uint64_t until = 0;
   {
     const std::lock_guard lock(driver().mutex);
@@ -157,52 +157,52 @@ FAKE_EXPORT int fake_cuda_stream_sync(std::uint32_t device, std::uint32_t stream
   }
   const timespec pause{0, 20'000};
   while (fake::now_ns() < until) ::nanosleep(&pause, nullptr);
-  return fake::tell(one);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_event_record(std::uint32_t device, std::uint32_t stream,
                                        std::uint32_t event) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kEventRecord, device, stream);
-  one.event = event;
-  one.event_sync = driver().event_sync.fetch_add(1) + 1;
-  fake::put(one, 0);
+  Happening happening = fake::begin(What::kEventRecord, device, stream);
+  happening.event = event;
+  happening.event_sync = driver().event_sync.fetch_add(1) + 1;
+  fake::put(happening, 0);
   {
     const std::lock_guard lock(driver().mutex);
-    driver().recordings[event] = one.event_sync;
+    driver().recordings[event] = happening.event_sync;
   }
-  return fake::tell(one);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_stream_wait(std::uint32_t device, std::uint32_t stream,
                                       std::uint32_t event) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kStreamWait, device, stream);
-  one.event = event;
+  Happening happening = fake::begin(What::kStreamWait, device, stream);
+  happening.event = event;
   {
     const std::lock_guard lock(driver().mutex);
-    one.event_sync = driver().recordings[event];
+    happening.event_sync = driver().recordings[event];
   }
-  return fake::tell(one);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_malloc(std::uint64_t bytes, std::uint64_t* address) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kAlloc, 0, 0);
-  one.bytes = bytes;
-  one.address = *address = driver().memory.fetch_add(bytes);
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kAlloc, 0, 0);
+  happening.bytes = bytes;
+  happening.address = *address = driver().memory.fetch_add(bytes);
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_free(std::uint64_t address) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kFree, 0, 0);
-  one.address = address;
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kFree, 0, 0);
+  happening.address = address;
+  return fake::tell(happening);
 }
 
 FAKE_EXPORT int fake_cuda_destroy_context(std::uint32_t device) {
   if (!fake::usable()) return kNotInitialised;
-  Happening one = fake::begin(What::kContextEnds, device, 0);
-  return fake::tell(one);
+  Happening happening = fake::begin(What::kContextEnds, device, 0);
+  return fake::tell(happening);
 }

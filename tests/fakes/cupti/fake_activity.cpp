@@ -52,41 +52,41 @@ void Activity::dump(std::uint32_t kind) {
   }
 }
 
-void Activity::call(const Happening& one, std::uint32_t id) {
+void Activity::call(const Happening& happening, std::uint32_t id) {
   if (!on(cupti::kKindRuntime)) return;
   cupti::ApiRecord record{};
   record.kind = cupti::kKindRuntime;
   record.id = id;
-  record.start = one.call_start;
-  record.end = one.call_end;
+  record.start = happening.call_start;
+  record.end = happening.call_end;
   record.process = process();
-  record.thread = one.thread;
-  record.correlation = one.correlation;
-  write(one.thread, record, one.call_end);
+  record.thread = happening.thread;
+  record.correlation = happening.correlation;
+  write(happening.thread, record, happening.call_end);
 }
 
-void Activity::kernel(const Happening& one) {
+void Activity::kernel(const Happening& happening) {
   if (!on(cupti::kKindConcurrentKernel)) return;
   cupti::KernelRecord record{};
   record.kind = cupti::kKindConcurrentKernel;
   record.registers_per_thread = 32;
-  record.start = one.start;
-  record.end = one.end;
-  record.device = one.device;
-  record.context = context_of(one.device);
-  record.stream = one.stream;
+  record.start = happening.start;
+  record.end = happening.end;
+  record.device = happening.device;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
   for (std::uint32_t& size : record.grid) size = 1;
   for (std::uint32_t& size : record.block) size = 1;
   record.grid[0] = 256;
   record.block[0] = 128;
-  record.correlation = one.correlation;
-  record.name = options().has("null_names") ? nullptr : one.name;
-  write(one.thread, record, one.end);
+  record.correlation = happening.correlation;
+  record.name = options().has("null_names") ? nullptr : happening.name;
+  write(happening.thread, record, happening.end);
   kernels_.fetch_add(1);
-  if (options().has("unknown")) write(one.thread, cupti::Record{kUnknownKind}, one.end);
+  if (options().has("unknown")) write(happening.thread, cupti::Record{kUnknownKind}, happening.end);
 }
 
-void Activity::copy(const Happening& one) {
+void Activity::copy(const Happening& happening) {
   if (!on(cupti::kKindMemcpy)) return;
   cupti::CopyRecord record{};
   record.kind = cupti::kKindMemcpy;
@@ -94,90 +94,92 @@ void Activity::copy(const Happening& one) {
   record.source_kind = cupti::kMemoryPinned;
   record.target_kind = cupti::kMemoryDevice;
   record.flags = 1;
-  record.bytes = one.bytes;
-  record.start = one.start;
-  record.end = one.end;
-  record.device = one.device;
-  record.context = context_of(one.device);
-  record.stream = one.stream;
-  record.correlation = one.correlation;
-  write(one.thread, record, one.end);
+  record.bytes = happening.bytes;
+  record.start = happening.start;
+  record.end = happening.end;
+  record.device = happening.device;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
+  record.correlation = happening.correlation;
+  write(happening.thread, record, happening.end);
 }
 
-void Activity::memset(const Happening& one) {
+void Activity::memset(const Happening& happening) {
   if (!on(cupti::kKindMemset)) return;
   cupti::MemsetRecord record{};
   record.kind = cupti::kKindMemset;
-  record.bytes = one.bytes;
-  record.start = one.start;
-  record.end = one.end;
-  record.device = one.device;
-  record.context = context_of(one.device);
-  record.stream = one.stream;
-  record.correlation = one.correlation;
+  record.bytes = happening.bytes;
+  record.start = happening.start;
+  record.end = happening.end;
+  record.device = happening.device;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
+  record.correlation = happening.correlation;
   record.memory_kind = cupti::kMemoryDevice;
-  write(one.thread, record, one.end);
+  write(happening.thread, record, happening.end);
 }
 
-void Activity::event(const Happening& one) {
+void Activity::event(const Happening& happening) {
   if (!on(cupti::kKindCudaEvent)) return;
   cupti::CudaEventRecord record{};
   record.kind = cupti::kKindCudaEvent;
-  record.correlation = one.correlation;
-  record.context = context_of(one.device);
-  record.stream = one.stream;
-  record.event = one.event;
-  record.device = one.device;
-  record.device_timestamp = one.end;
-  record.event_sync = one.event_sync;
-  write(one.thread, record, one.end);
+  record.correlation = happening.correlation;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
+  record.event = happening.event;
+  record.device = happening.device;
+  record.device_timestamp = happening.end;
+  record.event_sync = happening.event_sync;
+  write(happening.thread, record, happening.end);
 }
 
-void Activity::wait(const Happening& one, std::uint32_t type) {
+void Activity::wait(const Happening& happening, std::uint32_t type) {
   if (!on(cupti::kKindSynchronization)) return;
   cupti::SynchronizationRecord record{};
   record.kind = cupti::kKindSynchronization;
   record.type = type;
-  record.start = one.call_start;
-  record.end = one.call_end;
-  record.correlation = one.correlation;
-  record.context = context_of(one.device);
-  record.stream = one.stream;
-  record.event = type == cupti::kSyncStreamWaitEvent ? one.event : cupti::kNotApplicable;
-  record.event_sync = one.event_sync;
-  write(one.thread, record, one.call_end);
+  record.start = happening.call_start;
+  record.end = happening.call_end;
+  record.correlation = happening.correlation;
+  record.context = context_of(happening.device);
+  record.stream = happening.stream;
+  record.event = type == cupti::kSyncStreamWaitEvent ? happening.event : cupti::kNotApplicable;
+  record.event_sync = happening.event_sync;
+  write(happening.thread, record, happening.call_end);
 }
 
-void Activity::memory(const Happening& one) {
+void Activity::memory(const Happening& happening) {
   if (!on(cupti::kKindMemory2)) return;
   cupti::MemoryRecord record{};
   record.kind = cupti::kKindMemory2;
   record.operation =
-      one.what == What::kAlloc ? cupti::kMemoryAllocation : cupti::kMemoryRelease;
+      happening.what == What::kAlloc ? cupti::kMemoryAllocation : cupti::kMemoryRelease;
   record.memory_kind = cupti::kMemoryDevice;
-  record.correlation = one.correlation;
-  record.address = one.address;
-  record.bytes = one.bytes;
-  record.timestamp = one.call_end;
+  record.correlation = happening.correlation;
+  record.address = happening.address;
+  record.bytes = happening.bytes;
+  record.timestamp = happening.call_end;
   record.process = process();
   record.context = context_of(0);
-  write(one.thread, record, one.call_end);
+  write(happening.thread, record, happening.call_end);
 }
 
-void Activity::take(const Happening& one) {
-  switch (one.what) {
-    case What::kKernel: call(one, kLaunchKernel); return kernel(one);
-    case What::kGraphLaunch: return call(one, kGraphLaunch);
-    case What::kGraphNode: return kernel(one);
-    case What::kCopy: call(one, kMemcpyAsync); return copy(one);
-    case What::kMemset: call(one, kMemsetAsync); return memset(one);
-    case What::kStreamSync: call(one, kStreamSynchronize); return wait(one, cupti::kSyncStream);
-    case What::kEventRecord: call(one, kEventRecord); return event(one);
+void Activity::take(const Happening& happening) {
+  switch (happening.what) {
+    case What::kKernel: call(happening, kLaunchKernel); return kernel(happening);
+    case What::kGraphLaunch: return call(happening, kGraphLaunch);
+    case What::kGraphNode: return kernel(happening);
+    case What::kCopy: call(happening, kMemcpyAsync); return copy(happening);
+    case What::kMemset: call(happening, kMemsetAsync); return memset(happening);
+    case What::kStreamSync:
+      call(happening, kStreamSynchronize);
+      return wait(happening, cupti::kSyncStream);
+    case What::kEventRecord: call(happening, kEventRecord); return event(happening);
     case What::kStreamWait:
-      call(one, kStreamWaitEvent);
-      return wait(one, cupti::kSyncStreamWaitEvent);
-    case What::kAlloc: call(one, kMalloc); return memory(one);
-    case What::kFree: call(one, kFree); return memory(one);
+      call(happening, kStreamWaitEvent);
+      return wait(happening, cupti::kSyncStreamWaitEvent);
+    case What::kAlloc: call(happening, kMalloc); return memory(happening);
+    case What::kFree: call(happening, kFree); return memory(happening);
     case What::kContextEnds: return;
   }
 }

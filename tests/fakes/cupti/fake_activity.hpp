@@ -20,20 +20,20 @@ class Activity {
   void enable(std::uint32_t kind, bool on) { enabled_[kind % kKinds].store(on); }
   /// Records that CUPTI writes for devices and contexts that are there already.
   void dump(std::uint32_t kind);
-  void take(const Happening& one);
+  void take(const Happening& happening);
   [[nodiscard]] std::uint64_t kernels() const { return kernels_.load(); }
 
  private:
   [[nodiscard]] bool on(std::uint32_t kind) const { return enabled_[kind % kKinds].load(); }
   template <class Record>
   void write(std::uint32_t thread, const Record& record, std::uint64_t end);
-  void call(const Happening& one, std::uint32_t id);
-  void kernel(const Happening& one);
-  void copy(const Happening& one);
-  void memset(const Happening& one);
-  void event(const Happening& one);
-  void wait(const Happening& one, std::uint32_t type);
-  void memory(const Happening& one);
+  void call(const Happening& happening, std::uint32_t id);
+  void kernel(const Happening& happening);
+  void copy(const Happening& happening);
+  void memset(const Happening& happening);
+  void event(const Happening& happening);
+  void wait(const Happening& happening, std::uint32_t type);
+  void memory(const Happening& happening);
 
   Buffers& buffers_;
   std::atomic<bool> enabled_[kKinds] = {};

@@ -40,8 +40,8 @@ struct Cupti {
 };
 
 Cupti& state() {
-  static Cupti* const one = new Cupti;
-  return *one;
+  static Cupti* const happening = new Cupti;
+  return *happening;
 }
 
 cupti::Subscriber handle() { return reinterpret_cast<cupti::Subscriber>(&state()); }
@@ -58,14 +58,14 @@ void tell_fatal() {
   }
 }
 
-void on_happening(const Happening& one) {
-  if (one.what == What::kContextEnds) {
+void on_happening(const Happening& happening) {
+  if (happening.what == What::kContextEnds) {
     if (const cupti::Callback callback = state().callback.load()) {
       callback(nullptr, cupti::kDomainResource, cupti::kResourceContextDestroyStarting, nullptr);
     }
     return;
   }
-  state().activity.take(one);
+  state().activity.take(happening);
   const std::uint64_t fatal = options().number("fatal_after");
   if (fatal > 0 && state().activity.kernels() >= fatal && !state().fatal_told.exchange(true)) {
     tell_fatal();

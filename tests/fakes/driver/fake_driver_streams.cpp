@@ -112,10 +112,10 @@ FAKE_CALL cuGreenCtxDestroy(abi::GreenHandle green) {
 }
 FAKE_CALL cuGreenCtxGetDevResource(abi::GreenHandle green, abi::DeviceResource* resource, int) {
   FAKE_ENTER("cuGreenCtxGetDevResource");
-  const FakeGreen& of = *all.greens.at(green);
+  const FakeGreen& context = *all.greens.at(green);
   resource->type = abi::kResourceSm;
-  resource->sm_count = of.sms;
-  resource->inside[0] = static_cast<std::uint8_t>(of.first_sm);
+  resource->sm_count = context.sms;
+  resource->inside[0] = static_cast<std::uint8_t>(context.first_sm);
   resource->inside[1] = 0;
   return Status::kSuccess;
 }

@@ -47,8 +47,8 @@ bool recorder_left_descriptors() {
 }
 
 int in_child() {
-  const Launch one;
-  if (fake_cuda_launch(&one) != 3) return kInChild;  // as the driver: not initialised here
+  const Launch launch;
+  if (fake_cuda_launch(&launch) != 3) return kInChild;  // as the driver: not initialised here
   return recorder_left_descriptors() ? kInChild + 1 : 0;
 }
 

@@ -37,7 +37,7 @@ int threads(std::uint64_t count, std::uint64_t launches) {
       (void)launch(launches, {.device = number % 2, .stream = 7 + number / 2, .name = "threaded"});
     });
   }
-  for (std::thread& one : running) one.join();
+  for (std::thread& worker : running) worker.join();
   return 0;
 }
 

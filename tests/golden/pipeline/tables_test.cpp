@@ -37,16 +37,16 @@ TEST(PipelineTables, AreTheReviewedOnes) {
     const char* name;
     std::uint32_t ranks, micro_batches;
   };
-  for (const Case& one :
+  for (const Case& shape :
        {Case{"sequential", 2, 2}, Case{"gpipe", 4, 4}, Case{"1f1b", 4, 6},
         Case{"interleaved", 4, 8}, Case{"zb-h1", 4, 6}, Case{"zb-h2", 3, 6}, Case{"zb-v", 3, 6},
         Case{"dualpipe", 4, 8}, Case{"dualpipev", 2, 5}, Case{"chimera", 4, 8}}) {
     ScheduleRequest request;
-    request.ranks = one.ranks;
-    request.micro_batches = one.micro_batches;
-    expect_table(std::string(one.name) + "_p" + std::to_string(one.ranks) + "_m" +
-                     std::to_string(one.micro_batches),
-                 one.name, request);
+    request.ranks = shape.ranks;
+    request.micro_batches = shape.micro_batches;
+    expect_table(std::string(shape.name) + "_p" + std::to_string(shape.ranks) + "_m" +
+                     std::to_string(shape.micro_batches),
+                 shape.name, request);
   }
 }
 

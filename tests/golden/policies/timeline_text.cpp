@@ -67,9 +67,9 @@ std::string timeline_row(const observe::TimelineRecorder& timeline, ClientId cli
   return row;
 }
 
-std::string timeline_ruler(const TimelineView& view, Duration each) {
+std::string timeline_ruler(const TimelineView& view, Duration column) {
   std::string row(view.columns, ' ');
-  const auto step = static_cast<std::size_t>(each / view.column);
+  const auto step = static_cast<std::size_t>(column / view.column);
   for (std::size_t at = 0; at < view.columns; at += step) {
     const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
         view.column * static_cast<std::int64_t>(at));

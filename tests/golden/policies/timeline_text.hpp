@@ -23,6 +23,6 @@ struct TimelineView {
                                        const TimelineView& view);
 
 /// Marks every `each` and at it the time since `from`, in ms.
-[[nodiscard]] std::string timeline_ruler(const TimelineView& view, Duration each);
+[[nodiscard]] std::string timeline_ruler(const TimelineView& view, Duration column);
 
 }  // namespace bubblesim::golden

@@ -135,7 +135,7 @@ TEST_P(Domains, MostEventsNeedNoOtherGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Domains, testing::ValuesIn(jobs()),
-                         [](const auto& one) { return one.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace bubblesim::run

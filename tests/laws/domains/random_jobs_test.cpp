@@ -79,7 +79,7 @@ class RandomJob {
   std::uint32_t below(std::uint32_t limit) {
     return static_cast<std::uint32_t>(random_.uniform() * limit);
   }
-  bool chance(double of) { return random_.uniform() < of; }
+  bool chance(double probability) { return random_.uniform() < probability; }
   std::uint32_t span(std::uint32_t longest) { return below(longest) / shape_.grain * shape_.grain; }
 
   void begin(std::uint32_t rank, const hardware::GpuSpec& device) {
@@ -337,7 +337,7 @@ INSTANTIATE_TEST_SUITE_P(
               .own_timings = false, .links = true},
         Shape{.name = "slow_rank", .tensor = 2, .data = 2, .slowdown = 1.4},
         Shape{.name = "fast_rank", .tensor = 2, .data = 2, .slowdown = 0.6}),
-    [](const auto& one) { return one.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace bubblesim::run

@@ -78,7 +78,7 @@ class RandomJob {
   RandomJob(const Shape& shape, std::uint64_t seed) : shape_(shape), random_(seed, "random job") {
     for (std::uint32_t rank = 0; rank < shape.ranks; ++rank) job_.ranks.push_back(draw(rank));
     job_.collectives.resize(kCollectives);
-    for (JoinedCollective& each : job_.collectives) each.participants = shape.ranks;
+    for (JoinedCollective& collective : job_.collectives) collective.participants = shape.ranks;
   }
   [[nodiscard]] const JobProgram& job() const { return job_; }
 
@@ -89,7 +89,7 @@ class RandomJob {
   std::uint32_t below(std::uint32_t limit) {
     return static_cast<std::uint32_t>(random_.uniform() * limit);
   }
-  bool chance(double of) { return random_.uniform() < of; }
+  bool chance(double probability) { return random_.uniform() < probability; }
   std::uint32_t whole(std::uint32_t span) { return span / shape_.grain * shape_.grain; }
   program::ShortSpan span(std::uint32_t longest) {
     return {chance(0.2) ? 0 : whole(below(longest))};

@@ -68,23 +68,23 @@ TEST(dilu_rckm, grants_a_block_a_period_at_least_so_that_every_debt_ends) {
 
 /// Busy until 10 idle periods; the request then, or if a throttled process has blocks left over.
 TEST(dilu_rckm, grants_a_service_its_limit_only_where_nobody_is_in_its_way) {
-  DiluRckm one = server();
-  EXPECT_EQ(periods(one, 10, 0), 300);
-  EXPECT_EQ(periods(one, 1, 0), 600);  // the eleventh
-  one.report(1, 5);
-  EXPECT_EQ(periods(one, 1, 0), 300);
-  one.report(1, 0);
-  EXPECT_EQ(periods(one, 1, 0), 600);
+  DiluRckm rckm = server();
+  EXPECT_EQ(periods(rckm, 10, 0), 300);
+  EXPECT_EQ(periods(rckm, 1, 0), 600);  // the eleventh
+  rckm.report(1, 5);
+  EXPECT_EQ(periods(rckm, 1, 0), 300);
+  rckm.report(1, 0);
+  EXPECT_EQ(periods(rckm, 1, 0), 600);
 }
 
 /// 100 idle periods: conservative; up to 120: as it was; then the limits, and the whole quota.
 TEST(dilu_rckm, scales_training_up_after_long_idleness) {
-  DiluRckm one = server();
-  periods(one, 120, 0);
-  EXPECT_EQ(one.report(1, 0), 40);  // 100 * 0.4
-  periods(one, 1, 0);
-  EXPECT_EQ(one.report(1, 0), 900);
-  EXPECT_EQ(one.quota(), 1000);
+  DiluRckm rckm = server();
+  periods(rckm, 120, 0);
+  EXPECT_EQ(rckm.report(1, 0), 40);  // 100 * 0.4
+  periods(rckm, 1, 0);
+  EXPECT_EQ(rckm.report(1, 0), 900);
+  EXPECT_EQ(rckm.quota(), 1000);
 }
 
 /// As coded: a service that was idle for 10 periods at most does not keep another one's 121 from
@@ -108,34 +108,34 @@ TEST(dilu_rckm, lets_a_busy_service_not_veto_the_scaling_up) {
 
 /// A burst of 10, then one of 20: inflated by 2, 100 / 2. Then of 45: 4.5 is another kind.
 TEST(dilu_rckm, divides_the_quota_by_the_inflation_in_an_emergency) {
-  DiluRckm one = server();
-  burst(one, 10);
-  burst(one, 20);
-  EXPECT_EQ(one.quota(), 50);
-  burst(one, 45);
-  EXPECT_EQ(one.quota(), 50);
-  burst(one, 14);  // 1.4: contention
-  EXPECT_EQ(one.quota(), 50);
+  DiluRckm rckm = server();
+  burst(rckm, 10);
+  burst(rckm, 20);
+  EXPECT_EQ(rckm.quota(), 50);
+  burst(rckm, 45);
+  EXPECT_EQ(rckm.quota(), 50);
+  burst(rckm, 14);  // 1.4: contention
+  EXPECT_EQ(rckm.quota(), 50);
 }
 
 /// The floor: 1000 * 0.4 * 0.01 = 4. 100, 33, 11, then 11 / 3 = 3 is below it.
 TEST(dilu_rckm, leaves_training_a_floor) {
-  DiluRckm one = server();
-  burst(one, 10);
+  DiluRckm rckm = server();
+  burst(rckm, 10);
   for (const double quota : {33.0, 11.0, 4.0}) {
-    burst(one, 30);
-    EXPECT_EQ(one.quota(), quota);
+    burst(rckm, 30);
+    EXPECT_EQ(rckm.quota(), quota);
   }
-  EXPECT_GT(one.report(1, 0), 0);
+  EXPECT_GT(rckm.report(1, 0), 0);
 }
 
 /// Every fifth burst of its own length: 130, then whole numbers: 169.
 TEST(dilu_rckm, recovers_every_five_bursts) {
-  DiluRckm one = server();
-  for (int i = 0; i < 5; ++i) burst(one, 10);
-  EXPECT_EQ(one.quota(), 130);
-  for (int i = 0; i < 5; ++i) burst(one, 10);
-  EXPECT_EQ(one.quota(), 169);
+  DiluRckm rckm = server();
+  for (int i = 0; i < 5; ++i) burst(rckm, 10);
+  EXPECT_EQ(rckm.quota(), 130);
+  for (int i = 0; i < 5; ++i) burst(rckm, 10);
+  EXPECT_EQ(rckm.quota(), 169);
 }
 
 /// 13 over 10 is 1.3: a language model's emergency, but no other service's. Its floor is compared

@@ -36,8 +36,8 @@ GpuState gpu(std::uint32_t id, Bytes used, std::uint32_t jobs = 0) {
 std::vector<std::string> placed(FreeRidePlacer& placer, const std::vector<JobInfo>& waiting,
                                 const std::vector<GpuState>& gpus) {
   std::vector<std::string> out;
-  for (const policy::Placement& each : placer.place(waiting, gpus, 0s)) {
-    out.push_back(std::to_string(each.job) + "@" + std::to_string(each.gpu.value));
+  for (const policy::Placement& placement : placer.place(waiting, gpus, 0s)) {
+    out.push_back(std::to_string(placement.job) + "@" + std::to_string(placement.gpu.value));
   }
   return out;
 }

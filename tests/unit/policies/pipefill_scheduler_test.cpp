@@ -39,8 +39,8 @@ GpuState gpu(std::uint32_t id, Duration bubbles) {
 std::vector<std::string> placed(FillScheduler& scheduler, const std::vector<JobInfo>& waiting,
                                 const std::vector<GpuState>& gpus, policy::Instant now = 0s) {
   std::vector<std::string> out;
-  for (const policy::Placement& each : scheduler.place(waiting, gpus, now)) {
-    out.push_back(std::to_string(each.job) + "@" + std::to_string(each.gpu.value));
+  for (const policy::Placement& placement : scheduler.place(waiting, gpus, now)) {
+    out.push_back(std::to_string(placement.job) + "@" + std::to_string(placement.gpu.value));
   }
   return out;
 }
@@ -103,7 +103,7 @@ TEST(FillScheduler, RefusesNothingWhereSharesAreNotKnown) {
 TEST(FillScheduler, PassesOverWhatHasNoMemory) {
   FillScheduler scheduler = with(FillRule::kFirstCome);
   std::vector<JobInfo> jobs = kThree;
-  for (JobInfo& each : jobs) each.memory_known = true;
+  for (JobInfo& info : jobs) info.memory_known = true;
   jobs[0].memory = gb(7);  // 10 + 7 > 16
   jobs[1].memory = gb(6);
   EXPECT_THAT(placed(scheduler, jobs, {gpu(0, 1s)}), ElementsAre("1@0"));

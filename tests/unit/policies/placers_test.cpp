@@ -43,8 +43,8 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> place(policy::Placer& place
                                                            const std::vector<JobInfo>& jobs,
                                                            const std::vector<GpuState>& state) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> result;
-  for (const Placement& each : placer.place(jobs, state, {})) {
-    result.emplace_back(each.job, each.gpu.value);
+  for (const Placement& placement : placer.place(jobs, state, {})) {
+    result.emplace_back(placement.job, placement.gpu.value);
   }
   return result;
 }

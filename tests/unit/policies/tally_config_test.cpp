@@ -56,14 +56,14 @@ TEST(choose_form, slows_memory_bound_kernels_below_the_share_that_fills_dram) {
 
 /// A block of 256 threads an SM keeps its units busy.
 TEST(choose_form, does_not_slow_compute_bound_kernels_while_each_sm_has_a_block) {
-  TallyLimits one = limits(100us);
-  one.threads_per_sm = 256;
-  const TallyForm workers = choose_form(kernel(8000, 1ms, KernelClass::kCompute), one);
+  TallyLimits tight = limits(100us);
+  tight.threads_per_sm = 256;
+  const TallyForm workers = choose_form(kernel(8000, 1ms, KernelClass::kCompute), tight);
   EXPECT_EQ(workers.most_blocks, 0u);
   EXPECT_DOUBLE_EQ(workers.speed, 0.8);
   EXPECT_EQ(workers.turnaround, Duration{7812ns});  // 1.25 ms / 80 / 2
-  one.busy_threads = 512;
-  EXPECT_DOUBLE_EQ(choose_form(kernel(8000, 1ms, KernelClass::kCompute), one).speed, 0.4);
+  tight.busy_threads = 512;
+  EXPECT_DOUBLE_EQ(choose_form(kernel(8000, 1ms, KernelClass::kCompute), tight).speed, 0.4);
 }
 
 /// Of an unknown kernel both hold.

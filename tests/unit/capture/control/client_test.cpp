@@ -183,7 +183,7 @@ TEST(Client, ARecorderThatTakesNoConnectionCostsTheTimeout) {
     if (connect(waiting.back(), place, address.length) != 0) break;
   }
   EXPECT_THAT(fault_of(ask_own(status_command())), HasSubstr("no answer in 200ms"));
-  for (const int one : waiting) close(one);
+  for (const int descriptor : waiting) close(descriptor);
   close(listener);
 }
 

@@ -25,8 +25,8 @@ TEST(List, OnlyListeningAbstractSocketsOfOurNameCount) {
 }
 
 TEST(List, AFolderThatIsNotThereHoldsNone) {
-  for (const ListedRecorder& one : list_recorders("/nowhere/at/all")) {
-    EXPECT_EQ(one.address.text.front(), '@');
+  for (const ListedRecorder& recorder : list_recorders("/nowhere/at/all")) {
+    EXPECT_EQ(recorder.address.text.front(), '@');
   }
 }
 

@@ -178,8 +178,8 @@ TEST(Gate, AForkedChildGoesUngatedAndIsNamed) {
 TEST(Gate, AProcessThatExitsLeavesItsPlaceToTheNext) {
   Gated gate;
   gate.policy.let_go(kAllLaunches);
-  const std::string one = std::string(LIVE_JOB) + " dlsym launch:2";
-  RunningJob job({"/bin/sh", "-c", one + " && " + one}, gate.variables(1));
+  const std::string command = std::string(LIVE_JOB) + " dlsym launch:2";
+  RunningJob job({"/bin/sh", "-c", command + " && " + command}, gate.variables(1));
   EXPECT_EQ(job.wait(), 0);
   EXPECT_TRUE(gate.hears(4));
   EXPECT_EQ(gate.live->counts(1).processes, 2U);
@@ -215,8 +215,8 @@ TEST(Gate, WhatAThreadAskedBeforeAnExecIsWithdrawn) {
 
 TEST(Gate, AProcessThatExitsWhileAThreadIsHeldLeavesItsPlaceToo) {
   Gated gate;  // which holds whatever asks
-  const std::string one = std::string(LIVE_JOB) + " dlsym iterations:0 ";
-  RunningJob job({"/bin/sh", "-c", one + "thread:1 sleep:100 && " + one + "launch:1"},
+  const std::string command = std::string(LIVE_JOB) + " dlsym iterations:0 ";
+  RunningJob job({"/bin/sh", "-c", command + "thread:1 sleep:100 && " + command + "launch:1"},
                  gate.variables(1));
   ASSERT_TRUE(becomes_true([&] { return gate.live->counts(1).processes == 2; }));
   gate.policy.let_go(kAllLaunches);

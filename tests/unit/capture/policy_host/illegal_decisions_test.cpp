@@ -19,7 +19,7 @@ struct Case {
   std::function<void(Actions&)> decide;
   std::string reason;
 };
-std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
+std::ostream& operator<<(std::ostream& out, const Case& info) { return out << info.name; }
 
 class IllegalDecision : public ::testing::TestWithParam<Case> {};
 
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"memory",
              [](Actions& actions) { actions.set_resident_memory(kFiller, Bytes{1}); },
              "moved the memory of client 1 while it runs; a gate cannot move it"}),
-    [](const auto& of) { return of.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(IllegalDecisions, AHoldOfAClientThatDoesNotWait) {
   HostRig rig;

@@ -293,10 +293,10 @@ TEST(SameAsFakeDriver, PipefillPacksBubbles) {
 }
 
 TEST(SameAsFakeDriver, PipefillRunsALongKernelAlone) {
-  Scenario one = scenario(60ms, {kernel(1, 8ms)}, 0us);
-  one.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
-  one.iteration_ends = {20ms, 50ms};
-  expect_same(policies::pipefill_spec(), {"main_job=takes_turns"}, one, 1);
+  Scenario single = scenario(60ms, {kernel(1, 8ms)}, 0us);
+  single.bubbles = {{2ms, 12ms, {10ms, Bytes{}, true}}, {32ms, 42ms, {10ms, Bytes{}, true}}};
+  single.iteration_ends = {20ms, 50ms};
+  expect_same(policies::pipefill_spec(), {"main_job=takes_turns"}, single, 1);
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ class ElfFile {
     return read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
   }
   [[nodiscard]] Elf64_Shdr section(Elf64_Word type) const {
-    for (const Elf64_Shdr& one : sections()) {
-      if (one.sh_type == type) return one;
+    for (const Elf64_Shdr& section : sections()) {
+      if (section.sh_type == type) return section;
     }
     return {};
   }

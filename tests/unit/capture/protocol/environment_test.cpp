@@ -113,11 +113,11 @@ TEST(Environment, AFaultNamesTheVariableWhatItHoldsAndWhatIsAllowed) {
       {kEnvGraphs, "nodes", "\"node\" or \"graph\""},
       {kEnvMemory, "yes", "\"0\" or \"1\""},
   };
-  for (const auto& one : cases) {
-    const auto refused = read(with(one.name, one.value));
-    ASSERT_FALSE(refused) << one.name << "=" << one.value;
-    EXPECT_THAT(refused.error().text(), AllOf(HasSubstr(one.name), HasSubstr(one.expected),
-                                              HasSubstr("\"" + one.value + "\"")));
+  for (const auto& sample : cases) {
+    const auto refused = read(with(sample.name, sample.value));
+    ASSERT_FALSE(refused) << sample.name << "=" << sample.value;
+    EXPECT_THAT(refused.error().text(), AllOf(HasSubstr(sample.name), HasSubstr(sample.expected),
+                                              HasSubstr("\"" + sample.value + "\"")));
   }
 }
 

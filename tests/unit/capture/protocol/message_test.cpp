@@ -130,10 +130,10 @@ TEST(Message, ACommandThatCannotBeReadIsNamed) {
       {R"({"command":"mark","name":""})", "/name"},
       {R"({"command":"mark","name":"a\nb"})", "/name"},
   };
-  for (const auto& one : cases) {
-    const auto refused = decode_command(one.text);
-    ASSERT_FALSE(refused) << one.text;
-    EXPECT_THAT(refused.error().text(), HasSubstr(one.expected)) << one.text;
+  for (const auto& sample : cases) {
+    const auto refused = decode_command(sample.text);
+    ASSERT_FALSE(refused) << sample.text;
+    EXPECT_THAT(refused.error().text(), HasSubstr(sample.expected)) << sample.text;
   }
 }
 

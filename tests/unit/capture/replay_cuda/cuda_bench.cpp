@@ -30,8 +30,8 @@ std::vector<Told> Listener::told() const {
 }
 
 Told Listener::of(std::uint32_t op, std::uint64_t pass) const {
-  for (const Told& one : told())
-    if (one.op.op == op && one.op.pass == pass) return one;
+  for (const Told& kernel : told())
+    if (kernel.op.op == op && kernel.op.pass == pass) return kernel;
   ADD_FAILURE() << "operation " << op << " of pass " << pass << " was not told";
   return {};
 }

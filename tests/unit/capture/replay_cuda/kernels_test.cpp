@@ -51,16 +51,16 @@ std::uint32_t warps(std::uint32_t registers) {
 TEST(StandInKernels, EachVariantHoldsAsManyWarpsAsItsRegistersSay) {
   if (kernel_image().empty()) GTEST_SKIP() << "built without nvcc";
   std::set<std::string> seen;
-  for (const Taken& one : read_resources()) {
-    const auto at = one.name.find('_');
+  for (const Taken& taken : read_resources()) {
+    const auto at = taken.name.find('_');
     for (const Variant& variant : kVariants) {
-      if (one.name.substr(at + 1) != std::to_string(variant.registers)) continue;
-      seen.insert(one.target + " " + one.name);
-      EXPECT_LE(one.registers, variant.registers) << one.name << " for " << one.target;
-      EXPECT_EQ(warps(one.registers), warps(variant.registers))
-          << one.name << " for " << one.target << " uses " << one.registers;
+      if (taken.name.substr(at + 1) != std::to_string(variant.registers)) continue;
+      seen.insert(taken.target + " " + taken.name);
+      EXPECT_LE(taken.registers, variant.registers) << taken.name << " for " << taken.target;
+      EXPECT_EQ(warps(taken.registers), warps(variant.registers))
+          << taken.name << " for " << taken.target << " uses " << taken.registers;
       // Two values of the smallest variants do not fit; none of the others spills.
-      EXPECT_LE(one.spilled, variant.registers <= 40 ? 16U : 0U) << one.name << one.target;
+      EXPECT_LE(taken.spilled, variant.registers <= 40 ? 16U : 0U) << taken.name << taken.target;
     }
   }
   EXPECT_EQ(seen.size(), 2U * 3 * kVariants.size());  // sm_80, sm_90; mix, tensor, collective

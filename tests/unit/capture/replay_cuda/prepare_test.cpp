@@ -134,8 +134,8 @@ TEST_F(CudaBench, EachExecutionStreamsOnWhereTheOneBeforeEnded) {
   launch(1);
   ASSERT_TRUE(close());
   std::vector<fake_driver::Execution> all;
-  for (const auto& one : fake_driver::executions())
-    if (one.name.starts_with("mix")) all.push_back(one);
+  for (const auto& execution : fake_driver::executions())
+    if (execution.name.starts_with("mix")) all.push_back(execution);
   ASSERT_GT(all.size(), 4U);
   EXPECT_LT(all[0].first_line, all[1].first_line);  // while it is measured
   const auto& first = all[all.size() - 2];
@@ -172,7 +172,8 @@ TEST_F(CudaBench, TheWarmUpRunsBeforeAnythingIsMeasured) {
   kernel(100us);
   ASSERT_TRUE(open());
   std::int64_t worked = 0;
-  for (const auto& one : fake_driver::executions()) worked += one.end_ns - one.start_ns;
+  for (const auto& execution : fake_driver::executions())
+    worked += execution.end_ns - execution.start_ns;
   EXPECT_GE(worked, 5'000'000);
 }
 

@@ -24,17 +24,17 @@ TEST(Residency, AVariantOfTheSameResidencyIsChosenForRealKernels) {
     std::uint32_t shared;
     std::uint32_t blocks;
   };
-  for (const Case& one : {Case{256, 32, 0, 8}, Case{128, 255, 0, 2}, Case{384, 168, 200'000, 1},
+  for (const Case& sample : {Case{256, 32, 0, 8}, Case{128, 255, 0, 2}, Case{384, 168, 200'000, 1},
                           Case{256, 128, 0, 2}, Case{256, 40, 0, 6}, Case{256, 48, 0, 5},
                           Case{1024, 64, 0, 1},
                           Case{640, 96, 0, 1}, Case{128, 80, 0, 5}}) {
     traces::LaunchShape shape;
-    shape.block = {one.threads, 1, 1};
-    shape.registers_per_thread = one.registers;
-    shape.shared_memory_bytes = one.shared;
+    shape.block = {sample.threads, 1, 1};
+    shape.registers_per_thread = sample.registers;
+    shape.shared_memory_bytes = sample.shared;
     const StandInShape made = shape_stand_in(h100(), shape);
     EXPECT_FALSE(made.clamped);
-    EXPECT_EQ(made.blocks, one.blocks) << one.threads << " x " << one.registers;
+    EXPECT_EQ(made.blocks, sample.blocks) << sample.threads << " x " << sample.registers;
   }
 }
 

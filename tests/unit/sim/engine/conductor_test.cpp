@@ -216,8 +216,8 @@ TEST(Conductor, EventsOfAWindowSayTheOrderThatTheyWouldHaveHad) {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     const auto in_order = run_busy_domains(Windows::kNever, seed);
     auto in_windows = run_busy_domains(Windows::kAlways, seed);
-    std::ranges::stable_sort(in_windows, {}, [](const Busy::Ran& one) {
-      return std::tuple{one.time, one.reached, one.domain};
+    std::ranges::stable_sort(in_windows, {}, [](const Busy::Ran& ran) {
+      return std::tuple{ran.time, ran.reached, ran.domain};
     });
     ASSERT_EQ(in_windows.size(), in_order.size());
     for (std::size_t i = 0; i < in_order.size(); ++i) {

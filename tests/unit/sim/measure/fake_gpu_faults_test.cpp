@@ -55,9 +55,9 @@ class News final : public capture::DeviceListener {
 
 TEST(FakeGpu, TellsAListenerTheTrueTimes) {
   News news;
-  PlayedJob one = job(0, 2);
-  one.listener = &news;
-  const Played played = play(workload::plain_gpu(), {one}).front();
+  PlayedJob single = job(0, 2);
+  single.listener = &news;
+  const Played played = play(workload::plain_gpu(), {single}).front();
   EXPECT_THAT(played.iterations, ElementsAre(13us, 26us));
   EXPECT_THAT(news.started, ElementsAre(News::Start{0, 1us}, News::Start{1, 14us}));
   EXPECT_THAT(news.finished, ElementsAre(News::End{0, 1us, 11us}, News::End{1, 14us, 24us}));
@@ -66,11 +66,11 @@ TEST(FakeGpu, TellsAListenerTheTrueTimes) {
 
 TEST(FakeGpu, TellsOfEverythingBeforeItIsClosedHoweverLate) {
   News news;
-  PlayedJob one = job(0, 2);
-  one.listener = &news;
+  PlayedJob single = job(0, 2);
+  single.listener = &news;
   FakeGpuFaults faults;
   faults.late_notices = 5ms;
-  const Played played = play(workload::plain_gpu(), {one}, {}, {}, faults).front();
+  const Played played = play(workload::plain_gpu(), {single}, {}, {}, faults).front();
   EXPECT_THAT(played.iterations, ElementsAre(13us, 26us));
   EXPECT_EQ(news.finished.size(), 2U);
 }

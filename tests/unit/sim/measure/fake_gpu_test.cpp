@@ -118,9 +118,9 @@ TEST(FakeGpu, EachRankOfTheSampleJobTakesWhatItTakesInTheSimulator) {
   const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   for (const std::uint32_t rank : {0U, 3U}) {
-    const auto one = run::lone_rank(*loaded, rank);
-    ASSERT_TRUE(one) << one.error().text();
-    expect_the_same(*one->training, one->device);
+    const auto single = run::lone_rank(*loaded, rank);
+    ASSERT_TRUE(single) << single.error().text();
+    expect_the_same(*single->training, single->device);
   }
 }
 

@@ -53,13 +53,13 @@ TEST(JobRunnerOnTheFakeGpu, ARankTakesWhatItTakesInTheSimulator) {
   config.training.traces = {std::string(BUBBLESIM_SOURCE_DIR) + "/traces/samples/training"};
   const auto loaded = run::load_run(config, std::string(BUBBLESIM_SOURCE_DIR) + "/configs/devices");
   ASSERT_TRUE(loaded) << loaded.error().front().text();
-  const auto one = run::lone_rank(*loaded, 1);
-  ASSERT_TRUE(one) << one.error().text();
-  const auto expected = run::Simulation(*one, {}).run();
+  const auto single = run::lone_rank(*loaded, 1);
+  ASSERT_TRUE(single) << single.error().text();
+  const auto expected = run::Simulation(*single, {}).run();
   ASSERT_TRUE(expected) << expected.error().text();
-  const auto job = training_plan(*one, {});
+  const auto job = training_plan(*single, {});
   ASSERT_TRUE(job) << job.error().text();
-  const capture::JobRecord record = run_alone(one->device, job->plan);
+  const capture::JobRecord record = run_alone(single->device, job->plan);
   EXPECT_EQ(record.iterations, ends_of(expected->training.ranks.front().times));
 }
 

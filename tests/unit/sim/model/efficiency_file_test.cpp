@@ -62,10 +62,10 @@ TEST(RooflineRatio, follows_what_bounds_the_kernel) {
   hardware::GpuSpec slow, fast;
   slow.dram_bandwidth = BytesPerSecond{1e12};
   fast.dram_bandwidth = BytesPerSecond{4e12};
-  Efficiency one, two;
-  one.peak_flops = {1e13, 0, 1e14, 0, 0};
-  two.peak_flops = {2e13, 0, 2e14, 0, 0};
-  const TimedDevice from{slow, one}, to{fast, two};
+  Efficiency first, second;
+  first.peak_flops = {1e13, 0, 1e14, 0, 0};
+  second.peak_flops = {2e13, 0, 2e14, 0, 0};
+  const TimedDevice from{slow, first}, to{fast, second};
   EXPECT_NEAR(roofline_ratio(BoundBy::kCompute, Precision::kFp16, from, to), 0.5, 1e-12);
   EXPECT_NEAR(roofline_ratio(BoundBy::kMemory, Precision::kFp16, from, to), 0.25, 1e-12);
   EXPECT_NEAR(roofline_ratio(BoundBy::kUnknown, Precision::kFp16, from, to), 0.353553, 1e-6);

@@ -30,9 +30,9 @@ TEST(InferenceWork, ADecodeStepReadsWeightsAndTheCache) {
   double bytes = 0;
   for (const std::uint32_t kind : work.layers) {
     for (const WorkItem& item : work.kinds[kind].forward) {
-      const auto& each = std::get<KernelWork>(item);
-      if (each.kind == KernelKind::kGemm || each.kind == KernelKind::kAttention) {
-        bytes += each.bytes;
+      const auto& kernel = std::get<KernelWork>(item);
+      if (kernel.kind == KernelKind::kGemm || kernel.kind == KernelKind::kAttention) {
+        bytes += kernel.bytes;
       }
     }
   }

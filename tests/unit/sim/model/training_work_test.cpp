@@ -140,9 +140,9 @@ TEST(TrainingWork, TensorRanksReduceTwiceForwardAndTwiceBackward) {
   const LayerWork layer = block(run_of(2, 1024), tensor(8, false));
   for (const auto& list : {layer.forward, layer.input_grad}) {
     ASSERT_THAT(exchanges(list), SizeIs(2));
-    for (const Communication& each : exchanges(list)) {
-      EXPECT_EQ(each.exchange, Exchange::kAllReduce);
-      EXPECT_DOUBLE_EQ(each.bytes, 2 * kSbh);
+    for (const Communication& communication : exchanges(list)) {
+      EXPECT_EQ(communication.exchange, Exchange::kAllReduce);
+      EXPECT_DOUBLE_EQ(communication.bytes, 2 * kSbh);
     }
   }
   EXPECT_THAT(exchanges(layer.weight_grad), IsEmpty());
@@ -152,7 +152,8 @@ TEST(TrainingWork, TensorRanksReduceTwiceForwardAndTwiceBackward) {
 TEST(TrainingWork, SequenceParallelGathersAndScattersInsteadOfReducing) {
   const LayerWork layer = block(run_of(2, 1024), tensor(8, true));
   std::vector<Exchange> forward;
-  for (const Communication& each : exchanges(layer.forward)) forward.push_back(each.exchange);
+  for (const Communication& communication : exchanges(layer.forward))
+    forward.push_back(communication.exchange);
   EXPECT_THAT(forward, ElementsAre(Exchange::kAllGather, Exchange::kReduceScatter,
                                    Exchange::kAllGather, Exchange::kReduceScatter));
   EXPECT_THAT(exchanges(layer.input_grad), SizeIs(4));
@@ -170,12 +171,13 @@ TEST(TrainingWork, AWholeBackwardRunsExchangesBesideTheProductsThatDoNotNeedThem
   EXPECT_EQ(at[1], "up gemm input-grad");
   EXPECT_EQ(at[2], "up gradient reduce-scatter");
   EXPECT_EQ(at[3], "up gemm weight-grad");
-  for (const Communication& each : exchanges(items)) {
-    const bool needed_at_once = each.name.find("gradient all-gather") != std::string::npos;
-    EXPECT_EQ(each.overlaps_next, !needed_at_once) << each.name;
+  for (const Communication& communication : exchanges(items)) {
+    const bool needed_at_once = communication.name.find("gradient all-gather") != std::string::npos;
+    EXPECT_EQ(communication.overlaps_next, !needed_at_once) << communication.name;
   }
-  for (const Communication& each : exchanges(backward_items(layer, BackwardExchanges::kSerial))) {
-    EXPECT_FALSE(each.overlaps_next) << each.name;
+  for (const Communication& communication :
+       exchanges(backward_items(layer, BackwardExchanges::kSerial))) {
+    EXPECT_FALSE(communication.overlaps_next) << communication.name;
   }
 }
 
@@ -255,8 +257,8 @@ TEST(TrainingWork, SharedKeysShrinkTheProjectionAndWhatIsKept) {
   const LayerWork layer = layer_of(train(shipped("llama3-405b"), shape), "block");
   EXPECT_EQ(kernel(layer.forward, "qkv gemm").gemm.n, 16384U + 2 * 8 * 128);
   // Norm and linear inputs 4 x h, q and o 2 x h, k and v 2 x 1024, gate, up and their product.
-  const double each = 4 * 16384.0 + 2 * 16384 + 2 * 1024 + 3 * 53248;
-  EXPECT_DOUBLE_EQ(layer.activation_bytes, 8192 * (2 * each + 4 * 128));
+  const double per_layer = 4 * 16384.0 + 2 * 16384 + 2 * 1024 + 3 * 53248;
+  EXPECT_DOUBLE_EQ(layer.activation_bytes, 8192 * (2 * per_layer + 4 * 128));
 }
 
 TEST(TrainingWork, ExpertsExchangeTokensTwiceEachWayAndShareTheWork) {
@@ -304,12 +306,12 @@ TEST(TrainingWork, EveryKernelHasWorkAndEveryWeightGradientItsPlace) {
       }
       EXPECT_TRUE(std::is_sorted(layer.weight_grad_after.begin(), layer.weight_grad_after.end()));
       for (const auto& item : backward_items(layer, BackwardExchanges::kOverlapped)) {
-        const auto* each = std::get_if<KernelWork>(&item);
-        EXPECT_TRUE(each == nullptr || each->bytes > 0) << id << " " << layer.kind;
+        const auto* kernel = std::get_if<KernelWork>(&item);
+        EXPECT_TRUE(kernel == nullptr || kernel->bytes > 0) << id << " " << layer.kind;
       }
       for (const auto& item : layer.forward) {
-        const auto* each = std::get_if<KernelWork>(&item);
-        EXPECT_TRUE(each == nullptr || (each->bytes > 0 && !each->name.empty())) << id;
+        const auto* kernel = std::get_if<KernelWork>(&item);
+        EXPECT_TRUE(kernel == nullptr || (kernel->bytes > 0 && !kernel->name.empty())) << id;
       }
     }
   }

@@ -64,7 +64,7 @@ inline double product_flops(const std::vector<WorkItem>& items) {
 inline std::vector<std::string> names(const std::vector<WorkItem>& items) {
   std::vector<std::string> out;
   for (const WorkItem& item : items) {
-    out.push_back(std::visit([](const auto& each) { return each.name; }, item));
+    out.push_back(std::visit([](const auto& work) { return work.name; }, item));
   }
   return out;
 }

@@ -158,19 +158,19 @@ TEST(CollectiveCost, AnOversubscribedLeafIsSharedBySiblings) {
   hardware::ClusterSpec spec = round_cluster(4);
   spec.tree = {2, 2.0, us(1)};
   const Topology topology(spec);
-  const Group one = strided_group(0, 4, 8);
-  Group eight = one;
+  const Group strided = strided_group(0, 4, 8);
+  Group eight = strided;
   eight.siblings = 8;
   const auto plan = [&](const Group& group) {
     return topology.plan(CollectiveKind::kAllReduce, kBig, group, Algorithm::kRing);
   };
   // 2 x 3/4 x 0.8 GB = 1.2 GB: over one NIC 120 ms, over the up-links 15 ms, and 8 times that.
-  EXPECT_EQ(moving(topology, plan(one)), us(120000));
-  EXPECT_DOUBLE_EQ(load_of(plan(one), topology.leaf(0, Direction::kOut)), 1.2e9);
+  EXPECT_EQ(moving(topology, plan(strided)), us(120000));
+  EXPECT_DOUBLE_EQ(load_of(plan(strided), topology.leaf(0, Direction::kOut)), 1.2e9);
   EXPECT_DOUBLE_EQ(load_of(plan(eight), topology.leaf(0, Direction::kOut)), 9.6e9);
   EXPECT_EQ(moving(topology, plan(eight)), us(120000));
   // 6 steps between nodes, half of them between leaves: 3 x 2 us more.
-  EXPECT_EQ(plan(one).latency, us(8.4 + 6 * 14 + 6));
+  EXPECT_EQ(plan(strided).latency, us(8.4 + 6 * 14 + 6));
 }
 
 // Two regions of one node: 0.8 GB cross a link of 1 GB/s; two steps of 10 ms.

@@ -15,11 +15,11 @@ namespace bubblesim::pipeline {
 
 inline ScheduleRequest request(std::uint32_t ranks, std::uint32_t micro_batches,
                                std::uint32_t chunks = 0) {
-  ScheduleRequest one;
-  one.ranks = ranks;
-  one.micro_batches = micro_batches;
-  one.chunks = chunks;
-  return one;
+  ScheduleRequest made;
+  made.ranks = ranks;
+  made.micro_batches = micro_batches;
+  made.chunks = chunks;
+  return made;
 }
 
 inline PlannedSchedule made(const std::string& name, const ScheduleRequest& request) {
@@ -29,10 +29,10 @@ inline PlannedSchedule made(const std::string& name, const ScheduleRequest& requ
 }
 
 inline UnitTimes times(std::int64_t f, std::int64_t i, std::int64_t w, std::int64_t p2p = 0) {
-  UnitTimes one;
-  one.every_stage = {f, i, w};
-  one.p2p = p2p;
-  return one;
+  UnitTimes made;
+  made.every_stage = {f, i, w};
+  made.p2p = p2p;
+  return made;
 }
 
 inline Execution ran(const PlannedSchedule& plan, const UnitTimes& times,

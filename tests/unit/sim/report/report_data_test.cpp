@@ -82,8 +82,8 @@ TEST_F(ReportOfAStore, FrontsAreOfAllSettingsAndOfEachChoice) {
   add(run(3, "tgs", "2", 1, 40, 0.85));
   const ReportData data = report();
   const auto front = [&](AxisPlace load) -> std::vector<std::uint32_t> {
-    for (const ReportFront& one : data.sweeps[0].fronts) {
-      if (one.trade == 0 && one.choices == std::vector<AxisPlace>{load}) return one.points;
+    for (const ReportFront& known : data.sweeps[0].fronts) {
+      if (known.trade == 0 && known.choices == std::vector<AxisPlace>{load}) return known.points;
     }
     return {};
   };
@@ -150,10 +150,10 @@ TEST_F(ReportOfAStore, ComparesAsResultsCompareDoes) {
   const ReportData data = report();
   EXPECT_EQ(data.sweeps[0].baseline, "exclusive");
   bool found = false;
-  for (const ReportComparison& one : data.sweeps[0].comparisons) {
-    if (one.line.metric != "latency_p95_ms" || !one.values.empty()) continue;
+  for (const ReportComparison& comparison : data.sweeps[0].comparisons) {
+    if (comparison.line.metric != "latency_p95_ms" || !comparison.values.empty()) continue;
     found = true;
-    EXPECT_DOUBLE_EQ(one.line.difference, 4);
+    EXPECT_DOUBLE_EQ(comparison.line.difference, 4);
   }
   EXPECT_TRUE(found);
 }

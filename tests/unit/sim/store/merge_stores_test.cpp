@@ -66,18 +66,18 @@ TEST_F(MergeStores, AnyOrderGivesTheSameContentAndAgainChangesNothing) {
 }
 
 TEST_F(MergeStores, ARunBelongsToEverySweepThatItBelongsToInSomeInput) {
-  const auto of = [](const std::string& sweep, std::uint64_t number, std::uint64_t index) {
+  const auto record_of = [](const std::string& sweep, std::uint64_t number, std::uint64_t index) {
     RunRecord record = sample_record(number);
     record.sweep = sweep;
     record.run.index = index;
     return record;
   };
-  RunRecord later = of("b", 1, 7);
+  RunRecord later = record_of("b", 1, 7);
   later.finished_unix_ns += 100;
   std::vector<std::string> inputs{store("one", {sample_record(0), sample_record(1)}),
-                                  store("two", {later, of("b", 2, 8)}),
-                                  store("three", {of("c", 2, 0)})};
-  const PlannedRun run = of("d", 0, 9).run;
+                                  store("two", {later, record_of("b", 2, 8)}),
+                                  store("three", {record_of("c", 2, 0)})};
+  const PlannedRun run = record_of("d", 0, 9).run;
   ASSERT_TRUE((*open_store(at("one"), StoreAccess::kWrite))->join("d", {&run, 1}));
   const auto lines = [&](const std::string& name) {
     std::vector<std::string> found;

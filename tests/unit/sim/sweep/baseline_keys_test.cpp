@@ -53,11 +53,11 @@ TEST(BaselineKeys, AFillerChangesItsOwn) {
 }
 
 TEST(BaselineKeys, SeedsAndLengthsChangeAllButBubbles) {
-  for (const char* each : {"/seed", "/training/jitter_cv"}) {
-    EXPECT_EQ(distinct(axis(each, "[1, 2]")), (Distinct{2, 2, 1})) << each;
+  for (const char* place : {"/seed", "/training/jitter_cv"}) {
+    EXPECT_EQ(distinct(axis(place, "[1, 2]")), (Distinct{2, 2, 1})) << place;
   }
-  for (const char* each : {"/duration", "/warmup"}) {
-    EXPECT_EQ(distinct(axis(each, R"(["50ms", "60ms"])")), (Distinct{2, 2, 1})) << each;
+  for (const char* place : {"/duration", "/warmup"}) {
+    EXPECT_EQ(distinct(axis(place, R"(["50ms", "60ms"])")), (Distinct{2, 2, 1})) << place;
   }
   EXPECT_EQ(distinct(axis("/training/memory", R"(["1GB", "2GB"])")), (Distinct{2, 2, 1}));
   EXPECT_EQ(distinct(axis("/training/stragglers", R"([[], [{"rank": 0, "slowdown": 2}]])")),
@@ -88,10 +88,10 @@ TEST(BaselineKeys, ByContentFollowTheFiles) {
     EXPECT_TRUE(keys) << texts(keys.error());
     return *keys;
   };
-  const run::BaselineKeys one = keys_of("1"), again = keys_of("1"), other = keys_of("2");
-  EXPECT_EQ(one.fillers, again.fillers);
-  EXPECT_NE(one.fillers, other.fillers);
-  EXPECT_EQ(one.training, other.training);
+  const run::BaselineKeys first = keys_of("1"), again = keys_of("1"), other = keys_of("2");
+  EXPECT_EQ(first.fillers, again.fillers);
+  EXPECT_NE(first.fillers, other.fillers);
+  EXPECT_EQ(first.training, other.training);
 }
 
 TEST(BaselineKeys, ByContentDependOnTheSeed) {

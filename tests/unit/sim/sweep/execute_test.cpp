@@ -44,10 +44,10 @@ TEST(ExecuteRuns, GiveTheSameRecordsOnAnyNumberOfThreads) {
   const auto plan = plan_of(folder, R"([{"pointer": "/training/jitter_cv", "values": [0, 0.1]}])",
                             R"(, "repetitions": 3)");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto one = execute(plan->runs, builtin(), 1);
+  const auto on_one = execute(plan->runs, builtin(), 1);
   const auto three = execute(plan->runs, builtin(), 3);
-  ASSERT_EQ(one.size(), 6U);
-  for (const auto& [index, record] : one) {
+  ASSERT_EQ(on_one.size(), 6U);
+  for (const auto& [index, record] : on_one) {
     EXPECT_EQ(record.reason, "");
     EXPECT_EQ(record.rows.size(), 2U);
     EXPECT_EQ(encode(record), encode(three.at(index)));
@@ -106,17 +106,17 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
                             R"(, "repetitions": 2)");
   ASSERT_TRUE(plan) << texts(plan.error());
   const auto registry = builtin();
-  InputCache one(kDeviceFolder, 1);  // bytes: only what was used last
+  InputCache on_one(kDeviceFolder, 1);  // bytes: only what was used last
   InputCache all(kDeviceFolder);
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200
     const std::string& text = plan->runs[i].config;
     const auto config = run::parse_run_config(text, "s", registry);
     ASSERT_TRUE(config);
-    EXPECT_TRUE(one.load(*config, text));
+    EXPECT_TRUE(on_one.load(*config, text));
     EXPECT_TRUE(all.load(*config, text));
   }
   EXPECT_EQ(all.loads(), 4U);
-  EXPECT_EQ(one.loads(), 8U);
+  EXPECT_EQ(on_one.loads(), 8U);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ class RunKey : public testing::Test {
  protected:
   RunKey() {
     folder_.write("a.btr", "trace");
-    for (const char* each : {"devices", "efficiency", "models", "plans", "clusters", "software"}) {
-      std::filesystem::create_directory(folder_.path(each));
+    for (const char* name : {"devices", "efficiency", "models", "plans", "clusters", "software"}) {
+      std::filesystem::create_directory(folder_.path(name));
     }
     folder_.write("devices/h100.json", "h");
     folder_.write("efficiency/h100.json", "e");

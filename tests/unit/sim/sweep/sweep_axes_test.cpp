@@ -127,11 +127,11 @@ TEST(SweepSample, ALatinHypercubeHasOneValueInEachPartOfEachAxis) {
 }
 
 TEST(SweepSample, TheSameSeedDrawsTheSameAndAnotherAxisDoesNotChangeIt) {
-  const std::string one = R"({"pointer": "/a", "uniform": {"from": 0, "to": 1}})";
+  const std::string uniform = R"({"pointer": "/a", "uniform": {"from": 0, "to": 1}})";
   const std::string two = R"({"pointer": "/b", "uniform": {"from": 0, "to": 1}})";
   const std::string start = R"({"method": "random", "count": 50, "seed": 3, "axes": [)";
-  const auto alone = sample(start + one + "]}");
-  const auto both = sample(start + two + ", " + one + "]}");
+  const auto alone = sample(start + uniform + "]}");
+  const auto both = sample(start + two + ", " + uniform + "]}");
   EXPECT_EQ(alone[0].values, both[1].values);
   EXPECT_NE(both[0].values, both[1].values);
 }

@@ -133,8 +133,8 @@ TEST(RecordTrace, WhatWasRecordedReactsAsTheProgramItself) {
   slow.perturbations[1].slowdown = 2.0;
   const auto job =
       rebuilt(through_a_file(must_record(recorded_job())), workload::Window::kIterations);
-  for (const auto& each : {recorded_job(), job}) {
-    const traces::JobTrace trace = must_record(each, slow);
+  for (const auto& source : {recorded_job(), job}) {
+    const traces::JobTrace trace = must_record(source, slow);
     EXPECT_EQ(span_of(trace.ranks[0].markers[0]), (Span{0, 60}));
     EXPECT_EQ(span_of(trace.ranks[1].markers[0]), (Span{0, 66}));
   }

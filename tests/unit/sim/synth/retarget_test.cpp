@@ -139,10 +139,10 @@ TEST(Retarget, ACollectiveThatOneRankLacksIsStillItsGroups) {
 }
 
 TEST(Retarget, FewerReplicasLeaveRanksOut) {
-  const Retargeted one = must_retarget(to_replicas(1));
-  ASSERT_EQ(one.job.ranks.size(), 1U);
-  EXPECT_EQ(iteration_of(one.job), us(100 + 50));  // nobody to reduce with
-  EXPECT_EQ(one.counters.count("retarget_ranks_dropped"), 1U);
+  const Retargeted single = must_retarget(to_replicas(1));
+  ASSERT_EQ(single.job.ranks.size(), 1U);
+  EXPECT_EQ(iteration_of(single.job), us(100 + 50));  // nobody to reduce with
+  EXPECT_EQ(single.counters.count("retarget_ranks_dropped"), 1U);
 }
 
 TEST(Retarget, AnotherInterconnectScalesByTheRatioOfModels) {
@@ -177,9 +177,10 @@ TEST(Retarget, UnrecordedBytesAreThoseThatTakeTheRecordedTime) {
 
 TEST(Retarget, KernelsAreScaledByTheirClass) {
   RetargetSpec spec;
-  spec.device = DeviceChange{workload::plain_gpu(), [](std::string_view, program::KernelClass of) {
-                               return of == program::KernelClass::kCompute ? 0.5 : 0.8;
-                             }};
+  spec.device =
+      DeviceChange{workload::plain_gpu(), [](std::string_view, program::KernelClass kernel_class) {
+                     return kernel_class == program::KernelClass::kCompute ? 0.5 : 0.8;
+                   }};
   spec.device->device.name = "fast";
   const Retargeted result = must_retarget(spec);
   EXPECT_EQ(result.job.ranks[1].ops[0].duration, us(100));

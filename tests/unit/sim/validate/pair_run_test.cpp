@@ -20,14 +20,14 @@ hardware::GpuSpec plain_gpu() {
 }
 
 // `kernels` of `each`, then the host waits.
-program::Program program(const hardware::GpuSpec& gpu, int kernels, Duration each) {
+program::Program program(const hardware::GpuSpec& gpu, int kernels, Duration length) {
   synth::ProgramWriter writer(0, gpu);
   writer.begin_iteration();
   program::KernelProfile profile;
   profile.residency = {.warps = 4, .blocks_per_sm = 2};
   synth::OpDraft draft;
   draft.profile = writer.add_profile(profile, {});
-  draft.duration = each;
+  draft.duration = length;
   for (int i = 0; i < kernels; ++i) writer.launch(draft, {}, {});
   writer.wait_for_device();
   return writer.finish();

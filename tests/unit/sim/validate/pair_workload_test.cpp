@@ -70,10 +70,10 @@ TEST(PairWorkload, ShippedOnesAllBecomePrograms) {
   const auto all = read_workloads(kConfigFolder + "/workloads");
   ASSERT_TRUE(all) << all.error().front().text();
   const PairMachine on = pair_machine();
-  for (const PairWorkload& it : *all) {
-    const auto program = pair_program(it, on);
+  for (const PairWorkload& workload : *all) {
+    const auto program = pair_program(workload, on);
     ASSERT_TRUE(program) << program.error().front().text();
-    EXPECT_GT(program->ops.size(), 100u) << it.id;
+    EXPECT_GT(program->ops.size(), 100u) << workload.id;
   }
 }
 

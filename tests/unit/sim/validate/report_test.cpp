@@ -77,10 +77,10 @@ TEST(Report, TextNamesReasonsAndVerdicts) {
 }
 
 TEST(Report, EverySchedulesCasesEqualTheirClosedForms) {
-  for (const ReportRow& it : judge_schedules()) {
-    ASSERT_EQ(it.outcome, Outcome::kPredicted) << it.label;
-    EXPECT_GE(it.measured, 25) << it.label;
-    EXPECT_EQ(it.simulated, it.measured) << it.label;
+  for (const ReportRow& row : judge_schedules()) {
+    ASSERT_EQ(row.outcome, Outcome::kPredicted) << row.label;
+    EXPECT_GE(row.measured, 25) << row.label;
+    EXPECT_EQ(row.simulated, row.measured) << row.label;
   }
 }
 

@@ -39,15 +39,15 @@ class Meetings : public testing::Test {
     return *run_;
   }
   // Of the only stream with collectives; max(): it arrives nowhere.
-  static SimTime next_of(const ProgramRun& one, SimTime now) {
+  static SimTime next_of(const ProgramRun& program_run, SimTime now) {
     std::vector<NextMeeting> next;
-    one.next_meetings(now, next);
+    program_run.next_meetings(now, next);
     return next.empty() ? SimTime::max() : next.front().earliest;
   }
   SimTime bound_at(std::int64_t microsecond) {
-    ProgramRun& one = run();
+    ProgramRun& program_run = run();
     engine_.run_until(at(microsecond));
-    return next_of(one, at(microsecond));
+    return next_of(program_run, at(microsecond));
   }
 
   ProgramMaker maker_;

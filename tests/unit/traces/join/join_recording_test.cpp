@@ -72,7 +72,7 @@ TEST_F(JoinRecording, the_operations_of_a_graph_share_its_launch) {
   call(100, 110, 5, HostCallKind::kLaunchGraph);
   op(200, 210, 5, 0), op(210, 220, 5, 1), op(220, 230, 5, 0);
   join_recording(trace);
-  for (const DeviceOp& each : trace.device_ops) EXPECT_EQ(each.launch, 0U);
+  for (const DeviceOp& device_op : trace.device_ops) EXPECT_EQ(device_op.launch, 0U);
   EXPECT_EQ(count("join_device_ops_of_graphs"), 3U);
 }
 

@@ -94,12 +94,12 @@ TEST(SampleTrainingJob, AnIterationTakesAbout120MsAndTheHostRunsAhead) {
 
 TEST(SampleTrainingJob, SeedsChangeTimesAndNothingElse) {
   SampleOptions options;
-  const RankTrace one = make_sample_training(options).ranks[0];
+  const RankTrace rank = make_sample_training(options).ranks[0];
   options.seed = 99;
   const RankTrace other = make_sample_training(options).ranks[0];
-  EXPECT_EQ(one.device_ops.size(), other.device_ops.size());
-  EXPECT_EQ(one.edges.size(), other.edges.size());
-  EXPECT_NE(one.device_ops.back().end(), other.device_ops.back().end());
+  EXPECT_EQ(rank.device_ops.size(), other.device_ops.size());
+  EXPECT_EQ(rank.edges.size(), other.edges.size());
+  EXPECT_NE(rank.device_ops.back().end(), other.device_ops.back().end());
 }
 
 TEST(SampleTrainingJob, FaultsOfOptionsAreAllReported) {

@@ -68,13 +68,13 @@ TEST(CalibratedFile, AFakeGpusConstantsSayThatTheyAre) {
 }
 
 TEST(CalibratedFile, ResidualsAreARowACell) {
-  Calibration one;
-  one.cells.push_back({{program::KernelClass::kMemory, 66},
+  Calibration calibration;
+  calibration.cells.push_back({{program::KernelClass::kMemory, 66},
                        {{program::KernelClass::kCompute, 132}},
                        {10, 1.2, 1.25, 1.3},
                        true});
-  one.contention.emplace().predicted = {1.0};
-  const std::string text = residuals_csv(one);
+  calibration.contention.emplace().predicted = {1.0};
+  const std::string text = residuals_csv(calibration);
   EXPECT_NE(text.find("memory,66,compute,132,,,10,1.25000,1.20000,1.30000,1.00000,-0.20000,1\n"),
             std::string::npos)
       << text;

@@ -64,10 +64,10 @@ class ClosedLoop : public ::testing::Test {
   }
 
   static void expect_near(const Calibration& found, const std::string& key, double truth) {
-    for (const CalibratedConstant& each : found.constants) {
-      if (each.key != key) continue;
-      EXPECT_EQ(each.kept, "") << key;
-      EXPECT_NEAR(each.value, truth, 0.01 * truth) << key;
+    for (const CalibratedConstant& constant : found.constants) {
+      if (constant.key != key) continue;
+      EXPECT_EQ(constant.kept, "") << key;
+      EXPECT_NEAR(constant.value, truth, 0.01 * truth) << key;
       return;
     }
     ADD_FAILURE() << key << " is not there";
@@ -108,10 +108,10 @@ TEST_F(ClosedLoop, HeldOutSlowdownsArePredictedWithinOnePercent) {
   EXPECT_LT(found.contention->held_out.worst, 0.01);
   EXPECT_GT(found.contention->base.worst, 0.05);
   for (std::size_t i = 0; i < contention_parameters().size(); ++i) {
-    const FittedParameter& each = found.contention->parameters[i];
+    const FittedParameter& parameter = found.contention->parameters[i];
     const double truth = real_device().contention.*contention_parameters()[i].value;
-    if (each.kept.empty()) {
-      EXPECT_NEAR(each.value, truth, 0.02) << each.key;
+    if (parameter.kept.empty()) {
+      EXPECT_NEAR(parameter.value, truth, 0.02) << parameter.key;
     }
   }
 }
@@ -120,9 +120,9 @@ TEST_F(ClosedLoop, AProbeThatCannotRunKeepsTheBase) {
   place_.worker = "/nonexistent/bubblesim_replay";
   const Calibration found = run({"latencies"});
   ASSERT_EQ(found.constants.size(), 4U);
-  for (const CalibratedConstant& each : found.constants) {
-    EXPECT_NE(each.kept, "") << each.key;
-    EXPECT_EQ(each.value, each.base);
+  for (const CalibratedConstant& constant : found.constants) {
+    EXPECT_NE(constant.kept, "") << constant.key;
+    EXPECT_EQ(constant.value, constant.base);
   }
 }
 

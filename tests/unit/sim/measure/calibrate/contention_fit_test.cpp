@@ -107,8 +107,8 @@ TEST(ContentionFit, ErrorsOfMeasurementsComeThroughNoLarger) {
 TEST(ContentionFit, TheBaseItselfStays) {
   const ContentionFit fit = fit_contention(grid(device(), 0), device());
   EXPECT_LT(fit.held_out.worst, 1e-6);
-  for (const FittedParameter& each : fit.parameters) {
-    EXPECT_NEAR(each.value, each.base, 1e-6) << each.key;
+  for (const FittedParameter& parameter : fit.parameters) {
+    EXPECT_NEAR(parameter.value, parameter.base, 1e-6) << parameter.key;
   }
 }
 
@@ -123,18 +123,18 @@ TEST(ContentionFit, WhatAGridDoesNotShowKeepsTheBasesValueAndSaysSo) {
     if (only) cells.push_back(cell);
   }
   const ContentionFit fit = fit_contention(cells, device());
-  for (const FittedParameter& each : fit.parameters) {
-    if (!each.key.starts_with("memory_") && !each.key.starts_with("unknown_")) continue;
-    EXPECT_NE(each.kept, "") << each.key;
-    EXPECT_EQ(each.value, each.base) << each.key;
+  for (const FittedParameter& parameter : fit.parameters) {
+    if (!parameter.key.starts_with("memory_") && !parameter.key.starts_with("unknown_")) continue;
+    EXPECT_NE(parameter.kept, "") << parameter.key;
+    EXPECT_EQ(parameter.value, parameter.base) << parameter.key;
   }
 }
 
 TEST(ContentionFit, NoCellsChangeNothing) {
   const ContentionFit fit = fit_contention({}, device());
-  for (const FittedParameter& each : fit.parameters) {
-    EXPECT_EQ(each.value, each.base) << each.key;
-    EXPECT_NE(each.kept, "") << each.key;
+  for (const FittedParameter& parameter : fit.parameters) {
+    EXPECT_EQ(parameter.value, parameter.base) << parameter.key;
+    EXPECT_NE(parameter.kept, "") << parameter.key;
   }
   EXPECT_EQ(fit.condition, 0);
 }

@@ -62,8 +62,8 @@ TEST(LatencyProbe, EachLatencyIsBetweenItsTwoInstants) {
 
 TEST(LatencyProbe, GapsOfKernelsThatWereLaunchedLateDoNotCount) {
   capture::JobRecord record = latency_record(10);
-  for (auto& each : record.operations) {
-    if (each.op == 4) each.called = each.returned = each.start - Duration{500};
+  for (auto& operation : record.operations) {
+    if (operation.op == 4) operation.called = operation.returned = operation.start - Duration{500};
   }
   EXPECT_EQ(find(latency_findings({record}), "stream_gap").spread.count, 10U);
 }

@@ -73,9 +73,9 @@ double worst_difference(const LoadedRun& run) {
   const std::vector<double> whole = mean_iterations(run);
   double worst = 0;
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    const auto one = lone_rank(run, run.training->ranks[i].rank);
-    EXPECT_TRUE(one) << one.error().text();
-    const double lone = mean_iterations(*one).front();
+    const auto single = lone_rank(run, run.training->ranks[i].rank);
+    EXPECT_TRUE(single) << single.error().text();
+    const double lone = mean_iterations(*single).front();
     worst = std::max(worst, std::abs(lone / whole[i] - 1));
   }
   testing::Test::RecordProperty("worst_difference_ppm", std::to_string(worst * 1e6));
@@ -132,26 +132,26 @@ TEST(LoneRank, KeepsTheFillersOfItsGpu) {
   second.instances = 1;
   LoadedRun run = small_run({everywhere, first, second});
   run.rank_memory = {Bytes{1}, Bytes{2}};
-  const auto one = lone_rank(run, 1);
-  ASSERT_TRUE(one);
-  ASSERT_EQ(one->config.fillers.size(), 2U);
-  EXPECT_EQ(one->fillers.size(), 2U);
-  EXPECT_EQ(one->config.fillers[0].name, "everywhere");
-  EXPECT_FALSE(one->config.fillers[0].gpus);
-  EXPECT_EQ(one->config.fillers[1].name, "second");
-  EXPECT_EQ(one->config.fillers[1].gpus, std::vector<std::uint32_t>{0});
-  EXPECT_EQ(one->config.fillers[1].instances, 1U);
-  EXPECT_TRUE(check_ranks(one->config, 1).empty());
-  EXPECT_EQ(one->rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
+  const auto single = lone_rank(run, 1);
+  ASSERT_TRUE(single);
+  ASSERT_EQ(single->config.fillers.size(), 2U);
+  EXPECT_EQ(single->fillers.size(), 2U);
+  EXPECT_EQ(single->config.fillers[0].name, "everywhere");
+  EXPECT_FALSE(single->config.fillers[0].gpus);
+  EXPECT_EQ(single->config.fillers[1].name, "second");
+  EXPECT_EQ(single->config.fillers[1].gpus, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(single->config.fillers[1].instances, 1U);
+  EXPECT_TRUE(check_ranks(single->config, 1).empty());
+  EXPECT_EQ(single->rank_memory, std::vector<std::optional<Bytes>>{Bytes{2}});
 }
 
 // 40 requests a second on two GPUs are 20 on each; every second gap of a Poisson process has
 // half the variance for its mean.
 TEST(LoneRank, ServesItsPartOfTheRequests) {
-  const auto one = lone_rank(small_run({online("service", 40)}), 0);
-  ASSERT_TRUE(one);
+  const auto single = lone_rank(small_run({online("service", 40)}), 0);
+  ASSERT_TRUE(single);
   const auto& arrivals =
-      std::get<workload::GammaArrivals>(*one->config.fillers.front().arrivals);
+      std::get<workload::GammaArrivals>(*single->config.fillers.front().arrivals);
   EXPECT_DOUBLE_EQ(arrivals.rate_per_s, 20);
   EXPECT_DOUBLE_EQ(arrivals.cv, std::sqrt(0.5));
 }
@@ -170,9 +170,9 @@ TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
 }
 
 TEST(LoneRank, ARankThatTheJobDoesNotHaveIsAFault) {
-  const auto one = lone_rank(small_run({}), 2);
-  ASSERT_FALSE(one);
-  EXPECT_THAT(one.error().text(), HasSubstr("simulated are 0, 1"));
+  const auto single = lone_rank(small_run({}), 2);
+  ASSERT_FALSE(single);
+  EXPECT_THAT(single.error().text(), HasSubstr("simulated are 0, 1"));
 }
 
 }  // namespace

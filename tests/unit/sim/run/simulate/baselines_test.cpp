@@ -50,11 +50,11 @@ std::vector<LoadedRun> cases() {
 // Each policy in a run of its own, as a sweep has them, one after another and at once.
 TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
   const policy::Registry registry = builtin_policies();
-  for (const LoadedRun& each : cases()) {
+  for (const LoadedRun& run : cases()) {
     BaselineCache cache;
     std::vector<std::thread> threads;
     for (const policy::PolicySpec& spec : registry.all()) {
-      LoadedRun loaded = each;
+      LoadedRun loaded = run;
       loaded.config.policies = {choice(spec.name, registry)};
       RunOptions options;
       const std::string own = text_of(run_policies(loaded, registry, options));
@@ -66,7 +66,7 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(cache.training.made().count, 1U);
-    EXPECT_EQ(cache.fillers.made().count, each.config.fillers.size());
+    EXPECT_EQ(cache.fillers.made().count, run.config.fillers.size());
     EXPECT_EQ(cache.bubbles.made().count, 1U);
   }
 }

@@ -24,12 +24,12 @@ observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& re
 TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
   const policy::Registry registry = builtin_policies();
   const LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
-  const observe::RunReport one = report_of(loaded, registry, 1);
+  const observe::RunReport on_one = report_of(loaded, registry, 1);
   const observe::RunReport four = report_of(loaded, registry, 4);
-  ASSERT_EQ(one.policies.size(), registry.all().size());
-  EXPECT_EQ(observe::report_json(one), observe::report_json(four));
-  EXPECT_EQ(observe::csv_rows(one), observe::csv_rows(four));
-  EXPECT_EQ(observe::report_table(one, observe::Columns::kAll),
+  ASSERT_EQ(on_one.policies.size(), registry.all().size());
+  EXPECT_EQ(observe::report_json(on_one), observe::report_json(four));
+  EXPECT_EQ(observe::csv_rows(on_one), observe::csv_rows(four));
+  EXPECT_EQ(observe::report_table(on_one, observe::Columns::kAll),
             observe::report_table(four, observe::Columns::kAll));
 }
 

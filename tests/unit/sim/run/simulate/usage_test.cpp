@@ -66,7 +66,8 @@ TEST(Usage, TheLastIntervalEndsWithTheRun) {
   loaded.config.iterations = 3;
   const observe::PolicyResult result = simulate(loaded, {.interval = 5ms});
   std::vector<Duration> ends;
-  for (const auto& each : result.usage.back().intervals) ends.push_back(each.to - kSimStart);
+  for (const auto& interval : result.usage.back().intervals)
+    ends.push_back(interval.to - kSimStart);
   EXPECT_EQ(ends, (std::vector<Duration>{5ms, 10ms, 15ms, 20ms, 21ms}));
 }
 
@@ -88,16 +89,16 @@ void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
   const SimTime warmup = kSimStart + result.warmup;
   SimTime last = kSimStart;
   observe::UsageInterval sum;
-  for (const observe::UsageInterval& each : usage.intervals) {
-    EXPECT_EQ(each.from, last);
-    EXPECT_TRUE(each.to <= warmup || each.from >= warmup);
-    EXPECT_LE(each.memory, use.memory_high_water);
-    last = each.to;
-    if (each.from < warmup) continue;
-    sum.busy += each.busy;
-    sum.training_busy += each.training_busy;
-    sum.training_sm_ns += each.training_sm_ns;
-    sum.filler_sm_ns += each.filler_sm_ns;
+  for (const observe::UsageInterval& interval : usage.intervals) {
+    EXPECT_EQ(interval.from, last);
+    EXPECT_TRUE(interval.to <= warmup || interval.from >= warmup);
+    EXPECT_LE(interval.memory, use.memory_high_water);
+    last = interval.to;
+    if (interval.from < warmup) continue;
+    sum.busy += interval.busy;
+    sum.training_busy += interval.training_busy;
+    sum.training_sm_ns += interval.training_sm_ns;
+    sum.filler_sm_ns += interval.filler_sm_ns;
   }
   EXPECT_EQ(last - kSimStart, result.simulated);
   const Duration window = result.simulated - result.warmup;
@@ -140,8 +141,8 @@ TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
   const policy::Registry registry = builtin_policies();
   LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
   loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
-  const std::string one = observe::usage_rows(report_of(loaded, registry, 1ms));
-  EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), one);
+  const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
+  EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), fine);
   Scenario in_order;
   in_order.gpus.windows = engine::Windows::kNever;
   Scenario in_windows;

@@ -72,9 +72,9 @@ class Switchboard {
   }
 
   /// Ranks know of themselves, so that a dead one's thread can end.
-  bool gone(int of, int asked_by) {
+  bool gone(int worker, int asked_by) {
     const std::scoped_lock lock(mutex_);
-    return dead_[asked_by] || dead_[of];
+    return dead_[asked_by] || dead_[worker];
   }
 
  private:

@@ -27,13 +27,13 @@ inline std::string configs(const std::string& folder) {
 }
 
 /// Every launch costs the host `each`; the call itself takes 1 us of it.
-inline InferenceRequest request(const std::string& model, Duration each = Duration{10'000}) {
+inline InferenceRequest request(const std::string& model, Duration host_time = Duration{10'000}) {
   InferenceRequest out;
   out.model = value(model::find_model(model, configs("models")));
   out.gpu = value(hardware::find_gpu_spec("h100", configs("devices")));
   out.efficiency = value(model::find_efficiency("h100", configs("efficiency")));
   out.software.launch_call = Duration{1'000};
-  out.software.forward_gap = each - Duration{1'000};
+  out.software.forward_gap = host_time - Duration{1'000};
   return out;
 }
 

@@ -39,11 +39,11 @@ std::vector<GraphStageSpec> branches(std::uint32_t size = 1) {
 }
 
 TEST(GraphPipeline, ParallelBranchesHaveAShorterWarmUp) {
-  const JobPlan one = plan_of(two_branches(chain()));
+  const JobPlan chained = plan_of(two_branches(chain()));
   const JobPlan two = plan_of(two_branches(branches()));
-  EXPECT_EQ(pipeline::depth(one.graph), 5U);
+  EXPECT_EQ(pipeline::depth(chained.graph), 5U);
   EXPECT_EQ(pipeline::depth(two.graph), 3U);
-  const double long_way = seconds(one, synthesise(one));
+  const double long_way = seconds(chained, synthesise(chained));
   const double short_way = seconds(two, synthesise(two));
   // Both have 8 micro-batches of equal stages: about 8 + 4 slots against 8 + 2.
   EXPECT_NEAR(long_way / short_way, 12.0 / 10, 0.06);
@@ -53,12 +53,12 @@ TEST(GraphPipeline, ParallelBranchesHaveAShorterWarmUp) {
 
 TEST(GraphPipeline, AnOutputIsRelayedWhereThereIsNoEdge) {
   const JobPlan plan = plan_of(two_branches(chain()));
-  const double each = 1024.0 * 4096 * 2;
+  const double stage = 1024.0 * 4096 * 2;
   // The first branch's output goes on beside the second branch's.
-  EXPECT_EQ(plan.stages[0].sent_bytes[0], each);
-  EXPECT_EQ(plan.stages[1].sent_bytes[0], each);
-  EXPECT_EQ(plan.stages[2].sent_bytes[0], 2 * each);
-  EXPECT_EQ(plan.stages[3].sent_bytes[0], 2 * each);
+  EXPECT_EQ(plan.stages[0].sent_bytes[0], stage);
+  EXPECT_EQ(plan.stages[1].sent_bytes[0], stage);
+  EXPECT_EQ(plan.stages[2].sent_bytes[0], 2 * stage);
+  EXPECT_EQ(plan.stages[3].sent_bytes[0], 2 * stage);
 }
 
 TEST(GraphPipeline, LargerMicroBatchesHaveLargerAndFewerKernels) {
@@ -96,9 +96,9 @@ TEST(GraphPipeline, ShippedModelsRunByNamesOfBranches) {
     GraphStageSpec join;
     join.branches = {"join"};
     for (int i = 0; i < count; ++i) {
-      GraphStageSpec each;
-      each.branches = {std::string(branch) + "/" + std::to_string(i)};
-      request.plan.stages.push_back(each);
+      GraphStageSpec stage;
+      stage.branches = {std::string(branch) + "/" + std::to_string(i)};
+      request.plan.stages.push_back(stage);
       join.after.push_back(static_cast<std::uint32_t>(i));
     }
     request.plan.stages.push_back(join);

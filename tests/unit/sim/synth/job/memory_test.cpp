@@ -86,12 +86,12 @@ TEST(Memory, MarksRiseToThePeakAndComeBack) {
 }
 
 TEST(Memory, BothCopiesOfTheModelAreHeld) {
-  const JobPlan one = pipeline_of("1f1b", 4, 8);
+  const JobPlan pipelined = pipeline_of("1f1b", 4, 8);
   const JobPlan two = pipeline_of("chimera", 4, 8);
   double single = 0;
   double doubled = 0;
   for (std::uint32_t s = 0; s < 4; ++s) {
-    single += static_memory(one, s).total();
+    single += static_memory(pipelined, s).total();
     doubled += static_memory(two, s).total();
   }
   EXPECT_EQ(doubled, 2 * single);

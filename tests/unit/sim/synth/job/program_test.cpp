@@ -141,8 +141,8 @@ TEST(Volume, SplitSequencesReduceNormGradientsAmongTensorRanks) {
   request.plan.sequence_parallel = true;
   const SynthesisedJob job = synthesise(plan_of(request));
   double found = 0;
-  for (const workload::JoinedCollective& each : job.program.collectives) {
-    if (job.program.groups[each.group] == "token split 0") found += double(each.bytes);
+  for (const workload::JoinedCollective& collective : job.program.collectives) {
+    if (job.program.groups[collective.group] == "token split 0") found += double(collective.bytes);
   }
   // Two norms of two tensors and two biases a layer, and the last norm; 2 bytes each.
   EXPECT_EQ(found, (4 * 6 + 2) * 1024 * 2);

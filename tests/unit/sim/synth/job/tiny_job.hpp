@@ -112,19 +112,19 @@ inline double optimizer_seconds(const program::Program& program) {
 inline double table_seconds(const JobPlan& plan) {
   pipeline::UnitTimes times;
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
-    pipeline::StageTimes each{0, 0, 0};
+    pipeline::StageTimes stage_times{0, 0, 0};
     const StageLayers& run = plan.stages[s].layers;
     for (std::uint32_t i = run.first; i < run.last; ++i) {
       const TimedLayer& layer = plan.model.layers[plan.kind_of(i)];
-      for (const auto& [items, sum] : {std::pair{&layer.forward, &each.forward},
-                                       std::pair{&layer.input_grad, &each.input_grad},
-                                       std::pair{&layer.weight_grad, &each.weight_grad}}) {
+      for (const auto& [items, sum] : {std::pair{&layer.forward, &stage_times.forward},
+                                       std::pair{&layer.input_grad, &stage_times.input_grad},
+                                       std::pair{&layer.weight_grad, &stage_times.weight_grad}}) {
         for (const TimedItem& item : *items) {
           *sum += to_ns(plan.model.kernels[std::get<std::uint32_t>(item)].duration);
         }
       }
     }
-    times.by_stage.push_back(each);
+    times.by_stage.push_back(stage_times);
   }
   return static_cast<double>(pipeline::execute(plan.schedule, plan.graph, times).makespan) * 1e-9;
 }
@@ -132,8 +132,8 @@ inline double table_seconds(const JobPlan& plan) {
 /// Whole arrays of the job's collectives of one kind, an iteration.
 inline double bytes_of_kind(const SynthesisedJob& job, traces::CollectiveKind kind) {
   double sum = 0;
-  for (const workload::JoinedCollective& each : job.program.collectives) {
-    if (each.kind == kind) sum += static_cast<double>(each.bytes);
+  for (const workload::JoinedCollective& stage_times : job.program.collectives) {
+    if (stage_times.kind == kind) sum += static_cast<double>(stage_times.bytes);
   }
   return sum;
 }

@@ -81,14 +81,14 @@ TEST(CompareMeasured, NoFigureIsComparedWithALowerBoundOrWithNothing) {
   bounded.fillers[0].latency[1]->lower_bound = true;
   PolicyFigures silent = policy("mps", 10, 60);
   silent.fillers[0].latency[1].reset();
-  const auto of = [&](const PolicyFigures& simulated, const PolicyFigures& measured) {
+  const auto p95_outcome = [&](const PolicyFigures& simulated, const PolicyFigures& measured) {
     const auto cells = compare({figures("c", {simulated})}, {figures("c", {measured})});
     return find_cell(cells, "c/mps/svc", MeasuredMetric::kP95)->outcome;
   };
-  EXPECT_EQ(of(policy("mps", 10, 60), bounded), Outcome::kStated);
-  EXPECT_EQ(of(bounded, policy("mps", 10, 60)), Outcome::kStated);
-  EXPECT_EQ(of(policy("mps", 10, 60), silent), Outcome::kStated);
-  EXPECT_EQ(of(silent, policy("mps", 10, 60)), Outcome::kFailed);
+  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), bounded), Outcome::kStated);
+  EXPECT_EQ(p95_outcome(bounded, policy("mps", 10, 60)), Outcome::kStated);
+  EXPECT_EQ(p95_outcome(policy("mps", 10, 60), silent), Outcome::kStated);
+  EXPECT_EQ(p95_outcome(silent, policy("mps", 10, 60)), Outcome::kFailed);
 }
 
 TEST(CompareMeasured, AFillerThatDidNotRunIsRightOnlyIfItDidOnNeitherSide) {
@@ -132,11 +132,11 @@ TEST(CompareMeasured, APolicyThatComesTwiceIsToldApartByItsParameters) {
 }
 
 TEST(CompareMeasured, OtherParametersAreSaid) {
-  PolicyFigures one = policy("mps", 11, 30);
-  one.parameters = "filler_percentage=30";
-  PolicyFigures other = one;
+  PolicyFigures mps = policy("mps", 11, 30);
+  mps.parameters = "filler_percentage=30";
+  PolicyFigures other = mps;
   other.parameters = "filler_percentage=60";
-  const auto cells = compare({figures("c", {one})}, {figures("c", {other})});
+  const auto cells = compare({figures("c", {mps})}, {figures("c", {other})});
   bool said = false;
   for (const MeasuredCell& cell : cells) said = said || cell.note.starts_with("other parameters");
   EXPECT_TRUE(said);

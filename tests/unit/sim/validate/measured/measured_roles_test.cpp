@@ -61,11 +61,11 @@ TEST(MeasuredRoles, AFitIsSummarisedApartAndOrdersNothing) {
   ASSERT_TRUE(roles.add_fit("a:mps", matched));
   const auto cells = compare_measured(matched, roles);
   std::size_t fits = 0;
-  for (const MeasuredSummary& it : summarise_measured(cells)) {
-    if (it.metric != MeasuredMetric::kIteration || !it.policy.empty()) continue;
-    EXPECT_EQ(it.rows, 1U);
-    EXPECT_NEAR(it.mean_absolute, it.role == Role::kFit ? 20 : 0, 1e-9);
-    fits += it.role == Role::kFit ? 1 : 0;
+  for (const MeasuredSummary& summary : summarise_measured(cells)) {
+    if (summary.metric != MeasuredMetric::kIteration || !summary.policy.empty()) continue;
+    EXPECT_EQ(summary.rows, 1U);
+    EXPECT_NEAR(summary.mean_absolute, summary.role == Role::kFit ? 20 : 0, 1e-9);
+    fits += summary.role == Role::kFit ? 1 : 0;
   }
   EXPECT_EQ(fits, 1U);
   EXPECT_TRUE(order_measured(cells, 0.01).empty()) << "one judged policy has no order";
