@@ -46,8 +46,7 @@ AntManCoordinatorConstants coordinator_constants(const ParameterSet& given) {
   return {.tolerance = given.number("tolerance"),
           .first = given.integer("first_percentage"),
           .increase = given.integer("increase"),
-          .decrease = given.number("decrease"),
-          .least = given.integer("least_percentage")};
+          .decrease = given.number("decrease")};
 }
 
 class AntMan final : public Policy {
@@ -250,8 +249,6 @@ std::vector<ParameterSpec> antman_parameters() {
                       {"%", "Added after an iteration that was not slowed down.", ours}),
       declare_number("decrease", 0.5, 0, 1,
                      {"", "The percentage's factor after one that was.", ours}),
-      declare_integer("least_percentage", 0, 0, 100,
-                      {"%", "It does not fall below; 0 suspends fillers.", ours}),
       declare_number("tolerance", 0.03, 0, 10,
                      {"", "An iteration longer by more than this part was slowed down.", ours}),
       declare_duration("fixed_cost", 50us, 0ns, 1s,

@@ -14,8 +14,7 @@ struct AntManCoordinatorConstants {
   double tolerance;       ///< a mini-batch longer than (1 + tolerance) references is slowed down
   std::int64_t first;     ///< percentage once the reference is known
   std::int64_t increase;  ///< added after a mini-batch that is not slowed down
-  double decrease;        ///< factor after one that is, rounded down
-  std::int64_t least;     ///< percentage
+  double decrease;        ///< factor after one that is, rounded down; at 0 fillers are suspended
 };
 
 class AntManCoordinator {
@@ -32,7 +31,7 @@ class AntManCoordinator {
       if (!reference_.is_measuring(now)) percentage_ = constants_.first;
     } else if (const auto reference = reference_.value()) {
       const bool slowed = length > scale(*reference, 1 + constants_.tolerance);
-      percentage_ = slowed ? std::max(constants_.least, lowered())
+      percentage_ = slowed ? lowered()
                            : std::min<std::int64_t>(100, percentage_ + constants_.increase);
     }
   }

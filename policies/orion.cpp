@@ -2,8 +2,7 @@
 // EuroSys'24). The protected client's launches always pass, on a stream of the highest priority.
 // The oldest launch of a filler goes if
 //   - it is a copy or memset; or the protected client has nothing launched of its current
-//     iteration or request, or has stopped, or (collectives: idle) waits for peers alone; or the
-//     filler is in its warm-up;
+//     iteration or request, or has stopped, or (collectives: idle) waits for peers alone;
 //   - or the protected client, training, is past its operation number `update_start` and that one
 //     has completed, and the launch needs at most the SM threshold;
 //   - or it needs, with the other fillers' that go at this instant, at most the SM threshold, and
@@ -20,11 +19,12 @@
 // Source: scheduler_eval.cpp (busy_wait_profile) of eth-easl/orion at aded65d.
 // Differs, reconstructed: an iteration's length, for max_duration and the search's limit, is the
 // shortest one so far, unless given (the code is told all); nothing is known before the first one
-// has ended, and then max_duration is 1 ns, the code's default; the warm-up of 10 iterations is
-// off; the code makes the protected client wait for the end of its iteration, here it may have
-// launched of the next one: that keeps it busy, but for the fillers' oldest launches, which go in
-// the instant of the mark, as in the code's polls before the next launch; a client that is silent
-// for idle_after has stopped. Launches are held, not queued: a host thread waits.
+// has ended, and then max_duration is 1 ns, the code's default; there is no warm-up, whose 10
+// iterations the code leaves out of its figures; the code makes the protected client wait for the
+// end of its iteration, here it may have launched of the next one: that keeps it busy, but for the
+// fillers' oldest launches, which go in the instant of the mark, as in the code's polls before the
+// next launch; a client that is silent for idle_after has stopped. Launches are held, not queued: a
+// host thread waits.
 #include <algorithm>
 #include <memory>
 
@@ -57,7 +57,6 @@ class Orion final : public Policy {
         latency_(given.duration("latency")),
         slowdown_limit_(given.number("slowdown_limit")),
         update_start_(static_cast<std::uint64_t>(given.integer("update_start"))),
-        warmup_(static_cast<std::uint64_t>(given.integer("warmup_iterations"))),
         idle_after_(given.duration("idle_after")),
         measures_latency_(latency_ == Duration{}),
         threshold_(given.integer("search_iterations")),
@@ -107,10 +106,7 @@ class Orion final : public Policy {
   }
 
   void on_iteration(const IterationInfo& iteration, Instant, Actions& actions) override {
-    if (iteration.client != kProtected) {
-      fillers_[iteration.client.index()].iterations = iteration.number;
-      return;
-    }
+    if (iteration.client != kProtected) return;
     seen_ = 0;
     update_launch_ = 0;
     update_done_ = false;
@@ -152,7 +148,6 @@ class Orion final : public Policy {
   struct Filler {
     std::size_t held = 0;
     std::uint64_t outstanding = 0;  ///< operations
-    std::uint64_t iterations = 0;
   };
 
   void see_protected(const LaunchInfo& launch, Instant now) {
@@ -182,7 +177,6 @@ class Orion final : public Policy {
   [[nodiscard]] bool beside_protected(const LaunchInfo& launch, std::uint64_t sms) const {
     if (!is_kernel(launch.kind) || has_stopped_ || training_.waits_for_peers()) return true;
     if (at_boundary_ || (seen_ == 0 && training_.idle())) return true;
-    if (fillers_[launch.client.index()].iterations < warmup_) return true;
     const std::uint64_t most = is_training_ ? threshold_.value() : sm_count_;
     if (update_done_ && sms <= most) return true;
     return size_ + sms <= most && (launch.bound == KernelClass::kUnknown ||
@@ -234,7 +228,6 @@ class Orion final : public Policy {
   Duration latency_;  ///< of an iteration or a request; 0: not known yet
   double slowdown_limit_;
   std::uint64_t update_start_;
-  std::uint64_t warmup_;
   Duration idle_after_;
   bool measures_latency_;
   bool is_training_ = true;
@@ -287,9 +280,6 @@ std::vector<ParameterSpec> orion_parameters() {
                        "The launch of an iteration after which training updates its weights; 0: "
                        "not told.",
                        code + ": update_start"}),
-      declare_integer("warmup_iterations", 0, 0, 1'000'000,
-                      {"iterations", "Of a filler, during which it is not gated.",
-                       "reconstructed: 10 in the code, which leaves them out of its figures"}),
       declare_duration("idle_after", 1s, 1us, 1000s,
                        {"", "A protected client that is silent so long has stopped.",
                         "reconstructed: the code knows how many iterations there will be"}),

@@ -4,7 +4,7 @@
 //
 // When training launches after being idle, by `mode`:
 //   wait   fillers launch no more; what is in flight (up to `wait_capacity`) ends. The baseline.
-//   reset  fillers' queued kernels withdraw at once (kAfterBlocks), and `reset_latency` later
+//   reset  fillers' queued kernels withdraw at once (kAfterBlocks), and kResetLatency later
 //          running ones are killed and begin again (kReset) when training is idle.
 //   reef   reset, and dynamic kernel padding: beside the kernel of training that runs, a filler
 //          goes on in the SMs that it leaves.
@@ -47,6 +47,10 @@ constexpr CounterSpec kResets{"reef_resets", Severity::kInfo,
 constexpr CounterSpec kPaddings{"reef_paddings", Severity::kInfo,
                                 "times that a filler went on beside a kernel of training"};
 
+/// From training's launch to the death of running kernels: reconstructed, as the paper says
+/// microseconds.
+constexpr Duration kResetLatency = 40us;
+
 enum class Mode : std::uint8_t { kWait, kReset, kReef };
 
 Mode mode_of(const std::string& text) {
@@ -59,7 +63,6 @@ class Reef final : public Policy {
       : mode_(mode_of(given.text("mode"))),
         capacity_(static_cast<std::size_t>(
             given.integer(mode_ == Mode::kWait ? "wait_capacity" : "queue_capacity"))),
-        latency_(given.duration("reset_latency")),
         training_(collectives_of(given)) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
@@ -165,7 +168,7 @@ class Reef final : public Policy {
       off_[id] = true;
       actions.preempt(ClientId{id}, Preemption::kAfterBlocks);
     }
-    reset_at_ = now + latency_;
+    reset_at_ = now + kResetLatency;
   }
 
   /// And it has none.
@@ -235,7 +238,6 @@ class Reef final : public Policy {
 
   Mode mode_;
   std::size_t capacity_;
-  Duration latency_;
   std::uint32_t sms_ = 0;
   std::uint32_t tpc_sms_ = 0;
   TrainingWork training_;
@@ -269,9 +271,6 @@ PolicySpec reef_spec() {
       declare_integer("wait_capacity", 1024, 1, 100000,
                       {"kernels", "A filler's kernels in flight under mode wait.",
                        code + ": the baseline WaitPreempt"}),
-      declare_duration("reset_latency", 40us, 0ns, 100ms,
-                       {"", "From training's launch to the death of running kernels.",
-                        "reconstructed: the paper says microseconds"}),
       collectives_parameter(),
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Reef>(given); };

@@ -54,7 +54,7 @@ TEST(antman_throttle, inserts_nothing_at_a_hundred) {
 /// another to 10, 5, 2, 1, 0; then it comes back.
 TEST(antman_coordinator, adds_and_halves) {
   AntManCoordinator coordinator(
-      {.tolerance = 0.05, .first = 10, .increase = 10, .decrease = 0.5, .least = 0},
+      {.tolerance = 0.05, .first = 10, .increase = 10, .decrease = 0.5},
       {.iterations = 1, .longest = 60s});
   EXPECT_EQ(coordinator.percentage(), 0);
   const auto after = [&coordinator](Duration length) {
