@@ -25,21 +25,21 @@ inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
 
 /// How long a rank's kernels run, collectives apart: their length is mostly waiting. Kernels that
 /// run side by side count twice.
-struct KernelTime {
+struct ShapedTime {
   Duration all{};
   Duration without_shape{};  ///< of kernels whose launch shape is not known
 
   [[nodiscard]] double unknown_share() const {
     return all > Duration{} ? to_seconds(without_shape) / to_seconds(all) : 0;
   }
-  void add(const KernelTime& other) {
+  void add(const ShapedTime& other) {
     all += other.all;
     without_shape += other.without_shape;
   }
 };
 
-[[nodiscard]] inline KernelTime kernel_time(const RankTrace& trace) {
-  KernelTime time;
+[[nodiscard]] inline ShapedTime kernel_time(const RankTrace& trace) {
+  ShapedTime time;
   for (const DeviceOp& op : trace.device_ops) {
     if (op.kind != DeviceOpKind::kKernel) continue;
     const Duration length = std::max(Duration{}, op.duration);

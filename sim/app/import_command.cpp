@@ -28,7 +28,7 @@ struct Summary {
   std::uint64_t bytes = 0;
   std::size_t operations = 0;
   std::size_t calls = 0;
-  traces::KernelTime kernels;
+  traces::ShapedTime kernels;
 };
 
 Summary summary_of(const run::LoadedTrace& trace, const std::string& output) {

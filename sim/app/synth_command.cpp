@@ -51,7 +51,7 @@ CheckedResult<synth::JobNames> names_of(const SynthArguments& arguments) {
   return names;
 }
 
-Result<traces::JobTrace> record(const SynthArguments& arguments, const synth::JobPlan& plan,
+Result<traces::JobTrace> record(const SynthArguments& arguments, const synth::ParallelPlan& plan,
                                 const synth::SynthesisedJob& job) {
   synth::RecordSetup setup;
   setup.iterations = arguments.iterations;
@@ -79,7 +79,7 @@ Result<void> write_outputs(const SynthArguments& arguments, const SynthOutcome& 
                     pipeline::write_csv_steps(outcome.plan.schedule, outcome.plan.graph));
 }
 
-int run_job(const SynthArguments& arguments, const synth::JobPlan& plan) {
+int run_job(const SynthArguments& arguments, const synth::ParallelPlan& plan) {
   const synth::SynthesisedJob job = synth::synthesise(plan);
   const auto alone = synth::time_alone(job.program, plan.request.gpu);
   if (!alone) return report_fault(alone.error());

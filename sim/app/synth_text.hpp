@@ -11,7 +11,7 @@
 namespace bubblesim::app {
 
 struct SynthOutcome {
-  const synth::JobPlan& plan;
+  const synth::ParallelPlan& plan;
   const synth::SynthesisedJob& job;
   synth::LoneIteration alone;
   std::optional<traces::JobInspection> bubbles;  ///< nothing: too large a job to record

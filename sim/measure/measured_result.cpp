@@ -10,7 +10,7 @@ namespace {
 
 // Requests of a service that is always busy: each pass serves as many as its record says.
 void add_offline(const capture::JobRecord& record, const Window& window,
-                 observe::FillerInstance& instance) {
+                 observe::InstanceResult& instance) {
   for (std::size_t i = 0; i < record.passes.size(); ++i) {
     if (record.passes[i] < window.warmup || record.passes[i] > window.end) continue;
     ++instance.passes;
@@ -32,7 +32,7 @@ void add_unfinished(Duration arrival, const Window& window, observe::FillerResul
 }
 
 void add_online(const capture::JobRecord& record, const Window& window,
-                observe::FillerInstance& instance, observe::FillerResult& result,
+                observe::InstanceResult& instance, observe::FillerResult& result,
                 observe::Backlog& backlog) {
   for (const Duration end : record.passes) {
     if (end >= window.warmup && end <= window.end) ++instance.passes;
@@ -91,7 +91,7 @@ observe::FillerResult filler_result(const run::FillerConfig& config,
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
-  observe::FillerInstance instance;
+  observe::InstanceResult instance;
   instance.admitted = admission.admitted;
   instance.reason = admission.reason;
   instance.memory = config.memory.value_or(Bytes{});

@@ -58,7 +58,7 @@ Json latency_json(const LatencyDistribution& latency) {
           {"mean", value_json(summary->mean)}};
 }
 
-Json instance_json(const FillerInstance& instance) {
+Json instance_json(const InstanceResult& instance) {
   return {{"gpu", instance.gpu.value},
           {"admitted", instance.admitted},
           {"reason", instance.reason},
@@ -100,7 +100,7 @@ Json jobs_json(const std::optional<FillJobs>& jobs) {
 
 Json filler_json(const FillerResult& filler) {
   Json instances = Json::array();
-  for (const FillerInstance& instance : filler.instances) {
+  for (const InstanceResult& instance : filler.instances) {
     instances.push_back(instance_json(instance));
   }
   const bool online = filler.mode == FillerMode::kOnline;

@@ -89,7 +89,7 @@ std::string refusals_of(const RunReport& report) {
     for (const FillerResult& filler : policy.fillers) {
       const auto refused =
           std::find_if(filler.instances.begin(), filler.instances.end(),
-                       [](const FillerInstance& instance) { return !instance.admitted; });
+                       [](const InstanceResult& instance) { return !instance.admitted; });
       if (refused == filler.instances.end()) continue;
       std::string reason = refused->reason;  // the others' are alike
       if (reason.starts_with(policy.policy + ": ")) reason.erase(0, policy.policy.size() + 2);

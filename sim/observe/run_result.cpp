@@ -16,7 +16,7 @@ const char* filler_mode_name(FillerMode mode) {
 std::size_t FillerResult::admitted_gpus() const {
   return static_cast<std::size_t>(
       std::count_if(instances.begin(), instances.end(),
-                    [](const FillerInstance& instance) { return instance.admitted; }));
+                    [](const InstanceResult& instance) { return instance.admitted; }));
 }
 
 }  // namespace bubblesim::observe

@@ -51,7 +51,7 @@ struct TrainingResult {
 };
 
 /// A filler on one GPU.
-struct FillerInstance {
+struct InstanceResult {
   GpuId gpu{};
   bool admitted = true;
   std::string reason;             ///< why not
@@ -93,7 +93,7 @@ struct FillJobs {
 struct FillerResult {
   std::string name;
   FillerMode mode = FillerMode::kOffline;
-  std::vector<FillerInstance> instances;  ///< by GPU
+  std::vector<InstanceResult> instances;  ///< by GPU
   std::uint64_t passes = 0;
   std::uint64_t requests_before = 0;      ///< online: waiting or running when the warm-up ended
   std::uint64_t requests_arrived = 0;     ///< offline and jobs: those completed

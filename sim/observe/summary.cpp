@@ -75,7 +75,7 @@ void summarise_filler(FillerResult& filler, Duration window,
   filler.passes = 0;
   filler.requests_completed = 0;
   filler.memory = {};
-  for (const FillerInstance& instance : filler.instances) {
+  for (const InstanceResult& instance : filler.instances) {
     filler.passes += instance.passes;
     filler.requests_completed += instance.requests_completed;
     filler.memory = filler.memory + instance.memory;
@@ -136,9 +136,9 @@ double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction)
 UseAlone use_alone(const PolicyResult& alone) {
   std::vector<GpuUse> gpus = alone.gpus;
   if (!alone.fillers.empty()) {
-    const std::vector<FillerInstance>& instances = alone.fillers.front().instances;
+    const std::vector<InstanceResult>& instances = alone.fillers.front().instances;
     std::erase_if(gpus, [&instances](const GpuUse& gpu) {
-      return std::ranges::find(instances, gpu.gpu, &FillerInstance::gpu) == instances.end();
+      return std::ranges::find(instances, gpu.gpu, &InstanceResult::gpu) == instances.end();
     });
   }
   UseAlone use;

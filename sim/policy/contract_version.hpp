@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 2;
+inline constexpr std::uint32_t kContractVersion = 3;
 
 }  // namespace bubblesim::policy

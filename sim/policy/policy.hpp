@@ -26,6 +26,7 @@
 namespace bubblesim::policy {
 
 using program::KernelClass;
+using program::LaunchForm;
 using program::Preemption;
 using program::SharingMode;
 using program::WorkKind;
@@ -134,13 +135,6 @@ struct ClientSharing {
   /// Of its memory on the device, the rest behind the host link (unified memory); nothing: as far
   /// as there is room.
   std::optional<Bytes> resident = std::nullopt;
-};
-
-/// Another form of a kernel, as a system makes it that rewrites kernels before they are launched.
-struct LaunchForm {
-  std::uint64_t most_blocks = 0;  ///< resident at once (persistent workers, a slice of the grid);
-                                  ///< 0: as many as fit
-  double slowdown = 1;            ///< of its duration, >= 1
 };
 
 /// Whether a filler may run on the GPU at all.

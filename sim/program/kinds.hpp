@@ -50,4 +50,12 @@ enum class Preemption : std::uint8_t {
   kContextSwitch,  ///< kTimeSliced only: blocks are saved, the context loses its turn and gets none
 };
 
+/// Another form of a launch's kernels, as a system makes it that rewrites kernels before they are
+/// launched.
+struct LaunchForm {
+  std::uint64_t most_blocks = 0;  ///< resident at once (persistent workers, a slice of the grid);
+                                  ///< 0: as many as fit
+  double slowdown = 1;            ///< of their durations, >= 1
+};
+
 }  // namespace bubblesim::program

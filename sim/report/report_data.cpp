@@ -123,7 +123,7 @@ class StoreReading {
 
   void add_row(const store::RunRecord& record, const observe::ResultRow& row) {
     static const std::size_t oracle = store::find_column("oracle").value();
-    ReportRow& shown = source_.rows.emplace_back();
+    PageRow& shown = source_.rows.emplace_back();
     shown.run = static_cast<std::uint32_t>(data_.runs.size() - 1);
     shown.policy = text_of(row, "policy");
     shown.parameters = text_of(row, "policy_parameters");

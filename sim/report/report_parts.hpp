@@ -10,7 +10,7 @@
 namespace bubblesim::report {
 
 /// A row of a run, with what a report shows of it.
-struct ReportRow {
+struct PageRow {
   std::uint32_t run = 0;     ///< into ReportData::runs
   std::string policy;
   std::string parameters;
@@ -23,7 +23,7 @@ struct ReportRow {
 
 /// What a store holds, in its order.
 struct ReportSource {
-  std::vector<ReportRow> rows;
+  std::vector<PageRow> rows;
   std::vector<std::vector<store::Setting>> settings;  ///< by run
 };
 

@@ -24,12 +24,12 @@ class Points {
  public:
   Points(const ReportSource& source, ReportData& data)
       : source_(source), data_(data), labels_(data.sweeps.size()) {
-    for (const ReportRow& row : source.rows) {
+    for (const PageRow& row : source.rows) {
       labels_[data.runs[row.run].sweep].see(row.policy, row.parameters);
     }
   }
 
-  void take(const ReportRow& row) {
+  void take(const PageRow& row) {
     const ReportRun& run = data_.runs[row.run];
     const ReportSweep& sweep = data_.sweeps[run.sweep];
     std::vector<AxisPlace> values;
@@ -61,7 +61,7 @@ class Points {
   }
 
  private:
-  std::uint32_t policy_of(const ReportRow& row) {
+  std::uint32_t policy_of(const PageRow& row) {
     const auto [place, fresh] = policies_.try_emplace(
         {row.policy, row.parameters}, static_cast<std::uint32_t>(data_.policies.size()));
     if (fresh) data_.policies.push_back({row.policy, row.parameters, row.oracle});
@@ -73,13 +73,13 @@ class Points {
     return place->second;
   }
 
-  void finish(ReportPoint& point, const std::vector<const ReportRow*>& rows) const {
-    for (const ReportRow* row : rows) point.by_run.push_back(row->figures);
+  void finish(ReportPoint& point, const std::vector<const PageRow*>& rows) const {
+    for (const PageRow* row : rows) point.by_run.push_back(row->figures);
     for (std::size_t figure = 0; figure < report_metrics().size(); ++figure) {
       std::vector<std::optional<double>> values;
       std::uint32_t bounds = 0;
       std::uint32_t overloaded = 0;
-      for (const ReportRow* row : rows) {
+      for (const PageRow* row : rows) {
         values.push_back(row->figures[figure]);
         bounds += values.back() && row->lower_bounds[figure] ? 1U : 0U;
         overloaded += values.back() && row->overloaded[figure] ? 1U : 0U;
@@ -98,7 +98,7 @@ class Points {
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::vector<AxisPlace>>,
            std::size_t>
       points_;
-  std::vector<std::vector<const ReportRow*>> rows_;  // by point
+  std::vector<std::vector<const PageRow*>> rows_;  // by point
 };
 
 }  // namespace
@@ -108,7 +108,7 @@ void add_points(ReportSource& source, ReportData& data) {
     data.sweeps[sweep].axes = axes_of(settings_of_sweep(source, data, sweep));
   }
   Points points(source, data);
-  for (const ReportRow& row : source.rows) points.take(row);
+  for (const PageRow& row : source.rows) points.take(row);
   points.finish();
 }
 

@@ -39,7 +39,7 @@ struct FillerProfile {
 /// The filler as a placer sees it; id, work, deadline and submission are the caller's.
 [[nodiscard]] policy::JobInfo job_of(std::uint32_t kind, const FillerConfig& filler);
 
-class FillQueue final : public engine::EventHandler, public WorkListener {
+class FillQueue final : public engine::EventHandler, public FillWorkListener {
  public:
   /// All outlive the queue; `profiles` by filler, or empty; ids begin at `first_id`.
   FillQueue(engine::Engine& engine, const RunConfig& config,

@@ -19,9 +19,9 @@ namespace bubblesim::run {
 class FillerInstance;
 
 /// Told of what a worker of fill jobs has done.
-class WorkListener {
+class FillWorkListener {
  public:
-  virtual ~WorkListener() = default;
+  virtual ~FillWorkListener() = default;
   virtual void on_work_done(FillerInstance& worker, std::uint64_t requests, SimTime now) = 0;
 };
 
@@ -44,7 +44,7 @@ class FillerInstance final : public workload::ServiceListener {
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::RequestService> service;  ///< null if not admitted
 
-  WorkListener* work = nullptr;                       ///< kJobs
+  FillWorkListener* work = nullptr;                       ///< kJobs
 
   std::uint64_t passes = 0;     ///< that ended in the measured window
   std::uint64_t before = 0;     ///< online: requests that waited or ran when it began

@@ -65,7 +65,7 @@ CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardwar
   }
   const std::string configs = std::filesystem::path(device_folder).parent_path().string();
   BUBBLESIM_ASSIGN_OR_RETURN(synth::JobRequest request, synth::find_job(names, configs));
-  BUBBLESIM_ASSIGN_OR_RETURN(const synth::JobPlan plan, synth::plan_job(std::move(request)));
+  BUBBLESIM_ASSIGN_OR_RETURN(const synth::ParallelPlan plan, synth::plan_job(std::move(request)));
   synth::SynthesisedJob job = synth::synthesise(plan);
   if (job.world_size != 1) {
     return tl::make_unexpected(

@@ -10,7 +10,7 @@ namespace bubblesim::schedule {
 namespace {
 
 void reshape_next(workload::ProgramRun& run, const std::optional<policy::LaunchForm>& form) {
-  if (form) run.reshape({form->most_blocks, static_cast<float>(form->slowdown)});
+  if (form) run.reshape(*form);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using network::CollectiveKind;
 
 constexpr double kNormBytes = 8;  // a squared norm and an overflow flag, fp32
 
-double weight_bytes(const JobPlan& plan) {
+double weight_bytes(const ParallelPlan& plan) {
   return model::optimizer_memory(plan.plan().optimizer).weights;
 }
 
@@ -56,7 +56,7 @@ void GradientExchange::before_layer(const std::vector<std::uint32_t>& layers, st
 void GradientExchange::gather(std::uint32_t layer, Gathered& gathered) {
   const auto [place, fresh] = gathered.try_emplace(layer);
   if (!fresh) return;
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const Elements elements = elements_of_layer(plan, layer);
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
@@ -69,7 +69,7 @@ void GradientExchange::gather(std::uint32_t layer, Gathered& gathered) {
 }
 
 void GradientExchange::after_backward(std::uint32_t layer, LastPass last) {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   if (!splits_gradients(plan.plan()) && last == LastPass::kNo) return;
   if (plan.plan().sharding == Sharding::kParameters) {
     const Elements elements = elements_of_layer(plan, layer);
@@ -133,7 +133,7 @@ void GradientExchange::finish() {
 
 // Each tensor rank has seen its part of the tokens only.
 void GradientExchange::reduce_split_norms() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const Communicator among = plan.grid.tensor(emitter_.place());
   double elements = 0;
   for_each_layer(plan, emitter_.place().pipeline, [&](std::uint32_t layer) {
@@ -146,7 +146,7 @@ void GradientExchange::reduce_split_norms() {
 
 // Where first and last stage hold a copy of the same matrix, they add up its gradients.
 void GradientExchange::reduce_tied_embeddings() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const double elements =
       sum(plan.model.work.kinds[plan.model.work.layers.back()].shared_tensors);
   if (elements == 0 || !plan.embeddings_apart()) return;
@@ -164,7 +164,7 @@ void GradientExchange::reduce_tied_embeddings() {
 // Ranks r and p-1-r hold the same stages, each with its half of the micro-batches' gradients; of
 // those, what is the rank's own after the replicas have split them.
 void GradientExchange::reduce_copies() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   if (plan.copies == 1) return;
   const std::uint32_t here = emitter_.place().pipeline;
   const std::uint32_t other = plan.plan().pipeline - 1 - here;
@@ -188,7 +188,7 @@ void GradientExchange::step(std::uint32_t iteration) {
 
 // The host reads the norm before it goes on. Replicas that hold parts of the gradients take part.
 void GradientExchange::agree_on_norm() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   if (plan.request.software.gradient_norm == GradientNorm::kNone) return;
   const bool parts = plan.plan().sharding != Sharding::kNone &&
                      plan.plan().wide_area.mode == WideAreaMode::kEveryIteration;
@@ -201,7 +201,7 @@ void GradientExchange::agree_on_norm() {
 }
 
 void GradientExchange::prepare_optimizer() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const double own = own_elements(plan, emitter_.place().pipeline);
   if (own == 0) return;
   const KernelTimer timer(plan.request.gpu, plan.request.efficiency,
@@ -220,7 +220,7 @@ void GradientExchange::prepare_optimizer() {
 }
 
 void GradientExchange::gather_updated() {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const Sharding sharding = plan.plan().sharding;
   if (sharding != Sharding::kOptimizer && sharding != Sharding::kGradients) return;
   const Elements elements = elements_of(plan, emitter_.place().pipeline);
@@ -237,7 +237,7 @@ void GradientExchange::gather_updated() {
 // The replicas of a region hold the same; each exchanges its part with its likes, so that a region
 // sends everything once (Cloudless-Training: one parameter server a region).
 void GradientExchange::exchange_regions(std::uint32_t iteration) {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const WideAreaPlan& wide = plan.plan().wide_area;
   if (wide.mode == WideAreaMode::kEveryIteration || (iteration + 1) % wide.every != 0) return;
   const Communicator regions = plan.grid.across_regions(emitter_.place());

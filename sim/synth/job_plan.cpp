@@ -83,7 +83,7 @@ Result<std::vector<StageLayers>> layers_of(const JobRequest& request, const Time
 
 }  // namespace
 
-CheckedResult<JobPlan> plan_without_memory(JobRequest request) {
+CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   if (Errors errors = check_plan(request); !errors.empty()) {
     return tl::make_unexpected(std::move(errors));
   }
@@ -114,12 +114,12 @@ CheckedResult<JobPlan> plan_without_memory(JobRequest request) {
   }
   RankGrid grid(plan, request.cluster);
   const std::uint32_t copies = made->schedule.stages / depth;
-  return JobPlan{std::move(request), grid, std::move(made->schedule), std::move(made->graph),
+  return ParallelPlan{std::move(request), grid, std::move(made->schedule), std::move(made->graph),
                  std::move(timed), std::move(stages), copies};
 }
 
-CheckedResult<JobPlan> plan_job(JobRequest request) {
-  BUBBLESIM_ASSIGN_OR_RETURN(JobPlan out, plan_without_memory(std::move(request)));
+CheckedResult<ParallelPlan> plan_job(JobRequest request) {
+  BUBBLESIM_ASSIGN_OR_RETURN(ParallelPlan out, plan_without_memory(std::move(request)));
   if (Errors errors = check_memory(out); !errors.empty()) {
     return tl::make_unexpected(std::move(errors));
   }

@@ -35,7 +35,7 @@ struct Stage {
   std::vector<double> sent_bytes;  ///< to each consumer (StageNode::consumers), a micro-batch
 };
 
-struct JobPlan {
+struct ParallelPlan {
   JobRequest request;
   RankGrid grid;
   pipeline::Schedule schedule;
@@ -57,9 +57,9 @@ struct JobPlan {
 
 /// Checks the plan and works it out. Faults name what does not fit and the nearest that does: a
 /// split that does not divide the model, the batch or the cluster; a schedule that cannot be made.
-[[nodiscard]] CheckedResult<JobPlan> plan_job(JobRequest request);
+[[nodiscard]] CheckedResult<ParallelPlan> plan_job(JobRequest request);
 
 /// The same without asking whether it fits the device's memory.
-[[nodiscard]] CheckedResult<JobPlan> plan_without_memory(JobRequest request);
+[[nodiscard]] CheckedResult<ParallelPlan> plan_without_memory(JobRequest request);
 
 }  // namespace bubblesim::synth

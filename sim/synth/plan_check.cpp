@@ -186,7 +186,7 @@ std::string with_remedy(std::string text, std::string_view remedy) {
   return text + (text.empty() ? "" : ", ") + std::string(remedy);
 }
 
-bool fits(const JobPlan& plan) {
+bool fits(const ParallelPlan& plan) {
   for (std::uint32_t p = 0; p < plan.plan().pipeline; ++p) {
     if (memory_need(plan, p).total() > static_cast<double>(plan.request.gpu.memory.value)) {
       return false;
@@ -263,7 +263,7 @@ Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan) {
   return pipeline::make_schedule(plan.schedule, request);
 }
 
-Errors check_memory(const JobPlan& plan) {
+Errors check_memory(const ParallelPlan& plan) {
   const double available = static_cast<double>(plan.request.gpu.memory.value);
   std::uint32_t worst = 0;
   MemoryNeed need = memory_need(plan, 0);

@@ -14,6 +14,6 @@ namespace bubblesim::synth {
 [[nodiscard]] Result<pipeline::PlannedSchedule> schedule_of(const PlanSpec& plan);
 
 /// Ranks that need more memory than the device has, with what would fit.
-[[nodiscard]] Errors check_memory(const JobPlan& plan);
+[[nodiscard]] Errors check_memory(const ParallelPlan& plan);
 
 }  // namespace bubblesim::synth

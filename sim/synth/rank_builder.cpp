@@ -18,7 +18,7 @@ bool completes_gradients(const Action& action) {
 
 }  // namespace
 
-RankBuilder::RankBuilder(const JobPlan& plan, CollectiveTable& collectives,
+RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
       gradients_(emitter_), last_gradient_(plan.stages.size(), 0), held_(plan),

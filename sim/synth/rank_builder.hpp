@@ -13,7 +13,7 @@ namespace bubblesim::synth {
 
 class RankBuilder {
  public:
-  RankBuilder(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
+  RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives, const RankPlace& place);
 
   /// Once.
   [[nodiscard]] program::Program build();
@@ -38,7 +38,7 @@ class RankBuilder {
   [[nodiscard]] Layers backward_layers(std::uint32_t stage) const;
   [[nodiscard]] const TimedLayer& timed(std::uint32_t layer) const;
 
-  const JobPlan& plan_;
+  const ParallelPlan& plan_;
   RankEmitter emitter_;
   StageTransfers transfers_;
   GradientExchange gradients_;

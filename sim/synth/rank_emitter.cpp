@@ -28,7 +28,7 @@ program::LaunchNeeds collective_needs(std::uint32_t channels) {
   return {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes};
 }
 
-RankEmitter::RankEmitter(const JobPlan& plan, CollectiveTable& collectives,
+RankEmitter::RankEmitter(const ParallelPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), collectives_(collectives), place_(place),
       writer_(plan.grid.rank(place), plan.request.gpu),

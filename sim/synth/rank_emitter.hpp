@@ -48,9 +48,9 @@ enum class LastPass : std::uint8_t { kNo, kYes };
 
 class RankEmitter {
  public:
-  RankEmitter(const JobPlan& plan, CollectiveTable& collectives, const RankPlace& place);
+  RankEmitter(const ParallelPlan& plan, CollectiveTable& collectives, const RankPlace& place);
 
-  [[nodiscard]] const JobPlan& plan() const { return plan_; }
+  [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
   [[nodiscard]] const RankPlace& place() const { return place_; }
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
@@ -93,7 +93,7 @@ class RankEmitter {
                              const std::vector<std::uint32_t>& after);
   std::uint32_t collective_profile(std::uint32_t collective);
 
-  const JobPlan& plan_;
+  const ParallelPlan& plan_;
   CollectiveTable& collectives_;
   RankPlace place_;
   ProgramWriter writer_;

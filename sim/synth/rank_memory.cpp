@@ -6,7 +6,7 @@
 namespace bubblesim::synth {
 namespace {
 
-double split_over_replicas(const JobPlan& plan, const Elements& elements) {
+double split_over_replicas(const ParallelPlan& plan, const Elements& elements) {
   return elements.shared / plan.grid.replicas({}).group.size() +
          elements.experts / plan.grid.expert_replicas({}).group.size();
 }
@@ -17,13 +17,13 @@ double sum(const std::vector<double>& tensors) {
   return std::accumulate(tensors.begin(), tensors.end(), 0.0);
 }
 
-Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer) {
+Elements elements_of_layer(const ParallelPlan& plan, std::uint32_t layer) {
   const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(layer)];
   return {sum(work.parameter_tensors) + (plan.embeddings_apart() ? sum(work.shared_tensors) : 0),
           sum(work.expert_tensors)};
 }
 
-Elements elements_of(const JobPlan& plan, std::uint32_t pipeline) {
+Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline) {
   Elements out;
   for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
     const Elements elements = elements_of_layer(plan, layer);
@@ -33,7 +33,7 @@ Elements elements_of(const JobPlan& plan, std::uint32_t pipeline) {
   return out;
 }
 
-double own_elements(const JobPlan& plan, std::uint32_t pipeline) {
+double own_elements(const ParallelPlan& plan, std::uint32_t pipeline) {
   const Elements elements = elements_of(plan, pipeline);
   if (plan.plan().sharding != Sharding::kNone) return split_over_replicas(plan, elements);
   return elements.shared + elements.experts;
@@ -45,7 +45,7 @@ bool splits_gradients(const PlanSpec& plan) {
           plan.gradients.sync == GradientSync::kOverlapped);
 }
 
-StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline) {
+StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   const PlanSpec& spec = plan.plan();
   const Elements elements = elements_of(plan, pipeline);
   const double whole = elements.shared + elements.experts;
@@ -58,7 +58,7 @@ StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline) {
   return out;
 }
 
-KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage) {
+KeptBytes activation_bytes(const ParallelPlan& plan, std::uint32_t stage) {
   KeptBytes out;
   const StageLayers& layers = plan.stages[stage].layers;
   for (std::uint32_t i = layers.first; i < layers.last; ++i) {
@@ -69,7 +69,7 @@ KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage) {
   return out;
 }
 
-HeldActivations::HeldActivations(const JobPlan& plan) {
+HeldActivations::HeldActivations(const ParallelPlan& plan) {
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
     kept_.push_back(activation_bytes(plan, s));
   }
@@ -92,7 +92,7 @@ void HeldActivations::after(const pipeline::Action& action) {
   }
 }
 
-double working_bytes(const JobPlan& plan, std::uint32_t pipeline) {
+double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline) {
   const PlanSpec& spec = plan.plan();
   double most = 0;
   double largest = 0;
@@ -106,7 +106,7 @@ double working_bytes(const JobPlan& plan, std::uint32_t pipeline) {
   return most + largest * (memory.weights * (1 + spec.gradients.prefetch) + memory.gradients);
 }
 
-MemoryNeed memory_need(const JobPlan& plan, std::uint32_t pipeline) {
+MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
   MemoryNeed need;
   need.fixed = static_memory(plan, pipeline);
   need.working = working_bytes(plan, pipeline);

@@ -20,19 +20,19 @@ struct StaticMemory {
 /// ZeRO's accounting (Rajbhandari et al. 2020, section 3): parameters and gradients in their
 /// precisions, optimiser states (model::optimizer_memory), each divided by the
 /// data-parallel size from the stage of sharding on that splits it.
-[[nodiscard]] StaticMemory static_memory(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// What a micro-batch of a stage keeps.
 struct KeptBytes {
   double forward = 0;           ///< from its forward pass on
   double after_input_grad = 0;  ///< where the backward pass is split: from its first half on
 };
-[[nodiscard]] KeptBytes activation_bytes(const JobPlan& plan, std::uint32_t stage);
+[[nodiscard]] KeptBytes activation_bytes(const ParallelPlan& plan, std::uint32_t stage);
 
 /// Activations that a rank holds as its actions go by.
 class HeldActivations {
  public:
-  explicit HeldActivations(const JobPlan& plan);
+  explicit HeldActivations(const ParallelPlan& plan);
 
   void before(const pipeline::Action& action);
   void after(const pipeline::Action& action);
@@ -45,7 +45,7 @@ class HeldActivations {
 
 /// The most that a layer of the rank needs besides while its backward pass runs: gradients of
 /// activations; where parameters are sharded, those gathered, and a layer's whole gradients.
-[[nodiscard]] double working_bytes(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// Peak of a rank over the schedule.
 struct MemoryNeed {
@@ -54,7 +54,7 @@ struct MemoryNeed {
   double working = 0;
   [[nodiscard]] double total() const { return fixed.total() + activations + working; }
 };
-[[nodiscard]] MemoryNeed memory_need(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// Elements of parameters, apart from and of experts.
 struct Elements {
@@ -62,12 +62,12 @@ struct Elements {
   double experts = 0;
 };
 /// On a rank; of one layer, the head's own copy of a tied embedding included.
-[[nodiscard]] Elements elements_of(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline);
 /// Elements of all tensors of a list.
 [[nodiscard]] double sum(const std::vector<double>& tensors);
-[[nodiscard]] Elements elements_of_layer(const JobPlan& plan, std::uint32_t layer);
+[[nodiscard]] Elements elements_of_layer(const ParallelPlan& plan, std::uint32_t layer);
 /// What a rank updates: its part, where the optimiser is sharded.
-[[nodiscard]] double own_elements(const JobPlan& plan, std::uint32_t pipeline);
+[[nodiscard]] double own_elements(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// Whether a replica holds no more than its part of the gradients. ZeRO-2 that exchanges after all
 /// backward passes has to hold all of them until then.
@@ -75,7 +75,7 @@ struct Elements {
 
 /// Calls `visit` with each layer (into ModelWork::layers) that the rank holds.
 template <class Visit>
-void for_each_layer(const JobPlan& plan, std::uint32_t pipeline, Visit visit) {
+void for_each_layer(const ParallelPlan& plan, std::uint32_t pipeline, Visit visit) {
   for (const Stage& stage : plan.stages) {
     if (stage.pipeline != pipeline) continue;
     for (std::uint32_t i = stage.layers.first; i < stage.layers.last; ++i) visit(i);

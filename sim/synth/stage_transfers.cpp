@@ -36,7 +36,7 @@ bool StageTransfers::is_local(const Route& route) const {
 }
 
 std::vector<std::uint32_t> StageTransfers::sending_order(const Route& route) const {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   std::vector<std::uint32_t> order;
   const bool forward = route.channel == Channel::kForwardTransfer;
   for (const pipeline::Action& action :
@@ -83,14 +83,14 @@ void StageTransfers::receive(const Route& route, std::uint32_t stage, std::uint3
 
 // Where sequences are split over the tensor ranks, each sends its own part anyway.
 bool StageTransfers::scatters() const {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   return plan.request.software.pipeline_tensors == PipelineTensors::kScattered &&
          plan.plan().tensor > 1 && !plan.plan().sequence_parallel;
 }
 
 void StageTransfers::gather_shares(const Route& route, const End& end,
                                    std::uint32_t micro_batch) {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   CollectiveCall call = call_of(route, end, micro_batch);
   const bool forward = route.channel == Channel::kForwardTransfer;
   call.kind = network::CollectiveKind::kAllGather;
@@ -106,7 +106,7 @@ void StageTransfers::gather_shares(const Route& route, const End& end,
 
 // What the earlier stage of the model puts out, or its gradient, for a micro-batch of the sender.
 double StageTransfers::bytes_of(const Route& route) const {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   const bool forward = route.channel == Channel::kForwardTransfer;
   const std::uint32_t producer = forward ? route.from : route.to;
   const std::uint32_t consumer = forward ? route.to : route.from;
@@ -119,7 +119,7 @@ double StageTransfers::bytes_of(const Route& route) const {
 
 CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
                                        std::uint32_t micro_batch) const {
-  const JobPlan& plan = emitter_.plan();
+  const ParallelPlan& plan = emitter_.plan();
   RankPlace sender = emitter_.place();
   sender.pipeline = plan.stages[route.from].pipeline;
   CollectiveCall call;

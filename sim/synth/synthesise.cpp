@@ -21,7 +21,7 @@ double flops_of(const std::vector<TimedItem>& items, const TimedModel& model) {
 }
 
 // Sets both counts of FLOPs. Each stage works on its own number of micro-batches.
-void count_flops(const JobPlan& plan, SynthesisedJob& out) {
+void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
   double once = 0;
   double again = 0;
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
@@ -43,7 +43,7 @@ void count_flops(const JobPlan& plan, SynthesisedJob& out) {
 
 }  // namespace
 
-SynthesisedJob synthesise(const JobPlan& plan) {
+SynthesisedJob synthesise(const ParallelPlan& plan) {
   SynthesisedJob out;
   const network::Topology topology(plan.request.cluster);
   out.program.links = topology.links();

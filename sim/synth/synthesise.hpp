@@ -27,6 +27,6 @@ struct SynthesisedJob {
 };
 
 /// Programs of the simulated ranks, whose collectives have their full size.
-[[nodiscard]] SynthesisedJob synthesise(const JobPlan& plan);
+[[nodiscard]] SynthesisedJob synthesise(const ParallelPlan& plan);
 
 }  // namespace bubblesim::synth

@@ -132,7 +132,7 @@ synth::JobRequest request_on(const Machine& machine) {
   return out;
 }
 
-Result<double> seconds_of(const synth::JobPlan& plan) {
+Result<double> seconds_of(const synth::ParallelPlan& plan) {
   const synth::SynthesisedJob job = synth::synthesise(plan);
   BUBBLESIM_ASSIGN_OR_RETURN(const synth::LoneIteration alone,
                              synth::time_alone(job.program, plan.request.gpu));

@@ -30,7 +30,7 @@ struct Machine {
 [[nodiscard]] synth::JobRequest request_on(const Machine& machine);
 
 /// An iteration of the planned job alone, folded.
-[[nodiscard]] Result<double> seconds_of(const synth::JobPlan& plan);
+[[nodiscard]] Result<double> seconds_of(const synth::ParallelPlan& plan);
 
 struct Prediction {
   double seconds = 0;          ///< of an iteration

@@ -20,12 +20,6 @@ struct LaunchCall {
   std::uint64_t number = 0;  ///< of the run's launch calls, from 1 on
 };
 
-/// Another form of a call's kernels.
-struct LaunchForm {
-  std::uint64_t most_blocks = 0;  ///< resident at once; 0: as many as fit
-  float slowdown = 1;             ///< of their durations, >= 1
-};
-
 /// Stands before the driver, as an interposed launch function does.
 class LaunchGate {
  public:

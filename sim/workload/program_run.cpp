@@ -135,13 +135,13 @@ bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) 
     wait_for_queue(thread, first);
     return false;
   }
-  const LaunchForm form = std::exchange(form_, {});
+  const program::LaunchForm form = std::exchange(form_, {});
   const auto most =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, program::kNoIndex));
   for (std::uint32_t i = 0; i < step.count; ++i) {
     const std::uint32_t index = step.target + i;
-    push({index, most, thread.pass, thread.launch,
-          now + program_.ops[index].launch_lag.duration(), form.slowdown, counts && i == 0},
+    push({index, most, thread.pass, thread.launch, now + program_.ops[index].launch_lag.duration(),
+          static_cast<float>(form.slowdown), counts && i == 0},
          now);
   }
   return true;

@@ -99,7 +99,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void launch(const OutsideLaunch& outside, SimTime now);
 
   /// The kernels of the next call that goes on, by the gate's verdict or a resume, have this form.
-  void reshape(const LaunchForm& form) { form_ = form; }
+  void reshape(const program::LaunchForm& form) { form_ = form; }
 
   /// Kernels that start from now on find so much of their memory behind the host link, 0 to 1:
   /// they last at least as long as it takes to move that part of their DRAM traffic over it.
@@ -191,7 +191,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   mutable std::optional<MeetingTable> meetings_;  ///< made when first asked: few simulations do
   double pass_factor_ = 1.0;
   double iteration_factor_ = 1.0;
-  LaunchForm form_;
+  program::LaunchForm form_;
   double remote_share_ = 0;
   SimTime pass_start_{};
   bool pass_open_ = false;             ///< kOnePass: started and not yet finished

@@ -34,13 +34,13 @@ int rename_to_free(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-std::string OutputFile::name(int attempt, const char* ending) const {
+std::string RecordingFile::name(int attempt, const char* ending) const {
   if (attempt == 0) return stem_ + ending;
   const std::string with_pid = stem_ + ".pid" + std::to_string(pid_);
   return with_pid + (attempt == 1 ? "" : "." + std::to_string(attempt)) + ending;
 }
 
-Result<OutputFile> OutputFile::claim(const std::string& output, std::uint32_t rank,
+Result<RecordingFile> RecordingFile::claim(const std::string& output, std::uint32_t rank,
                                      std::int64_t pid) {
   const bool is_file = output.ends_with(kWhole);
   const std::filesystem::path folder =
@@ -48,7 +48,7 @@ Result<OutputFile> OutputFile::claim(const std::string& output, std::uint32_t ra
   std::error_code fault;
   if (!folder.empty()) std::filesystem::create_directories(folder, fault);
   if (fault) return fail(folder.string(), {}, "cannot make the folder: " + fault.message());
-  OutputFile made(is_file ? output.substr(0, output.size() - std::strlen(kWhole))
+  RecordingFile made(is_file ? output.substr(0, output.size() - std::strlen(kWhole))
                           : (folder / ("rank" + std::to_string(rank))).string(),
                   pid);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -63,7 +63,7 @@ Result<OutputFile> OutputFile::claim(const std::string& output, std::uint32_t ra
   return fail(made.path_, {}, "cannot make the file: " + reason());
 }
 
-Result<void> OutputFile::complete() {
+Result<void> RecordingFile::complete() {
   int fault = EEXIST;
   for (int attempt = 0; attempt < kMostAttempts && fault == EEXIST; ++attempt) {
     std::string final_name = name(attempt, kWhole);
@@ -76,6 +76,6 @@ Result<void> OutputFile::complete() {
                              std::strerror(fault));
 }
 
-void OutputFile::discard() noexcept { ::unlink(path_.c_str()); }
+void RecordingFile::discard() noexcept { ::unlink(path_.c_str()); }
 
 }  // namespace bubblesim::capture

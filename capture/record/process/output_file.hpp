@@ -11,11 +11,11 @@
 
 namespace bubblesim::capture {
 
-class OutputFile {
+class RecordingFile {
  public:
   /// `output`: a path that ends with ".btr", or a folder, which is made if it is not there.
   /// Creates an empty file. Faults: the folder or the file cannot be made.
-  [[nodiscard]] static Result<OutputFile> claim(const std::string& output, std::uint32_t rank,
+  [[nodiscard]] static Result<RecordingFile> claim(const std::string& output, std::uint32_t rank,
                                                 std::int64_t pid);
 
   /// Where the recording is now.
@@ -27,7 +27,7 @@ class OutputFile {
   void discard() noexcept;
 
  private:
-  OutputFile(std::string stem, std::int64_t pid) : stem_(std::move(stem)), pid_(pid) {}
+  RecordingFile(std::string stem, std::int64_t pid) : stem_(std::move(stem)), pid_(pid) {}
   [[nodiscard]] std::string name(int attempt, const char* ending) const;
 
   std::string stem_;  ///< path without ".btr"

@@ -99,7 +99,7 @@ class Recording {
   StartOrigin origin_;
   RecordingShare& share_;
   std::optional<CuptiApi> api_;
-  std::optional<OutputFile> file_;
+  std::optional<RecordingFile> file_;
   std::optional<TraceStore> store_;
   std::optional<ActivityDecoder> decoder_;
   std::optional<HostRecords> host_;

@@ -144,12 +144,14 @@ std::optional<Bytes> size(std::optional<std::uint64_t> count) {
 void bind_decisions(py::module_& module) {
   py::class_<Sharing>(module, "Sharing", "How clients share the GPU, decided before the start.")
       .def(py::init([](SharingMode mode, std::optional<std::int64_t> slice_ns,
-                       std::optional<std::int64_t> switch_cost_ns, bool unified_memory) {
-             return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory};
+                       std::optional<std::int64_t> switch_cost_ns, bool unified_memory,
+                       bool changing_slices) {
+             return Sharing{mode, span(slice_ns), span(switch_cost_ns), unified_memory,
+                            changing_slices};
            }),
            py::arg("mode") = SharingMode::kSpatial, py::kw_only(),
            py::arg("slice_ns") = py::none(), py::arg("switch_cost_ns") = py::none(),
-           py::arg("unified_memory") = false);
+           py::arg("unified_memory") = false, py::arg("changing_slices") = false);
   py::class_<ClientSharing>(module, "ClientSharing", "How one client is set up.")
       .def(py::init([](std::uint32_t sm_percentage, std::int32_t priority, std::uint32_t sms,
                        double memory_share, std::optional<std::int64_t> slice_ns,

@@ -119,7 +119,8 @@ class IterationInfo:
 
 class Sharing:
     def __init__(self, mode: SharingMode = SharingMode.SPATIAL, *, slice_ns: int | None = None,
-                 switch_cost_ns: int | None = None, unified_memory: bool = False) -> None: ...
+                 switch_cost_ns: int | None = None, unified_memory: bool = False,
+                 changing_slices: bool = False) -> None: ...
 
 class ClientSharing:
     def __init__(self, *, sm_percentage: int = 100, priority: int = 0, sms: int = 0,

@@ -25,7 +25,7 @@ class OutputFiles : public ::testing::Test {
 };
 
 TEST_F(OutputFiles, GrowUnderOneNameAndEndUnderAnother) {
-  auto file = OutputFile::claim(folder_.string(), 3, 77);
+  auto file = RecordingFile::claim(folder_.string(), 3, 77);
   ASSERT_TRUE(file) << file.error().text();
   EXPECT_EQ(file->path(), in("rank3.recording.btr"));
   ASSERT_TRUE(file->complete());
@@ -34,9 +34,9 @@ TEST_F(OutputFiles, GrowUnderOneNameAndEndUnderAnother) {
 }
 
 TEST_F(OutputFiles, AFolderIsMadeAndAFilesNameIsKept) {
-  EXPECT_TRUE(OutputFile::claim(in("a/b"), 0, 77));
+  EXPECT_TRUE(RecordingFile::claim(in("a/b"), 0, 77));
   EXPECT_TRUE(there("a/b/rank0.recording.btr"));
-  auto file = OutputFile::claim(in("c/mine.btr"), 5, 77);
+  auto file = RecordingFile::claim(in("c/mine.btr"), 5, 77);
   ASSERT_TRUE(file);
   ASSERT_TRUE(file->complete());
   EXPECT_EQ(file->path(), in("c/mine.btr"));
@@ -45,10 +45,10 @@ TEST_F(OutputFiles, AFolderIsMadeAndAFilesNameIsKept) {
 TEST_F(OutputFiles, WhatIsThereAlreadyIsLeftAlone) {
   std::ofstream(in("rank0.recording.btr")) << "of a job that was killed";
   std::ofstream(in("rank0.btr")) << "of a job before";
-  auto file = OutputFile::claim(folder_.string(), 0, 77);
+  auto file = RecordingFile::claim(folder_.string(), 0, 77);
   ASSERT_TRUE(file);
   EXPECT_EQ(file->path(), in("rank0.pid77.recording.btr"));
-  auto second = OutputFile::claim(folder_.string(), 0, 77);
+  auto second = RecordingFile::claim(folder_.string(), 0, 77);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->path(), in("rank0.pid77.2.recording.btr"));
   ASSERT_TRUE(file->complete());
@@ -57,7 +57,7 @@ TEST_F(OutputFiles, WhatIsThereAlreadyIsLeftAlone) {
 }
 
 TEST_F(OutputFiles, OfNothingRecordedNothingIsLeft) {
-  auto file = OutputFile::claim(folder_.string(), 0, 77);
+  auto file = RecordingFile::claim(folder_.string(), 0, 77);
   ASSERT_TRUE(file);
   file->discard();
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
@@ -65,7 +65,7 @@ TEST_F(OutputFiles, OfNothingRecordedNothingIsLeft) {
 
 TEST_F(OutputFiles, AFolderThatCannotBeMadeIsNamed) {
   std::ofstream(in("file")) << "no folder";
-  const auto file = OutputFile::claim(in("file/below"), 0, 77);
+  const auto file = RecordingFile::claim(in("file/below"), 0, 77);
   ASSERT_FALSE(file);
   EXPECT_NE(file.error().text().find(in("file/below")), std::string::npos);
 }

@@ -39,8 +39,8 @@ std::vector<GraphStageSpec> branches(std::uint32_t size = 1) {
 }
 
 TEST(GraphPipeline, ParallelBranchesHaveAShorterWarmUp) {
-  const JobPlan chained = plan_of(two_branches(chain()));
-  const JobPlan two = plan_of(two_branches(branches()));
+  const ParallelPlan chained = plan_of(two_branches(chain()));
+  const ParallelPlan two = plan_of(two_branches(branches()));
   EXPECT_EQ(pipeline::depth(chained.graph), 5U);
   EXPECT_EQ(pipeline::depth(two.graph), 3U);
   const double long_way = seconds(chained, synthesise(chained));
@@ -52,7 +52,7 @@ TEST(GraphPipeline, ParallelBranchesHaveAShorterWarmUp) {
 }
 
 TEST(GraphPipeline, AnOutputIsRelayedWhereThereIsNoEdge) {
-  const JobPlan plan = plan_of(two_branches(chain()));
+  const ParallelPlan plan = plan_of(two_branches(chain()));
   const double stage = 1024.0 * 4096 * 2;
   // The first branch's output goes on beside the second branch's.
   EXPECT_EQ(plan.stages[0].sent_bytes[0], stage);
@@ -62,8 +62,8 @@ TEST(GraphPipeline, AnOutputIsRelayedWhereThereIsNoEdge) {
 }
 
 TEST(GraphPipeline, LargerMicroBatchesHaveLargerAndFewerKernels) {
-  const JobPlan ones = plan_of(two_branches(branches()));
-  const JobPlan twos = plan_of(two_branches(branches(2)));
+  const ParallelPlan ones = plan_of(two_branches(branches()));
+  const ParallelPlan twos = plan_of(two_branches(branches(2)));
   const SynthesisedJob a = synthesise(ones);
   const SynthesisedJob b = synthesise(twos);
   EXPECT_NEAR(b.flops / a.flops, 1, 1e-9);
@@ -79,7 +79,7 @@ TEST(GraphPipeline, StagesWithDifferentMicroBatchesRunToTheEnd) {
     auto stages = branches();
     stages[2].micro_batch = stages[3].micro_batch = 2;
     stages[4].micro_batch = last;
-    const JobPlan plan = plan_of(two_branches(stages));
+    const ParallelPlan plan = plan_of(two_branches(stages));
     const SynthesisedJob job = synthesise(plan);
     EXPECT_TRUE(time_alone(job.program, plan.request.gpu)) << last;
     // What is sent does not depend on how it is cut: 4 edges, both ways, 8 micro-batches.

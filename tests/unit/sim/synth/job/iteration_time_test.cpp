@@ -10,7 +10,7 @@ namespace bubblesim::synth {
 namespace {
 
 TEST(IterationTime, OneGpuTakesTheSumOfItsKernels) {
-  const JobPlan plan = plan_of(tiny_job());
+  const ParallelPlan plan = plan_of(tiny_job());
   const SynthesisedJob job = synthesise(plan);
   Duration sum{};
   for (const program::Op& op : job.program.ranks[0].ops) sum += op.duration;
@@ -32,7 +32,7 @@ TEST(IterationTime, NaiveModelParallelTakesTheSumOfAllStages) {
   request.plan.pipeline = 4;
   request.plan.schedule = "sequential";
   set_micro_batches(request, 2);
-  const JobPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(request);
   const SynthesisedJob job = synthesise(plan);
   Duration layers{};
   for (const std::uint32_t kind : plan.model.work.layers) {
@@ -63,7 +63,7 @@ TEST(IterationTime, EverySchedulesTableIsWhatItsJobTakes) {
         set_micro_batches(request, m);
         // Without it ranks run ahead into the next iteration, which ZB-H2 is made for.
         request.software.gradient_norm = GradientNorm::kGlobal;
-        const JobPlan plan = plan_of(request);
+        const ParallelPlan plan = plan_of(request);
         const SynthesisedJob job = synthesise(plan);
         double optimizer = 0;  // all start it together
         for (const program::Program& rank : job.program.ranks) {
@@ -81,7 +81,7 @@ TEST(IterationTime, OneForwardOneBackwardHasMPlusPMinusOneSlots) {
   JobRequest request = tiny_job(16);
   request.plan.pipeline = 4;
   set_micro_batches(request, 8);
-  const JobPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(request);
   const SynthesisedJob job = synthesise(plan);
   // Three stages of four layers; the last one has join and output too, and sets the pace.
   const auto slot = [&](std::uint32_t stage) {

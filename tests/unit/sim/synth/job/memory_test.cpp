@@ -10,7 +10,7 @@
 namespace bubblesim::synth {
 namespace {
 
-JobPlan pipeline_of(const char* schedule, std::uint32_t p, std::uint32_t m) {
+ParallelPlan pipeline_of(const char* schedule, std::uint32_t p, std::uint32_t m) {
   JobRequest request = tiny_job(16);
   request.plan.pipeline = p;
   request.plan.schedule = schedule;
@@ -19,7 +19,7 @@ JobPlan pipeline_of(const char* schedule, std::uint32_t p, std::uint32_t m) {
 }
 
 TEST(Memory, IsSixteenBytesAParameterWithAdam) {
-  const JobPlan plan = plan_of(tiny_job());
+  const ParallelPlan plan = plan_of(tiny_job());
   const double elements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
   const StaticMemory memory = static_memory(plan, 0);
   EXPECT_EQ(memory.parameters, 2 * elements);
@@ -44,21 +44,21 @@ TEST(Memory, ShardsAreDividedByTheReplicas) {
 }
 
 TEST(Memory, OneForwardOneBackwardHoldsPMinusSMicroBatches) {
-  const JobPlan plan = pipeline_of("1f1b", 4, 8);
+  const ParallelPlan plan = pipeline_of("1f1b", 4, 8);
   for (std::uint32_t s = 0; s < 4; ++s) {
     EXPECT_EQ(memory_need(plan, s).activations, (4 - s) * activation_bytes(plan, s).forward);
   }
 }
 
 TEST(Memory, GpipeHoldsAllMicroBatches) {
-  const JobPlan plan = pipeline_of("gpipe", 4, 8);
+  const ParallelPlan plan = pipeline_of("gpipe", 4, 8);
   for (std::uint32_t s = 0; s < 4; ++s) {
     EXPECT_EQ(memory_need(plan, s).activations, 8 * activation_bytes(plan, s).forward);
   }
 }
 
 TEST(Memory, ASplitBackwardPassKeepsWhatItsSecondHalfNeeds) {
-  const JobPlan plan = pipeline_of("zb-h1", 4, 8);
+  const ParallelPlan plan = pipeline_of("zb-h1", 4, 8);
   HeldActivations held(plan);
   const KeptBytes kept = activation_bytes(plan, 0);
   held.before(pipeline::forward(0, 0));
@@ -70,7 +70,7 @@ TEST(Memory, ASplitBackwardPassKeepsWhatItsSecondHalfNeeds) {
 }
 
 TEST(Memory, MarksRiseToThePeakAndComeBack) {
-  const JobPlan plan = pipeline_of("1f1b", 4, 8);
+  const ParallelPlan plan = pipeline_of("1f1b", 4, 8);
   const SynthesisedJob job = synthesise(plan);
   for (std::uint32_t s = 0; s < 4; ++s) {
     const auto& marks = job.program.ranks[s].memory;
@@ -86,8 +86,8 @@ TEST(Memory, MarksRiseToThePeakAndComeBack) {
 }
 
 TEST(Memory, BothCopiesOfTheModelAreHeld) {
-  const JobPlan pipelined = pipeline_of("1f1b", 4, 8);
-  const JobPlan two = pipeline_of("chimera", 4, 8);
+  const ParallelPlan pipelined = pipeline_of("1f1b", 4, 8);
+  const ParallelPlan two = pipeline_of("chimera", 4, 8);
   double single = 0;
   double doubled = 0;
   for (std::uint32_t s = 0; s < 4; ++s) {

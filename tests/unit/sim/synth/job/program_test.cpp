@@ -48,7 +48,7 @@ TEST(Program, IsTheSameEachTime) {
   request.plan.pipeline = 2;
   request.plan.folding = Folding::kNothing;
   set_micro_batches(request, 4);
-  const JobPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(request);
   const SynthesisedJob a = synthesise(plan);
   const SynthesisedJob b = synthesise(plan);
   ASSERT_EQ(a.program.ranks.size(), b.program.ranks.size());
@@ -175,7 +175,7 @@ TEST(Volume, ExpertsInShardsAreGatheredAndScattered) {
   set_micro_batches(request, 1);
   request.plan.expert = 2;
   request.plan.sharding = Sharding::kParameters;
-  const JobPlan plan = plan_of(request);
+  const ParallelPlan plan = plan_of(request);
   const Elements elements = elements_of(plan, 0);
   EXPECT_GT(elements.experts, 0);
   const SynthesisedJob job = synthesise(plan);

@@ -72,20 +72,20 @@ inline void set_micro_batches(JobRequest& request, std::uint32_t count) {
       std::uint64_t{request.plan.data} * request.plan.micro_batch * count;
 }
 
-inline JobPlan plan_of(JobRequest request) {
+inline ParallelPlan plan_of(JobRequest request) {
   auto plan = plan_job(std::move(request));
   if (!plan) throw std::runtime_error(plan.error().front().text());
   return std::move(*plan);
 }
 
-inline double seconds(const JobPlan& plan, const SynthesisedJob& job) {
+inline double seconds(const ParallelPlan& plan, const SynthesisedJob& job) {
   const auto lone = time_alone(job.program, plan.request.gpu);
   if (!lone) throw std::runtime_error(lone.error().text());
   return to_seconds(lone->time);
 }
 
 inline double seconds(JobRequest request) {
-  const JobPlan plan = plan_of(std::move(request));
+  const ParallelPlan plan = plan_of(std::move(request));
   return seconds(plan, synthesise(plan));
 }
 
@@ -109,7 +109,7 @@ inline double optimizer_seconds(const program::Program& program) {
 }
 
 /// What the plan's schedule takes where nothing costs time but kernels: from sums of kernels.
-inline double table_seconds(const JobPlan& plan) {
+inline double table_seconds(const ParallelPlan& plan) {
   pipeline::UnitTimes times;
   for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
     pipeline::StageTimes stage_times{0, 0, 0};
