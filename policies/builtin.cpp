@@ -2,7 +2,8 @@
 
 namespace bubblesim::policies {
 
-void register_builtin(policy::Registry& registry) {
+policy::Registry builtin_policies() {
+  policy::Registry registry;
   registry.add(exclusive_spec());
   registry.add(time_slicing_spec());
   registry.add(mps_spec());
@@ -23,6 +24,7 @@ void register_builtin(policy::Registry& registry) {
   registry.add(xsched_spec());
   registry.add(ideal_spec());
   registry.add(ideal_spatial_spec());
+  return registry;
 }
 
 }  // namespace bubblesim::policies

@@ -26,7 +26,7 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec ideal_spec();
 [[nodiscard]] policy::PolicySpec ideal_spatial_spec();
 
-/// Adds all of the above, in that order.
-void register_builtin(policy::Registry& registry);
+/// All of the above, in that order.
+[[nodiscard]] policy::Registry builtin_policies();
 
 }  // namespace bubblesim::policies

@@ -65,7 +65,7 @@ int exit_after(const CLI::App& parser, const CLI::ParseError& fault) {
 
 int main(int argc, char** argv) {
   bubblesim::app::AppContext context;
-  bubblesim::policies::register_builtin(context.policies);
+  context.policies = bubblesim::policies::builtin_policies();
   context.config_folder = default_config_folder();
   context.policy_folders = policy_folders();
   context.command_line = command_line(argc, argv);

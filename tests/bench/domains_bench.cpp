@@ -101,8 +101,7 @@ void measure(benchmark::State& state, const Job& job, const policy::Registry& re
 }
 
 int register_all() {
-  static policy::Registry registry;
-  policies::register_builtin(registry);
+  static policy::Registry registry = policies::builtin_policies();
   for (const Job& job : jobs()) {
     benchmark::RegisterBenchmark(fmt::format("domains/{}/{}", job.name, job.gpus).c_str(),
                                  [job](benchmark::State& state) { measure(state, job, registry); })

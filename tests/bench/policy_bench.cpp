@@ -34,8 +34,7 @@ void decide(benchmark::State& state, const PolicySpec& spec) {
 }
 
 int register_all() {
-  static Registry registry;
-  register_builtin(registry);
+  static Registry registry = policies::builtin_policies();
   for (const PolicySpec& spec : registry.all()) {
     benchmark::RegisterBenchmark(spec.name.c_str(),
                                  [&spec](benchmark::State& state) { decide(state, spec); });

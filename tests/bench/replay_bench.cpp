@@ -102,8 +102,7 @@ void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
 }
 
 int register_all() {
-  static policy::Registry registry;
-  policies::register_builtin(registry);
+  static policy::Registry registry = policies::builtin_policies();
   for (const policy::PolicySpec& spec : registry.all()) {
     auto* bench = benchmark::RegisterBenchmark(
         ("job_and_filler/" + spec.name).c_str(),

@@ -188,8 +188,7 @@ const std::vector<Axis> kAxes{
 };
 
 int register_all() {
-  static policy::Registry registry;
-  policies::register_builtin(registry);
+  static policy::Registry registry = policies::builtin_policies();
   const policy::PolicySpec& mps = **registry.find("mps");
   const bool large = std::getenv("BUBBLESIM_BENCH_LARGE") != nullptr;
   for (const Axis& axis : kAxes) {

@@ -90,7 +90,7 @@ struct Tally {
 class Analysis {
  public:
   explicit Analysis(const Options& options) : options_(options) {
-    policies::register_builtin(registry_);
+    registry_ = policies::builtin_policies();
     fmt::print("| run | policy | kind | iterations | distinct times | period | from |\n");
     fmt::print("|---|---|---|--:|--:|--:|--:|\n");
   }

@@ -14,12 +14,8 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-const policy::Registry& builtin_policies() {
-  static const policy::Registry registry = [] {
-    policy::Registry made;
-    policies::register_builtin(made);
-    return made;
-  }();
+const policy::Registry& known_policies() {
+  static const policy::Registry registry = policies::builtin_policies();
   return registry;
 }
 
@@ -27,7 +23,7 @@ const policy::Registry& builtin_policies() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(data, data + size);
-  const auto config = run::parse_run_config(text, "fuzz/config.json", builtin_policies());
+  const auto config = run::parse_run_config(text, "fuzz/config.json", known_policies());
   if (!config) {
     require(!config.error().empty());
     for (const Error& error : config.error()) require(!error.message.empty());

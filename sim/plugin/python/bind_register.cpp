@@ -80,8 +80,7 @@ void register_policy(py::module_& module, const std::string& name, const py::obj
   registered.spec.parameters = std::move(parameters);
   registered.make = make;
   registered.make_placer = make_placer;
-  Registry builtin;
-  policies::register_builtin(builtin);
+  const Registry builtin = policies::builtin_policies();
   PolicySpec checked = registered.spec;
   checked.make = [](const ParameterSet&) { return std::make_unique<DefaultPolicy>(); };
   if (const auto good = check_spec(checked, builtin); !good) {

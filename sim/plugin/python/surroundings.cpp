@@ -8,8 +8,7 @@
 namespace bubblesim::plugin::python {
 
 policy::Registry known_policies(const std::vector<std::string>& libraries) {
-  policy::Registry registry;
-  policies::register_builtin(registry);
+  policy::Registry registry = policies::builtin_policies();
   for (const std::string& path : libraries) {
     if (const auto loaded = load_policies(path, registry); !loaded) raise_faults({loaded.error()});
   }

@@ -24,8 +24,7 @@ const std::string kFolder = BUBBLESIM_LIBRARIES;
 std::string library(const std::string& name) { return kFolder + "/lib" + name + ".so"; }
 
 std::string fault_of(const std::string& path) {
-  policy::Registry registry;
-  policies::register_builtin(registry);
+  policy::Registry registry = policies::builtin_policies();
   const std::size_t before = registry.all().size();
   const auto loaded = load_policies(path, registry);
   EXPECT_EQ(registry.all().size(), before) << "a refused library leaves nothing behind";

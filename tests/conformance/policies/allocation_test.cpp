@@ -30,8 +30,7 @@ using namespace policy;
 using namespace std::chrono_literals;
 
 TEST(every_policy, allocates_nothing_where_nothing_is_held) {
-  Registry registry;
-  register_builtin(registry);
+  const Registry registry = policies::builtin_policies();
   for (const PolicySpec& spec : registry.all()) {
     const auto policy = spec.make(defaults(spec));
     const std::vector<ClientInfo> clients{{ClientId{0}, Role::kTraining, "t", {}, false},

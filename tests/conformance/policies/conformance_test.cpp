@@ -254,8 +254,7 @@ TEST_P(EveryPolicy, survives_kernels_without_blocks_copies_and_collectives) {
 
 /// A wall clock calls late, and not only when something is due.
 TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
-  Registry registry;
-  policies::register_builtin(registry);
+  const Registry registry = policies::builtin_policies();
   const PolicySpec& spec = **registry.find(name());
   std::vector<GivenParameter> parameters;
   const std::vector<std::string> texts = given();
@@ -277,8 +276,7 @@ TEST_P(EveryPolicy, asks_for_a_later_tick_after_each_tick) {
 }
 
 std::vector<std::string> names() {
-  Registry registry;
-  policies::register_builtin(registry);
+  const Registry registry = policies::builtin_policies();
   std::vector<std::string> names;
   for (const PolicySpec& spec : registry.all()) names.push_back(spec.name);
   return names;

@@ -37,7 +37,7 @@ constexpr const char* kConfig = R"({
 class SimulatedPolicy : public ::testing::Test {
  protected:
   void load(const std::string& policy) {
-    policies::register_builtin(registry_);
+    registry_ = policies::builtin_policies();
     std::string text = kConfig;
     text.replace(text.find("POLICY"), 6, policy);
     auto config = run::parse_run_config(text, "conformance.json", registry_);
@@ -170,8 +170,7 @@ INSTANTIATE_TEST_SUITE_P(builtin, SimulatedOracle, ::testing::Values("ideal", "i
                          [](const auto& test) { return test.param; });
 
 std::vector<std::string> names() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
+  const policy::Registry registry = policies::builtin_policies();
   std::vector<std::string> names;
   for (const policy::PolicySpec& spec : registry.all()) names.push_back(spec.name);
   return names;

@@ -115,8 +115,7 @@ void add_shares(const workload::JobProgram& job, Duration pass, JobFigures& figu
 }
 
 Result<void> add_run(const validation::RecordedJob& job, JobFigures& figures) {
-  policy::Registry registry;
-  policies::register_builtin(registry);
+  const policy::Registry registry = policies::builtin_policies();
   run::RunConfig config;
   config.name = job.name;
   config.training.traces = job.paths;

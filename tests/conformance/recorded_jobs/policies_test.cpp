@@ -77,7 +77,7 @@ void expect_training_rates_are_iterations(const RowCells& row) {
 
 class UnderEveryPolicy : public ::testing::TestWithParam<validation::RecordedJob> {
  protected:
-  void SetUp() override { policies::register_builtin(registry_); }
+  void SetUp() override { registry_ = policies::builtin_policies(); }
 
   // Beside the job of `paths`: a service of twenty kernels of 200 us, always busy or at the load
   // that half of its passes would be, in windows of so many iterations of the job.

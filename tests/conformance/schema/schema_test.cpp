@@ -24,12 +24,6 @@ constexpr std::size_t kMostVariants = 5000;  // of each kind, spread evenly; bou
 
 const std::string kConfigs = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/";
 
-policy::Registry builtin() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 std::string read_text(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -91,7 +85,7 @@ class SchemaOfKind : public ::testing::TestWithParam<std::string> {
     return out;
   }
 
-  policy::Registry policies_ = builtin();
+  policy::Registry policies_ = policies::builtin_policies();
   SchemaKind kind_;
   fs::path folder_;
 };
@@ -178,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SchemaOfKind,
                          [](const auto& tested) { return tested.param; });
 
 TEST(SchemaKinds, AllAreTested) {
-  const policy::Registry registry = builtin();
+  const policy::Registry registry = policies::builtin_policies();
   std::vector<std::string> names;
   for (const SchemaKind& kind : app::schema_kinds(registry)) names.push_back(kind.name);
   EXPECT_THAT(names, ::testing::ElementsAre("run", "sweep", "device", "cluster", "model", "plan",

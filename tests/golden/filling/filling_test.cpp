@@ -52,16 +52,10 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-policy::Registry builtin() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 run::LoadedRun load() {
   run::LoadedRun loaded;
   const std::string path = kFolder + "run.json";
-  auto config = run::parse_run_config(read_file(path), path, builtin());
+  auto config = run::parse_run_config(read_file(path), path, policies::builtin_policies());
   EXPECT_TRUE(config) << (config ? "" : config.error().front().text());
   loaded.config = *config;
   loaded.device = small_gpu();
@@ -123,7 +117,7 @@ std::string output(std::string_view policy) {
   run::RunOptions options;
   options.timeline_of = index;
   options.timeline = &timeline;
-  const policy::Registry registry = builtin();
+  const policy::Registry registry = policies::builtin_policies();
   const auto report = run::run_policies(loaded, registry, options);
   if (!report) return report.error().text() + "\n";
   return summary(report->policies[index]) + events(timeline);

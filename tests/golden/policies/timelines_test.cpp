@@ -47,12 +47,6 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-policy::Registry builtin() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 run::LoadedRun load(const policy::Registry& registry) {
   run::LoadedRun loaded;
   const std::string path = kFolder + "run.json";
@@ -111,7 +105,7 @@ std::string section(const run::LoadedRun& loaded, const policy::Registry& regist
 }
 
 std::string document() {
-  const policy::Registry registry = builtin();
+  const policy::Registry registry = policies::builtin_policies();
   const run::LoadedRun loaded = load(registry);
   std::string text(kHead);
   for (std::size_t i = 0; i < loaded.config.policies.size(); ++i) {
@@ -124,7 +118,7 @@ std::string document() {
 TEST(timelines, are_the_reviewed_ones) { EXPECT_EQ(document(), read_file(kDocument)); }
 
 TEST(timelines, show_every_policy) {
-  const policy::Registry registry = builtin();
+  const policy::Registry registry = policies::builtin_policies();
   const run::LoadedRun loaded = load(registry);
   std::set<std::string> shown;
   for (const run::PolicyChoice& choice : loaded.config.policies) shown.insert(choice.name);

@@ -74,11 +74,7 @@ std::string config_text(const Job& job) {
 class Domains : public testing::TestWithParam<Job> {
  protected:
   static const policy::Registry& registry() {
-    static const policy::Registry all = [] {
-      policy::Registry made;
-      policies::register_builtin(made);
-      return made;
-    }();
+    static const policy::Registry all = policies::builtin_policies();
     return all;
   }
 };

@@ -278,11 +278,7 @@ Outcome run(const LoadedRun& loaded, Scenario scenario, engine::Windows windows,
 }
 
 const policy::Registry& registry() {
-  static const policy::Registry all = [] {
-    policy::Registry made;
-    policies::register_builtin(made);
-    return made;
-  }();
+  static const policy::Registry all = policies::builtin_policies();
   return all;
 }
 

@@ -42,8 +42,7 @@ std::string section(const PolicySpec& spec) {
 TEST(readme, holds_the_parameter_table_of_every_policy) {
   std::ifstream file(BUBBLESIM_SOURCE_DIR "/policies/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
-  Registry registry;
-  register_builtin(registry);
+  const Registry registry = policies::builtin_policies();
   for (const PolicySpec& spec : registry.all()) {
     EXPECT_NE(readme.find(section(spec)), std::string::npos) << "policies/README.md must hold:\n"
                                                              << section(spec);
@@ -51,8 +50,7 @@ TEST(readme, holds_the_parameter_table_of_every_policy) {
 }
 
 TEST(declarations, are_complete_and_their_defaults_are_in_range) {
-  Registry registry;
-  register_builtin(registry);
+  const Registry registry = policies::builtin_policies();
   for (const PolicySpec& spec : registry.all()) {
     EXPECT_FALSE(spec.summary.empty()) << spec.name;
     EXPECT_FALSE(spec.source.empty()) << spec.name;

@@ -49,8 +49,7 @@ std::vector<JudgedPair> judge(const std::string& path) {
     return std::none_of(kBounds.begin(), kBounds.end(),
                         [&](const Bound& it) { return row.system == it.system; });
   });
-  policy::Registry policies;
-  policies::register_builtin(policies);
+  const policy::Registry policies = policies::builtin_policies();
   auto stage = find_sharing_stage("colocation_a100",
                                   std::string(BUBBLESIM_SOURCE_DIR) + "/configs", policies);
   if (!stage) return {};

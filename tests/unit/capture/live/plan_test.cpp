@@ -20,11 +20,7 @@ struct Planned {
 
 Planned plan(const std::string& name, std::map<std::string, policy::Value> values = {},
              Substitute substitute = Substitute::kRefuse) {
-  static const policy::Registry registry = [] {
-    policy::Registry made;
-    policies::register_builtin(made);
-    return made;
-  }();
+  static const policy::Registry registry = policies::builtin_policies();
   const policy::PolicySpec& spec = **registry.find(name);
   std::map<std::string, policy::Value, std::less<>> all;
   for (const auto& [key, value] : policy::defaults(spec)) all[key] = value;

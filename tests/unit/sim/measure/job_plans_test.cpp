@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/replay/job_plan_file.hpp"
+#include "policies/builtin.hpp"
 #include "sim/measure/job_plans.hpp"
 #include "sim/program/rules.hpp"
 #include "sim/run/lone_rank.hpp"
@@ -128,7 +129,7 @@ TEST(JobPlans, RequestsArriveAsInASimulation) {
   EXPECT_EQ(serve.batching.batch_cost, 0.5);
   EXPECT_GT(serve.arrivals.size(), 30U);
   EXPECT_LE(serve.arrivals.back(), 70ms);
-  const policy::Registry registry = run::builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   run.config.policies = {run::choice("mps", registry)};
   const auto report = run::run_policies(run, registry, {});
   ASSERT_TRUE(report) << report.error().text();

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "policies/builtin.hpp"
 #include "sim/measure/measure.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
@@ -29,7 +30,7 @@ std::vector<std::string> texts(const Errors& faults) {
 }
 
 TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
-  const policy::Registry registry = run::builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const capture::RigPlace gpu;
   int pairs = 0;
   for (const auto& file : std::filesystem::directory_iterator(kConfigFolder / "measure")) {
@@ -42,7 +43,7 @@ TEST(Measurable, EveryPolicyOfEveryPairOfTheCampaignIsOnAGpu) {
 }
 
 TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
-  const policy::Registry registry = run::builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
   pair.device.memory = Bytes{1};
   EXPECT_THAT(texts(check_measurable(pair, registry, {})),

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "policies/builtin.hpp"
 #include "sim/sweep/baseline_keys.hpp"
 #include "sim/sweep/execute.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
@@ -109,7 +110,7 @@ TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
           {"pointer": "/fillers/batch/requests_per_pass", "values": [1, 2]}])",
       R"(, "repetitions": 2, "set": {"/training/jitter_cv": 0.1})");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto registry = builtin();
+  const auto registry = policies::builtin_policies();
   SharedWork all(kDeviceFolder);
   for (const store::PlannedRun& run : plan->runs) {
     SharedWork none(kDeviceFolder);
@@ -135,7 +136,7 @@ TEST(SharedWork, AFailingBaselineFailsEachRunThatNeedsItAlike) {
                    "/fillers/batch/arrivals":
                        {"process": "file", "format": "gaps", "path": "none.csv"}})");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto registry = builtin();
+  const auto registry = policies::builtin_policies();
   SharedWork all(kDeviceFolder);
   for (const store::PlannedRun& run : plan->runs) {
     SharedWork none(kDeviceFolder);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policies/builtin.hpp"
 #include "sim/sweep/estimate.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
@@ -17,7 +18,7 @@ RunCost cost_of(const std::string& axes, Duration budget) {
     ADD_FAILURE() << texts(plan.error());
     return {};
   }
-  return measure_runs(plan->runs, builtin(), options(1), budget);
+  return measure_runs(plan->runs, policies::builtin_policies(), options(1), budget);
 }
 
 TEST(MeasureRuns, MeasuresEightOfManyAndOneWithoutTime) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "policies/builtin.hpp"
 #include "sim/sweep/execute.hpp"
 #include "tests/unit/sim/sweep/sweep_case.hpp"
 
@@ -44,8 +45,8 @@ TEST(ExecuteRuns, GiveTheSameRecordsOnAnyNumberOfThreads) {
   const auto plan = plan_of(folder, R"([{"pointer": "/training/jitter_cv", "values": [0, 0.1]}])",
                             R"(, "repetitions": 3)");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto on_one = execute(plan->runs, builtin(), 1);
-  const auto three = execute(plan->runs, builtin(), 3);
+  const auto on_one = execute(plan->runs, policies::builtin_policies(), 1);
+  const auto three = execute(plan->runs, policies::builtin_policies(), 3);
   ASSERT_EQ(on_one.size(), 6U);
   for (const auto& [index, record] : on_one) {
     EXPECT_EQ(record.reason, "");
@@ -64,7 +65,7 @@ class Thrower final : public policy::Policy {
 
 TEST(ExecuteRuns, ARunThatFailsIsARecordAndTheRestGoOn) {
   const Folder folder;
-  auto registry = builtin();
+  auto registry = policies::builtin_policies();
   policy::PolicySpec thrower;
   thrower.name = "thrower";
   thrower.make = [](const policy::ParameterSet&) { return std::make_unique<Thrower>(); };
@@ -92,7 +93,7 @@ TEST(InputCache, LoadsEachInputOnce) {
   const auto plan = plan_of(folder, R"([{"pointer": "/policies/1", "values": ["mps", "ideal"]}])",
                             R"(, "repetitions": 4)");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto registry = builtin();
+  const auto registry = policies::builtin_policies();
   SharedWork shared(kDeviceFolder);
   for (const store::PlannedRun& run : plan->runs) {
     EXPECT_EQ(execute_run(run, registry, options(1), shared).status, store::RunStatus::kDone);
@@ -105,7 +106,7 @@ TEST(InputCache, KeepsNoMoreThanItMayAndLoadsAgain) {
   const auto plan = plan_of(folder, R"([{"pointer": "/device", "values": ["h100", "h200"]}])",
                             R"(, "repetitions": 2)");
   ASSERT_TRUE(plan) << texts(plan.error());
-  const auto registry = builtin();
+  const auto registry = policies::builtin_policies();
   InputCache on_one(kDeviceFolder, 1);  // bytes: only what was used last
   InputCache all(kDeviceFolder);
   for (const std::size_t i : {0U, 2U, 1U, 3U}) {    // h100, h200, h100, h200

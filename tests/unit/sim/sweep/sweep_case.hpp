@@ -60,12 +60,6 @@ inline std::string write_sweep(const Folder& folder, const std::string& axes,
   return folder.write("sweep.json", sweep_text(axes, more));
 }
 
-inline policy::Registry builtin() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 inline std::string texts(const Errors& faults) {
   std::string all;
   for (const Error& fault : faults) all += fault.text() + "\n";
@@ -77,7 +71,7 @@ inline CheckedResult<SweepPlan> plan_of(const Folder& folder, const std::string&
                                         const std::vector<std::string>& set = {}) {
   BUBBLESIM_ASSIGN_OR_RETURN(const SweepConfig sweep,
                              read_sweep_config(write_sweep(folder, axes, more), set));
-  return plan_sweep(sweep, builtin(), {kDeviceFolder, "1"});
+  return plan_sweep(sweep, policies::builtin_policies(), {kDeviceFolder, "1"});
 }
 
 inline ExecuteOptions options(std::size_t threads) { return {threads, "s", kDeviceFolder, "1"}; }

@@ -1,5 +1,6 @@
 // The golden job's rank 0 alone, an iteration in ms: A [0, 1), B [1, 2), AR [2, 4), C [4, 5), then
 // nothing up to 7. Its AR waits for rank 1.
+#include "policies/builtin.hpp"
 #include "sim/report/view/run_view.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +45,7 @@ const ChartLane& lane(const TimelineView& view, std::size_t gpu, std::size_t pol
 }
 
 TEST(RunView, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const TimelineView view = view_of(two_policies(registry), registry);
   ASSERT_EQ(view.sections[0].charts.size(), 2U);  // a GPU each
   const TimelineChart& chart = view.sections[0].charts[0].chart;
@@ -59,7 +60,7 @@ TEST(RunView, RowsBeginWithTheFirstIterationAfterTheWarmUp) {
 }
 
 TEST(RunView, BubblesOfTheJobAloneHaveTheirCauses) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const TimelineView view = view_of(two_policies(registry), registry);
   const Paint wait = traces::paint_of(traces::BubbleCause::kCollectiveWait);
   const auto& bubbles = lane(view, 0, 0, "bubbles").spans;
@@ -76,7 +77,7 @@ TEST(RunView, BubblesOfTheJobAloneHaveTheirCauses) {
 }
 
 TEST(RunView, TheTableHasARowForEachPolicy) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const ViewTable table = view_of(two_policies(registry), registry).sections[0].table;
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_EQ(table.rows[0][0], "exclusive");
@@ -85,13 +86,13 @@ TEST(RunView, TheTableHasARowForEachPolicy) {
 }
 
 TEST(RunView, AnyNumberOfThreadsGivesTheSameBytes) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const run::LoadedRun loaded = two_policies(registry);
   EXPECT_EQ(view_text(view_of(loaded, registry, 1)), view_text(view_of(loaded, registry, 2)));
 }
 
 TEST(RunView, WatchingChangesNoResult) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const run::LoadedRun loaded = two_policies(registry);
   RunView view(loaded);
   run::RunOptions options;
@@ -103,7 +104,7 @@ TEST(RunView, WatchingChangesNoResult) {
 }
 
 TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   TimelineView view = view_of(two_policies(registry), registry);
   ASSERT_TRUE(select_policies(view, {"mps"}));
   const auto picture = view_picture(view, {});
@@ -115,7 +116,7 @@ TEST(ViewPicture, ShowsTheChosenPoliciesAsText) {
 }
 
 TEST(ViewPicture, FaultsNameWhatThereIs) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   TimelineView view = view_of(two_policies(registry), registry);
   EXPECT_THAT(select_policies(view, {"mpss"}).error().text(), HasSubstr("did you mean \"mps\"?"));
   EXPECT_THAT(view_picture(view, {"", 7}).error().text(), HasSubstr("found 7, expected"));

@@ -20,14 +20,8 @@ inline Json valid_config() {
     "policies": ["exclusive"]})");
 }
 
-inline policy::Registry builtin_policies() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 inline CheckedResult<RunConfig> parse(const Json& json) {
-  return parse_run_config(json.dump(), "configs/test.json", builtin_policies());
+  return parse_run_config(json.dump(), "configs/test.json", policies::builtin_policies());
 }
 
 }  // namespace bubblesim::run

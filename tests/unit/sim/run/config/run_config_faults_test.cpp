@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"
 #include "tests/unit/sim/run/config/config_text.hpp"
 
@@ -160,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(All, RunConfigFault, testing::ValuesIn(kCases),
 TEST(RunConfigFaults, AreReportedAllAtOnce) {
   const auto config = parse_run_config(
       R"({"name": 5, "training": {}, "fillers": [{}], "policies": ["nope", "mps"], "x": 1})",
-      "c.json", builtin_policies());
+      "c.json", policies::builtin_policies());
   ASSERT_FALSE(config);
   std::vector<std::string> places;
   for (const Error& error : config.error()) places.push_back(error.place);
@@ -170,7 +171,7 @@ TEST(RunConfigFaults, AreReportedAllAtOnce) {
 }
 
 TEST(RunConfigFaults, SyntaxFaultHasItsLine) {
-  const auto config = parse_run_config("{\n  \"name\": }", "c.json", builtin_policies());
+  const auto config = parse_run_config("{\n  \"name\": }", "c.json", policies::builtin_policies());
   ASSERT_FALSE(config);
   EXPECT_THAT(config.error()[0].text(), HasSubstr("line 2"));
 }
@@ -179,12 +180,12 @@ TEST(RunConfigFaults, RepeatedKeyIsAFault) {
   Json json = valid_config();
   std::string text = json.dump();
   text.insert(1, R"("name": "other", )");
-  EXPECT_FALSE(parse_run_config(text, "c.json", builtin_policies()));
+  EXPECT_FALSE(parse_run_config(text, "c.json", policies::builtin_policies()));
 }
 
 TEST(RunConfigFaults, MissingFilesAreReportedTogether) {
   const auto config = read_run_config(
-      BUBBLESIM_SOURCE_DIR "/tests/unit/sim/run/config/missing.json", builtin_policies());
+      BUBBLESIM_SOURCE_DIR "/tests/unit/sim/run/config/missing.json", policies::builtin_policies());
   ASSERT_FALSE(config);
   std::vector<std::string> places;
   for (const Error& error : config.error()) places.push_back(error.place);
@@ -193,7 +194,7 @@ TEST(RunConfigFaults, MissingFilesAreReportedTogether) {
 }
 
 TEST(RunConfigFaults, FileThatIsNotThereIsAFault) {
-  EXPECT_FALSE(read_run_config("no/such/config.json", builtin_policies()));
+  EXPECT_FALSE(read_run_config("no/such/config.json", policies::builtin_policies()));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "policies/builtin.hpp"
 #include "sim/run/run_config.hpp"
 
 #include <gtest/gtest.h>
@@ -123,7 +124,7 @@ TEST(RunConfig, GpusAndStragglersOutsideTheJobAreFaults) {
 
 TEST(RunConfig, ShippedExampleIsValid) {
   const std::string path = BUBBLESIM_SOURCE_DIR "/configs/runs/example.json";
-  const auto config = read_run_config(path, builtin_policies());
+  const auto config = read_run_config(path, policies::builtin_policies());
   ASSERT_TRUE(config) << texts(config.error());
   EXPECT_EQ(config->policies.size(), 4U);
   EXPECT_EQ(config->fillers[0].batching.requests_per_pass, 8U);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "policies/builtin.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/schedule/bubble_table.hpp"
 #include "sim/workload/lone_job.hpp"
@@ -159,7 +160,7 @@ TEST(LoneRank, ServesItsPartOfTheRequests) {
 TEST(LoneRank, ReportsOneRankOfTheSameWorld) {
   LoadedRun run = small_run({offline("filler")});
   run.world_size = 2;
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   run.config.policies = {choice("exclusive", registry)};
   const auto report = run_policies(*lone_rank(run, 1), registry, {});
   ASSERT_TRUE(report);

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
@@ -49,7 +50,7 @@ std::vector<LoadedRun> cases() {
 
 // Each policy in a run of its own, as a sweep has them, one after another and at once.
 TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   for (const LoadedRun& run : cases()) {
     BaselineCache cache;
     std::vector<std::thread> threads;
@@ -73,7 +74,7 @@ TEST(SharedBaselines, GiveTheSameBytesAsARunsOwn) {
 
 // An arrival rate that no process has: the filler alone fails, and each run with it.
 TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({online("chat", -1)});
   loaded.config.policies = {choice("mps", registry)};
   const std::string own = text_of(run_policies(loaded, registry, {}));
@@ -90,7 +91,7 @@ TEST(SharedBaselines, AFailingOneFailsEachRunWithTheSameText) {
 }
 
 TEST(SharedBaselines, AStoppedRunLeavesNone) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("mps", registry)};
   BaselineCache cache;
@@ -109,7 +110,7 @@ TEST(SharedBaselines, AStoppedRunLeavesNone) {
 
 // Keys, nodes of lists and maps, and the numbers: less than half a kilobyte.
 TEST(SharedBaselines, CostLittle) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("mps", registry)};
   BaselineCache cache;

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "policies/builtin.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/simulation.hpp"
 #include "tests/bytes.hpp"
@@ -121,9 +122,9 @@ class Told final : public policy::Placer {
 };
 
 policy::PolicySpec told(std::vector<policy::Placement> placements) {
-  policy::PolicySpec spec = **builtin_policies().find("mps");
+  policy::PolicySpec spec = **policies::builtin_policies().find("mps");
   spec.make = [](const policy::ParameterSet&) {
-    const policy::Registry registry = builtin_policies();
+    const policy::Registry registry = policies::builtin_policies();
     const policy::PolicySpec& mps = **registry.find("mps");
     return mps.make(policy::defaults(mps));
   };
@@ -204,7 +205,7 @@ TEST(Placement, WithoutAPlacerInstancesTakeTheFirstGpus) {
 
 // Of each policy that fills bubbles; the small job's bubbles are collectives, so all of them count.
 TEST(FillJobs, RunUnderPoliciesWithAPlacer) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   for (const std::string name : {"pipefill", "freeride"}) {
     LoadedRun loaded = small_run({queue("jobs", {{2}, {2}, {2}})});
     loaded.config.duration = 2s;

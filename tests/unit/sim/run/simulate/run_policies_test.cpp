@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/run_size.hpp"
@@ -22,7 +23,7 @@ observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& re
 }
 
 TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
   const observe::RunReport on_one = report_of(loaded, registry, 1);
   const observe::RunReport four = report_of(loaded, registry, 4);
@@ -34,7 +35,7 @@ TEST(RunPolicies, AnyNumberOfThreadsGivesTheSameBytes) {
 }
 
 TEST(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = every_policy({offline("batch"), online("chat", 300)}, registry);
   const std::string first = observe::csv_rows(report_of(loaded, registry, 2));
   EXPECT_EQ(observe::csv_rows(report_of(loaded, registry, 2)), first);
@@ -43,7 +44,7 @@ TEST(RunPolicies, AgainGivesTheSameBytesAndAnotherSeedDoesNot) {
 }
 
 TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
   const observe::RunReport report = report_of(loaded, registry, 1);
@@ -58,7 +59,7 @@ TEST(RunPolicies, BaselinesAreTheJobAndEachFillerAlone) {
 // Rank 0: A, B, AR (20 of 100 SMs), C in 0 - 5 of 7, AR for 2 of them; rank 1: AR for 1. The
 // filler: 1 of 1.1 on 50 SMs, 63 whole times and 0.7 of the next in 70, on GPU 1 only.
 TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.fillers.front().gpus = {{1}};
   loaded.config.policies = {choice("exclusive", registry)};
@@ -76,7 +77,7 @@ TEST(RunPolicies, BaselinesSayHowTheGpusAreUsed) {
 
 // Turns of 1 us with 100 ms between them: training needs more than a hundred times as long.
 TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch")});
   loaded.config.duration.reset();
   loaded.config.iterations = 2;
@@ -93,7 +94,7 @@ TEST(RunPolicies, ARunForIterationsThatThePolicyStarvesIsCutAndCounted) {
 
 // One after another: an interrupt while the second runs leaves the first.
 TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("filler")});
   for (const char* name : {"exclusive", "mps", "time_slicing"}) {
     loaded.config.policies.push_back(choice(name, registry));
@@ -114,7 +115,7 @@ TEST(RunPolicies, AnInterruptKeepsWhatIsDone) {
 }
 
 TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("mps", registry)};
   const std::atomic<bool> stop{true};
@@ -125,7 +126,7 @@ TEST(RunPolicies, AnInterruptBeforeAnythingIsDoneIsAFault) {
 }
 
 TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 300ms;
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
@@ -139,7 +140,7 @@ TEST(RunPolicies, SimulatedTimeOfAllPoliciesIsTold) {
 
 // 1,000 a second for 70 ms under two policies: 140.
 TEST(RunSize, IsWhatWouldBeSimulatedAlone) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({online("chat", 1000)});
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
   const RunSize size = size_of(loaded);

@@ -1,4 +1,5 @@
 // One simulation of the small job, whose every time is known by hand.
+#include "policies/builtin.hpp"
 #include "sim/run/simulation.hpp"
 
 #include <gmock/gmock.h>
@@ -109,7 +110,7 @@ TEST(Simulation, ThroughputIsOfRequestsThatEndInTheWindowWheneverTheyArrived) {
 
 TEST(Simulation, RequestsForARefusedFillerAreCountedAsRefused) {
   LoadedRun loaded = small_run({online("chat", 500)});
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice exclusive = choice("exclusive", registry);
   Scenario scenario = with_fillers(loaded);
   scenario.policy = *registry.find("exclusive");
@@ -127,7 +128,7 @@ TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
   loaded.config.fillers[0].memory = Bytes{4'000'000'000};
   loaded.config.fillers[1].memory = Bytes{4'000'000'000};
   loaded.config.fillers[2].memory = Bytes{2'000'000'000};
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice mps = choice("mps", registry);
   Scenario scenario = with_fillers(loaded);
   scenario.policy = *registry.find("mps");

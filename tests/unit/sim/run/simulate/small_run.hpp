@@ -14,12 +14,6 @@ namespace bubblesim::run {
 
 using namespace std::chrono_literals;
 
-inline policy::Registry builtin_policies() {
-  policy::Registry registry;
-  policies::register_builtin(registry);
-  return registry;
-}
-
 inline PolicyChoice choice(const std::string& name, const policy::Registry& registry) {
   return {name, policy::defaults(**registry.find(name))};
 }

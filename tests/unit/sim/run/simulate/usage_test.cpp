@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "policies/builtin.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/run/simulation.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
@@ -110,7 +111,7 @@ void expect_sums(const observe::PolicyResult& result, std::size_t gpu) {
 }
 
 TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   for (const Duration warmup : {Duration{}, Duration{20ms}}) {
     LoadedRun loaded = every_mode(registry);
     loaded.config.warmup = warmup;
@@ -125,7 +126,7 @@ TEST(Usage, IntervalsAddUpToTheReportUnderEveryPolicyWithAndWithoutWarmUp) {
 }
 
 TEST(Usage, RecordingItChangesNoByteOfTheReport) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   const LoadedRun loaded = every_mode(registry);
   const observe::RunReport without = report_of(loaded, registry, Duration{});
   EXPECT_EQ(observe::usage_rows(without), "");
@@ -138,7 +139,7 @@ TEST(Usage, RecordingItChangesNoByteOfTheReport) {
 
 // The GPUs run beside each other, in windows that end at boundaries.
 TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
   loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
   const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
@@ -161,7 +162,7 @@ TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
 
 // A job of 1 GB is submitted at 3 ms and has ended by 65 ms; training has 10 GB.
 TEST(Usage, MemoryFollowsFillJobs) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   FillerConfig filler = offline("jobs");
   filler.mode = observe::FillerMode::kJobs;
   filler.gpus = {{0}};
@@ -180,7 +181,7 @@ TEST(Usage, MemoryFollowsFillJobs) {
 
 // 70 ms in 1,000,000 / (2 GPUs x 1 policy) intervals: 140 ns each.
 TEST(Usage, TooShortAnIntervalIsRefusedWithTheShortestAllowed) {
-  const policy::Registry registry = builtin_policies();
+  const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({});
   loaded.config.policies = {choice("exclusive", registry)};
   RunOptions options;
