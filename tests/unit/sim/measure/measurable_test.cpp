@@ -8,7 +8,6 @@
 #include "sim/measure/measure.hpp"
 #include "sim/run/lone_rank.hpp"
 #include "sim/run/run_policies.hpp"
-#include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::measure {
 namespace {
