@@ -52,7 +52,7 @@ class DiluPlacer final : public policy::Placer {
 
 /// Nothing where `placement` is as_configured.
 [[nodiscard]] std::unique_ptr<policy::Placer> make_dilu_placer(const policy::ParameterSet& given);
-/// Its own parameters; shares of training and of services are the policy's.
+/// The placer's own parameters; shares of training and of services are the policy's.
 [[nodiscard]] std::vector<policy::ParameterSpec> dilu_placer_parameters();
 
 }  // namespace bubblesim::policies

@@ -38,7 +38,7 @@ class DiluRckm {
   explicit DiluRckm(const RckmConstants& constants)
       : constants_(constants), quota_(constants.initial_blocks), pool_(constants.upper_blocks) {}
 
-  /// Its number, ascending from 0.
+  /// Adds a task and returns its number, ascending from 0.
   std::size_t connect(const RckmTask& task);
   void disconnect(std::size_t task);
   /// A period of the process ended with so many blocks not yet covered. Its next grant.

@@ -42,7 +42,7 @@ class FillScheduler final : public policy::Placer {
   void add_counts(CounterSet& counters) const override;
 
  private:
-  /// Of training's time that fillers have; 0: not known.
+  /// The part of training's time that fillers have; 0: not known.
   [[nodiscard]] double share(const policy::GpuState& gpu) const;
   [[nodiscard]] bool fits_bubbles(const policy::JobInfo& job, const policy::GpuState& gpu) const;
   [[nodiscard]] bool fits_now(const policy::JobInfo& job, const policy::GpuState& gpu) const;

@@ -10,7 +10,7 @@
 
 namespace bubblesim::traces {
 
-/// Of launches whose grid and block were not recorded. No launch has a grid of no block.
+/// The shape of launches whose grid and block were not recorded. No launch has a grid of no block.
 inline constexpr LaunchShape kUnknownShape{{0, 0, 0}, {0, 0, 0}, 0, 0};
 
 [[nodiscard]] inline bool is_known(const LaunchShape& shape) {

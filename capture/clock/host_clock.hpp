@@ -82,9 +82,9 @@ class HostClock {
   /// Parts that have ever begun. WallClock: 0.
   [[nodiscard]] virtual std::uint32_t parts_begun() const = 0;
 
-  /// Of a process of the rig that is about to be started, or a thread of this one: until so many
-  /// parts have begun in all, the caller keeps its turn. Gives up after `patience` of the machine's
-  /// own time and returns false. WallClock: true at once.
+  /// Called by whoever is about to start a process of the rig, or a thread of this one: the caller
+  /// keeps its turn until `parts` participants have begun in all. Gives up after `patience` of the
+  /// machine's own time and returns false. A WallClock returns true at once.
   [[nodiscard]] virtual bool await_parts(std::uint32_t parts, Duration patience) = 0;
 
   /// Whoever keeps a TurnClock's turn for long keeps all others waiting. Any thread may ask, and

@@ -16,7 +16,8 @@ class SharedSegment {
   [[nodiscard]] virtual void* address() const = 0;
   [[nodiscard]] virtual const std::string& name() const = 0;
 
-  /// Of the name "PREFIX.PID.N"; only this user may open it. Sweeps "PREFIX." first.
+  /// Makes a segment with the name "PREFIX.PID.N", which only this user may open. Segments of dead
+  /// processes under "PREFIX." are removed first.
   [[nodiscard]] static Result<std::unique_ptr<SharedSegment>> make(const std::string& prefix,
                                                                    std::size_t bytes);
   /// Fault: there is none of this name, or it has fewer bytes. `what` it is, for the fault's text.

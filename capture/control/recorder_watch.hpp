@@ -15,7 +15,7 @@ namespace bubblesim::capture {
 
 class RecorderWatch {
  public:
-  /// Of the job's processes: `job` and its descendants, and whatever writes below `output`.
+  /// Watches the recorders of `job`, of its descendants and of all that write below `output`.
   RecorderWatch(pid_t job, std::string output, std::string socket_folder);
 
   /// Asks every recorder; costs it one answer. Call about once a second.

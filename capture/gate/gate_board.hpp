@@ -62,12 +62,12 @@ class GateBoard {
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 
-  /// Its process has ended without leaving, as far as it can be seen.
+  /// Whether the client's process is seen to have ended without leaving.
   [[nodiscard]] bool has_died(ClientId client) const;
   /// Nobody may join as this client any more. What is there of its messages can still be taken.
   void mark_gone(ClientId client);
 
-  /// Of all clients; how long the host may be silent before one takes it for dead. 0: no client.
+  /// The shortest silence of the host after which some client takes it for dead. 0: no client.
   [[nodiscard]] Duration shortest_patience() const;
   [[nodiscard]] std::uint64_t messages_dropped() const;
   [[nodiscard]] std::uint64_t launches_ungated() const;

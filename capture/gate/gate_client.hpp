@@ -22,7 +22,7 @@
 
 namespace bubblesim::capture {
 
-/// Of one gate, at most; more are refused by name.
+/// The most clients and threads of one gate; further ones are refused by name.
 inline constexpr std::uint32_t kMostGateClients = 16;
 inline constexpr std::uint32_t kMostGateThreads = 64;
 

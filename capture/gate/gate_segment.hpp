@@ -64,7 +64,7 @@ enum class RowState : std::uint32_t {
   kLeft,  ///< its thread will write no more; free once the host has taken what is there
 };
 
-/// Of one launching thread.
+/// The row of one launching thread.
 struct GateRow {
   /// State in the lowest two bits; above them how often the row was given out.
   std::atomic<std::uint64_t> state;
@@ -88,7 +88,7 @@ struct GateRow {
 
 enum class PlaceState : std::uint32_t { kEmpty, kTaken, kJoined, kLeft, kGone };
 
-/// Of one client.
+/// The place of one client.
 struct alignas(64) GatePlace {
   std::atomic<PlaceState> state;
   std::atomic<GateMode> mode;

@@ -55,8 +55,8 @@ class GateDriver {
   GateOutlet outlet_;
   std::size_t clients_;
   policy::Session<GateOutlet> session_;
-  /// Of each client the last launches that the policy saw, each at its number modulo the size;
-  /// empty: the policy does not hear of completions.
+  /// By client: the last launches that the policy saw, each at its number modulo the size; empty:
+  /// the policy does not hear of completions.
   std::vector<std::vector<std::uint64_t>> seen_;
   std::vector<policy::CompletionInfo> kept_;  ///< of launches that are held
   std::uint64_t unseen_completions_ = 0;

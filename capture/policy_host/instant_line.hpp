@@ -16,8 +16,8 @@ class InstantLine {
     last_ = origin;
   }
 
-  /// Of something that happened at `time`, looked at at `now`: not before the last instant, nor
-  /// after `now`. What must be moved for that is counted; what happened before the origin is at 0.
+  /// The instant of an event of `time` that is noticed at `now`: not before the last instant, nor
+  /// after `now`. Events that must be moved for that are counted; those before the origin are at 0.
   policy::Instant at(HostTime time, HostTime now) {
     now = std::max(now, last_);
     const HostTime taken = std::clamp(time, last_, now);

@@ -13,14 +13,14 @@
 
 namespace bubblesim::capture {
 
-/// Of `duration` and of `delay`; far from where sums of nanoseconds overflow.
+/// Bounds `duration` and `delay`; far from where sums of nanoseconds overflow.
 inline constexpr Duration kLongestSpan = std::chrono::hours(24 * 366);
 inline constexpr Bytes kLeastMaxBytes{1U << 20U};
-/// Of `start_at_unix_s`: the year 2200.
+/// Bounds `start_at_unix_s`: the year 2200.
 inline constexpr std::int64_t kLastStartUnixSeconds = 7'258'118'400;
-/// Of `output`, as the system limits paths.
+/// Bounds `output`, as the system limits paths.
 inline constexpr std::size_t kMaxOutputBytes = 4095;
-/// Of a mark's name.
+/// Bounds a mark's name.
 inline constexpr std::size_t kMaxMarkBytes = 1024;
 
 /// A path that a file or folder can have: not empty, not too long, UTF-8 without control

@@ -94,7 +94,7 @@ class ControlSeat {
   /// Tells the rig. kFailed with the reason.
   void set_state(WorkerState state);
   void fail(const std::string& why);
-  /// Of preparing: "stand-ins 12 of 40"; counts as progress.
+  /// Says how far preparing is, "stand-ins 12 of 40"; counts as progress.
   void say(const std::string& text);
   void add_progress();
   /// Returns how many that makes.

@@ -42,7 +42,7 @@ class HostThread {
   /// `factor` times their own time. False: told to stop.
   [[nodiscard]] bool run_pass(HostTime begin, double factor);
 
-  /// Of the last step that was done.
+  /// The end of the last step that was done.
   [[nodiscard]] HostTime last_end() const { return last_end_; }
   [[nodiscard]] const LaunchCosts& costs() const { return costs_; }
 

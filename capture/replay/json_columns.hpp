@@ -41,7 +41,7 @@ class JsonWriter {
   /// As column, in any case.
   template <class Rows, class Of>
   void full_column(std::string_view key, const Rows& rows, Of value_of);
-  /// Of numbers.
+  /// Adds a column of numbers.
   template <class Rows, class Of>
   void number_column(std::string_view key, const Rows& rows, Of value_of);
 
@@ -83,7 +83,7 @@ class ColumnReader {
   std::size_t rows_ = 0;
 };
 
-/// Of an index into `count` things. Where there are none every value is a fault.
+/// The range of an index into `count` things. Where there are none every value is a fault.
 template <class T>
 [[nodiscard]] Range<T> index_range(std::size_t count) {
   return {0, count == 0 ? T{0} : static_cast<T>(count - 1)};

@@ -36,7 +36,7 @@ class LaunchPath {
   /// Waits until the operation has been launched so often as `pass` says. False: told to stop.
   [[nodiscard]] bool await_launch(std::uint32_t op, std::uint64_t pass);
 
-  /// Of a launch call; JobPlan::record_operations, after the last launch.
+  /// When a launch call began and ended. Told if JobPlan::record_operations, after the last launch.
   struct Call {
     HostTime start{};
     HostTime end{};

@@ -14,7 +14,7 @@
 
 namespace bubblesim::capture {
 
-/// Of a worker with these seats: changes while it is not stuck. Devices get ready one process after
+/// A number that changes while a worker with these seats is not stuck. Devices get ready one after
 /// the other, so who gets ready stands still no longer than all `others` that do.
 [[nodiscard]] std::uint64_t progress_among(std::span<const WorkerStatus> own,
                                            std::span<const WorkerStatus> others);

@@ -28,7 +28,7 @@ struct CommandText {
   std::vector<OptionText> positionals;
   std::vector<CommandText> commands;
 
-  /// Its last word.
+  /// The last word of the command's name.
   [[nodiscard]] std::string own_name() const;
   /// The last words of the commands below it, in order.
   [[nodiscard]] std::vector<std::string> command_names() const;

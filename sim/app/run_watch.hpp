@@ -19,7 +19,7 @@ namespace bubblesim::app {
 /// program. It has the line of progress to itself. One at a time in a process.
 class RunWatch {
  public:
-  /// Of a run in so many modes, each under all policies.
+  /// Watches a run in `modes` modes, each under all policies.
   RunWatch(ProgressLine& line, std::size_t modes);
   ~RunWatch();
   RunWatch(const RunWatch&) = delete;

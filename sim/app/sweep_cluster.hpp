@@ -61,7 +61,7 @@ class SweepRanks {
                                       const sweep::ExecuteOptions& options,
                                       store::ResultsStore& store, sweep::RunJournal* journal,
                                       SweepDisplay& display);
-  /// Of all processes that took part; before lead(), 0.
+  /// Threads of all processes that took part; 0 before lead().
   [[nodiscard]] std::size_t threads() const { return threads_; }
 
   /// The last call: lets the others go, if they were not led, and leaves MPI. Returns `code`, or

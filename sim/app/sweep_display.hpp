@@ -42,7 +42,7 @@ class SweepDisplay {
 
   [[nodiscard]] SweepCounts counts() const;
   [[nodiscard]] sweep::BestSoFar best() const;
-  /// Of runs, all threads together.
+  /// Time that all threads together spent in runs.
   [[nodiscard]] Duration time_in_runs() const;
   [[nodiscard]] Duration elapsed() const;
   /// A counter of severity error in a run's results.

@@ -10,7 +10,7 @@
 
 namespace bubblesim::app {
 
-/// Of the whole sweep now, and of this start.
+/// How far the whole sweep is, and what this start did.
 struct SweepOutcome {
   std::string sweep;
   std::string store;

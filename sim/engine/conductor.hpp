@@ -76,7 +76,7 @@ class Conductor {
   [[nodiscard]] std::optional<SimTime> next_due() const;
   [[nodiscard]] SimTime now() const;
   [[nodiscard]] std::uint64_t events() const;
-  /// Of events(): those that ran in windows.
+  /// The part of events() that ran in windows.
   [[nodiscard]] std::uint64_t events_in_windows() const { return events_in_windows_; }
   [[nodiscard]] std::uint64_t windows() const { return windows_; }
 

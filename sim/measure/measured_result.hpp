@@ -24,11 +24,11 @@ struct Window {
 [[nodiscard]] Duration end_of_run(const run::RunConfig& config,
                                   const capture::JobRecord* training, Duration limit);
 
-/// Of training's record; iterations that end after the window do not count.
+/// Iterations in training's record; those that end after the window do not count.
 [[nodiscard]] observe::RankIterations iterations_of(const capture::JobRecord& training,
                                                     const Window& window);
 
-/// Of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
+/// The result of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
 [[nodiscard]] observe::FillerResult filler_result(const run::FillerConfig& config,
                                                   const std::optional<capture::JobRecord>& record,
                                                   const policy::Admission& admission,

@@ -23,8 +23,8 @@ inline constexpr std::size_t kKernelKinds = 8;   ///< of KernelKind
   return static_cast<std::size_t>(kind);
 }
 
-/// Of matrix products, and of convolutions as implicit products (gemm_time.hpp). The defaults are
-/// near those of the A100, of which most is known.
+/// Efficiency of matrix products, and of convolutions as implicit products (gemm_time.hpp). The
+/// defaults are near those of the A100, of which most is known.
 struct GemmEfficiency {
   double math_share = 0.92;       ///< of the tensor cores' peak, by an endless tile
   double fp32_math_share = 0.85;  ///< of the CUDA cores' peak, likewise
@@ -40,13 +40,13 @@ struct GemmEfficiency {
   double hot_after_s = 3e-4;      ///< compute time at which half of hot_slowdown applies
 };
 
-/// Of kernels that stream through memory; a kind each.
+/// Efficiency of one kind of kernels that stream through memory.
 struct StreamEfficiency {
   double fixed_s = 2e-6;      ///< of each kernel
   double dram_share = 0.85;   ///< of DRAM bandwidth
 };
 
-/// Of fused attention.
+/// Efficiency of fused attention.
 struct AttentionEfficiency {
   double math_share = 0.6;        ///< of peak, head size and keys endless
   double head_half_size = 28;     ///< head size at half of math_share

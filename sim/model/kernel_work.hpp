@@ -21,7 +21,7 @@ enum class KernelKind : std::uint8_t {
 
 enum class Precision : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8 };
 
-/// Of an element in memory.
+/// Bytes of an element in memory.
 [[nodiscard]] double bytes_of(Precision precision);
 
 /// `batch` products of (m x k) by (k x n). Attention: m queries, n keys, k head size, batch =

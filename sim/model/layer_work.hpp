@@ -14,7 +14,7 @@
 
 namespace bubblesim::model {
 
-/// Among whom an exchange inside a layer goes on.
+/// The ranks among whom an exchange inside a layer goes on.
 enum class Axis : std::uint8_t { kTensor, kContext, kExpert };
 
 enum class Exchange : std::uint8_t {
@@ -65,7 +65,7 @@ struct TrainingShape {
   Recompute recompute = Recompute::kNone;
   AttentionKernels attention = AttentionKernels::kUnfused;
   GradientStore gradients = GradientStore::kWrite;
-  /// Of the head's matrix products; nothing: as all others.
+  /// Precision of the head's matrix products; nothing: as all others.
   std::optional<Precision> logits;
 };
 
@@ -76,15 +76,15 @@ struct LayerWork {
   std::vector<WorkItem> recompute;    ///< before the backward pass; empty: nothing
   std::vector<WorkItem> input_grad;
   std::vector<WorkItem> weight_grad;
-  /// Of each item of `weight_grad`: how many items of `input_grad` come before it where the two
-  /// are not taken apart; see backward_items().
+  /// By item of `weight_grad`: how many items of `input_grad` come before it where the two are not
+  /// taken apart; see backward_items().
   std::vector<std::uint32_t> weight_grad_after;
   std::vector<double> parameter_tensors;  ///< elements on this GPU, in order of registration
   std::vector<double> expert_tensors;     ///< the same, of experts (other data-parallel group)
   /// Tensors of an earlier layer that this one uses too (tied embeddings): held here again, and
   /// their gradients added up, where the two layers are on different GPUs.
   std::vector<double> shared_tensors;
-  /// Of `parameter_tensors`: elements whose gradients each tensor rank knows for its part of the
+  /// Elements of `parameter_tensors` whose gradients each tensor rank knows for its part of the
   /// tokens only, where the sequence is split (norms, biases after a row-split product, routers).
   double token_split_elements = 0;
   double activation_bytes = 0;  ///< kept from the forward to the backward pass
@@ -98,7 +98,7 @@ struct LayerWork {
 struct ModelWork {
   std::vector<LayerWork> kinds;
   std::vector<std::uint32_t> layers;  ///< first to last, into kinds
-  /// Of each layer the layers whose output it reads. Empty: a chain.
+  /// By layer: the layers whose output it reads. Empty: a chain.
   std::vector<std::vector<std::uint32_t>> inputs;
 };
 
@@ -113,7 +113,7 @@ enum class BackwardExchanges : std::uint8_t { kOverlapped, kSerial };
 [[nodiscard]] std::vector<WorkItem> backward_items(const LayerWork& layer,
                                                    BackwardExchanges exchanges);
 
-/// Of all kernels in a list.
+/// Floating-point operations of all kernels in a list.
 [[nodiscard]] double flops_of(const std::vector<WorkItem>& items);
 /// Elements of all parameters of a layer on one GPU, experts among them.
 [[nodiscard]] double parameters_of(const LayerWork& layer);

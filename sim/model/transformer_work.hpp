@@ -52,8 +52,8 @@ void experts_parameters(const TransformerShape& shape, LayerBuilder& out);
 void norm_backward(const TransformerShape& shape, LayerBuilder& out);
 void norm_parameters(const TransformerShape& shape, LayerBuilder& out);
 
-/// Into the part that is split by columns (gathers the tokens with sequence parallel), and out of
-/// the part that is split by rows.
+/// The exchanges before the part that is split by columns (gathers the tokens with sequence
+/// parallel), and after the part that is split by rows.
 void gather_tokens(const TransformerShape& shape, std::vector<WorkItem>& items);
 void reduce_tokens(const TransformerShape& shape, std::vector<WorkItem>& items);
 

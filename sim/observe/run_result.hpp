@@ -201,8 +201,8 @@ struct Baseline {
   std::optional<UseAlone> training_use;
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
-  /// Of a recorded job: the iterations of its trace, those that are repeated, and in words which
-  /// and why. 0 and empty: not recorded.
+  /// A recorded job's iterations: those of its trace, those that are repeated, and in words which
+  /// and why. 0 and empty: the job was not recorded.
   std::uint64_t iterations_recorded = 0;
   std::uint64_t iterations_used = 0;
   std::string iterations_text;

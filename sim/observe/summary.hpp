@@ -54,7 +54,7 @@ struct Backlog {
 /// A fraction over all GPUs of a result: their mean. 0 if there are none.
 [[nodiscard]] double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction);
 
-/// Of a run of the job without fillers, or of one filler without the job: on the GPUs where it is.
+/// How the job without fillers, or one filler without the job, uses the GPUs where it is.
 [[nodiscard]] UseAlone use_alone(const PolicyResult& alone);
 
 /// Recovered bubble time of all GPUs over bubble time of all GPUs. 0 if there is none.

@@ -89,7 +89,7 @@ struct Execution {
   /// 0 to 1; 0 where there is no time at all.
   [[nodiscard]] double span_bubble_fraction() const;
   [[nodiscard]] double makespan_bubble_fraction() const;
-  /// Of all idle time within the makespan, the part in kFillDrain and kBetween.
+  /// The part of all idle time within the makespan that is in kFillDrain and kBetween.
   [[nodiscard]] double contiguous_fraction() const;
 };
 

@@ -52,7 +52,7 @@ class ParameterSet {
   [[nodiscard]] std::int64_t integer(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] Duration duration(std::string_view name) const;
-  /// Of a duration with words: nothing if it holds a word.
+  /// The value of a duration with words; nothing if it holds a word.
   [[nodiscard]] std::optional<Duration> duration_unless_word(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;
   [[nodiscard]] auto begin() const { return values_.begin(); }

@@ -132,8 +132,8 @@ struct ClientSharing {
   std::optional<Duration> slice = std::nullopt;
   /// It may allocate no more: with more it is not admitted.
   std::optional<Bytes> memory_limit = std::nullopt;
-  /// Of its memory on the device, the rest behind the host link (unified memory); nothing: as far
-  /// as there is room.
+  /// The part of its memory that is on the device, the rest is behind the host link (unified
+  /// memory); nothing: as far as there is room.
   std::optional<Bytes> resident = std::nullopt;
 };
 
@@ -178,9 +178,10 @@ class Policy {
 
   /// First call. `clients[0]` is the protected client; `clients[i].id` is i.
   virtual Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) = 0;
-  /// Then once a client, in order.
+  /// Called after start(), once a client, in order.
   virtual ClientSharing share(const ClientInfo& client);
-  /// Then once a filler. The default admits it if all memory is known to fit or is not known.
+  /// Called after share(), once a filler. The default admits it if all memory is known to fit or is
+  /// not known.
   virtual Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu);
 
   /// A host thread of any client calls a launch. The verdict on it; the default admits.

@@ -37,7 +37,7 @@ struct ReportSource {
 /// Axes of every sweep, policies, fillers, points.
 void add_points(ReportSource& source, ReportData& data);
 
-/// Of every sweep.
+/// Adds the parts of every sweep.
 void add_fronts(ReportData& data);
 void add_curves(ReportData& data);
 [[nodiscard]] Result<void> add_comparisons(store::ResultsStore& store, const ReportOptions& options,

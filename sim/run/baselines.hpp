@@ -36,7 +36,8 @@ struct BaselineKeys {
   friend bool operator==(const BaselineKeys&, const BaselineKeys&) = default;
 };
 
-/// Of each of training and fillers, and of bubbles: 10,000s of runs, and those of large jobs.
+/// Bytes kept of baselines (training and fillers, each) and of bubbles: enough for 10,000s of runs,
+/// and for large jobs.
 inline constexpr std::size_t kBaselineBytesKept = std::size_t{8} << 20;
 inline constexpr std::size_t kBubbleBytesKept = std::size_t{32} << 20;
 

@@ -48,7 +48,7 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   /// A boundary of usage over time. `workers`: memory that workers of fill jobs hold now.
   void close_usage(SimTime now, Bytes workers);
   [[nodiscard]] std::vector<observe::UsageInterval> take_usage() { return meters_.usage->take(); }
-  /// Of the measured window, which ends at `end`. `workers`: the most that workers held.
+  /// The use in the measured window, which ends at `end`. `workers`: the most that workers held.
   [[nodiscard]] observe::GpuUse use(SimTime end, Bytes workers);
   /// Kernels of fillers that were killed and began anew.
   [[nodiscard]] std::uint64_t resets() const;

@@ -28,13 +28,13 @@ struct LoadedRun {
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
-  /// Of fillers with continuous batching, by RunConfig::fillers; or empty: there is none.
+  /// Tables of fillers with continuous batching, by RunConfig::fillers; empty: there is none.
   std::vector<std::optional<workload::IterationTable>> tables;
   /// If the job was recorded, and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 
-  /// Of the rank at this position; nothing: not known.
+  /// Memory of the rank at this position; nothing: not known.
   [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {
     return rank_memory.empty() ? config.training.memory : rank_memory[rank];
   }

@@ -39,7 +39,7 @@ struct TrainingConfig {
   traces::IterationChoice iterations;  ///< of the traces, that are repeated
   std::optional<synth::JobNames> synth;  ///< a job that nobody captured
   std::optional<Bytes> memory;      ///< of one rank; nothing: what trace or plan say, if they do
-  /// Of the whole job, > 0; nothing: what the plan says, if there is one.
+  /// Samples of the whole job, > 0; nothing: what the plan says, if there is one.
   std::optional<double> samples_per_iteration;
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
   std::vector<Straggler> stragglers;  ///< at most one a rank
@@ -88,7 +88,7 @@ struct FillerConfig {
   std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online
 };
 
-/// Of a filler, as policies see it.
+/// The role of a filler, as policies see it.
 [[nodiscard]] policy::Role role_of(const FillerConfig& filler);
 
 /// A policy with a value for each of its parameters.

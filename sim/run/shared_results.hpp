@@ -39,7 +39,7 @@ class SharedResults {
   /// Shared by those that use it and, for those that come, by the cache.
   using Pointer = std::shared_ptr<const Value>;
   using Make = std::function<Result<Value>()>;
-  /// Of a value, beyond its own size.
+  /// Bytes that a value holds beyond its own size.
   using BytesOf = std::size_t (*)(const Value&);
 
   explicit SharedResults(std::size_t bytes_kept,
@@ -74,7 +74,7 @@ class SharedResults {
     const std::scoped_lock lock(mutex_);
     return made_;
   }
-  /// Of what is kept, about.
+  /// About the bytes of what is kept.
   [[nodiscard]] std::size_t bytes() const {
     const std::scoped_lock lock(mutex_);
     return bytes_;

@@ -32,7 +32,7 @@ class Simulation final {
   /// dependencies are never met.
   [[nodiscard]] Result<observe::PolicyResult> run();
 
-  /// Of the run: how far its GPUs ran beside each other.
+  /// Says how far the run's GPUs ran beside each other.
   [[nodiscard]] const engine::Conductor& conductor() const { return machine_.conductor(); }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace bubblesim::run {
 
-/// Of what was recorded, only what lies within [from, to] is exported.
+/// Only what lies within [from, to] of a recording is exported.
 struct TimelineWindow {
   SimTime from = kSimStart;
   SimTime to = SimTime::max();

@@ -9,8 +9,8 @@
 
 namespace bubblesim::run {
 
-/// Of each of the run's policies; the limit of a report is shared evenly by its GPUs. An interval
-/// of 0 records nothing.
+/// What is recorded of each of the run's policies; the limit of a report is shared evenly by its
+/// GPUs. An interval of 0 records nothing.
 [[nodiscard]] observe::UsageSetup usage_setup(const LoadedRun& loaded, Duration interval);
 
 /// Fault: in a run of `length` the limit would leave intervals out. The message has the shortest

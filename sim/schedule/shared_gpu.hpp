@@ -61,7 +61,8 @@ class SharedGpu {
       const engine::ContactBound* bound = nullptr);
 
   /// The next client; null: it is not there. Returns its program; null: none, or it was refused.
-  /// Of `setup`, client, gate and observer are set here. `watch` outlives the machine's last run.
+  /// Adds a client; the client, gate and observer of `setup` are set here. `watch` outlives the
+  /// machine's last run.
   workload::ProgramRun* add_client(const program::Program* program, workload::RunSetup setup,
                                    ClientWatch* watch);
   /// Begins the policy's session, once all clients are there.

@@ -8,7 +8,7 @@
 
 namespace bubblesim::schema {
 
-/// Of numbers and quantities one inside the range that is not its least, if there is one.
+/// Numbers and quantities are inside the range and not its least value, if there is another.
 [[nodiscard]] std::vector<Json> probe_values(JsonCount count, const JsonShape& shape);
 
 }  // namespace bubblesim::schema

@@ -10,8 +10,8 @@
 
 namespace bubblesim::store {
 
-/// Of everything that a store keeps of the record; FNV-1a with 64 bits (Fowler, Noll, Vo:
-/// draft-eastlake-fnv), no defence against forgery. NaN is as if absent, -0 as 0. Rows have as
+/// The digest of everything that a store keeps of the record; FNV-1a with 64 bits (Fowler, Noll,
+/// Vo: draft-eastlake-fnv), no defence against forgery. NaN is as if absent, -0 as 0. Rows have as
 /// many cells as there are columns.
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record);
 
@@ -20,7 +20,7 @@ using EncodedHistograms = std::vector<std::vector<std::uint8_t>>;
 [[nodiscard]] std::uint64_t record_digest(const RunRecord& record,
                                           const EncodedHistograms& histograms);
 
-/// Of what a sweep says of a run: sweep, key, index, point, repetition, settings.
+/// The digest of what a sweep says of a run: sweep, key, index, point, repetition, settings.
 [[nodiscard]] std::uint64_t membership_digest(std::string_view sweep, const PlannedRun& run);
 
 [[nodiscard]] EncodedHistograms encode_histograms(const RunRecord& record);

@@ -88,8 +88,8 @@ class ResultsStore {
   [[nodiscard]] Result<void> each_record(const std::function<void(const RunRecord&)>& visit) {
     return each_record({}, visit);
   }
-  /// Of the runs that a filter's sweeps, settings and key leave: once for each of these sweeps, or
-  /// once, under the sweep that stored it, where the filter names none.
+  /// Visits the runs that a filter's sweeps, settings and key leave: once for each of these sweeps,
+  /// or once, under the sweep that stored the run, where the filter names none.
   [[nodiscard]] virtual Result<void> each_record(
       const RowFilter& filter, const std::function<void(const RunRecord&)>& visit) = 0;
   /// Reads everything: the database's own check, then the check sum of every record. The fault

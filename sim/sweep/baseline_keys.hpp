@@ -19,8 +19,8 @@ namespace bubblesim::sweep {
 /// What of a config decides its training job's programs, device included.
 [[nodiscard]] std::string job_text(const Json& config);
 
-/// Of a run config (JSON, paths absolute) for runs that read each file once: a path stands for its
-/// content. 32 digits each.
+/// Keys of a run config (JSON, paths absolute) for runs that read each file once: a path stands for
+/// its content. 32 digits each.
 [[nodiscard]] run::BaselineKeys baseline_keys(std::string_view config);
 
 /// The same where files may change between runs: what they hold now is part of the keys. The

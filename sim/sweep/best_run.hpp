@@ -36,7 +36,8 @@ struct BestRun {
 class BestSoFar {
  public:
   explicit BestSoFar(BestGoal goal);
-  /// Of equal values the one of the lowest index: the same records in any order, the same best.
+  /// Keeps the run of the lowest index among equal values: the same records in any order have the
+  /// same best.
   void look_at(const store::RunRecord& record);
   void look_at(const store::PlannedRun& run, const observe::ResultRow& row);
   [[nodiscard]] const std::optional<BestRun>& best() const { return best_; }

@@ -43,7 +43,7 @@ struct SharedWork {
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
-/// Of this machine; empty: it has none.
+/// This machine's name; empty: it has none.
 [[nodiscard]] std::string host_name();
 
 /// The record of a run that is not done, and why.

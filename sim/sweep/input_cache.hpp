@@ -21,7 +21,7 @@ namespace bubblesim::sweep {
 
 inline constexpr std::size_t kInputBytesKept = std::size_t{1} << 30;
 
-/// Of a program in memory, about.
+/// About the bytes of a program in memory.
 [[nodiscard]] std::size_t bytes_of(const program::Program& program);
 
 class InputCache {

@@ -20,7 +20,7 @@ enum class NamedKind : std::uint8_t {
   kEfficiency,
 };
 
-/// Of one text of a config. A visitor may change it.
+/// Visits one text of a config, and may change it.
 using NameVisitor = std::function<void(Json& text, NamedKind kind, const std::string& pointer)>;
 
 /// All that a run config names, in its order.

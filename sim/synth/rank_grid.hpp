@@ -48,7 +48,7 @@ class RankGrid {
   [[nodiscard]] Communicator expert(const RankPlace& place) const;
   /// All that hold the same parameters: data and context ranks.
   [[nodiscard]] Communicator data(const RankPlace& place) const;
-  /// Of the above, those in the rank's region, and its like in every region. Wide-area plans only.
+  /// The above ranks in the rank's region, and its like in every region. Wide-area plans only.
   [[nodiscard]] Communicator region(const RankPlace& place) const;
   [[nodiscard]] Communicator across_regions(const RankPlace& place) const;
   /// Those that hold the same experts.
@@ -65,7 +65,7 @@ class RankGrid {
   [[nodiscard]] Communicator world() const;
 
  private:
-  /// Of `ranks` neighbouring ones, those on a node.
+  /// How many of `ranks` neighbouring ranks are on one node.
   [[nodiscard]] std::uint32_t on_a_node(std::uint32_t ranks) const;
   [[nodiscard]] std::uint32_t tensor_siblings() const;
 

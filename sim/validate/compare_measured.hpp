@@ -36,9 +36,9 @@ inline constexpr std::array kAllMeasuredMetrics = {
 
 /// "training_slowdown", "latency_p95".
 [[nodiscard]] std::string_view metric_name(MeasuredMetric metric);
-/// Of the values: "%", "ms", "1/s".
+/// The unit of the values: "%", "ms", "1/s".
 [[nodiscard]] std::string_view metric_unit(MeasuredMetric metric);
-/// Of a column: "p95, ms".
+/// The title of a column: "p95, ms".
 [[nodiscard]] std::string_view metric_title(MeasuredMetric metric);
 /// Errors of shares are differences in percentage points; all others are relative, in percent.
 [[nodiscard]] bool error_in_points(MeasuredMetric metric);

@@ -60,8 +60,8 @@ struct MeasuredOrder {
   [[nodiscard]] double kendall() const;
 };
 
-/// Of judged cells. Two policies tie if the ranges of their repetitions meet, or if their medians
-/// are at most `tie` (relative) apart.
+/// The orders of policies in judged cells. Two policies tie if the ranges of their repetitions
+/// meet, or if their medians are at most `tie` (relative) apart.
 [[nodiscard]] std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells,
                                                         double tie);
 

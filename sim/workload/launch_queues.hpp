@@ -44,7 +44,7 @@ class LaunchQueues {
   /// `trace` outlives it; its operations are sorted by start.
   explicit LaunchQueues(const traces::RankTrace& trace);
 
-  /// Of a call by its place in the trace, and the first operation that it launched.
+  /// The wait of a call, by its place in the trace and the first operation that it launched.
   [[nodiscard]] QueueWait wait_of(std::uint32_t call, std::uint32_t first_op) const;
 
  private:

@@ -26,7 +26,7 @@ inline constexpr std::size_t kFewestQueries = 8;
 inline constexpr Duration kLongestQueryPause = std::chrono::microseconds(20);
 inline constexpr Duration kShortestPoll = std::chrono::microseconds(100);
 
-/// Of each thread in order of time.
+/// The polls of each thread in order of time.
 [[nodiscard]] std::vector<Poll> find_polls(const traces::RankTrace& trace);
 
 }  // namespace bubblesim::workload

@@ -51,7 +51,7 @@ class RankRecurrence {
 
   /// Every thread is done, and what they launched has ended.
   [[nodiscard]] bool finished() const;
-  /// Of things that happened in one instant it matters which came first, and only events tell.
+  /// Whether it matters which of several things in one instant came first; only events tell.
   [[nodiscard]] bool ambiguous() const { return ambiguous_; }
   [[nodiscard]] PassTimes take();
 
@@ -88,7 +88,7 @@ class RankRecurrence {
     std::uint64_t call_count = 0;
   };
   /// What comes next: a thread's call, or the return of one that waited.
-  /// Of 16 bytes, which functions return in registers.
+  /// Has 16 bytes, which functions return in registers.
   struct Next {
     SimTime at = SimTime::max();  ///< nothing comes
     std::uint32_t thread = 0;
@@ -100,7 +100,7 @@ class RankRecurrence {
   [[nodiscard]] bool has_ended(std::uint32_t op, SimTime now);
   [[nodiscard]] bool wait_is_over(const Thread& thread);
   [[nodiscard]] bool returns_beyond_doubt(const Thread& thread, SimTime at) const;
-  /// Of the operations that the thread waits for.
+  /// The operations that the thread waits for and that end at `at`.
   [[nodiscard]] std::vector<std::uint32_t> ended_at(const Thread& thread, SimTime at) const;
   void go(Next next);
   void call(Thread& thread, SimTime now);

@@ -166,7 +166,7 @@ class ColumnDecoder {
     next_ = 0;
     Schema<Record>::columns(*this);
   }
-  /// Of all that was filled, and that no column has more than that. Asked after the last.
+  /// Whether all that was filled is right, and no column has more. Asked after the last column.
   [[nodiscard]] bool right() const {
     return right_ && !faults_.out_of_range &&
            std::all_of(columns_.begin(), columns_.begin() + static_cast<long>(next_),

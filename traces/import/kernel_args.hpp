@@ -18,7 +18,7 @@ struct DeviceOpArgs {
   std::uint64_t graph_node = 0;
   std::int32_t priority = 0;
   std::optional<LaunchShape> shape;  ///< both grid and block are there and sensible
-  // Of collectives; empty where not recorded. Escapes are still in the text.
+  // Arguments of collectives; empty where not recorded. Escapes are still in the text.
   std::string_view collective, dtype, group, group_ranks;
   std::optional<std::uint64_t> elements_in, group_size, sequence;
 };

@@ -18,7 +18,7 @@
 namespace bubblesim::traces {
 
 struct NsysOptions {
-  /// Of a gzip file, once unpacked; a larger one is a fault that says to unpack it first.
+  /// Bounds an unpacked gzip file; a larger one is a fault that says to unpack it first.
   std::uint64_t max_unpacked_bytes = std::uint64_t{4} << 30U;
 };
 

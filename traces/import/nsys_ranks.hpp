@@ -63,7 +63,7 @@ struct Process {
   std::int64_t id = 0;
   std::vector<std::uint32_t> ranks;  ///< by device
   std::uint32_t main = 0;            ///< the rank of most kernels
-  /// Of processes with several GPUs: which rank a correlation belongs to.
+  /// The rank that a correlation belongs to, for processes with several GPUs.
   std::unordered_map<std::uint64_t, std::uint32_t> rank_of_correlation;
 };
 

@@ -76,8 +76,8 @@ struct Iterations {
   bool marked = false;       ///< false: none marked; the whole recording is taken as one
   std::vector<Iteration> all;
   std::size_t used = 0;
-  /// Of those that are used: their host's time, their device's, and their length as they repeat,
-  /// which the slower of both sets, or a slower rank of the job.
+  /// Times of the iterations that are used: of the host, of the device, and their length as they
+  /// repeat, which the slower of both sets, or a slower rank of the job.
   Duration host_time{};
   Duration device_time{};
   Duration length{};

@@ -8,7 +8,7 @@
 
 namespace bubblesim::traces {
 
-/// Of the representative window, over all ranks.
+/// Shares in the representative window, over all ranks.
 [[nodiscard]] DeviceShares device_shares(const JobInspection& job);
 
 /// A table, a reason for each that is near zero, and the cause of the bubbles that they confirm.

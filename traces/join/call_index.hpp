@@ -27,8 +27,8 @@ class CallIndex {
   }
 
   enum class Want : std::uint8_t { kLaunch, kEventRecord, kAny };
-  /// Of the calls with this correlation, the last wanted one that starts at or before `at`, else
-  /// the first wanted one after it, else the nearest of another sort. kNone: there is none.
+  /// The last wanted call with this correlation that starts at or before `at`, else the first
+  /// wanted one after it, else the nearest of another sort. kNone: there is none.
   [[nodiscard]] std::uint32_t find(std::uint64_t correlation, TraceTime at, Want want) const;
 
   /// Gives every call but the first of a correlation a new one; returns how many.

@@ -13,7 +13,7 @@ template <class Function>
 struct CallOf;
 template <class... Parameters>
 struct CallOf<CuResult(Parameters...) noexcept> {
-  /// Of the function behind `slot`.
+  /// Calls the driver's own function behind `slot`.
   static CuResult real(Slot slot, Parameters... parameters) noexcept {
     using Pointer = CuResult (*)(Parameters...);
     const auto function = reinterpret_cast<Pointer>(real_of(slot));

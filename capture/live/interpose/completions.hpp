@@ -17,8 +17,8 @@ namespace bubblesim::capture::interpose {
 /// signals: those are the program's.
 class Completions {
  public:
-  /// Of one launch, in the thread that looks; or in the launching one, if the driver gave no event
-  /// (`guessed`).
+  /// The end of one launch. It is told by the thread that looks, or by the launching one if the
+  /// driver gave no event (`guessed`).
   struct Ended {
     policy::LaunchInfo info;
     bool guessed = false;

@@ -42,7 +42,7 @@ struct KernelNode {
 /// CUgraphNodeType.
 enum class NodeType : int { kKernel = 0, kCopy = 1, kMemset = 2, kChildGraph = 4 };
 
-/// Of cuGetProcAddress's flags: streams of value 0 are the thread's own.
+/// The flag of cuGetProcAddress with which streams of value 0 are the thread's own.
 inline constexpr std::uint64_t kPerThreadStreams = 2;
 inline constexpr std::uintptr_t kOwnStream = 2;      ///< CU_STREAM_PER_THREAD
 inline constexpr unsigned kEventWithoutTiming = 2;   ///< CU_EVENT_DISABLE_TIMING

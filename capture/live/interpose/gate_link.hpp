@@ -19,7 +19,7 @@
 
 namespace bubblesim::capture::interpose {
 
-/// Of the job; the same in all of its processes.
+/// What the job tells the gate library; the same in all of its processes.
 struct GateSettings {
   std::string gate;     ///< its name
   std::string client;   ///< its number

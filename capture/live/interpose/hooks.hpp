@@ -32,10 +32,10 @@ struct Hook {
   std::atomic<void*> real{nullptr};  ///< the driver's; once set it stays
 };
 
-/// Of an exported symbol; null: the gate does not stand before it.
+/// The hook of an exported symbol; null: the gate does not stand before it.
 [[nodiscard]] Hook* hook_of_symbol(std::string_view symbol) noexcept;
 
-/// Of what cuGetProcAddress is asked for: the newest form that `version` has.
+/// The hook of what cuGetProcAddress is asked for: the newest form that `version` has.
 [[nodiscard]] Hook* hook_of_request(std::string_view api, int version,
                                     std::uint64_t flags) noexcept;
 

@@ -260,7 +260,8 @@ struct OverheadRecord {
   std::uint32_t kind;
   std::uint32_t overhead_kind;
   std::uint32_t object_kind;
-  /// Of kObjectProcess and kObjectThread; for the others: device, context and, in pad, stream.
+  /// Process and thread of kObjectProcess and kObjectThread; other kinds have device and context
+  /// here and the stream in pad.
   std::uint32_t process;
   std::uint32_t thread;
   std::uint32_t pad;

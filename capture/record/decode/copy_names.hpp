@@ -14,7 +14,7 @@ namespace bubblesim::capture {
 
 class CopyNames {
  public:
-  /// Of cupti::CopyKind and two cupti::MemoryKind; any numbers are allowed.
+  /// The name of a copy by its cupti::CopyKind and two cupti::MemoryKind; any numbers are allowed.
   [[nodiscard]] NameId copy(std::uint8_t kind, std::uint8_t source, std::uint8_t target,
                             RecordTables& tables);
   [[nodiscard]] NameId memset(std::uint16_t memory, RecordTables& tables);

@@ -10,7 +10,7 @@
 
 namespace bubblesim::capture {
 
-/// Of names and groups, the bytes that are kept; of peers, how many. Bounds a full queue.
+/// The bytes that are kept of a name or a group, and the number of peers: they bound a full queue.
 inline constexpr std::size_t kMaxEventText = 512;
 inline constexpr std::size_t kMaxEventPeers = 4096;
 

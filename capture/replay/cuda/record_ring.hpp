@@ -27,7 +27,7 @@ class RecordRing {
   [[nodiscard]] std::uint64_t slots(std::uint32_t op) const;
   [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
 
-  /// Of execution `n`, from 1 on. The times may be read once these are true.
+  /// Whether execution `n` (from 1 on) has started, has ended; only then its times may be read.
   [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;

@@ -34,7 +34,7 @@ struct StandInShape {
   std::uint32_t blocks = 0;          ///< an SM's, of the stand-in by the rules above
   bool clamped = false;              ///< the traced shape is beyond this GPU's limits
 
-  /// Of a block.
+  /// Threads of a block.
   [[nodiscard]] std::uint64_t threads() const {
     return std::uint64_t{block[0]} * block[1] * block[2];
   }

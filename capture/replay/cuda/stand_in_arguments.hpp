@@ -24,8 +24,8 @@ struct OperationState {
   std::uint32_t pad;
 };
 
-/// Of every stand-in. The loop runs round(base + slope * scale) times a block; collectives take
-/// that number as nanoseconds since the first block's start.
+/// Arguments of every stand-in. The loop runs round(base + slope * scale) times a block;
+/// collectives take that number as nanoseconds since the first block's start.
 struct StandInArguments {
   std::uint64_t state;   ///< OperationState
   std::uint64_t slots;   ///< RecordSlot[slot_count], of this operation
@@ -48,13 +48,13 @@ struct StandInArguments {
   std::uint32_t pad;
 };
 
-/// Of ping_device: the host's clock against the device's.
+/// Arguments of ping_device, which compares the host's clock with the device's.
 struct PingArguments {
   std::uint64_t slot;  ///< RecordSlot: start_ns is the time, end_ns the next value that differs
   std::uint64_t number;
 };
 
-/// Of begin_copy and end_copy, one thread around a copy or memset.
+/// Arguments of begin_copy and end_copy, kernels of one thread around a copy or memset.
 struct StampArguments {
   std::uint64_t state;
   std::uint64_t slots;

@@ -21,7 +21,7 @@ inline constexpr CounterSpec kFakeNoticesLost{
     "fake_device_notices_lost", Severity::kLoss,
     "starts and ends of operations that a fake device had no room to tell of"};
 
-/// Of a stopped device: without an end of any operation for so long of the clock's time, close()
+/// How long close() of a stopped device waits, by the clock, for the end of any operation before it
 /// gives up.
 inline constexpr Duration kFakeNoAnswer = std::chrono::seconds(10);
 

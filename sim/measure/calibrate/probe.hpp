@@ -55,7 +55,7 @@ inline constexpr std::size_t kLeastCount = 8;
 /// is wider than half of the median and than `grain`.
 [[nodiscard]] Finding finding_of(std::string key, std::vector<double> values, double grain);
 
-/// Of times: half of a microsecond of spread is nothing to doubt.
+/// Spread of times, ns, that is nothing to doubt.
 inline constexpr double kTimeGrain = 500;
 
 /// Records of one rig's jobs, by client.

@@ -61,7 +61,7 @@ class CheckedActions : public Actions {
   }
 
   [[nodiscard]] const SessionCounts& counts() const { return counts_; }
-  /// Of the client's memory, what the policy wants on the device now; 0: not known.
+  /// The part of the client's memory that the policy wants on the device now; 0: not known.
   [[nodiscard]] Bytes resident(ClientId client) const {
     return clients_[client.index()].known.resident;
   }

@@ -41,7 +41,7 @@ class RunView {
   };
 
   void keep(std::size_t policy, const observe::TimelineRecorder& timeline, Duration iteration);
-  /// Of one GPU; takes its lanes out of timelines_.
+  /// The chart of one GPU; takes its lanes out of timelines_.
   [[nodiscard]] TimelineChart chart_of(std::size_t gpu, const observe::RunReport& report);
   void add_notes(ViewSection& section, const observe::RunReport& report) const;
 

@@ -13,7 +13,7 @@ namespace bubblesim::sweep {
 
 /// File name of the module, which lies beside the program or in ../lib/bubblesim.
 inline constexpr const char* kMpiModule = "bubblesim_mpi.so";
-/// Its function; another form of Transport is another name.
+/// The name of the module's function; another form of Transport has another name.
 inline constexpr const char* kMpiFunction = "bubblesim_mpi_transport_1";
 
 /// What the function is: joins the job that this process was started in. Once a process. Null: it
