@@ -142,8 +142,8 @@ Scenario bubble_of_twenty_milliseconds() {
 /// 25 ms: 1000 again. 1020 falls to 20; 20, 50, ..., 980 pass: 33; 1010.
 /// 30 ms: 1000 again (the window before was still empty). 10, 40, ..., 1000 pass: 34; 1030.
 /// 35, 40 ms: none.
-TEST(specinf, grants_by_phase_with_debt_carried_over) {
-  const Outcome outcome = drive("specinf", small_tokens(), bubble_of_twenty_milliseconds());
+TEST(specinf_rckm, grants_by_phase_with_debt_carried_over) {
+  const Outcome outcome = drive("specinf_rckm", small_tokens(), bubble_of_twenty_milliseconds());
   EXPECT_EQ(outcome.count(1, 0ms, 5ms), 1u);
   EXPECT_EQ(outcome.count(1, 5ms, 15ms), 0u);
   EXPECT_EQ(outcome.count(1, 15ms, 20ms), 4u);
@@ -156,66 +156,66 @@ TEST(specinf, grants_by_phase_with_debt_carried_over) {
 
 /// Held at 1 us, the thread looks every 2 ms from then on: at 14.001 ms in vain, at 16.001 ms with
 /// the grant of 15 ms.
-TEST(specinf, looks_every_two_milliseconds) {
+TEST(specinf_rckm, looks_every_two_milliseconds) {
   std::vector<std::string> given = small_tokens();
   given.back() = "poll=2ms";
-  const auto times = drive("specinf", given, bubble_of_twenty_milliseconds()).times(1);
+  const auto times = drive("specinf_rckm", given, bubble_of_twenty_milliseconds()).times(1);
   EXPECT_EQ(times[1], Duration{16001us});
 }
 
 /// An online filler gets the quota while training launches: 100 a window, so four kernels (0, 30,
 /// 60, 90) in the second window, and from the count of 120 - 100 = 20 three in the third.
-TEST(specinf, serves_online_fillers_while_training_launches) {
+TEST(specinf_rckm, serves_online_fillers_while_training_launches) {
   Scenario online = bubble_of_twenty_milliseconds();
   online.fillers[0].role = Role::kOnline;
   std::vector<std::string> given = small_tokens();
-  const Outcome outcome = drive("specinf", given, online);
+  const Outcome outcome = drive("specinf_rckm", given, online);
   EXPECT_EQ(outcome.count(1, 0ms, 5ms), 4u);   // count 120
   EXPECT_EQ(outcome.count(1, 5ms, 10ms), 3u);  // 20, 50, 80 pass: count 110
   given.push_back("online_while_busy=none");
-  EXPECT_EQ(drive("specinf", given, online).count(1, 0ms, 10ms), 1u);
+  EXPECT_EQ(drive("specinf_rckm", given, online).count(1, 0ms, 10ms), 1u);
 }
 
 /// Two fillers: a pool of 200 conservative blocks. The online one may launch all of it; what it
 /// launched in the window before is not there for the offline one. In the window from 15 ms the
 /// online one's grant is 200; in the one before it launched 7 kernels of 30 (from count 20).
-TEST(specinf, leaves_offline_fillers_what_online_ones_do_not_use) {
+TEST(specinf_rckm, leaves_offline_fillers_what_online_ones_do_not_use) {
   Scenario both = bubble_of_twenty_milliseconds();
   both.fillers.push_back(both.fillers[0]);
   both.fillers[0].role = Role::kOnline;
   both.fillers[0].memory = both.fillers[1].memory = gib(5);
   std::vector<std::string> given = small_tokens();
   given[3] = "aggressive_after=100";
-  const Outcome busy = drive("specinf", given, both);
+  const Outcome busy = drive("specinf_rckm", given, both);
   EXPECT_EQ(busy.count(2, 15ms, 20ms), 0u);
   both.fillers[0].launches = 0;  // no online work: the offline one gets 200: 0, 30, ..., 180
-  const Outcome idle = drive("specinf", given, both);
+  const Outcome idle = drive("specinf_rckm", given, both);
   EXPECT_EQ(idle.count(2, 15ms, 20ms), 7u);
 }
 
-TEST(specinf, waits_for_training_to_drain_if_told) {
+TEST(specinf_rckm, waits_for_training_to_drain_if_told) {
   Scenario deep = scenario(40ms, {opaque_kernel(30, 1us)}, 1000);
   deep.fillers[0].gap = 1us;
   deep.training = {{0ms, WorkKind::kKernel, 100, 22ms}};  // one launch that runs for 22 ms
   std::vector<std::string> given = small_tokens();
-  EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);  // 5 to 10 ms looks empty
+  EXPECT_EQ(drive("specinf_rckm", given, deep).count(1, 10ms, 15ms), 4u);  // 5 to 10 ms looks empty
   given.push_back("drain_check=true");
-  const Outcome drained = drive("specinf", given, deep);
+  const Outcome drained = drive("specinf_rckm", given, deep);
   EXPECT_EQ(drained.count(1, 5ms, 25ms), 0u);
   EXPECT_EQ(drained.count(1, 25ms, 30ms), 4u);      // drained at 22 ms, seen at 25 ms
   deep.training[0].kind = WorkKind::kCollective;  // a collective does not count as undrained
-  EXPECT_EQ(drive("specinf", given, deep).count(1, 10ms, 15ms), 4u);
+  EXPECT_EQ(drive("specinf_rckm", given, deep).count(1, 10ms, 15ms), 4u);
 }
 
 /// Training has 500 of 1000 blocks a window while the filler has uncovered blocks, as it has from
 /// its leaked kernel on: 10 kernels of 100 want to go at once; at counts 0 to 1000 all would.
-TEST(specinf, holds_training_only_with_the_barrier_for_both) {
+TEST(specinf_rckm, holds_training_only_with_the_barrier_for_both) {
   Scenario burst = scenario(20ms, {opaque_kernel(30, 1us)}, 100);
   train(burst, 6ms, 0ms, 10, 100);
   std::vector<std::string> given = small_tokens();
-  EXPECT_EQ(drive("specinf", given, burst).training_held, 0u);
+  EXPECT_EQ(drive("specinf_rckm", given, burst).training_held, 0u);
   given.push_back("barrier=both");
-  const Outcome outcome = drive("specinf", given, burst);
+  const Outcome outcome = drive("specinf_rckm", given, burst);
   EXPECT_EQ(outcome.training_held, 1u);  // passes at 0, 100, ..., 500: six
   EXPECT_EQ(outcome.count(0, 6ms, 10ms), 6u);
   EXPECT_EQ(outcome.count(0, 10ms, 15ms), 4u);  // 600 - 500 = 100 at 10 ms

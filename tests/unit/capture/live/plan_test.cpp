@@ -46,7 +46,7 @@ std::string fault(const std::string& name, std::map<std::string, policy::Value> 
 }
 
 TEST(LivePlan, PoliciesThatWatchLaunchesCanDecide) {
-  for (const char* name : {"mps", "specinf", "dilu"}) {
+  for (const char* name : {"mps", "specinf_rckm", "dilu"}) {
     const Planned planned = plan(name);
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
     EXPECT_EQ(planned.plan->sharing, LiveSharing::kMps) << name;
@@ -83,8 +83,8 @@ TEST(LivePlan, StreamsOfOneProcessBecomeTimeSlicesOnlyIfTheUserSaysSo) {
 }
 
 TEST(LivePlan, TrainingWaitsForVerdictsWhereThePolicyMayHoldIt) {
-  EXPECT_FALSE(plan("specinf").plan->asks_training);
-  EXPECT_TRUE(plan("specinf", {{"barrier", std::string("both")}}).plan->asks_training);
+  EXPECT_FALSE(plan("specinf_rckm").plan->asks_training);
+  EXPECT_TRUE(plan("specinf_rckm", {{"barrier", std::string("both")}}).plan->asks_training);
 }
 
 TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {

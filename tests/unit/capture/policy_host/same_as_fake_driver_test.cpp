@@ -244,7 +244,7 @@ TEST(SameAsFakeDriver, SpecinfGrantsTokens) {
   Scenario bubble = scenario(45ms, {kernel(30, 1us)}, 1us);
   train(bubble, 0ms, 1ms, 10, 100);
   train(bubble, 30ms, 1ms, 15, 100);
-  expect_same(policies::specinf_spec(),
+  expect_same(policies::specinf_rckm_spec(),
               {"upper_blocks=1000", "filler_request=1", "filler_limit=1", "aggressive_after=2",
                "poll=1ms"},
               bubble, 106);  // 1 + 4 + 34 + 33 + 34
@@ -257,7 +257,7 @@ TEST(SameAsFakeDriver, SpecinfWaitsForTrainingToDrain) {
   deep.fillers.push_back(deep.fillers[0]);
   deep.fillers[1].role = Role::kOnline;
   deep.fillers[0].memory = deep.fillers[1].memory = gib(5);
-  expect_same(policies::specinf_spec(),
+  expect_same(policies::specinf_rckm_spec(),
               {"upper_blocks=1000", "filler_request=1", "filler_limit=1", "aggressive_after=2",
                "poll=1ms", "drain_check=true"},
               deep, 4);

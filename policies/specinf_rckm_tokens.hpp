@@ -11,7 +11,7 @@
 
 namespace bubblesim::policies {
 
-struct SpecInfConstants {
+struct SpecInfRckmConstants {
   std::int64_t conservative_after;  ///< empty windows until conservative tokens
   std::int64_t aggressive_after;    ///< empty windows until all tokens
   double upper_blocks;              ///< tokens of a whole GPU a window
@@ -31,15 +31,15 @@ struct SpecInfConstants {
   double slowdown_divisor;  ///< by this
 };
 
-[[nodiscard]] SpecInfConstants specinf_constants(const policy::ParameterSet& given);
-[[nodiscard]] std::vector<policy::ParameterSpec> specinf_token_parameters();
+[[nodiscard]] SpecInfRckmConstants specinf_rckm_constants(const policy::ParameterSet& given);
+[[nodiscard]] std::vector<policy::ParameterSpec> specinf_rckm_token_parameters();
 
-class SpecInfTokens {
+class SpecInfRckmTokens {
  public:
   enum class Window : std::uint8_t { kBusy, kEmpty };
   enum class Phase : std::uint8_t { kBusy, kConservative, kAggressive };
 
-  explicit SpecInfTokens(const SpecInfConstants& constants)
+  explicit SpecInfRckmTokens(const SpecInfRckmConstants& constants)
       : constants_(constants),
         quota_(constants.upper_blocks * constants.initial_share),
         history_(constants.burst) {}
@@ -61,7 +61,7 @@ class SpecInfTokens {
   void cut(double divisor);
   void recover();
 
-  SpecInfConstants constants_;
+  SpecInfRckmConstants constants_;
   double quota_;
   std::int64_t empty_ = 0;  ///< consecutive empty windows
   std::int64_t busy_ = 0;   ///< windows of the present burst

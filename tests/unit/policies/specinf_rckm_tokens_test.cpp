@@ -1,6 +1,6 @@
 // The token scheduler of the SpecInF reconstruction. A whole GPU is 1000 blocks a window, the
 // quota starts at 100, a filler's request is 0.3 and its limit 0.6.
-#include "policies/specinf_tokens.hpp"
+#include "policies/specinf_rckm_tokens.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,29 +10,29 @@ namespace bubblesim::policies {
 namespace {
 
 using policy::Role;
-using Phase = SpecInfTokens::Phase;
-using Window = SpecInfTokens::Window;
+using Phase = SpecInfRckmTokens::Phase;
+using Window = SpecInfRckmTokens::Window;
 
-SpecInfConstants small_specinf() {
-  SpecInfConstants result = specinf_constants(policy::defaults(specinf_spec()));
+SpecInfRckmConstants small_specinf() {
+  SpecInfRckmConstants result = specinf_rckm_constants(policy::defaults(specinf_rckm_spec()));
   result.upper_blocks = 1000;
   return result;
 }
 
-void windows(SpecInfTokens& tokens, int count, Window window) {
+void windows(SpecInfRckmTokens& tokens, int count, Window window) {
   for (int i = 0; i < count; ++i) tokens.end_window(window);
 }
 
 /// Bursts of this length, each ended by one empty window.
-void bursts(SpecInfTokens& tokens, int count, int length) {
+void bursts(SpecInfRckmTokens& tokens, int count, int length) {
   for (int i = 0; i < count; ++i) {
     windows(tokens, length, Window::kBusy);
     windows(tokens, 1, Window::kEmpty);
   }
 }
 
-TEST(specinf_tokens, moves_from_busy_to_conservative_to_aggressive) {
-  SpecInfTokens tokens(small_specinf());
+TEST(specinf_rckm_tokens, moves_from_busy_to_conservative_to_aggressive) {
+  SpecInfRckmTokens tokens(small_specinf());
   windows(tokens, 1, Window::kBusy);
   EXPECT_EQ(tokens.phase(), Phase::kBusy);
   windows(tokens, 1, Window::kEmpty);
@@ -45,8 +45,8 @@ TEST(specinf_tokens, moves_from_busy_to_conservative_to_aggressive) {
   EXPECT_EQ(tokens.phase(), Phase::kBusy);
 }
 
-TEST(specinf_tokens, grants_by_phase_and_role) {
-  SpecInfTokens tokens(small_specinf());
+TEST(specinf_rckm_tokens, grants_by_phase_and_role) {
+  SpecInfRckmTokens tokens(small_specinf());
   windows(tokens, 1, Window::kBusy);
   EXPECT_EQ(tokens.tokens(Role::kOffline), 0);
   EXPECT_DOUBLE_EQ(tokens.tokens(Role::kOnline), 30);  // 100 * 0.3
@@ -57,8 +57,8 @@ TEST(specinf_tokens, grants_by_phase_and_role) {
 }
 
 /// The first burst of 10 windows is the reference. One of 20 is inflated by 2: the quota halves.
-TEST(specinf_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
-  SpecInfTokens tokens(small_specinf());
+TEST(specinf_rckm_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
+  SpecInfRckmTokens tokens(small_specinf());
   bursts(tokens, 1, 10);
   bursts(tokens, 1, 15);  // 1.5: neither cut nor recovery
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
@@ -70,8 +70,8 @@ TEST(specinf_tokens, cuts_the_quota_by_the_inflation_of_a_burst) {
   EXPECT_DOUBLE_EQ(tokens.quota(), 10);  // the floor of 1 %
 }
 
-TEST(specinf_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
-  SpecInfTokens tokens(small_specinf());
+TEST(specinf_rckm_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
+  SpecInfRckmTokens tokens(small_specinf());
   bursts(tokens, 4, 10);
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
   bursts(tokens, 1, 11);
@@ -83,8 +83,8 @@ TEST(specinf_tokens, recovers_once_in_five_bursts_up_to_the_whole) {
 }
 
 /// Bursts of 6 windows and less are no reference of all time.
-TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
-  SpecInfTokens tokens(small_specinf());
+TEST(specinf_rckm_tokens, ignores_short_bursts_as_a_reference) {
+  SpecInfRckmTokens tokens(small_specinf());
   bursts(tokens, 3, 6);
   bursts(tokens, 1, 12);  // the first reference: no inflation
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
@@ -92,11 +92,11 @@ TEST(specinf_tokens, ignores_short_bursts_as_a_reference) {
   EXPECT_DOUBLE_EQ(tokens.quota(), 50);
 }
 
-TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
-  SpecInfConstants recent = small_specinf();
+TEST(specinf_rckm_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
+  SpecInfRckmConstants recent = small_specinf();
   recent.recent_reference = true;
   recent.burst.history = 2;
-  SpecInfTokens tokens(recent);
+  SpecInfRckmTokens tokens(recent);
   bursts(tokens, 1, 4);
   bursts(tokens, 1, 8);  // 8 / 4
   EXPECT_DOUBLE_EQ(tokens.quota(), 50);
@@ -105,11 +105,11 @@ TEST(specinf_tokens, may_take_the_shortest_of_the_last_bursts_as_reference) {
 }
 
 /// The reference is 100 ms. Above 105 ms the quota halves, up to 102 ms it grows by 1.3.
-TEST(specinf_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
+TEST(specinf_rckm_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
   using namespace std::chrono_literals;
-  SpecInfConstants by_iterations = small_specinf();
+  SpecInfRckmConstants by_iterations = small_specinf();
   by_iterations.reacts_to_bursts = false;
-  SpecInfTokens tokens(by_iterations);
+  SpecInfRckmTokens tokens(by_iterations);
   bursts(tokens, 1, 10);
   bursts(tokens, 1, 20);
   EXPECT_DOUBLE_EQ(tokens.quota(), 100);
@@ -121,18 +121,18 @@ TEST(specinf_tokens, reacts_to_iterations_instead_of_bursts_if_told) {
   EXPECT_DOUBLE_EQ(tokens.quota(), 65);
   for (int i = 0; i < 9; ++i) tokens.end_iteration(200ms, 100ms);
   EXPECT_DOUBLE_EQ(tokens.quota(), 10);  // the floor
-  SpecInfTokens by_bursts(small_specinf());
+  SpecInfRckmTokens by_bursts(small_specinf());
   by_bursts.end_iteration(200ms, 100ms);
   EXPECT_DOUBLE_EQ(by_bursts.quota(), 100);
 }
 
-TEST(specinf_tokens, restores_the_quota_in_the_aggressive_phase_only_if_told) {
-  SpecInfTokens plain(small_specinf());
+TEST(specinf_rckm_tokens, restores_the_quota_in_the_aggressive_phase_only_if_told) {
+  SpecInfRckmTokens plain(small_specinf());
   windows(plain, 10, Window::kEmpty);
   EXPECT_DOUBLE_EQ(plain.quota(), 100);
-  SpecInfConstants reset = small_specinf();
+  SpecInfRckmConstants reset = small_specinf();
   reset.aggressive_resets = true;
-  SpecInfTokens tokens(reset);
+  SpecInfRckmTokens tokens(reset);
   windows(tokens, 4, Window::kEmpty);
   EXPECT_DOUBLE_EQ(tokens.quota(), 1000);
 }

@@ -1,11 +1,11 @@
-#include "policies/specinf_tokens.hpp"
+#include "policies/specinf_rckm_tokens.hpp"
 
 #include <algorithm>
 
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
-void SpecInfTokens::end_window(Window window) {
+void SpecInfRckmTokens::end_window(Window window) {
   if (window == Window::kBusy) {
     empty_ = 0;
     ++busy_;
@@ -19,7 +19,7 @@ void SpecInfTokens::end_window(Window window) {
   }
 }
 
-void SpecInfTokens::end_burst() {
+void SpecInfRckmTokens::end_burst() {
   history_.add(busy_);
   const std::int64_t reference =
       constants_.recent_reference ? history_.shortest_recent() : history_.shortest();
@@ -35,7 +35,7 @@ void SpecInfTokens::end_burst() {
   }
 }
 
-void SpecInfTokens::end_iteration(Duration length, Duration reference) {
+void SpecInfRckmTokens::end_iteration(Duration length, Duration reference) {
   if (constants_.reacts_to_bursts) return;
   if (length > scale(reference, 1 + constants_.slowdown_cut))
     cut(constants_.slowdown_divisor);
@@ -43,21 +43,21 @@ void SpecInfTokens::end_iteration(Duration length, Duration reference) {
     recover();
 }
 
-void SpecInfTokens::cut(double divisor) {
+void SpecInfRckmTokens::cut(double divisor) {
   quota_ = std::max(constants_.upper_blocks * constants_.floor_share, quota_ / divisor);
 }
 
-void SpecInfTokens::recover() {
+void SpecInfRckmTokens::recover() {
   quota_ = std::min(constants_.upper_blocks, quota_ * constants_.recover_factor);
 }
 
-SpecInfTokens::Phase SpecInfTokens::phase() const {
+SpecInfRckmTokens::Phase SpecInfRckmTokens::phase() const {
   if (empty_ >= constants_.aggressive_after) return Phase::kAggressive;
   if (empty_ >= constants_.conservative_after) return Phase::kConservative;
   return Phase::kBusy;
 }
 
-double SpecInfTokens::tokens(policy::Role role) const {
+double SpecInfRckmTokens::tokens(policy::Role role) const {
   const bool while_busy =
       role == policy::Role::kOnline ? constants_.online_while_busy : constants_.offline_while_busy;
   switch (phase()) {
@@ -71,7 +71,7 @@ double SpecInfTokens::tokens(policy::Role role) const {
   return while_busy ? quota_ * constants_.filler_request : 0;
 }
 
-SpecInfConstants specinf_constants(const policy::ParameterSet& given) {
+SpecInfRckmConstants specinf_rckm_constants(const policy::ParameterSet& given) {
   return {.conservative_after = given.integer("conservative_after"),
           .aggressive_after = given.integer("aggressive_after"),
           .upper_blocks = static_cast<double>(given.integer("upper_blocks")),
@@ -96,7 +96,7 @@ SpecInfConstants specinf_constants(const policy::ParameterSet& given) {
           .slowdown_divisor = given.number("slowdown_divisor")};
 }
 
-std::vector<policy::ParameterSpec> specinf_token_parameters() {
+std::vector<policy::ParameterSpec> specinf_rckm_token_parameters() {
   using namespace policy;
   const std::string rckm = "Dilu RCKM.c, roles mirrored";
   const std::string ours = "reconstructed: ";
