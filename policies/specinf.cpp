@@ -1,42 +1,44 @@
-// specinf: fills training's bubbles with tokens (reconstructed). SpecInF's paper (arXiv
-// 2503.02550) names a Bubble Monitor, a kernel scheduler with tokens and a Kernel Barrier; its
-// algorithm is not public. This is those three parts with the rules of its authors' sibling
-// system Dilu (RCKM.c), roles mirrored: training is watched, inference is throttled.
+// specinf: fillers run in training's bubbles, speculatively, within a budget of training's
+// throughput (reconstructed from what SpecInF's abstract states, arXiv 2503.02550: a Bubble
+// Monitor, a scheduler that grants tokens, a Kernel Barrier, a guarantee for training).
 //
-// Bubble Monitor: training's launched blocks in each window; a window with at most empty_blocks is
-// empty. Launches, not execution: a long collective and a deep queue both look empty.
-// Tokens: specinf_tokens.hpp; conservative after conservative_after empty windows, aggressive
-// after aggressive_after. Online fillers come first: together they get the whole pool, offline
-// fillers share what online ones did not launch in the window before; with `pool: equal` every
-// filler has its own share whatever the others do. A training job as filler counts as offline.
-// Reaction: training that is slowed down cuts the quota, by the inflation of its bursts, or with
-// `reaction: iterations` by its iterations' lengths against the first ones, which run without
-// fillers (iteration_reference.hpp).
-// Kernel Barrier: a kernel passes while the client's count is not above its grant (test before
-// add, so one may overshoot); each window the count falls by the new grant, so debt is carried
-// over; a held thread looks again every poll period. With grant 0 at most one kernel slips
-// through, then none until the next grant. Copies are not gated, nothing launched is preempted.
+// Bubble Monitor: training_watch.hpp. A bubble is a time without a computing kernel of training
+// that can run; collectives do not compute. Seen by launches and by completions noticed late.
+// Tokens are time: a filler's kernel costs as long as it took before (filler_work.hpp). A kernel
+// passes in a bubble if what is outstanding then ends within the room: what is left of the
+// bubble's length at this place of the iteration last time; where that is not known or over, `first`
+// at the beginning and `growth` of the time that it has lasted, later.
+// Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
+// only if it is worth its cost while the budget lasts. When training computes again nothing else
+// passes, so what is outstanding then was bound by the room.
+// Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier: both`)
+// holds training's launches while a request is served; some, and its kernels run beside
+// training's, their blocks first; none, and it has bubbles. So that the barrier takes effect soon,
+// beside online fillers training's launches are held while its outstanding kernels take longer
+// than `run_ahead`. Offline fillers wait while a request is served.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
-// Sharing: MPS. Parameters: see the declarations; those marked "reconstructed" have no source.
-// A window of 5 ms cannot see bubbles shorter than 5 to 10 ms: sweep `window` down to 1 ms, with
-// upper_blocks in proportion; results depend on it more than on anything else here.
-// Ties: at one instant the window ends first, then held threads look, in order of being held.
-// Reconstructed: the whole combination; `barrier` (both: training passes the barrier as well, as
-// RCKM's watched tasks do) and `drain_check` (a window is empty only if no kernel of training is
-// outstanding; collectives may be) are variants to compare.
+// Sharing: MPS; requests at the higher client priority, without online fillers training. Only kernels are gated. Ties: at one
+// instant clients in order. Parameters: see the declarations. Reconstructed: every rule; nothing
+// is used that a hook in the driver library does not see.
 #include <algorithm>
-#include <deque>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "policies/builtin.hpp"
-#include "policies/iteration_reference.hpp"
+#include "policies/filler_work.hpp"
 #include "policies/launch_polls.hpp"
 #include "policies/protected_client.hpp"
 #include "policies/spare_memory_placer.hpp"
-#include "policies/specinf_tokens.hpp"
-#include "policies/token_counter.hpp"
+#include "policies/training_budget.hpp"
+#include "policies/training_pace.hpp"
+#include "policies/training_watch.hpp"
 #include "sim/policy/declare.hpp"
 
 namespace bubblesim::policies {
@@ -45,231 +47,307 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// Not even the one kernel passes that a grant of 0 lets slip.
-constexpr std::int64_t kNoGrant = -1;
+/// What a request may have: bubbles only; training's blocks as they drain; or the GPU for itself.
+enum class Means : std::uint8_t { kBubbles, kBeside, kBarrier };
 
 class SpecInf final : public Policy {
  public:
   explicit SpecInf(const ParameterSet& given)
-      : window_(given.duration("window")),
-        empty_blocks_(given.integer("empty_blocks")),
-        gates_training_(given.text("barrier") == "both"),
-        training_request_(given.number("training_request")),
-        training_limit_(given.number("training_limit")),
-        upper_blocks_(static_cast<double>(given.integer("upper_blocks"))),
-        drain_check_(given.flag("drain_check")),
-        filler_percentage_(static_cast<std::uint32_t>(given.integer("filler_percentage"))),
+      : first_(given.duration("first")),
+        growth_(given.number("growth")),
+        turn_(given.duration("turn")),
+        look_(given.duration("look")),
+        linger_(given.duration("linger")),
+        run_ahead_(given.duration("run_ahead")),
+        may_hold_training_(given.text("barrier") == "both"),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
-        online_first_(given.text("pool") == "online_first"),
-        uses_reference_(given.text("reaction") == "iterations"),
-        reference_(reference_constants(given)),
-        tokens_(specinf_constants(given)),
-        polls_(given.duration("poll")),
-        next_window_(window_) {}
+        watch_(given.duration("first")),
+        work_(0, given.duration("first")),
+        budget_({given.number("budget"), given.duration("horizon")}),
+        pace_(given.duration("reference")) {}
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
-    for (const ClientInfo& client : clients) clients_.push_back({.role = client.role});
-    clients_[0].tokens.grant = training_grant();
+    for (const ClientInfo& client : clients) roles_.push_back(client.role);
+    work_ = FillerWork(clients.size(), first_);
     return {SharingMode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {
-    return {.sm_percentage = client.id == kProtected ? 100 : filler_percentage_};
+    // MPS has two levels. Requests' blocks go first, or, without requests, training's.
+    const bool online = std::ranges::find(roles_, Role::kOnline) != roles_.end();
+    const bool first = online ? client.role == Role::kOnline : client.id == kProtected;
+    ClientSharing sharing;
+    sharing.priority = first ? 1 : 0;
+    return sharing;
   }
 
   Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
     Admission admission = admit_with_reserve(filler, used, reserve_, gpu);
-    clients_[filler.id.index()].admitted = admission.admitted;
-    set_filler_grants(Instant{});
-    for (Client& client : clients_) {
-      if (client.admitted) client.tokens.grant = client.next_grant;
-    }
+    serves_ |= admission.admitted && filler.role == Role::kOnline;
     return admission;
   }
 
-  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
-    turn_window(now);
-    if (!is_kernel(launch.kind) || passes(launch)) return Verdict::kAdmit;
-    polls_.hold(launch.client, now);
-    return Verdict::kHold;
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions& actions) override {
+    pass_time(now, actions);
+    const Verdict verdict =
+        launch.client == kProtected ? launch_training(launch, now, actions)
+                                    : launch_filler(launch, now, actions);
+    let_go(now, actions);
+    return verdict;
   }
 
-  void on_completion(const CompletionInfo& completion, Instant now, Actions&) override {
-    turn_window(now);
-    if (!drain_check_ || completion.client != kProtected) return;
-    const auto launch = std::ranges::find(outstanding_, completion.launch, &Outstanding::launch);
-    if (launch == outstanding_.end() || --launch->operations > 0) return;
-    outstanding_.erase(launch);
-  }
-
-  void on_iteration(const IterationInfo& iteration, Instant now, Actions&) override {
-    turn_window(now);
-    if (!uses_reference_ || iteration.client != kProtected) return;
-    const bool measuring = reference_.is_measuring(now);
-    reference_.add(iteration.length, now);
-    if (!measuring && reference_.value()) {
-      tokens_.end_iteration(iteration.length, *reference_.value());
+  void on_completion(const CompletionInfo& completion, Instant now, Actions& actions) override {
+    pass_time(now, actions);
+    if (completion.client == kProtected) {
+      watch_.complete(completion, disturbed_, now);
+      if (completion.kind == WorkKind::kKernel) disturbed_ = !work_.empty();
+    } else {
+      work_.complete(completion, now);
     }
+    after_change(now, actions);
   }
 
-  void on_gone(ClientId client, Instant now, Actions&) override {
-    turn_window(now);
-    clients_[client.index()].admitted = false;
+  void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions) override {
+    if (iteration.client != kProtected) return;
+    pass_time(now, actions);
+    pace_.mark();
+    end_iteration(now);
+    after_change(now, actions);
   }
 
-  std::optional<Instant> next_tick() const override {
-    return polls_.next() ? std::min(next_window_, *polls_.next()) : next_window_;
+  void on_gone(ClientId client, Instant now, Actions& actions) override {
+    pass_time(now, actions);
+    work_.gone(client, now);
+    after_change(now, actions);
   }
+
+  std::optional<Instant> next_tick() const override { return tick_; }
 
   void on_tick(Instant now, Actions& actions) override {
-    turn_window(now);
-    polls_.wake(now, actions, [this](const LaunchInfo& launch) { return passes(launch); });
+    pass_time(now, actions);
+    watch_.look(now);
+    after_change(now, actions);
   }
 
  private:
-  struct Client {
-    Role role = Role::kTraining;
-    bool admitted = false;  ///< fillers only, while they live
-    TokenCounter tokens{};
-    std::int64_t next_grant = 0;
-  };
+  Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
+    if (launch.kind == WorkKind::kKernel && holds_training(now, actions)) return Verdict::kHold;
+    pass_training(launch, now);
+    return Verdict::kAdmit;
+  }
 
-  /// A launch of training that has not completed, and how many of its operations.
-  struct Outstanding {
-    std::uint64_t launch = 0;
-    std::uint32_t operations = 0;
-  };
+  void pass_training(const LaunchInfo& launch, Instant now) {
+    if (is_kernel(launch.kind) && pace_.launch(kernel_key(launch), now)) end_iteration(now);
+    watch_.launch(launch, now);
+    note_training();
+  }
 
-  /// Kernels only. Test before add.
-  bool passes(const LaunchInfo& launch) {
-    TokenCounter& tokens = clients_[launch.client.index()].tokens;
-    const bool training = launch.client == kProtected;
-    if ((!training || gates_training_) && !tokens.is_open()) return false;
-    tokens.launch(launch.blocks);
-    if (drain_check_ && training && launch.kind == WorkKind::kKernel) {
-      outstanding_.push_back({launch.launch, launch.operations});
+  Verdict launch_filler(const LaunchInfo& launch, Instant now, Actions& actions) {
+    if (launch.kind != WorkKind::kKernel) return Verdict::kAdmit;
+    if (actions.held(launch.client) > 0 || !passes(launch, now, actions)) return Verdict::kHold;
+    pass_filler(launch, now);
+    return Verdict::kAdmit;
+  }
+
+  void pass_filler(const LaunchInfo& launch, Instant now) {
+    if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
+    turned_ |= !watch_.computes();
+    work_.pass(launch, now);
+    filled_ = true;
+    if (roles_[launch.client.index()] == Role::kOnline) served_ = now;
+  }
+
+  /// When training computes again, it finds a GPU that fillers had, or have.
+  void note_training() {
+    const bool computed = std::exchange(computed_, watch_.computes());
+    if (computed || !computed_) return;
+    if (turned_) budget_.pass({}, turn_);
+    turned_ = false;
+    disturbed_ |= !work_.empty();
+  }
+
+  void pass_time(Instant now, Actions& actions) {
+    const Duration time = now - std::exchange(last_, now);
+    const bool wants = watch_.computes() || actions.held(kProtected) > 0;
+    const Duration exposed = wants && !work_.empty() ? time : Duration{};
+    budget_.pass(time, exposed);
+  }
+
+  void end_iteration(Instant now) {
+    watch_.begin_iteration();
+    const Duration exposed = budget_.exposed();
+    const std::optional<Duration> loss =
+        pace_.end_iteration(filled_, exposed, budget_.charged(), now);
+    budget_.end_iteration(loss);
+    budget_.see_iteration(pace_.reference().value_or(Duration{}));
+    filled_ = !work_.empty();
+  }
+
+  /// A request is being served, or was until just now.
+  [[nodiscard]] bool serves(Instant now, const Actions& actions) const {
+    if (!serves_) return false;
+    for (std::uint32_t id = 1; id < roles_.size(); ++id) {
+      if (roles_[id] != Role::kOnline) continue;
+      if (work_.of(ClientId{id}) > 0 || actions.held(ClientId{id}) > 0) return true;
     }
-    return true;
+    return served_ && now < *served_ + linger_;
   }
 
-  /// What happens at a window's end belongs to the next one, whoever is called first.
-  void turn_window(Instant now) {
-    if (now < next_window_) return;
-    end_window(now);
-    next_window_ = next_multiple(now, window_);
+  /// What the budget leaves to requests beside training. Each step begins with more than it ends.
+  void look_at_budget(Instant now, const Actions& actions) {
+    if (pace_.measures(now) || !serves(now, actions)) {
+      means_ = Means::kBubbles;
+      return;
+    }
+    const Duration credit = budget_.credit();
+    const Duration most = budget_.most();
+    const bool held = means_ == Means::kBarrier;
+    const bool beside = means_ != Means::kBubbles;
+    if (may_hold_training_ && credit > (held ? most * 3 / 4 : most * 15 / 16)) {
+      means_ = Means::kBarrier;
+    } else {
+      means_ = credit > (beside ? Duration{} : most / 32) ? Means::kBeside : Means::kBubbles;
+    }
   }
 
-  void end_window(Instant now) {
-    const bool empty = clients_[0].tokens.launched <= empty_blocks_ && outstanding_.empty();
-    tokens_.end_window(empty ? SpecInfTokens::Window::kEmpty : SpecInfTokens::Window::kBusy);
-    clients_[0].next_grant = training_grant();
-    set_filler_grants(now);
-    for (Client& client : clients_) client.tokens.begin_period(client.next_grant);
+  [[nodiscard]] bool holds_training(Instant now, const Actions& actions) {
+    if (!serves_ || !may_hold_training_) return false;
+    if (actions.held(kProtected) > 0) return true;
+    return must_hold_training(now, actions);
+  }
+  [[nodiscard]] bool must_hold_training(Instant now, const Actions& actions) {
+    if (pace_.measures(now)) return false;
+    look_at_budget(now, actions);
+    if (means_ == Means::kBarrier) return true;
+    return watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
   }
 
-  [[nodiscard]] std::int64_t training_grant() const {
-    const bool uncleared = std::any_of(clients_.begin() + 1, clients_.end(), [](const Client& c) {
-      return c.admitted && c.tokens.count > 0;
-    });
-    return static_cast<std::int64_t>(upper_blocks_ *
-                                     (uncleared ? training_request_ : training_limit_));
+  /// How much of fillers' work may be outstanding in this bubble.
+  [[nodiscard]] Duration room(Instant now) const {
+    const std::optional<Instant> end = watch_.expected_end();
+    if (end && now < *end) return *end - now;
+    const Duration lasted = now - (end ? *end : watch_.since());
+    return std::max(first_, scale(lasted, growth_));
   }
 
-  void set_filler_grants(Instant now) {
-    double online = 0;
-    double offline = 0;
-    double online_launched = 0;
-    for (const Client& client : clients_) {
-      if (!client.admitted) continue;
-      (client.role == Role::kOnline ? online : offline) += 1;
-      if (client.role == Role::kOnline) {
-        online_launched += static_cast<double>(client.tokens.launched);
+  [[nodiscard]] bool passes(const LaunchInfo& launch, Instant now, const Actions& actions) {
+    if (pace_.measures(now)) return false;
+    const bool online = roles_[launch.client.index()] == Role::kOnline;
+    if (!online && serves(now, actions)) return false;
+    if (online) {
+      look_at_budget(now, actions);
+      if (means_ != Means::kBubbles) return true;
+    }
+    const Duration work = work_.left(now) + work_.estimate(launch);
+    const Duration gain = work_.estimate(launch);
+    const Duration turn = turned_ || !work_.empty() ? Duration{} : turn_;
+    if (watch_.computes()) return !online && budget_.is_worth(gain, work + turn);
+    const Duration room = this->room(now);
+    if (work > room) return budget_.is_worth(gain, work - room + turn);
+    return turned_ || online || budget_.is_worth(room, turn_);
+  }
+
+  void after_change(Instant now, Actions& actions) {
+    note_training();
+    let_go(now, actions);
+  }
+
+  void let_go(Instant now, Actions& actions) {
+    while (actions.held(kProtected) > 0 && !must_hold_training(now, actions)) {
+      pass_training(actions.oldest_held(kProtected), now);
+      actions.release(kProtected);
+    }
+    for (const bool online : {true, false}) {
+      for (std::uint32_t id = 1; id < roles_.size(); ++id) {
+        if ((roles_[id] == Role::kOnline) == online) let_filler_go(ClientId{id}, now, actions);
       }
     }
-    const double all = online + offline;
-    const double online_tokens = tokens_.tokens(Role::kOnline);
-    const double offline_tokens = tokens_.tokens(Role::kOffline);
-    const double left = std::max(0.0, all * offline_tokens - online_launched);
-    const bool none = uses_reference_ && reference_.is_measuring(now);
-    for (Client& client : clients_) {
-      if (!client.admitted) continue;
-      const bool is_online = client.role == Role::kOnline;
-      double tokens = is_online ? online_tokens : offline_tokens;
-      if (online_first_) tokens = is_online ? all * online_tokens / online : left / offline;
-      client.next_grant = none ? kNoGrant : static_cast<std::int64_t>(tokens);
+    plan_tick(now, actions);
+  }
+
+  void let_filler_go(ClientId filler, Instant now, Actions& actions) {
+    while (actions.held(filler) > 0 && passes(actions.oldest_held(filler), now, actions)) {
+      pass_filler(actions.oldest_held(filler), now);
+      actions.release(filler);
     }
   }
 
-  Duration window_;
-  std::int64_t empty_blocks_;
-  bool gates_training_;
-  double training_request_;
-  double training_limit_;
-  double upper_blocks_;
-  bool drain_check_;
-  std::uint32_t filler_percentage_;
+  /// While something is held: budget and room grow with time.
+  void plan_tick(Instant now, const Actions& actions) {
+    tick_.reset();
+    bool held = false;
+    for (std::uint32_t id = 0; id < roles_.size(); ++id) held |= actions.held(ClientId{id}) > 0;
+    if (!held) return;
+    tick_ = now + look_;
+    if (pace_.measures(now)) tick_ = std::max(*tick_, pace_.deadline());
+    if (watch_.overdue_at()) tick_ = std::min(*tick_, std::max(now + 1us, *watch_.overdue_at()));
+  }
+
+  Duration first_;
+  double growth_;
+  Duration turn_;
+  Duration look_;
+  Duration linger_;
+  Duration run_ahead_;
+  bool may_hold_training_;
   Bytes reserve_;
-  bool online_first_;
-  bool uses_reference_;
-  IterationReference reference_;
-  SpecInfTokens tokens_;
-  LaunchPolls polls_;
-  Instant next_window_;
-  std::vector<Client> clients_;
-  std::deque<Outstanding> outstanding_;  ///< in order of launch; drain_check only
+  TrainingWatch watch_;
+  FillerWork work_;
+  TrainingBudget budget_;
+  TrainingPace pace_;
+  std::vector<Role> roles_;
+  bool serves_ = false;     ///< an online filler was admitted
+  Means means_ = Means::kBubbles;
+  bool filled_ = false;     ///< fillers ran in this iteration
+  bool turned_ = false;     ///< and since training computed last
+  bool computed_ = false;   ///< training, when last looked at
+  bool disturbed_ = false;  ///< fillers were on the GPU since training came back
+  std::optional<Instant> served_;
+  Instant last_{};
+  std::optional<Instant> tick_;
 };
 
 }  // namespace
 
 PolicySpec specinf_spec() {
-  const std::string rckm = "Dilu RCKM.c and its client";
+  const std::string ours = "reconstructed";
   PolicySpec spec;
   spec.name = "specinf";
-  spec.summary = "Bubble monitor, tokens and kernel barrier (reconstructed)";
-  spec.source =
-      "reconstructed: SpecInF, arXiv 2503.02550 (abstract), with the rules of Dilu's "
-      "RCKM.c, github.com/sigserverless/Dilu at 1134655a";
-  spec.reconstruction = "its algorithm is not public: Dilu's rules stand for it";
-  // Only drain_check looks at completions, only reaction iterations at those.
+  spec.summary = "Speculative filling of bubbles within a budget of training (reconstructed)";
+  spec.source = "reconstructed: SpecInF, arXiv 2503.02550 (abstract and summaries)";
+  spec.reconstruction = "its algorithm is not public: rules made for what its abstract states";
   spec.needs = {.completions = true, .iterations = true};
   spec.parameters = {
-      declare_duration("window", 5ms, 10us, 10s,
-                       {"", "The Bubble Monitor's window, and the tokens' period.", rckm}),
-      declare_duration("poll", 2ms, 1us, 10s,
-                       {"", "A held launch looks again so often.", rckm + ": TIME_TICK"}),
-      declare_integer(
-          "empty_blocks", 0, 0, 1'000'000'000,
-          {"blocks", "A window with at most so many blocks of training is empty.", rckm}),
-      declare_choice("barrier", {"filler", "both"},
-                     {"", "Whose kernels pass the Kernel Barrier.",
-                      "reconstructed: not known of SpecInF; both as in RCKM"}),
-      declare_number("training_request", 0.5, 0.001, 1,
-                     {"",
-                      "barrier both: training's share of upper_blocks while fillers have "
-                      "uncovered blocks.",
-                      "reconstructed: Dilu's request of a job"}),
-      declare_number(
-          "training_limit", 1.0, 0.001, 1,
-          {"", "barrier both: and while they have none.", "reconstructed: Dilu's limit of a job"}),
-      declare_flag("drain_check", false,
-                   {"", "A window is empty only if no kernel of training is outstanding.",
-                    "reconstructed: an extra to compare with"}),
-      declare_integer("filler_percentage", 100, 1, 100,
-                      {"%", "Active-thread percentage of each filler.",
-                       "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; its default is 100"}),
-      declare_integer(
-          "reserve_mib", 1024, 0, 1 << 20,
-          {"MiB", "Memory that must stay free beside a filler.", rckm + ": spare memory of 1 GiB"}),
-      declare_choice("pool", {"online_first", "equal"},
-                     {"",
-                      "Online fillers may take the whole pool, and offline ones what they leave; "
-                      "or each filler its part.",
-                      "reconstructed"}),
+      declare_number("budget", 0.02, 0.0001, 0.9,
+                     {"", "Of training's throughput, that fillers may cost.",
+                      "reconstructed: the abstract says guaranteed"}),
+      declare_duration("horizon", 3s, 1ms, 1000s,
+                       {"", "The budget of so long may be spent at once.", ours}),
+      declare_duration("first", 100us, 1us, 1s,
+                       {"", "Fillers' work outstanding when a bubble of unknown length begins.",
+                        ours}),
+      declare_number("growth", 0.5, 0, 100,
+                     {"", "And, later, this part of the time that it has lasted.", ours}),
+      declare_duration("turn", 20us, 0ns, 100ms,
+                       {"", "What training loses when it comes back to a GPU that fillers had.",
+                        "client_switch of configs/devices/a100-40gb.json, fitted"}),
+      declare_duration("look", 100us, 1us, 1s,
+                       {"", "A held launch looks again at least so often.", ours}),
+      declare_choice("barrier", {"both", "fillers"},
+                     {"", "Whose kernels it holds; both: training's too, for requests.", ours}),
+      declare_duration("run_ahead", 500us, 0ns, 1000s,
+                       {"", "barrier both: training's outstanding kernels beside online fillers.",
+                        ours}),
+      declare_duration("linger", 50us, 0ns, 1s,
+                       {"", "A request goes on if its next launch comes within this.", ours}),
+      declare_integer("reserve_mib", 1024, 0, 1 << 20,
+                      {"MiB", "Memory that must stay free beside a filler.",
+                       "Dilu RCKM.c and its client: spare memory of 1 GiB"}),
+      declare_duration("reference", 1s, 1ms, 100000s,
+                       {"", "Fillers are kept out for the first so long: iterations without them.",
+                        ours}),
       spare_memory_parameter(),
   };
-  for (auto more : {specinf_token_parameters(), reference_parameters()}) {
-    for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
-  }
   spec.make_placer = make_spare_memory_placer;
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;

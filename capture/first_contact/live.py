@@ -30,7 +30,7 @@ def arms_of(context: Context) -> List[Arm]:
         return [Arm("alone", "", "", 3), Arm("tgs", "tgs", "infer", 5)]
     arms = [Arm("alone", "", "", 25), Arm("tgs", "tgs", "infer", 35)]
     if not context.mps_refused():
-        arms += [Arm("mps", "mps", "infer", 35), Arm("specinf_rckm", "specinf_rckm", "infer", 35)]
+        arms += [Arm("mps", "mps", "infer", 35), Arm("specinf", "specinf", "infer", 35)]
     packages = context.facts.get("torch", {}).get("packages", [])
     for engine in ("vllm", "transformers"):
         if engine in packages:

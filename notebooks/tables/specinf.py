@@ -54,7 +54,7 @@ def policy_order(frame):
 def series(frame):
     """Each row's policy; of SpecInF with `drain_check` as a policy of its own, specinf_drain."""
     drains = results.parameter(frame, "drain_check") == "true"
-    return frame["policy"].mask(drains & (frame["policy"] == "specinf"), "specinf_drain")
+    return frame["policy"].mask(drains & (frame["policy"] == "specinf_rckm"), "specinf_drain")
 
 
 def cells(frame, mode):

@@ -9,7 +9,7 @@ namespace bubblesim::app {
 namespace {
 
 constexpr std::array<std::string_view, 7> kDefaultPolicies{
-    "exclusive", "time_slicing", "mps", "tgs", "specinf_rckm", "pipefill", "ideal"};
+    "exclusive", "time_slicing", "mps", "tgs", "specinf", "pipefill", "ideal"};
 
 bool is_default(const std::string& name, const AppContext& context) {
   return context.policy_files.contains(name) ||

@@ -194,7 +194,7 @@ Result<void> read_times(RunArguments& arguments) {
 std::string timeline_policy(const RunArguments& arguments, const run::RunConfig& config) {
   if (!arguments.timeline_policy.empty()) return arguments.timeline_policy;
   for (const run::PolicyChoice& choice : config.policies) {
-    if (choice.name == "specinf_rckm") return choice.name;
+    if (choice.name == "specinf") return choice.name;
   }
   return config.policies.back().name;
 }

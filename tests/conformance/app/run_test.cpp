@@ -125,7 +125,7 @@ TEST(Run, WithoutAConfigTheDefaultIsSixPoliciesAndTheirBound) {
   const Json reports = parse_json(succeed(place, arguments + "--mode offline --json").out);
   std::vector<std::string> names;
   for (const Json& policy : reports["policies"]) names.push_back(policy["policy"]);
-  EXPECT_THAT(names, testing::ElementsAre("exclusive", "time_slicing", "mps", "tgs", "specinf_rckm",
+  EXPECT_THAT(names, testing::ElementsAre("exclusive", "time_slicing", "mps", "tgs", "specinf",
                                           "pipefill", "ideal"));
   EXPECT_THAT(reports["policies"][4].value("reconstruction", ""), HasSubstr("not public"));
 }
@@ -151,7 +151,7 @@ TEST(Run, PathsAndOptionsGiveTheSameBytes) {
 
 TEST(Run, TimelineLoadsAndItsSlicesNest) {
   const Workplace place;
-  for (const char* policy : {"exclusive", "time_slicing", "mps", "tgs", "specinf_rckm", "pipefill"}) {
+  for (const char* policy : {"exclusive", "time_slicing", "mps", "tgs", "specinf", "pipefill"}) {
     SCOPED_TRACE(policy);
     succeed(place, std::string(kExample) + "--timeline t.json --timeline-window 300ms --policy " +
                        policy);

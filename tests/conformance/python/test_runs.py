@@ -23,12 +23,12 @@ def result():
 @pytest.mark.skipif(not has_program(), reason="needs the program bubblesim")
 def test_the_report_is_the_programs_byte_by_byte(tmp_path):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(config(["mps", "specinf_rckm"])))
+    path.write_text(json.dumps(config(["mps", "specinf"])))
     printed = subprocess.run([PROGRAM, "run", str(path), "--json", "--threads", "1"], check=True,
                              capture_output=True, env=environment()).stdout
     assert bubblesim.run(path).json.encode() == printed
     assert bubblesim.run(path, threads=2).json.encode() == printed
-    assert bubblesim.run(config(["mps", "specinf_rckm"])).json.encode() == printed
+    assert bubblesim.run(config(["mps", "specinf"])).json.encode() == printed
 
 
 def test_paths_of_a_dict_are_relative_to_the_base():

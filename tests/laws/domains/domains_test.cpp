@@ -66,7 +66,7 @@ std::string config_text(const Job& job) {
           "fillers": [{{"name": "offline", "mode": "offline", {}}},
                       {{"name": "online", "mode": "online", {}, "max_batch": 8, "max_wait": "2ms",
                         "arrivals": {{"process": "poisson", "rate_per_s": 900}}}}],
-          "policies": ["exclusive", "time_slicing", "mps", "tgs_fast", "specinf_rckm", "pipefill",
+          "policies": ["exclusive", "time_slicing", "mps", "tgs_fast", "specinf", "pipefill",
                        "reef"]}})",
       job.name, job.length, job.training, program, program);
 }

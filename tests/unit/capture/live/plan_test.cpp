@@ -46,7 +46,7 @@ std::string fault(const std::string& name, std::map<std::string, policy::Value> 
 }
 
 TEST(LivePlan, PoliciesThatWatchLaunchesCanDecide) {
-  for (const char* name : {"mps", "specinf_rckm", "dilu"}) {
+  for (const char* name : {"mps", "specinf", "dilu"}) {
     const Planned planned = plan(name);
     ASSERT_TRUE(planned.plan) << name << planned.plan.error().text();
     EXPECT_EQ(planned.plan->sharing, LiveSharing::kMps) << name;

@@ -53,7 +53,7 @@ class Campaigns(unittest.TestCase):
         self.assertGreaterEqual(list(roles.values()).count("judge"), 6)
         for config in configs:
             names = [it if isinstance(it, str) else it["name"] for it in config["policies"]]
-            self.assertEqual(names, ["exclusive", "time_slicing", "mps", "tgs", "specinf_rckm",
+            self.assertEqual(names, ["exclusive", "time_slicing", "mps", "tgs", "specinf",
                                      "pipefill"], config["name"])
 
     def test_a_dry_run_lists_what_it_takes_and_touches_nothing(self) -> None:

@@ -106,7 +106,7 @@ TEST(SharedWork, GivesTheSameRecordsAsRunsThatShareNothing) {
   const Folder folder;
   const auto plan = plan_of(
       folder,
-      R"([{"pointer": "/policies/0", "values": ["time_slicing", "pipefill", "specinf_rckm"]},
+      R"([{"pointer": "/policies/0", "values": ["time_slicing", "pipefill", "specinf"]},
           {"pointer": "/fillers/batch/requests_per_pass", "values": [1, 2]}])",
       R"(, "repetitions": 2, "set": {"/training/jitter_cv": 0.1})");
   ASSERT_TRUE(plan) << texts(plan.error());
@@ -131,7 +131,7 @@ TEST(SharedWork, AFailingBaselineFailsEachRunThatNeedsItAlike) {
   const Folder folder;
   folder.write("none.csv", "\n");
   const auto plan = plan_of(
-      folder, R"([{"pointer": "/policies/0", "values": ["exclusive", "time_slicing", "specinf_rckm"]}])",
+      folder, R"([{"pointer": "/policies/0", "values": ["exclusive", "time_slicing", "specinf"]}])",
       R"(, "set": {"/fillers/batch/mode": "online",
                    "/fillers/batch/arrivals":
                        {"process": "file", "format": "gaps", "path": "none.csv"}})");

@@ -23,7 +23,7 @@ RunCost cost_of(const std::string& axes, Duration budget) {
 
 TEST(MeasureRuns, MeasuresEightOfManyAndOneWithoutTime) {
   const std::string axes =
-      R"([{"pointer": "/policies/0", "values": ["exclusive", "ideal", "specinf_rckm"]},
+      R"([{"pointer": "/policies/0", "values": ["exclusive", "ideal", "specinf"]},
           {"pointer": "/fillers/batch/max_batch", "values": [1, 2, 3, 4]}])";
   const RunCost much = cost_of(axes, std::chrono::hours{1});
   EXPECT_EQ(much.runs, 8U);

@@ -141,7 +141,7 @@ TEST(Usage, RecordingItChangesNoByteOfTheReport) {
 TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
   const policy::Registry registry = policies::builtin_policies();
   LoadedRun loaded = small_run({offline("batch"), online("chat", 300)});
-  loaded.config.policies = {choice("mps", registry), choice("specinf_rckm", registry)};
+  loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
   const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
   EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), fine);
   Scenario in_order;

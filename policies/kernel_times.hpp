@@ -1,0 +1,65 @@
+// How long each kernel of a client takes, as a launch hook learns it from completions: the
+// shortest time seen between the instant from which it could run and its noticed end.
+//
+// A kernel behind an outstanding collective may have been blocked by it or not; a hook sees no
+// stream. Both readings are kept for each kernel, and the one that repeats is believed: a blocked
+// kernel takes the same time after the collective's end whenever it comes, one that ran beside the
+// collective does not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+/// One function with one grid, launched by one client.
+[[nodiscard]] constexpr std::uint64_t kernel_key(const policy::LaunchInfo& launch) {
+  std::uint64_t key = launch.kernel * 0x9E3779B97F4A7C15ULL;
+  key = (key ^ (key >> 29U) ^ launch.blocks) * 0xBF58476D1CE4E5B9ULL;
+  return (key ^ (key >> 32U) ^ launch.client.value) * 0x94D049BB133111EBULL;
+}
+
+class KernelTimes {
+ public:
+  /// The kernel ended `span` after the instant from which it could run.
+  void observe(std::uint64_t key, Duration span) {
+    Seen& seen = kernels_[key];
+    if (span < seen.shortest) seen.shortest = span;
+  }
+  /// It ended `span` after an older collective did, which ended while the kernel could run.
+  void observe_after_collective(std::uint64_t key, Duration span) {
+    Seen& seen = kernels_[key];
+    ++seen.blocked;
+    if (span < seen.shortest_blocked) seen.shortest_blocked = span;
+    if (span > seen.longest_blocked) seen.longest_blocked = span;
+  }
+  /// Nothing: it has not been seen to end.
+  [[nodiscard]] std::optional<Duration> of(std::uint64_t key) const {
+    const auto found = kernels_.find(key);
+    if (found == kernels_.end()) return std::nullopt;
+    const Duration span = found->second.span();
+    if (span == Duration::max()) return std::nullopt;
+    return span;
+  }
+
+ private:
+  struct Seen {
+    Duration shortest = Duration::max();
+    Duration shortest_blocked = Duration::max();
+    Duration longest_blocked{};
+    std::uint32_t blocked = 0;
+
+    /// A quarter of spread is a repetition: durations of one kernel differ by less.
+    [[nodiscard]] Duration span() const {
+      const bool repeats = blocked > 1 && longest_blocked <= shortest_blocked * 5 / 4;
+      return repeats && shortest_blocked < shortest ? shortest_blocked : shortest;
+    }
+  };
+
+  std::unordered_map<std::uint64_t, Seen> kernels_;  ///< looked up, never iterated
+};
+
+}  // namespace bubblesim::policies

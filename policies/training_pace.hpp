@@ -1,0 +1,62 @@
+// What an iteration of training takes without fillers, and where iterations end: by the marks of
+// the framework, or, where none come, by the period of the job's launches.
+//
+// Fillers are kept out of the first iterations; the mean of those that are whole and undisturbed
+// is the reference. Later undisturbed ones renew it. If iterations are too long for that, the first
+// disturbed one less all that fillers may have cost it is the reference until a better one comes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+/// The length of the shortest sequence that the later half of `keys` repeats; 0: none, or less
+/// than twice.
+[[nodiscard]] std::size_t repeating_period(std::span<const std::uint64_t> keys);
+
+class TrainingPace {
+ public:
+  /// Fillers are kept out for the first `alone`, and as long again until one iteration was whole.
+  explicit TrainingPace(Duration alone) : alone_(alone) {}
+
+  /// Training launches a kernel. Whether an iteration ends before it, found by its period.
+  bool launch(std::uint64_t key, policy::Instant now);
+  /// The framework marks the end of an iteration: from now on only marks count.
+  void mark() {
+    if (std::exchange(marked_, true)) return;
+    begin_.reset();
+    reference_.reset();
+  }
+  
+  /// An iteration has ended at `now`. `exposed`: time of it with fillers in the
+  /// way; `charged`: what they seem to have cost it. What it lost
+  /// against the reference; nothing: there was none yet, or the iteration was without fillers.
+  std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged, policy::Instant now);
+
+  /// Fillers are kept out.
+  [[nodiscard]] bool measures(policy::Instant now) const {
+    return now < alone_ || (quiet_ == 0 && now < 2 * alone_);
+  }
+  [[nodiscard]] policy::Instant deadline() const { return alone_; }
+  [[nodiscard]] std::optional<Duration> reference() const { return reference_; }
+
+ private:
+  Duration alone_;
+  bool marked_ = false;
+  std::vector<std::uint64_t> keys_;  ///< of launches while no mark and no period is known
+  std::size_t period_ = 0;
+  std::size_t phase_ = 0;
+  std::int64_t quiet_ = 0;  ///< undisturbed iterations
+  std::optional<policy::Instant> begin_;  ///< of the present iteration
+  std::optional<Duration> reference_;
+  bool bounded_ = false;  ///< the reference is a bound from a disturbed iteration
+};
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,127 @@
+#include "policies/training_watch.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+
+/// A kernel is overdue after so many times its own duration: durations vary by less.
+constexpr int kOverdue = 2;
+/// A longer bubble of the same context counts by this part: bubbles come in several lengths.
+constexpr int kSlowly = 8;
+
+}  // namespace
+
+void TrainingWatch::launch(const LaunchInfo& launch, Instant now) {
+  if (!is_kernel(launch.kind) || launch.operations == 0) return;
+  Launch entry{launch.launch,     kernel_key(launch), context(), place_,
+               launch.operations, launch.kind == WorkKind::kKernel, now, {}};
+  if (entry.computes) {
+    entry.span = times_.of(entry.key).value_or(Duration{});
+    ahead_ += entry.span;
+    ++kernels_;
+    ++place_;
+    recent_[recent_at_++ % recent_.size()] = entry.key;
+  }
+  queue_.push_back(entry);
+  settle(now);
+}
+
+void TrainingWatch::complete(const CompletionInfo& completion, bool disturbed, Instant now) {
+  const auto launch = std::ranges::find(queue_, completion.launch, &Launch::number);
+  if (launch == queue_.end() || launch->operations == 0) return;
+  if (--launch->operations > 0) return;
+  const auto order = first_ + static_cast<std::uint64_t>(launch - queue_.begin());
+  if (launch->computes) {
+    ahead_ -= launch->span;
+    --kernels_;
+    learn(*launch, disturbed, now);
+    last_end_ = now;
+  } else if (order < next_ || kernels_ == 0) {
+    last_collective_ = now;
+  }
+  while (!queue_.empty() && queue_.front().operations == 0) {
+    queue_.pop_front();
+    ++first_;
+  }
+  settle(now);
+}
+
+void TrainingWatch::learn(const Launch& kernel, bool disturbed, Instant now) {
+  const Instant ready = std::max(kernel.launched, last_end_.value_or(Instant{}));
+  if (!disturbed && last_collective_ > ready) {
+    times_.observe_after_collective(kernel.key, now - last_collective_);
+  }
+  times_.observe(kernel.key, now - ready);
+  if (!last_end_) return;
+  const Duration span = times_.of(kernel.key).value_or(Duration{});
+  const Duration idle = std::max(Duration{}, now - span - *last_end_);
+  if (kernel.place >= gaps_.size()) gaps_.resize(kernel.place + 1, Duration{-1});
+  Duration& gap = gaps_[kernel.place];
+  gap = disturbed && gap >= Duration{} ? std::min(gap, idle) : idle;
+  const auto [context, is_new] = gaps_by_context_.try_emplace(kernel.context, idle);
+  Duration& known = context->second;
+  if (is_new || idle < known) {
+    known = idle;
+  } else if (!disturbed) {
+    known += (idle - known) / kSlowly;
+  }
+}
+
+const TrainingWatch::Launch* TrainingWatch::next_kernel() {
+  next_ = std::max(next_, first_);
+  while (next_ - first_ < queue_.size()) {
+    const Launch& launch = queue_[next_ - first_];
+    if (launch.computes && launch.operations > 0) return &launch;
+    ++next_;
+  }
+  return nullptr;
+}
+
+std::optional<Duration> TrainingWatch::known_gap(std::size_t place, std::uint64_t context) const {
+  if (place < gaps_.size() && gaps_[place] >= Duration{}) return gaps_[place];
+  const auto found = gaps_by_context_.find(context);
+  if (found == gaps_by_context_.end()) return std::nullopt;
+  return found->second;
+}
+
+void TrainingWatch::settle(Instant now) {
+  overdue_at_.reset();
+  const Launch* next = next_kernel();
+  const Instant idle_from = last_end_.value_or(Instant{});
+  if (next == nullptr) return begin_bubble(idle_from, known_gap(place_, context()));
+  // What stands before the next kernel and has not ended is a collective.
+  const bool behind_collective = next_ != first_;
+  if (!behind_collective) {
+    computes_ = true;
+    return;
+  }
+  const std::optional<Duration> gap = known_gap(next->place, next->context);
+  if (gap && *gap >= shortest_) return begin_bubble(idle_from, gap);
+  const std::optional<Duration> span = times_.of(next->key);
+  const Instant overdue =
+      std::max(next->launched, idle_from) + shortest_ + span.value_or(Duration{}) * kOverdue;
+  if (span && now >= overdue) return begin_bubble(overdue, std::nullopt);
+  if (span) overdue_at_ = overdue;
+  computes_ = true;
+}
+
+void TrainingWatch::begin_bubble(Instant since, std::optional<Duration> length) {
+  if (computes_ || since > since_) since_ = since;
+  computes_ = false;
+  expected_end_.reset();
+  if (length) expected_end_ = last_end_.value_or(Instant{}) + *length;
+}
+
+std::uint64_t TrainingWatch::context() const {
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < recent_.size(); ++i) {
+    hash = (hash ^ recent_[(recent_at_ + i) % recent_.size()]) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29U;
+  }
+  return hash;
+}
+
+}  // namespace bubblesim::policies

@@ -1,0 +1,93 @@
+// The Bubble Monitor of specinf: whether training computes now, from its launches and from
+// completions that are noticed late, as a hook in the driver library sees them.
+//
+// A bubble is a time in which no computing kernel of training can run: none is outstanding, or the
+// oldest outstanding one stands behind an older collective. A hook does not see whether it waits
+// for that collective. It does if training idled at this place of the iteration last time, or if
+// the kernel has taken much longer than ever before.
+//
+// The length of a bubble is learned for its place: the count of kernels since the iteration began,
+// and, where that place has not been seen, the last eight kernels. A bubble at whose end fillers
+// were in the way shortens what is known, and never lengthens it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "policies/kernel_times.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace bubblesim::policies {
+
+class TrainingWatch {
+ public:
+  /// Shorter idle times behind a collective are not told from noise.
+  explicit TrainingWatch(Duration shortest) : shortest_(shortest) {}
+
+  /// Training's launch goes to the driver. Kernels and collectives; others are ignored.
+  void launch(const policy::LaunchInfo& launch, policy::Instant now);
+  /// `disturbed`: fillers were on the GPU since training came back.
+  void complete(const policy::CompletionInfo& completion, bool disturbed, policy::Instant now);
+  /// Launches from now on belong to the next iteration.
+  void begin_iteration() { place_ = 0; }
+  /// Time has passed: a kernel may be overdue now.
+  void look(policy::Instant now) { settle(now); }
+
+  [[nodiscard]] bool computes() const { return computes_; }
+  /// When the present bubble began. Precondition: not computes().
+  [[nodiscard]] policy::Instant since() const { return since_; }
+  /// When it ended at this place last time; nothing: not known.
+  [[nodiscard]] std::optional<policy::Instant> expected_end() const { return expected_end_; }
+  /// When the kernel that seems to run will be overdue; nothing: it cannot be.
+  [[nodiscard]] std::optional<policy::Instant> overdue_at() const { return overdue_at_; }
+  /// Time that training's outstanding kernels take, as far as known.
+  [[nodiscard]] Duration ahead() const { return ahead_; }
+  /// Computing kernels outstanding.
+  [[nodiscard]] std::size_t kernels() const { return kernels_; }
+  [[nodiscard]] bool empty() const { return queue_.empty(); }
+
+ private:
+  struct Launch {
+    std::uint64_t number = 0;
+    std::uint64_t key = 0;
+    std::uint64_t context = 0;  ///< of the kernels before it
+    std::size_t place = 0;
+    std::uint32_t operations = 0;
+    bool computes = false;
+    policy::Instant launched{};
+    Duration span{};  ///< counted in ahead_
+  };
+
+  void learn(const Launch& kernel, bool disturbed, policy::Instant now);
+  void settle(policy::Instant now);
+  void begin_bubble(policy::Instant since, std::optional<Duration> length);
+  [[nodiscard]] std::optional<Duration> known_gap(std::size_t place, std::uint64_t context) const;
+  [[nodiscard]] const Launch* next_kernel();
+  [[nodiscard]] std::uint64_t context() const;
+
+  Duration shortest_;
+  KernelTimes times_;
+  std::deque<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
+  std::uint64_t first_ = 0;   ///< how many launches have left the queue
+  std::uint64_t next_ = 0;    ///< launches before it are no outstanding kernels
+  std::size_t kernels_ = 0;
+  std::size_t place_ = 0;
+  Duration ahead_{};
+  std::array<std::uint64_t, 8> recent_{};  ///< keys of the last kernels launched
+  std::size_t recent_at_ = 0;
+  std::optional<policy::Instant> last_end_;  ///< of a kernel
+  policy::Instant last_collective_{};        ///< end of one older than the next kernel
+  std::vector<Duration> gaps_;               ///< by place; negative: not seen
+  std::unordered_map<std::uint64_t, Duration> gaps_by_context_;  ///< looked up, never iterated
+  bool computes_ = false;
+  policy::Instant since_{};
+  std::optional<policy::Instant> expected_end_;
+  std::optional<policy::Instant> overdue_at_;
+};
+
+}  // namespace bubblesim::policies
