@@ -6,8 +6,8 @@
 // that can run; collectives do not compute. Seen by launches and by completions noticed late.
 // Tokens are time: a filler's kernel costs as long as it took before (filler_work.hpp). A kernel
 // passes in a bubble if what is outstanding then ends within the room: what is left of the
-// bubble's length at this place of the iteration last time; where that is not known or over, `first`
-// at the beginning and `growth` of the time that it has lasted, later.
+// bubble's length at this place of the iteration last time; where that is not known or over,
+// `first` at the beginning and `growth` of the time that it has lasted, later.
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
@@ -19,9 +19,9 @@
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
-// Sharing: MPS; requests at the higher client priority, without online fillers training. Only kernels are gated. Ties: at one
-// instant clients in order. Parameters: see the declarations. Reconstructed: every rule; nothing
-// is used that a hook in the driver library does not see.
+// Sharing: MPS; requests at the higher client priority, or, without online fillers, training. Only
+// kernels are gated. Ties: at one instant clients in order. Parameters: see the declarations.
+// Reconstructed: every rule; nothing is used that a hook in the driver library does not see.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -162,7 +162,8 @@ class SpecInfRckm final : public Policy {
 
   void end_window(Instant now) {
     const bool empty = clients_[0].tokens.launched <= empty_blocks_ && outstanding_.empty();
-    tokens_.end_window(empty ? SpecInfRckmTokens::Window::kEmpty : SpecInfRckmTokens::Window::kBusy);
+    using Window = SpecInfRckmTokens::Window;
+    tokens_.end_window(empty ? Window::kEmpty : Window::kBusy);
     clients_[0].next_grant = training_grant();
     set_filler_grants(now);
     for (Client& client : clients_) client.tokens.begin_period(client.next_grant);

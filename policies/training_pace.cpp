@@ -44,8 +44,8 @@ bool TrainingPace::launch(std::uint64_t key, policy::Instant now) {
   return period_ > 0;
 }
 
-std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration exposed, Duration charged,
-                                                    policy::Instant now) {
+std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration exposed,
+                                                    Duration charged, policy::Instant now) {
   const std::optional<policy::Instant> begin = std::exchange(begin_, now);
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;

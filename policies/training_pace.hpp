@@ -38,7 +38,8 @@ class TrainingPace {
   /// An iteration has ended at `now`. `exposed`: time of it with fillers in the
   /// way; `charged`: what they seem to have cost it. What it lost
   /// against the reference; nothing: there was none yet, or the iteration was without fillers.
-  std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged, policy::Instant now);
+  std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged,
+                                        policy::Instant now);
 
   /// Fillers are kept out.
   [[nodiscard]] bool measures(policy::Instant now) const {

@@ -216,13 +216,13 @@ def parts():
     frame = results.sweep("specinf-parts")
     wanted = {label: (part, change) for part, label, change in PARTS}
     defaults = results.parameters(
-        frame.loc[frame["policy"] == "specinf", "policy_parameters"].iloc[0])
+        frame.loc[frame["policy"] == "specinf_rckm", "policy_parameters"].iloc[0])
     rows = []
     for _, row in frame.iterrows():
         found = results.parameters(row["policy_parameters"])
         for label, (part, change) in wanted.items():
             same = (row["policy"] == "mps" if change is None
-                    else row["policy"] == "specinf" and found == {**defaults, **change})
+                    else row["policy"] == "specinf_rckm" and found == {**defaults, **change})
             if same:
                 rows.append({
                     "job": job_of(row["/training"]), "mode": row["filler_mode"], "part": part,

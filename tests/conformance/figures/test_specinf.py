@@ -29,7 +29,7 @@ def write_run(place, name, report):
 
 def test_the_variant_that_waits_for_kernels_is_a_policy_of_its_own():
     frame = pandas.DataFrame([row("specinf", 1, 0, policy_parameters="drain_check=false"),
-                              row("specinf", 1, 0, policy_parameters="drain_check=true"),
+                              row("specinf_rckm", 1, 0, policy_parameters="drain_check=true"),
                               row("mps", 1, 0)])
     assert list(specinf.series(frame)) == ["specinf", "specinf_drain", "mps"]
 
@@ -141,8 +141,9 @@ def test_parts_are_found_by_what_differs_from_the_defaults(place):
     rows = [row(policy, 1 - i / 10, i / 10, policy_parameters=text, filler_mode="offline",
                 bubble_recovered_fraction=0, policy_holds=i, **{"/training": training})
             for i, (policy, text) in enumerate([
-                ("mps", ""), ("specinf", plain), ("specinf", plain.replace("2ms", "200us")),
-                ("specinf", plain.replace("2ms", "9s"))])]
+                ("mps", ""), ("specinf_rckm", plain),
+                ("specinf_rckm", plain.replace("2ms", "200us")),
+                ("specinf_rckm", plain.replace("2ms", "9s"))])]
     write(place, "specinf-parts", rows)
     table = specinf.parts()
     assert list(table["variant"]) == ["SpecInF, defaults", "polls every 0.2 ms", "off (MPS)"]

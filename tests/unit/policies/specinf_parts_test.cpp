@@ -1,0 +1,209 @@
+// The parts of specinf: what each learns and allows, with numbers by hand.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "policies/filler_work.hpp"
+#include "policies/kernel_times.hpp"
+#include "policies/training_budget.hpp"
+#include "policies/training_pace.hpp"
+#include "policies/training_watch.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+LaunchInfo launch(std::uint64_t number, std::uint64_t kernel, WorkKind kind = WorkKind::kKernel,
+                  std::uint32_t client = 0) {
+  LaunchInfo info;
+  info.client = ClientId{client};
+  info.kind = kind;
+  info.launch = number;
+  info.kernel = kernel;
+  info.blocks = 10;
+  return info;
+}
+
+CompletionInfo end_of(const LaunchInfo& info) { return {info.client, info.kind, info.launch}; }
+
+TEST(kernel_times, believes_the_shortest_time_of_a_kernel) {
+  KernelTimes times;
+  EXPECT_EQ(times.of(7), std::nullopt);
+  times.observe(7, 30us);
+  times.observe(7, 20us);
+  times.observe(7, 25us);
+  EXPECT_EQ(times.of(7), Duration{20us});
+}
+
+/// Twice 10 us after a collective's end, whatever stood before it: it was blocked. 10 and 20 us
+/// differ by more than a quarter: it ran beside it.
+TEST(kernel_times, believes_in_a_blocked_kernel_if_that_repeats) {
+  KernelTimes times;
+  times.observe(1, 300us);
+  times.observe_after_collective(1, 10us);
+  EXPECT_EQ(times.of(1), Duration{300us});
+  times.observe_after_collective(1, 10us);
+  EXPECT_EQ(times.of(1), Duration{10us});
+  times.observe(2, 300us);
+  times.observe_after_collective(2, 10us);
+  times.observe_after_collective(2, 20us);
+  EXPECT_EQ(times.of(2), Duration{300us});
+}
+
+/// Nothing is known of the first kernel: 100 us. It takes 40 us, and so do two more: 80 us are
+/// left, and 50 us after 30 us.
+TEST(filler_work, adds_up_what_kernels_took_before) {
+  FillerWork work(2, 100us);
+  work.pass(launch(1, 5, WorkKind::kKernel, 1), 0us);
+  EXPECT_EQ(work.left(0us), 100us);
+  work.complete(end_of(launch(1, 5, WorkKind::kKernel, 1)), 40us);
+  EXPECT_TRUE(work.empty());
+  work.pass(launch(2, 5, WorkKind::kKernel, 1), 50us);
+  work.pass(launch(3, 5, WorkKind::kKernel, 1), 50us);
+  EXPECT_EQ(work.left(50us), 80us);
+  EXPECT_EQ(work.left(80us), 50us);
+  work.gone(ClientId{1}, 90us);
+  EXPECT_EQ(work.left(90us), 0us);
+}
+
+/// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
+/// them: 19 ms, and the price is a fifth.
+TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
+  TrainingBudget budget({0.02, 1s});
+  budget.pass(1s, 0ms);
+  EXPECT_EQ(budget.credit(), 20ms);
+  budget.pass(0ms, 5ms);
+  EXPECT_EQ(budget.credit(), 15ms);
+  EXPECT_EQ(budget.charged(), 5ms);
+  budget.end_iteration(1ms);
+  EXPECT_EQ(budget.credit(), 19ms);
+  EXPECT_DOUBLE_EQ(budget.price(), 0.2);
+  EXPECT_EQ(budget.exposed(), 0ms);
+}
+
+TEST(training_budget, holds_no_more_than_its_horizon_or_an_iteration) {
+  TrainingBudget budget({0.02, 1s});
+  budget.pass(10s, 0ms);
+  EXPECT_EQ(budget.credit(), 20ms);
+  budget.see_iteration(2s);
+  budget.pass(10s, 0ms);
+  EXPECT_EQ(budget.credit(), 40ms);
+}
+
+/// Half full, 10 of 20 ms: worth is what gains four times its cost. Empty: nothing that costs.
+TEST(training_budget, buys_dear_gains_only_while_it_is_full) {
+  TrainingBudget budget({0.02, 1s});
+  EXPECT_FALSE(budget.is_worth(1s, 1us));
+  budget.pass(500ms, 0ms);
+  EXPECT_TRUE(budget.is_worth(4ms, 1ms));
+  EXPECT_FALSE(budget.is_worth(3900us, 1ms));
+  EXPECT_FALSE(budget.is_worth(1s, 11ms));
+  budget.pass(500ms, 0ms);
+  EXPECT_TRUE(budget.is_worth(1us, 1ms));
+}
+
+TEST(training_pace, finds_the_period_of_the_later_half) {
+  EXPECT_EQ(repeating_period({}), 0u);
+  const std::vector<std::uint64_t> steady{9, 8, 7, 6, 5, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1};
+  EXPECT_EQ(repeating_period(steady), 3u);
+  const std::vector<std::uint64_t> none{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  EXPECT_EQ(repeating_period(none), 0u);
+}
+
+/// Iterations of 100 and 120 ms without fillers: 110. One of 116 ms lost 6; one of 200 ms may be of
+/// another kind, and lost no more than the 30 ms that fillers were in the way.
+TEST(training_pace, measures_losses_against_the_first_iterations) {
+  TrainingPace pace(1s);
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 50ms), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 150ms), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 270ms), std::nullopt);
+  EXPECT_EQ(pace.reference(), Duration{110ms});
+  EXPECT_TRUE(pace.measures(999ms));
+  EXPECT_FALSE(pace.measures(1s));
+  EXPECT_EQ(pace.end_iteration(true, 20ms, 20ms, 386ms), Duration{6ms});
+  EXPECT_EQ(pace.end_iteration(true, 30ms, 20ms, 586ms), Duration{30ms});
+}
+
+/// No whole iteration fits: fillers come in after twice the time. The first one with fillers, less
+/// their charge, is a bound: 5 s less 1 s, so it lost 1 s. One without them takes its place.
+TEST(training_pace, has_a_bound_for_long_iterations_until_one_is_without_fillers) {
+  TrainingPace pace(1s);
+  EXPECT_TRUE(pace.measures(1999ms));
+  EXPECT_FALSE(pace.measures(2s));
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(true, 0s, 0s, 4s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, 2s, 1s, 9s), Duration{1s});
+  EXPECT_EQ(pace.end_iteration(false, 0s, 0s, 13500ms), std::nullopt);
+  EXPECT_EQ(pace.reference(), Duration{4500ms});
+}
+
+/// Without marks, four kernels repeat; half of a second in, the period is known, and an iteration
+/// ends with each fourth launch from then on.
+TEST(training_pace, takes_the_period_of_launches_where_no_marks_come) {
+  TrainingPace pace(1s);
+  std::vector<int> ends;
+  for (int i = 0; i < 64; ++i) {
+    if (pace.launch(static_cast<std::uint64_t>(i % 4), 10ms * i)) ends.push_back(i);
+  }
+  EXPECT_EQ(ends, (std::vector<int>{50, 54, 58, 62}));
+  pace.mark();
+  EXPECT_FALSE(pace.launch(2, 640ms));
+}
+
+/// Kernels of 10 us at 0 and 110 us: a bubble of 100 us lies before the second place.
+TEST(training_watch, learns_how_long_training_idled_at_a_place) {
+  TrainingWatch watch(50us);
+  const auto iteration = [&](Duration begin, std::uint64_t number) {
+    watch.begin_iteration();
+    watch.launch(launch(number, 1), begin);
+    EXPECT_TRUE(watch.computes());
+    watch.complete(end_of(launch(number, 1)), false, begin + 10us);
+    EXPECT_FALSE(watch.computes());
+    EXPECT_EQ(watch.since(), begin + 10us);
+  };
+  iteration(0us, 1);
+  EXPECT_EQ(watch.expected_end(), std::nullopt);
+  watch.launch(launch(2, 1), 110us);
+  watch.complete(end_of(launch(2, 1)), false, 120us);
+  iteration(200us, 3);
+  EXPECT_EQ(watch.expected_end(), Instant{310us});
+}
+
+/// A launch queue that runs ahead is no bubble; a collective alone is.
+TEST(training_watch, sees_no_bubble_while_a_kernel_is_outstanding) {
+  TrainingWatch watch(50us);
+  watch.launch(launch(1, 1), 0us);
+  watch.launch(launch(2, 1), 0us);
+  watch.launch(launch(3, 9, WorkKind::kCollective), 0us);
+  watch.complete(end_of(launch(1, 1)), false, 10us);
+  EXPECT_TRUE(watch.computes());
+  watch.complete(end_of(launch(2, 1)), false, 20us);
+  EXPECT_FALSE(watch.computes());
+  EXPECT_EQ(watch.kernels(), 0u);
+}
+
+/// A kernel of 10 us behind a collective is overdue after 50 us and twice its length; when the
+/// collective ends, training computes.
+TEST(training_watch, takes_an_overdue_kernel_for_one_that_waits_for_a_collective) {
+  TrainingWatch watch(50us);
+  watch.launch(launch(1, 1), 0us);
+  watch.complete(end_of(launch(1, 1)), false, 10us);
+  watch.launch(launch(2, 9, WorkKind::kCollective), 10us);
+  watch.launch(launch(3, 1), 10us);
+  // At this place nothing is known.
+  EXPECT_TRUE(watch.computes());
+  EXPECT_EQ(watch.overdue_at(), Instant{80us});
+  watch.look(80us);
+  EXPECT_FALSE(watch.computes());
+  watch.complete(end_of(launch(2, 9, WorkKind::kCollective)), false, 200us);
+  EXPECT_TRUE(watch.computes());
+}
+
+}  // namespace
+}  // namespace bubblesim::policies
