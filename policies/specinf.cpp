@@ -11,8 +11,8 @@
 // Guarantee: training_budget.hpp and training_pace.hpp. What would stand in training's way passes
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
-// Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier: both`)
-// holds training's launches while a request is served; some, and its kernels run beside
+// Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier:
+// requests`) holds training's launches while a request is served; some, and its kernels run beside
 // training's, their blocks first; none, and it has bubbles. So that the barrier takes effect soon,
 // beside online fillers training's launches are held while its outstanding kernels take longer
 // than `run_ahead`. Offline fillers wait while a request is served.
@@ -59,7 +59,7 @@ class SpecInf final : public Policy {
         look_(given.duration("look")),
         linger_(given.duration("linger")),
         run_ahead_(given.duration("run_ahead")),
-        may_hold_training_(given.text("barrier") == "both"),
+        may_hold_training_(given.text("barrier") == "requests"),
         reserve_{static_cast<std::uint64_t>(given.integer("reserve_mib")) << 20},
         watch_(given.duration("first")),
         work_(0, given.duration("first")),
@@ -333,10 +333,12 @@ PolicySpec specinf_spec() {
                         "client_switch of configs/devices/a100-40gb.json, fitted"}),
       declare_duration("look", 100us, 1us, 1s,
                        {"", "A held launch looks again at least so often.", ours}),
-      declare_choice("barrier", {"both", "fillers"},
-                     {"", "Whose kernels it holds; both: training's too, for requests.", ours}),
+      declare_choice("barrier", {"requests", "fillers"},
+                     {"", "Whose kernels it holds; requests: training's too, for online fillers.",
+                      ours}),
       declare_duration("run_ahead", 500us, 0ns, 1000s,
-                       {"", "barrier both: training's outstanding kernels beside online fillers.",
+                       {"", "barrier requests: training's outstanding kernels beside online"
+                            " fillers.",
                         ours}),
       declare_duration("linger", 50us, 0ns, 1s,
                        {"", "A request goes on if its next launch comes within this.", ours}),

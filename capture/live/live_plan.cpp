@@ -1,5 +1,6 @@
 #include "capture/live/live_plan.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/policy/session/start.hpp"
@@ -95,9 +96,14 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
   return {};
 }
 
-/// Of policies whose `barrier` stands before all clients.
-bool holds_training(const policy::ParameterSet& parameters) {
-  return given(parameters, "barrier") == "both";
+/// Of policies whose `barrier` stands before all clients, or before training for requests.
+bool holds_training(const policy::ParameterSet& parameters,
+                    const std::vector<policy::ClientInfo>& clients) {
+  const auto barrier = given(parameters, "barrier");
+  return barrier == "both" ||
+         (barrier == "requests" &&
+          std::ranges::find(clients, policy::Role::kOnline, &policy::ClientInfo::role) !=
+              clients.end());
 }
 
 }  // namespace
@@ -136,7 +142,7 @@ Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::Paramet
   const policy::Sharing& sharing = decided.sharing;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
   BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
-  plan.asks_training = holds_training(parameters);
+  plan.asks_training = holds_training(parameters, clients);
   if (spec.needs.iterations) {
     plan.notes.push_back("the policy hears of iterations only if the programs call "
                          "bubblesim_iteration()");

@@ -19,7 +19,8 @@ struct Planned {
 };
 
 Planned plan(const std::string& name, std::map<std::string, policy::Value> values = {},
-             Substitute substitute = Substitute::kRefuse) {
+             Substitute substitute = Substitute::kRefuse,
+             policy::Role filler = policy::Role::kOffline) {
   static const policy::Registry registry = policies::builtin_policies();
   const policy::PolicySpec& spec = **registry.find(name);
   std::map<std::string, policy::Value, std::less<>> all;
@@ -33,7 +34,7 @@ Planned plan(const std::string& name, std::map<std::string, policy::Value> value
   std::vector<policy::ClientInfo> clients(2);
   clients[0].name = "training";
   clients[1].id = ClientId{1};
-  clients[1].role = policy::Role::kOffline;
+  clients[1].role = filler;
   clients[1].name = "filler";
   Planned planned{spec.make(parameters), fail("not planned")};
   planned.plan = plan_live(spec, parameters, *planned.policy, gpu, clients, substitute);
@@ -85,6 +86,12 @@ TEST(LivePlan, StreamsOfOneProcessBecomeTimeSlicesOnlyIfTheUserSaysSo) {
 TEST(LivePlan, TrainingWaitsForVerdictsWhereThePolicyMayHoldIt) {
   EXPECT_FALSE(plan("specinf_rckm").plan->asks_training);
   EXPECT_TRUE(plan("specinf_rckm", {{"barrier", std::string("both")}}).plan->asks_training);
+  EXPECT_FALSE(plan("specinf").plan->asks_training);
+  const auto online = [](std::map<std::string, policy::Value> values) {
+    return plan("specinf", std::move(values), Substitute::kRefuse, policy::Role::kOnline);
+  };
+  EXPECT_TRUE(online({}).plan->asks_training);
+  EXPECT_FALSE(online({{"barrier", std::string("fillers")}}).plan->asks_training);
 }
 
 TEST(JobVariables, AGatedJobHasTheGateFirstAndNoForeignDaemon) {
