@@ -59,7 +59,7 @@ class FakeDevice final : public Outlet {
     LaunchInfo info{id, next.kind, next.blocks, kThreadsPerBlock, index + 1, next.length};
     info.bound = next.bound;
     info.sm_blocks = next.sm_blocks;
-    info.kernel = index % calls(id).size();
+    info.kernel = next.function > 0 ? next.function : index % calls(id).size();
     return info;
   }
   /// When the client's first operation ends; nothing if none may end.
@@ -69,7 +69,7 @@ class FakeDevice final : public Outlet {
     const auto& [end, launch] = client.device.front();
     const bool runs = !client.off || (client.off == Preemption::kAfterKernel &&
                                       client.running == launch.launch);
-    return runs ? std::optional(end) : std::nullopt;
+    return runs ? std::optional(end + scenario_.notice) : std::nullopt;
   }
   /// Takes the operation that ends.
   LaunchInfo take_ended(ClientId id) {
@@ -89,7 +89,8 @@ class FakeDevice final : public Outlet {
     const ClientId id = launch.client;
     Client& client = clients_[id.index()];
     outcome_.passed.push_back({now_, id, launch.launch, launch.blocks});
-    const Instant start = client.device.empty() ? now_ : client.device.back().first;
+    const Instant start =
+        client.device.empty() ? now_ : std::max(now_, client.device.back().first);
     client.device.emplace_back(start + call(id, launch.launch - 1).length, launch);
     if (id.value > 0) {
       client.threads[waiter] = now_ + scenario_.fillers[id.index() - 1].gap;

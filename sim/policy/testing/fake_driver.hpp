@@ -1,8 +1,9 @@
 // A tiny driver of the policy contract, with times that can be checked by hand. Training launches
 // at written instants. Each filler has host threads that make its launches one after the other,
 // each thread `gap` apart, and block inside a held one. The device runs each client's operations
-// one after the other for their profiled time; a completion is noticed at once. Calls and checks
-// are those of every driver (sim/policy/session): the first illegal decision ends the scenario.
+// one after the other for their profiled time; a completion is noticed `notice` later. Calls and
+// checks are those of every driver (sim/policy/session): the first illegal decision ends the
+// scenario.
 //
 // Preemption on this device: after_kernel lets the operation that runs end; after_blocks and
 // context_switch stop it where it is; reset lets it begin again. All others wait for proceed.
@@ -26,6 +27,7 @@ struct Call {
   Duration length{};
   std::uint64_t sm_blocks = 0;
   policy::KernelClass bound = policy::KernelClass::kUnknown;
+  std::uint64_t function = 0;  ///< calls of one function are one kernel; 0: of its own
 };
 
 struct Bubble {
@@ -54,6 +56,7 @@ struct Scenario {
   std::vector<Filler> fillers;
   std::vector<Bubble> bubbles;  ///< by `begin`
   std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
+  Duration notice{};            ///< from an operation's end to its completion
   Duration horizon{};           ///< nothing at or after it happens
   policy::Role training_role = policy::Role::kTraining;  ///< of the protected client
 };

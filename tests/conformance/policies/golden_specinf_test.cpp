@@ -1,0 +1,135 @@
+// SpecInF: one small scenario a rule, with numbers to check by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/conformance/policies/scenarios.hpp"
+
+namespace bubblesim::testing {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+
+/// Fillers come in at 1 ms, for an iteration of 300 us was whole before.
+Scenario marked(Duration horizon, Duration filler_kernel, std::vector<Call> training) {
+  Scenario result = scenario(horizon, {kernel(10, filler_kernel)}, 1000);
+  result.training = std::move(training);
+  result.iteration_ends = {300us, 600us};
+  return result;
+}
+
+Call training_kernel(Duration begin, Duration length, std::uint64_t function = 0) {
+  Call call = kernel(100, length);
+  call.at = begin;
+  call.function = function;
+  return call;
+}
+
+/// A turn costs nothing. What costs is not worth it: the bucket holds 60 ms, and has 40 us.
+const std::vector<std::string> kFree{"reference=1ms", "turn=0ns"};
+/// The bucket holds a tenth of 1 ms.
+const std::vector<std::string> kTenth{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.1",
+                                      "look=90us"};
+
+/// Training computes till 2 ms. 100 us may be outstanding, and an unknown kernel counts as much.
+/// From 2040 us on it counts 40: two (80 us), 120 us once the bubble has lasted 240 us, 160 us
+/// after 320 us.
+TEST(specinf, lets_more_be_outstanding_the_longer_a_bubble_lasts) {
+  const Scenario single = marked(2350us, 40us, {training_kernel(0us, 2ms)});
+  EXPECT_THAT(drive("specinf", kFree, single).times(1),
+              ElementsAre(2000us, 2040us, 2040us, 2080us, 2120us, 2160us, 2200us, 2240us, 2240us,
+                          2280us, 2320us, 2320us));
+}
+
+/// Ends are noticed 30 us late: the bubble begins at 2030 us, and a kernel of 40 us counts 70.
+TEST(specinf, sees_a_bubble_late_by_the_notice) {
+  Scenario late = marked(2200us, 40us, {training_kernel(0us, 2ms)});
+  late.notice = 30us;
+  EXPECT_THAT(drive("specinf", kFree, late).times(1), ElementsAre(2030us, 2100us, 2170us));
+}
+
+/// At 2130 us training computes again: nothing passes, and 70 us are outstanding. They cost 70 us
+/// of 2 % of the time: paid at 3.5 ms. The first look after it is at 3530 us, when the next bubble
+/// has lasted 1300 us: 650 us may be outstanding, 16 kernels.
+TEST(specinf, ends_grants_when_training_computes_and_pays_for_what_was_outstanding) {
+  const Scenario back =
+      marked(3531us, 40us, {training_kernel(0us, 2ms), training_kernel(2130us, 100us)});
+  const Outcome outcome = drive("specinf", kFree, back);
+  EXPECT_EQ(outcome.count(1, 2000us, 2130us), 5u);
+  EXPECT_EQ(outcome.count(1, 2130us, 3530us), 0u);
+  EXPECT_EQ(outcome.count(1, 3530us, 3531us), 16u);
+  EXPECT_EQ(outcome.training_held, 0u);
+}
+
+/// Training computes all the time. 100 us are in the full bucket: an unknown kernel goes. It took
+/// 40 us: 60 are left. What gains as much as it costs goes from 80 on: looks every 90 us find 87
+/// at 1310 us, and, after 40 more, again 400 us later: a tenth of the time.
+TEST(specinf, spends_no_more_than_its_budget_beside_training) {
+  const Scenario full = marked(2600us, 40us, {training_kernel(0us, 5ms)});
+  EXPECT_THAT(drive("specinf", kTenth, full).times(1),
+              ElementsAre(1000us, 1310us, 1710us, 2110us, 2510us));
+}
+
+Scenario request_of(std::uint64_t kernels) {
+  Scenario request =
+      marked(1500us, 40us, {training_kernel(0us, 900us), training_kernel(1020us, 50us)});
+  request.fillers[0].role = Role::kOnline;
+  request.fillers[0].launches = kernels;
+  request.fillers[0].gap = 5us;
+  return request;
+}
+
+/// Two kernels of a request till 1080 us. Training's launch of 1020 us waits for them.
+TEST(specinf, holds_training_while_a_request_is_served) {
+  const std::vector<std::string> given{"reference=1ms", "turn=0ns", "horizon=1ms", "budget=0.5"};
+  const Outcome outcome = drive("specinf", given, request_of(2));
+  EXPECT_THAT(outcome.times(1), ElementsAre(1000us, 1005us));
+  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1080us));
+  EXPECT_EQ(outcome.training_held, 1u);
+  std::vector<std::string> never = given;
+  never.push_back("barrier=fillers");
+  EXPECT_THAT(drive("specinf", never, request_of(2)).times(0), ElementsAre(0us, 1020us));
+}
+
+/// A request of 400 us. Of 100 us, 80 are left at 1040 us and 44 at 1080 us, below three quarters.
+TEST(specinf, holds_training_only_until_a_quarter_of_the_bucket_is_spent) {
+  const Outcome outcome = drive("specinf", kTenth, request_of(10));
+  EXPECT_EQ(outcome.count(1, 1000us, 1046us), 10u);
+  EXPECT_THAT(outcome.times(0), ElementsAre(0us, 1080us));
+}
+
+/// Beside offline fillers training is never held.
+TEST(specinf, asks_nothing_of_training_without_requests) {
+  Scenario single = request_of(10);
+  single.fillers[0].role = Role::kOffline;
+  EXPECT_EQ(drive("specinf", kTenth, single).training_held, 0u);
+}
+
+/// Kernels of 50 us, 300 us apart. Two functions take turns: half of 6 ms shows the period, so
+/// that iterations without fillers are known at 6 ms. If none repeats, fillers wait for 12 ms.
+TEST(specinf, takes_the_period_of_a_job_without_marks) {
+  Scenario unmarked = scenario(13ms, {kernel(10, 40us)}, 1000);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    unmarked.training.push_back(training_kernel(300us * i, 50us, 1 + i % 2));
+  }
+  const std::vector<std::string> given{"reference=6ms", "turn=0ns"};
+  const std::vector<Instant> times = drive("specinf", given, unmarked).times(1);
+  ASSERT_FALSE(times.empty());
+  EXPECT_EQ(times.front(), 6050us);
+  for (std::uint64_t i = 0; i < 50; ++i) unmarked.training[i].function = 1 + i;
+  const std::vector<Instant> later = drive("specinf", given, unmarked).times(1);
+  ASSERT_FALSE(later.empty());
+  EXPECT_THAT(later, Each(Ge(12050us)));
+}
+
+}  // namespace
+}  // namespace bubblesim::testing
