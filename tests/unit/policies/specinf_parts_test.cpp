@@ -18,8 +18,8 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-LaunchInfo launch(std::uint64_t number, std::uint64_t kernel, WorkKind kind = WorkKind::kKernel,
-                  std::uint32_t client = 0) {
+LaunchInfo call_of(std::uint64_t number, std::uint64_t kernel, WorkKind kind = WorkKind::kKernel,
+                   std::uint32_t client = 0) {
   LaunchInfo info;
   info.client = ClientId{client};
   info.kind = kind;
@@ -59,12 +59,12 @@ TEST(kernel_times, believes_in_a_blocked_kernel_if_that_repeats) {
 /// left, and 50 us after 30 us.
 TEST(filler_work, adds_up_what_kernels_took_before) {
   FillerWork work(2, 100us);
-  work.pass(launch(1, 5, WorkKind::kKernel, 1), 0us);
+  work.pass(call_of(1, 5, WorkKind::kKernel, 1), 0us);
   EXPECT_EQ(work.left(0us), 100us);
-  work.complete(end_of(launch(1, 5, WorkKind::kKernel, 1)), 40us);
+  work.complete(end_of(call_of(1, 5, WorkKind::kKernel, 1)), 40us);
   EXPECT_TRUE(work.empty());
-  work.pass(launch(2, 5, WorkKind::kKernel, 1), 50us);
-  work.pass(launch(3, 5, WorkKind::kKernel, 1), 50us);
+  work.pass(call_of(2, 5, WorkKind::kKernel, 1), 50us);
+  work.pass(call_of(3, 5, WorkKind::kKernel, 1), 50us);
   EXPECT_EQ(work.left(50us), 80us);
   EXPECT_EQ(work.left(80us), 50us);
   work.gone(ClientId{1}, 90us);
@@ -161,16 +161,16 @@ TEST(training_watch, learns_how_long_training_idled_at_a_place) {
   TrainingWatch watch(50us);
   const auto iteration = [&](Duration begin, std::uint64_t number) {
     watch.begin_iteration();
-    watch.launch(launch(number, 1), begin);
+    watch.launch(call_of(number, 1), begin);
     EXPECT_TRUE(watch.computes());
-    watch.complete(end_of(launch(number, 1)), false, begin + 10us);
+    watch.complete(end_of(call_of(number, 1)), false, begin + 10us);
     EXPECT_FALSE(watch.computes());
     EXPECT_EQ(watch.since(), begin + 10us);
   };
   iteration(0us, 1);
   EXPECT_EQ(watch.expected_end(), std::nullopt);
-  watch.launch(launch(2, 1), 110us);
-  watch.complete(end_of(launch(2, 1)), false, 120us);
+  watch.launch(call_of(2, 1), 110us);
+  watch.complete(end_of(call_of(2, 1)), false, 120us);
   iteration(200us, 3);
   EXPECT_EQ(watch.expected_end(), Instant{310us});
 }
@@ -178,12 +178,12 @@ TEST(training_watch, learns_how_long_training_idled_at_a_place) {
 /// A launch queue that runs ahead is no bubble; a collective alone is.
 TEST(training_watch, sees_no_bubble_while_a_kernel_is_outstanding) {
   TrainingWatch watch(50us);
-  watch.launch(launch(1, 1), 0us);
-  watch.launch(launch(2, 1), 0us);
-  watch.launch(launch(3, 9, WorkKind::kCollective), 0us);
-  watch.complete(end_of(launch(1, 1)), false, 10us);
+  watch.launch(call_of(1, 1), 0us);
+  watch.launch(call_of(2, 1), 0us);
+  watch.launch(call_of(3, 9, WorkKind::kCollective), 0us);
+  watch.complete(end_of(call_of(1, 1)), false, 10us);
   EXPECT_TRUE(watch.computes());
-  watch.complete(end_of(launch(2, 1)), false, 20us);
+  watch.complete(end_of(call_of(2, 1)), false, 20us);
   EXPECT_FALSE(watch.computes());
   EXPECT_EQ(watch.kernels(), 0u);
 }
@@ -192,16 +192,16 @@ TEST(training_watch, sees_no_bubble_while_a_kernel_is_outstanding) {
 /// collective ends, training computes.
 TEST(training_watch, takes_an_overdue_kernel_for_one_that_waits_for_a_collective) {
   TrainingWatch watch(50us);
-  watch.launch(launch(1, 1), 0us);
-  watch.complete(end_of(launch(1, 1)), false, 10us);
-  watch.launch(launch(2, 9, WorkKind::kCollective), 10us);
-  watch.launch(launch(3, 1), 10us);
+  watch.launch(call_of(1, 1), 0us);
+  watch.complete(end_of(call_of(1, 1)), false, 10us);
+  watch.launch(call_of(2, 9, WorkKind::kCollective), 10us);
+  watch.launch(call_of(3, 1), 10us);
   // At this place nothing is known.
   EXPECT_TRUE(watch.computes());
   EXPECT_EQ(watch.overdue_at(), Instant{80us});
   watch.look(80us);
   EXPECT_FALSE(watch.computes());
-  watch.complete(end_of(launch(2, 9, WorkKind::kCollective)), false, 200us);
+  watch.complete(end_of(call_of(2, 9, WorkKind::kCollective)), false, 200us);
   EXPECT_TRUE(watch.computes());
 }
 
