@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <vector>
 
 #include "policies/kernel_times.hpp"
@@ -62,7 +61,7 @@ class FillerWork {
     Duration span{};
     policy::Instant passed{};
   };
-  struct Queue : std::deque<Launch> {
+  struct Queue : std::vector<Launch> {
     policy::Instant last_end{};
   };
 

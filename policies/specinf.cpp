@@ -238,6 +238,8 @@ class SpecInf final : public Policy {
       look_at_budget(now, actions);
       if (means_ != Means::kBubbles) return true;
     }
+    // Requests in bubbles may owe what the bucket holds, no more: estimates may be wrong for ever.
+    if (online && budget_.credit() < -budget_.most()) return false;
     const Duration work = work_.left(now) + work_.estimate(launch);
     const Duration gain = work_.estimate(launch);
     const Duration turn = turned_ || !work_.empty() ? Duration{} : turn_;

@@ -24,7 +24,7 @@ namespace bubblesim::policies {
 class TrainingPace {
  public:
   /// Fillers are kept out for the first `alone`, and as long again until one iteration was whole.
-  explicit TrainingPace(Duration alone) : alone_(alone) {}
+  explicit TrainingPace(Duration alone) : alone_(alone) { keys_.reserve(kUsualKeys); }
 
   /// Training launches a kernel. Whether an iteration ends before it, found by its period.
   bool launch(std::uint64_t key, policy::Instant now);
@@ -34,10 +34,10 @@ class TrainingPace {
     begin_.reset();
     reference_.reset();
   }
-  
-  /// An iteration has ended at `now`. `exposed`: time of it with fillers in the
-  /// way; `charged`: what they seem to have cost it. What it lost
-  /// against the reference; nothing: there was none yet, or the iteration was without fillers.
+
+  /// An iteration has ended at `now`. `exposed`: time of it with fillers in the way; `charged`:
+  /// what they seem to have cost it. What it lost against the reference; nothing: there was none
+  /// yet, or the iteration was without fillers.
   std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged,
                                         policy::Instant now);
 
@@ -49,6 +49,9 @@ class TrainingPace {
   [[nodiscard]] std::optional<Duration> reference() const { return reference_; }
 
  private:
+  /// More kernels of an unmarked job within `alone` / 2 cost an allocation or two.
+  static constexpr std::size_t kUsualKeys = 4096;
+
   Duration alone_;
   bool marked_ = false;
   std::vector<std::uint64_t> keys_;  ///< of launches while no mark and no period is known

@@ -14,11 +14,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "policies/front_queue.hpp"
 #include "policies/kernel_times.hpp"
 #include "sim/policy/policy.hpp"
 
@@ -72,7 +72,7 @@ class TrainingWatch {
 
   Duration shortest_;
   KernelTimes times_;
-  std::deque<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
+  FrontQueue<Launch> queue_;  ///< outstanding, and ended ones behind an outstanding one
   std::uint64_t first_ = 0;   ///< how many launches have left the queue
   std::uint64_t next_ = 0;    ///< launches before it are no outstanding kernels
   std::size_t kernels_ = 0;
