@@ -13,9 +13,10 @@
 // passes, so what is outstanding then was bound by the room.
 // Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier:
 // requests`) holds training's launches while a request is served; some, and its kernels run beside
-// training's, their blocks first; none, and it has bubbles. So that the barrier takes effect soon,
-// beside online fillers training's launches are held while its outstanding kernels take longer
-// than `run_ahead`. Offline fillers wait while a request is served.
+// training's, their blocks first; none, and it has bubbles, till it owes as much as the bucket
+// holds. So that the barrier takes effect soon, beside online fillers training's launches are held
+// while its outstanding kernels take longer than `run_ahead`. Offline fillers wait while a request
+// is served.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
