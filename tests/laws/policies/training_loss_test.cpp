@@ -137,8 +137,7 @@ struct Budget {
 class TrainingLoss : public testing::TestWithParam<bool> {};
 
 TEST_P(TrainingLoss, IsAtMostTheBudgetAndOneBoundOfOutstandingWork) {
-  policy::Registry registry;
-  policies::register_builtin(registry);
+  const policy::Registry registry = policies::builtin_policies();
   const policy::PolicySpec& spec = **registry.find("specinf");
   Duration most_lost{};
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
