@@ -30,7 +30,7 @@ struct GateEvent {
 
 class GateBoard {
  public:
-  /// For clients 0 to `clients` - 1, at most kMostGateClients. `clock` outlives the board.
+  /// Makes places for clients 0 to `clients` - 1, at most kMostGateClients. `clock` outlives this.
   [[nodiscard]] static Result<std::unique_ptr<GateBoard>> make(HostClock& clock,
                                                                std::uint32_t clients);
   /// Opens the gate, and takes its name away.
@@ -58,7 +58,7 @@ class GateBoard {
   void wait(std::uint32_t knocks, HostTime deadline);
   void knock();
 
-  /// From now on nobody is held and nobody asks.
+  /// Opens the gate for good: nobody is held and nobody asks any more.
   void open();
   [[nodiscard]] bool is_open() const { return segment_.open != 0; }
 

@@ -14,7 +14,7 @@ inline constexpr const char* kEnvGateFolder = "BUBBLESIM_GATE_FOLDER";
 /// "1": completions are told to the policy.
 inline constexpr const char* kEnvGateCompletions = "BUBBLESIM_GATE_COMPLETIONS";
 
-/// In the folder: client<id> holds LiveCounts; notes holds a line a process, as it happens.
+/// Files of the folder: client<id> holds LiveCounts; notes holds a line a process, as it happens.
 inline constexpr const char* kNotesFile = "notes";
 
 /// All only grow, but `process`.

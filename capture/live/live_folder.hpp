@@ -15,7 +15,7 @@ namespace bubblesim::capture {
 
 class LiveFolder {
  public:
-  /// In `parent`, which exists.
+  /// Makes the folder in `parent`, which exists.
   [[nodiscard]] static Result<std::unique_ptr<LiveFolder>> make(const std::string& parent,
                                                                 std::uint32_t clients);
   ~LiveFolder();

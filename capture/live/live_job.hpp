@@ -21,7 +21,7 @@ class LiveJob {
   [[nodiscard]] bool runs() const { return pid_ > 0 && !end_; }
   /// Whether it has ended just now. What it started may go on.
   bool has_just_ended();
-  /// To all of its group, after its own end to those that it left.
+  /// Signals all of the job's group; after the job's own end, those that it left.
   void signal(int number) const;
 
   [[nodiscard]] pid_t group() const { return pid_; }

@@ -70,9 +70,9 @@ class PolicyHost {
   /// Decides until stop(), in the calling thread, which takes part in the clock. Returns early
   /// after an illegal decision; then, as after stop(), the gate is open to everybody.
   virtual void run() = 0;
-  /// From any thread that takes part in the clock; opens the gate.
+  /// May be called by any thread that takes part in the clock; opens the gate.
   virtual void stop() = 0;
-  /// From any thread: the client's process has ended; whatever of it waits is forgotten.
+  /// May be called by any thread: the client's process has ended; what of it waits is forgotten.
   virtual void client_gone(ClientId client) = 0;
 
   /// After run():

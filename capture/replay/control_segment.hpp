@@ -108,7 +108,7 @@ class ControlSeat {
   /// Rung at ControlBoard::start and stop, and by call_worker().
   [[nodiscard]] std::uint32_t calls() const;
   void wait_for_call(std::uint32_t seen, HostTime deadline);
-  /// As the rig does, to let the process's own threads look again.
+  /// Wakes the process's own threads, as the rig does, so that they look again.
   void call_worker();
 
  private:
@@ -119,7 +119,7 @@ class ControlSeat {
   ClientId client_;
 };
 
-/// From a worker that has no seat: what is wrong with its input. Where there is no such board,
+/// Told by a worker that has no seat: what is wrong with its input. Where there is no such board,
 /// nothing happens.
 void tell_control_fault(const std::string& name, HostClock& clock, const std::string& why);
 

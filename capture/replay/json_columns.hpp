@@ -35,13 +35,13 @@ class JsonWriter {
   void open_list(std::string_view key);
   void close_list();
 
-  /// A column: `of(row)` an integer. Left out if every value is `fallback`.
+  /// A column of integers, `value_of(row)`. Left out if every value is `fallback`.
   template <class Rows, class Of>
   void column(std::string_view key, const Rows& rows, Of value_of, std::int64_t fallback);
-  /// As column, in any case.
+  /// A column that is never left out.
   template <class Rows, class Of>
   void full_column(std::string_view key, const Rows& rows, Of value_of);
-  /// Adds a column of numbers.
+  /// A column of numbers.
   template <class Rows, class Of>
   void number_column(std::string_view key, const Rows& rows, Of value_of);
 

@@ -67,7 +67,7 @@ class FakeGpu {
   [[nodiscard]] virtual Result<std::string> begin(
       HostClock& clock, const RigSetup& setup, const policy::Sharing& sharing,
       const std::vector<policy::ClientSharing>& shares) = 0;
-  /// In a thread that takes part in the clock, until stop().
+  /// Runs in a thread that takes part in the clock, until stop().
   virtual void run() = 0;
   virtual void stop() = 0;
 };

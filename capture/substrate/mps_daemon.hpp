@@ -30,7 +30,7 @@ class MpsDaemon {
   /// start or does not answer, with what it said and its log; a folder too long for a socket's
   /// address.
   [[nodiscard]] static Result<std::unique_ptr<MpsDaemon>> start(const MpsSettings& settings);
-  /// As quit(), quietly.
+  /// Quits without telling a fault.
   ~MpsDaemon();
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;

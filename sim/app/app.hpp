@@ -51,7 +51,7 @@ class ProgressLine {
 
   void show(const std::string& text);
   void clear();
-  /// For libraries; borrows the line.
+  /// The function that libraries call; borrows the line.
   [[nodiscard]] run::ProgressText callback();
 
  private:
@@ -74,7 +74,7 @@ int report_fault(const Error& fault);
 /// was not, nothing is written.
 [[nodiscard]] Result<void> write_output(const std::string& path, const std::string& text);
 
-/// As a shell reads it back as one word: with quotes if it needs them.
+/// The text as a shell reads it back as one word: with quotes if it needs them.
 [[nodiscard]] std::string shell_word(const std::string& word);
 
 /// The number asked for; one a core if that is 0.

@@ -25,7 +25,7 @@ inline constexpr std::size_t kShownDigits = 8;
 [[nodiscard]] std::string short_number(double value);
 /// "/a=1 /b=text".
 [[nodiscard]] std::string assignments_text(const std::vector<store::Setting>& settings);
-/// To standard output.
+/// Prints to standard output.
 void print(const std::string& text);
 
 }  // namespace bubblesim::app

@@ -33,7 +33,7 @@ class Errors : public std::vector<Error> {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-/// For readers that report every fault at once.
+/// All faults at once, of readers that go on after the first.
 template <class T>
 using CheckedResult = tl::expected<T, Errors>;
 

@@ -35,7 +35,8 @@ namespace bubblesim {
 /// The shortest exact text in a byte unit: "512MiB", "40GB". parse_bytes reads it back.
 [[nodiscard]] std::string format_bytes(Bytes bytes);
 
-/// In the largest decimal unit in which parse_rate reads back the same double: "900GB/s".
+/// Writes a rate in the largest decimal unit in which parse_rate reads back the same double:
+/// "900GB/s".
 [[nodiscard]] std::string format_rate(BytesPerSecond rate);
 
 }  // namespace bubblesim

@@ -12,13 +12,13 @@
 
 namespace bubblesim::measure {
 
-/// From `at` on, since FakeGpu::begin(), the device no longer answers this client.
+/// The device no longer answers this client from `at` on, since FakeGpu::begin().
 struct FakeJobStall {
   ClientId client;
   Duration at{};
 };
 
-/// At `at`, since FakeGpu::begin(), the device stands still for so long.
+/// The device stands still for a while at `at`, since FakeGpu::begin().
 struct FakeDeviceStall {
   Duration at{};
   Duration length{};

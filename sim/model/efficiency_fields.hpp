@@ -16,7 +16,7 @@ struct EfficiencyField {
   double& (*value)(Efficiency&);
 };
 
-/// In the order of a file.
+/// All fields, in the order of a file.
 [[nodiscard]] std::span<const EfficiencyField> efficiency_fields();
 
 /// Aborts if there is none: paths are written in code only.

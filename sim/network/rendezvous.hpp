@@ -49,7 +49,7 @@ class Rendezvous final : private FlowListener {
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
 
-  /// With a fabric of `links` if any collective has a transfer; transfers outlive this.
+  /// Has a fabric of `links` if any collective has a transfer; transfers outlive this.
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
              const LinkTable& links);
 

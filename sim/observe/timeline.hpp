@@ -94,7 +94,7 @@ class TimelineRecorder {
   void name_client(GpuId gpu, ClientId client, std::string name);
   [[nodiscard]] TrackId add_track(GpuId gpu, std::string name);
 
-  /// In any order. Precondition: end >= start, `name` from intern().
+  /// Adds a span; any order is right. Precondition: end >= start, `name` from intern().
   void add(const Slice& slice);
   void add(const CounterSample& sample);
 

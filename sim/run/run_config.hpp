@@ -65,7 +65,7 @@ struct TrainProgram {
 using FillerProgram =
     std::variant<TraceProgram, KernelTableProgram, synth::InferenceNames, TrainProgram>;
 
-/// So many requests of a filler, to be done once.
+/// A fill job: so many requests of a filler, to be done once.
 struct FillJobConfig {
   std::uint64_t requests = 1;        ///< >= 1
   Duration submitted{};              ///< since the start

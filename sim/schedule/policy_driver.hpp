@@ -37,7 +37,7 @@ class PolicyDriver final : public workload::LaunchGate {
   /// Asks for the first tick.
   void start();
 
-  /// From the runs' observers.
+  /// Called by the runs' observers.
   void op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now);
   void op_finished(const workload::OpRecord& record);
   /// An iteration of training, or a pass of a filler, has ended.

@@ -39,7 +39,7 @@ struct RunRecord {
   Duration cpu{};                ///< of the run's thread
 };
 
-/// For sending between processes; the same record gives the same bytes.
+/// The bytes of a record, as processes send it; the same record gives the same bytes.
 [[nodiscard]] std::vector<std::uint8_t> encode(const RunRecord& record);
 [[nodiscard]] Result<RunRecord> decode_run_record(std::span<const std::uint8_t> bytes);
 

@@ -26,7 +26,8 @@ struct StoreTable {
   int since = 1;                     ///< first schema version that has it
 };
 
-/// In the order in which they are made. The columns of `rows` end with observe::result_columns().
+/// All tables, in the order in which they are made. The columns of `rows` end with
+/// observe::result_columns().
 [[nodiscard]] const std::vector<StoreTable>& store_tables();
 
 /// The named table; it must be one.

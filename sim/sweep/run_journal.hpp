@@ -102,7 +102,7 @@ struct RunsByTrust {
   std::vector<store::PlannedRun> none;
 };
 
-/// In the order given.
+/// The runs by how far dead journals let one trust them, each list in the order given.
 [[nodiscard]] RunsByTrust by_trust(const std::vector<store::PlannedRun>& runs,
                                    const DeadJournals& dead);
 

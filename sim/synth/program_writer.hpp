@@ -48,7 +48,7 @@ class ProgramWriter {
   void wait_for_device();
   void pause(Duration span);
   void begin_iteration();
-  /// From the next operation on the rank holds so much device memory.
+  /// Sets the device memory that the rank holds from the next operation on.
   void mark_memory(std::uint64_t bytes);
 
   /// What was written since the last thread's end is a thread of its own: of a program whose

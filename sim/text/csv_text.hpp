@@ -22,7 +22,7 @@ inline void append_csv_quoted(std::string& line, std::string_view cell) {
   return text;
 }
 
-/// In quotes if it has a comma, a quote or a line end.
+/// A cell: in quotes if the text has a comma, a quote or a line end.
 inline void append_csv_cell(std::string& line, std::string_view cell) {
   if (cell.find_first_of(",\"\r\n") == std::string_view::npos) line += cell;
   else append_csv_quoted(line, cell);

@@ -59,7 +59,7 @@ struct Summary : ErrorSummary {
 /// published ones are whole days), GraphPipe's gain of about 10 % to within 2 points.
 [[nodiscard]] std::optional<Aim> aim_of(std::string_view table);
 
-/// In the order in which tables first appear.
+/// Summaries in the order in which tables first appear.
 [[nodiscard]] std::vector<Summary> summarise(const std::vector<ReportRow>& rows);
 
 [[nodiscard]] std::string_view outcome_name(Outcome outcome);

@@ -43,7 +43,8 @@ class Machine final : private engine::JointContact {
   explicit Machine(const hardware::GpuSpec& spec, const JobProgram* job = nullptr,
                    const engine::ConductorSetup& setup = {});
 
-  /// In the shared engine, or with a `bound` (that outlives the machine's last run) in its own.
+  /// Adds a GPU to the shared engine, or, with a `bound` (that outlives the machine's last run), to
+  /// an engine of its own.
   MachineGpu& add_gpu(const gpu::SharingSetup& sharing = {},
                       const engine::ContactBound* bound = nullptr);
 

@@ -38,7 +38,7 @@ class RequestService {
   void arrive(std::uint64_t number, SimTime now) { arrive_together(number, 1, now); }
   /// `count` requests arrive at once, numbered from `first` on.
   virtual void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) = 0;
-  /// From the run's observer.
+  /// Called by the run's observer.
   virtual void pass_finished(SimTime now) = 0;
   /// Online: the first request of those that run; nothing if none does.
   [[nodiscard]] virtual std::optional<std::uint64_t> serving() const = 0;

@@ -27,7 +27,7 @@ class Service final : public RequestService, public engine::EventHandler {
   /// Always has a next batch, from now on.
   void start_offline(SimTime now) override;
   void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
-  /// From the run's observer.
+  /// Called by the run's observer.
   void pass_finished(SimTime now) override;
 
   /// Online: the first request of the batch that runs; nothing if none does.

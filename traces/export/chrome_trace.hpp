@@ -75,7 +75,7 @@ struct ChromeStats {
 /// it in its state.
 ChromeStats write_chrome_trace(std::ostream& out, const ChromeTrace& trace);
 
-/// To a file; a fault if it cannot be written whole.
+/// Writes to a file; a fault if it cannot be written whole.
 [[nodiscard]] Result<ChromeStats> write_chrome_trace_file(const std::string& path,
                                                           const ChromeTrace& trace);
 

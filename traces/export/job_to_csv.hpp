@@ -18,7 +18,7 @@ namespace bubblesim::traces {
 /// state.
 std::uint64_t write_job_csv(std::ostream& out, const JobTrace& job);
 
-/// To a file; a fault if it cannot be written whole.
+/// Writes to a file; a fault if it cannot be written whole.
 [[nodiscard]] Result<std::uint64_t> write_job_csv_file(const std::string& path,
                                                        const JobTrace& job);
 

@@ -59,7 +59,7 @@ class TraceWriter {
   [[nodiscard]] Result<void> flush();
   /// Flushes, writes the end chunk and closes the file. Nothing may be called after it.
   [[nodiscard]] Result<void> finish();
-  /// In the file so far.
+  /// Bytes in the file so far.
   [[nodiscard]] std::uint64_t bytes_written() const;
 
  private:

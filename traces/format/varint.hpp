@@ -39,7 +39,7 @@ inline std::uint8_t* write_varint(std::uint8_t* place, std::uint64_t value) {
   return place;
 }
 
-/// For values of more than eight bytes. Returns nullptr if they exceed 64 bits.
+/// Reads values of more than eight bytes. Returns nullptr if they exceed 64 bits.
 inline const std::uint8_t* read_long_varint(const std::uint8_t* place, std::uint64_t& value) {
   value = 0;
   for (unsigned shift = 0; shift < 70; shift += 7) {

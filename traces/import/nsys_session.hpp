@@ -56,10 +56,10 @@ class NsysSession {
   Strings strings;
   std::string product;  ///< what wrote the export, with version; empty: not recorded
 
-  /// From the times of a row; nothing if they are none. Counts durations below zero.
+  /// The span of a row's times; nothing if they are none. Counts durations below zero.
   [[nodiscard]] std::optional<Span> span(std::optional<std::int64_t> start,
                                          std::optional<std::int64_t> end);
-  /// As UTF-8; counts what is not.
+  /// The text as UTF-8; counts what is not.
   [[nodiscard]] std::string clean(std::string_view text);
   /// "unnamed" and a count where StringIds lacks it.
   [[nodiscard]] std::string name(std::optional<std::int64_t> id);

@@ -18,7 +18,7 @@ struct SeenLaunch {
 
 /// May wait, with no lock held.
 void before_launch(const SeenLaunch& launch) noexcept;
-/// In the same thread, whatever came of the launch.
+/// Called in the same thread, whatever came of the launch.
 void after_launch(const SeenLaunch& launch, CuResult result) noexcept;
 
 }  // namespace bubblesim::capture::interpose

@@ -24,7 +24,7 @@ struct CallbackTarget {
 
 /// Lets callbacks through to `target`. False: the gate is open for another one.
 [[nodiscard]] bool open_gate(CallbackTarget& target) noexcept;
-/// From now on no callback begins with `target`; waits for those that are under way, at most two
+/// Lets no callback begin with `target` any more; waits for those that are under way, at most two
 /// seconds. False: one still is (or this was called from one), `target` must stay.
 [[nodiscard]] bool shut_gate(CallbackTarget& target) noexcept;
 

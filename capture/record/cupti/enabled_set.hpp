@@ -17,7 +17,8 @@ class EnabledSet {
   [[nodiscard]] cupti::Result callback(cupti::Subscriber subscriber, std::uint32_t domain,
                                        std::uint32_t id);
   [[nodiscard]] cupti::Result kind(std::uint32_t kind);
-  /// As kind(), and CUPTI writes records of what exists already. Without such a function: kind().
+  /// Enables like kind(), and CUPTI writes records of what exists already. Without such a function:
+  /// kind().
   [[nodiscard]] cupti::Result kind_and_dump(std::uint32_t kind);
   /// kNotImplemented: this CUPTI cannot record single calls.
   [[nodiscard]] cupti::Result runtime_call(std::uint32_t id);

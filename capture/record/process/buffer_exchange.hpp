@@ -52,7 +52,7 @@ class BufferExchange final : public BufferOwner {
   [[nodiscard]] Wake& wake() { return wake_; }
   [[nodiscard]] const BufferPool& pool() const { return pool_; }
 
-  /// In a forked child: nothing is taken in any more, ever. Async-signal-safe.
+  /// Called in a forked child: nothing is taken in any more, ever. Async-signal-safe.
   void abandon() noexcept;
 
   // CUPTI's side; any thread.

@@ -32,7 +32,7 @@ class ControlServer {
   void serve();
   /// Removes the path socket's file. Async-signal-safe.
   void remove_path() noexcept;
-  /// In a forked child: closes its copies. Async-signal-safe.
+  /// Called in a forked child: closes its copies. Async-signal-safe.
   void close_descriptors() noexcept;
 
  private:

@@ -50,7 +50,8 @@ class Recorder {
   /// Puts a mark into the trace. False: nothing records.
   [[nodiscard]] bool mark(const std::string& name);
 
-  /// In a forked child: everything off, the file closed, no lock touched. Async-signal-safe.
+  /// Called in a forked child: switches everything off and closes the file, touching no lock.
+  /// Async-signal-safe.
   void abandon() noexcept;
 
  private:

@@ -27,7 +27,7 @@ class TraceStore {
   [[nodiscard]] Result<void> flush();
   [[nodiscard]] Result<void> finish(const CounterSet& counters);
   [[nodiscard]] std::uint64_t records() const { return records_; }
-  /// In the file; what is pending is not among them.
+  /// Bytes in the file; what is pending is not among them.
   [[nodiscard]] std::uint64_t bytes_written() const { return writer_.bytes_written(); }
 
  private:

@@ -46,7 +46,7 @@ class DeviceContext {
   [[nodiscard]] DeviceHandle device() const { return device_; }
   [[nodiscard]] ContextHandle primary() const { return primary_; }
 
-  /// By its name in stand_in_kernels.cu.
+  /// The kernel of this name in stand_in_kernels.cu.
   [[nodiscard]] Result<KernelHandle> kernel(const std::string& name);
 
  private:

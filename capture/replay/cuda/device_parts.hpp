@@ -32,7 +32,7 @@ class UnitEvents {
   [[nodiscard]] std::uint32_t stream(std::uint32_t unit) const { return streams_[unit]; }
   /// Null: nobody waits for it. `pass` counts from 0.
   [[nodiscard]] EventHandle event(std::uint32_t unit, std::uint64_t pass) const;
-  /// For streams that join a graph's launch.
+  /// The event of a stream that joins a graph's launch.
   [[nodiscard]] EventHandle stream_event(std::uint32_t stream) const;
 
  private:

@@ -21,7 +21,7 @@ struct Probe {
   /// Null: its records say more than constants.
   std::vector<Finding> (*find)(const Records&);
 };
-/// In the order in which they run.
+/// All probes, in the order in which they run.
 [[nodiscard]] const std::vector<Probe>& probe_list();
 
 enum class ConstantUnit : std::uint8_t { kNanoseconds, kBytesPerSecond, kSms, kShare };

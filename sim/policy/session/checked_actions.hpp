@@ -54,7 +54,7 @@ class CheckedActions : public Actions {
   void reshape(ClientId client, const LaunchForm& form) final;
   void set_resident_memory(ClientId client, Bytes resident) final;
 
-  /// In order of the clients' ids, before the first call.
+  /// Adds a client, in order of ids, before the first call.
   void add_client(const SessionClient& client) {
     clients_.emplace_back().known = client;
     silent_.push_back(false);

@@ -20,7 +20,7 @@ class RunView {
  public:
   explicit RunView(const run::LoadedRun& loaded) : loaded_(loaded) {}
 
-  /// For RunOptions::timelines; borrows this.
+  /// The function for RunOptions::timelines; borrows this.
   [[nodiscard]] run::TimelineSink sink();
 
   /// Once, after the run. A policy of which nothing was told has a row in the table alone.

@@ -58,7 +58,7 @@ class Leader {
   Leader(Transport& transport, const std::vector<store::PlannedRun>& runs, LeaderOptions options,
          LeaderPorts ports);
 
-  /// For threads of this rank: the next run; nothing: no more.
+  /// The next run for a thread of this rank; nothing: there is none any more.
   [[nodiscard]] std::optional<store::PlannedRun> next_here();
   void done_here(store::RunRecord&& record, Duration took);
 

@@ -25,7 +25,7 @@ struct HeldRun {
   friend bool operator==(const HeldRun&, const HeldRun&) = default;
 };
 
-/// From a worker: says that it lives, what it has, and how many runs more it can take.
+/// A worker says that it lives, what it has, and how many more runs it can take.
 struct Ask {
   std::uint64_t number = 0;  ///< from 1; the answer has it too
   std::string host;
@@ -37,13 +37,13 @@ struct Ask {
   bool leaving = false;      ///< takes nothing more: it was sent a signal
 };
 
-/// From a worker: a run's end.
+/// A worker says that a run has ended.
 struct Delivery {
   Duration took{};  ///< by the clock on the wall
   store::RunRecord record;
 };
 
-/// From a worker: a run that it cannot do as planned, for its files are not those of the plan.
+/// A worker cannot do a run as planned, for its files are not those of the plan.
 struct ClusterRefusal {
   std::uint64_t index = 0;
   std::string reason;
@@ -56,7 +56,7 @@ enum class Order : std::uint8_t {
   kPartAlone,   ///< the same, but some rank is lost
 };
 
-/// From the leader, to an ask.
+/// The leader answers an ask.
 struct ClusterAnswer {
   std::uint64_t number = 0;
   Order order = Order::kGoOn;

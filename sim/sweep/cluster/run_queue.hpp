@@ -30,10 +30,10 @@ class RunQueue {
   /// Refers to `runs`, whose indices ascend.
   explicit RunQueue(const std::vector<store::PlannedRun>& runs);
 
-  /// For a worker: `idle` runs, and `spare` more while others will not be short of them for it.
+  /// Runs for a worker: `idle`, and `spare` more while others will not be short of them for it.
   [[nodiscard]] std::vector<const store::PlannedRun*> give(int rank, std::size_t idle,
                                                            std::size_t spare);
-  /// For a thread of the leader: waits until there is a run; null: there will be none. A run with
+  /// Waits, in a thread of the leader, until there is a run; null: there will be none. A run with
   /// which a worker was lost is only given when no worker is left: it might take the leader too.
   [[nodiscard]] const store::PlannedRun* wait_for_run();
 
