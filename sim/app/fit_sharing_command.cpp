@@ -1,4 +1,4 @@
-// bubblesim fit sharing: a device's constants of time slices and switches, from co-location pairs.
+// bubblesim fit sharing: a device's constants of time slices and switches, from measured sharing.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,26 +12,30 @@ namespace bubblesim::app {
 namespace {
 
 struct SharingFitArguments {
-  std::string table, setting = "colocation_a100";
+  std::vector<std::string> tables;
+  std::string setting, device = "a100-40gb";
   std::size_t rounds = 6, threads = 0;
 };
 
 int fit_sharing(const SharingFitArguments& arguments, const AppContext& context) {
-  const auto table = CsvTable::read(arguments.table);
-  if (!table) return report_fault(table.error());
-  const auto rows = validate::read_sharing_rows(*table);
-  if (!rows) return report_faults(rows.error());
-  const auto stage = validate::find_sharing_stage(arguments.setting, context.config_folder,
-                                                  context.policies);
+  auto stage = validate::make_sharing_stage(context.config_folder, context.policies);
   if (!stage) return report_faults(stage.error());
+  std::vector<validate::SharingRow> rows;
+  for (const std::string& path : arguments.tables) {
+    const auto found = validate::add_sharing_table(*stage, path, arguments.setting,
+                                                   context.config_folder);
+    if (!found) return report_faults(found.error());
+    rows.insert(rows.end(), found->begin(), found->end());
+  }
   ProgressLine line;
-  const auto fit = fit::fit_sharing(*rows, *stage, threads_of(arguments.threads),
-                                    arguments.rounds, line.callback());
+  const auto fit = fit::fit_sharing(rows, *stage, arguments.device,
+                                    threads_of(arguments.threads), arguments.rounds,
+                                    line.callback());
   line.clear();
   if (!fit) return report_faults(fit.error());
   fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit->rows,
              fit->evaluations, 100 * fit->start_error, 100 * fit->error);
-  const auto& gpu = stage->machine.gpu;
+  const auto& gpu = stage->machines.at(arguments.device).gpu;
   fmt::print("{:<16} {:>10} {:>10}\n", "constant", "start", "fitted");
   const auto print = [](const char* name, Duration start, Duration fitted) {
     fmt::print("{:<16} {:>10} {:>10}\n", name, format_duration(start), format_duration(fitted));
@@ -48,10 +52,14 @@ void add_fit_sharing(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<SharingFitArguments>();
   CLI::App* it = fit.add_subcommand(
       "sharing", "Time slice and costs of switches: constants of configs/devices/*.json, from rows "
-                 "with the role fit of measured co-location pairs. Prints them.");
-  it->add_option("--table", arguments->table, "A CSV file as `bubblesim validate sharing` reads")
+                 "with the role fit of all tables given. Prints them.");
+  it->add_option("--table", arguments->tables,
+                 "A CSV file as `bubblesim validate sharing` reads (may be repeated)")
       ->required();
-  it->add_option("--setting", arguments->setting, "A file of configs/validation")
+  it->add_option("--setting", arguments->setting,
+                 "A file of configs/validation; by default that of each table's form");
+  it->add_option("--device", arguments->device,
+                 "A file of configs/devices: rows that were measured on it count")
       ->capture_default_str();
   it->add_option("--rounds", arguments->rounds, "At most so many rounds over the constants")
       ->capture_default_str();

@@ -1,8 +1,9 @@
-// bubblesim validate sharing: measured co-location pairs against simulated ones.
+// bubblesim validate sharing: measured sharing of a GPU against simulated.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "sim/app/validate_commands.hpp"
@@ -14,33 +15,49 @@ namespace {
 
 struct SharingArguments {
   std::string dir = "../shared/validation";
-  std::string table, setting = "colocation_a100";
+  std::vector<std::string> tables;
+  std::string setting;
   std::vector<std::string> systems;
   std::size_t threads = 0;
   JudgeOutputs outputs;
 };
 
-CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments& arguments) {
-  const std::string path =
-      arguments.table.empty() ? arguments.dir + "/colocation_a100.csv" : arguments.table;
-  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
-  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<validate::SharingRow> rows,
-                             validate::read_sharing_rows(table));
+// Those that are asked for, or all of the folder that are of a known form and there.
+CheckedResult<std::vector<std::string>> paths_of(const SharingArguments& arguments) {
+  if (!arguments.tables.empty()) return arguments.tables;
+  std::vector<std::string> out;
+  for (const std::string& name : validate::sharing_tables()) {
+    const std::string path = arguments.dir + "/" + name + ".csv";
+    if (std::filesystem::exists(path)) out.push_back(path);
+  }
+  if (out.empty()) return fail(arguments.dir, "--dir", "no table of sharing is in this folder");
+  return out;
+}
+
+CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments& arguments,
+                                                         validate::SharingStage& stage,
+                                                         const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<std::string> paths, paths_of(arguments));
+  std::vector<validate::SharingRow> out;
+  for (const std::string& path : paths) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const auto rows, validate::add_sharing_table(stage, path, arguments.setting, configs));
+    out.insert(out.end(), rows.begin(), rows.end());
+  }
   const auto& kept = arguments.systems;
-  if (kept.empty()) return rows;
-  std::erase_if(rows, [&](const validate::SharingRow& row) {
+  if (kept.empty()) return out;
+  std::erase_if(out, [&](const validate::SharingRow& row) {
     return std::find(kept.begin(), kept.end(), row.system) == kept.end();
   });
-  if (rows.empty()) return fail(path, "--system", "no row of these systems");
-  return rows;
+  if (out.empty()) return fail(paths.front(), "--system", "no row of these systems");
+  return out;
 }
 
 int validate_sharing(const SharingArguments& arguments, const AppContext& context) {
-  const auto rows = rows_of(arguments);
-  if (!rows) return report_faults(rows.error());
-  const auto stage = validate::find_sharing_stage(arguments.setting, context.config_folder,
-                                                  context.policies);
+  auto stage = validate::make_sharing_stage(context.config_folder, context.policies);
   if (!stage) return report_faults(stage.error());
+  const auto rows = rows_of(arguments, *stage, context.config_folder);
+  if (!rows) return report_faults(rows.error());
   ProgressLine line;
   const auto judged = validate::judge_sharing(*rows, *stage, threads_of(arguments.threads),
                                               line.callback());
@@ -60,15 +77,16 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
 void add_validate_sharing(CLI::App& parent, AppContext& context) {
   auto arguments = std::make_shared<SharingArguments>();
   CLI::App* it = parent.add_subcommand(
-      "sharing", "Co-location pairs: an inference service beside a training job on one GPU under "
-                 "each system of the table. Exit code 1 if a row could not be predicted for a "
-                 "reason other than a stated one.");
+      "sharing", "One GPU shared: pairs of jobs, processes of one model, time slices, MIG "
+                 "instances and SM caps, under each system of the tables. Exit code 1 if a row "
+                 "could not be predicted for a reason other than a stated one.");
   it->add_option("--dir", arguments->dir, "Folder of the measured tables")->capture_default_str();
-  it->add_option("--table", arguments->table,
-                 "This table: a CSV file with the columns of colocation_a100.csv");
+  it->add_option("--table", arguments->tables,
+                 "This table only: a CSV file with the columns of one of the folder's (may be "
+                 "repeated)");
   it->add_option("--setting", arguments->setting,
-                 "A file of configs/validation: device, arrivals, policies of the systems")
-      ->capture_default_str();
+                 "A file of configs/validation: device, arrivals, policies of the systems. By "
+                 "default that of the shipped table with the same columns");
   it->add_option("--system", arguments->systems, "Only rows of this system (may be repeated)");
   add_judge_outputs(*it, arguments->outputs);
   it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();

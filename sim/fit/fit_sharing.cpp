@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "sim/base/units.hpp"
@@ -10,9 +11,8 @@
 namespace bubblesim::fit {
 namespace {
 
-using validate::JudgedPair;
+using validate::JudgedRow;
 using validate::Outcome;
-using validate::SharingMetric;
 using validate::SharingRow;
 
 constexpr double kFirstStep = 1.4;
@@ -38,7 +38,7 @@ Duration rounded(Duration span) { return std::max(kGrain, span / kGrain.count() 
 std::vector<SharingRow> fit_rows(const std::vector<SharingRow>& rows) {
   std::vector<SharingRow> out;
   for (const SharingRow& row : rows) {
-    if (row.role != validate::Role::kFit) continue;
+    if (row.role != validate::Role::kFit || !row.note.empty()) continue;
     if (row.system == "mps" || row.system == "mps_priority" || row.system == "time_slicing") {
       out.push_back(row);
     }
@@ -46,37 +46,43 @@ std::vector<SharingRow> fit_rows(const std::vector<SharingRow>& rows) {
   return out;
 }
 
-double sharing_loss(const std::vector<JudgedPair>& rows) {
-  constexpr std::array kJudged = {SharingMetric::kInferenceThroughput,
-                                  SharingMetric::kTrainingThroughput, SharingMetric::kAverage,
-                                  SharingMetric::kP95};
+// Percentiles beyond the 95th rest on few requests; the 90th is between the two that count.
+double sharing_loss(const std::vector<JudgedRow>& rows) {
   double sum = 0;
-  for (const JudgedPair& row : rows) {
-    for (const SharingMetric metric : kJudged) {
-      sum += row.outcome == Outcome::kPredicted ? std::abs(row.error(metric)) : 1;
+  std::map<std::string, std::pair<double, std::size_t>> by_table;
+  for (const JudgedRow& row : rows) {
+    auto& [error, figures] = by_table[row.row.table];
+    for (const validate::SharingFigure& it : row.row.figures) {
+      if (it.metric == "p90_ms" || it.metric == "p99_ms") continue;
+      error += row.outcome == Outcome::kPredicted ? std::abs(it.error()) : 1;
+      ++figures;
     }
   }
-  return rows.empty() ? 0 : sum / static_cast<double>(rows.size() * kJudged.size());
+  for (const auto& [table, of] : by_table) sum += of.first / static_cast<double>(of.second);
+  return by_table.empty() ? 0 : sum / static_cast<double>(by_table.size());
 }
 
 CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
-                                      validate::SharingStage stage, std::size_t threads,
-                                      std::size_t rounds,
+                                      validate::SharingStage stage, const std::string& device,
+                                      std::size_t threads, std::size_t rounds,
                                       const std::function<void(const std::string&)>& progress) {
-  const std::vector<SharingRow> rows = fit_rows(all);
+  std::vector<SharingRow> rows = fit_rows(all);
+  std::erase_if(rows, [&](const SharingRow& row) { return stage.device_of(row) != device; });
   if (rows.empty()) {
-    return fail("no row with the role fit under mps, mps_priority or time_slicing");
+    return fail("no row of a " + device +
+                " with the role fit under mps, mps_priority or time_slicing");
   }
+  hardware::GpuSpec& gpu = stage.machines.at(device).gpu;
   SharingFit out;
   out.rows = rows.size();
   const auto loss = [&](const Constants& constants) -> CheckedResult<double> {
-    put(stage.machine.gpu, constants);
+    put(gpu, constants);
     ++out.evaluations;
     BUBBLESIM_ASSIGN_OR_RETURN(const auto judged,
                                validate::judge_sharing(rows, stage, threads, nullptr));
     return sharing_loss(judged);
   };
-  Constants best = constants_of(stage.machine.gpu);
+  Constants best = constants_of(gpu);
   BUBBLESIM_ASSIGN_OR_RETURN(out.start_error, loss(best));
   out.error = out.start_error;
   double step = kFirstStep;

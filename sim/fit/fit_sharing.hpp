@@ -1,8 +1,9 @@
-// Fits a device's constants of sharing to measured co-location pairs: its time slice, the cost of
+// Fits a device's constants of sharing to all tables of sharing that were measured on it at once: its time slice, the cost of
 // a switch of contexts, and that of a switch of clients in one context.
 //
 // Rows with the role fit only, of the systems mps, mps_priority and time_slicing. What is made
-// small is the mean |relative error| of both throughputs, the average and the 95th percentile.
+// small is the mean |relative error| of a table's figures (90th and 99th percentiles left out), mean
+// over the tables.
 // Coordinate search: each constant in turn is tried at its value times and over a step, which
 // shrinks when nothing is better. Deterministic.
 #pragma once
@@ -31,12 +32,12 @@ struct SharingFit {
     const std::vector<validate::SharingRow>& rows);
 
 /// What a fit makes small. Rows that were not predicted count as an error of 1.
-[[nodiscard]] double sharing_loss(const std::vector<validate::JudgedPair>& rows);
+[[nodiscard]] double sharing_loss(const std::vector<validate::JudgedRow>& rows);
 
-/// Fault: no row to fit; those of judge_sharing.
+/// `device`: one of the stage's. Fault: no row of it to fit; those of judge_sharing.
 [[nodiscard]] CheckedResult<SharingFit> fit_sharing(
     const std::vector<validate::SharingRow>& rows, validate::SharingStage stage,
-    std::size_t threads, std::size_t rounds,
+    const std::string& device, std::size_t threads, std::size_t rounds,
     const std::function<void(const std::string&)>& progress);
 
 }  // namespace bubblesim::fit

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -13,69 +13,46 @@
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/parallel.hpp"
 #include "sim/validate/pair_run.hpp"
+#include "sim/validate/scene_run.hpp"
 
 namespace bubblesim::validate {
 namespace {
 
+constexpr std::string_view kAlone = "alone";  // a system that needs no policy
 constexpr int kScalings = 3;  // host waits that do not scale leave an error that shrinks each time
 
-// A pair's two programs and what they do alone, shared by its systems.
-struct PairBase {
-  std::string inference;
-  std::string training;
-  double solo_ms = 0;
-  program::Program service;
-  program::Program job;
-  std::vector<SimTime> arrivals;
-  Duration length{};
-  double service_rate = 0;  ///< requests served alone
-  double job_rate = 0;      ///< iterations a second alone
+// One client's program, and what it does alone under no policy.
+struct LoneClient {
+  program::Program program;
+  double per_s = 0;
+  double mean_ms = 0;
 };
 
-using PairKey = std::tuple<std::string, std::string, double>;
-PairKey key_of(const SharingRow& row) { return {row.inference, row.training, row.solo_ms}; }
-
-Result<program::Program> scaled_service(program::Program program, Duration solo,
-                                         const hardware::GpuSpec& gpu) {
-  for (int i = 0; i < kScalings; ++i) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const Duration alone, solo_latency(gpu, program));
-    program = stretched(std::move(program), to_seconds(solo) / to_seconds(alone));
-  }
-  return program;
+using LoneKey = std::tuple<std::string, std::uint32_t, WorkloadRole, std::string, std::uint32_t,
+                           double>;  // device, instance, and what the client runs
+LoneKey key_of(const SharingRow& row, const SharingClient& client, const SharingStage& stage) {
+  return {stage.device_of(row), row.instance,  client.role,
+          client.workload,      client.batch, client.solo_ms};
 }
 
-CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& stage) {
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const PairWorkload* inference,
-      find_workload(stage.workloads, WorkloadRole::kInference, row.inference));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const PairWorkload* training,
-      find_workload(stage.workloads, WorkloadRole::kTraining, row.training));
-  PairBase out;
-  const Duration solo{std::llround(row.solo_ms * 1e6)};
-  BUBBLESIM_ASSIGN_OR_RETURN(program::Program service, pair_program(*inference, stage.machine));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.service,
-                             scaled_service(std::move(service), solo, stage.machine.gpu));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.job, pair_program(*training, stage.machine));
-  const SharingSetting& setting = stage.setting;
-  out.length = std::max(setting.least_length,
-                        scale(solo, setting.requests / setting.load));
-  out.arrivals = pair_arrivals({setting.load, setting.ramp, setting.seed, setting.burst}, solo,
-                               out.length);
-  PairSetup alone;
-  alone.gpu = &stage.machine.gpu;
-  alone.length = out.length;
-  alone.arrivals = out.arrivals;
-  alone.inference = &out.service;
-  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures served, run_pair(alone));
-  out.service_rate = static_cast<double>(served.served);
-  alone.arrivals.clear();
-  alone.inference = nullptr;
-  alone.training = &out.job;
-  BUBBLESIM_ASSIGN_OR_RETURN(const PairFigures trained, run_pair(alone));
-  out.job_rate = trained.iterations_per_s;
-  if (out.service_rate <= 0 || out.job_rate <= 0) {
-    return fail(training->id, {}, "no request or no iteration ends alone");
+Result<LoneClient> alone(program::Program program, const hardware::GpuSpec& gpu) {
+  LoneClient out{std::move(program)};
+  BUBBLESIM_ASSIGN_OR_RETURN(const Duration pass, solo_latency(gpu, out.program));
+  out.mean_ms = 1e3 * to_seconds(pass);
+  out.per_s = 1 / to_seconds(pass);
+  return out;
+}
+
+CheckedResult<LoneClient> make_lone(const SharingClient& client, const PairMachine& machine,
+                                    const SharingStage& stage) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const PairWorkload* workload,
+                             find_workload(stage.workloads, client.role, client.workload));
+  BUBBLESIM_ASSIGN_OR_RETURN(program::Program program,
+                             pair_program(*workload, machine, client.batch));
+  BUBBLESIM_ASSIGN_OR_RETURN(LoneClient out, alone(std::move(program), machine.gpu));
+  for (int i = 0; client.solo_ms > 0 && i < kScalings; ++i) {
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        out, alone(stretched(std::move(out.program), client.solo_ms / out.mean_ms), machine.gpu));
   }
   return out;
 }
@@ -84,69 +61,202 @@ CheckedResult<PairBase> make_base(const SharingRow& row, const SharingStage& sta
 struct System {
   const policy::PolicySpec* spec = nullptr;
   policy::ParameterSet parameters;
+  std::string policy;
 };
 
-CheckedResult<System> find_system(const SystemSetting& setting, const SharingStage& stage) {
+CheckedResult<System> find_system(const SystemSetting& setting, const SharingRow& row,
+                                  const SharingStage& stage) {
   const auto spec = stage.policies->find(setting.policy);
-  if (!spec) return System{};
+  if (!spec) return System{nullptr, {}, setting.policy};
   std::vector<policy::GivenParameter> given;
   for (const auto& [name, text] : setting.parameters) given.push_back({name, text});
+  const std::string percentage = std::to_string(row.sm_percentage);
+  const std::string profile = std::to_string(row.partition) + "g";
+  if (row.sm_percentage > 0) given.push_back({"training_percentage", percentage});
+  if (row.partition > 0) given.push_back({"training_profile", profile});
   BUBBLESIM_ASSIGN_OR_RETURN(
       policy::ParameterSet parameters,
-      policy::check_parameters(**spec, given, stage.setting.path,
+      policy::check_parameters(**spec, given, stage.settings.at(row.table).path,
                                "/systems/" + setting.name + "/parameters"));
-  return System{*spec, std::move(parameters)};
+  return System{*spec, std::move(parameters), setting.policy};
 }
 
-void simulate(JudgedPair& out, const PairBase& base, const System& system,
-              const SharingStage& stage) {
-  PairSetup setup;
-  setup.gpu = &stage.machine.gpu;
-  setup.policy = system.spec;
-  setup.parameters = &system.parameters;
-  setup.inference = &base.service;
-  setup.training = &base.job;
-  setup.arrivals = base.arrivals;
-  setup.length = base.length;
-  const auto figures = run_pair(setup);
-  if (!figures) {
-    out.outcome = Outcome::kFailed;
-    out.note = figures.error().text();
-    return;
-  }
-  out.simulated = {static_cast<double>(figures->served) / base.service_rate,
-                   figures->iterations_per_s / base.job_rate,
-                   figures->average_ms, figures->p90_ms, figures->p95_ms, figures->p99_ms};
+policy::Role role_of(const SharingClient& client) {
+  if (client.role == WorkloadRole::kTraining) return policy::Role::kTraining;
+  return client.pace == Pace::kLoop ? policy::Role::kOffline : policy::Role::kOnline;
 }
 
-double sharing_aim(const std::string& system, SharingMetric metric) {
-  const bool mps = system == "mps" || system == "mps_priority";
-  switch (metric) {
-    case SharingMetric::kInferenceThroughput:
-    case SharingMetric::kTrainingThroughput:
-      return mps ? 0.06 : (system == "time_slicing" ? 0.05 : 0.0);
-    case SharingMetric::kP95: return 0.15;
-    default: return 0;
+// Loops begin one after another, so that alike ones do not start in step.
+std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
+                                 const SharingSetting& setting) {
+  if (client.pace == Pace::kLoop) return {};
+  const Duration period{std::llround(1e9 / client.per_s)};
+  if (client.pace == Pace::kEven) {
+    return pair_arrivals({1, 0, setting.seed, setting.burst}, period, length);
   }
-}
-
-SharingSummary summary_of(const std::vector<JudgedPair>& rows, const std::string& system,
-                          SharingMetric metric, std::string_view role) {
-  std::vector<LabelledError> errors;
-  for (const JudgedPair& it : rows) {
-    if (it.outcome != Outcome::kPredicted || it.row.system != system) continue;
-    if (role == "all" || role == role_name(it.row.role)) errors.push_back({it.error(metric), {}});
-  }
-  SharingSummary out{summarise_errors(errors), system, metric, std::string(role)};
-  out.aim = sharing_aim(system, metric);
-  const bool aimed = out.aim > 0 || errors.empty();
-  out.within_aim = aimed ? share_within(errors, out.aim) : 1;
+  std::vector<SimTime> out;
+  for (Duration at{}; at < length; at += period) out.push_back(kSimStart + at);
   return out;
 }
 
-std::vector<std::string> systems_of(const std::vector<JudgedPair>& rows) {
-  std::vector<std::string> out;
-  for (const JudgedPair& it : rows) add_once(out, it.row.system);
+using Lone = std::map<LoneKey, CheckedResult<LoneClient>>;
+
+// A run's clients, and the first of them alone for the same time with the same arrivals.
+struct SceneFigures {
+  std::vector<ClientFigures> shared;
+  std::vector<double> alone_passes;  ///< of clients that have arrivals
+};
+
+class Scene {
+ public:
+  Scene(const SharingRow& row, const SharingStage& stage, const Lone& lone)
+      : row_(row), setting_(stage.settings.at(row.table)) {
+    for (const SharingClient& client : row.clients) {
+      lone_.push_back(&*lone.at(key_of(row, client, stage)));
+    }
+  }
+
+  [[nodiscard]] Result<SceneFigures> run(const System& system, const hardware::GpuSpec& gpu) const {
+    SceneSetup setup;
+    setup.gpu = &gpu;
+    setup.policy = system.spec;
+    setup.parameters = &system.parameters;
+    setup.length = length();
+    setup.latencies_from = setting_.latencies_from;
+    for (std::size_t i = 0; i < lone_.size(); ++i) setup.clients.push_back(client(i, setup.length));
+    SceneFigures out;
+    BUBBLESIM_ASSIGN_OR_RETURN(out.shared, run_scene(setup));
+    for (std::size_t i = 0; i < lone_.size(); ++i) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const double passes, alone_passes(setup, i));
+      out.alone_passes.push_back(passes);
+    }
+    return out;
+  }
+
+  [[nodiscard]] double figure(const SharingFigure& asked, const SceneFigures& found) const {
+    const ClientFigures& client = found.shared[asked.client];
+    const LoneClient& alone = *lone_[asked.client];
+    switch (asked.quantity) {
+      case Quantity::kShare:
+        return found.alone_passes[asked.client] > 0
+                   ? static_cast<double>(client.passes) / found.alone_passes[asked.client]
+                   : client.per_s * pass_ms(asked.client) * 1e-3;
+      case Quantity::kSum: {
+        double sum = 0;
+        for (const ClientFigures& it : found.shared) sum += it.per_s;
+        return sum / lone_.front()->per_s;
+      }
+      case Quantity::kTime: return client.mean_ms() / alone.mean_ms;
+      case Quantity::kMean: return client.mean_ms();
+      case Quantity::kPercentile: return client.percentile_ms(asked.percent);
+    }
+    return 0;
+  }
+
+ private:
+  // Alone, with its share of pauses.
+  [[nodiscard]] double pass_ms(std::size_t i) const {
+    const SharingClient& client = row_.clients[i];
+    return lone_[i]->mean_ms + (client.epoch > 0 ? client.pause_ms / client.epoch : 0);
+  }
+
+  [[nodiscard]] Duration length() const {
+    Duration out = setting_.least_length;
+    for (std::size_t i = 0; i < lone_.size(); ++i) {
+      const SharingClient& client = row_.clients[i];
+      const double pass_s = client.pace == Pace::kLoop
+                                ? 1e-3 * pass_ms(i) * static_cast<double>(lone_.size())
+                                : 1 / client.per_s;
+      if (i == 0 || client.pace != Pace::kLoop) {
+        out = std::max(out, Duration{std::llround(1e9 * pass_s * setting_.requests)});
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] SceneClient client(std::size_t i, Duration length) const {
+    const SharingClient& given = row_.clients[i];
+    SceneClient out;
+    out.name = given.workload;
+    out.role = role_of(given);
+    out.program = &lone_[i]->program;
+    out.loops = given.pace == Pace::kLoop;
+    out.epoch = given.epoch;
+    out.pause = Duration{std::llround(1e6 * given.pause_ms)};
+    out.arrivals = arrivals_of(given, length, setting_);
+    const double share = static_cast<double>(i) / static_cast<double>(lone_.size());
+    out.start = Duration{std::llround(1e6 * lone_[i]->mean_ms * share)};
+    return out;
+  }
+
+  // Requests that end within the run when nobody else is there; 0 of a loop.
+  [[nodiscard]] Result<double> alone_passes(const SceneSetup& shared, std::size_t i) const {
+    if (shared.clients[i].loops) return 0.0;
+    SceneSetup setup;
+    setup.gpu = shared.gpu;
+    setup.length = shared.length;
+    setup.clients = {shared.clients[i]};
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto figures, run_scene(setup));
+    return static_cast<double>(figures.front().passes);
+  }
+
+  const SharingRow& row_;
+  const SharingSetting& setting_;
+  std::vector<const LoneClient*> lone_;
+};
+
+// Rows of one scene have one run.
+std::string scene_key(const SharingRow& row, const SharingStage& stage) {
+  std::string out = row.table + "|" + stage.device_of(row) + "|" + row.system + "|" +
+                    std::to_string(row.instance) + "|" + std::to_string(row.partition) + "|" +
+                    std::to_string(row.sm_percentage);
+  for (const SharingClient& it : row.clients) {
+    out += "|" + it.workload + "," + std::to_string(static_cast<int>(it.role)) + "," +
+           std::to_string(it.batch) + "," + std::to_string(it.solo_ms) + "," +
+           std::to_string(it.per_s);
+  }
+  return out;
+}
+
+struct Aimed {
+  double bound = 0;
+  bool points = false;
+};
+
+Aimed aim_of(const SharingRow& row, const SharingFigure& figure) {
+  const bool p95 = figure.metric == "p95_ms";
+  const bool share = figure.quantity == Quantity::kShare;
+  switch (figure.quantity) {
+    case Quantity::kSum: return {row.system == "mps" ? 0.05 : 0.04};
+    case Quantity::kTime: return {row.system == "mig" ? 0.10 : 0.06};
+    default: break;
+  }
+  if (row.system == "mps" || row.system == "mps_priority") {
+    return {share ? 0.05 : p95 ? 0.15 : 0.0};
+  }
+  if (row.system == "time_slicing") return {share || !p95 ? (share ? 0.04 : 0.0) : 0.08};
+  if (row.system == "tally") return {share && figure.client == 1 ? 0.15 : p95 ? 0.05 : 0.0};
+  if (row.table.starts_with("cotraining") && share) return {0.05, true};
+  return {};
+}
+
+SharingSummary summary_of(const std::vector<JudgedRow>& rows, const JudgedRow& like,
+                          const SharingFigure& kind, std::string_view role) {
+  const Aimed aim = aim_of(like.row, kind);
+  std::vector<LabelledError> errors;
+  for (const JudgedRow& it : rows) {
+    if (it.outcome != Outcome::kPredicted || it.row.system != like.row.system) continue;
+    if (it.row.table != like.row.table) continue;
+    if (role != "all" && role != role_name(it.row.role)) continue;
+    const SharingFigure* figure = it.row.figure(kind.metric);
+    if (figure == nullptr) continue;
+    errors.push_back({aim.points ? figure->simulated - figure->measured : figure->error(),
+                      it.row.subject});
+  }
+  SharingSummary out{summarise_errors(errors), like.row.table,    like.row.system,
+                     kind.metric,              std::string(role), aim.bound,
+                     aim.points};
+  out.within_aim = aim.bound > 0 ? share_within(errors, aim.bound) : 1;
   return out;
 }
 
@@ -161,20 +271,23 @@ std::string chain(std::vector<std::pair<double, std::string>> figures) {
   return out;
 }
 
-SharingOrder order_of(const std::vector<const JudgedPair*>& pair, SharingMetric metric) {
+std::optional<SharingOrder> order_of(const std::vector<const JudgedRow*>& subject,
+                                     std::string_view metric) {
   SharingOrder out;
-  out.inference = pair.front()->row.inference;
-  out.training = pair.front()->row.training;
+  out.table = subject.front()->row.table;
+  out.subject = subject.front()->row.subject;
   out.metric = metric;
-  const auto at = static_cast<std::size_t>(metric);
   std::vector<std::pair<double, std::string>> measured, simulated;
-  for (const JudgedPair* a : pair) {
-    measured.emplace_back(a->row.measured[at], a->row.system);
-    simulated.emplace_back(a->simulated[at], a->row.system);
-    for (const JudgedPair* b : pair) {
-      if (a->row.measured[at] >= b->row.measured[at]) continue;
+  for (const JudgedRow* a : subject) {
+    const SharingFigure* first = a->row.figure(metric);
+    if (first == nullptr) return std::nullopt;
+    measured.emplace_back(first->measured, a->row.system);
+    simulated.emplace_back(first->simulated, a->row.system);
+    for (const JudgedRow* b : subject) {
+      const SharingFigure* second = b->row.figure(metric);
+      if (second == nullptr || first->measured >= second->measured) continue;
       ++out.compared;
-      if (a->simulated[at] < b->simulated[at]) ++out.right;
+      if (first->simulated < second->simulated) ++out.right;
     }
   }
   out.measured = chain(std::move(measured));
@@ -182,82 +295,224 @@ SharingOrder order_of(const std::vector<const JudgedPair*>& pair, SharingMetric 
   return out;
 }
 
+CheckedResult<PairMachine> find_machine(const std::string& device, const std::string& configs) {
+  PairMachine out;
+  BUBBLESIM_ASSIGN_OR_RETURN(out.gpu, hardware::find_gpu_spec(device, configs + "/devices"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.efficiency,
+                             model::find_efficiency(device, configs + "/efficiency"));
+  out.models = configs + "/models";
+  return out;
+}
+
+// Rows whose systems, devices and clients are as they should be, each with a run of its own or that
+// of an earlier row.
+class Judging {
+ public:
+  Judging(const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
+          const std::function<void(const std::string&)>& progress)
+      : rows_(rows), stage_(stage), threads_(threads), progress_(progress) {}
+
+  CheckedResult<std::vector<JudgedRow>> run() {
+    BUBBLESIM_RETURN_IF_ERROR(find_systems());
+    find_scenes();
+    make_clients();
+    std::vector<Result<SceneFigures>> found(scenes_.size());
+    run::for_each_parallel(scenes_.size(), threads_, [&](std::size_t i) {
+      const SharingRow& row = rows_[scenes_[i]];
+      tell(row.subject + ", " + row.system);
+      found[i] = simulate(scenes_[i]);
+    });
+    std::vector<JudgedRow> out;
+    for (std::size_t i = 0; i < rows_.size(); ++i) out.push_back(judged(i, found));
+    return out;
+  }
+
+ private:
+  void tell(const std::string& text) {
+    if (!progress_) return;
+    const std::scoped_lock lock(mutex_);
+    progress_(text);
+  }
+
+  CheckedResult<void> find_systems() {
+    Errors errors;
+    for (const SharingRow& row : rows_) {
+      std::optional<System> system;
+      for (const SystemSetting& it : stage_.settings.at(row.table).systems) {
+        if (it.name == row.system) system = take(find_system(it, row, stage_), errors);
+      }
+      if (row.system == kAlone) system = System{};
+      systems_.push_back(std::move(system));
+      if (!errors.empty()) return tl::make_unexpected(std::move(errors));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool runs(std::size_t i) const {
+    if (!rows_[i].note.empty()) return false;
+    return rows_[i].system == kAlone || (systems_[i] && systems_[i]->spec != nullptr);
+  }
+
+  void find_scenes() {
+    std::map<std::string, std::size_t> known;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      scene_of_.push_back(scenes_.size());
+      if (!runs(i)) continue;
+      const auto [at, fresh] = known.try_emplace(scene_key(rows_[i], stage_), scenes_.size());
+      scene_of_.back() = at->second;
+      if (fresh) scenes_.push_back(i);
+    }
+  }
+
+  [[nodiscard]] Result<PairMachine> machine_of(const SharingRow& row) const {
+    const PairMachine& whole = stage_.machines.at(stage_.device_of(row));
+    const std::uint32_t slices = row.partition > 0 ? whole.gpu.mig.compute_slices : row.instance;
+    if (slices > 0) return mig_instance(whole, slices);
+    return whole;
+  }
+
+  void make_clients() {
+    std::vector<std::pair<const SharingRow*, const SharingClient*>> fresh;
+    for (const std::size_t scene : scenes_) {
+      for (const SharingClient& client : rows_[scene].clients) {
+        const auto [at, added] = lone_.try_emplace(key_of(rows_[scene], client, stage_));
+        if (added) fresh.emplace_back(&rows_[scene], &client);
+      }
+    }
+    run::for_each_parallel(fresh.size(), threads_, [&](std::size_t i) {
+      const auto& [row, client] = fresh[i];
+      tell(client->workload + " alone");
+      auto& out = lone_.at(key_of(*row, *client, stage_));
+      const auto machine = machine_of(*row);
+      if (machine) {
+        out = make_lone(*client, *machine, stage_);
+      } else {
+        out = tl::make_unexpected(Errors{machine.error()});
+      }
+    });
+  }
+
+  [[nodiscard]] Result<SceneFigures> simulate(std::size_t at) const {
+    const SharingRow& row = rows_[at];
+    for (const SharingClient& client : row.clients) {
+      const auto& lone = lone_.at(key_of(row, client, stage_));
+      if (!lone) return tl::make_unexpected(lone.error().front());
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(const PairMachine machine, machine_of(row));
+    return Scene(row, stage_, lone_).run(*systems_[at], machine.gpu);
+  }
+
+  [[nodiscard]] JudgedRow judged(std::size_t i, const std::vector<Result<SceneFigures>>& found) {
+    JudgedRow out;
+    out.row = rows_[i];
+    if (!runs(i)) {
+      out.outcome = Outcome::kStated;
+      out.note = !rows_[i].note.empty() ? rows_[i].note
+                 : systems_[i]          ? "no policy " + systems_[i]->policy
+                                        : "the setting has no system " + rows_[i].system;
+      return out;
+    }
+    const auto& figures = found[scene_of_[i]];
+    if (!figures) {
+      out.outcome = Outcome::kFailed;
+      out.note = figures.error().text();
+      return out;
+    }
+    const Scene scene(rows_[i], stage_, lone_);
+    for (SharingFigure& it : out.row.figures) {
+      it.simulated = scene.figure(it, *figures);
+      if (it.simulated > 0) continue;
+      out.outcome = Outcome::kFailed;
+      out.note = "no pass ends within the run";
+    }
+    return out;
+  }
+
+  const std::vector<SharingRow>& rows_;
+  const SharingStage& stage_;
+  std::size_t threads_;
+  const std::function<void(const std::string&)>& progress_;
+  std::mutex mutex_;
+  std::vector<std::optional<System>> systems_;  ///< by row
+  std::vector<std::size_t> scenes_;             ///< the first row of each
+  std::vector<std::size_t> scene_of_;           ///< by row
+  Lone lone_;
+};
+
 }  // namespace
 
-CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
-                                               const std::string& configs,
+CheckedResult<SharingStage> make_sharing_stage(const std::string& configs,
                                                const policy::Registry& policies) {
   SharingStage out;
-  BUBBLESIM_ASSIGN_OR_RETURN(out.setting, find_sharing_setting(setting, configs));
-  BUBBLESIM_ASSIGN_OR_RETURN(out.machine.gpu,
-                             hardware::find_gpu_spec(out.setting.device, configs + "/devices"));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      out.machine.efficiency,
-      model::find_efficiency(out.setting.device, configs + "/efficiency"));
-  out.machine.models = configs + "/models";
   BUBBLESIM_ASSIGN_OR_RETURN(out.workloads, read_workloads(configs + "/workloads"));
   out.policies = &policies;
   return out;
 }
 
-CheckedResult<std::vector<JudgedPair>> judge_sharing(
-    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
-    const std::function<void(const std::string&)>& progress) {
-  std::map<std::string, std::pair<System, std::string>> systems;  // with their policies' names
-  Errors errors;
-  for (const SystemSetting& it : stage.setting.systems) {
-    systems[it.name] = {take(find_system(it, stage), errors), it.policy};
+CheckedResult<std::vector<SharingRow>> add_sharing_table(SharingStage& stage,
+                                                         const std::string& path,
+                                                         const std::string& setting,
+                                                         const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+  std::string name = setting;
+  if (name.empty()) {
+    BUBBLESIM_ASSIGN_OR_RETURN(name, setting_of_form(table));
   }
-  if (!errors.empty()) return tl::make_unexpected(std::move(errors));
-  std::mutex mutex;
-  const auto tell = [&](const std::string& text) {
-    if (!progress) return;
-    const std::scoped_lock lock(mutex);
-    progress(text);
-  };
-  std::vector<PairKey> keys;
-  std::vector<const SharingRow*> firsts;
-  for (const SharingRow& row : rows) {
-    if (std::find(keys.begin(), keys.end(), key_of(row)) != keys.end()) continue;
-    keys.push_back(key_of(row));
-    firsts.push_back(&row);
+  BUBBLESIM_ASSIGN_OR_RETURN(SharingSetting found, find_sharing_setting(name, configs));
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<SharingRow> rows, read_sharing_rows(table, found));
+  std::vector<std::string> devices{found.device};
+  for (const auto& [called, device] : found.devices) devices.push_back(device);
+  for (const std::string& device : devices) {
+    if (stage.machines.contains(device)) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(PairMachine machine, find_machine(device, configs));
+    stage.machines.emplace(device, std::move(machine));
   }
-  std::vector<CheckedResult<PairBase>> bases(keys.size());
-  run::for_each_parallel(keys.size(), threads, [&](std::size_t i) {
-    tell(firsts[i]->training + " alone");
-    bases[i] = make_base(*firsts[i], stage);
-  });
-  std::vector<JudgedPair> out(rows.size());
-  run::for_each_parallel(rows.size(), threads, [&](std::size_t i) {
-    out[i].row = rows[i];
-    const auto found = systems.find(rows[i].system);
-    if (found == systems.end() || found->second.first.spec == nullptr) {
-      out[i].outcome = Outcome::kStated;
-      out[i].note = found == systems.end() ? "the setting has no system " + rows[i].system
-                                           : "no policy " + found->second.second;
-      return;
-    }
-    const auto key = std::find(keys.begin(), keys.end(), key_of(rows[i]));
-    const auto& base = bases[static_cast<std::size_t>(key - keys.begin())];
-    if (!base) {
-      out[i].outcome = Outcome::kFailed;
-      out[i].note = base.error().front().message;
-      return;
-    }
-    tell(rows[i].inference + " and " + rows[i].training + ", " + rows[i].system);
-    simulate(out[i], *base, found->second.first, stage);
-  });
+  stage.settings.insert_or_assign(sharing_table_name(table), std::move(found));
+  return rows;
+}
+
+// Memory slices of a profile by NVIDIA's table for GPUs of 7 compute and 8 memory slices.
+Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices) {
+  const hardware::GpuSpec& gpu = whole.gpu;
+  const hardware::MigSpec& mig = gpu.mig;
+  if (slices == 0 || slices > mig.compute_slices) {
+    return fail(gpu.name + " has no MIG instance of " + std::to_string(slices) +
+                " compute slices; it has " + std::to_string(mig.compute_slices));
+  }
+  const std::uint32_t memory = slices == mig.compute_slices ? mig.memory_slices
+                               : slices == 3                ? std::min(4U, mig.memory_slices)
+                                                            : slices;
+  const double of_memory = static_cast<double>(memory) / mig.memory_slices;
+  PairMachine out = whole;
+  out.gpu.sm_count = slices * mig.slice_sms;
+  out.gpu.dram_bandwidth.value *= of_memory;
+  out.gpu.memory.value = gpu.memory.value / mig.memory_slices * memory;
+  if (slices < mig.compute_slices) out.gpu.mig = {};  // an instance is not cut again
+  for (double& peak : out.efficiency.peak_flops) {
+    peak *= static_cast<double>(out.gpu.sm_count) / gpu.sm_count;
+  }
+  out.efficiency.l2_resident_bytes *= of_memory;
   return out;
 }
 
-std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedPair>& rows) {
+CheckedResult<std::vector<JudgedRow>> judge_sharing(
+    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
+    const std::function<void(const std::string&)>& progress) {
+  return Judging(rows, stage, threads, progress).run();
+}
+
+std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows) {
   std::vector<SharingSummary> out;
-  for (const std::string& system : systems_of(rows)) {
-    for (const SharingMetric metric : kAllSharingMetrics) {
-      const SharingSummary all = summary_of(rows, system, metric, "all");
-      if (all.rows == 0) continue;
+  std::vector<std::string> known;
+  for (const JudgedRow& like : rows) {
+    if (like.outcome != Outcome::kPredicted) continue;
+    for (const SharingFigure& kind : like.row.figures) {
+      const std::string key = like.row.table + "|" + like.row.system + "|" + kind.metric;
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      known.push_back(key);
+      const SharingSummary all = summary_of(rows, like, kind, "all");
       for (const std::string_view role : {"fit", "judge"}) {
-        SharingSummary summary = summary_of(rows, system, metric, role);
+        SharingSummary summary = summary_of(rows, like, kind, role);
         if (summary.rows > 0 && summary.rows < all.rows) out.push_back(std::move(summary));
       }
       out.push_back(all);
@@ -266,20 +521,21 @@ std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedPair>& row
   return out;
 }
 
-std::vector<SharingOrder> order_sharing(const std::vector<JudgedPair>& rows) {
-  std::vector<std::pair<std::string, std::string>> keys;
-  std::map<std::pair<std::string, std::string>, std::vector<const JudgedPair*>> pairs;
-  for (const JudgedPair& it : rows) {
+std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows) {
+  std::vector<std::string> subjects;
+  std::map<std::string, std::vector<const JudgedRow*>> by_subject;
+  for (const JudgedRow& it : rows) {
     if (it.outcome != Outcome::kPredicted) continue;
-    const std::pair key{it.row.inference, it.row.training};
-    if (pairs[key].empty()) keys.push_back(key);
-    pairs[key].push_back(&it);
+    const std::string key = it.row.table + "|" + it.row.subject;
+    add_once(subjects, key);
+    by_subject[key].push_back(&it);
   }
   std::vector<SharingOrder> out;
-  for (const auto& key : keys) {
-    if (pairs[key].size() < 2) continue;
-    for (const SharingMetric metric : {SharingMetric::kP95, SharingMetric::kTrainingThroughput}) {
-      out.push_back(order_of(pairs[key], metric));
+  for (const std::string& subject : subjects) {
+    if (by_subject[subject].size() < 2) continue;
+    for (const std::string_view metric :
+         {"p95_ms", "training_throughput_rel", "relative_to_alone"}) {
+      if (auto order = order_of(by_subject[subject], metric)) out.push_back(*std::move(order));
     }
   }
   return out;

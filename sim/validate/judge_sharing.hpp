@@ -1,9 +1,13 @@
-// Simulates the rows of a table of co-location pairs, and says how far off each figure is and
+// Simulates the rows of tables of measured sharing, and says how far off each figure is and
 // whether the systems come in the measured order.
+//
+// Each client's program is scaled, host and device alike, until it alone takes what the table says
+// of it alone, where it says so; everything that clients do to each other is a prediction.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,33 +20,28 @@
 
 namespace bubblesim::validate {
 
-struct JudgedPair {
+struct JudgedRow {
   SharingRow row;
-  SharingFigures simulated{};
   Outcome outcome = Outcome::kPredicted;
   std::string note;  ///< why it is not predicted
-
-  /// Relative. Precondition: predicted.
-  [[nodiscard]] double error(SharingMetric metric) const {
-    const auto i = static_cast<std::size_t>(metric);
-    return simulated[i] / row.measured[i] - 1;
-  }
 };
 
-/// Errors of one metric under one system.
+/// Errors of one metric of a table under one system.
 struct SharingSummary : ErrorSummary {
+  std::string table;
   std::string system;
-  SharingMetric metric = SharingMetric::kP95;
+  std::string metric;
   std::string role;      ///< "fit", "judge", "all"
   double aim = 0;        ///< of the mean absolute error; 0: none
+  bool points = false;   ///< errors are differences of shares, not relative
   double within_aim = 0; ///< share of rows; 1 without aim
 };
 
-/// Whether a pair's systems come in the measured order of one metric.
+/// Whether a subject's systems come in the measured order of one metric.
 struct SharingOrder {
-  std::string inference;
-  std::string training;
-  SharingMetric metric = SharingMetric::kP95;
+  std::string table;
+  std::string subject;
+  std::string metric;
   std::size_t compared = 0;  ///< pairs of systems whose measured figures differ
   std::size_t right = 0;     ///< of these, in the same order simulated
   std::string measured;      ///< "tally < time_slicing < mps"
@@ -51,24 +50,37 @@ struct SharingOrder {
 
 /// Everything that a judgement stands on, read once.
 struct SharingStage {
-  SharingSetting setting;
-  PairMachine machine;
+  std::map<std::string, SharingSetting> settings;  ///< by table
+  std::map<std::string, PairMachine> machines;     ///< by device
   std::vector<PairWorkload> workloads;
   const policy::Registry* policies = nullptr;
+
+  [[nodiscard]] const std::string& device_of(const SharingRow& row) const {
+    return row.device.empty() ? settings.at(row.table).device : row.device;
+  }
 };
 
-[[nodiscard]] CheckedResult<SharingStage> find_sharing_stage(const std::string& setting,
-                                                             const std::string& configs,
+/// Adds a table's setting and devices, and reads its rows. `setting`: a path or a file of
+/// configs/validation; empty: that of the table's form.
+[[nodiscard]] CheckedResult<std::vector<SharingRow>> add_sharing_table(
+    SharingStage& stage, const std::string& path, const std::string& setting,
+    const std::string& configs);
+
+[[nodiscard]] CheckedResult<SharingStage> make_sharing_stage(const std::string& configs,
                                                              const policy::Registry& policies);
+
+/// A MIG instance of so many compute slices as a machine of its own: its SMs and their peak, and
+/// its share of the memory slices, of their bandwidth and L2. Fault: the GPU has no such instance.
+[[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
 
 /// In the order of the rows; the same on any number of threads. Faults: parameters that a policy
 /// does not have. A system whose policy does not exist is stated; a row whose workload is not known
 /// or cannot run has failed, and the others are judged all the same.
-[[nodiscard]] CheckedResult<std::vector<JudgedPair>> judge_sharing(
+[[nodiscard]] CheckedResult<std::vector<JudgedRow>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);
 
-[[nodiscard]] std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedPair>& rows);
-[[nodiscard]] std::vector<SharingOrder> order_sharing(const std::vector<JudgedPair>& rows);
+[[nodiscard]] std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows);
+[[nodiscard]] std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows);
 
 }  // namespace bubblesim::validate

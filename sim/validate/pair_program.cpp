@@ -20,8 +20,8 @@ constexpr std::size_t kMostKernels = std::size_t{1} << 22U;
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const PairWorkload& workload, const PairMachine& machine)
-      : workload_(workload), machine_(machine),
+  ProgramBuilder(const PairWorkload& workload, const PairMachine& machine, std::uint32_t batch)
+      : workload_(workload), machine_(machine), batch_(batch > 0 ? batch : workload.batch),
         timer_(machine.gpu, machine.efficiency, synth::KernelSlowdown{}), writer_(0, machine.gpu) {}
 
   CheckedResult<program::Program> build() {
@@ -47,7 +47,7 @@ class ProgramBuilder {
   }
 
   Status one(const HostStep& step) {
-    writer_.pause(step.span);
+    writer_.pause(step.span + step.each_sample * batch_);
     return {};
   }
 
@@ -55,7 +55,7 @@ class ProgramBuilder {
     synth::OpDraft draft;
     draft.kind = program::WorkKind::kCopy;
     draft.name = writer_.name("copy");
-    draft.duration = synth::copy_time(step.bytes);
+    draft.duration = synth::copy_time(step.bytes + step.each_sample * batch_);
     launch(draft);
     return {};
   }
@@ -73,8 +73,12 @@ class ProgramBuilder {
   Status one(const KernelStep& step) {
     auto [at, fresh] = drafts_.try_emplace(&step);
     if (fresh) {
+      if (step.each_sample && batch_ == 0) {
+        return fault("its batch is the table's, and the table has none");
+      }
       for (const KernelLine& line : step.kernels) {
-        const synth::OpDraft draft = line.given ? given(line) : timed(line.work);
+        const model::KernelWork work = step.each_sample ? of_batch(line.work) : line.work;
+        const synth::OpDraft draft = line.given ? given(line) : timed(work);
         at->second.insert(at->second.end(), line.count, draft);
       }
     }
@@ -85,7 +89,10 @@ class ProgramBuilder {
   Status one(const ModelStep& step) {
     auto [at, fresh] = drafts_.try_emplace(&step);
     if (fresh) {
-      auto made = drafts_of(step);
+      ModelStep sized = step;
+      if (sized.batch == 0) sized.batch = batch_;
+      if (sized.batch == 0) return fault("its batch is the table's, and the table has none");
+      auto made = drafts_of(sized);
       if (!made) return tl::make_unexpected(std::move(made).error());
       at->second = std::move(*made);
     }
@@ -176,11 +183,19 @@ class ProgramBuilder {
     }
   }
 
+  [[nodiscard]] model::KernelWork of_batch(model::KernelWork work) const {
+    work.bytes *= batch_;
+    work.flops *= batch_;
+    work.elements *= batch_;
+    work.gemm.m *= batch_;
+    return work;
+  }
+
   synth::OpDraft timed(const model::KernelWork& work) {
     const synth::TimedKernel kernel = timer_.time(work);
     synth::OpDraft draft;
     draft.name = writer_.name(kernel.name);
-    draft.duration = kernel.duration;
+    draft.duration = scale(kernel.duration, workload_.kernel_factor);
     draft.profile = writer_.add_profile(kernel.profile, kernel.launch);
     return draft;
   }
@@ -209,6 +224,7 @@ class ProgramBuilder {
 
   const PairWorkload& workload_;
   const PairMachine& machine_;
+  std::uint32_t batch_;
   synth::KernelTimer timer_;
   synth::ProgramWriter writer_;
   std::map<const void*, Drafts> drafts_;  ///< of steps that repeat
@@ -218,8 +234,9 @@ class ProgramBuilder {
 }  // namespace
 
 CheckedResult<program::Program> pair_program(const PairWorkload& workload,
-                                              const PairMachine& machine) {
-  return ProgramBuilder(workload, machine).build();
+                                              const PairMachine& machine,
+                                              std::uint32_t batch) {
+  return ProgramBuilder(workload, machine, batch).build();
 }
 
 program::Program stretched(program::Program program, double factor) {

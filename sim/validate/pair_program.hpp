@@ -2,6 +2,7 @@
 // as the workload gives it), launched by one host thread on one stream.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "sim/base/result.hpp"
@@ -18,10 +19,12 @@ struct PairMachine {
   std::string models;  ///< folder of model files
 };
 
-/// One pass: an iteration, or a request. Fault: an unknown model, a shape that it does not have,
+/// One pass: an iteration, or a request, of `batch` samples where the workload leaves that to the
+/// table. Fault: such a workload without a batch, an unknown model, a shape that it does not have,
 /// more kernels than fit.
 [[nodiscard]] CheckedResult<program::Program> pair_program(const PairWorkload& workload,
-                                                            const PairMachine& machine);
+                                                            const PairMachine& machine,
+                                                            std::uint32_t batch = 0);
 
 /// The same program with all of its durations, of kernels, copies and host, times `factor` (> 0).
 [[nodiscard]] program::Program stretched(program::Program program, double factor);

@@ -31,8 +31,9 @@ constexpr std::array<Choice<model::Recompute>, 2> kRecomputes{
     {{"none", model::Recompute::kNone}, {"full", model::Recompute::kFull}}};
 constexpr std::array<Choice<Convolutions>, 2> kConvolutions{
     {{"batched", Convolutions::kBatched}, {"each_sample", Convolutions::kEachSample}}};
-constexpr std::array<Choice<model::KernelKind>, 6> kKinds{
+constexpr std::array<Choice<model::KernelKind>, 7> kKinds{
     {{"gemm", model::KernelKind::kGemm},
+     {"convolution", model::KernelKind::kConvolution},
      {"elementwise", model::KernelKind::kElementwise},
      {"normalisation", model::KernelKind::kNormalisation},
      {"softmax", model::KernelKind::kSoftmax},
@@ -65,13 +66,17 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
   out.work.kind = object.choice("kind", kKinds, model::KernelKind::kElementwise);
   out.work.precision = object.choice("precision", kPrecisions, defaults.precision);
   out.count = object.integer<std::uint32_t>("count", {1, kMostCount}, 1);
-  if (out.work.kind == model::KernelKind::kGemm) {
+  if (out.work.kind == model::KernelKind::kGemm ||
+      out.work.kind == model::KernelKind::kConvolution) {
     const Range<std::uint64_t> sizes{1, 1ULL << 32U};
     const model::GemmShape shape{object.integer<std::uint64_t>("m", sizes),
                                  object.integer<std::uint64_t>("n", sizes),
                                  object.integer<std::uint64_t>("k", sizes),
                                  object.integer<std::uint64_t>("batch", sizes, 1)};
+    const model::KernelKind kind = out.work.kind;
     out.work = model::gemm_kernel(out.work.name, shape, out.work.precision);
+    out.work.kind = kind;
+    out.work.bytes = object.number("bytes", {0, 1e13}, out.work.bytes);
   } else {
     out.work.bytes = object.number("bytes", {0, 1e13}, 0.0);
     const double passed = out.work.bytes / (2 * model::bytes_of(out.work.precision));
@@ -86,7 +91,7 @@ ModelStep read_model_step(ObjectReader& object, const Defaults& defaults) {
   ModelStep out;
   out.model = object.text("model");
   out.pass = object.choice("pass", kPasses, ModelPass::kTraining);
-  out.batch = object.integer<std::uint32_t>("batch", {1, kMostCount}, 1);
+  out.batch = object.integer<std::uint32_t>("batch", {0, kMostCount}, 1);
   out.sequence = object.integer<std::uint64_t>("sequence", {0, 1ULL << 24U}, 0);
   out.precision = object.choice("precision", kPrecisions, defaults.precision);
   out.recompute = object.choice("recompute", kRecomputes, model::Recompute::kNone);
@@ -107,16 +112,18 @@ KernelStep read_optimizer(ObjectReader object) {
   line.work.bytes = parameters * bytes_each / line.count;
   line.work.elements = std::max(1.0, parameters * passes / line.count);
   line.work.flops = line.work.elements;
-  return {{line}};
+  return {{line}, false};
 }
 
 std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defaults, int depth) {
   std::vector<WorkloadStep> out;
   for (ObjectReader& object : parent.children("steps")) {
     if (object.has("host")) {
-      out.emplace_back(HostStep{object.duration("host")});
+      out.emplace_back(HostStep{object.duration("host"),
+                                object.duration("each_sample", {Duration{0}}, Duration{0})});
     } else if (object.has("copy")) {
-      out.emplace_back(CopyStep{object.number("copy", {0, 1e13})});
+      out.emplace_back(CopyStep{object.number("copy", {0, 1e13}),
+                                object.number("each_sample", {0, 1e13}, 0.0)});
     } else if (object.has("sync")) {
       if (object.flag("sync")) out.emplace_back(SyncStep{});
     } else if (object.has("model")) {
@@ -126,6 +133,7 @@ std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defau
       for (ObjectReader& it : object.children("kernels")) {
         step.kernels.push_back(read_kernel(it, defaults));
       }
+      step.each_sample = object.flag("each_sample", false);
       out.emplace_back(std::move(step));
     } else if (object.has("optimizer")) {
       out.emplace_back(read_optimizer(object.child("optimizer")));
@@ -153,6 +161,8 @@ PairWorkload read(ObjectReader& root) {
   out.source = root.text("source");
   out.launch_gap = root.duration("launch_gap", {Duration{0}, Duration{1000000000}});
   out.launch_call = root.duration("launch_call", {Duration{0}, Duration{1000000000}});
+  out.batch = root.integer<std::uint32_t>("batch", {1, kMostCount}, 0U);
+  out.kernel_factor = root.number("kernel_factor", {0.01, 100}, 1.0);
   Defaults defaults;
   defaults.precision = root.choice("precision", kPrecisions);
   out.steps = read_steps(root, defaults, 0);
@@ -170,6 +180,9 @@ std::string letters_of(std::string_view name) {
   }
   return out;
 }
+
+// Long enough that it is found in a sentence only where it is meant.
+bool is_phrase(std::string_view name) { return std::count(name.begin(), name.end(), ' ') >= 1; }
 
 }  // namespace
 
@@ -206,13 +219,22 @@ CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folde
 Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all, WorkloadRole role,
                                           std::string_view name) {
   std::vector<std::string> names;
+  const std::string wanted = letters_of(name);
+  const PairWorkload* within = nullptr;
+  std::size_t most = 0;
   for (const PairWorkload& it : all) {
     if (it.role != role) continue;
     for (const std::string& known : it.names) {
-      if (letters_of(known) == letters_of(name)) return &it;
+      const std::string letters = letters_of(known);
+      if (letters == wanted) return &it;
+      if (letters.size() > most && is_phrase(known) && wanted.find(letters) != std::string::npos) {
+        most = letters.size();
+        within = &it;
+      }
     }
     names.insert(names.end(), it.names.begin(), it.names.end());
   }
+  if (within != nullptr) return within;
   const std::string kind =
       std::string(role == WorkloadRole::kTraining ? "training" : "inference") + " workload";
   return fail(unknown_name_message(kind, name, std::span<const std::string>(names)));

@@ -20,11 +20,13 @@ namespace bubblesim::validate {
 /// The host computes; the device may run dry meanwhile.
 struct HostStep {
   Duration span{};
+  Duration each_sample{};  ///< besides, for each sample of the batch that the table gives
 };
 
 /// A copy between host and device.
 struct CopyStep {
   double bytes = 0;
+  double each_sample = 0;  ///< besides, as above
 };
 
 /// The host waits for everything that it launched.
@@ -44,7 +46,7 @@ enum class ModelPass : std::uint8_t { kTraining, kForward, kDecode };
 struct ModelStep {
   std::string model;
   ModelPass pass = ModelPass::kTraining;
-  std::uint32_t batch = 1;
+  std::uint32_t batch = 1;     ///< 0: as the table's row says
   std::uint64_t sequence = 0;  ///< tokens; kDecode: tokens in the cache
   model::Precision precision = model::Precision::kFp16;
   model::Recompute recompute = model::Recompute::kNone;
@@ -65,6 +67,7 @@ struct KernelLine {
 };
 struct KernelStep {
   std::vector<KernelLine> kernels;
+  bool each_sample = false;  ///< bytes, and the products' m, are of one sample of the table's batch
 };
 
 struct RepeatStep;
@@ -85,6 +88,8 @@ struct PairWorkload {
   std::string source;
   Duration launch_gap{};           ///< host time before each launch call
   Duration launch_call{};          ///< of the call itself
+  std::uint32_t batch = 0;         ///< where the table gives none; 0: it has to
+  double kernel_factor = 1;        ///< on the computed times of its kernels
   std::vector<WorkloadStep> steps; ///< of an iteration or a request
 };
 
@@ -94,6 +99,7 @@ struct PairWorkload {
 [[nodiscard]] CheckedResult<std::vector<PairWorkload>> read_workloads(const std::string& folder);
 
 /// The workload of a role that a table calls `name`; case, spaces and punctuation do not count.
+/// Where none has that name, the one with the longest name of several words that is part of it.
 /// Fault: none; with all names and the nearest.
 [[nodiscard]] Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all,
                                                         WorkloadRole role,

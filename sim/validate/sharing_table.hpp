@@ -1,49 +1,79 @@
-// Measured co-location pairs: a row is one pair under one system. Columns: role, inference,
-// training, system, inference_throughput_rel, training_throughput_rel, avg_ms, p90_ms, p95_ms,
-// p99_ms and the same four alone, as solo_*. What the columns do not say (the device, how requests
-// came, which policy with which parameters stands for each system): configs/validation/*.json.
+// Measured sharing of one GPU, from tables of several forms, as rows of one: a scene (who runs
+// where, under which system) and the figures that were measured of it. The form of a table follows
+// from its columns (sim/validate/README.md has the list). What the columns do not say (the device,
+// how requests came, which policy stands for each system): configs/validation/*.json.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sim/base/csv_table.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/validate/pair_workload.hpp"
 #include "sim/validate/role.hpp"
 
 namespace bubblesim::validate {
 
-enum class SharingMetric : std::uint8_t {
-  kInferenceThroughput,  ///< requests a second, relative to alone
-  kTrainingThroughput,   ///< iterations a second, relative to alone
-  kAverage, kP90, kP95, kP99,  ///< service time, ms
+/// What a figure is of a run's clients; `client` is its index.
+enum class Quantity : std::uint8_t {
+  kShare,       ///< passes a second, relative to the client alone
+  kSum,         ///< passes a second of all clients, relative to the first one alone
+  kTime,        ///< mean time of a pass, relative to the client alone
+  kMean,        ///< mean time of a pass, ms
+  kPercentile,  ///< of times of a pass, ms
 };
-inline constexpr std::array kAllSharingMetrics = {
-    SharingMetric::kInferenceThroughput, SharingMetric::kTrainingThroughput,
-    SharingMetric::kAverage,             SharingMetric::kP90,
-    SharingMetric::kP95,                 SharingMetric::kP99};
-/// The column's name.
-[[nodiscard]] std::string_view metric_name(SharingMetric metric);
 
-using SharingFigures = std::array<double, kAllSharingMetrics.size()>;
+struct SharingFigure {
+  std::string metric;  ///< as the table's column, or its cell, calls it
+  Quantity quantity = Quantity::kShare;
+  std::size_t client = 0;
+  double percent = 0;  ///< kPercentile
+  double measured = 0;
+  double simulated = 0;
+
+  /// Relative. Precondition: simulated.
+  [[nodiscard]] double error() const { return simulated / measured - 1; }
+};
+
+enum class Pace : std::uint8_t {
+  kLoop,      ///< the next pass begins when one has ended
+  kEven,      ///< one pass at random within each of equally many expected arrivals
+  kPeriodic,  ///< one pass a period
+};
+
+struct SharingClient {
+  WorkloadRole role = WorkloadRole::kTraining;
+  std::string workload;     ///< as the table calls it
+  std::uint32_t batch = 0;  ///< of models and kernels that say "batch": "table"
+  double solo_ms = 0;       ///< a pass alone, which it is scaled to; 0: as the workload says
+  Pace pace = Pace::kLoop;
+  double per_s = 0;         ///< passes asked for, unless kLoop
+  std::uint32_t epoch = 0;  ///< kLoop: after so many passes the host pauses; 0: never
+  double pause_ms = 0;
+
+  friend bool operator==(const SharingClient&, const SharingClient&) = default;
+};
 
 struct SharingRow {
+  std::string table;    ///< file name without ".csv"
   Role role = Role::kJudge;
-  std::string inference;
-  std::string training;
+  std::string subject;  ///< whose systems are compared: "BERT beside PointNet"
   std::string system;
-  SharingFigures measured{};
-  double solo_ms = 0;        ///< mean alone
-};
+  std::string note;     ///< why it is not predicted; empty if it is to be
+  std::string device;   ///< a file of configs/devices; empty: the setting's
+  std::uint32_t instance = 0;       ///< MIG compute slices that all clients share; 0: the GPU
+  std::uint32_t sm_percentage = 0;  ///< of the first client; 0: no cap
+  std::uint32_t partition = 0;      ///< MIG compute slices of the first client; 0: no partition
+  std::vector<SharingClient> clients;
+  std::vector<SharingFigure> figures;
 
-/// Faults, all at once: a missing column, a figure that is not a positive number, an unknown role.
-[[nodiscard]] CheckedResult<std::vector<SharingRow>> read_sharing_rows(const CsvTable& table);
+  [[nodiscard]] const SharingFigure* figure(std::string_view metric) const;
+};
 
 struct SystemSetting {
   std::string name;    ///< as the table calls it
@@ -54,17 +84,34 @@ struct SystemSetting {
 struct SharingSetting {
   std::string path;
   std::string device;       ///< a file of configs/devices and of configs/efficiency
-  double load = 0.5;
-  double ramp = 0;
-  Duration burst{};
+  std::map<std::string, std::string> devices;  ///< by what the table calls them
+  double load = 0.5;        ///< of services beside a training job: solo time over all time
+  Duration burst{};         ///< requests within such a span come together; 0: each by itself
   std::uint64_t seed = 1;
   Duration least_length{};  ///< of a run
-  std::uint32_t requests = 60;  ///< a run is as long as so many take to come, if that is longer
+  std::uint32_t requests = 60;  ///< a run is as long as so many passes take, if that is longer
+  double latencies_from = 0;    ///< the first share of passes gives no latency
+  std::uint32_t epoch = 0;      ///< passes between the pauses of loops that pause; 0: they do not
   std::vector<SystemSetting> systems;
 };
+
+/// Faults, all at once: a form that is not known, a missing column, a figure that is not a
+/// positive number, an unknown role.
+[[nodiscard]] CheckedResult<std::vector<SharingRow>> read_sharing_rows(
+    const CsvTable& table, const SharingSetting& setting);
+
+/// "colocation_a100" of "any/colocation_a100.csv": a table's name, and its setting's.
+[[nodiscard]] std::string sharing_table_name(const CsvTable& table);
+
+/// The name of the setting of configs/validation that a table of another name takes: that of the
+/// shipped table whose columns it has. Fault: it has the columns of none.
+[[nodiscard]] Result<std::string> setting_of_form(const CsvTable& table);
 
 /// `name` is a path, else the id of a file in configs/validation.
 [[nodiscard]] CheckedResult<SharingSetting> find_sharing_setting(const std::string& name,
                                                                  const std::string& configs);
+
+/// The tables that `bubblesim validate sharing` looks for in a folder.
+[[nodiscard]] std::vector<std::string> sharing_tables();
 
 }  // namespace bubblesim::validate

@@ -1,4 +1,4 @@
-// What came of judging co-location pairs as text, CSV and JSON. The same rows give the same bytes.
+// What came of judging tables of measured sharing, as text, CSV and JSON.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace bubblesim::validate {
 
-/// A line a row and metric: measured, simulated, error.
-[[nodiscard]] std::string sharing_rows_text(const std::vector<JudgedPair>& rows);
+[[nodiscard]] std::string sharing_rows_text(const std::vector<JudgedRow>& rows);
 [[nodiscard]] std::string sharing_summary_text(const std::vector<SharingSummary>& summaries);
 [[nodiscard]] std::string sharing_order_text(const std::vector<SharingOrder>& orders);
 
-[[nodiscard]] std::string sharing_csv(const std::vector<JudgedPair>& rows);
-[[nodiscard]] std::string sharing_json(const std::vector<JudgedPair>& rows,
+/// A line a figure; a row that was not predicted has one line.
+[[nodiscard]] std::string sharing_csv(const std::vector<JudgedRow>& rows);
+[[nodiscard]] std::string sharing_json(const std::vector<JudgedRow>& rows,
                                        const std::vector<SharingSummary>& summaries,
                                        const std::vector<SharingOrder>& orders);
 

@@ -6,16 +6,16 @@
 namespace bubblesim::fit {
 namespace {
 
-using validate::JudgedPair;
+using validate::JudgedRow;
 using validate::Role;
-using validate::SharingMetric;
 using validate::SharingRow;
 
-JudgedPair off_by(double p95) {
-  JudgedPair out;
-  out.row.measured.fill(1);
-  out.simulated.fill(1);
-  out.simulated[static_cast<std::size_t>(SharingMetric::kP95)] += p95;
+JudgedRow off_by(const char* table, double p95) {
+  JudgedRow out;
+  out.row.table = table;
+  out.row.figures = {{"share", validate::Quantity::kShare, 0, 0, 1, 1},
+                     {"p95_ms", validate::Quantity::kPercentile, 0, 95, 1, 1 + p95},
+                     {"p99_ms", validate::Quantity::kPercentile, 0, 99, 1, 9}};
   return out;
 }
 
@@ -30,9 +30,10 @@ TEST(FitSharing, AFitSeesFitRowsOfTheFittedSystemsOnly) {
   EXPECT_EQ(fit_rows({fit, other, judge}).size(), 1u);
 }
 
-TEST(FitSharing, ALossIsTheMeanOfFourErrors) {
-  // p95 is off by 0.4, the other three by nothing.
-  EXPECT_NEAR(sharing_loss({off_by(0.4)}), 0.1, 1e-12);
+TEST(FitSharing, ALossIsTheMeanOverTablesOfTheMeanOfTheirFigures) {
+  // p95 is off by 0.4, the share by nothing, the 99th percentile does not count: 0.2 and 0.
+  EXPECT_NEAR(sharing_loss({off_by("a", 0.4)}), 0.2, 1e-12);
+  EXPECT_NEAR(sharing_loss({off_by("a", 0.4), off_by("b", 0), off_by("b", 0)}), 0.1, 1e-12);
 }
 
 }  // namespace

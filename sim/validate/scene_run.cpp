@@ -1,0 +1,133 @@
+#include "sim/validate/scene_run.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "sim/base/nearest_rank.hpp"
+#include "sim/schedule/shared_gpu.hpp"
+#include "sim/workload/machine.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+// A client at work: starts its passes, passes on what the policy may see, keeps what is measured.
+class SceneWorker final : public schedule::ClientWatch, public engine::EventHandler {
+ public:
+  SceneWorker(engine::Engine& engine, const SceneClient& client)
+      : client_(client),
+        engine_(engine),
+        entity_(engine.add_entity(*this, engine::Phase::kArrival)) {}
+
+  void begin(workload::ProgramRun& run) {
+    run_ = &run;
+    if (client_.loops) {
+      last_ = kSimStart + client_.start;
+      return engine_.schedule(entity_, last_);
+    }
+    await(kSimStart);
+  }
+
+  void on_event(SimTime now) override {
+    if (!client_.loops) ++next_;
+    last_ = now;
+    run_->start_pass(now);
+  }
+  void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
+    if (client_.loops && client_.epoch == 0 && index > 0) note(run, now);
+  }
+  void on_pass_finished(workload::ProgramRun& run, SimTime now) override {
+    if (client_.loops && client_.epoch == 0) return;
+    note(run, now);
+    if (!client_.loops) return await(now);
+    const bool pauses = ends_.size() % client_.epoch == 0;
+    engine_.schedule(entity_, pauses ? now + client_.pause : now);
+  }
+
+  [[nodiscard]] ClientFigures figures(double from) const {
+    ClientFigures out;
+    out.passes = ends_.size();
+    const auto skipped = static_cast<std::ptrdiff_t>(from * static_cast<double>(ends_.size()));
+    out.latencies.assign(latencies_.begin() + skipped, latencies_.end());
+    std::sort(out.latencies.begin(), out.latencies.end());
+    if (ends_.size() == 1) {
+      out.per_s = 1 / to_seconds(latencies_.front());
+    } else if (ends_.size() > 1) {
+      out.per_s = static_cast<double>(ends_.size() - 1) / to_seconds(ends_.back() - ends_.front());
+    }
+    return out;
+  }
+
+ private:
+  void note(workload::ProgramRun& run, SimTime now) {
+    tell_iteration(run, now - last_, now);
+    latencies_.push_back(now - last_);
+    ends_.push_back(now);
+    last_ = now;
+  }
+  void await(SimTime now) {
+    if (next_ == client_.arrivals.size()) return;
+    engine_.schedule(entity_, std::max(now, client_.arrivals[next_]));
+  }
+
+  const SceneClient& client_;
+  engine::Engine& engine_;
+  engine::EntityId entity_;
+  workload::ProgramRun* run_ = nullptr;
+  std::size_t next_ = 0;
+  SimTime last_{};  ///< when the pass at hand began
+  std::vector<SimTime> ends_;
+  std::vector<Duration> latencies_;
+};
+
+std::vector<policy::ClientInfo> infos_of(const std::vector<SceneClient>& clients) {
+  std::vector<policy::ClientInfo> out;
+  for (const SceneClient& client : clients) {
+    policy::ClientInfo info;
+    info.id = ClientId{static_cast<std::uint32_t>(out.size())};
+    info.role = client.role;
+    info.name = client.name;
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+}  // namespace
+
+double ClientFigures::mean_ms() const {
+  if (latencies.empty()) return 0;
+  const Duration sum = std::accumulate(latencies.begin(), latencies.end(), Duration{});
+  return 1e3 * to_seconds(sum) / static_cast<double>(latencies.size());
+}
+
+double ClientFigures::percentile_ms(double percent) const {
+  return latencies.empty() ? 0 : 1e3 * to_seconds(percentile_of(latencies, percent));
+}
+
+Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup) {
+  workload::Machine machine(*setup.gpu);
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const auto gpu, schedule::SharedGpu::make(machine, {setup.policy, setup.parameters},
+                                                infos_of(setup.clients)));
+  std::vector<std::unique_ptr<SceneWorker>> workers;
+  std::vector<workload::ProgramRun*> runs;
+  for (const SceneClient& client : setup.clients) {
+    const auto& admission = gpu->decided().admissions[workers.size()];
+    if (!admission.admitted) return fail(client.name + " is not admitted: " + admission.reason);
+    workers.push_back(std::make_unique<SceneWorker>(machine.engine(), client));
+    workload::RunSetup run;
+    const bool goes_on = client.loops && client.epoch == 0;
+    run.repeat = goes_on ? workload::Repeat::kLoop : workload::Repeat::kOnePass;
+    runs.push_back(gpu->add_client(client.program, run, workers.back().get()));
+  }
+  gpu->start();
+  for (std::size_t i = 0; i < runs.size(); ++i) workers[i]->begin(*runs[i]);
+  machine.conductor().run_until(kSimStart + setup.length);
+  if (auto fault = gpu->fault()) return tl::unexpected<Error>(*std::move(fault));
+  std::vector<ClientFigures> out;
+  for (const auto& worker : workers) out.push_back(worker->figures(setup.latencies_from));
+  return out;
+}
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,55 @@
+// One run of a measured scene: any number of clients on one GPU under one policy, or one alone.
+//
+// A client works in a closed loop, or starts a pass when a request has arrived and the one before
+// has ended; a latency is counted from that start to the end, so that waiting in the queue is not
+// in it. Deterministic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/program/program.hpp"
+
+namespace bubblesim::validate {
+
+struct SceneClient {
+  std::string name;
+  policy::Role role = policy::Role::kTraining;
+  const program::Program* program = nullptr;
+  bool loops = true;              ///< false: `arrivals` say when passes start
+  std::vector<SimTime> arrivals;  ///< ascending
+  Duration start{};               ///< of a loop
+  std::uint32_t epoch = 0;        ///< of a loop: after so many passes it pauses; 0: never
+  Duration pause{};
+};
+
+struct SceneSetup {
+  const hardware::GpuSpec* gpu = nullptr;
+  const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides
+  const policy::ParameterSet* parameters = nullptr;
+  std::vector<SceneClient> clients;            ///< the first is the protected one
+  Duration length{};
+  double latencies_from = 0;  ///< of each client's passes, the first share gives no latency
+};
+
+/// One client's passes that ended within the run.
+struct ClientFigures {
+  std::uint64_t passes = 0;
+  double per_s = 0;                 ///< from the first end to the last one
+  std::vector<Duration> latencies;  ///< ascending, of the passes kept
+
+  /// Both 0 without a pass.
+  [[nodiscard]] double mean_ms() const;
+  [[nodiscard]] double percentile_ms(double percent) const;
+};
+
+/// In the order of the clients. Fault: an illegal decision, a client that is not admitted.
+[[nodiscard]] Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup);
+
+}  // namespace bubblesim::validate
