@@ -50,21 +50,23 @@ int fit_sharing(const SharingFitArguments& arguments, const AppContext& context)
 
 void add_fit_sharing(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<SharingFitArguments>();
-  CLI::App* it = fit.add_subcommand(
+  CLI::App* command = fit.add_subcommand(
       "sharing", "Time slice and costs of switches: constants of configs/devices/*.json, from rows "
                  "with the role fit of all tables given. Prints them.");
-  it->add_option("--table", arguments->tables,
+  command->add_option("--table", arguments->tables,
                  "A CSV file as `bubblesim validate sharing` reads (may be repeated)")
       ->required();
-  it->add_option("--setting", arguments->setting,
+  command->add_option("--setting", arguments->setting,
                  "A file of configs/validation; by default that of each table's form");
-  it->add_option("--device", arguments->device,
+  command->add_option("--device", arguments->device,
                  "A file of configs/devices: rows that were measured on it count")
       ->capture_default_str();
-  it->add_option("--rounds", arguments->rounds, "At most so many rounds over the constants")
+  command->add_option("--rounds", arguments->rounds, "At most so many rounds over the constants")
       ->capture_default_str();
-  it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
-  it->callback([arguments, &context] { context.exit_code = fit_sharing(*arguments, context); });
+  command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
+      ->capture_default_str();
+  command->callback(
+      [arguments, &context] { context.exit_code = fit_sharing(*arguments, context); });
 }
 
 }  // namespace bubblesim::app

@@ -66,7 +66,8 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
   const auto summaries = validate::summarise_sharing(*judged);
   const auto orders = validate::order_sharing(*judged);
   if (!arguments.outputs.summary) fmt::print("{}\n", validate::sharing_rows_text(*judged));
-  fmt::print("{}\n{}", validate::sharing_summary_text(summaries),
+  fmt::print("{}\n{}{}", validate::sharing_summary_text(summaries),
+             validate::unjudged_text(validate::unjudged_sharing(*judged)),
              validate::sharing_order_text(orders));
   return finish_judging(arguments.outputs, *judged, validate::sharing_csv(*judged),
                         validate::sharing_json(*judged, summaries, orders));
@@ -76,21 +77,24 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
 
 void add_validate_sharing(CLI::App& parent, AppContext& context) {
   auto arguments = std::make_shared<SharingArguments>();
-  CLI::App* it = parent.add_subcommand(
+  CLI::App* command = parent.add_subcommand(
       "sharing", "One GPU shared: pairs of jobs, processes of one model, time slices, MIG "
-                 "instances and SM caps, under each system of the tables. Exit code 1 if a row "
-                 "could not be predicted for a reason other than a stated one.");
-  it->add_option("--dir", arguments->dir, "Folder of the measured tables")->capture_default_str();
-  it->add_option("--table", arguments->tables,
+                 "instances and SM caps, under each system of the tables. Rows that cannot be "
+                 "judged, such as those of a job without a workload, are counted with the reason. "
+                 "Exit code 1 if a row's simulation failed.");
+  command->add_option("--dir", arguments->dir, "Folder of the measured tables")
+      ->capture_default_str();
+  command->add_option("--table", arguments->tables,
                  "This table only: a CSV file with the columns of one of the folder's (may be "
                  "repeated)");
-  it->add_option("--setting", arguments->setting,
+  command->add_option("--setting", arguments->setting,
                  "A file of configs/validation: device, arrivals, policies of the systems. By "
                  "default that of the shipped table with the same columns");
-  it->add_option("--system", arguments->systems, "Only rows of this system (may be repeated)");
-  add_judge_outputs(*it, arguments->outputs);
-  it->add_option("--jobs", arguments->threads, "Threads; 0: one a core")->capture_default_str();
-  it->callback(
+  command->add_option("--system", arguments->systems, "Only rows of this system (may be repeated)");
+  add_judge_outputs(*command, arguments->outputs);
+  command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
+      ->capture_default_str();
+  command->callback(
       [arguments, &context] { context.exit_code = validate_sharing(*arguments, context); });
 }
 

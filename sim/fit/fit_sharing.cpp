@@ -51,10 +51,11 @@ double sharing_loss(const std::vector<JudgedRow>& rows) {
   double sum = 0;
   std::map<std::string, std::pair<double, std::size_t>> by_table;
   for (const JudgedRow& row : rows) {
+    if (row.outcome == Outcome::kStated) continue;
     auto& [error, figures] = by_table[row.row.table];
-    for (const validate::SharingFigure& it : row.row.figures) {
-      if (it.metric == "p90_ms" || it.metric == "p99_ms") continue;
-      error += row.outcome == Outcome::kPredicted ? std::abs(it.error()) : 1;
+    for (const validate::SharingFigure& figure : row.row.figures) {
+      if (figure.metric == "p90_ms" || figure.metric == "p99_ms") continue;
+      error += row.outcome == Outcome::kPredicted ? std::abs(figure.error()) : 1;
       ++figures;
     }
   }
@@ -80,6 +81,10 @@ CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
     ++out.evaluations;
     BUBBLESIM_ASSIGN_OR_RETURN(const auto judged,
                                validate::judge_sharing(rows, stage, threads, nullptr));
+    const auto unjudged = validate::unjudged_sharing(judged);
+    if (!unjudged.empty() && unjudged.front().rows == judged.size()) {
+      return fail("no row can be judged: " + unjudged.front().reason);
+    }
     return sharing_loss(judged);
   };
   Constants best = constants_of(gpu);

@@ -1,9 +1,9 @@
-// Fits a device's constants of sharing to all tables of sharing that were measured on it at once: its time slice, the cost of
-// a switch of contexts, and that of a switch of clients in one context.
+// Fits a device's constants of sharing to all tables that were measured on it at once: its time
+// slice, the cost of a switch of contexts, and that of a switch of clients in one context.
 //
 // Rows with the role fit only, of the systems mps, mps_priority and time_slicing. What is made
-// small is the mean |relative error| of a table's figures (90th and 99th percentiles left out), mean
-// over the tables.
+// small is the mean |relative error| of a table's figures (90th and 99th percentiles left out),
+// mean over the tables. Rows that are stated take no part.
 // Coordinate search: each constant in turn is tried at its value times and over a step, which
 // shrinks when nothing is better. Deterministic.
 #pragma once

@@ -12,7 +12,7 @@
 #include "sim/model/efficiency_file.hpp"
 #include "sim/policy/parameter_check.hpp"
 #include "sim/run/parallel.hpp"
-#include "sim/validate/pair_run.hpp"
+#include "sim/validate/pair_arrivals.hpp"
 #include "sim/validate/scene_run.hpp"
 
 namespace bubblesim::validate {
@@ -92,7 +92,7 @@ std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
   if (client.pace == Pace::kLoop) return {};
   const Duration period{std::llround(1e9 / client.per_s)};
   if (client.pace == Pace::kEven) {
-    return pair_arrivals({1, 0, setting.seed, setting.burst}, period, length);
+    return pair_arrivals({1, setting.seed, setting.burst}, period, length);
   }
   std::vector<SimTime> out;
   for (Duration at{}; at < length; at += period) out.push_back(kSimStart + at);
@@ -100,6 +100,14 @@ std::vector<SimTime> arrivals_of(const SharingClient& client, Duration length,
 }
 
 using Lone = std::map<LoneKey, CheckedResult<LoneClient>>;
+
+// Nothing takes longer on a part of a GPU than in proportion to its SMs: runs on parts are so much
+// longer, so that as many passes end.
+double slowdown_bound(const SharingRow& row, const hardware::GpuSpec& gpu) {
+  if (row.sm_percentage > 0) return 100.0 / row.sm_percentage;
+  if (row.partition > 0) return static_cast<double>(gpu.mig.compute_slices) / row.partition;
+  return 1;
+}
 
 // A run's clients, and the first of them alone for the same time with the same arrivals.
 struct SceneFigures {
@@ -121,7 +129,7 @@ class Scene {
     setup.gpu = &gpu;
     setup.policy = system.spec;
     setup.parameters = &system.parameters;
-    setup.length = length();
+    setup.length = scale(length(), slowdown_bound(row_, gpu));
     setup.latencies_from = setting_.latencies_from;
     for (std::size_t i = 0; i < lone_.size(); ++i) setup.clients.push_back(client(i, setup.length));
     SceneFigures out;
@@ -143,7 +151,7 @@ class Scene {
                    : client.per_s * pass_ms(asked.client) * 1e-3;
       case Quantity::kSum: {
         double sum = 0;
-        for (const ClientFigures& it : found.shared) sum += it.per_s;
+        for (const ClientFigures& other : found.shared) sum += other.per_s;
         return sum / lone_.front()->per_s;
       }
       case Quantity::kTime: return client.mean_ms() / alone.mean_ms;
@@ -210,10 +218,10 @@ std::string scene_key(const SharingRow& row, const SharingStage& stage) {
   std::string out = row.table + "|" + stage.device_of(row) + "|" + row.system + "|" +
                     std::to_string(row.instance) + "|" + std::to_string(row.partition) + "|" +
                     std::to_string(row.sm_percentage);
-  for (const SharingClient& it : row.clients) {
-    out += "|" + it.workload + "," + std::to_string(static_cast<int>(it.role)) + "," +
-           std::to_string(it.batch) + "," + std::to_string(it.solo_ms) + "," +
-           std::to_string(it.per_s);
+  for (const SharingClient& client : row.clients) {
+    out += "|" + client.workload + "," + std::to_string(static_cast<int>(client.role)) + "," +
+           std::to_string(client.batch) + "," + std::to_string(client.solo_ms) + "," +
+           std::to_string(client.per_s);
   }
   return out;
 }
@@ -244,14 +252,14 @@ SharingSummary summary_of(const std::vector<JudgedRow>& rows, const JudgedRow& l
                           const SharingFigure& kind, std::string_view role) {
   const Aimed aim = aim_of(like.row, kind);
   std::vector<LabelledError> errors;
-  for (const JudgedRow& it : rows) {
-    if (it.outcome != Outcome::kPredicted || it.row.system != like.row.system) continue;
-    if (it.row.table != like.row.table) continue;
-    if (role != "all" && role != role_name(it.row.role)) continue;
-    const SharingFigure* figure = it.row.figure(kind.metric);
+  for (const JudgedRow& row : rows) {
+    if (row.outcome != Outcome::kPredicted || row.row.system != like.row.system) continue;
+    if (row.row.table != like.row.table) continue;
+    if (role != "all" && role != role_name(row.row.role)) continue;
+    const SharingFigure* figure = row.row.figure(kind.metric);
     if (figure == nullptr) continue;
     errors.push_back({aim.points ? figure->simulated - figure->measured : figure->error(),
-                      it.row.subject});
+                      row.row.subject});
   }
   SharingSummary out{summarise_errors(errors), like.row.table,    like.row.system,
                      kind.metric,              std::string(role), aim.bound,
@@ -314,6 +322,7 @@ class Judging {
 
   CheckedResult<std::vector<JudgedRow>> run() {
     BUBBLESIM_RETURN_IF_ERROR(find_systems());
+    for (std::size_t i = 0; i < rows_.size(); ++i) unjudged_.push_back(why_not(i));
     find_scenes();
     make_clients();
     std::vector<Result<SceneFigures>> found(scenes_.size());
@@ -338,8 +347,8 @@ class Judging {
     Errors errors;
     for (const SharingRow& row : rows_) {
       std::optional<System> system;
-      for (const SystemSetting& it : stage_.settings.at(row.table).systems) {
-        if (it.name == row.system) system = take(find_system(it, row, stage_), errors);
+      for (const SystemSetting& setting : stage_.settings.at(row.table).systems) {
+        if (setting.name == row.system) system = take(find_system(setting, row, stage_), errors);
       }
       if (row.system == kAlone) system = System{};
       systems_.push_back(std::move(system));
@@ -348,16 +357,27 @@ class Judging {
     return {};
   }
 
-  [[nodiscard]] bool runs(std::size_t i) const {
-    if (!rows_[i].note.empty()) return false;
-    return rows_[i].system == kAlone || (systems_[i] && systems_[i]->spec != nullptr);
+  // Why a row is stated; empty of one that runs.
+  [[nodiscard]] std::string why_not(std::size_t i) const {
+    const SharingRow& row = rows_[i];
+    if (!row.note.empty()) return row.note;
+    if (!systems_[i]) return "the setting has no system " + row.system;
+    if (row.system != kAlone && systems_[i]->spec == nullptr) {
+      return "no policy " + systems_[i]->policy;
+    }
+    for (const SharingClient& client : row.clients) {
+      if (!find_workload(stage_.workloads, client.role, client.workload)) {
+        return "no workload of configs/workloads is called " + client.workload;
+      }
+    }
+    return {};
   }
 
   void find_scenes() {
     std::map<std::string, std::size_t> known;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       scene_of_.push_back(scenes_.size());
-      if (!runs(i)) continue;
+      if (!unjudged_[i].empty()) continue;
       const auto [at, fresh] = known.try_emplace(scene_key(rows_[i], stage_), scenes_.size());
       scene_of_.back() = at->second;
       if (fresh) scenes_.push_back(i);
@@ -405,11 +425,9 @@ class Judging {
   [[nodiscard]] JudgedRow judged(std::size_t i, const std::vector<Result<SceneFigures>>& found) {
     JudgedRow out;
     out.row = rows_[i];
-    if (!runs(i)) {
+    if (!unjudged_[i].empty()) {
       out.outcome = Outcome::kStated;
-      out.note = !rows_[i].note.empty() ? rows_[i].note
-                 : systems_[i]          ? "no policy " + systems_[i]->policy
-                                        : "the setting has no system " + rows_[i].system;
+      out.note = unjudged_[i];
       return out;
     }
     const auto& figures = found[scene_of_[i]];
@@ -419,9 +437,9 @@ class Judging {
       return out;
     }
     const Scene scene(rows_[i], stage_, lone_);
-    for (SharingFigure& it : out.row.figures) {
-      it.simulated = scene.figure(it, *figures);
-      if (it.simulated > 0) continue;
+    for (SharingFigure& figure : out.row.figures) {
+      figure.simulated = scene.figure(figure, *figures);
+      if (figure.simulated > 0) continue;
       out.outcome = Outcome::kFailed;
       out.note = "no pass ends within the run";
     }
@@ -434,6 +452,7 @@ class Judging {
   const std::function<void(const std::string&)>& progress_;
   std::mutex mutex_;
   std::vector<std::optional<System>> systems_;  ///< by row
+  std::vector<std::string> unjudged_;           ///< by row: why not; empty of those that run
   std::vector<std::size_t> scenes_;             ///< the first row of each
   std::vector<std::size_t> scene_of_;           ///< by row
   Lone lone_;
@@ -467,7 +486,10 @@ CheckedResult<std::vector<SharingRow>> add_sharing_table(SharingStage& stage,
     BUBBLESIM_ASSIGN_OR_RETURN(PairMachine machine, find_machine(device, configs));
     stage.machines.emplace(device, std::move(machine));
   }
-  stage.settings.insert_or_assign(sharing_table_name(table), std::move(found));
+  const std::string called = sharing_table_name(table);
+  if (!stage.settings.emplace(called, std::move(found)).second) {
+    return fail(path, "line 1", "a table called " + called + " is there already; names differ");
+  }
   return rows;
 }
 
@@ -521,14 +543,31 @@ std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows
   return out;
 }
 
+std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows) {
+  std::vector<UnjudgedRows> out;
+  for (const JudgedRow& row : rows) {
+    if (row.outcome == Outcome::kPredicted) continue;
+    const auto known = std::find_if(out.begin(), out.end(), [&](const UnjudgedRows& group) {
+      return group.table == row.row.table && group.outcome == row.outcome &&
+             group.reason == row.note;
+    });
+    if (known == out.end()) {
+      out.push_back({row.row.table, row.outcome, row.note, 1});
+    } else {
+      ++known->rows;
+    }
+  }
+  return out;
+}
+
 std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows) {
   std::vector<std::string> subjects;
   std::map<std::string, std::vector<const JudgedRow*>> by_subject;
-  for (const JudgedRow& it : rows) {
-    if (it.outcome != Outcome::kPredicted) continue;
-    const std::string key = it.row.table + "|" + it.row.subject;
+  for (const JudgedRow& row : rows) {
+    if (row.outcome != Outcome::kPredicted) continue;
+    const std::string key = row.row.table + "|" + row.row.subject;
     add_once(subjects, key);
-    by_subject[key].push_back(&it);
+    by_subject[key].push_back(&row);
   }
   std::vector<SharingOrder> out;
   for (const std::string& subject : subjects) {

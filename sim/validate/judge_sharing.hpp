@@ -35,6 +35,17 @@ struct SharingSummary : ErrorSummary {
   double aim = 0;        ///< of the mean absolute error; 0: none
   bool points = false;   ///< errors are differences of shares, not relative
   double within_aim = 0; ///< share of rows; 1 without aim
+
+  /// Precondition: an aim.
+  [[nodiscard]] bool met() const { return points ? within_aim >= 1 : mean_absolute <= aim; }
+};
+
+/// Rows of a table that take no part in its errors, for one reason.
+struct UnjudgedRows {
+  std::string table;
+  Outcome outcome = Outcome::kStated;
+  std::string reason;
+  std::size_t rows = 0;
 };
 
 /// Whether a subject's systems come in the measured order of one metric.
@@ -61,7 +72,8 @@ struct SharingStage {
 };
 
 /// Adds a table's setting and devices, and reads its rows. `setting`: a path or a file of
-/// configs/validation; empty: that of the table's form.
+/// configs/validation; empty: that of the table's form. Faults: those of the rows, a second table
+/// of one name.
 [[nodiscard]] CheckedResult<std::vector<SharingRow>> add_sharing_table(
     SharingStage& stage, const std::string& path, const std::string& setting,
     const std::string& configs);
@@ -74,13 +86,14 @@ struct SharingStage {
 [[nodiscard]] Result<PairMachine> mig_instance(const PairMachine& whole, std::uint32_t slices);
 
 /// In the order of the rows; the same on any number of threads. Faults: parameters that a policy
-/// does not have. A system whose policy does not exist is stated; a row whose workload is not known
-/// or cannot run has failed, and the others are judged all the same.
+/// does not have. A row whose system has no policy, or whose job has no workload, is stated; one
+/// that cannot run has failed, and the others are judged all the same.
 [[nodiscard]] CheckedResult<std::vector<JudgedRow>> judge_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);
 
 [[nodiscard]] std::vector<SharingSummary> summarise_sharing(const std::vector<JudgedRow>& rows);
+[[nodiscard]] std::vector<UnjudgedRows> unjudged_sharing(const std::vector<JudgedRow>& rows);
 [[nodiscard]] std::vector<SharingOrder> order_sharing(const std::vector<JudgedRow>& rows);
 
 }  // namespace bubblesim::validate

@@ -130,8 +130,8 @@ std::vector<WorkloadStep> read_steps(ObjectReader& parent, const Defaults& defau
       out.emplace_back(read_model_step(object, defaults));
     } else if (object.has("kernels")) {
       KernelStep step;
-      for (ObjectReader& it : object.children("kernels")) {
-        step.kernels.push_back(read_kernel(it, defaults));
+      for (ObjectReader& entry : object.children("kernels")) {
+        step.kernels.push_back(read_kernel(entry, defaults));
       }
       step.each_sample = object.flag("each_sample", false);
       out.emplace_back(std::move(step));
@@ -222,17 +222,17 @@ Result<const PairWorkload*> find_workload(const std::vector<PairWorkload>& all, 
   const std::string wanted = letters_of(name);
   const PairWorkload* within = nullptr;
   std::size_t most = 0;
-  for (const PairWorkload& it : all) {
-    if (it.role != role) continue;
-    for (const std::string& known : it.names) {
+  for (const PairWorkload& workload : all) {
+    if (workload.role != role) continue;
+    for (const std::string& known : workload.names) {
       const std::string letters = letters_of(known);
-      if (letters == wanted) return &it;
+      if (letters == wanted) return &workload;
       if (letters.size() > most && is_phrase(known) && wanted.find(letters) != std::string::npos) {
         most = letters.size();
-        within = &it;
+        within = &workload;
       }
     }
-    names.insert(names.end(), it.names.begin(), it.names.end());
+    names.insert(names.end(), workload.names.begin(), workload.names.end());
   }
   if (within != nullptr) return within;
   const std::string kind =

@@ -1,6 +1,7 @@
 #include "sim/validate/scene_run.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -128,6 +129,22 @@ Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup) {
   std::vector<ClientFigures> out;
   for (const auto& worker : workers) out.push_back(worker->figures(setup.latencies_from));
   return out;
+}
+
+Result<Duration> solo_latency(const hardware::GpuSpec& gpu, const program::Program& program) {
+  constexpr std::size_t kPasses = 4;
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients.resize(1);
+  setup.clients.front().program = &program;
+  setup.clients.front().loops = false;
+  setup.clients.front().arrivals.assign(kPasses, kSimStart);
+  setup.length = std::chrono::hours(1);
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto figures, run_scene(setup));
+  const std::vector<Duration>& passes = figures.front().latencies;
+  if (passes.size() != kPasses) return fail("a pass alone does not end within an hour");
+  return std::accumulate(passes.begin(), passes.end(), Duration{}) /
+         static_cast<std::int64_t>(kPasses);
 }
 
 }  // namespace bubblesim::validate

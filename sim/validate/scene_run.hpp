@@ -52,4 +52,8 @@ struct ClientFigures {
 /// In the order of the clients. Fault: an illegal decision, a client that is not admitted.
 [[nodiscard]] Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup);
 
+/// Mean time of a pass when nobody else is there.
+[[nodiscard]] Result<Duration> solo_latency(const hardware::GpuSpec& gpu,
+                                            const program::Program& program);
+
 }  // namespace bubblesim::validate

@@ -395,7 +395,7 @@ SharingSetting read_setting(ObjectReader& root) {
   out.requests = arrivals.integer<std::uint32_t>("requests", {1, 1u << 24U});
   out.latencies_from = arrivals.number("latencies_from", {0, 0.9}, 0.0);
   out.epoch = arrivals.integer<std::uint32_t>("epoch", {1, 1u << 24U}, 0U);
-  for (ObjectReader& it : root.children("systems")) out.systems.push_back(read_system(it));
+  for (ObjectReader& entry : root.children("systems")) out.systems.push_back(read_system(entry));
   root.finish();
   return out;
 }
@@ -403,8 +403,8 @@ SharingSetting read_setting(ObjectReader& root) {
 }  // namespace
 
 const SharingFigure* SharingRow::figure(std::string_view metric) const {
-  for (const SharingFigure& it : figures) {
-    if (it.metric == metric) return &it;
+  for (const SharingFigure& figure : figures) {
+    if (figure.metric == metric) return &figure;
   }
   return nullptr;
 }

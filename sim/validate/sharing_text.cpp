@@ -8,27 +8,27 @@
 namespace bubblesim::validate {
 namespace {
 
-std::string row_line(const JudgedRow& it) {
-  std::string line = fmt::format("{:<5} {:<13}", role_name(it.row.role), it.row.system);
-  if (it.outcome != Outcome::kPredicted) {
-    return fmt::format("{} {}: {}\n", line, outcome_name(it.outcome), it.note);
+std::string row_line(const JudgedRow& row) {
+  std::string line = fmt::format("{:<5} {:<13}", role_name(row.row.role), row.row.system);
+  if (row.outcome != Outcome::kPredicted) {
+    return fmt::format("{} {}: {}\n", line, outcome_name(row.outcome), row.note);
   }
-  for (const SharingFigure& figure : it.row.figures) {
+  for (const SharingFigure& figure : row.row.figures) {
     line += fmt::format(" | {} {:.4g} {:.4g} {:+.1f}%", figure.metric, figure.measured,
                         figure.simulated, 100 * figure.error());
   }
   return line + "\n";
 }
 
-Json row_json(const JudgedRow& it) {
-  Json out = {{"table", it.row.table},
-              {"role", role_name(it.row.role)},
-              {"subject", it.row.subject},
-              {"system", it.row.system},
-              {"outcome", outcome_name(it.outcome)}};
-  if (!it.note.empty()) out["note"] = it.note;
-  if (it.outcome != Outcome::kPredicted) return out;
-  for (const SharingFigure& figure : it.row.figures) {
+Json row_json(const JudgedRow& row) {
+  Json out = {{"table", row.row.table},
+              {"role", role_name(row.row.role)},
+              {"subject", row.row.subject},
+              {"system", row.row.system},
+              {"outcome", outcome_name(row.outcome)}};
+  if (!row.note.empty()) out["note"] = row.note;
+  if (row.outcome != Outcome::kPredicted) return out;
+  for (const SharingFigure& figure : row.row.figures) {
     out["figures"][figure.metric] = {{"measured", figure.measured},
                                      {"simulated", figure.simulated},
                                      {"error", figure.error()}};
@@ -41,13 +41,13 @@ Json row_json(const JudgedRow& it) {
 std::string sharing_rows_text(const std::vector<JudgedRow>& rows) {
   std::string out;
   std::string subject;
-  for (const JudgedRow& it : rows) {
-    const std::string name = it.row.table + ": " + it.row.subject;
+  for (const JudgedRow& row : rows) {
+    const std::string name = row.row.table + ": " + row.row.subject;
     if (name != subject) {
       out += fmt::format("{}{} (measured, simulated, error)\n", out.empty() ? "" : "\n", name);
       subject = name;
     }
-    out += row_line(it);
+    out += row_line(row);
   }
   return out;
 }
@@ -55,54 +55,64 @@ std::string sharing_rows_text(const std::vector<JudgedRow>& rows) {
 std::string sharing_summary_text(const std::vector<SharingSummary>& summaries) {
   std::string out;
   std::string table;
-  for (const SharingSummary& it : summaries) {
-    if (it.table != table) {
-      table = it.table;
+  for (const SharingSummary& summary : summaries) {
+    if (summary.table != table) {
+      table = summary.table;
       out += fmt::format("{}{}\n{:<13} {:<25} {:<5} {:>4} {:>8} {:>7} {:>7}  {}\n",
                          out.empty() ? "" : "\n", table, "system", "metric", "role", "rows",
                          "|error|", "bias", "worst", "aim");
     }
-    out += fmt::format("{:<13} {:<25} {:<5} {:>4} {:>7.1f}% {:>+6.1f}% {:>+6.1f}%", it.system,
-                       it.metric, it.role, it.rows, 100 * it.mean_absolute, 100 * it.bias,
-                       100 * it.worst);
-    if (it.aim > 0) {
+    out += fmt::format("{:<13} {:<25} {:<5} {:>4} {:>7.1f}% {:>+6.1f}% {:>+6.1f}%", summary.system,
+                       summary.metric, summary.role, summary.rows, 100 * summary.mean_absolute,
+                       100 * summary.bias, 100 * summary.worst);
+    if (summary.aim > 0) {
       out += fmt::format("  {} <= {:.0f} {}: {}; {:.0f} % of rows within",
-                         it.points ? "each" : "mean", 100 * it.aim, it.points ? "points" : "%",
-                         (it.points ? it.within_aim >= 1 : it.mean_absolute <= it.aim) ? "met"
-                                                                                       : "missed",
-                         100 * it.within_aim);
+                         summary.points ? "each" : "mean", 100 * summary.aim,
+                         summary.points ? "points" : "%", summary.met() ? "met" : "missed",
+                         100 * summary.within_aim);
     }
     out += "\n";
   }
   return out;
 }
 
+std::string unjudged_text(const std::vector<UnjudgedRows>& unjudged) {
+  if (unjudged.empty()) return {};
+  std::string out = "rows that are not judged\n";
+  for (const UnjudgedRows& group : unjudged) {
+    out += fmt::format("{:<23} {:<7} {:>4}  {}\n", group.table, outcome_name(group.outcome),
+                       group.rows, group.reason);
+  }
+  return out + "\n";
+}
+
 std::string sharing_order_text(const std::vector<SharingOrder>& orders) {
   if (orders.empty()) return {};
   std::string out = "order of the systems\n";
-  for (const SharingOrder& it : orders) {
-    out += fmt::format("{}, {}: {} ({} of {} comparisons)\n", it.subject, it.metric,
-                       it.right == it.compared ? "right" : "wrong", it.right, it.compared);
-    if (it.right == it.compared) continue;
-    out += fmt::format("  measured:  {}\n  simulated: {}\n", it.measured, it.simulated);
+  for (const SharingOrder& order : orders) {
+    out += fmt::format("{}, {}: {} ({} of {} comparisons)\n", order.subject, order.metric,
+                       order.right == order.compared ? "right" : "wrong", order.right,
+                       order.compared);
+    if (order.right == order.compared) continue;
+    out += fmt::format("  measured:  {}\n  simulated: {}\n", order.measured, order.simulated);
   }
   return out;
 }
 
 std::string sharing_csv(const std::vector<JudgedRow>& rows) {
   std::string out = "table,role,subject,system,outcome,metric,measured,simulated,error,note\n";
-  for (const JudgedRow& it : rows) {
+  for (const JudgedRow& row : rows) {
     const std::string head =
-        fmt::format("{},{},{},{},{}", csv_quoted(it.row.table), role_name(it.row.role),
-                    csv_quoted(it.row.subject), csv_quoted(it.row.system),
-                    outcome_name(it.outcome));
-    if (it.outcome != Outcome::kPredicted) {
-      out += fmt::format("{},,,,,{}\n", head, csv_quoted(it.note));
+        fmt::format("{},{},{},{},{}", csv_quoted(row.row.table), role_name(row.row.role),
+                    csv_quoted(row.row.subject), csv_quoted(row.row.system),
+                    outcome_name(row.outcome));
+    if (row.outcome != Outcome::kPredicted) {
+      out += fmt::format("{},,,,,{}\n", head, csv_quoted(row.note));
       continue;
     }
-    for (const SharingFigure& figure : it.row.figures) {
+    for (const SharingFigure& figure : row.row.figures) {
       out += fmt::format("{},{},{},{},{},{}\n", head, figure.metric, figure.measured,
-                         figure.simulated, figure.error(), csv_quoted(it.note));
+                         figure.simulated, figure.error(), csv_quoted(row.note));
     }
   }
   return out;
@@ -111,34 +121,43 @@ std::string sharing_csv(const std::vector<JudgedRow>& rows) {
 std::string sharing_json(const std::vector<JudgedRow>& rows,
                          const std::vector<SharingSummary>& summaries,
                          const std::vector<SharingOrder>& orders) {
-  Json out = {{"rows", Json::array()}, {"summary", Json::array()}, {"order", Json::array()}};
-  for (const JudgedRow& it : rows) out["rows"].push_back(row_json(it));
-  for (const SharingSummary& it : summaries) {
-    Json summary = {{"table", it.table},
-                    {"system", it.system},
-                    {"metric", it.metric},
-                    {"role", it.role},
-                    {"rows", it.rows},
-                    {"unit", it.points ? "share" : "relative"},
-                    {"mean_absolute_error", it.mean_absolute},
-                    {"bias", it.bias},
-                    {"worst", it.worst}};
-    if (it.aim > 0) {
-      summary["aim"] = {{"bound", it.aim},
-                        {"met", it.points ? it.within_aim >= 1 : it.mean_absolute <= it.aim},
-                        {"rows_within", it.within_aim}};
+  Json out = {{"rows", Json::array()},
+              {"summary", Json::array()},
+              {"unjudged", Json::array()},
+              {"order", Json::array()}};
+  for (const JudgedRow& row : rows) out["rows"].push_back(row_json(row));
+  for (const SharingSummary& summary : summaries) {
+    Json cell = {{"table", summary.table},
+                 {"system", summary.system},
+                 {"metric", summary.metric},
+                 {"role", summary.role},
+                 {"rows", summary.rows},
+                 {"unit", summary.points ? "share" : "relative"},
+                 {"mean_absolute_error", summary.mean_absolute},
+                 {"bias", summary.bias},
+                 {"worst", summary.worst}};
+    if (summary.aim > 0) {
+      cell["aim"] = {{"bound", summary.aim},
+                     {"met", summary.met()},
+                     {"rows_within", summary.within_aim}};
     }
-    out["summary"].push_back(std::move(summary));
+    out["summary"].push_back(std::move(cell));
   }
-  for (const SharingOrder& it : orders) {
-    out["order"].push_back({{"table", it.table},
-                            {"subject", it.subject},
-                            {"metric", it.metric},
-                            {"right", it.right == it.compared},
-                            {"compared", it.compared},
-                            {"concordant", it.right},
-                            {"measured", it.measured},
-                            {"simulated", it.simulated}});
+  for (const UnjudgedRows& group : unjudged_sharing(rows)) {
+    out["unjudged"].push_back({{"table", group.table},
+                               {"outcome", outcome_name(group.outcome)},
+                               {"reason", group.reason},
+                               {"rows", group.rows}});
+  }
+  for (const SharingOrder& system_order : orders) {
+    out["order"].push_back({{"table", system_order.table},
+                            {"subject", system_order.subject},
+                            {"metric", system_order.metric},
+                            {"right", system_order.right == system_order.compared},
+                            {"compared", system_order.compared},
+                            {"concordant", system_order.right},
+                            {"measured", system_order.measured},
+                            {"simulated", system_order.simulated}});
   }
   return out.dump(1) + "\n";
 }

@@ -10,6 +10,8 @@ namespace bubblesim::validate {
 
 [[nodiscard]] std::string sharing_rows_text(const std::vector<JudgedRow>& rows);
 [[nodiscard]] std::string sharing_summary_text(const std::vector<SharingSummary>& summaries);
+/// Empty if every row is judged.
+[[nodiscard]] std::string unjudged_text(const std::vector<UnjudgedRows>& unjudged);
 [[nodiscard]] std::string sharing_order_text(const std::vector<SharingOrder>& orders);
 
 /// A line a figure; a row that was not predicted has one line.

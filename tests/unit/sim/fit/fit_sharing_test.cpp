@@ -34,6 +34,9 @@ TEST(FitSharing, ALossIsTheMeanOverTablesOfTheMeanOfTheirFigures) {
   // p95 is off by 0.4, the share by nothing, the 99th percentile does not count: 0.2 and 0.
   EXPECT_NEAR(sharing_loss({off_by("a", 0.4)}), 0.2, 1e-12);
   EXPECT_NEAR(sharing_loss({off_by("a", 0.4), off_by("b", 0), off_by("b", 0)}), 0.1, 1e-12);
+  JudgedRow stated = off_by("c", 9);
+  stated.outcome = validate::Outcome::kStated;
+  EXPECT_NEAR(sharing_loss({off_by("a", 0.4), stated}), 0.2, 1e-12);
 }
 
 }  // namespace

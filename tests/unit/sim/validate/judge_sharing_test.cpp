@@ -65,6 +65,36 @@ TEST(JudgeSharing, WhatIsNotPredictedIsInNoSummary) {
   EXPECT_NE(sharing_csv({stated}).find("stated"), std::string::npos);
 }
 
+TEST(JudgeSharing, WhatIsNotPredictedIsCountedByTableAndReason) {
+  JudgedRow stated = judged("mig", 1, 2);
+  stated.outcome = Outcome::kStated;
+  stated.note = "no workload";
+  JudgedRow failed = stated;
+  failed.outcome = Outcome::kFailed;
+  const auto counted = unjudged_sharing({stated, judged("mps", 1, 1), stated, failed});
+  ASSERT_EQ(counted.size(), 2u);
+  EXPECT_EQ(counted[0].rows, 2u);
+  EXPECT_EQ(counted[1].rows, 1u);
+  EXPECT_EQ(counted[1].outcome, Outcome::kFailed);
+  EXPECT_NE(unjudged_text(counted).find("no workload"), std::string::npos);
+  EXPECT_TRUE(unjudged_text({}).empty());
+}
+
+TEST(JudgeSharing, AJobWithoutAWorkloadIsStatedAndTheOthersAreJudged) {
+  const policy::Registry policies;
+  SharingStage stage;
+  stage.policies = &policies;
+  stage.settings["t"].path = "t.json";
+  SharingRow row;
+  row.table = "t";
+  row.system = "alone";
+  row.clients = {{WorkloadRole::kTraining, "gnn"}};
+  const auto rows = judge_sharing({row}, stage, 1, nullptr);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->front().outcome, Outcome::kStated);
+  EXPECT_NE(rows->front().note.find("gnn"), std::string::npos);
+}
+
 TEST(SharingTable, FaultsAreToldAtOnce) {
   const auto table = CsvTable::parse("role,inference,training,system\nfit,a,b,mps\n", "t.csv");
   ASSERT_TRUE(table);

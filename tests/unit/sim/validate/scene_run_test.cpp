@@ -1,0 +1,119 @@
+// Clients on one GPU, with sums by hand.
+#include "sim/validate/scene_run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sim/synth/program_writer.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+// Without launch costs of its own, so that kernels alone make time pass.
+hardware::GpuSpec plain_gpu() {
+  hardware::GpuSpec spec;
+  spec.sm_count = 4;
+  spec.time_slice = Duration{1'000'000};
+  return spec;
+}
+
+// `kernels` of `each`, then the host waits.
+program::Program program(const hardware::GpuSpec& gpu, int kernels, Duration each) {
+  synth::ProgramWriter writer(0, gpu);
+  writer.begin_iteration();
+  program::KernelProfile profile;
+  profile.residency = {.warps = 4, .blocks_per_sm = 2};
+  synth::OpDraft draft;
+  draft.profile = writer.add_profile(profile, {});
+  draft.duration = each;
+  for (int i = 0; i < kernels; ++i) writer.launch(draft, {}, {});
+  writer.wait_for_device();
+  return writer.finish();
+}
+
+SceneClient service_of(const program::Program& work, std::size_t requests) {
+  SceneClient out;
+  out.name = "service";
+  out.role = policy::Role::kOnline;
+  out.program = &work;
+  out.loops = false;
+  out.arrivals.assign(requests, kSimStart);
+  return out;
+}
+
+SceneClient job_of(const program::Program& work) {
+  SceneClient out;
+  out.name = "job";
+  out.program = &work;
+  return out;
+}
+
+TEST(SceneRun, APassAloneTakesItsKernels) {
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto solo = solo_latency(gpu, program(gpu, 3, Duration{1000}));
+  ASSERT_TRUE(solo);
+  EXPECT_EQ(*solo, Duration{3000});
+}
+
+TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
+  // Three requests at once, of 2 x 1,000 ns: each takes 2,000, the last ends at 6,000.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto work = program(gpu, 2, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {service_of(work, 3)};
+  setup.length = Duration{6000};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().latencies, std::vector<Duration>(3, Duration{2000}));
+  EXPECT_DOUBLE_EQ(figures->front().percentile_ms(99), 0.002);
+  EXPECT_DOUBLE_EQ(figures->front().mean_ms(), 0.002);
+}
+
+TEST(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto work = program(gpu, 2, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {service_of(work, 3)};
+  setup.length = Duration{5999};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 2u);
+}
+
+TEST(SceneRun, ALoopsRateIsOfWholePasses) {
+  // Iterations of 4 x 1,000 ns: ends at 4, 8, ... us; the 101 us hold 25.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto job = program(gpu, 4, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {job_of(job)};
+  setup.length = Duration{101'000};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 25u);
+  EXPECT_NEAR(figures->front().per_s, 1e9 / 4000, 1e-3);
+}
+
+TEST(SceneRun, ALoopPausesAfterEachEpoch) {
+  // Two passes of 1 us, then 8 us of pause: ends at 1, 2, 11, 12, 21, 22 us.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto job = program(gpu, 1, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {job_of(job)};
+  setup.clients.front().epoch = 2;
+  setup.clients.front().pause = Duration{8000};
+  setup.length = Duration{22'500};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 6u);
+  EXPECT_NEAR(figures->front().per_s, 5 / 21e-6, 1);
+  EXPECT_EQ(figures->front().latencies, std::vector<Duration>(6, Duration{1000}))
+      << "a pause is of no pass";
+}
+
+}  // namespace
+}  // namespace bubblesim::validate
