@@ -98,6 +98,11 @@ TEST(Sharing, ProcessesOfOneModelStayWithinTheirBounds) {
   expect_within("equal_mps_clients_a100", {{"mps", "sum_relative_to_one", 0.12}});
 }
 
+// Traffic to DRAM is in proportion to SMs here: of 3 slices, with 4 of 8 memory slices, too slow.
+TEST(Sharing, InstancesStayWithinTheirBounds) {
+  expect_within("mig_training_a100", {{"mig", "relative_to_7", 0.16}});
+}
+
 // A kernel's time is in inverse proportion to its SMs here; less, if DRAM bounds it, there.
 TEST(Sharing, CapsStayWithinTheirBounds) {
   expect_within("sm_caps_a100", {{"sm_cap", "time_relative_to_all_sms", 0.13}});
