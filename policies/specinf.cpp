@@ -14,9 +14,8 @@
 // Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier:
 // requests`) holds training's launches while a request is served; some, and its kernels run beside
 // training's, their blocks first; none, and it has bubbles, till it owes as much as the bucket
-// holds. So that the barrier takes effect soon, beside online fillers training's launches are held
-// while its outstanding kernels take longer than `run_ahead`. Offline fillers wait while a request
-// is served.
+// holds. While the budget lasts, training's launches wait beside a request for outstanding kernels
+// that take longer than `run_ahead`. Offline fillers wait while a request is served.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
@@ -220,7 +219,8 @@ class SpecInf final : public Policy {
     if (pace_.measures(now)) return false;
     look_at_budget(now, actions);
     if (means_ == Means::kBarrier) return true;
-    return watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
+    // What this costs is measured with the request's iteration, so the budget bounds it.
+    return means_ != Means::kBubbles && watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
   }
 
   /// How much of fillers' work may be outstanding in this bubble.
