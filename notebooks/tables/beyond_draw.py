@@ -198,7 +198,7 @@ def detection(table):
         axes.axhline(oracle[value], color="black", linestyle=":", linewidth=1,
                      label=draw.label("ideal"))
         axes.set(xscale="log", ylim=(0, 1.04 if value == "training_kept" else None), ylabel=name,
-                 xlabel="window (SpecInF), poll of bubbles (FreeRide), ms")
+                 xlabel="window (RCKM), poll of bubbles (FreeRide), ms")
     draw.legend(figure, grid[0][0], 3)
     return figure
 

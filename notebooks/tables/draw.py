@@ -21,7 +21,7 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#8C8C8C"
 
-# Policy: colour, mark, hatch, dashes. Twenty policies share nine colours; no two share both
+# Policy: colour, mark, hatch, dashes. Policies share nine colours; no two share both
 # colour and mark.
 POLICIES = {
     "exclusive": (GREY, "o", "", "-"),
@@ -29,6 +29,7 @@ POLICIES = {
     "mps": (SKY, "^", "\\\\", "-."),
     "tgs": (ORANGE, "D", "xx", ":"),
     "specinf": (BLUE, "*", "", "-"),
+    "specinf_rckm": (BLUE, "d", "||", "-."),
     "specinf_drain": (BLUE, "o", "..", "--"),
     "pipefill": (VERMILION, "P", "..", "-"),
     "freeride": (PURPLE, "X", "--", "--"),
@@ -52,7 +53,8 @@ SERIES = [(BLUE, "o", "", "-"), (ORANGE, "s", "//", "--"), (GREEN, "^", "..", "-
           (GREY, "X", "||", "-"), (BLACK, "*", "++", ":")]
 
 NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS", "tgs": "TGS",
-         "specinf": "SpecInF", "specinf_drain": "SpecInF, waits for kernels",
+         "specinf": "SpecInF", "specinf_rckm": "RCKM, mirrored",
+         "specinf_drain": "RCKM, waits for kernels",
          "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",
          "stream_priority": "Stream priority", "green_context": "Green contexts",

@@ -85,6 +85,8 @@ def other_captures() -> list[Part]:
         _infer("xlm-roberta-xl", "--batch 8 --prompt 128"),
         _infer("resnet152", "--batch 16"),
         _infer("vgg19", "--batch 16"),
+        _infer("resnet101", "--batch 16"),
+        _infer("vgg16", "--batch 16"),
     ]
     large = ["gpt-18b", "gpt-22b", "gpt-39b", "pipefill-40b", "gpt-76b", "gpt-145b", "gpt-175b",
              "gpt-310b", "llama3-405b", "gpt-530b", "gpt-1t"]
