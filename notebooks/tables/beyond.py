@@ -27,7 +27,7 @@ CHAINS = {
          "`stream_priority`: training's waiting blocks go first; what runs is not taken back"),
         ("specinf-mps", "no priority", "`mps`: blocks go as they come"),
         ("specinf-at-once", "watching launches",
-         "`specinf_rckm` with `window` 50 us, `poll` 10 us, all tokens from the first empty window on"),
+         "`specinf_rckm` with `window` 50 us, `poll` 10 us, all tokens from the first empty window"),
         ("specinf-delay", "detection delay", "`window` 5 ms, `poll` 2 ms, as published for Dilu"),
         ("specinf", "tokens", "`specinf_rckm` by default: phases and quotas"),
         ("specinf-memory", "memory", "a filler of 10 GB in place of 1 GB")),
