@@ -279,6 +279,10 @@ PolicySpec antman_spec() {
   for (ParameterSpec& parameter : reference_parameters()) {
     spec.parameters.push_back(std::move(parameter));
   }
+  spec.demands = {{SystemFeature::kMps, "sharing", {"spatial"}},
+                  {SystemFeature::kTimeSlicing, "sharing", {"time_sliced"}},
+                  {SystemFeature::kFrameworkHook}};
+  spec.not_searched = {"reserve_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<AntMan>(given); };
   return spec;
 }

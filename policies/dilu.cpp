@@ -179,6 +179,8 @@ PolicySpec dilu_spec() {
   for (auto more : {rckm_parameters(), dilu_placer_parameters()}) {
     for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
+  spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
+  spec.not_searched = {"service", "reserve_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Dilu>(given); };
   spec.make_placer = make_dilu_placer;
   return spec;

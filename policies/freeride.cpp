@@ -226,6 +226,8 @@ PolicySpec freeride_spec() {
                      {"", "Any idle time of training, or waits for pipeline peers only.",
                       code + ": gaps of the compute stream"}),
   };
+  spec.demands = {{SystemFeature::kMps}, {SystemFeature::kFrameworkHook}};
+  spec.not_searched = {"step_duration", "grace"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<FreeRide>(given); };
   spec.make_placer = [](const ParameterSet&) { return std::make_unique<FreeRidePlacer>(); };
   return spec;

@@ -117,6 +117,8 @@ PolicySpec gpreempt_spec() {
                                "GPreempt, ATC'25: below 40 us; its code allows for 100 us"}),
       collectives_parameter(),
   };
+  spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kDriverPatch}};
+  spec.not_searched = {"switch_cost"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<GPreempt>(given); };
   return spec;
 }

@@ -89,6 +89,8 @@ PolicySpec green_context_spec() {
                      {"", "Training runs on what no filler has, or on every SM.",
                       "CUDA driver API: the primary context keeps all SMs unless it is cut too"}),
   };
+  spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kGreenContexts}};
+  spec.not_searched = {"granularity_sms"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<GreenContext>(given); };
   return spec;
 }

@@ -128,6 +128,7 @@ PolicySpec mig_spec() {
       declare_choice("filler_profile", {"3g", "1g", "2g", "4g", "7g"},
                      {"", "Each filler's instance, by its compute slices.", guide}),
   };
+  spec.demands = {{SystemFeature::kMig}};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Mig>(given); };
   return spec;
 }

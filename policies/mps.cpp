@@ -71,6 +71,8 @@ PolicySpec mps_spec() {
                       {"MiB", "Device memory that each filler may allocate; 0: no limit.",
                        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; by default there is none"}),
   };
+  spec.demands = {{SystemFeature::kMps}};
+  spec.not_searched = {"filler_memory_limit_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Mps>(given); };
   return spec;
 }

@@ -297,6 +297,8 @@ PolicySpec orion_spec() {
   spec.needs = {
       .kernel_durations = true, .completions = true, .kernel_classes = true, .iterations = true};
   spec.parameters = orion_parameters();
+  spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kLaunchInterception}};
+  spec.not_searched = {"latency", "update_start"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Orion>(given); };
   return spec;
 }

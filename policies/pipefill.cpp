@@ -258,6 +258,9 @@ PolicySpec pipefill_spec() {
                      {"", "Which fill job begins next.",
                       paper + ": policies named in summaries; rules as in pipefill_scheduler.hpp"}),
   };
+  spec.demands = {{SystemFeature::kTimeSlicing, "sharing", {"time_sliced"}},
+                  {SystemFeature::kMps, "sharing", {"spatial"}}, {SystemFeature::kFrameworkHook}};
+  spec.not_searched = {"switch_cost"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<PipeFill>(given); };
   spec.make_placer = make_scheduler;
   return spec;

@@ -273,6 +273,9 @@ PolicySpec reef_spec() {
                        code + ": the baseline WaitPreempt"}),
       collectives_parameter(),
   };
+  spec.demands = {{SystemFeature::kLaunchInterception},
+                  {SystemFeature::kRewrittenKernels, "mode", {"reef"}},
+                  {SystemFeature::kDriverPatch, "mode", {"reef", "reset"}}};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Reef>(given); };
   return spec;
 }

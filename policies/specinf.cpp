@@ -354,6 +354,8 @@ PolicySpec specinf_spec() {
       spare_memory_parameter(),
   };
   spec.make_placer = make_spare_memory_placer;
+  spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
+  spec.not_searched = {"reserve_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;
 }

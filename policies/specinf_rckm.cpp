@@ -273,6 +273,8 @@ PolicySpec specinf_rckm_spec() {
     for (ParameterSpec& parameter : more) spec.parameters.push_back(std::move(parameter));
   }
   spec.make_placer = make_spare_memory_placer;
+  spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
+  spec.not_searched = {"reserve_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInfRckm>(given); };
   return spec;
 }

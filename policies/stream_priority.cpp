@@ -53,6 +53,7 @@ PolicySpec stream_priority_spec() {
                      {"", "Priority of online fillers' streams; training's is the greatest.",
                       "CUDA: cudaDeviceGetStreamPriorityRange; the choice is reconstructed"}),
   };
+  spec.demands = {{SystemFeature::kOneProcess}};
   spec.make = [](const ParameterSet& given) { return std::make_unique<StreamPriority>(given); };
   return spec;
 }

@@ -278,6 +278,9 @@ PolicySpec tally_spec() {
                       "MuxServe's profile of an A100: decode keeps its speed on 45 % of the SMs"}),
       collectives_parameter(),
   };
+  spec.demands = {{SystemFeature::kLaunchInterception}, {SystemFeature::kRewrittenKernels}};
+  spec.not_searched = {"persistent_slowdown", "slice_overhead", "threads_per_sm", "busy_threads",
+                       "dram_share"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tally>(given); };
   return spec;
 }

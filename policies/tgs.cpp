@@ -162,6 +162,9 @@ PolicySpec tgs_spec() {
   for (ParameterSpec& parameter : tgs_limit_parameters()) {
     spec.parameters.push_back(std::move(parameter));
   }
+  spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception},
+                  {SystemFeature::kUnifiedMemory}};
+  spec.not_searched = {"reserve_mib"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
   return spec;
 }

@@ -132,6 +132,9 @@ PolicySpec time_slicing_spec() {
                         "filler has turns only in its own slot of a fixed round.",
                     "true: NVIDIA's driver; false is reconstructed"}),
   };
+  spec.demands = {{SystemFeature::kTimeSlicing},
+                  {SystemFeature::kDriverPatch, "work_conserving", {"false"}}};
+  spec.not_searched = {"switch_cost", "filler_slice"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<TimeSlicing>(given); };
   return spec;
 }

@@ -175,6 +175,13 @@ PolicySpec xsched_spec() {
                                "XSched, OSDI'25, 7.3: level 3 preempts within 32 us (P99)"}),
       collectives_parameter(),
   };
+  spec.demands = {{SystemFeature::kLaunchInterception},
+                  {SystemFeature::kTimeSlicing, "sharing", {"time_sliced"}},
+                  {SystemFeature::kMps, "sharing", {"spatial"}},
+                  {SystemFeature::kRewrittenKernels, "level", {"2", "3"}},
+                  {SystemFeature::kTimeSlicing, "level", {"3"}},
+                  {SystemFeature::kDriverPatch, "level", {"3"}}};
+  spec.not_searched = {"switch_cost"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<XSched>(given); };
   return spec;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -33,6 +34,11 @@ std::string allowed(const policy::ParameterSpec& parameter) {
   return policy::value_text(parameter.minimum) + " .. " + policy::value_text(parameter.maximum);
 }
 
+/// Whether `bubblesim advise` varies it.
+bool is_searched(const policy::PolicySpec& spec, const std::string& parameter) {
+  return std::ranges::find(spec.not_searched, parameter) == spec.not_searched.end();
+}
+
 /// The library that the policy is from; empty: it comes with bubblesim.
 std::string file_of(const policy::PolicySpec& spec, const AppContext& context) {
   const auto file = context.policy_files.find(spec.name);
@@ -42,6 +48,7 @@ std::string file_of(const policy::PolicySpec& spec, const AppContext& context) {
 void print_policy(const policy::PolicySpec& spec, const std::string& file) {
   fmt::print("{}{}: {}\n    source: {}\n", spec.name, spec.oracle ? " (oracle)" : "", spec.summary,
              spec.source);
+  fmt::print("    demands: {}\n", policy::demands_text(spec));
   if (!spec.reconstruction.empty()) fmt::print("    reconstructed: {}\n", spec.reconstruction);
   if (!file.empty()) fmt::print("    file: {}\n", file);
   for (const policy::ParameterSpec& parameter : spec.parameters) {
@@ -51,6 +58,19 @@ void print_policy(const policy::PolicySpec& spec, const std::string& file) {
   }
 }
 
+Json demands_json(const policy::PolicySpec& spec) {
+  Json demands = Json::array();
+  for (const policy::Demand& demand : spec.demands) {
+    Json entry{{"feature", std::string(policy::feature_word(demand.feature))}};
+    if (!demand.parameter.empty()) {
+      entry["parameter"] = demand.parameter;
+      entry["values"] = demand.values;
+    }
+    demands.push_back(std::move(entry));
+  }
+  return demands;
+}
+
 Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
   Json parameters = Json::array();
   for (const policy::ParameterSpec& parameter : spec.parameters) {
@@ -58,6 +78,7 @@ Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
                           {"default", policy::value_text(parameter.fallback)},
                           {"unit", parameter.unit},
                           {"allowed", allowed(parameter)},
+                          {"searched", is_searched(spec, parameter.name)},
                           {"help", parameter.help},
                           {"source", parameter.source}});
   }
@@ -66,6 +87,7 @@ Json policy_json(const policy::PolicySpec& spec, const std::string& file) {
           {"source", spec.source},
           {"oracle", spec.oracle},
           {"reconstruction", spec.reconstruction},
+          {"demands", demands_json(spec)},
           {"file", file.empty() ? Json() : Json(file)},
           {"parameters", std::move(parameters)}};
 }

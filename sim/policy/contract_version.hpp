@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 3;
+inline constexpr std::uint32_t kContractVersion = 4;
 
 }  // namespace bubblesim::policy

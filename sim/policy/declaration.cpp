@@ -1,5 +1,6 @@
 #include "sim/policy/declaration.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -75,6 +76,16 @@ ParameterSet defaults(const PolicySpec& spec) {
 
 void Registry::add(PolicySpec spec) {
   BUBBLESIM_CHECK(!find(spec.name), "two policies of one name: " + spec.name);
+  const auto declared = [&spec](const std::string& name) {
+    return std::ranges::find(spec.parameters, name, &ParameterSpec::name) != spec.parameters.end();
+  };
+  for (const std::string& name : spec.not_searched) {
+    BUBBLESIM_CHECK(declared(name), spec.name + " does not declare " + name);
+  }
+  for (const Demand& demand : spec.demands) {
+    BUBBLESIM_CHECK(demand.parameter.empty() || declared(demand.parameter),
+                    spec.name + " does not declare " + demand.parameter);
+  }
   specs_.push_back(std::move(spec));
 }
 

@@ -15,6 +15,7 @@
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/policy/demands.hpp"
 #include "sim/policy/placement.hpp"
 #include "sim/policy/policy.hpp"
 
@@ -81,7 +82,11 @@ struct PolicySpec {
   /// What of the source is not public, and what stands in its place: then results are not the
   /// authors', and say so. Empty: nothing.
   std::string reconstruction;
+  std::vector<Demand> demands;  ///< on hardware, driver, framework and privileges
   std::vector<ParameterSpec> parameters;
+  /// Parameters that describe the system, or a margin of safety: a search for the best setting
+  /// leaves them as they are.
+  std::vector<std::string> not_searched;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
   /// Who goes where in the cluster; none: every filler has its place on each of its GPUs.
   std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;

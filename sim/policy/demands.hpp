@@ -1,0 +1,59 @@
+// What a policy demands of the system that it runs on: of its hardware, driver, framework and
+// privileges. Whoever lacks a feature cannot have the policy, however well it would do.
+//
+// A feature is named by a word ("mps", "driver_patch"), which config files and options use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::policy {
+
+struct PolicySpec;
+class ParameterSet;
+
+enum class SystemFeature : std::uint8_t {
+  kTimeSlicing,         ///< processes take turns: the driver's default
+  kMps,                 ///< a daemon of MPS, and clients that connect to it
+  kMig,                 ///< a GPU that can be cut into instances, and root to cut it
+  kOneProcess,          ///< training and fillers in one process
+  kGreenContexts,       ///< CUDA 12.4, and programs that make their contexts so
+  kLaunchInterception,  ///< a library before the driver's, in every process
+  kFrameworkHook,       ///< training's framework says where it is
+  kUnifiedMemory,       ///< allocations become managed memory, which the driver pages
+  kRewrittenKernels,    ///< fillers' kernels are compiled or translated anew
+  kDriverPatch,         ///< a changed kernel module, or calls that no driver documents
+};
+
+struct FeatureText {
+  SystemFeature feature;
+  std::string_view word;
+  std::string_view meaning;  ///< half a sentence
+};
+
+/// All of them, each once.
+[[nodiscard]] std::span<const FeatureText> feature_texts();
+[[nodiscard]] std::string_view feature_word(SystemFeature feature);
+/// The feature of a word, or a fault that lists the known ones and the nearest.
+[[nodiscard]] Result<SystemFeature> find_feature(std::string_view word);
+
+/// A feature, always or while a parameter has one of these values.
+struct Demand {
+  SystemFeature feature;
+  std::string parameter{};            ///< empty: always
+  std::vector<std::string> values{};  ///< as a config writes them
+};
+
+/// What the policy demands with these parameters, in the order of its declaration.
+[[nodiscard]] std::vector<SystemFeature> demanded(const PolicySpec& spec,
+                                                  const ParameterSet& parameters);
+
+/// "mps, driver_patch (level = 3)"; "nothing".
+[[nodiscard]] std::string demands_text(const PolicySpec& spec);
+
+}  // namespace bubblesim::policy
