@@ -89,6 +89,7 @@ int report_store(const std::string& store, const std::string& output, AppContext
 void add_import_command(CLI::App& parser, AppContext& context);
 void add_inspect_command(CLI::App& parser, AppContext& context);
 void add_run_command(CLI::App& parser, AppContext& context);
+void add_advise_command(CLI::App& parser, AppContext& context);
 void add_measure_command(CLI::App& parser, AppContext& context);
 void add_export_command(CLI::App& parser, AppContext& context);
 void add_retarget_command(CLI::App& parser, AppContext& context);

@@ -1,8 +1,11 @@
 #include "sim/app/policy_libraries.hpp"
 
 #include <CLI/CLI.hpp>
+#include <set>
 
 #include "sim/plugin/load_policies.hpp"
+#include "sim/sweep/program_version.hpp"
+#include "sim/sweep/run_key.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -33,6 +36,18 @@ CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   return {};
+}
+
+Result<std::string> version_with_policies(const AppContext& context) {
+  std::string version = sweep::program_version();
+  std::set<std::string> libraries;
+  for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
+  sweep::FileHashes files;
+  for (const std::string& library : libraries) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.hash(library));
+    version += ".policies-" + hash.substr(0, 16);
+  }
+  return version;
 }
 
 }  // namespace bubblesim::app

@@ -16,4 +16,8 @@ void add_policy_library_option(CLI::App& command, std::vector<std::string>& want
 [[nodiscard]] CheckedResult<void> load_policy_libraries(const std::vector<std::string>& wanted,
                                                         AppContext& context);
 
+/// The program's version (sim/sweep/program_version.hpp) and the policies from libraries, which are
+/// part of it.
+[[nodiscard]] Result<std::string> version_with_policies(const AppContext& context);
+
 }  // namespace bubblesim::app

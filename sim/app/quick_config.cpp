@@ -4,6 +4,11 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <variant>
+
+#include "sim/base/json.hpp"
+#include "sim/base/units.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -17,7 +22,46 @@ bool is_default(const std::string& name, const AppContext& context) {
              kDefaultPolicies.end();
 }
 
+std::string filler_name(const QuickRun& quick) {
+  return std::filesystem::path(quick.filler).stem().stem().string();
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code fault;
+  const auto whole = std::filesystem::absolute(path, fault).lexically_normal();
+  return fault ? path : whole.string();
+}
+
+Json training_json(const QuickRun& quick) {
+  if (quick.synth) {
+    Json synth{{"model", quick.synth->model}, {"cluster", quick.synth->cluster}};
+    if (const auto* plan = std::get_if<std::string>(&quick.synth->plan)) synth["plan"] = *plan;
+    return {{"synth", std::move(synth)}};
+  }
+  Json traces = Json::array();
+  for (const std::string& path : quick.training) traces.push_back(absolute(path));
+  return {{"trace", std::move(traces)}};
+}
+
 }  // namespace
+
+std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode) {
+  Json filler{{"name", filler_name(quick)},
+              {"mode", observe::filler_mode_name(mode)},
+              {"program", {{"trace", absolute(quick.filler)}}}};
+  if (!quick.filler_memory.empty()) filler["memory"] = quick.filler_memory;
+  if (mode == observe::FillerMode::kOnline) {
+    filler["arrivals"] = {{"process", "poisson"}, {"rate_per_s", 1}};
+  }
+  Json config{{"name", observe::filler_mode_name(mode)}, {"seed", quick.seed}};
+  if (!quick.device.empty()) config["device"] = quick.device;
+  config["duration"] = format_duration(quick.duration);
+  config["warmup"] = format_duration(quick.warmup);
+  config["training"] = training_json(quick);
+  config["fillers"] = Json::array({std::move(filler)});
+  config["policies"] = Json::array({"exclusive"});
+  return config.dump();
+}
 
 CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string& names,
                                                               const AppContext& context) {
@@ -62,7 +106,7 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.training.synth = quick.synth;
   config.policies = std::move(*policies);
   run::FillerConfig filler;
-  filler.name = std::filesystem::path(quick.filler).stem().stem().string();
+  filler.name = filler_name(quick);
   filler.mode = mode;
   filler.program = run::TraceProgram{quick.filler};
   if (mode == observe::FillerMode::kOnline) {

@@ -14,6 +14,7 @@ struct QuickRun {
   std::vector<std::string> training;          ///< traces
   std::optional<synth::JobNames> synth;       ///< instead of traces
   std::string filler;
+  std::string filler_memory;  ///< such as "4GB"; empty: not known
   std::string device;      ///< empty: the job's
   std::string policies;    ///< as choose_policies() takes them
   double load = 0.1;       ///< online: offered load of one GPU of the service's own, (0, 10]
@@ -33,5 +34,9 @@ struct QuickRun {
                                                          observe::FillerMode mode,
                                                          double requests_per_s, std::size_t gpus,
                                                          const AppContext& context);
+
+/// The same as the text of a run config, with paths absolute and a rate of 1; its policy is
+/// exclusive.
+[[nodiscard]] std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode);
 
 }  // namespace bubblesim::app

@@ -38,22 +38,6 @@ Result<void> read_usage(RunArguments& arguments) {
   return fail("--usage-interval", {}, "found \"" + text + "\", expected more than 0s");
 }
 
-void add_job_options(CLI::App& command, RunArguments& arguments) {
-  auto* training = command.add_option("--training", arguments.quick.training,
-                                      "The same as TRAINING; may be several files");
-  auto* model = command
-                    .add_option("--synth-model", arguments.synth_model,
-                                "In place of traces: a model to train (bubblesim models)")
-                    ->excludes(training);
-  auto* plan =
-      command.add_option("--plan", arguments.plan, "With --synth-model: how (bubblesim plans)");
-  auto* cluster = command.add_option("--cluster", arguments.cluster,
-                                     "With --synth-model: on what (bubblesim clusters)");
-  model->needs(plan)->needs(cluster);
-  plan->needs(model);
-  cluster->needs(model);
-}
-
 void add_usage_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("--usage", arguments.usage,
                      "Write how each GPU is used over time under each policy, as CSV: busy as NVML "
@@ -102,7 +86,7 @@ Result<void> move_paths(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
   if (arguments.second_path.empty()) return {};
   if (!quick.training.empty() || !quick.filler.empty() || !arguments.synth_model.empty()) {
-    return fail("run", {},
+    return fail(arguments.command, {},
                 "found two paths beside --training, --filler or --synth-model; expected either "
                 "TRAINING FILLER or the options");
   }
@@ -112,14 +96,31 @@ Result<void> move_paths(RunArguments& arguments) {
 }
 
 // A trace where a config is expected: one of a run's two paths.
-Result<void> check_config(const std::string& path) {
-  if (!run::looks_like_trace(path)) return {};
-  return fail(path, {},
-              "is a trace or a folder, not a run config; expected a second path: bubblesim run "
-              "TRAINING FILLER, the job's traces and one of the service that fills its bubbles");
+Result<void> check_config(const RunArguments& arguments) {
+  if (!run::looks_like_trace(arguments.config)) return {};
+  return fail(arguments.config, {},
+              "is a trace or a folder, not a config; expected a second path: bubblesim " +
+                  arguments.command + " TRAINING FILLER, the job's traces and one of the service "
+                                      "that fills its bubbles");
 }
 
 }  // namespace
+
+void add_job_options(CLI::App& command, RunArguments& arguments) {
+  auto* training = command.add_option("--training", arguments.quick.training,
+                                      "The same as TRAINING; may be several files");
+  auto* model = command
+                    .add_option("--synth-model", arguments.synth_model,
+                                "In place of traces: a model to train (bubblesim models)")
+                    ->excludes(training);
+  auto* plan =
+      command.add_option("--plan", arguments.plan, "With --synth-model: how (bubblesim plans)");
+  auto* cluster = command.add_option("--cluster", arguments.cluster,
+                                     "With --synth-model: on what (bubblesim clusters)");
+  model->needs(plan)->needs(cluster);
+  plan->needs(model);
+  cluster->needs(model);
+}
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("CONFIG|TRAINING", arguments.config,
@@ -163,12 +164,13 @@ Result<void> read_job(RunArguments& arguments) {
   const bool synth = !arguments.synth_model.empty();
   const bool job = synth || !quick.training.empty();
   if ((job || !quick.filler.empty()) == !arguments.config.empty()) {
-    return fail("run", {},
-                "expected either CONFIG, or TRAINING and FILLER (bubblesim help run has examples)");
+    return fail(arguments.command, {},
+                "expected either CONFIG, or TRAINING and FILLER (bubblesim help " +
+                    arguments.command + " has examples)");
   }
-  if (!arguments.config.empty()) return check_config(arguments.config);
-  if (!job) return fail("run", {}, "expected TRAINING (or --synth-model) with the filler");
-  if (quick.filler.empty()) return fail("run", {}, "expected --filler FILLER with the job");
+  if (!arguments.config.empty()) return check_config(arguments);
+  if (!job) return fail(arguments.command, {}, "expected TRAINING (or --synth-model) with the filler");
+  if (quick.filler.empty()) return fail(arguments.command, {}, "expected --filler FILLER with the job");
   if (!synth) return {};
   quick.synth.emplace();
   quick.synth->model = arguments.synth_model;

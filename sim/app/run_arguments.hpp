@@ -19,6 +19,7 @@ class App;
 namespace bubblesim::app {
 
 struct RunArguments {
+  std::string command = "run";  ///< whose arguments, for faults
   std::string config;  ///< or the training job's traces, if a filler stands behind it
   std::string second_path;  ///< that filler; read_job() moves both to `quick`
   QuickRun quick;
@@ -46,7 +47,9 @@ struct RunArguments {
   bool wide = false;     ///< all columns of the table
 };
 
-/// Declares every option of the command.
+/// Declares the options --training, --synth-model, --plan and --cluster.
+void add_job_options(CLI::App& command, RunArguments& arguments);
+/// Declares every option of the command `run`.
 void add_run_arguments(CLI::App& command, RunArguments& arguments);
 
 /// Which of the three forms was asked for: a config, traces, a synthesised job.

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <thread>
 #include <unordered_set>
 
@@ -23,9 +22,7 @@
 #include "sim/base/units.hpp"
 #include "sim/sweep/estimate.hpp"
 #include "sim/sweep/plan.hpp"
-#include "sim/sweep/program_version.hpp"
 #include "sim/sweep/remaining.hpp"
-#include "sim/sweep/run_key.hpp"
 #include "sim/sweep/sweep_config.hpp"
 
 namespace bubblesim::app {
@@ -69,19 +66,6 @@ Result<sweep::Shard> parse_shard(const std::string& text) {
                                    "such as 0/4");
   }
   return shard;
-}
-
-// Policies from libraries are part of the program.
-Result<std::string> version_with_policies(const AppContext& context) {
-  std::string version = sweep::program_version();
-  std::set<std::string> libraries;
-  for (const auto& [policy, file] : context.policy_files) libraries.insert(file);
-  sweep::FileHashes files;
-  for (const std::string& library : libraries) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::string hash, files.hash(library));
-    version += ".policies-" + hash.substr(0, 16);
-  }
-  return version;
 }
 
 // NAME.db in the current folder; shards of one sweep do not write one file.

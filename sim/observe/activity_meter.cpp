@@ -62,5 +62,8 @@ Duration ActivityMeter::idle_bubble() const {
 Duration ActivityMeter::recovered() const {
   return sum([](unsigned bits) { return (bits & (kWork | kFiller)) == kFiller; });
 }
+Duration ActivityMeter::recovered_collective() const {
+  return sum([](unsigned bits) { return bits == (kCollective | kFiller); });
+}
 
 }  // namespace bubblesim::observe

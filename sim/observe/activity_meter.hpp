@@ -43,6 +43,8 @@ class ActivityMeter {
   [[nodiscard]] Duration idle_bubble() const;
   /// Bubble time while a filler ran.
   [[nodiscard]] Duration recovered() const;
+  /// Of it, what was of the cause "collective".
+  [[nodiscard]] Duration recovered_collective() const;
 
  private:
   static constexpr unsigned kWork = 1;

@@ -130,7 +130,8 @@ Json known_bytes(Bytes bytes) { return bytes == Bytes{} ? Json(nullptr) : Json(b
 Json gpu_json(const GpuUse& gpu) {
   Json bubbles = Json::array();
   for (const BubbleCause& bubble : gpu.bubbles) {
-    bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)}});
+    bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)},
+                       {"recovered_ns", to_ns(bubble.recovered)}});
   }
   return {{"gpu", gpu.gpu.value},
           {"busy_fraction", gpu.busy_fraction},

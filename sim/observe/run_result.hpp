@@ -117,6 +117,7 @@ struct FillerResult {
 struct BubbleCause {
   std::string cause;  ///< snake_case, listed in OUTPUTS.md
   Duration time{};
+  Duration recovered{};  ///< of it, while an operation of a filler ran
 };
 
 struct GpuUse {

@@ -103,7 +103,9 @@ observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {
   use.busy_fraction = fraction(meter.busy(), window);
   use.busy_without_collectives_fraction = fraction(meter.busy_without_collectives(), window);
   use.bubble_fraction = fraction(meter.bubble(), window);
-  use.bubbles = {{"collective", meter.collective_bubble()}, {"idle", meter.idle_bubble()}};
+  const Duration in_collectives = meter.recovered_collective();
+  use.bubbles = {{"collective", meter.collective_bubble(), in_collectives},
+                 {"idle", meter.idle_bubble(), meter.recovered() - in_collectives}};
   use.recovered_fraction = fraction(meter.recovered(), meter.bubble());
   const double whole = to_seconds(window) * sm_count_;
   if (whole > 0) {

@@ -112,6 +112,11 @@ store::RunRecord execute_run(const store::PlannedRun& run, const policy::Registr
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports) {
   SharedWork shared(options.device_folder);
+  execute_runs(registry, options, ports, shared);
+}
+
+void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
+                  const SweepPorts& ports, SharedWork& shared) {
   const std::size_t threads = options.threads == 0 ? 1 : options.threads;
   run::for_each_parallel(threads, threads, [&](std::size_t) {
     while (!ports.stopped()) {

@@ -43,6 +43,10 @@ struct SharedWork {
 void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
                   const SweepPorts& ports);
 
+/// The same with what other calls loaded and measured.
+void execute_runs(const policy::Registry& registry, const ExecuteOptions& options,
+                  const SweepPorts& ports, SharedWork& shared);
+
 /// This machine's name; empty: it has none.
 [[nodiscard]] std::string host_name();
 

@@ -27,6 +27,7 @@ TEST(ActivityMeter, SplitsTimeByWhatRanAtOnce) {
   EXPECT_EQ(meter.collective_bubble(), Duration{25});         // 20..45
   EXPECT_EQ(meter.idle_bubble(), Duration{15});               // 45..60
   EXPECT_EQ(meter.recovered(), Duration{20});                 // 20..30 and 50..60
+  EXPECT_EQ(meter.recovered_collective(), Duration{10});      // 20..30
 }
 
 TEST(ActivityMeter, CountsNothingBeforeTheWarmUpEnds) {

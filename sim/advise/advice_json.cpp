@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include "sim/advise/advice_text.hpp"
+#include "sim/base/json.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+Json latency_or_null(const std::optional<Duration>& span) {
+  return span ? Json(to_ns(*span)) : Json(nullptr);
+}
+
+Json result_json(const TrialResult& result) {
+  return {{"training_kept", result.kept},
+          {"gpus_worth", result.gain},
+          {"requests_per_s", result.requests_per_s},
+          {"latency_p95_ns", latency_or_null(result.p95)},
+          {"overloaded", result.overloaded}};
+}
+
+Json results_json(const std::vector<TrialResult>& results) {
+  Json list = Json::array();
+  for (const TrialResult& result : results) list.push_back(result_json(result));
+  return list;
+}
+
+Json places_json(const Proposal& proposal) {
+  Json places = Json::object();
+  for (const auto& [pointer, value] : proposal.places) {
+    places[pointer] = Json::parse(value, nullptr, false);
+  }
+  return places;
+}
+
+Json tried_json(const Tried& tried, const Limits& limits) {
+  Json demands = Json::array();
+  for (const policy::SystemFeature feature : demanded(tried.proposal)) {
+    demands.push_back(std::string(policy::feature_word(feature)));
+  }
+  Json out{{"policy", policy_entry(tried.proposal)},
+           {"places", places_json(tried.proposal)},
+           {"demands", std::move(demands)},
+           {"available", tried.available},
+           {"done", tried.result.done}};
+  if (!tried.result.done) {
+    out["reason"] = tried.result.reason;
+    return out;
+  }
+  out.update(result_json(tried.result));
+  out["beyond_limits"] = violation(tried.result, limits);
+  return out;
+}
+
+Json list_of(const std::vector<Tried>& all, const Limits& limits) {
+  Json list = Json::array();
+  for (const Tried& tried : all) list.push_back(tried_json(tried, limits));
+  return list;
+}
+
+Json maybe(const std::optional<Tried>& tried, const Limits& limits) {
+  return tried ? tried_json(*tried, limits) : Json(nullptr);
+}
+
+Json shares_json(const std::vector<CauseShare>& causes) {
+  Json list = Json::array();
+  for (const CauseShare& cause : causes) {
+    list.push_back({{"cause", cause.cause},
+                    {"share", cause.share},
+                    {"filled", cause.filled}});
+  }
+  return list;
+}
+
+Json alone_json(const Advice& advice) {
+  const JobAlone& alone = advice.alone;
+  return {{"device", alone.device},
+          {"gpus", alone.gpus * alone.gpus_each},
+          {"gpus_simulated", alone.gpus},
+          {"iteration_ns", to_ns(alone.iteration)},
+          {"bubble_share", alone.bubble},
+          {"causes", shares_json(alone.causes)},
+          {"filler_own_requests_per_s", advice.own_per_s}};
+}
+
+Json confirmation_json(const Confirmation& confirmed) {
+  return {{"seeds", results_json(confirmed.seeds)},
+          {"broke", confirmed.broke},
+          {"expected_break_rate", break_rate(confirmed)},
+          {"training_slower_5_percent", results_json(confirmed.slower)},
+          {"training_faster_5_percent", results_json(confirmed.faster)}};
+}
+
+Json errors_json(const std::vector<KnownError>& errors) {
+  Json list = Json::array();
+  for (const KnownError& error : errors) {
+    list.push_back({{"device", error.device},
+                    {"figure", error.figure},
+                    {"error_percent", error.percent},
+                    {"table", error.source}});
+  }
+  return list;
+}
+
+Json looser_json(const Advice& advice) {
+  Json list = Json::array();
+  for (const Looser& looser : with_looser_limits(advice)) {
+    list.push_back({{"limit", looser.limit},
+                    {"setting", tried_json(looser.tried, advice.question.limits)}});
+  }
+  return list;
+}
+
+Json effort_json(const Advice& advice) {
+  const Found& found = advice.found;
+  return {{"settings", found.all.size()},   {"trials", found.trials},
+          {"events", found.events},         {"length_ns", to_ns(found.length)},
+          {"warmup_ns", to_ns(found.warmup)}, {"shortened", found.shortened},
+          {"stopped", advice.stopped}};
+}
+
+}  // namespace
+
+Json advice_json(const Advice& advice, const std::string& config) {
+  const Found& found = advice.found;
+  const Limits& limits = advice.question.limits;
+  return {{"name", advice.question.name},
+          {"limits", {{"keep", limits.keep}, {"p95_ns", latency_or_null(limits.p95)}}},
+          {"alone", alone_json(advice)},
+          {"bounds", list_of(found.bounds, limits)},
+          {"recommended", maybe(found.best, limits)},
+          {"confirmed", confirmation_json(found.confirmed)},
+          {"measured_errors", errors_json(advice.errors)},
+          {"runner_up", maybe(found.runner_up, limits)},
+          {"least_beyond_limits", maybe(found.least, limits)},
+          {"unfilled", shares_json(advice.unfilled)},
+          {"with_looser_limits", looser_json(advice)},
+          {"out_of_reach", list_of(found.out_of_reach, limits)},
+          {"commands", commands(advice, config)},
+          {"search", effort_json(advice)},
+          {"tried", list_of(found.all, limits)}};
+}
+
+}  // namespace bubblesim::advise

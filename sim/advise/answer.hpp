@@ -1,0 +1,32 @@
+// From a question to its answer: the job alone, the search, what it means.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "sim/advise/advice.hpp"
+#include "sim/advise/trials.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/store/results_store.hpp"
+
+namespace bubblesim::advise {
+
+struct AnswerOptions {
+  std::string config_folder;             ///< holds devices/, models/, ...
+  std::string version;                   ///< of the program: part of keys
+  std::size_t threads = 1;               ///< answers do not depend on it
+  store::ResultsStore* store = nullptr;  ///< null: nothing is kept
+  std::function<bool()> stopped;         ///< from any thread; true: come to an end
+  std::function<void(const std::string& step)> begins;
+  std::function<void(const Trial&, const TrialResult&)> tried;
+};
+
+/// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;
+/// limits that the service could not keep with a GPU of its own. Each names what would do.
+[[nodiscard]] CheckedResult<Advice> answer(const Question& question,
+                                           const policy::Registry& registry,
+                                           const AnswerOptions& options);
+
+}  // namespace bubblesim::advise

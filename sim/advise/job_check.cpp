@@ -1,0 +1,105 @@
+#include "sim/advise/job_check.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/units.hpp"
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/run/measure_pass.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+std::string smallest_device(Bytes memory, const std::string& folder) {
+  const auto devices = hardware::read_device_folder(folder);
+  const hardware::DeviceFile* least = nullptr;
+  if (devices) {
+    for (const hardware::DeviceFile& device : *devices) {
+      if (device.spec.memory < memory) continue;
+      if (least == nullptr || device.spec.memory < least->spec.memory) least = &device;
+    }
+  }
+  if (least == nullptr) return "no device of `bubblesim devices` has as much";
+  return "the smallest device that has as much is " + least->id + " with " +
+         format_bytes(least->spec.memory);
+}
+
+Errors check_training(const Question& question, const run::LoadedRun& loaded,
+                      const std::string& device_folder) {
+  Errors faults;
+  const Bytes device = loaded.device.memory;
+  for (std::size_t rank = 0; rank < loaded.training->ranks.size(); ++rank) {
+    const Bytes memory = loaded.memory_of(rank).value_or(Bytes{});
+    if (device == Bytes{} || memory <= device) continue;
+    faults.push_back({question.base_file, "/training",
+                      "rank " + std::to_string(loaded.training->ranks[rank].rank) + " holds " +
+                          format_bytes(memory) + ", a " + loaded.device.name + " has " +
+                          format_bytes(device) + "; " + smallest_device(memory, device_folder)});
+    break;
+  }
+  return faults;
+}
+
+Bytes most_free(const run::LoadedRun& loaded, const run::FillerConfig& filler) {
+  Bytes most{};
+  for (std::uint32_t gpu = 0; gpu < loaded.training->ranks.size(); ++gpu) {
+    if (filler.gpus && std::ranges::find(*filler.gpus, gpu) == filler.gpus->end()) continue;
+    const Bytes used = loaded.memory_of(gpu).value_or(Bytes{});
+    most = std::max(most, Bytes{loaded.device.memory.value -
+                                std::min(used, loaded.device.memory).value});
+  }
+  return most;
+}
+
+/// Paging takes what does not fit, if the system is said to have it.
+bool may_page(const Question& question) {
+  return question.system.can && question.system.has(policy::SystemFeature::kUnifiedMemory);
+}
+
+std::optional<Error> memory_fault(const Question& question, const run::LoadedRun& loaded,
+                                  std::size_t filler) {
+  const run::FillerConfig& config = loaded.config.fillers[filler];
+  const Bytes memory = config.memory.value_or(Bytes{});
+  const Bytes free = most_free(loaded, config);
+  if (loaded.device.memory == Bytes{} || memory <= free || may_page(question)) return std::nullopt;
+  return Error{question.base_file, "/fillers/" + std::to_string(filler) + "/memory",
+               "filler " + config.name + " needs " + format_bytes(memory) +
+                   ", and no GPU has more than " + format_bytes(free) +
+                   " free beside training; expected at most that, or a system that pages (--can "
+                   "unified_memory,...)"};
+}
+
+std::optional<Error> latency_fault(const Question& question, const run::LoadedRun& loaded,
+                                   std::size_t filler) {
+  const run::FillerConfig& config = loaded.config.fillers[filler];
+  const bool table = filler < loaded.tables.size() && loaded.tables[filler].has_value();
+  if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline || table) {
+    return std::nullopt;
+  }
+  const Duration pass = run::measure_pass(*loaded.fillers[filler], loaded.device);
+  if (pass <= *question.limits.p95) return std::nullopt;
+  return Error{question.file, "/p95",
+               "found " + format_duration(*question.limits.p95) + ", but filler " + config.name +
+                   " takes " + format_duration(pass) +
+                   " for a pass with a GPU of its own; expected at least that"};
+}
+
+}  // namespace
+
+Errors check_job(const Question& question, const run::LoadedRun& loaded,
+                 const std::string& device_folder) {
+  Errors faults = check_training(question, loaded, device_folder);
+  if (loaded.config.fillers.empty()) {
+    faults.push_back({question.base_file, "/fillers", "found none; expected what may fill the "
+                                                      "bubbles: at least one filler"});
+  }
+  for (std::size_t i = 0; i < loaded.config.fillers.size(); ++i) {
+    for (const auto& fault : {memory_fault(question, loaded, i),
+                              latency_fault(question, loaded, i)}) {
+      if (fault) faults.push_back(*fault);
+    }
+  }
+  return faults;
+}
+
+}  // namespace bubblesim::advise

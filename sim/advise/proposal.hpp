@@ -1,0 +1,65 @@
+// A setting that could be recommended: a policy with parameters, and values of the places that are
+// searched besides; how it is put to a trial, and what a trial showed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/advise/question.hpp"
+#include "sim/base/json_fwd.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/declaration.hpp"
+
+namespace bubblesim::advise {
+
+struct Proposal {
+  const policy::PolicySpec* policy = nullptr;
+  std::map<std::string, policy::Value> parameters;  ///< others have their defaults
+  std::map<std::string, std::string> places;        ///< JSON pointer, value as JSON text
+  friend bool operator==(const Proposal&, const Proposal&) = default;
+};
+
+/// "mps filler_percentage=30, /fillers/0/arrivals/rate_per_s=12": unique, and for people.
+[[nodiscard]] std::string proposal_text(const Proposal& proposal);
+/// All values, defaults included.
+[[nodiscard]] policy::ParameterSet parameters_of(const Proposal& proposal);
+/// What the system would need.
+[[nodiscard]] std::vector<policy::SystemFeature> demanded(const Proposal& proposal);
+/// As an element of a run config's "policies".
+[[nodiscard]] Json policy_entry(const Proposal& proposal);
+
+/// How a proposal is simulated.
+struct Trial {
+  Proposal proposal;
+  Duration length{};        ///< simulated
+  Duration warmup{};
+  std::uint64_t seed = 1;
+  double slowdown = 1;      ///< of everything that training does: durations that are off
+};
+
+/// What a trial showed.
+struct TrialResult {
+  bool done = false;
+  std::string reason;              ///< why not
+  double kept = 0;                 ///< of training, 1: as alone
+  double gain = 0;                 ///< what fillers got, in GPUs of their own
+  double requests_per_s = 0;       ///< of all fillers
+  std::optional<Duration> p95;     ///< the worst online filler's
+  bool overloaded = false;
+  bool refused = false;            ///< some of the arrivals, but not all
+  double events = 0;               ///< of the simulation: what it cost
+  std::string key;                 ///< of its run
+};
+
+/// How far the result is beyond the limits, as a share of them; 0: it keeps them.
+[[nodiscard]] double violation(const TrialResult& result, const Limits& limits);
+
+/// Whether `left` is the better answer. Within `slack` beyond a limit is as good as within it.
+/// Gains within 0.5 % of each other are equal; then more of training kept, then the lower p95.
+[[nodiscard]] bool is_better(const TrialResult& left, const TrialResult& right,
+                             const Limits& limits, double slack = 0);
+
+}  // namespace bubblesim::advise

@@ -1,0 +1,136 @@
+#include "sim/advise/question.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "sim/base/json.hpp"
+#include "sim/base/json_reader.hpp"
+#include "sim/base/units.hpp"
+#include "sim/sweep/base_config.hpp"
+#include "sim/sweep/config_edit.hpp"
+#include "sim/sweep/named_files.hpp"
+#include "sim/sweep/sweep_axes.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+constexpr Range<double> kKeep{0.01, 1};
+constexpr Range<Duration> kLatency{std::chrono::microseconds(1), std::chrono::hours(1)};
+constexpr Range<Duration> kBudget{std::chrono::seconds(1), std::chrono::hours(24)};
+constexpr std::array<Choice<Load>, 2> kLoads{
+    {{"searched", Load::kSearched}, {"as_given", Load::kAsGiven}}};
+
+void read_system(ObjectReader& root, Question& question) {
+  const auto features = [&root, &question](const char* key) {
+    std::vector<policy::SystemFeature> found;
+    Errors faults;
+    found = read_features(root.texts(key), {question.file, root.pointer(key), {}}, faults);
+    for (const Error& fault : faults) root.fault(key, fault.message);
+    return found;
+  };
+  if (root.has("can")) question.system.can = features("can");
+  if (root.has("cannot")) question.system.cannot = features("cannot");
+  if (root.has("policies")) question.system.policies = root.texts("policies");
+}
+
+Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts& base) {
+  Question question;
+  question.file = file;
+  question.name = sweep::read_title(root);
+  base = sweep::read_base(root, file);
+  question.limits.keep = root.number("keep", kKeep, Limits{}.keep);
+  if (root.has("p95")) question.limits.p95 = root.duration("p95", kLatency);
+  read_system(root, question);
+  question.load = root.choice("load", kLoads, Load::kSearched);
+  for (ObjectReader& axis : root.children("axes", Presence::kOptional)) {
+    question.axes.push_back(sweep::read_axis(axis));
+  }
+  question.budget = root.duration("budget", kBudget, kDefaultBudget);
+  return question;
+}
+
+CheckedResult<Question> parse_parts(const JsonDocument& document, const policy::Registry& registry,
+                                    sweep::BaseParts& base) {
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  Question question = read_root(root, document.file(), base);
+  root.finish();
+  if (errors.empty()) errors.add(check_question(question, registry));
+  if (!errors.empty()) return tl::unexpected<Errors>(std::move(errors));
+  return question;
+}
+
+bool has_online(const Json& base) {
+  const Json* fillers = sweep::find_value(base, "/fillers");
+  if (fillers == nullptr || !fillers->is_array()) return false;
+  return std::ranges::any_of(*fillers, [](const Json& filler) {
+    return sweep::text_at(filler, "/mode") == "\"online\"";
+  });
+}
+
+}  // namespace
+
+bool SystemChoice::has(policy::SystemFeature feature) const {
+  if (std::ranges::find(cannot, feature) != cannot.end()) return false;
+  return !can || std::ranges::find(*can, feature) != can->end();
+}
+
+std::vector<policy::SystemFeature> read_features(const std::vector<std::string>& words,
+                                                 const Error& place, Errors& faults) {
+  std::vector<policy::SystemFeature> features;
+  for (const std::string& word : words) {
+    if (const auto feature = policy::find_feature(word)) {
+      features.push_back(*feature);
+    } else {
+      faults.push_back({place.file, place.place, feature.error().message});
+    }
+  }
+  return features;
+}
+
+Errors check_question(const Question& question, const policy::Registry& registry) {
+  Errors faults;
+  const SystemChoice& system = question.system;
+  for (const policy::SystemFeature feature : system.can.value_or(system.cannot)) {
+    if (!system.can || system.has(feature)) continue;
+    faults.push_back({question.file, "/cannot",
+                      "found \"" + std::string(policy::feature_word(feature)) +
+                          "\", which \"can\" has too; expected it in one of them"});
+  }
+  for (const std::string& name : system.policies) {
+    const auto spec = registry.find(name);
+    if (!spec) {
+      faults.push_back({question.file, "/policies", spec.error().message});
+    } else if ((*spec)->oracle) {
+      faults.push_back({question.file, "/policies",
+                        "found \"" + name + "\", an oracle, which no system can have; it is "
+                        "simulated as a bound anyway"});
+    }
+  }
+  return faults;
+}
+
+CheckedResult<Question> parse_question(const JsonDocument& document,
+                                       const policy::Registry& registry) {
+  sweep::BaseParts base;
+  return parse_parts(document, registry, base);
+}
+
+CheckedResult<Question> read_question(const std::string& path, const policy::Registry& registry) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  sweep::BaseParts parts;
+  BUBBLESIM_ASSIGN_OR_RETURN(Question question, parse_parts(document, registry, parts));
+  BUBBLESIM_ASSIGN_OR_RETURN(Json base, sweep::load_base(parts, path));
+  sweep::make_paths_absolute(base, std::filesystem::path(parts.file).parent_path().string());
+  if (question.limits.p95 && !has_online(base)) {
+    return tl::unexpected<Errors>(Errors{
+        {path, "/p95", "no filler of the base is online, and latencies are of online fillers; "
+                       "expected no \"p95\", or a filler of mode \"online\""}});
+  }
+  question.base = sweep::compact_text(base);
+  question.base_file = parts.file;
+  return question;
+}
+
+}  // namespace bubblesim::advise

@@ -1,0 +1,71 @@
+// What is asked: a training job and what may fill its bubbles, the limits, and what the system has.
+// configs/README.md documents the keys of a question's file; `bubblesim advise TRAINING` makes one
+// from options.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/sweep/sweep_config.hpp"
+
+namespace bubblesim {
+class JsonDocument;
+}
+
+namespace bubblesim::advise {
+
+/// What a setting must keep to be recommended.
+struct Limits {
+  double keep = 0.98;           ///< least training_normalised_fraction, (0, 1]
+  std::optional<Duration> p95;  ///< of every online filler; nothing: it must not be overloaded
+};
+
+/// What the operator's system has.
+struct SystemChoice {
+  std::optional<std::vector<policy::SystemFeature>> can;  ///< nothing: all
+  std::vector<policy::SystemFeature> cannot;
+  std::vector<std::string> policies;  ///< that are tried; empty: all
+
+  [[nodiscard]] bool has(policy::SystemFeature feature) const;
+};
+
+/// Whether online fillers' load is searched too.
+enum class Load : std::uint8_t { kSearched, kAsGiven };
+
+inline constexpr Duration kDefaultBudget = std::chrono::seconds(60);
+
+struct Question {
+  std::string file;  ///< that faults name
+  std::string name;
+  std::string base;  ///< a run config, JSON, paths absolute; its policies do not count
+  std::string base_file;
+  Limits limits;
+  SystemChoice system;
+  Load load = Load::kSearched;
+  /// Every online filler's load, of what it could serve with its GPUs to itself; nothing: as `load`
+  /// says. No key of a file: there stands the rate.
+  std::optional<double> load_share;
+  std::vector<sweep::SweepAxis> axes;  ///< places of the base that are searched besides
+  Duration budget = kDefaultBudget;    ///< of search.hpp
+};
+
+/// Reads and checks a question's file and its base; all faults at once.
+[[nodiscard]] CheckedResult<Question> read_question(const std::string& path,
+                                                    const policy::Registry& registry);
+
+/// The file alone; its base, where it is a file, is not read. Says which keys there are.
+[[nodiscard]] CheckedResult<Question> parse_question(const JsonDocument& document,
+                                                     const policy::Registry& registry);
+
+/// The features of a list of words. Faults: words that are none, by `place`.
+[[nodiscard]] std::vector<policy::SystemFeature> read_features(
+    const std::vector<std::string>& words, const Error& place, Errors& faults);
+
+/// What contradicts itself in limits and system, before anything is loaded.
+[[nodiscard]] Errors check_question(const Question& question, const policy::Registry& registry);
+
+}  // namespace bubblesim::advise

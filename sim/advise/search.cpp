@@ -1,0 +1,461 @@
+#include "sim/advise/search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace bubblesim::advise {
+namespace {
+
+constexpr std::size_t kThird = 3;          // what goes on, and how much longer: successive halving
+constexpr std::size_t kRungs = 4;          // lengths 1/27, 1/9, 1/3, 1
+constexpr std::size_t kLeaders = 3;        // policies that local searches begin from
+constexpr std::size_t kFinalists = 3;      // policies that are simulated at full length
+constexpr std::size_t kEveryPolicy = 1000;
+// How far within the limits finalists are: of training, and so many times of the latency. A short
+// trial is wrong by about so much.
+constexpr std::array<double, 5> kMargins{-0.0005, 0.0005, 0.0015, 0.004, 0.01};
+constexpr double kLatencyMargin = 20;
+constexpr std::size_t kConfirmedAtMost = 4;
+constexpr double kLessLoad = 1.08;         // a step back from a limit that seeds break
+constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
+constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
+constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
+// Full trials that a whole search costs, by the counts above.
+constexpr double kFullTrials = 60;
+// Parts of the budget that are spent when this step ends.
+constexpr double kUntilHalved = 0.5;
+constexpr double kUntilLocal = 0.8;
+
+Duration in_milliseconds(Duration span) {
+  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(span);
+  return std::chrono::duration_cast<Duration>(whole);
+}
+
+class Searcher {
+ public:
+  Searcher(const Space& space, const TryAll& try_all, const SearchOptions& options)
+      : space_(space), try_all_(try_all), options_(options), length_(options.full.length),
+        warmup_(options.full.warmup) {}
+
+  Result<Found> run() {
+    BUBBLESIM_RETURN_IF_ERROR(fix_length());
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> leaders, halve());
+    BUBBLESIM_RETURN_IF_ERROR(improve_all(leaders));
+    BUBBLESIM_RETURN_IF_ERROR(finish());
+    fill_found();
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
+
+  [[nodiscard]] Trial trial(const Proposal& proposal, double part) const {
+    Trial trial;
+    trial.proposal = proposal;
+    const auto scaled = [part](Duration span) {
+      return Duration{std::llround(static_cast<double>(span.count()) * part)};
+    };
+    const Duration measured = std::max(scaled(length_ - warmup_), options_.full.shortest);
+    trial.warmup = std::min(std::max(scaled(warmup_), options_.full.shortest / 4), warmup_);
+    trial.length = std::min(trial.warmup + measured, length_);
+    trial.seed = options_.full.seed;
+    return trial;
+  }
+
+  Result<std::vector<Tried>> try_out(const std::vector<Proposal>& proposals, double part) {
+    std::vector<Trial> trials;
+    for (const Proposal& proposal : proposals) trials.push_back(trial(proposal, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_all_(trials));
+    std::vector<Tried> tried;
+    for (std::size_t i = 0; i < proposals.size(); ++i) {
+      tried.push_back({proposals[i], results[i], space_.is_available(proposals[i])});
+      note(tried.back(), trials[i].length);
+    }
+    return tried;
+  }
+
+  void note(const Tried& tried, Duration length) {
+    spent_ += tried.result.events;
+    ++found_.trials;
+    const std::string text = proposal_text(tried.proposal);
+    const auto [at, fresh] = index_.try_emplace(text, found_.all.size());
+    if (fresh) {
+      found_.all.push_back(tried);
+      lengths_.push_back(length);
+    } else if (tried.result.done && length >= lengths_[at->second]) {
+      found_.all[at->second] = tried;
+      lengths_[at->second] = length;
+    }
+  }
+
+  // By trials of the shortest kind; what the length is cut to keeps its share of warm-up.
+  Result<void> fix_length() {
+    const auto starts = space_.starts();
+    const std::vector<Proposal> probes(starts.begin(),
+                                       starts.begin() + std::min<std::ptrdiff_t>(
+                                                            3, std::ssize(starts)));
+    const double part = 1.0 / (kThird * kThird * kThird);
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(probes, part));
+    double most = 0;
+    for (const Tried& one : tried) most = std::max(most, one.result.events);
+    const double seconds = to_seconds(trial(probes.front(), part).length);
+    const double full = most / seconds * to_seconds(length_);
+    const double affordable = options_.events / kFullTrials;
+    if (full <= affordable) return {};
+    const double cut = affordable / full;
+    const Duration least = std::min(length_, 5 * options_.full.shortest);
+    const auto shorter = [cut](Duration span) {
+      return Duration{std::llround(static_cast<double>(span.count()) * cut)};
+    };
+    const Duration length = in_milliseconds(std::max(shorter(length_), least));
+    warmup_ = in_milliseconds(std::min(std::max(shorter(warmup_), length / 4), warmup_));
+    length_ = length;
+    found_.shortened = true;
+    return {};
+  }
+
+  [[nodiscard]] auto better(double slack) const {
+    return [this, slack](const Tried& left, const Tried& right) {
+      return is_better(left.result, right.result, options_.limits, slack);
+    };
+  }
+
+  /// What goes on: the better third, and the best of each policy.
+  std::vector<Proposal> survivors(std::vector<Tried> tried, std::size_t count, double slack) const {
+    std::ranges::stable_sort(tried, better(slack));
+    std::vector<Proposal> out;
+    std::set<std::string> policies;
+    std::size_t available = 0;
+    for (const Tried& one : tried) {
+      if (!one.result.done) continue;
+      const bool first = policies.insert(one.proposal.policy->name).second;
+      const bool good = space_.is_available(one.proposal) && available < count;
+      available += good ? 1 : 0;
+      if (first || good) out.push_back(one.proposal);
+    }
+    return out;
+  }
+
+  Result<std::vector<Tried>> halve() {
+    std::vector<Proposal> proposals = space_.starts();
+    std::vector<Tried> tried;
+    double part = 1;
+    for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
+    for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
+      BUBBLESIM_ASSIGN_OR_RETURN(tried, try_out(proposals, part));
+      if (stopped() || spent_ > kUntilHalved * options_.events) break;
+      if (rung + 2 < kRungs) {
+        proposals = survivors(tried, proposals.size() / kThird, slack_at(rung));
+      }
+    }
+    std::ranges::stable_sort(tried, better(kBeyondInShort));
+    return tried;
+  }
+
+  [[nodiscard]] static double slack_at(std::size_t rung) {
+    return kBeyondInShort * static_cast<double>(kRungs - rung) / 2;
+  }
+
+  // Local searches about the best of different policies, then the oracles' loads.
+  Result<void> improve_all(std::vector<Tried>& leaders) {
+    std::vector<Proposal> from;
+    std::set<std::string> policies;
+    for (const Tried& one : leaders) {
+      if (!space_.is_available(one.proposal) || !one.result.done) continue;
+      if (from.size() < kLeaders && policies.insert(one.proposal.policy->name).second) {
+        from.push_back(one.proposal);
+      }
+    }
+    const double budget = std::max(0.0, kUntilLocal * options_.events - spent_);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      // What leads gets half of what is left, the next half of the rest.
+      const double part = budget / static_cast<double>(std::size_t{2} << std::min<std::size_t>(i, 3));
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> better_ones,
+                                 improve(from[i], spent_ + part));
+      leaders.insert(leaders.begin(), better_ones.begin(), better_ones.end());
+    }
+    return improve_bounds(leaders);
+  }
+
+  Result<void> improve_bounds(std::vector<Tried>& leaders) {
+    std::vector<Proposal> oracles;
+    std::set<std::string> policies;
+    for (const Tried& one : leaders) {
+      const bool bound = one.proposal.policy->oracle && one.result.done;
+      if (bound && policies.insert(one.proposal.policy->name).second) {
+        oracles.push_back(one.proposal);
+      }
+    }
+    for (const Proposal& oracle : oracles) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> better_ones,
+                                 improve(oracle, spent_ + 0.02 * options_.events));
+      leaders.insert(leaders.begin(), better_ones.begin(), better_ones.end());
+    }
+    return {};
+  }
+
+  /// The last few settings on the way up from here.
+  Result<std::vector<Tried>> improve(const Proposal& from, double until) {
+    const double part = 1.0 / kThird;
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> way, try_out({from}, part));
+    std::vector<std::string> only;
+    std::set<std::string> seen{proposal_text(from)};
+    for (std::size_t i = 0; i < kFactors.size();) {
+      if (stopped() || spent_ >= until) break;
+      std::vector<Step> steps = space_.steps(way.back().proposal, kFactors[i], only);
+      std::erase_if(steps, [&seen](const Step& step) {
+        return !seen.insert(proposal_text(step.to)).second;
+      });
+      limit(steps, way.back().result.events, until);
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<Tried> next,
+                                 best_step(way.back(), steps, part, only));
+      if (next) way.push_back(*next);
+      if (!next) ++i;
+    }
+    std::ranges::reverse(way);
+    way.resize(std::min<std::size_t>(way.size(), 2));
+    return way;
+  }
+
+  // No more than the budget has, by what the last one cost.
+  void limit(std::vector<Step>& steps, double events, double until) const {
+    const double most = std::max(4.0, (until - spent_) / std::max(1.0, events));
+    if (static_cast<double>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
+  }
+
+  /// The best of the steps and of what is best in different dimensions together, if it is better.
+  Result<std::optional<Tried>> best_step(const Tried& from, const std::vector<Step>& steps,
+                                         double part, std::vector<std::string>& only) {
+    std::vector<Proposal> proposals;
+    for (const Step& step : steps) proposals.push_back(step.to);
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, try_out(proposals, part));
+    note_moved(from, steps, tried, only);
+    const Proposal together = joined(from, steps, tried);
+    const bool known = together == from.proposal || std::ranges::find(proposals, together) !=
+                                                        proposals.end();
+    if (!known) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> one, try_out({together}, part));
+      tried.push_back(one.front());
+    }
+    const auto best = std::ranges::min_element(tried, better(0));
+    if (best == tried.end() || !better(0)(*best, from)) return std::optional<Tried>{};
+    return std::optional(*best);
+  }
+
+  /// Dimensions that move something are looked at again.
+  static void note_moved(const Tried& from, const std::vector<Step>& steps,
+                         const std::vector<Tried>& tried, std::vector<std::string>& only) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const TrialResult& now = tried[i].result;
+      const bool moved = std::abs(now.gain - from.result.gain) > kMoved * from.result.gain ||
+                         std::abs(now.kept - from.result.kept) > kMoved ||
+                         now.p95 != from.result.p95;
+      const bool known = std::ranges::find(only, steps[i].dimension) != only.end();
+      if (now.done && moved && !known) only.push_back(steps[i].dimension);
+    }
+    if (only.empty()) only.emplace_back("-");  // no dimension has this name: the search is at its end
+  }
+
+  /// All steps that are better by themselves, the best of each dimension.
+  Proposal joined(const Tried& from, const std::vector<Step>& steps,
+                  const std::vector<Tried>& tried) const {
+    std::map<std::string, std::size_t> best;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (!better(0)(tried[i], from)) continue;
+      const auto [at, fresh] = best.try_emplace(steps[i].dimension, i);
+      if (!fresh && better(0)(tried[i], tried[at->second])) at->second = i;
+    }
+    Proposal together = from.proposal;
+    for (const auto& [dimension, i] : best) {
+      const Proposal& to = steps[i].to;
+      if (dimension.starts_with('/')) {
+        together.places[dimension] = to.places.at(dimension);
+      } else if (const auto value = to.parameters.find(dimension); value != to.parameters.end()) {
+        together.parameters[dimension] = value->second;
+      } else {
+        together.parameters.erase(dimension);
+      }
+    }
+    return space_.is_available(together) || together.policy->oracle ? together : from.proposal;
+  }
+
+  /// Full length: those that lead, at the limits and at some distance from them; the bounds.
+  Result<void> finish() {
+    std::vector<Proposal> finalists;
+    std::set<std::string> seen;
+    const auto add = [&](const Tried& one) {
+      if (seen.insert(proposal_text(one.proposal)).second) finalists.push_back(one.proposal);
+    };
+    for (const double margin : kMargins) {
+      for (const Tried& one : best_by_policy(tightened(margin), Which::kAvailable, kFinalists)) {
+        add(one);
+      }
+    }
+    for (const Which which : {Which::kOutOfReach, Which::kAvailable}) {
+      for (const Tried& one : best_by_policy(options_.limits, which, kEveryPolicy)) {
+        const bool nothing = one.proposal.policy->name == "exclusive";
+        if (which == Which::kOutOfReach || nothing) add(one);
+      }
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> full, try_out(finalists, 1));
+    BUBBLESIM_RETURN_IF_ERROR(step_back(full));
+    sort_out(full);
+    std::erase_if(full, [this](const Tried& one) { return !space_.is_available(one.proposal); });
+    return confirm(std::move(full));
+  }
+
+  [[nodiscard]] Limits tightened(double margin) const {
+    Limits limits = options_.limits;
+    limits.keep = std::min(1.0, limits.keep + margin);
+    if (limits.p95) {
+      const double part = 1 - kLatencyMargin * margin;
+      limits.p95 = Duration{std::llround(static_cast<double>(limits.p95->count()) * part)};
+    }
+    return limits;
+  }
+
+  enum class Which : std::uint8_t { kAvailable, kOutOfReach };
+
+  /// The best setting of each policy, of those that were tried longest; the best policies first.
+  [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which which,
+                                                  std::size_t most) const {
+    const Duration long_enough = trial({}, 1.0 / kThird).length;
+    std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
+    for (std::size_t i = 0; i < found_.all.size(); ++i) {
+      const Tried& one = found_.all[i];
+      const bool wanted = one.available == (which == Which::kAvailable);
+      if (wanted && one.result.done) pool.emplace_back(one, lengths_[i] >= long_enough);
+    }
+    std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
+      if (left.second != right.second) return left.second;
+      return is_better(left.first.result, right.first.result, limits);
+    });
+    std::vector<Tried> out;
+    std::set<std::string> policies;
+    for (const auto& [one, longest] : pool) {
+      if (out.size() < most && policies.insert(one.proposal.policy->name).second) {
+        out.push_back(one);
+      }
+    }
+    return out;
+  }
+
+  /// What is just beyond a limit at full length, with less load.
+  Result<void> step_back(std::vector<Tried>& full) {
+    std::vector<Proposal> less;
+    for (const Tried& one : full) {
+      const double beyond = violation(one.result, options_.limits);
+      if (beyond <= 0 || beyond > 4 * kBeyondInShort) continue;
+      Proposal with_less = space_.with_less_load(one.proposal, kLessLoad);
+      if (with_less != one.proposal) less.push_back(std::move(with_less));
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
+    full.insert(full.end(), tried.begin(), tried.end());
+    return {};
+  }
+
+  void sort_out(std::vector<Tried>& full) {
+    std::ranges::stable_sort(full, better(0));
+    std::set<std::string> policies;
+    for (const Tried& one : full) {
+      if (!one.result.done || space_.is_available(one.proposal)) continue;
+      if (!policies.insert(one.proposal.policy->name).second) continue;
+      (one.proposal.policy->oracle ? found_.bounds : found_.out_of_reach).push_back(one);
+    }
+  }
+
+  /// The first that holds under other seeds; of those that do not, the load is lessened.
+  Result<void> confirm(std::vector<Tried> full) {
+    std::optional<Tried> fallback;
+    Confirmation of_fallback;
+    for (std::size_t i = 0; i < full.size() && i < kConfirmedAtMost; ++i) {
+      if (violation(full[i].result, options_.limits) > 0) break;
+      BUBBLESIM_ASSIGN_OR_RETURN(Confirmation confirmed, again(full[i].proposal));
+      if (confirmed.broke == 0) return recommend(full, full[i], std::move(confirmed));
+      if (!fallback || confirmed.broke < of_fallback.broke) {
+        fallback = full[i];
+        of_fallback = confirmed;
+      }
+      const Proposal less = space_.with_less_load(full[i].proposal, kLessLoad);
+      if (less == full[i].proposal || stopped()) continue;
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({less}, 1));
+      full.push_back(tried.front());
+      std::stable_sort(full.begin() + static_cast<std::ptrdiff_t>(i) + 1, full.end(), better(0));
+    }
+    if (fallback) return recommend(full, *fallback, std::move(of_fallback));
+    if (!full.empty()) found_.least = full.front();
+    return {};
+  }
+
+  Result<void> recommend(const std::vector<Tried>& full, const Tried& best,
+                         Confirmation confirmed) {
+    found_.best = best;
+    found_.confirmed = std::move(confirmed);
+    for (const Tried& one : full) {
+      if (one.proposal.policy == best.proposal.policy || !one.result.done) continue;
+      found_.runner_up = one;
+      break;
+    }
+    return {};
+  }
+
+  Result<Confirmation> again(const Proposal& proposal) {
+    std::vector<Trial> trials;
+    for (std::size_t i = 1; i <= kSeedsConfirmed; ++i) {
+      trials.push_back(trial(proposal, 1));
+      trials.back().seed += i;
+    }
+    for (const double factor : {1 + kDurationsVaried, 1 - kDurationsVaried}) {
+      trials.push_back(trial(proposal, 1));
+      trials.back().slowdown = factor;
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_all_(trials));
+    Confirmation confirmed;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      spent_ += results[i].events;
+      ++found_.trials;
+      if (!results[i].done) continue;
+      if (i < kSeedsConfirmed) {
+        confirmed.seeds.push_back(results[i]);
+        if (violation(results[i], options_.limits) > 0) ++confirmed.broke;
+      } else {
+        (i == kSeedsConfirmed ? confirmed.slower : confirmed.faster).push_back(results[i]);
+      }
+    }
+    return confirmed;
+  }
+
+  void fill_found() {
+    found_.length = length_;
+    found_.warmup = warmup_;
+    found_.events = spent_;
+  }
+
+  const Space& space_;
+  const TryAll& try_all_;
+  const SearchOptions& options_;
+  Duration length_;
+  Duration warmup_;
+  double spent_ = 0;
+  Found found_;
+  std::map<std::string, std::size_t> index_;  // into found_.all
+  std::vector<Duration> lengths_;             // of these
+};
+
+}  // namespace
+
+double break_rate(const Confirmation& confirmed) {
+  return static_cast<double>(confirmed.broke + 1) /
+         static_cast<double>(confirmed.seeds.size() + 2);
+}
+
+Result<Found> search(const Space& space, const TryAll& try_all, const SearchOptions& options) {
+  return Searcher(space, try_all, options).run();
+}
+
+}  // namespace bubblesim::advise

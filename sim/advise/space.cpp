@@ -1,0 +1,234 @@
+#include "sim/advise/space.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "sim/base/json.hpp"
+#include "sim/policy/parameter_check.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+using policy::ParameterSpec;
+using policy::Value;
+
+constexpr std::size_t kMostCombinations = 64;
+// Where a number that is 0 goes.
+constexpr double kFirstNumber = 0.1;
+constexpr Duration kFirstSpan = std::chrono::microseconds(100);
+
+/// Six significant digits: equal settings have equal texts on every machine.
+std::string number_text(double number) {
+  char text[32];
+  const auto end =
+      std::to_chars(text, text + sizeof text, number, std::chars_format::general, 6).ptr;
+  return {text, end};
+}
+
+double rounded(double number) {
+  const std::string text = number_text(number);
+  double read = number;
+  std::from_chars(text.data(), text.data() + text.size(), read);
+  return read;
+}
+
+template <class T>
+std::vector<Value> scaled(T value, T minimum, T maximum, T first, double factor) {
+  std::vector<Value> values;
+  const auto number = [](T from) {
+    if constexpr (std::is_same_v<T, Duration>) return static_cast<double>(from.count());
+    else return static_cast<double>(from);
+  };
+  const auto add = [&](double wanted) {
+    wanted = std::clamp(rounded(wanted), number(minimum), number(maximum));
+    T to{};
+    if constexpr (std::is_same_v<T, double>) to = wanted;
+    else to = T{std::llround(wanted)};
+    const bool fresh = to != value && std::ranges::find(values, Value(to)) == values.end();
+    if (fresh) values.emplace_back(to);
+  };
+  if (value == T{}) {
+    add(number(first));
+    return values;
+  }
+  add(number(value) * factor);
+  add(number(value) / factor);
+  return values;
+}
+
+/// Numbers larger and smaller by the factor.
+std::vector<Value> scaled_values(const ParameterSpec& spec, const Value& value, double factor) {
+  const Value& type = policy::type_value(spec);
+  if (std::holds_alternative<std::string>(value) || type.index() != value.index()) return {};
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+    return scaled(*whole, std::get<std::int64_t>(spec.minimum),
+                  std::get<std::int64_t>(spec.maximum), std::int64_t{1}, factor);
+  }
+  if (const auto* number = std::get_if<double>(&value)) {
+    return scaled(*number, std::get<double>(spec.minimum), std::get<double>(spec.maximum),
+                  kFirstNumber, factor);
+  }
+  if (const auto* span = std::get_if<Duration>(&value)) {
+    return scaled(*span, std::get<Duration>(spec.minimum), std::get<Duration>(spec.maximum),
+                  kFirstSpan, factor);
+  }
+  return {};
+}
+
+std::vector<Value> other_words(const ParameterSpec& spec, const Value& value) {
+  std::vector<Value> values;
+  if (const auto* flag = std::get_if<bool>(&value)) values.emplace_back(!*flag);
+  for (const std::string& word : spec.choices) {
+    if (value != Value(word)) values.emplace_back(word);
+  }
+  return values;
+}
+
+bool is_searched(const policy::PolicySpec& spec, const ParameterSpec& parameter) {
+  return std::ranges::find(spec.not_searched, parameter.name) == spec.not_searched.end();
+}
+
+Value value_of(const Proposal& proposal, const ParameterSpec& spec) {
+  const auto found = proposal.parameters.find(spec.name);
+  return found == proposal.parameters.end() ? spec.fallback : found->second;
+}
+
+Proposal with(Proposal proposal, const ParameterSpec& spec, const Value& value) {
+  if (value == spec.fallback) {
+    proposal.parameters.erase(spec.name);
+  } else {
+    proposal.parameters[spec.name] = value;
+  }
+  return proposal;
+}
+
+double number_of(const std::string& text) {
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::vector<std::string> other_values(const PlaceRange& place, const std::string& value,
+                                      double factor) {
+  std::vector<std::string> values;
+  if (place.between) {
+    const auto [low, high] = *place.between;
+    const double number = number_of(value);
+    for (const double wanted : {number * factor, number / factor}) {
+      const std::string text = number_text(std::clamp(wanted, low, high));
+      if (text != value) values.push_back(text);
+    }
+    return values;
+  }
+  const auto at = std::ranges::find(place.values, value);
+  if (at == place.values.end()) return values;
+  if (at != place.values.begin()) values.push_back(*(at - 1));
+  if (at + 1 != place.values.end()) values.push_back(*(at + 1));
+  return values;
+}
+
+bool wanted(const std::vector<std::string>& only, const std::string& dimension) {
+  return only.empty() || std::ranges::find(only, dimension) != only.end();
+}
+
+}  // namespace
+
+Space::Space(const policy::Registry& registry, SystemChoice system, std::vector<PlaceRange> places)
+    : registry_(registry), system_(std::move(system)), places_(std::move(places)) {}
+
+// What every system can do, it may always be advised to do.
+bool Space::is_tried(const std::string& policy) const {
+  return system_.policies.empty() || policy == "exclusive" ||
+         std::ranges::find(system_.policies, policy) != system_.policies.end();
+}
+
+std::vector<std::map<std::string, std::string>> Space::combinations() const {
+  std::size_t all = 1;
+  for (const PlaceRange& place : places_) all *= place.values.size();
+  const std::size_t count = std::min(all, kMostCombinations);
+  std::vector<std::map<std::string, std::string>> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t rest = i * all / count;
+    auto& combination = out.emplace_back();
+    for (const PlaceRange& place : places_) {
+      combination[place.pointer] = place.values[rest % place.values.size()];
+      rest /= place.values.size();
+    }
+  }
+  return out;
+}
+
+void Space::add_words(const Proposal& at, std::vector<Proposal>& starts) const {
+  for (const ParameterSpec& parameter : at.policy->parameters) {
+    if (!is_searched(*at.policy, parameter)) continue;
+    for (const Value& word : other_words(parameter, parameter.fallback)) {
+      Proposal other = with(at, parameter, word);
+      if (is_available(other)) starts.push_back(std::move(other));
+    }
+  }
+}
+
+std::vector<Proposal> Space::starts() const {
+  std::vector<Proposal> starts;
+  const auto at = combinations();
+  for (const policy::PolicySpec& spec : registry_.all()) {
+    if (!spec.oracle && !is_tried(spec.name)) continue;
+    for (const auto& places : at) starts.push_back({&spec, {}, places});
+    if (!spec.oracle) add_words({&spec, {}, at[at.size() / 2]}, starts);
+  }
+  return starts;
+}
+
+std::vector<Step> Space::steps(const Proposal& from, double factor,
+                               const std::vector<std::string>& only) const {
+  std::vector<Step> steps;
+  const auto add = [&](const std::string& dimension, Proposal to) {
+    if (is_available(to) == is_available(from)) steps.push_back({dimension, std::move(to)});
+  };
+  for (const PlaceRange& place : places_) {
+    if (!wanted(only, place.pointer)) continue;
+    for (const std::string& value : other_values(place, from.places.at(place.pointer), factor)) {
+      Proposal to = from;
+      to.places[place.pointer] = value;
+      add(place.pointer, std::move(to));
+    }
+  }
+  if (from.policy->oracle) return steps;
+  for (const ParameterSpec& parameter : from.policy->parameters) {
+    if (!wanted(only, parameter.name) || !is_searched(*from.policy, parameter)) continue;
+    const Value value = value_of(from, parameter);
+    for (const Value& word : other_words(parameter, value)) {
+      add(parameter.name, with(from, parameter, word));
+    }
+    for (const Value& number : scaled_values(parameter, value, factor)) {
+      add(parameter.name, with(from, parameter, number));
+    }
+  }
+  return steps;
+}
+
+std::vector<policy::SystemFeature> Space::lacking(const Proposal& proposal) const {
+  std::vector<policy::SystemFeature> lacking = demanded(proposal);
+  std::erase_if(lacking, [this](policy::SystemFeature feature) { return system_.has(feature); });
+  return lacking;
+}
+
+bool Space::is_available(const Proposal& proposal) const {
+  return !proposal.policy->oracle && lacking(proposal).empty() && is_tried(proposal.policy->name);
+}
+
+Proposal Space::with_less_load(const Proposal& proposal, double factor) const {
+  Proposal less = proposal;
+  for (const PlaceRange& place : places_) {
+    if (!place.between) continue;
+    std::string& value = less.places[place.pointer];
+    value = number_text(std::max(place.between->first, number_of(value) / factor));
+  }
+  return less;
+}
+
+}  // namespace bubblesim::advise

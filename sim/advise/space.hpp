@@ -1,0 +1,58 @@
+// What may be proposed: every policy that can be had with its declared parameters, and the places
+// that are searched besides. Where a search begins, and where it can go from a proposal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/advise/proposal.hpp"
+
+namespace bubblesim::advise {
+
+/// A place of the base that is searched.
+struct PlaceRange {
+  std::string pointer;
+  std::vector<std::string> values;  ///< JSON texts; where searches begin
+  /// Numbers between the first and the last value, and up to these, are values too.
+  std::optional<std::pair<double, double>> between = std::nullopt;
+};
+
+/// A proposal next to another one.
+struct Step {
+  std::string dimension;  ///< the parameter or the place that differs
+  Proposal to;
+};
+
+class Space {
+ public:
+  Space(const policy::Registry& registry, SystemChoice system, std::vector<PlaceRange> places);
+
+  /// Each policy with its defaults at each combination of the places' values (64 at most, spread
+  /// evenly), and at the middle one with every other word of its parameters. Oracles, and policies
+  /// that the system cannot have, with their defaults alone.
+  [[nodiscard]] std::vector<Proposal> starts() const;
+
+  /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges; what
+  /// the system cannot have is left out. `only`: these dimensions; empty: all.
+  [[nodiscard]] std::vector<Step> steps(const Proposal& from, double factor,
+                                        const std::vector<std::string>& only) const;
+
+  /// Whether it may be recommended: no oracle, one that is to be tried, nothing that is not there.
+  [[nodiscard]] bool is_available(const Proposal& proposal) const;
+  /// Of what it demands, what the system lacks.
+  [[nodiscard]] std::vector<policy::SystemFeature> lacking(const Proposal& proposal) const;
+  /// The proposal with every load divided by `factor`.
+  [[nodiscard]] Proposal with_less_load(const Proposal& proposal, double factor) const;
+
+ private:
+  [[nodiscard]] bool is_tried(const std::string& policy) const;
+  [[nodiscard]] std::vector<std::map<std::string, std::string>> combinations() const;
+  void add_words(const Proposal& at, std::vector<Proposal>& starts) const;
+
+  const policy::Registry& registry_;
+  SystemChoice system_;
+  std::vector<PlaceRange> places_;
+};
+
+}  // namespace bubblesim::advise

@@ -1,0 +1,70 @@
+// Trials as runs of a sweep: planned as run configs, simulated on threads, kept in a store, and not
+// simulated again where the store or this process has them. Results do not depend on threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "sim/advise/proposal.hpp"
+#include "sim/base/result.hpp"
+#include "sim/policy/declaration.hpp"
+#include "sim/store/results_store.hpp"
+#include "sim/sweep/execute.hpp"
+#include "sim/sweep/run_key.hpp"
+
+namespace bubblesim::advise {
+
+/// What gains are counted in: requests a second that each filler of the base serves offline on one
+/// GPU of its own, by RunConfig::fillers.
+struct OwnGpu {
+  std::vector<double> requests_per_s;
+  std::vector<std::uint32_t> ranks;  ///< of the job, as a run config numbers them
+};
+
+struct TrialOptions {
+  sweep::ExecuteOptions execute;
+  std::string config_folder;           ///< holds devices/, models/, ...
+  store::ResultsStore* store = nullptr;  ///< null: nothing is kept
+  std::function<bool()> stopped;       ///< from several threads; true: begin no further run
+  std::function<void(const Trial&, const TrialResult&)> told;  ///< of each trial, in order
+};
+
+class Trials {
+ public:
+  Trials(const Question& question, const policy::Registry& registry, sweep::SharedWork& shared,
+         OwnGpu own, TrialOptions options);
+
+  /// A result for each, in order. Trials that were stopped are not done.
+  [[nodiscard]] Result<std::vector<TrialResult>> run(const std::vector<Trial>& trials);
+  /// The run config of a trial.
+  [[nodiscard]] Json config_of(const Trial& trial) const;
+  [[nodiscard]] std::size_t simulated() const { return simulated_; }
+  [[nodiscard]] std::size_t found() const { return found_; }
+
+ private:
+  [[nodiscard]] CheckedResult<store::PlannedRun> plan(const Trial& trial);
+  [[nodiscard]] Result<bool> look_up(const std::string& key);
+  [[nodiscard]] Result<void> simulate(const std::vector<store::PlannedRun>& runs);
+  [[nodiscard]] TrialResult result_of(const store::RunRecord& record) const;
+
+  const Question& question_;
+  const policy::Registry& registry_;
+  sweep::SharedWork& shared_;
+  OwnGpu own_;
+  TrialOptions options_;
+  std::shared_ptr<const Json> base_;
+  sweep::FileHashes files_;
+  std::unordered_set<std::string> stored_;  // keys of the store
+  bool store_read_ = false;
+  std::map<std::string, TrialResult> known_;  // by key
+  std::size_t planned_ = 0;
+  std::size_t simulated_ = 0;
+  std::size_t found_ = 0;
+};
+
+}  // namespace bubblesim::advise
