@@ -1,5 +1,5 @@
 // The answer to a question, as plain values: what to run, what it gains and costs, how sure that is
-// and what stands in the way of more.
+// and what stands in the way of more. Its settings point into the registry that was searched.
 #pragma once
 
 #include <cstdint>

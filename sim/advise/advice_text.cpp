@@ -56,17 +56,20 @@ std::string alone_text(const Advice& advice) {
       advice.question.name, milliseconds(alone.iteration), alone.gpus * alone.gpus_each,
       alone.device, 100 * alone.bubble, causes);
   for (const Tried& bound : advice.found.bounds) {
-    text += fmt::format("  no system gains more than {} (oracle): {}\n",
+    text += fmt::format("  {} (oracle) would gain {}\n",
                         bound.proposal.policy->name, gain_text(advice, bound.result));
   }
   return text;
 }
 
-const Tried* bound_of(const Found& found, std::string_view name) {
-  for (const Tried& bound : found.bounds) {
-    if (bound.proposal.policy->name == name) return &bound;
+std::string shares_of_bounds(const Advice& advice, const TrialResult& result) {
+  std::string text;
+  for (const Tried& bound : advice.found.bounds) {
+    if (bound.result.gain <= 0) continue;
+    text += fmt::format("{}{:.0f} % of {}'s", text.empty() ? "; " : ", ",
+                        100 * result.gain / bound.result.gain, bound.proposal.policy->name);
   }
-  return nullptr;
+  return text;
 }
 
 std::string margin_text(const Advice& advice, const TrialResult& result) {
@@ -124,9 +127,7 @@ std::string recommendation_text(const Advice& advice) {
   std::string text = fmt::format("Run {}\n  needs    {}\n  gains    {}", proposal_text(best.proposal),
                                  features_text(demanded(best.proposal)),
                                  gain_text(advice, best.result));
-  if (const Tried* ideal = bound_of(advice.found, "ideal"); ideal && ideal->result.gain > 0) {
-    text += fmt::format("; {:.0f} % of ideal's", 100 * best.result.gain / ideal->result.gain);
-  }
+  text += shares_of_bounds(advice, best.result);
   text += "\n" + margin_text(advice, best.result) + sure_text(advice);
   if (advice.found.runner_up) {
     const Tried& second = *advice.found.runner_up;

@@ -32,6 +32,7 @@ class Answerer {
 
   CheckedResult<Advice> run() {
     advice_.question = question_;
+    if (const Errors faults = check_axes(); !faults.empty()) return tl::unexpected<Errors>(faults);
     BUBBLESIM_RETURN_IF_ERROR(measure_alone());
     const Space space(registry_, question_.system, places());
     Trials trials(question_, registry_, shared_, {advice_.own_per_s, ranks_}, trial_options());
@@ -51,6 +52,28 @@ class Answerer {
  private:
   void begin(const std::string& step) const {
     if (options_.begins) options_.begins(step);
+  }
+
+  /// Axes are places that the base has room for, with values that it may have.
+  [[nodiscard]] Errors check_axes() const {
+    Errors faults;
+    for (const sweep::SweepAxis& axis : question_.axes) {
+      for (const std::string& value : axis.values) {
+        Json config = base_;
+        config["policies"] = Json::array({"exclusive"});
+        const auto set =
+            sweep::set_value(config, axis.pointer, Json::parse(value, nullptr, false));
+        if (!set) {
+          faults.push_back({question_.file, "/axes", set.error().text()});
+          break;
+        }
+        const auto parsed = run::parse_run_config(sweep::compact_text(config),
+                                                  question_.base_file, registry_);
+        if (!parsed) faults.add(parsed.error());
+        if (!parsed) break;
+      }
+    }
+    return faults;
   }
 
   [[nodiscard]] TrialOptions trial_options() const {
@@ -99,8 +122,7 @@ class Answerer {
     BUBBLESIM_ASSIGN_OR_RETURN(
         const run::LoadedRun loaded,
         shared_.inputs.load(given, sweep::compact_text(config)));
-    if (const Errors faults = check_job(question_, loaded, options_.config_folder + "/devices");
-        !faults.empty()) {
+    if (const Errors faults = check_job(question_, loaded); !faults.empty()) {
       return tl::unexpected<Errors>(faults);
     }
     for (const program::Program& rank : loaded.training->ranks) ranks_.push_back(rank.rank);

@@ -1,43 +1,19 @@
 #include "sim/advise/job_check.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "sim/base/units.hpp"
-#include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/run/measure_pass.hpp"
 
 namespace bubblesim::advise {
 namespace {
 
-std::string smallest_device(Bytes memory, const std::string& folder) {
-  const auto devices = hardware::read_device_folder(folder);
-  const hardware::DeviceFile* least = nullptr;
-  if (devices) {
-    for (const hardware::DeviceFile& device : *devices) {
-      if (device.spec.memory < memory) continue;
-      if (least == nullptr || device.spec.memory < least->spec.memory) least = &device;
-    }
-  }
-  if (least == nullptr) return "no device of `bubblesim devices` has as much";
-  return "the smallest device that has as much is " + least->id + " with " +
-         format_bytes(least->spec.memory);
-}
-
-Errors check_training(const Question& question, const run::LoadedRun& loaded,
-                      const std::string& device_folder) {
-  Errors faults;
-  const Bytes device = loaded.device.memory;
-  for (std::size_t rank = 0; rank < loaded.training->ranks.size(); ++rank) {
-    const Bytes memory = loaded.memory_of(rank).value_or(Bytes{});
-    if (device == Bytes{} || memory <= device) continue;
-    faults.push_back({question.base_file, "/training",
-                      "rank " + std::to_string(loaded.training->ranks[rank].rank) + " holds " +
-                          format_bytes(memory) + ", a " + loaded.device.name + " has " +
-                          format_bytes(device) + "; " + smallest_device(memory, device_folder)});
-    break;
-  }
-  return faults;
+std::string gigabytes(Bytes bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes.value) * 1e-9);
 }
 
 Bytes most_free(const run::LoadedRun& loaded, const run::FillerConfig& filler) {
@@ -63,8 +39,8 @@ std::optional<Error> memory_fault(const Question& question, const run::LoadedRun
   const Bytes free = most_free(loaded, config);
   if (loaded.device.memory == Bytes{} || memory <= free || may_page(question)) return std::nullopt;
   return Error{question.base_file, "/fillers/" + std::to_string(filler) + "/memory",
-               "filler " + config.name + " needs " + format_bytes(memory) +
-                   ", and no GPU has more than " + format_bytes(free) +
+               "filler " + config.name + " needs " + gigabytes(memory) +
+                   ", and no GPU has more than " + gigabytes(free) +
                    " free beside training; expected at most that, or a system that pages (--can "
                    "unified_memory,...)"};
 }
@@ -86,9 +62,8 @@ std::optional<Error> latency_fault(const Question& question, const run::LoadedRu
 
 }  // namespace
 
-Errors check_job(const Question& question, const run::LoadedRun& loaded,
-                 const std::string& device_folder) {
-  Errors faults = check_training(question, loaded, device_folder);
+Errors check_job(const Question& question, const run::LoadedRun& loaded) {
+  Errors faults;
   if (loaded.config.fillers.empty()) {
     faults.push_back({question.base_file, "/fillers", "found none; expected what may fill the "
                                                       "bubbles: at least one filler"});

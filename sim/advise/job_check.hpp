@@ -1,18 +1,15 @@
 // Questions that have no answer, found before anything is searched.
 #pragma once
 
-#include <string>
-
 #include "sim/advise/question.hpp"
 #include "sim/base/result.hpp"
 #include "sim/run/loaded_run.hpp"
 
 namespace bubblesim::advise {
 
-/// A job that does not fit its GPU, with the smallest device that would do; no filler to advise on;
-/// a filler that is larger than every GPU's free memory, with the largest that would do; a p95 that
-/// a service could not keep with a GPU of its own, with the least that it could.
-[[nodiscard]] Errors check_job(const Question& question, const run::LoadedRun& loaded,
-                               const std::string& device_folder);
+/// No filler to advise on; a filler that is larger than every GPU's free memory, with the largest
+/// that would do; a p95 that a service could not keep with a GPU of its own, with the least that it
+/// could. A job that does not fit its GPU cannot be loaded: that fault is sim/run's.
+[[nodiscard]] Errors check_job(const Question& question, const run::LoadedRun& loaded);
 
 }  // namespace bubblesim::advise

@@ -11,7 +11,7 @@
 namespace bubblesim::advise {
 namespace {
 
-constexpr double kEqualGain = 0.005;  // a share of the gain
+constexpr double kEqualGain = 0.003;  // a share of the gain
 constexpr double kEqualKept = 0.001;
 
 Json value_json(const policy::Value& value) {
@@ -66,7 +66,11 @@ double violation(const TrialResult& result, const Limits& limits) {
   if (!result.done) return std::numeric_limits<double>::infinity();
   double beyond = std::max(0.0, limits.keep - result.kept) / limits.keep;
   if (result.refused) beyond += 1;
-  if (result.overloaded) return beyond + 1;
+  if (result.overloaded) {
+    const double served = result.offered_per_s > 0 ? result.requests_per_s / result.offered_per_s
+                                                   : 0;
+    return beyond + 2 - std::min(1.0, served);
+  }
   if (limits.p95 && result.p95) {
     beyond += std::max(0.0, to_seconds(*result.p95) / to_seconds(*limits.p95) - 1);
   }

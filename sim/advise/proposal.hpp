@@ -47,10 +47,13 @@ struct TrialResult {
   double kept = 0;                 ///< of training, 1: as alone
   double gain = 0;                 ///< what fillers got, in GPUs of their own
   double requests_per_s = 0;       ///< of all fillers
+  double offered_per_s = 0;        ///< of online ones
   std::optional<Duration> p95;     ///< the worst online filler's
   bool overloaded = false;
   bool refused = false;            ///< some of the arrivals, but not all
-  double events = 0;               ///< of the simulation: what it cost
+  /// What it cost: events of the simulation; twice as many where a filler was set, which is then
+  /// simulated alone, too.
+  double events = 0;
   std::string key;                 ///< of its run
 };
 
@@ -58,7 +61,7 @@ struct TrialResult {
 [[nodiscard]] double violation(const TrialResult& result, const Limits& limits);
 
 /// Whether `left` is the better answer. Within `slack` beyond a limit is as good as within it.
-/// Gains within 0.5 % of each other are equal; then more of training kept, then the lower p95.
+/// Gains within 0.3 % of each other are equal; then more of training kept, then the lower p95.
 [[nodiscard]] bool is_better(const TrialResult& left, const TrialResult& right,
                              const Limits& limits, double slack = 0);
 

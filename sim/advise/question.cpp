@@ -61,6 +61,21 @@ CheckedResult<Question> parse_parts(const JsonDocument& document, const policy::
   return question;
 }
 
+// What a search chooses or varies by itself.
+Errors check_places(const Question& question) {
+  Errors faults;
+  for (const sweep::SweepAxis& axis : question.axes) {
+    for (const char* own : {"/policies", "/duration", "/iterations", "/warmup", "/seed", "/name",
+                            "/training/stragglers"}) {
+      if (!axis.pointer.starts_with(own)) continue;
+      faults.push_back({question.file, "/axes",
+                        "found an axis of " + axis.pointer +
+                            ", which is chosen without one; expected another place of the base"});
+    }
+  }
+  return faults;
+}
+
 bool has_online(const Json& base) {
   const Json* fillers = sweep::find_value(base, "/fillers");
   if (fillers == nullptr || !fillers->is_array()) return false;
@@ -90,7 +105,7 @@ std::vector<policy::SystemFeature> read_features(const std::vector<std::string>&
 }
 
 Errors check_question(const Question& question, const policy::Registry& registry) {
-  Errors faults;
+  Errors faults = check_places(question);
   const SystemChoice& system = question.system;
   for (const policy::SystemFeature feature : system.can.value_or(system.cannot)) {
     if (!system.can || system.has(feature)) continue;

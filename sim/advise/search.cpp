@@ -18,13 +18,16 @@ constexpr std::size_t kFinalists = 3;      // policies that are simulated at ful
 constexpr std::size_t kEveryPolicy = 1000;
 // How far within the limits finalists are: of training, and so many times of the latency. A short
 // trial is wrong by about so much.
-constexpr std::array<double, 5> kMargins{-0.0005, 0.0005, 0.0015, 0.004, 0.01};
+constexpr double kLooserForLeaders = 0.002;
+constexpr std::array<double, 6> kMargins{-0.0005, 0, 0.0005, 0.0015, 0.004, 0.01};
 constexpr double kLatencyMargin = 20;
 constexpr std::size_t kConfirmedAtMost = 4;
+constexpr double kPush = 1.12;             // of a load, beyond what keeps the limits
 constexpr double kLessLoad = 1.08;         // a step back from a limit that seeds break
 constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
 constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
+constexpr std::array<double, 4> kLoadFactors{1.6, 1.25, 1.1, 1.04};
 // Full trials that a whole search costs, by the counts above.
 constexpr double kFullTrials = 60;
 // Parts of the budget that are spent when this step ends.
@@ -44,8 +47,8 @@ class Searcher {
 
   Result<Found> run() {
     BUBBLESIM_RETURN_IF_ERROR(fix_length());
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> leaders, halve());
-    BUBBLESIM_RETURN_IF_ERROR(improve_all(leaders));
+    BUBBLESIM_RETURN_IF_ERROR(halve());
+    BUBBLESIM_RETURN_IF_ERROR(improve_all());
     BUBBLESIM_RETURN_IF_ERROR(finish());
     fill_found();
     return std::move(found_);
@@ -95,10 +98,11 @@ class Searcher {
 
   // By trials of the shortest kind; what the length is cut to keeps its share of warm-up.
   Result<void> fix_length() {
-    const auto starts = space_.starts();
-    const std::vector<Proposal> probes(starts.begin(),
-                                       starts.begin() + std::min<std::ptrdiff_t>(
-                                                            3, std::ssize(starts)));
+    const std::vector<Proposal> starts = space_.starts();
+    std::vector<Proposal> probes;  // of a policy that lets fillers run
+    for (const Proposal& start : starts) {
+      if (start.policy == starts.back().policy) probes.push_back(start);
+    }
     const double part = 1.0 / (kThird * kThird * kThird);
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(probes, part));
     double most = 0;
@@ -141,85 +145,112 @@ class Searcher {
     return out;
   }
 
-  Result<std::vector<Tried>> halve() {
+  Result<void> halve() {
     std::vector<Proposal> proposals = space_.starts();
-    std::vector<Tried> tried;
     double part = 1;
     for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
-      BUBBLESIM_ASSIGN_OR_RETURN(tried, try_out(proposals, part));
+      BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, try_out(proposals, part));
       if (stopped() || spent_ > kUntilHalved * options_.events) break;
-      if (rung + 2 < kRungs) {
-        proposals = survivors(tried, proposals.size() / kThird, slack_at(rung));
-      }
+      proposals = survivors(std::move(tried), proposals.size() / kThird, slack_at(rung));
     }
-    std::ranges::stable_sort(tried, better(kBeyondInShort));
-    return tried;
+    return {};
   }
 
   [[nodiscard]] static double slack_at(std::size_t rung) {
     return kBeyondInShort * static_cast<double>(kRungs - rung) / 2;
   }
 
-  // Local searches about the best of different policies, then the oracles' loads.
-  Result<void> improve_all(std::vector<Tried>& leaders) {
-    std::vector<Proposal> from;
-    std::set<std::string> policies;
-    for (const Tried& one : leaders) {
-      if (!space_.is_available(one.proposal) || !one.result.done) continue;
-      if (from.size() < kLeaders && policies.insert(one.proposal.policy->name).second) {
-        from.push_back(one.proposal);
+  // Loads of every policy, then local searches about the best of different policies.
+  Result<void> improve_all() {
+    std::vector<Tried> leaders;
+    for (const Which which : {Which::kAvailable, Which::kOutOfReach}) {
+      for (Tried& one : best_by_policy(options_.limits, which, kEveryPolicy)) {
+        leaders.push_back(std::move(one));
       }
+    }
+    BUBBLESIM_RETURN_IF_ERROR(search_loads(leaders, kLoadFactors.size() - 1));
+    std::vector<Proposal> from;
+    for (const Tried& one : best_by_policy(tightened(-kLooserForLeaders), Which::kAvailable,
+                                           kLeaders)) {
+      from.push_back(one.proposal);
     }
     const double budget = std::max(0.0, kUntilLocal * options_.events - spent_);
     for (std::size_t i = 0; i < from.size(); ++i) {
       // What leads gets half of what is left, the next half of the rest.
-      const double part = budget / static_cast<double>(std::size_t{2} << std::min<std::size_t>(i, 3));
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> better_ones,
-                                 improve(from[i], spent_ + part));
-      leaders.insert(leaders.begin(), better_ones.begin(), better_ones.end());
-    }
-    return improve_bounds(leaders);
-  }
-
-  Result<void> improve_bounds(std::vector<Tried>& leaders) {
-    std::vector<Proposal> oracles;
-    std::set<std::string> policies;
-    for (const Tried& one : leaders) {
-      const bool bound = one.proposal.policy->oracle && one.result.done;
-      if (bound && policies.insert(one.proposal.policy->name).second) {
-        oracles.push_back(one.proposal);
-      }
-    }
-    for (const Proposal& oracle : oracles) {
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> better_ones,
-                                 improve(oracle, spent_ + 0.02 * options_.events));
-      leaders.insert(leaders.begin(), better_ones.begin(), better_ones.end());
+      const double part = budget / static_cast<double>(std::size_t{2} << i);
+      BUBBLESIM_RETURN_IF_ERROR(improve(from[i], spent_ + part));
     }
     return {};
   }
 
-  /// The last few settings on the way up from here.
-  Result<std::vector<Tried>> improve(const Proposal& from, double until) {
+  /// The largest loads within the limits, of all at once: up and down by ever smaller factors.
+  Result<void> search_loads(std::vector<Tried>& leaders, std::size_t factors) {
+    std::vector<std::size_t> at(leaders.size(), 0);  // which factor is next, of each
+    for (bool any = true; any && !stopped();) {
+      std::vector<Proposal> proposals;
+      std::vector<std::size_t> whose;
+      for (std::size_t i = 0; i < leaders.size(); ++i) {
+        if (at[i] >= factors) continue;
+        const bool keeps = violation(leaders[i].result, options_.limits) <= 0;
+        const double factor = keeps ? kLoadFactors[at[i]] : 1 / kLoadFactors[at[i]];
+        Proposal next = space_.with_load(leaders[i].proposal, factor);
+        if (next == leaders[i].proposal) {
+          at[i] = factors;
+          continue;
+        }
+        proposals.push_back(std::move(next));
+        whose.push_back(i);
+      }
+      any = !proposals.empty();
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
+                                 try_out(proposals, 1.0 / kThird));
+      for (std::size_t k = 0; k < tried.size(); ++k) {
+        if (better(0)(tried[k], leaders[whose[k]])) {
+          leaders[whose[k]] = tried[k];
+        } else {
+          ++at[whose[k]];
+        }
+      }
+    }
+    return {};
+  }
+
+  /// Climbs from here. Where a load is searched, parameters are tried at a load just beyond the
+  /// limits: what brings that within them is better, and nothing else is.
+  Result<void> improve(const Proposal& from, double until) {
     const double part = 1.0 / kThird;
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> way, try_out({from}, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> start, try_out({from}, part));
+    Tried best = start.front();
     std::vector<std::string> only;
     std::set<std::string> seen{proposal_text(from)};
     for (std::size_t i = 0; i < kFactors.size();) {
       if (stopped() || spent_ >= until) break;
-      std::vector<Step> steps = space_.steps(way.back().proposal, kFactors[i], only);
+      BUBBLESIM_ASSIGN_OR_RETURN(const Tried at, pushed(best, part));
+      std::vector<Step> steps = space_.steps(at.proposal, kFactors[i], only);
       std::erase_if(steps, [&seen](const Step& step) {
         return !seen.insert(proposal_text(step.to)).second;
       });
-      limit(steps, way.back().result.events, until);
+      limit(steps, at.result.events, until);
       BUBBLESIM_ASSIGN_OR_RETURN(const std::optional<Tried> next,
-                                 best_step(way.back(), steps, part, only));
-      if (next) way.push_back(*next);
-      if (!next) ++i;
+                                 best_step(at, steps, part, only));
+      if (!next || !better(0)(*next, best)) {
+        ++i;
+        continue;
+      }
+      std::vector<Tried> climbing{*next};
+      BUBBLESIM_RETURN_IF_ERROR(search_loads(climbing, kLoadFactors.size()));
+      best = climbing.front();
     }
-    std::ranges::reverse(way);
-    way.resize(std::min<std::size_t>(way.size(), 2));
-    return way;
+    return {};
+  }
+
+  /// With a load a little beyond what keeps the limits; as it is where no load is searched.
+  Result<Tried> pushed(const Tried& best, double part) {
+    const Proposal more = space_.with_load(best.proposal, kPush);
+    if (more == best.proposal || violation(best.result, options_.limits) > 0) return best;
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({more}, part));
+    return tried.front().result.done ? tried.front() : best;
   }
 
   // No more than the budget has, by what the last one cost.
@@ -351,7 +382,7 @@ class Searcher {
     for (const Tried& one : full) {
       const double beyond = violation(one.result, options_.limits);
       if (beyond <= 0 || beyond > 4 * kBeyondInShort) continue;
-      Proposal with_less = space_.with_less_load(one.proposal, kLessLoad);
+      Proposal with_less = space_.with_load(one.proposal, 1 / kLessLoad);
       if (with_less != one.proposal) less.push_back(std::move(with_less));
     }
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
@@ -381,7 +412,7 @@ class Searcher {
         fallback = full[i];
         of_fallback = confirmed;
       }
-      const Proposal less = space_.with_less_load(full[i].proposal, kLessLoad);
+      const Proposal less = space_.with_load(full[i].proposal, 1 / kLessLoad);
       if (less == full[i].proposal || stopped()) continue;
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({less}, 1));
       full.push_back(tried.front());

@@ -2,8 +2,9 @@
 //
 // Successive halving over simulated time: all starts are tried for a short time, the better third
 // for three times as long, and so on; the best setting of each policy is kept until the last step,
-// for some policies need time to settle. Then a local search about the best of different policies:
-// one dimension at a time, in ever smaller steps, and what helped together. Then what leads is
+// for some policies need time to settle. Then the largest load of each, and a local search about the
+// best of different policies: one dimension at a time, in ever smaller steps, and what helped
+// together. Then what leads is
 // simulated at full length, under other seeds and with durations that are 5 % off; a setting that
 // breaks a limit there makes way for the next, or for less load.
 //
@@ -23,9 +24,9 @@
 
 namespace bubblesim::advise {
 
-/// Events that two cores simulate in a second: between 7 (online, where each load has the service
-/// alone too) and 19 million (offline), by job (Release, Intel Xeon, November 2026).
-inline constexpr double kEventsPerSecond = 8e6;
+/// Events that two cores simulate in a second: between 20 and 40 million, by job and load (Release,
+/// Intel Xeon, November 2026); some of a second goes into loading the job.
+inline constexpr double kEventsPerSecond = 16e6;
 
 /// How long a full trial is, at most.
 struct FullLength {

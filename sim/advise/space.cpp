@@ -221,14 +221,15 @@ bool Space::is_available(const Proposal& proposal) const {
   return !proposal.policy->oracle && lacking(proposal).empty() && is_tried(proposal.policy->name);
 }
 
-Proposal Space::with_less_load(const Proposal& proposal, double factor) const {
-  Proposal less = proposal;
+Proposal Space::with_load(const Proposal& proposal, double factor) const {
+  Proposal scaled = proposal;
   for (const PlaceRange& place : places_) {
     if (!place.between) continue;
-    std::string& value = less.places[place.pointer];
-    value = number_text(std::max(place.between->first, number_of(value) / factor));
+    std::string& value = scaled.places[place.pointer];
+    const auto [low, high] = *place.between;
+    value = number_text(std::clamp(number_of(value) * factor, low, high));
   }
-  return less;
+  return scaled;
 }
 
 }  // namespace bubblesim::advise

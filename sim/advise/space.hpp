@@ -42,8 +42,8 @@ class Space {
   [[nodiscard]] bool is_available(const Proposal& proposal) const;
   /// Of what it demands, what the system lacks.
   [[nodiscard]] std::vector<policy::SystemFeature> lacking(const Proposal& proposal) const;
-  /// The proposal with every load divided by `factor`.
-  [[nodiscard]] Proposal with_less_load(const Proposal& proposal, double factor) const;
+  /// The proposal with every load times `factor`, within their ranges.
+  [[nodiscard]] Proposal with_load(const Proposal& proposal, double factor) const;
 
  private:
   [[nodiscard]] bool is_tried(const std::string& policy) const;

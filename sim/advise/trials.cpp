@@ -45,6 +45,7 @@ class RowReader {
 void add_row(TrialResult& result, const RowReader& row, double own) {
   const double rate = row.number_or_zero("filler_requests_per_s");
   result.requests_per_s += rate;
+  result.offered_per_s += row.number_or_zero("filler_offered_per_s");
   if (own > 0) result.gain += rate / own;
   result.overloaded = result.overloaded || row.number_or_zero("overloaded") > 0;
   const double refused = row.number_or_zero("requests_refused");
@@ -139,6 +140,10 @@ TrialResult Trials::result_of(const store::RunRecord& record) const {
   const RowReader first(record.rows.front());
   result.kept = first.number_or_zero("training_normalised_fraction");
   result.events = first.number_or_zero("events");
+  const bool other_filler = std::ranges::any_of(record.run.settings, [](const auto& setting) {
+    return setting.pointer.starts_with("/fillers");
+  });
+  if (other_filler) result.events *= 2;
   for (const observe::ResultRow& row : record.rows) {
     const bool known = row.filler < own_.requests_per_s.size();
     add_row(result, RowReader(row), known ? own_.requests_per_s[row.filler] : 0);

@@ -1,5 +1,6 @@
 #include "sim/app/schema_kinds.hpp"
 
+#include "sim/advise/question.hpp"
 #include "sim/app/schema_policies.hpp"
 #include "sim/base/json.hpp"
 #include "sim/hardware/cluster_spec_reader.hpp"
@@ -61,6 +62,11 @@ std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
          const auto config = sweep::parse_sweep_config(document);
          return config ? Errors{} : config.error();
        }},
+      {"advise", "advise", "a question: a run, limits, and what the system has",
+       [&policies](const JsonDocument& document) {
+         const auto question = advise::parse_question(document, policies);
+         return question ? Errors{} : question.error();
+       }},
       {"device", "devices", "a GPU", of_root(hardware::read_constants)},
       {"cluster", "clusters", "GPUs, nodes and the network between them",
        of_root(hardware::read_cluster)},
@@ -81,7 +87,7 @@ std::string schema_text(const SchemaKind& kind, const policy::Registry& policies
           kind.name + "` from the declarations that check such files; not edited by hand."};
   Json definitions = Json::object();
   if (kind.name == "run") definitions = policy_definitions(policies);
-  if (kind.name == "sweep") definitions = sweep_definitions();
+  if (kind.name == "sweep" || kind.name == "advise") definitions = sweep_definitions();
   const schema::Form form =
       schema::explore([&kind](const JsonDocument& document) { (void)kind.read(document); });
   return schema::write_schema(form, heading, std::move(definitions)).dump(2) + "\n";

@@ -167,16 +167,16 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaOfKind,
-                         ::testing::Values("run", "sweep", "device", "cluster", "model", "plan",
-                                           "software", "efficiency"),
+                         ::testing::Values("run", "sweep", "advise", "device", "cluster", "model",
+                                           "plan", "software", "efficiency"),
                          [](const auto& tested) { return tested.param; });
 
 TEST(SchemaKinds, AllAreTested) {
   const policy::Registry registry = policies::builtin_policies();
   std::vector<std::string> names;
   for (const SchemaKind& kind : app::schema_kinds(registry)) names.push_back(kind.name);
-  EXPECT_THAT(names, ::testing::ElementsAre("run", "sweep", "device", "cluster", "model", "plan",
-                                            "software", "efficiency"));
+  EXPECT_THAT(names, ::testing::ElementsAre("run", "sweep", "advise", "device", "cluster", "model",
+                                            "plan", "software", "efficiency"));
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+#include "sim/advise/known_errors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "policies/builtin.hpp"
+#include "sim/base/csv_table.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+const std::string kSourceFolder = BUBBLESIM_SOURCE_DIR;
+
+TEST(known_errors, are_the_figures_of_the_page_on_validation) {
+  std::ostringstream page;
+  page << std::ifstream(kSourceFolder + "/docs/validation.md").rdbuf();
+  const auto table = CsvTable::read(kSourceFolder + "/configs/validation/errors.csv");
+  ASSERT_TRUE(table);
+  ASSERT_GT(table->rows(), 5U);
+  const policy::Registry registry = policies::builtin_policies();
+  std::string line;
+  for (std::size_t row = 0; row < table->rows(); ++row) {
+    const std::string policy(table->text(row, "policy"));
+    EXPECT_TRUE(registry.find(policy)) << policy;
+    const std::string percent(table->text(row, "error_percent"));
+    EXPECT_NE(page.str().find(percent), std::string::npos) << policy << " " << percent;
+  }
+}
+
+TEST(known_errors, of_a_policy_that_was_not_measured_are_none) {
+  const auto none = known_errors(kSourceFolder + "/configs", "specinf");
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
+  const auto mps = known_errors(kSourceFolder + "/configs", "mps");
+  ASSERT_TRUE(mps);
+  EXPECT_EQ(mps->size(), 3U);
+}
+
+}  // namespace
+}  // namespace bubblesim::advise

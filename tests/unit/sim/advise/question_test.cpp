@@ -1,0 +1,69 @@
+#include "sim/advise/question.hpp"
+
+#include <gmock/gmock.h>
+
+#include "policies/builtin.hpp"
+#include "sim/base/json_reader.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kExample = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/advise/example.json";
+
+CheckedResult<Question> parsed(const std::string& keys) {
+  const auto document = JsonDocument::parse(
+      R"({"name": "q", "base": {})" + (keys.empty() ? "" : ", " + keys) + "}", "q.json");
+  if (!document) return tl::unexpected<Errors>(document.error());
+  return parse_question(*document, policies::builtin_policies());
+}
+
+std::string fault_of(const std::string& keys) {
+  const auto question = parsed(keys);
+  if (question) return "none";
+  std::string text;
+  for (const Error& fault : question.error()) text += fault.text() + "\n";
+  return text;
+}
+
+TEST(question, has_defaults) {
+  const auto question = parsed("");
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->limits.keep, 0.98);
+  EXPECT_EQ(question->limits.p95, std::nullopt);
+  EXPECT_EQ(question->budget, Duration{std::chrono::seconds(60)});
+  EXPECT_TRUE(question->system.has(policy::SystemFeature::kMig));
+}
+
+TEST(question, knows_what_the_system_has) {
+  const auto question = parsed(R"("can": ["mps", "mig"], "policies": ["mps"])");
+  ASSERT_TRUE(question);
+  EXPECT_TRUE(question->system.has(policy::SystemFeature::kMps));
+  EXPECT_FALSE(question->system.has(policy::SystemFeature::kDriverPatch));
+}
+
+TEST(question, faults_say_what_would_do) {
+  EXPECT_THAT(fault_of(R"("keep": 1.5)"), HasSubstr("/keep"));
+  EXPECT_THAT(fault_of(R"("keep": 0)"), HasSubstr("/keep"));
+  EXPECT_THAT(fault_of(R"("p95": "0ms")"), HasSubstr("/p95"));
+  EXPECT_THAT(fault_of(R"("can": ["msp"])"), HasSubstr("did you mean \"mps\"?"));
+  EXPECT_THAT(fault_of(R"("can": ["mps"], "cannot": ["mps"])"), HasSubstr("in one of them"));
+  EXPECT_THAT(fault_of(R"("policies": ["tsg"])"), HasSubstr("did you mean \"tgs\"?"));
+  EXPECT_THAT(fault_of(R"("policies": ["ideal"])"), HasSubstr("an oracle"));
+  EXPECT_THAT(fault_of(R"("load": "fixed")"), HasSubstr("as_given"));
+  EXPECT_THAT(fault_of(R"("budget": "10ms")"), HasSubstr("/budget"));
+  EXPECT_THAT(fault_of(R"("kep": 1)"), HasSubstr("did you mean \"keep\"?"));
+  EXPECT_THAT(fault_of(R"("axes": [{"pointer": "/seed", "values": [1]}])"),
+              HasSubstr("chosen without one"));
+}
+
+TEST(question, example_is_read_with_its_base) {
+  const auto question = read_question(kExample, policies::builtin_policies());
+  ASSERT_TRUE(question) << question.error().front().text();
+  EXPECT_THAT(question->base, HasSubstr("traces/samples/training"));
+  EXPECT_EQ(question->axes.size(), 1U);
+}
+
+}  // namespace
+}  // namespace bubblesim::advise

@@ -1,0 +1,246 @@
+// The search against landscapes whose best point is known: gains, losses and latencies are formulas
+// of the parameters.
+#include "sim/advise/search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+using namespace std::chrono_literals;
+using policy::ParameterSet;
+using policy::PolicySpec;
+
+constexpr const char* kRate = "/fillers/0/arrivals/rate_per_s";
+
+PolicySpec spec_of(const std::string& name, std::vector<policy::ParameterSpec> parameters) {
+  PolicySpec spec;
+  spec.name = name;
+  spec.parameters = std::move(parameters);
+  return spec;
+}
+
+/// What a policy does with its parameters at a load.
+using Formula = std::function<TrialResult(const ParameterSet&, double load, const Trial&)>;
+
+struct Landscape {
+  policy::Registry registry;
+  std::map<std::string, Formula> formulas;
+  std::size_t trials = 0;
+
+  void add(PolicySpec spec, Formula formula) {
+    formulas[spec.name] = std::move(formula);
+    registry.add(std::move(spec));
+  }
+
+  TryAll try_all() {
+    return [this](const std::vector<Trial>& wanted) -> Result<std::vector<TrialResult>> {
+      std::vector<TrialResult> results;
+      for (const Trial& trial : wanted) {
+        ++trials;
+        const auto place = trial.proposal.places.find(kRate);
+        const double load = place == trial.proposal.places.end() ? 0 : std::stod(place->second);
+        results.push_back(formulas.at(trial.proposal.policy->name)(parameters_of(trial.proposal),
+                                                                   load, trial));
+        results.back().done = true;
+        results.back().events = to_seconds(trial.length) * 1e4;
+      }
+      return results;
+    };
+  }
+};
+
+SearchOptions options_of(Limits limits) {
+  SearchOptions options;
+  options.limits = limits;
+  options.full = {10s, 2s, 100ms, 1};
+  options.events = 400 * 1e5;  // of full trials, each 10 s
+  return options;
+}
+
+TrialResult gain_and_kept(double gain, double kept) {
+  TrialResult result;
+  result.gain = gain;
+  result.kept = kept;
+  return result;
+}
+
+Formula constant(double gain, double kept) {
+  return [=](const ParameterSet&, double, const Trial&) { return gain_and_kept(gain, kept); };
+}
+
+// Of budget b, a filler gains sqrt(b) and training loses b: with keep 0.98 the best b is 0.02.
+TEST(search, climbs_to_the_limit_on_training) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  land.add(spec_of("greedy", {}), constant(0.9, 0.9));
+  land.add(spec_of("modest", {}), constant(0.1, 0.999));
+  land.add(spec_of("budget", {policy::declare_number("share", 0.001, 0.0001, 0.5, {}),
+                              policy::declare_integer("idle", 5, 1, 100, {})}),
+           [](const ParameterSet& given, double, const Trial&) {
+             const double share = given.number("share");
+             return gain_and_kept(std::sqrt(share), 1 - share);
+           });
+  const Space space(land.registry, {}, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found);
+  ASSERT_TRUE(found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "budget");
+  EXPECT_GE(found->best->result.gain, 0.98 * std::sqrt(0.02));
+  EXPECT_GE(found->best->result.kept, 0.98);
+  EXPECT_FALSE(found->best->proposal.parameters.contains("idle"));  // moves nothing
+  ASSERT_TRUE(found->runner_up);
+  EXPECT_EQ(found->runner_up->proposal.policy->name, "modest");
+}
+
+// An M/M/1 queue that serves mu a second: p95 = ln(20) / (mu - load), so that with a limit of 50 ms
+// the largest load is mu - ln(20) / 0.05. Two parameters make mu 1,000, where each by itself does
+// nothing but together; and one that costs training.
+TEST(search, finds_the_largest_load_that_keeps_the_latency) {
+  Landscape land;
+  const auto queue = [](double mu) {
+    return [mu](const ParameterSet& given, double load, const Trial&) {
+      double served = mu;
+      double kept = 1;
+      for (const auto& [name, value] : given) {
+        if (name == "speed") served *= std::get<double>(value);
+        if (name == "speed") kept -= 0.005 * std::get<double>(value);
+      }
+      TrialResult result = gain_and_kept(std::min(load, served) / 1000, kept);
+      result.offered_per_s = load;
+      result.requests_per_s = std::min(load, served);
+      result.overloaded = load >= served;
+      if (load < served) {
+        result.p95 = Duration{std::llround(1e9 * std::log(20.0) / (served - load))};
+      }
+      return result;
+    };
+  };
+  land.add(spec_of("slow", {}), queue(300));
+  land.add(spec_of("fast", {policy::declare_number("speed", 1, 0.1, 10, {})}), queue(250));
+  const Space space(land.registry, {},
+                    {{kRate, {"50", "150", "400", "800"}, std::pair(1.0, 5000.0)}});
+  const auto found = search(space, land.try_all(), options_of({0.98, 50ms}));
+  ASSERT_TRUE(found);
+  ASSERT_TRUE(found->best);
+  // keep 0.98 allows a speed of 4: mu 1,000.
+  const double best = 1000 - std::log(20.0) / 0.05;
+  EXPECT_EQ(found->best->proposal.policy->name, "fast");
+  EXPECT_GE(found->best->result.requests_per_s, 0.9 * best) << proposal_text(found->best->proposal);
+  EXPECT_LE(found->best->result.requests_per_s, best);
+}
+
+TEST(search, recommends_nothing_that_cannot_be_had_and_says_what_that_would_gain) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  PolicySpec patched = spec_of("patched", {});
+  patched.demands = {{policy::SystemFeature::kDriverPatch}};
+  land.add(std::move(patched), constant(0.8, 1));
+  PolicySpec oracle = spec_of("oracle", {});
+  oracle.oracle = true;
+  land.add(std::move(oracle), constant(1, 1));
+  land.add(spec_of("plain", {}), constant(0.3, 1));
+  SystemChoice system;
+  system.cannot = {policy::SystemFeature::kDriverPatch};
+  const Space space(land.registry, system, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "plain");
+  ASSERT_EQ(found->bounds.size(), 1U);
+  EXPECT_EQ(found->bounds[0].result.gain, 1);
+  ASSERT_EQ(found->out_of_reach.size(), 1U);
+  EXPECT_EQ(found->out_of_reach[0].proposal.policy->name, "patched");
+}
+
+TEST(search, says_what_is_least_beyond_limits_that_nothing_keeps) {
+  Landscape land;
+  land.add(spec_of("bad", {}), constant(0.9, 0.5));
+  land.add(spec_of("less_bad", {}), constant(0.9, 0.7));
+  const Space space(land.registry, {}, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->best);
+  ASSERT_TRUE(found->least);
+  EXPECT_EQ(found->least->proposal.policy->name, "less_bad");
+}
+
+// Half of the seeds lose 3 % of training: a setting that gains less and holds under all is taken.
+TEST(search, recommends_what_holds_under_other_seeds) {
+  Landscape land;
+  land.add(spec_of("steady", {}), constant(0.4, 0.99));
+  land.add(spec_of("shaky", {}), [](const ParameterSet&, double, const Trial& trial) {
+    return gain_and_kept(0.6, trial.seed % 2 == 1 ? 0.99 : 0.96);
+  });
+  const Space space(land.registry, {}, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "steady");
+  EXPECT_EQ(found->confirmed.broke, 0U);
+  EXPECT_EQ(found->confirmed.seeds.size(), kSeedsConfirmed);
+}
+
+// A policy that gains nothing for its first 3 s, and the most afterwards.
+TEST(search, keeps_policies_that_need_time_to_settle) {
+  Landscape land;
+  for (int i = 0; i < 12; ++i) {
+    land.add(spec_of("quick" + std::to_string(i), {}), constant(0.1 + 0.01 * i, 1));
+  }
+  land.add(spec_of("late", {}), [](const ParameterSet&, double, const Trial& trial) {
+    return gain_and_kept(trial.length > 3s ? 0.7 : 0, 1);
+  });
+  const Space space(land.registry, {}, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "late");
+}
+
+TEST(search, spends_no_more_than_its_budget_and_shortens_trials_for_it) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  std::vector<policy::ParameterSpec> many;
+  for (int i = 0; i < 20; ++i) {
+    many.push_back(policy::declare_number("p" + std::to_string(i), 1, 0.001, 1000, {}));
+  }
+  land.add(spec_of("many", many), [](const ParameterSet& given, double, const Trial&) {
+    double gain = 1;
+    for (const auto& [name, value] : given) gain -= 0.01 * std::abs(std::log(std::get<double>(value) / 3));
+    return gain_and_kept(std::max(0.0, gain), 1);
+  });
+  const Space space(land.registry, {}, {});
+  for (const double full_trials : {20.0, 100.0, 1000.0}) {
+    SearchOptions options = options_of({0.98, {}});
+    options.events = full_trials * 1e5;
+    const auto found = search(space, land.try_all(), options);
+    ASSERT_TRUE(found && found->best);
+    EXPECT_LE(found->events, 1.1 * options.events) << full_trials;
+    EXPECT_EQ(found->shortened, full_trials < 60) << full_trials;
+  }
+}
+
+TEST(search, ends_when_it_is_stopped_with_what_it_has) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  land.add(spec_of("some", {}), constant(0.5, 1));
+  const Space space(land.registry, {}, {});
+  SearchOptions options = options_of({0.98, {}});
+  options.stopped = [&land] { return land.trials > 3; };
+  const auto found = search(space, land.try_all(), options);
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "some");
+}
+
+TEST(break_rate, is_laplaces) {
+  Confirmation confirmed;
+  confirmed.seeds.resize(5);
+  EXPECT_DOUBLE_EQ(break_rate(confirmed), 1.0 / 7);
+  confirmed.broke = 2;
+  EXPECT_DOUBLE_EQ(break_rate(confirmed), 3.0 / 7);
+}
+
+}  // namespace
+}  // namespace bubblesim::advise

@@ -1,0 +1,89 @@
+#include "sim/advise/space.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "policies/builtin.hpp"
+#include "sim/policy/parameter_check.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+using policy::SystemFeature;
+
+std::set<std::string> names(const std::vector<Proposal>& proposals, const Space& space,
+                            bool available) {
+  std::set<std::string> out;
+  for (const Proposal& one : proposals) {
+    if (space.is_available(one) == available) out.insert(one.policy->name);
+  }
+  return out;
+}
+
+TEST(space, recommends_what_the_system_can_have) {
+  const policy::Registry registry = policies::builtin_policies();
+  SystemChoice system;
+  system.can = {SystemFeature::kTimeSlicing, SystemFeature::kLaunchInterception};
+  const Space space(registry, system, {});
+  const auto starts = space.starts();
+  EXPECT_EQ(names(starts, space, true),
+            (std::set<std::string>{"exclusive", "reef", "time_slicing", "xsched"}));
+  for (const Proposal& one : starts) {  // reef without its driver, xsched at level 1
+    if (!space.is_available(one)) continue;
+    EXPECT_TRUE(space.lacking(one).empty()) << proposal_text(one);
+  }
+  EXPECT_TRUE(names(starts, space, false).contains("ideal"));
+  EXPECT_TRUE(names(starts, space, false).contains("mps"));
+}
+
+TEST(space, tries_the_policies_that_were_named) {
+  const policy::Registry registry = policies::builtin_policies();
+  SystemChoice system;
+  system.policies = {"mps", "tgs"};
+  const Space space(registry, system, {});
+  EXPECT_EQ(names(space.starts(), space, true), (std::set<std::string>{"exclusive", "mps", "tgs"}));
+}
+
+TEST(space, steps_stay_in_declared_ranges_and_leave_out_what_is_not_searched) {
+  const policy::Registry registry = policies::builtin_policies();
+  const Space space(registry, {}, {});
+  for (const policy::PolicySpec& spec : registry.all()) {
+    for (const double factor : {4.0, 1.02}) {
+      for (const Step& step : space.steps({&spec, {}, {}}, factor, {})) {
+        EXPECT_EQ(std::ranges::count(spec.not_searched, step.dimension), 0) << step.dimension;
+        const auto parameter =
+            std::ranges::find(spec.parameters, step.dimension, &policy::ParameterSpec::name);
+        ASSERT_NE(parameter, spec.parameters.end());
+        const std::string value = policy::value_text(step.to.parameters.at(step.dimension));
+        EXPECT_TRUE(policy::parse_value(*parameter, value)) << proposal_text(step.to);
+      }
+    }
+  }
+}
+
+TEST(space, loads_are_scaled_within_their_range) {
+  const policy::Registry registry = policies::builtin_policies();
+  const std::string place = "/fillers/0/arrivals/rate_per_s";
+  const Space space(registry, {}, {{place, {"10", "100"}, std::pair(1.0, 150.0)}});
+  const Proposal start{*registry.find("mps"), {}, {{place, "100"}}};
+  EXPECT_EQ(space.with_load(start, 1.2).places.at(place), "120");
+  EXPECT_EQ(space.with_load(start, 2).places.at(place), "150");
+  EXPECT_EQ(space.with_load(start, 1e-9).places.at(place), "1");
+  std::vector<std::string> values;
+  for (const Step& step : space.steps(start, 2, {place})) values.push_back(step.to.places.at(place));
+  EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
+}
+
+TEST(space, other_places_go_to_the_next_value) {
+  const policy::Registry registry = policies::builtin_policies();
+  const Space space(registry, {}, {{"/fillers/0/max_batch", {"4", "8", "16"}}});
+  const Proposal start{*registry.find("mps"), {}, {{"/fillers/0/max_batch", "4"}}};
+  const auto steps = space.steps(start, 2, {"/fillers/0/max_batch"});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].to.places.at("/fillers/0/max_batch"), "8");
+}
+
+}  // namespace
+}  // namespace bubblesim::advise
