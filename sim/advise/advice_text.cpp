@@ -105,7 +105,8 @@ std::string sure_text(const Advice& advice) {
     longest = std::max(longest, result.p95.value_or(Duration{}));
   }
   std::string text = fmt::format(
-      "  sure     {} of {} other seeds break a limit (expect up to {:.0f} %); least kept {:.4f}{}\n",
+      "  sure     {} of {} other seeds break a limit (expect up to {:.0f} %); least kept "
+      "{:.4f}{}\n",
       confirmed.broke, seeds, 100 * break_rate(confirmed), least,
       longest > Duration{} ? ", longest p95 " + milliseconds(longest) : "");
   text += varied_text(confirmed.slower, "durations of training 5 % longer");
@@ -124,7 +125,8 @@ std::string recommendation_text(const Advice& advice) {
   if (best.result.gain <= 0) {
     return "Leave it alone: nothing that was tried gains anything within the limits.\n";
   }
-  std::string text = fmt::format("Run {}\n  needs    {}\n  gains    {}", proposal_text(best.proposal),
+  std::string text = fmt::format("Run {}\n  needs    {}\n  gains    {}",
+                                 proposal_text(best.proposal),
                                  features_text(demanded(best.proposal)),
                                  gain_text(advice, best.result));
   text += shares_of_bounds(advice, best.result);

@@ -22,7 +22,9 @@ CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_fo
   for (std::size_t row = 0; row < table->rows(); ++row) {
     if (table->text(row, "policy") != policy) continue;
     const auto percent = table->figure(row, "error_percent");
-    if (!percent) return tl::make_unexpected(table->fault(row, "error_percent", "a number").value());
+    if (!percent) {
+      return tl::make_unexpected(table->fault(row, "error_percent", "a number").value());
+    }
     errors.push_back({policy, std::string(table->text(row, "device")),
                       std::string(table->text(row, "figure")), *percent,
                       std::string(table->text(row, "table"))});

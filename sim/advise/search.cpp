@@ -6,19 +6,26 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace bubblesim::advise {
 namespace {
 
-constexpr std::size_t kThird = 3;          // what goes on, and how much longer: successive halving
+constexpr std::size_t kThird = 3;          // a step of halving is so many times as long
+constexpr std::size_t kGoesOn = 4;         // and one of so many settings goes on to it
 constexpr std::size_t kRungs = 4;          // lengths 1/27, 1/9, 1/3, 1
 constexpr std::size_t kLeaders = 3;        // policies that local searches begin from
+constexpr std::size_t kLeadersBeyond = 2;  // and from settings beyond the limits
 constexpr std::size_t kFinalists = 3;      // policies that are simulated at full length
 constexpr std::size_t kEveryPolicy = 1000;
 // How far within the limits finalists are: of training, and so many times of the latency. A short
 // trial is wrong by about so much.
-constexpr double kLooserForLeaders = 0.002;
+// Local searches begin from what is best within the limits, and from what is beyond them, a little
+// or far, and gains more: one parameter may bring that back.
+constexpr std::array<double, 3> kLooserForLeaders{0.002, 0.02, 0.1};
+constexpr double kPartOfLeft = 3;  // of the budget of local searches, that the next may spend
 constexpr std::array<double, 6> kMargins{-0.0005, 0, 0.0005, 0.0015, 0.004, 0.01};
 constexpr double kLatencyMargin = 20;
 constexpr std::size_t kConfirmedAtMost = 4;
@@ -27,9 +34,10 @@ constexpr double kLessLoad = 1.08;         // a step back from a limit that seed
 constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
 constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
+constexpr std::size_t kCoarse = 2;  // of these, so many in trials a third as long
 constexpr std::array<double, 4> kLoadFactors{1.6, 1.25, 1.1, 1.04};
 // Full trials that a whole search costs, by the counts above.
-constexpr double kFullTrials = 60;
+constexpr double kFullTrials = 75;
 // Parts of the budget that are spent when this step ends.
 constexpr double kUntilHalved = 0.5;
 constexpr double kUntilLocal = 0.8;
@@ -134,11 +142,15 @@ class Searcher {
     std::ranges::stable_sort(tried, better(slack));
     std::vector<Proposal> out;
     std::set<std::string> policies;
+    std::set<std::tuple<std::string, double, double>> seen;  // what moves nothing is the same again
     std::size_t available = 0;
     for (const Tried& one : tried) {
-      if (!one.result.done) continue;
-      const bool first = policies.insert(one.proposal.policy->name).second;
-      const bool good = space_.is_available(one.proposal) && available < count;
+      const std::string& policy = one.proposal.policy->name;
+      if (!one.result.done || !seen.emplace(policy, one.result.gain, one.result.kept).second) {
+        continue;
+      }
+      const bool first = policies.insert(policy).second;
+      const bool good = one.available && available < count;
       available += good ? 1 : 0;
       if (first || good) out.push_back(one.proposal);
     }
@@ -152,7 +164,7 @@ class Searcher {
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
       BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, try_out(proposals, part));
       if (stopped() || spent_ > kUntilHalved * options_.events) break;
-      proposals = survivors(std::move(tried), proposals.size() / kThird, slack_at(rung));
+      proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack_at(rung));
     }
     return {};
   }
@@ -171,15 +183,15 @@ class Searcher {
     }
     BUBBLESIM_RETURN_IF_ERROR(search_loads(leaders, kLoadFactors.size() - 1));
     std::vector<Proposal> from;
-    for (const Tried& one : best_by_policy(tightened(-kLooserForLeaders), Which::kAvailable,
-                                           kLeaders)) {
-      from.push_back(one.proposal);
+    for (const double margin : kLooserForLeaders) {
+      const std::size_t most = from.empty() ? kLeaders : kLeadersBeyond;
+      for (const Tried& one : best_by_policy(tightened(-margin), Which::kAvailable, most)) {
+        if (std::ranges::find(from, one.proposal) == from.end()) from.push_back(one.proposal);
+      }
     }
-    const double budget = std::max(0.0, kUntilLocal * options_.events - spent_);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      // What leads gets half of what is left, the next half of the rest.
-      const double part = budget / static_cast<double>(std::size_t{2} << i);
-      BUBBLESIM_RETURN_IF_ERROR(improve(from[i], spent_ + part));
+    for (const Proposal& proposal : from) {
+      const double left = std::max(0.0, kUntilLocal * options_.events - spent_);
+      BUBBLESIM_RETURN_IF_ERROR(improve(proposal, spent_ + left / kPartOfLeft));
     }
     return {};
   }
@@ -219,13 +231,18 @@ class Searcher {
   /// Climbs from here. Where a load is searched, parameters are tried at a load just beyond the
   /// limits: what brings that within them is better, and nothing else is.
   Result<void> improve(const Proposal& from, double until) {
-    const double part = 1.0 / kThird;
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> start, try_out({from}, part));
-    Tried best = start.front();
+    Tried best{from, {}, true};
     std::vector<std::string> only;
     std::set<std::string> seen{proposal_text(from)};
+    double part = 0;
     for (std::size_t i = 0; i < kFactors.size();) {
       if (stopped() || spent_ >= until) break;
+      const double length_part = i < kCoarse ? 1.0 / (kThird * kThird) : 1.0 / kThird;
+      if (part != length_part) {
+        part = length_part;
+        BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> again, try_out({best.proposal}, part));
+        best = again.front();
+      }
       BUBBLESIM_ASSIGN_OR_RETURN(const Tried at, pushed(best, part));
       std::vector<Step> steps = space_.steps(at.proposal, kFactors[i], only);
       std::erase_if(steps, [&seen](const Step& step) {
@@ -289,7 +306,7 @@ class Searcher {
       const bool known = std::ranges::find(only, steps[i].dimension) != only.end();
       if (now.done && moved && !known) only.push_back(steps[i].dimension);
     }
-    if (only.empty()) only.emplace_back("-");  // no dimension has this name: the search is at its end
+    if (only.empty()) only.emplace_back("-");  // no dimension has this name: nothing is left
   }
 
   /// All steps that are better by themselves, the best of each dimension.

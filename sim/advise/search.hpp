@@ -1,12 +1,11 @@
 // The search for the setting that gains most within the limits.
 //
-// Successive halving over simulated time: all starts are tried for a short time, the better third
+// Successive halving over simulated time: all starts are tried for a short time, the best quarter
 // for three times as long, and so on; the best setting of each policy is kept until the last step,
-// for some policies need time to settle. Then the largest load of each, and a local search about the
-// best of different policies: one dimension at a time, in ever smaller steps, and what helped
-// together. Then what leads is
-// simulated at full length, under other seeds and with durations that are 5 % off; a setting that
-// breaks a limit there makes way for the next, or for less load.
+// for some policies need time to settle. Then the largest load of each, and local searches about
+// the best of different policies: one dimension at a time, in ever smaller steps, and what helped
+// together. Then what leads is simulated at full length, under other seeds and with durations that
+// are 5 % off; a setting that breaks a limit there makes way for the next, or for less load.
 //
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
@@ -65,7 +64,7 @@ struct Found {
   std::optional<Tried> least;         ///< without a best: least beyond the limits
   std::vector<Tried> bounds;          ///< oracles, each at its best place
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
-  std::vector<Tried> all;             ///< the longest trial of each setting, in order of first trial
+  std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
   Duration length{};                  ///< simulated of a full trial
   Duration warmup{};
   std::size_t trials = 0;

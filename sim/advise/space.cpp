@@ -17,6 +17,10 @@ using policy::ParameterSpec;
 using policy::Value;
 
 constexpr std::size_t kMostCombinations = 64;
+// Starts far from the defaults: numbers so many times larger and smaller, of policies with so many
+// parameters at most. Those with more are controllers whose constants belong together.
+constexpr double kFarFactor = 8;
+constexpr std::size_t kMostScaled = 14;
 // Where a number that is 0 goes.
 constexpr double kFirstNumber = 0.1;
 constexpr Duration kFirstSpan = std::chrono::microseconds(100);
@@ -162,13 +166,19 @@ std::vector<std::map<std::string, std::string>> Space::combinations() const {
   return out;
 }
 
-void Space::add_words(const Proposal& at, std::vector<Proposal>& starts) const {
-  for (const ParameterSpec& parameter : at.policy->parameters) {
-    if (!is_searched(*at.policy, parameter)) continue;
-    for (const Value& word : other_words(parameter, parameter.fallback)) {
-      Proposal other = with(at, parameter, word);
+void Space::add_others(const Proposal& at, std::vector<Proposal>& starts) const {
+  const auto& parameters = at.policy->parameters;
+  const bool few = parameters.size() <= kMostScaled;
+  const auto add = [&](const ParameterSpec& parameter, const std::vector<Value>& values) {
+    for (const Value& value : values) {
+      Proposal other = with(at, parameter, value);
       if (is_available(other)) starts.push_back(std::move(other));
     }
+  };
+  for (const ParameterSpec& parameter : parameters) {
+    if (!is_searched(*at.policy, parameter)) continue;
+    add(parameter, other_words(parameter, parameter.fallback));
+    if (few) add(parameter, scaled_values(parameter, parameter.fallback, kFarFactor));
   }
 }
 
@@ -178,7 +188,7 @@ std::vector<Proposal> Space::starts() const {
   for (const policy::PolicySpec& spec : registry_.all()) {
     if (!spec.oracle && !is_tried(spec.name)) continue;
     for (const auto& places : at) starts.push_back({&spec, {}, places});
-    if (!spec.oracle) add_words({&spec, {}, at[at.size() / 2]}, starts);
+    if (!spec.oracle) add_others({&spec, {}, at[at.size() / 2]}, starts);
   }
   return starts;
 }

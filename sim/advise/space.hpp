@@ -29,8 +29,9 @@ class Space {
   Space(const policy::Registry& registry, SystemChoice system, std::vector<PlaceRange> places);
 
   /// Each policy with its defaults at each combination of the places' values (64 at most, spread
-  /// evenly), and at the middle one with every other word of its parameters. Oracles, and policies
-  /// that the system cannot have, with their defaults alone.
+  /// evenly), and at the middle one with every other word of its parameters and with numbers far
+  /// from the defaults. Oracles, and policies that the system cannot have, with their defaults
+  /// alone.
   [[nodiscard]] std::vector<Proposal> starts() const;
 
   /// Every other word, and numbers larger and smaller by `factor` > 1, within declared ranges; what
@@ -48,7 +49,7 @@ class Space {
  private:
   [[nodiscard]] bool is_tried(const std::string& policy) const;
   [[nodiscard]] std::vector<std::map<std::string, std::string>> combinations() const;
-  void add_words(const Proposal& at, std::vector<Proposal>& starts) const;
+  void add_others(const Proposal& at, std::vector<Proposal>& starts) const;
 
   const policy::Registry& registry_;
   SystemChoice system_;

@@ -255,8 +255,8 @@ void add_question_options(CLI::App& command, AdviseArguments& arguments) {
   command.add_option("--p95", arguments.p95,
                      "Longest p95 of the service's latency, such as 50ms (default: none)");
   command.add_option("--want", arguments.want,
-                     "How the filler runs: offline, online or both, an answer each (default: online "
-                     "with --p95, else offline)")
+                     "How the filler runs: offline, online or both, an answer each (default: "
+                     "online with --p95, else offline)")
       ->check(CLI::IsMember({"offline", "online", "both"}));
   command.add_option("--load", arguments.load,
                      "Online: the load, 1 is all that the service could serve with its GPUs to "
@@ -313,20 +313,21 @@ void add_time_options(CLI::App& command, RunArguments& job) {
 void add_advise_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<AdviseArguments>();
   arguments->job.command = "advise";
+  arguments->job.config_kind = "question";
   CLI::App* command = parser.add_subcommand(
       "advise",
       "Says what to run: searches policies, their parameters and loads for what gains most while "
       "training keeps its throughput and the service its latency.\n\n"
       "Examples:\n"
       "  bubblesim advise traces/samples/training traces/samples/inference.json.gz --keep 0.95 "
-      "--cannot mig,driver_patch,rewritten_kernels --duration 4s --warmup 1s --budget 5s\n"
-      "  bubblesim advise configs/advise/example.json --budget 5s --json\n"
+      "--cannot mig,driver_patch,rewritten_kernels --duration 2s --warmup 500ms --budget 2s\n"
+      "  bubblesim advise configs/advise/example.json --budget 1s --json\n"
       "  bubblesim advise --synth-model roberta-large --plan ddp-4 --cluster a100-40gb-4 "
       "--filler traces/samples/inference.json.gz --can mps,time_slicing --p95 200ms --duration 3s "
-      "--warmup 1s --budget 5s\n\n"
-      "Exit codes: 0 there is an answer, be it that nothing keeps the limits; 1 the answer must not "
-      "be trusted (a counter of severity error); 2 a fault of the input, or limits that nothing "
-      "could keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
+      "--warmup 1s --budget 1s\n\n"
+      "Exit codes: 0 there is an answer, be it that nothing keeps the limits; 1 it must not be "
+      "trusted (a counter of severity error); 2 a fault of the input, or limits that nothing could "
+      "keep; 130 stopped by Ctrl-C or SIGTERM, with the best so far.");
   command->add_option("QUESTION|TRAINING", arguments->job.config,
                       "Question (JSON; configs/README.md); with FILLER: traces of the training "
                       "job, a file or a folder");

@@ -86,10 +86,10 @@ int main(int argc, char** argv) {
   bubblesim::app::add_import_command(parser, context);
   bubblesim::app::add_inspect_command(parser, context);
   bubblesim::app::add_run_command(parser, context);
-  bubblesim::app::add_advise_command(parser, context);
   bubblesim::app::add_measure_command(parser, context);
   bubblesim::app::add_calibrate_command(parser, context);
   bubblesim::app::add_sweep_command(parser, context);
+  bubblesim::app::add_advise_command(parser, context);
   bubblesim::app::add_results_command(parser, context);
   bubblesim::app::add_report_command(parser, context);
   bubblesim::app::add_view_command(parser, context);

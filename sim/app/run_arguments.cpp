@@ -99,9 +99,10 @@ Result<void> move_paths(RunArguments& arguments) {
 Result<void> check_config(const RunArguments& arguments) {
   if (!run::looks_like_trace(arguments.config)) return {};
   return fail(arguments.config, {},
-              "is a trace or a folder, not a config; expected a second path: bubblesim " +
-                  arguments.command + " TRAINING FILLER, the job's traces and one of the service "
-                                      "that fills its bubbles");
+              "is a trace or a folder, not a " + arguments.config_kind +
+                  "; expected a second path: bubblesim " + arguments.command +
+                  " TRAINING FILLER, the job's traces and one of the service that fills its "
+                  "bubbles");
 }
 
 }  // namespace
@@ -169,8 +170,9 @@ Result<void> read_job(RunArguments& arguments) {
                     arguments.command + " has examples)");
   }
   if (!arguments.config.empty()) return check_config(arguments);
-  if (!job) return fail(arguments.command, {}, "expected TRAINING (or --synth-model) with the filler");
-  if (quick.filler.empty()) return fail(arguments.command, {}, "expected --filler FILLER with the job");
+  const std::string& command = arguments.command;
+  if (!job) return fail(command, {}, "expected TRAINING (or --synth-model) with the filler");
+  if (quick.filler.empty()) return fail(command, {}, "expected --filler FILLER with the job");
   if (!synth) return {};
   quick.synth.emplace();
   quick.synth->model = arguments.synth_model;

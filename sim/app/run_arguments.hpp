@@ -19,7 +19,8 @@ class App;
 namespace bubblesim::app {
 
 struct RunArguments {
-  std::string command = "run";  ///< whose arguments, for faults
+  std::string command = "run";             ///< whose arguments, for faults
+  std::string config_kind = "run config";  ///< what its file is called
   std::string config;  ///< or the training job's traces, if a filler stands behind it
   std::string second_path;  ///< that filler; read_job() moves both to `quick`
   QuickRun quick;

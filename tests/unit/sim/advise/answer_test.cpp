@@ -51,7 +51,8 @@ class AnswerTest : public ::testing::Test {
     out.name = "generated";
     out.base = R"({"name": "generated", "device": "a100-40gb", "duration": "2s", "warmup": "500ms",
       "training": {"trace": ")" + (folder_ / "job").string() + R"(", "memory": "8GB"},
-      "fillers": [{"name": "fill", "mode": "offline", "memory": "2GB", "program": {"kernel_table": ")" +
+      "fillers": [{"name": "fill", "mode": "offline", "memory": "2GB",
+                   "program": {"kernel_table": ")" +
                (folder_ / filler).string() + "\"}" + more + R"(}], "policies": ["exclusive"]})";
     out.budget = 2s;
     return out;
@@ -174,7 +175,8 @@ TEST_F(AnswerTest, a_filler_that_fits_nowhere_is_told_at_once) {
 TEST_F(AnswerTest, a_latency_that_the_service_alone_does_not_keep_is_told_at_once) {
   write_job(6ms, 100us);
   write_filler("service.csv", 20, 500us);
-  Question fast = question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
+  Question fast =
+      question("service.csv", R"(, "arrivals": {"process": "poisson", "rate_per_s": 1})");
   Json base = Json::parse(fast.base);
   base["fillers"][0]["mode"] = "online";
   fast.base = base.dump();

@@ -72,7 +72,9 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(space.with_load(start, 2).places.at(place), "150");
   EXPECT_EQ(space.with_load(start, 1e-9).places.at(place), "1");
   std::vector<std::string> values;
-  for (const Step& step : space.steps(start, 2, {place})) values.push_back(step.to.places.at(place));
+  for (const Step& step : space.steps(start, 2, {place})) {
+    values.push_back(step.to.places.at(place));
+  }
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
 
