@@ -1,0 +1,156 @@
+// The scheduler of a language-model engine: which requests share the next step, and how many tokens
+// of each. It knows no clock, GPU or network: a caller tells it what arrives and when steps end.
+//
+// The rules are those of vLLM's V1 engine (version 0.19; Scheduler.schedule in vllm/v1/core/sched),
+// with what scheduler_spec.hpp offers besides:
+//   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
+//      admitted: each takes what it lacks, one token to decode or a chunk of its prompt.
+//   2. Where a running sequence needs a block and none is free, the sequence admitted last is
+//      preempted (by priority: the least urgent), perhaps that sequence itself. It goes to the front
+//      of the queue, keeps the tokens it has sampled, and computes prompt and output again.
+//   3. If nobody was preempted, waiting requests are admitted in order while budget, sequences and
+//      blocks allow (Reserve); the first that is not admitted ends the step.
+//   4. The step that computes a sequence's last known token samples the next one.
+//
+// Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
+// the step in flight samples its tokens; a preempted sequence still receives its token in flight.
+//
+// How to drive it (LoneServer does):
+//   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
+//   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
+// Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
+// A step costs time in proportion to the sequences that run. Not safe to share between threads.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/serving/block_pool.hpp"
+#include "sim/serving/request.hpp"
+#include "sim/serving/scheduler_counts.hpp"
+#include "sim/serving/scheduler_spec.hpp"
+#include "sim/serving/step.hpp"
+
+namespace bubblesim::serving {
+
+/// What became of a request at its arrival.
+enum class Arrival : std::uint8_t {
+  kQueued,
+  kLongerThanWindow,  ///< prompt and output exceed max_model_len
+  kLargerThanCache,   ///< the whole cache could not hold it alone
+  kLargerThanBudget,  ///< Chunking::kWhole: its tokens exceed the budget of a step
+};
+
+class Scheduler {
+ public:
+  /// Precondition: check(spec).
+  explicit Scheduler(const SchedulerSpec& spec);
+
+  /// Whether a request could ever be served by these settings.
+  [[nodiscard]] static Arrival admissible(const SchedulerSpec& spec, const Request& request);
+  /// Takes a request into the queue, or refuses it and counts that.
+  Arrival arrive(const Request& request);
+
+  /// Schedules a step. Nothing if as many are in flight as Pacing allows, or if no sequence can do
+  /// anything before a step in flight ends, or at all. The step stays as it is until it has ended.
+  [[nodiscard]] const Step* next_step(SimTime now);
+  /// The oldest step in flight ends. The outcome stays as it is until the next call. Precondition:
+  /// one is in flight.
+  const StepOutcome& finish_step(SimTime now);
+
+  [[nodiscard]] const SchedulerSpec& spec() const { return spec_; }
+  [[nodiscard]] std::size_t in_flight() const { return flying_; }
+  [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
+  [[nodiscard]] std::size_t running() const { return running_.size(); }
+  /// No request waits or runs.
+  [[nodiscard]] bool is_idle() const { return queue_.empty() && running_.empty(); }
+  [[nodiscard]] std::uint32_t blocks_used() const { return pool_.used(); }
+  [[nodiscard]] const SchedulerCounts& counts() const { return counts_; }
+  /// The request that was admitted first of those that run; nothing: none runs.
+  [[nodiscard]] std::optional<std::uint64_t> oldest_running() const;
+  /// Arrivals of the requests in flight, oldest first.
+  [[nodiscard]] std::vector<SimTime> unfinished() const;
+
+ private:
+  using Slot = std::uint32_t;
+
+  /// A request in flight. Computed and sampled tokens count those of steps in flight.
+  struct Sequence {
+    Request request;
+    std::vector<BlockIndex> blocks;
+    std::uint32_t computed = 0;       ///< tokens whose keys and values the cache holds
+    std::uint32_t received = 0;       ///< output tokens that are known
+    std::uint32_t sampling = 0;       ///< output tokens of steps in flight
+    std::uint32_t prefill_end = 0;    ///< tokens known at its last admission
+    std::uint32_t known_blocks = 0;   ///< of `blocks`, those that the prefix cache was told of
+    std::uint32_t lost = 0;           ///< tokens computed before its last preemption
+    std::uint32_t swapped_blocks = 0; ///< on the host
+    std::uint32_t preemptions = 0;
+    std::uint64_t life = 0;           ///< tells users of the slot apart; 0: none
+    std::int64_t turn = 0;            ///< its place in the queue among equals
+    bool runs = false;
+    SimTime admitted{};
+    SimTime first_token{};
+
+    [[nodiscard]] std::uint32_t known_tokens() const { return request.prompt_tokens + received; }
+  };
+
+  /// A place in the queue.
+  struct Place {
+    std::int32_t priority = 0;
+    std::int64_t turn = 0;
+    Slot slot = 0;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  struct Flight {
+    Step step;
+    std::vector<std::uint64_t> lives;  ///< of the step's sequences
+  };
+
+  Slot new_slot();
+  [[nodiscard]] Place place_of(Slot slot) const;
+
+  void schedule_running(SimTime now);
+  void schedule_waiting(SimTime now);
+  [[nodiscard]] bool admit(Slot slot, SimTime now);
+  [[nodiscard]] std::uint32_t tokens_wanted(const Sequence& sequence) const;
+  [[nodiscard]] bool awaits_its_end(const Sequence& sequence) const;
+  [[nodiscard]] bool make_room(Slot slot, std::uint32_t new_tokens);
+  [[nodiscard]] Slot take_victim();
+  void preempt(Slot slot);
+  void unschedule(Slot slot);
+  void add_to_step(Slot slot, std::uint32_t new_tokens);
+  void grow(Sequence& sequence, std::uint32_t tokens);
+  void find_prefix(const Sequence& sequence);
+  void remember_blocks(Sequence& sequence, std::uint32_t tokens);
+  void release(Sequence& sequence);
+  void receive(const StepSequence& part, SimTime now);
+  void end(Slot slot, SimTime now);
+
+  SchedulerSpec spec_;
+  BlockPool pool_;
+  std::vector<Sequence> sequences_;
+  std::vector<Slot> unused_;
+  std::set<Place> queue_;
+  std::vector<Slot> running_;        ///< in the order of admission
+  std::array<Flight, 2> flights_;
+  std::size_t oldest_flight_ = 0;
+  std::size_t flying_ = 0;
+  Step* step_ = nullptr;             ///< that is being scheduled
+  std::uint32_t budget_ = 0;         ///< tokens left to it
+  std::vector<BlockIndex> prefix_;   ///< blocks that find_prefix found
+  std::uint32_t reserved_blocks_ = 0;
+  std::uint32_t host_blocks_used_ = 0;
+  std::uint64_t lives_ = 0;
+  std::int64_t last_turn_ = 0;       ///< given to an arrival
+  std::int64_t first_turn_ = 0;      ///< given to a preempted sequence
+  StepOutcome outcome_;
+  SchedulerCounts counts_;
+};
+
+}  // namespace bubblesim::serving

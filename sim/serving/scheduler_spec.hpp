@@ -1,0 +1,103 @@
+// The settings of a language-model engine's scheduler, under the names that vLLM has for them.
+//
+// Sources: vLLM's documentation of its engine arguments and `SchedulerConfig` (version 0.19);
+// Kwon et al., SOSP 2023 (paged cache, preemption by recomputation and by swapping); Yu et al.,
+// OSDI 2022 (Orca); Agrawal et al., OSDI 2024 (Sarathi-Serve).
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::serving {
+
+/// Who goes first when all want to.
+enum class Order : std::uint8_t {
+  kFirstCome,  ///< by arrival
+  kPriority,   ///< by Request::priority, then by arrival; the last of these is preempted first
+};
+
+/// What a step may mix.
+enum class Mixing : std::uint8_t {
+  kDecodeFirst,  ///< running sequences, then prompts with what is left of the budget (Sarathi-Serve)
+  kPromptsApart, ///< a step of whole waiting prompts if one can be admitted, else one of decodes
+                 ///< (vLLM up to 0.5 without chunked prefill); needs Chunking::kWhole
+};
+
+/// Whether a prompt may be computed over several steps.
+enum class Chunking : std::uint8_t {
+  kChunks,  ///< as the budget allows
+  kWhole,   ///< a prompt waits until the whole of it has room in the budget (Orca)
+};
+
+/// Blocks that must be free for a waiting request to be admitted. Only those of the step's tokens
+/// are taken at once, except with kWholeRequest.
+enum class Reserve : std::uint8_t {
+  kChunk,         ///< those of its first chunk
+  kPrompt,        ///< those of all its tokens so far: vLLM's scheduler_reserve_full_isl
+  kWholeRequest,  ///< prompt and whole output, kept for it: nothing is ever preempted (Orca)
+};
+
+/// What becomes of the cache of a preempted sequence.
+enum class Preemption : std::uint8_t {
+  kRecompute,  ///< dropped; prompt and output so far are computed again
+  kSwap,       ///< copied to the host and back; recomputed if the host has no room
+};
+
+/// When a step is scheduled.
+enum class Pacing : std::uint8_t {
+  kSynchronous,  ///< when the step before it has ended
+  kOneAhead,     ///< while the step before it runs (vLLM's async_scheduling)
+};
+
+/// What an engine that schedules ahead knows about a request's end.
+enum class OutputEnd : std::uint8_t {
+  kTokenLimit,  ///< its last token is known beforehand: it is not scheduled again, but keeps its
+                ///< place and its blocks until that token is there
+  kStopToken,   ///< it is not: a further token is computed and dropped
+};
+
+struct SchedulerSpec {
+  std::uint32_t max_num_batched_tokens = 2048;  ///< a step; at least 1
+  std::uint32_t max_num_seqs = 256;             ///< running at once; at least 1
+  std::uint32_t max_model_len = 32768;          ///< prompt and output of a request
+  std::uint32_t block_size = 16;                ///< tokens of a block of the cache
+  /// Blocks that sequences can have. vLLM keeps one of its `num_gpu_blocks` for padding, so this is
+  /// one less (`BlockPool`, the null block).
+  std::uint32_t kv_blocks = 1;
+  std::uint32_t host_blocks = 0;                ///< for swapping
+  /// A running sequence's prompt takes at most so many tokens a step; 0: as many as the budget.
+  std::uint32_t long_prefill_token_threshold = 0;
+  /// Share of the blocks, [0, 1), that admission leaves free while anything runs.
+  double watermark = 0;
+  bool enable_prefix_caching = false;
+  /// Share of every prompt, [0, 1), whose keys and values are there already when it is admitted for
+  /// the first time, in whole blocks; for workloads that do not say what their prompts share. These
+  /// blocks are the request's own: nothing is saved in memory.
+  double prefix_hit_rate = 0;
+  Order order = Order::kFirstCome;
+  Mixing mixing = Mixing::kDecodeFirst;
+  Chunking chunking = Chunking::kChunks;
+  Reserve reserve = Reserve::kPrompt;
+  Preemption preemption = Preemption::kRecompute;
+  Pacing pacing = Pacing::kSynchronous;
+  OutputEnd output_end = OutputEnd::kTokenLimit;
+};
+
+/// The settings with which each engine schedules; sizes (blocks, window, sequences) are the caller's.
+/// vLLM 0.19 by default: chunks, prefix caching, one step ahead.
+[[nodiscard]] SchedulerSpec vllm_settings();
+/// Sarathi-Serve: decodes first, chunks within `chunk_budget` tokens a step (its section 4.3).
+[[nodiscard]] SchedulerSpec sarathi_settings(std::uint32_t chunk_budget);
+/// Orca: whole prompts beside decodes, memory of a whole request reserved (its sections 3.2, 4.2).
+[[nodiscard]] SchedulerSpec orca_settings();
+
+/// Faults: a size of 0, a share outside of its range, settings that exclude each other.
+[[nodiscard]] Result<void> check(const SchedulerSpec& spec);
+
+/// Blocks of `tokens` tokens.
+[[nodiscard]] constexpr std::uint32_t blocks_of(const SchedulerSpec& spec, std::uint64_t tokens) {
+  return static_cast<std::uint32_t>((tokens + spec.block_size - 1) / spec.block_size);
+}
+
+}  // namespace bubblesim::serving

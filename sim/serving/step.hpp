@@ -1,0 +1,49 @@
+// A step of the engine: which sequences go through the model together, and how many tokens of each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/serving/request.hpp"
+
+namespace bubblesim::serving {
+
+struct StepSequence {
+  std::uint64_t request = 0;   ///< its number
+  std::uint32_t new_tokens = 1;  ///< that go through the model
+  std::uint32_t context = 0;   ///< tokens before them, whose keys and values are in the cache
+  std::uint32_t slot = 0;      ///< the scheduler's own index
+  /// Computes its prompt, or after a preemption prompt and output again; else decodes the token
+  /// that it sampled last.
+  bool prefill = false;
+  bool emits = false;          ///< samples a token: all of its tokens are computed after this step
+};
+
+/// Sums over the sequences of a step.
+struct StepTotals {
+  std::uint32_t prefill_sequences = 0;
+  std::uint32_t decode_sequences = 0;
+  std::uint32_t emitting_sequences = 0;  ///< rows of the last layer's logits
+  std::uint64_t prefill_tokens = 0;      ///< new ones
+  std::uint64_t prefill_context = 0;
+  std::uint64_t decode_context = 0;      ///< each decoding sequence has one new token besides
+  [[nodiscard]] std::uint64_t tokens() const { return prefill_tokens + decode_sequences; }
+};
+
+struct Step {
+  std::uint64_t number = 0;              ///< from 0
+  std::vector<StepSequence> sequences;   ///< in the order in which they were scheduled
+  StepTotals totals;
+  std::vector<std::uint64_t> preempted;  ///< requests that lost their place, newest first
+  std::uint32_t blocks_swapped_out = 0;  ///< to the host, before the step
+  std::uint32_t blocks_swapped_in = 0;   ///< from the host, before the step
+};
+
+/// What a step's end has brought.
+struct StepOutcome {
+  std::uint32_t tokens = 0;                ///< that reach users
+  std::vector<std::uint64_t> first_token;  ///< requests that have their first
+  std::vector<FinishedRequest> finished;   ///< in the step's order
+};
+
+}  // namespace bubblesim::serving
