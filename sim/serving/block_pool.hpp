@@ -1,10 +1,10 @@
 // The paged KV cache: blocks, who holds them, and which of the free ones still hold a known prefix.
 //
-// Rules of vLLM's automatic prefix caching ("Design: Automatic Prefix Caching" in its documentation):
-// a full block is known by a key; a freed block keeps its content until it is taken again; blocks are
+// Rules of vLLM's automatic prefix caching (its documentation, "Automatic Prefix Caching"): a full
+// block is known by a key; a freed block keeps its content until it is taken again; blocks are
 // taken in the order in which they were freed, a sequence's last block being freed first.
 //
-// Every call takes constant time on average a block. Memory: some 40 bytes a block.
+// Every call takes constant time a block, on average. Memory: some 70 bytes a block.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ class BlockPool {
  public:
   explicit BlockPool(std::uint32_t blocks);
 
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(blocks_.size()); }
+  [[nodiscard]] std::uint32_t size() const { return ring_; }
   /// Blocks that nobody holds.
   [[nodiscard]] std::uint32_t free() const { return free_; }
   [[nodiscard]] std::uint32_t used() const { return size() - free_; }
 
-  /// Takes the free block that was freed longest ago; its content is forgotten. Precondition: one is
-  /// free.
+  /// Takes the free block that was freed longest ago; its content is forgotten.
+  /// Precondition: one is free.
   [[nodiscard]] BlockIndex take();
   /// The block of that content, held or free.
   [[nodiscard]] std::optional<BlockIndex> find(BlockKey key) const;
@@ -54,8 +54,7 @@ class BlockPool {
   void unlink(BlockIndex block);
 
   std::vector<Block> blocks_;
-  BlockIndex oldest_;  ///< of the free ones
-  BlockIndex newest_;
+  BlockIndex ring_;  ///< the entry after the blocks, between the newest and the oldest free one
   std::uint32_t free_ = 0;
   std::unordered_map<BlockKey, BlockIndex> known_;
 };

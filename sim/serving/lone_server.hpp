@@ -1,5 +1,5 @@
-// A server that has its GPU to itself: a scheduler, the requests that arrive, and what a step costs.
-// The shortest way from a workload to time to first token, without the event engine.
+// A server that has its GPU to itself: a scheduler, requests that arrive, and what a step costs.
+// From a workload to latencies without the event engine.
 #pragma once
 
 #include "sim/base/time.hpp"
@@ -12,8 +12,8 @@ namespace bubblesim::serving {
 class StepCost {
  public:
   virtual ~StepCost() = default;
-  /// From the step's start until the scheduler knows its tokens. `queued` steps were scheduled while
-  /// another ran: what the host does for them is hidden behind that.
+  /// From the step's start until the scheduler knows its tokens. A `queued` step was scheduled
+  /// while another ran: what the host does to prepare it is hidden behind that.
   [[nodiscard]] virtual Duration of(const Step& step, bool queued) = 0;
 };
 

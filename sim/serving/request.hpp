@@ -13,8 +13,8 @@ namespace bubblesim::serving {
 /// the prefix cache (vLLM, "Automatic Prefix Caching": a block's hash covers the block's tokens and
 /// all before them).
 struct SharedPrefix {
-  /// Turns of one conversation: each turn's prompt begins with the prompt and the output of the turn
-  /// before. Every token of such a request, prompt and output, is the conversation's.
+  /// Turns of one conversation: a turn's prompt begins with the prompt and the output of the turn
+  /// before it. Every token of such a request, prompt and output, is the conversation's.
   std::optional<std::uint64_t> conversation;
   /// Hashes of the prompt from its first token on, each of `tokens_per_hash` tokens and of all
   /// before them (Mooncake's `hash_ids`, of 512 tokens). The last may cover fewer.
@@ -27,7 +27,7 @@ struct Request {
   SimTime arrival{};
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1
-  std::int32_t priority = 0;        ///< smaller is served first; ignored by first come, first served
+  std::int32_t priority = 0;        ///< smaller goes first; ignored where the first to come does
   SharedPrefix prefix;
 };
 

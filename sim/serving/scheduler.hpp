@@ -1,13 +1,13 @@
 // The scheduler of a language-model engine: which requests share the next step, and how many tokens
 // of each. It knows no clock, GPU or network: a caller tells it what arrives and when steps end.
 //
-// The rules are those of vLLM's V1 engine (version 0.19; Scheduler.schedule in vllm/v1/core/sched),
-// with what scheduler_spec.hpp offers besides:
+// The rules are those of vLLM's V1 engine (version 0.19; class Scheduler in vllm/v1/core/sched),
+// and what scheduler_spec.hpp offers besides:
 //   1. A step has a budget of tokens. Running sequences come first, in the order in which they were
 //      admitted: each takes what it lacks, one token to decode or a chunk of its prompt.
 //   2. Where a running sequence needs a block and none is free, the sequence admitted last is
-//      preempted (by priority: the least urgent), perhaps that sequence itself. It goes to the front
-//      of the queue, keeps the tokens it has sampled, and computes prompt and output again.
+//      preempted (by priority: the least urgent), perhaps the needy one itself. It goes to the
+//      front of the queue, keeps the tokens it has sampled, and computes prompt and output again.
 //   3. If nobody was preempted, waiting requests are admitted in order while budget, sequences and
 //      blocks allow (Reserve); the first that is not admitted ends the step.
 //   4. The step that computes a sequence's last known token samples the next one.
@@ -24,7 +24,9 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -56,7 +58,8 @@ class Scheduler {
   Arrival arrive(const Request& request);
 
   /// Schedules a step. Nothing if as many are in flight as Pacing allows, or if no sequence can do
-  /// anything before a step in flight ends, or at all. The step stays as it is until it has ended.
+  /// anything before a step in flight ends, or at all. The step stays as it is until it has ended
+  /// and next_step is called again.
   [[nodiscard]] const Step* next_step(SimTime now);
   /// The oldest step in flight ends. The outcome stays as it is until the next call. Precondition:
   /// one is in flight.
@@ -110,26 +113,40 @@ class Scheduler {
   struct Flight {
     Step step;
     std::vector<std::uint64_t> lives;  ///< of the step's sequences
+    bool ended = false;
   };
 
   Slot new_slot();
   [[nodiscard]] Place place_of(Slot slot) const;
 
-  void schedule_running(SimTime now);
+  void note_peaks();
+
+  // Running sequences.
+  void schedule_running();
+  [[nodiscard]] bool awaits_its_end(const Sequence& sequence) const;
+  [[nodiscard]] std::uint32_t capped(std::uint32_t tokens) const;
+  [[nodiscard]] bool make_room(Slot slot, std::uint32_t new_tokens);
+  [[nodiscard]] Slot least_urgent() const;
+  void preempt(Slot slot);
+  [[nodiscard]] bool swap_out(Sequence& sequence);
+  void unschedule(Slot slot);
+
+  // Waiting requests.
   void schedule_waiting(SimTime now);
   [[nodiscard]] bool admit(Slot slot, SimTime now);
-  [[nodiscard]] std::uint32_t tokens_wanted(const Sequence& sequence) const;
-  [[nodiscard]] bool awaits_its_end(const Sequence& sequence) const;
-  [[nodiscard]] bool make_room(Slot slot, std::uint32_t new_tokens);
-  [[nodiscard]] Slot take_victim();
-  void preempt(Slot slot);
-  void unschedule(Slot slot);
+  [[nodiscard]] std::uint32_t find_prefix(const Sequence& sequence);
+  [[nodiscard]] bool has_blocks_for(const Sequence& sequence, std::uint32_t tokens) const;
+  [[nodiscard]] std::uint32_t whole_blocks(const Sequence& sequence) const;
+  void begin_prefill(Sequence& sequence, std::uint32_t found, SimTime now);
+  void swap_in(Sequence& sequence);
+
+  // Both.
   void add_to_step(Slot slot, std::uint32_t new_tokens);
-  void grow(Sequence& sequence, std::uint32_t tokens);
-  void find_prefix(const Sequence& sequence);
-  void remember_blocks(Sequence& sequence, std::uint32_t tokens);
+  void remember_blocks(Sequence& sequence);
+  [[nodiscard]] BlockKey key_of(const Sequence& sequence, std::uint32_t block) const;
   void release(Sequence& sequence);
-  void receive(const StepSequence& part, SimTime now);
+
+  void receive(Slot slot, SimTime now);
   void end(Slot slot, SimTime now);
 
   SchedulerSpec spec_;
@@ -143,12 +160,13 @@ class Scheduler {
   std::size_t flying_ = 0;
   Step* step_ = nullptr;             ///< that is being scheduled
   std::uint32_t budget_ = 0;         ///< tokens left to it
+  std::size_t next_running_ = 0;     ///< of `running_`, the next that it asks
   std::vector<BlockIndex> prefix_;   ///< blocks that find_prefix found
   std::uint32_t reserved_blocks_ = 0;
   std::uint32_t host_blocks_used_ = 0;
   std::uint64_t lives_ = 0;
   std::int64_t last_turn_ = 0;       ///< given to an arrival
-  std::int64_t first_turn_ = 0;      ///< given to a preempted sequence
+  std::int64_t first_turn_ = 0;      ///< given next to a preempted sequence
   StepOutcome outcome_;
   SchedulerCounts counts_;
 };

@@ -19,7 +19,7 @@ enum class Order : std::uint8_t {
 
 /// What a step may mix.
 enum class Mixing : std::uint8_t {
-  kDecodeFirst,  ///< running sequences, then prompts with what is left of the budget (Sarathi-Serve)
+  kDecodeFirst,  ///< running sequences, then prompts within what is left (Sarathi-Serve)
   kPromptsApart, ///< a step of whole waiting prompts if one can be admitted, else one of decodes
                  ///< (vLLM up to 0.5 without chunked prefill); needs Chunking::kWhole
 };
@@ -84,8 +84,8 @@ struct SchedulerSpec {
   OutputEnd output_end = OutputEnd::kTokenLimit;
 };
 
-/// The settings with which each engine schedules; sizes (blocks, window, sequences) are the caller's.
-/// vLLM 0.19 by default: chunks, prefix caching, one step ahead.
+/// The settings with which each engine schedules; sizes (blocks, window, sequences) are the
+/// caller's. vLLM 0.19 by default: chunks, prefix caching, one step ahead.
 [[nodiscard]] SchedulerSpec vllm_settings();
 /// Sarathi-Serve: decodes first, chunks within `chunk_budget` tokens a step (its section 4.3).
 [[nodiscard]] SchedulerSpec sarathi_settings(std::uint32_t chunk_budget);

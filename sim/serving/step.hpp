@@ -8,15 +8,16 @@
 
 namespace bubblesim::serving {
 
+/// What a step does for one request. A decoding sequence has one new token.
 struct StepSequence {
-  std::uint64_t request = 0;   ///< its number
+  std::uint64_t request = 0;     ///< its number
   std::uint32_t new_tokens = 1;  ///< that go through the model
-  std::uint32_t context = 0;   ///< tokens before them, whose keys and values are in the cache
-  std::uint32_t slot = 0;      ///< the scheduler's own index
+  std::uint32_t context = 0;     ///< tokens before them, whose keys and values are in the cache
+  std::uint32_t slot = 0;        ///< the scheduler's own index
   /// Computes its prompt, or after a preemption prompt and output again; else decodes the token
   /// that it sampled last.
   bool prefill = false;
-  bool emits = false;          ///< samples a token: all of its tokens are computed after this step
+  bool emits = false;  ///< samples a token: all of its tokens are computed after this step
 };
 
 /// Sums over the sequences of a step.
@@ -27,7 +28,11 @@ struct StepTotals {
   std::uint64_t prefill_tokens = 0;      ///< new ones
   std::uint64_t prefill_context = 0;
   std::uint64_t decode_context = 0;      ///< each decoding sequence has one new token besides
+
   [[nodiscard]] std::uint64_t tokens() const { return prefill_tokens + decode_sequences; }
+  void add(const StepSequence& sequence);
+  void remove(const StepSequence& sequence);
+  friend bool operator==(const StepTotals&, const StepTotals&) = default;
 };
 
 struct Step {
@@ -37,6 +42,9 @@ struct Step {
   std::vector<std::uint64_t> preempted;  ///< requests that lost their place, newest first
   std::uint32_t blocks_swapped_out = 0;  ///< to the host, before the step
   std::uint32_t blocks_swapped_in = 0;   ///< from the host, before the step
+
+  /// An empty one; vectors keep their memory.
+  void clear();
 };
 
 /// What a step's end has brought.

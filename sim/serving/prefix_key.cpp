@@ -1,0 +1,36 @@
+#include "sim/serving/prefix_key.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+enum class Owner : std::uint64_t { kRequest = 1, kConversation = 2, kHash = 3 };
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// OOPSLA 2014).
+std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+BlockKey key(Owner owner, std::uint64_t id, std::uint32_t block) {
+  const std::uint64_t whose = mixed(id + mixed(static_cast<std::uint64_t>(owner)));
+  const BlockKey found = mixed(whose + block + 1);
+  return found == 0 ? 1 : found;
+}
+
+}  // namespace
+
+BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
+                   std::uint32_t block_size) {
+  const SharedPrefix& prefix = request.prefix;
+  if (prefix.conversation) return key(Owner::kConversation, *prefix.conversation, block);
+  const std::uint64_t end = (std::uint64_t{block} + 1) * block_size;
+  if (prefix.tokens_per_hash > 0 && end <= request.prompt_tokens) {
+    const std::uint64_t hash = (end - 1) / prefix.tokens_per_hash;
+    if (hash < prefix.hashes.size()) return key(Owner::kHash, prefix.hashes[hash], block);
+  }
+  return key(Owner::kRequest, life, block);
+}
+
+}  // namespace bubblesim::serving

@@ -1,0 +1,409 @@
+#include "sim/serving/scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/check.hpp"
+#include "sim/serving/prefix_key.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+/// Tokens that the cache holds of a request in the end: its last one is sampled only, unless a step
+/// scheduled ahead of its stop token computes that, too.
+std::uint64_t most_cached(const SchedulerSpec& spec, const Request& request) {
+  const std::uint64_t all = std::uint64_t{request.prompt_tokens} + request.output_tokens;
+  const bool overshoots = spec.pacing == Pacing::kOneAhead &&
+                          spec.output_end == OutputEnd::kStopToken && all < spec.max_model_len;
+  return overshoots ? all : all - 1;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerSpec& spec) : spec_(spec), pool_(spec.kv_blocks) {
+  running_.reserve(spec.max_num_seqs);
+}
+
+Arrival Scheduler::admissible(const SchedulerSpec& spec, const Request& request) {
+  const std::uint64_t cached = most_cached(spec, request);
+  if (std::uint64_t{request.prompt_tokens} + request.output_tokens > spec.max_model_len) {
+    return Arrival::kLongerThanWindow;
+  }
+  if (blocks_of(spec, cached) > spec.kv_blocks) return Arrival::kLargerThanCache;
+  // A preempted sequence computes prompt and output as one prompt.
+  const std::uint64_t longest_prompt =
+      spec.reserve == Reserve::kWholeRequest ? request.prompt_tokens : cached;
+  if (spec.chunking == Chunking::kWhole && longest_prompt > spec.max_num_batched_tokens) {
+    return Arrival::kLargerThanBudget;
+  }
+  return Arrival::kQueued;
+}
+
+Arrival Scheduler::arrive(const Request& request) {
+  BUBBLESIM_CHECK(request.prompt_tokens > 0 && request.output_tokens > 0,
+                  "a request without a prompt or without an output");
+  const Arrival what = admissible(spec_, request);
+  switch (what) {
+    case Arrival::kLongerThanWindow: ++counts_.refused_by_window; return what;
+    case Arrival::kLargerThanCache: ++counts_.refused_by_cache; return what;
+    case Arrival::kLargerThanBudget: ++counts_.refused_by_budget; return what;
+    case Arrival::kQueued: break;
+  }
+  const Slot slot = new_slot();
+  Sequence& sequence = sequences_[slot];
+  sequence.request = request;
+  sequence.life = ++lives_;
+  sequence.turn = ++last_turn_;
+  queue_.insert(place_of(slot));
+  ++counts_.arrived;
+  counts_.most_waiting =
+      std::max(counts_.most_waiting, static_cast<std::uint32_t>(queue_.size()));
+  return what;
+}
+
+Scheduler::Slot Scheduler::new_slot() {
+  if (unused_.empty()) {
+    sequences_.emplace_back();
+    return static_cast<Slot>(sequences_.size() - 1);
+  }
+  const Slot slot = unused_.back();
+  unused_.pop_back();
+  std::vector<BlockIndex> blocks = std::move(sequences_[slot].blocks);  // keeps its capacity
+  sequences_[slot] = {};
+  sequences_[slot].blocks = std::move(blocks);
+  return slot;
+}
+
+Scheduler::Place Scheduler::place_of(Slot slot) const {
+  const Sequence& sequence = sequences_[slot];
+  const std::int32_t priority = spec_.order == Order::kPriority ? sequence.request.priority : 0;
+  return {priority, sequence.turn, slot};
+}
+
+const Step* Scheduler::next_step(SimTime now) {
+  const std::size_t most = spec_.pacing == Pacing::kOneAhead ? 2 : 1;
+  if (flying_ == most) return nullptr;
+  Flight& flight = flights_[(oldest_flight_ + flying_) % flights_.size()];
+  step_ = &flight.step;
+  if (std::exchange(flight.ended, false)) step_->clear();
+  budget_ = spec_.max_num_batched_tokens;
+  if (spec_.mixing == Mixing::kPromptsApart) {
+    schedule_waiting(now);
+    if (step_->sequences.empty()) schedule_running();
+  } else {
+    const std::uint64_t preemptions = counts_.preemptions;
+    schedule_running();
+    if (counts_.preemptions == preemptions) schedule_waiting(now);
+  }
+  // Preemptions of a step that came to nothing stay in it, for the next attempt.
+  if (step_->sequences.empty()) return nullptr;
+  flight.lives.clear();
+  for (const StepSequence& part : step_->sequences) {
+    flight.lives.push_back(sequences_[part.slot].life);
+  }
+  ++flying_;
+  step_->number = counts_.steps++;
+  note_peaks();
+  return step_;
+}
+
+void Scheduler::note_peaks() {
+  counts_.most_blocks = std::max(counts_.most_blocks, pool_.used());
+  counts_.most_running =
+      std::max(counts_.most_running, static_cast<std::uint32_t>(running_.size()));
+}
+
+void Scheduler::schedule_running() {
+  next_running_ = 0;
+  while (next_running_ < running_.size() && budget_ > 0) {
+    const Slot slot = running_[next_running_];
+    const Sequence& sequence = sequences_[slot];
+    ++next_running_;
+    if (awaits_its_end(sequence)) continue;
+    const std::uint32_t wanted =
+        sequence.known_tokens() + sequence.sampling - sequence.computed;
+    const std::uint32_t new_tokens = std::min(capped(wanted), budget_);
+    if (new_tokens == 0) continue;
+    if (!make_room(slot, new_tokens)) return;
+    add_to_step(slot, new_tokens);
+  }
+}
+
+bool Scheduler::awaits_its_end(const Sequence& sequence) const {
+  if (sequence.sampling == 0) return false;
+  const std::uint32_t most = spec_.output_end == OutputEnd::kTokenLimit
+                                 ? sequence.request.output_tokens
+                                 : spec_.max_model_len - sequence.request.prompt_tokens;
+  return sequence.received + sequence.sampling >= most;
+}
+
+std::uint32_t Scheduler::capped(std::uint32_t tokens) const {
+  const std::uint32_t threshold = spec_.long_prefill_token_threshold;
+  return threshold == 0 ? tokens : std::min(tokens, threshold);
+}
+
+bool Scheduler::make_room(Slot slot, std::uint32_t new_tokens) {
+  const Sequence& sequence = sequences_[slot];
+  const std::uint32_t blocks = blocks_of(spec_, std::uint64_t{sequence.computed} + new_tokens);
+  while (blocks > sequence.blocks.size() + pool_.free()) {
+    const Slot victim = least_urgent();
+    preempt(victim);
+    if (victim == slot) return false;
+  }
+  return true;
+}
+
+Scheduler::Slot Scheduler::least_urgent() const {
+  if (spec_.order == Order::kFirstCome) return running_.back();
+  const auto earlier = [&](Slot a, Slot b) { return place_of(a) < place_of(b); };
+  return *std::max_element(running_.begin(), running_.end(), earlier);
+}
+
+void Scheduler::preempt(Slot slot) {
+  const auto at = std::find(running_.begin(), running_.end(), slot);
+  const auto index = static_cast<std::size_t>(at - running_.begin());
+  if (index < next_running_) {
+    unschedule(slot);
+    --next_running_;
+  }
+  running_.erase(at);
+  Sequence& sequence = sequences_[slot];
+  sequence.runs = false;
+  ++sequence.preemptions;
+  ++counts_.preemptions;
+  step_->preempted.push_back(sequence.request.number);
+  if (spec_.preemption == Preemption::kRecompute || !swap_out(sequence)) {
+    sequence.lost = sequence.computed;
+    sequence.computed = 0;
+  }
+  release(sequence);
+  if (spec_.order == Order::kFirstCome) sequence.turn = first_turn_--;
+  queue_.insert(place_of(slot));
+}
+
+bool Scheduler::swap_out(Sequence& sequence) {
+  const auto blocks = static_cast<std::uint32_t>(sequence.blocks.size());
+  if (host_blocks_used_ + blocks > spec_.host_blocks) {
+    ++counts_.swaps_without_room;
+    return false;
+  }
+  host_blocks_used_ += blocks;
+  sequence.swapped_blocks = blocks;
+  step_->blocks_swapped_out += blocks;
+  ++counts_.swap_outs;
+  counts_.blocks_swapped_out += blocks;
+  return true;
+}
+
+void Scheduler::unschedule(Slot slot) {
+  auto& parts = step_->sequences;
+  const auto part = std::find_if(parts.begin(), parts.end(),
+                                 [&](const StepSequence& one) { return one.slot == slot; });
+  if (part == parts.end()) return;
+  Sequence& sequence = sequences_[slot];
+  sequence.computed -= part->new_tokens;
+  if (part->emits) --sequence.sampling;
+  budget_ += part->new_tokens;
+  counts_.computed_tokens -= part->new_tokens;
+  step_->totals.remove(*part);
+  parts.erase(part);
+}
+
+void Scheduler::schedule_waiting(SimTime now) {
+  while (!queue_.empty() && budget_ > 0 && running_.size() < spec_.max_num_seqs) {
+    if (!admit(queue_.begin()->slot, now)) return;
+  }
+}
+
+bool Scheduler::admit(Slot slot, SimTime now) {
+  Sequence& sequence = sequences_[slot];
+  // Preempted with a token in flight: what there is to compute is not known before that arrives.
+  if (sequence.sampling > 0) return false;
+  const bool swapped = sequence.swapped_blocks > 0;
+  const std::uint32_t found = swapped ? 0 : find_prefix(sequence);
+  const std::uint32_t cached = swapped ? sequence.computed : found;
+  const std::uint32_t wanted = capped(sequence.known_tokens() - cached);
+  if (spec_.chunking == Chunking::kWhole && wanted > budget_) return false;
+  const std::uint32_t new_tokens = std::min(wanted, budget_);
+  if (!has_blocks_for(sequence, cached + new_tokens)) return false;
+  queue_.erase(place_of(slot));
+  if (swapped) {
+    swap_in(sequence);
+  } else {
+    begin_prefill(sequence, found, now);
+  }
+  running_.push_back(slot);
+  sequence.runs = true;
+  if (spec_.reserve == Reserve::kWholeRequest) reserved_blocks_ += whole_blocks(sequence);
+  add_to_step(slot, new_tokens);
+  return true;
+}
+
+std::uint32_t Scheduler::find_prefix(const Sequence& sequence) {
+  prefix_.clear();
+  const std::uint32_t most = (sequence.known_tokens() - 1) / spec_.block_size;
+  if (spec_.enable_prefix_caching) {
+    while (prefix_.size() < most) {
+      const auto block = pool_.find(key_of(sequence, static_cast<std::uint32_t>(prefix_.size())));
+      if (!block) break;
+      prefix_.push_back(*block);
+    }
+  }
+  const auto cached = static_cast<std::uint32_t>(prefix_.size());
+  if (sequence.preemptions > 0) return cached * spec_.block_size;
+  const auto given = static_cast<std::uint32_t>(spec_.prefix_hit_rate *
+                                                sequence.request.prompt_tokens / spec_.block_size);
+  return std::max(cached, std::min(given, most)) * spec_.block_size;
+}
+
+// Free blocks of the prefix that was found count as needed: they are free no longer afterwards.
+bool Scheduler::has_blocks_for(const Sequence& sequence, std::uint32_t tokens) const {
+  if (spec_.reserve == Reserve::kWholeRequest) {
+    return reserved_blocks_ + whole_blocks(sequence) <= spec_.kv_blocks;
+  }
+  std::uint64_t needed = blocks_of(
+      spec_, spec_.reserve == Reserve::kPrompt ? sequence.known_tokens() : tokens);
+  if (sequence.swapped_blocks == 0) {
+    for (const BlockIndex block : prefix_) needed -= pool_.is_free(block) ? 0 : 1;
+  }
+  if (!running_.empty()) {
+    needed += static_cast<std::uint64_t>(spec_.watermark * spec_.kv_blocks);
+  }
+  return needed <= pool_.free();
+}
+
+std::uint32_t Scheduler::whole_blocks(const Sequence& sequence) const {
+  return blocks_of(spec_, most_cached(spec_, sequence.request));
+}
+
+void Scheduler::begin_prefill(Sequence& sequence, std::uint32_t found, SimTime now) {
+  if (sequence.preemptions == 0) sequence.admitted = now;
+  for (const BlockIndex block : prefix_) {
+    pool_.share(block);
+    sequence.blocks.push_back(block);
+  }
+  sequence.known_blocks = static_cast<std::uint32_t>(prefix_.size());
+  sequence.computed = found;
+  sequence.prefill_end = sequence.known_tokens();
+  const std::uint32_t regained = std::min(found, sequence.lost);
+  counts_.recomputed_tokens += sequence.lost - regained;
+  counts_.prefix_hit_tokens += found - regained;
+  sequence.lost = 0;
+}
+
+void Scheduler::swap_in(Sequence& sequence) {
+  step_->blocks_swapped_in += sequence.swapped_blocks;
+  counts_.blocks_swapped_in += sequence.swapped_blocks;
+  host_blocks_used_ -= sequence.swapped_blocks;
+  sequence.swapped_blocks = 0;
+}
+
+void Scheduler::add_to_step(Slot slot, std::uint32_t new_tokens) {
+  Sequence& sequence = sequences_[slot];
+  StepSequence part;
+  part.request = sequence.request.number;
+  part.new_tokens = new_tokens;
+  part.context = sequence.computed;
+  part.slot = slot;
+  part.prefill = sequence.computed < sequence.prefill_end;
+  sequence.computed += new_tokens;
+  part.emits = sequence.computed == sequence.known_tokens() + sequence.sampling;
+  if (part.emits) ++sequence.sampling;
+  const std::uint32_t blocks = blocks_of(spec_, sequence.computed);
+  while (sequence.blocks.size() < blocks) sequence.blocks.push_back(pool_.take());
+  if (spec_.enable_prefix_caching) remember_blocks(sequence);
+  budget_ -= new_tokens;
+  counts_.computed_tokens += new_tokens;
+  step_->totals.add(part);
+  step_->sequences.push_back(part);
+}
+
+void Scheduler::remember_blocks(Sequence& sequence) {
+  const std::uint32_t full =
+      std::min(sequence.computed, sequence.known_tokens()) / spec_.block_size;
+  for (; sequence.known_blocks < full; ++sequence.known_blocks) {
+    pool_.remember(sequence.blocks[sequence.known_blocks],
+                   key_of(sequence, sequence.known_blocks));
+  }
+}
+
+BlockKey Scheduler::key_of(const Sequence& sequence, std::uint32_t block) const {
+  return block_key(sequence.request, sequence.life, block, spec_.block_size);
+}
+
+void Scheduler::release(Sequence& sequence) {
+  pool_.release(sequence.blocks);
+  sequence.blocks.clear();
+  sequence.known_blocks = 0;
+}
+
+const StepOutcome& Scheduler::finish_step(SimTime now) {
+  BUBBLESIM_CHECK(flying_ > 0, "a step ended that was never scheduled");
+  Flight& flight = flights_[oldest_flight_];
+  outcome_.tokens = 0;
+  outcome_.first_token.clear();
+  outcome_.finished.clear();
+  for (std::size_t i = 0; i < flight.lives.size(); ++i) {
+    const StepSequence& part = flight.step.sequences[i];
+    if (sequences_[part.slot].life != flight.lives[i]) {
+      counts_.dropped_tokens += part.new_tokens;
+    } else if (part.emits) {
+      receive(part.slot, now);
+    }
+  }
+  if (!outcome_.finished.empty()) {
+    std::erase_if(running_, [&](Slot slot) { return sequences_[slot].life == 0; });
+  }
+  flight.ended = true;
+  oldest_flight_ = (oldest_flight_ + 1) % flights_.size();
+  --flying_;
+  return outcome_;
+}
+
+void Scheduler::receive(Slot slot, SimTime now) {
+  Sequence& sequence = sequences_[slot];
+  --sequence.sampling;
+  ++sequence.received;
+  ++outcome_.tokens;
+  ++counts_.output_tokens;
+  if (sequence.received == 1) {
+    sequence.first_token = now;
+    outcome_.first_token.push_back(sequence.request.number);
+  }
+  if (sequence.received == sequence.request.output_tokens) end(slot, now);
+}
+
+void Scheduler::end(Slot slot, SimTime now) {
+  Sequence& sequence = sequences_[slot];
+  FinishedRequest& done = outcome_.finished.emplace_back();
+  done.number = sequence.request.number;
+  done.prompt_tokens = sequence.request.prompt_tokens;
+  done.output_tokens = sequence.request.output_tokens;
+  done.preemptions = sequence.preemptions;
+  done.arrival = sequence.request.arrival;
+  done.admitted = sequence.admitted;
+  done.first_token = sequence.first_token;
+  done.last_token = now;
+  if (!sequence.runs) queue_.erase(place_of(slot));
+  host_blocks_used_ -= sequence.swapped_blocks;
+  if (spec_.reserve == Reserve::kWholeRequest) reserved_blocks_ -= whole_blocks(sequence);
+  release(sequence);
+  sequence.life = 0;
+  unused_.push_back(slot);
+  ++counts_.finished;
+}
+
+std::optional<std::uint64_t> Scheduler::oldest_running() const {
+  if (running_.empty()) return std::nullopt;
+  return sequences_[running_.front()].request.number;
+}
+
+std::vector<SimTime> Scheduler::unfinished() const {
+  std::vector<SimTime> arrivals;
+  for (const Slot slot : running_) arrivals.push_back(sequences_[slot].request.arrival);
+  for (const Place& place : queue_) arrivals.push_back(sequences_[place.slot].request.arrival);
+  std::sort(arrivals.begin(), arrivals.end());
+  return arrivals;
+}
+
+}  // namespace bubblesim::serving

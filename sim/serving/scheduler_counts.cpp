@@ -1,0 +1,47 @@
+#include "sim/serving/scheduler_counts.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+constexpr CounterSpec kRefusedByWindow{
+    "server_requests_longer_than_window", Severity::kError,
+    "requests refused: prompt and output are longer than the model's window (max_model_len)"};
+constexpr CounterSpec kRefusedByCache{
+    "server_requests_larger_than_cache", Severity::kError,
+    "requests refused: the whole KV cache could not hold one of them"};
+constexpr CounterSpec kRefusedByBudget{
+    "server_requests_larger_than_budget", Severity::kError,
+    "requests refused: whole prompts longer than a step's token budget (max_num_batched_tokens)"};
+constexpr CounterSpec kPreemptions{
+    "server_preemptions", Severity::kInfo,
+    "times that a running request lost its place because the KV cache was full"};
+constexpr CounterSpec kRecomputed{
+    "server_tokens_recomputed", Severity::kInfo,
+    "tokens computed again after preemptions"};
+constexpr CounterSpec kDropped{
+    "server_tokens_dropped", Severity::kInfo,
+    "tokens computed after the end of their output: their step was scheduled before it was known"};
+constexpr CounterSpec kPrefixHits{
+    "server_tokens_from_prefix_cache", Severity::kInfo,
+    "prompt tokens that were not computed: their keys and values were cached"};
+constexpr CounterSpec kSwapsWithoutRoom{
+    "server_swaps_without_room", Severity::kNotice,
+    "preempted requests computed again, since the host had no room for their cache"};
+
+}  // namespace
+
+void add_counters(const SchedulerCounts& counts, CounterSet& counters) {
+  const auto add = [&](const CounterSpec& spec, std::uint64_t count) {
+    if (count > 0) counters.add(spec, count);
+  };
+  add(kRefusedByWindow, counts.refused_by_window);
+  add(kRefusedByCache, counts.refused_by_cache);
+  add(kRefusedByBudget, counts.refused_by_budget);
+  add(kPreemptions, counts.preemptions);
+  add(kRecomputed, counts.recomputed_tokens);
+  add(kDropped, counts.dropped_tokens);
+  add(kPrefixHits, counts.prefix_hit_tokens);
+  add(kSwapsWithoutRoom, counts.swaps_without_room);
+}
+
+}  // namespace bubblesim::serving

@@ -1,0 +1,59 @@
+#include "sim/serving/scheduler_spec.hpp"
+
+#include <string>
+
+namespace bubblesim::serving {
+namespace {
+
+Result<void> check_sizes(const SchedulerSpec& spec) {
+  if (spec.max_num_batched_tokens == 0) {
+    return fail("max_num_batched_tokens is 0; expected 1 or more");
+  }
+  if (spec.max_num_seqs == 0) return fail("max_num_seqs is 0; expected 1 or more");
+  if (spec.max_model_len < 2) {
+    return fail("max_model_len is " + std::to_string(spec.max_model_len) +
+                "; expected 2 or more: a prompt and an output");
+  }
+  if (spec.block_size == 0) return fail("block_size is 0; expected 1 or more");
+  if (spec.kv_blocks == 0) return fail("a KV cache of 0 blocks; expected 1 or more");
+  return {};
+}
+
+bool is_share(double value) { return value >= 0 && value < 1; }
+
+}  // namespace
+
+SchedulerSpec vllm_settings() {
+  SchedulerSpec spec;
+  spec.enable_prefix_caching = true;
+  spec.pacing = Pacing::kOneAhead;
+  return spec;
+}
+
+SchedulerSpec sarathi_settings(std::uint32_t chunk_budget) {
+  SchedulerSpec spec;
+  spec.max_num_batched_tokens = chunk_budget;
+  return spec;
+}
+
+SchedulerSpec orca_settings() {
+  SchedulerSpec spec;
+  spec.chunking = Chunking::kWhole;
+  spec.reserve = Reserve::kWholeRequest;
+  return spec;
+}
+
+Result<void> check(const SchedulerSpec& spec) {
+  BUBBLESIM_RETURN_IF_ERROR(check_sizes(spec));
+  if (!is_share(spec.watermark)) return fail("watermark is outside of [0, 1)");
+  if (!is_share(spec.prefix_hit_rate)) return fail("prefix_hit_rate is outside of [0, 1)");
+  if (spec.chunking == Chunking::kWhole && spec.long_prefill_token_threshold != 0) {
+    return fail("long_prefill_token_threshold with whole prompts; expected 0: it cuts prompts");
+  }
+  if (spec.mixing == Mixing::kPromptsApart && spec.chunking == Chunking::kChunks) {
+    return fail("steps of prompts alone with chunked prompts; expected whole prompts");
+  }
+  return {};
+}
+
+}  // namespace bubblesim::serving

@@ -1,0 +1,37 @@
+#include "sim/serving/step.hpp"
+
+namespace bubblesim::serving {
+
+void StepTotals::add(const StepSequence& sequence) {
+  emitting_sequences += sequence.emits ? 1 : 0;
+  if (sequence.prefill) {
+    ++prefill_sequences;
+    prefill_tokens += sequence.new_tokens;
+    prefill_context += sequence.context;
+  } else {
+    ++decode_sequences;
+    decode_context += sequence.context;
+  }
+}
+
+void StepTotals::remove(const StepSequence& sequence) {
+  emitting_sequences -= sequence.emits ? 1 : 0;
+  if (sequence.prefill) {
+    --prefill_sequences;
+    prefill_tokens -= sequence.new_tokens;
+    prefill_context -= sequence.context;
+  } else {
+    --decode_sequences;
+    decode_context -= sequence.context;
+  }
+}
+
+void Step::clear() {
+  sequences.clear();
+  totals = {};
+  preempted.clear();
+  blocks_swapped_out = 0;
+  blocks_swapped_in = 0;
+}
+
+}  // namespace bubblesim::serving

@@ -1,0 +1,98 @@
+// What prompts share is computed once, while its blocks are there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/serving/prefix_key.hpp"
+#include "sim/serving/scheduler.hpp"
+#include "tests/unit/sim/serving/serving_testing.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+SchedulerSpec caching_spec() {
+  SchedulerSpec spec = small_spec();
+  spec.max_num_batched_tokens = 64;
+  spec.enable_prefix_caching = true;
+  return spec;
+}
+
+/// Two hashes of 8 tokens: four blocks.
+Request hashed(std::uint64_t number, std::vector<std::uint64_t> hashes) {
+  Request request = make_request(number, 17, 2);
+  request.prefix.hashes = std::move(hashes);
+  request.prefix.tokens_per_hash = 8;
+  return request;
+}
+
+TEST(PrefixCache, RequestsWithTheSameHashesShareBlocksWhileTheyRun) {
+  Scheduler scheduler(caching_spec());
+  scheduler.arrive(hashed(1, {10, 11}));
+  EXPECT_EQ(do_step(scheduler), "1:p17@0*");
+  scheduler.arrive(hashed(2, {10, 12}));
+  EXPECT_EQ(do_step(scheduler), "1:1@17* 2:p9@8*");  // 10 is two blocks
+  EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 8u);
+  EXPECT_EQ(scheduler.counts().most_blocks, 5 + 3u);
+}
+
+TEST(PrefixCache, BlocksOutliveTheRequestThatFilledThem) {
+  Scheduler scheduler(caching_spec());
+  scheduler.arrive(hashed(1, {10, 11}));
+  do_step(scheduler);
+  do_step(scheduler);
+  ASSERT_TRUE(scheduler.is_idle());
+  scheduler.arrive(hashed(2, {10, 11}));
+  EXPECT_EQ(do_step(scheduler), "2:p1@16*");
+}
+
+TEST(PrefixCache, TheLastTokenIsAlwaysComputed) {
+  Scheduler scheduler(caching_spec());
+  Request request = hashed(1, {10, 11});
+  request.prompt_tokens = 16;
+  scheduler.arrive(request);
+  do_step(scheduler);
+  do_step(scheduler);
+  request.number = 2;
+  scheduler.arrive(request);
+  EXPECT_EQ(do_step(scheduler), "2:p4@12*");  // three blocks of four
+}
+
+TEST(PrefixCache, ATurnFindsPromptAndOutputOfTheTurnBefore) {
+  Scheduler scheduler(caching_spec());
+  Request turn = make_request(1, 6, 3);
+  turn.prefix.conversation = 5;
+  scheduler.arrive(turn);
+  EXPECT_EQ(do_step(scheduler), "1:p6@0*");
+  EXPECT_EQ(do_step(scheduler), "1:1@6*");
+  EXPECT_EQ(do_step(scheduler), "1:1@7*");    // 8 tokens are cached: two full blocks
+  turn.number = 2;
+  turn.prompt_tokens = 6 + 3 + 4;
+  scheduler.arrive(turn);
+  EXPECT_EQ(do_step(scheduler), "2:p5@8*");
+}
+
+TEST(PrefixCache, AGivenRateCountsInWholeBlocksAndOnceARequest) {
+  SchedulerSpec spec = small_spec();
+  spec.prefix_hit_rate = 0.6;
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 10, 1));
+  EXPECT_EQ(do_step(scheduler), "1:p6@4*");   // 6 of 10: one block
+  EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 4u);
+}
+
+TEST(PrefixCache, KeysTellRequestsConversationsAndHashesApart) {
+  Request own = make_request(1, 32, 1);
+  Request turn = own;
+  turn.prefix.conversation = 1;
+  Request shared = own;
+  shared.prefix.hashes = {1};
+  shared.prefix.tokens_per_hash = 8;
+  EXPECT_NE(block_key(own, 1, 0, 4), block_key(turn, 1, 0, 4));
+  EXPECT_NE(block_key(own, 1, 0, 4), block_key(shared, 1, 0, 4));
+  EXPECT_NE(block_key(own, 1, 0, 4), block_key(own, 2, 0, 4));
+  EXPECT_NE(block_key(shared, 1, 0, 4), block_key(shared, 1, 1, 4));
+  EXPECT_EQ(block_key(shared, 1, 1, 4), block_key(shared, 2, 1, 4));
+  EXPECT_NE(block_key(shared, 1, 2, 4), block_key(shared, 2, 2, 4));  // beyond its hash
+}
+
+}  // namespace
+}  // namespace bubblesim::serving

@@ -1,0 +1,137 @@
+// Who gives way when blocks run out, and what it costs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/serving/scheduler.hpp"
+#include "tests/unit/sim/serving/serving_testing.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Two prompts of 7 tokens with 2 blocks each fill a cache of 4. Both decode their 8th token; the
+/// 9th needs a third block.
+SchedulerSpec tight_spec() {
+  SchedulerSpec spec = small_spec();
+  spec.max_num_batched_tokens = 14;
+  spec.kv_blocks = 4;
+  return spec;
+}
+
+void fill(Scheduler& scheduler) {
+  scheduler.arrive(make_request(1, 7, 6));
+  scheduler.arrive(make_request(2, 7, 6));
+  EXPECT_EQ(do_step(scheduler), "1:p7@0* 2:p7@0*");
+  EXPECT_EQ(do_step(scheduler), "1:1@7* 2:1@7*");
+}
+
+/// The first request decodes alone until it has its 6 tokens: it had 2.
+void finish_first(Scheduler& scheduler) {
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(8 + i) + "*");
+  }
+}
+
+TEST(SchedulerPreemption, TheNewestGivesWayAndComputesPromptAndOutputAgain) {
+  Scheduler scheduler(tight_spec());
+  fill(scheduler);
+  const Step* step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "1:1@8*");
+  EXPECT_THAT(step->preempted, ElementsAre(2u));
+  scheduler.finish_step(kSimStart);
+  for (int i = 1; i < 4; ++i) do_step(scheduler);
+  EXPECT_EQ(do_step(scheduler), "2:p9@0*");   // 7 and the 2 that it had; it samples the third
+  EXPECT_EQ(do_step(scheduler), "2:1@9*");
+  EXPECT_EQ(scheduler.counts().preemptions, 1u);
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 8u);
+  EXPECT_EQ(scheduler.counts().most_blocks, 4u);
+}
+
+TEST(SchedulerPreemption, TheVictimGoesBeforeThoseThatWait) {
+  Scheduler scheduler(tight_spec());
+  fill(scheduler);
+  scheduler.arrive(make_request(3, 1, 1));
+  finish_first(scheduler);                     // 3 has room, but 2 is before it and has none
+  EXPECT_EQ(do_step(scheduler), "2:p9@0* 3:p1@0*");
+}
+
+TEST(SchedulerPreemption, ThePrefixCacheGivesBackTheBlocksThatNobodyTook) {
+  SchedulerSpec spec = tight_spec();
+  spec.enable_prefix_caching = true;
+  Scheduler scheduler(spec);
+  fill(scheduler);
+  finish_first(scheduler);                     // took one block, the victim's last
+  EXPECT_EQ(do_step(scheduler), "2:p5@4*");
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 4u);
+  EXPECT_EQ(scheduler.counts().prefix_hit_tokens, 0u);
+}
+
+TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
+  SchedulerSpec spec = tight_spec();
+  spec.preemption = Preemption::kSwap;
+  spec.host_blocks = 2;
+  Scheduler scheduler(spec);
+  fill(scheduler);
+  const Step* step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(step->blocks_swapped_out, 2u);
+  scheduler.finish_step(kSimStart);
+  for (int i = 1; i < 4; ++i) do_step(scheduler);
+  step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "2:1@8*");
+  EXPECT_EQ(step->blocks_swapped_in, 2u);
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);
+}
+
+TEST(SchedulerPreemption, WithoutRoomOnTheHostItIsRecomputedAndCounted) {
+  SchedulerSpec spec = tight_spec();
+  spec.preemption = Preemption::kSwap;
+  spec.host_blocks = 1;
+  Scheduler scheduler(spec);
+  fill(scheduler);
+  finish_first(scheduler);
+  EXPECT_EQ(do_step(scheduler), "2:p9@0*");
+  EXPECT_EQ(scheduler.counts().swaps_without_room, 1u);
+}
+
+TEST(SchedulerPreemption, TheLeastUrgentGivesWayEvenIfTheStepHadItAlready) {
+  SchedulerSpec spec = tight_spec();
+  spec.order = Order::kPriority;
+  Scheduler scheduler(spec);
+  Request low = make_request(1, 7, 6);
+  low.priority = 1;
+  scheduler.arrive(low);
+  EXPECT_EQ(do_step(scheduler), "1:p7@0*");
+  scheduler.arrive(make_request(2, 8, 4));
+  EXPECT_EQ(do_step(scheduler), "1:1@7* 2:p8@0*");
+  // Both want a third block; the cache has none. The first would give way for itself: it is the
+  // least urgent, so it leaves before it is scheduled, and the step ends there.
+  const Step* step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "-");
+  EXPECT_EQ(do_step(scheduler), "2:1@8*");
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);  // not yet: it waits
+  EXPECT_EQ(do_step(scheduler), "2:1@9*");
+  EXPECT_EQ(do_step(scheduler), "2:1@10*");
+  EXPECT_EQ(do_step(scheduler), "1:p9@0*");
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 8u);
+}
+
+TEST(SchedulerPreemption, AVictimThatTheStepHadGivesItsTokensBack) {
+  SchedulerSpec spec = tight_spec();
+  spec.order = Order::kPriority;
+  Scheduler scheduler(spec);
+  Request low = make_request(1, 6, 6);
+  low.priority = 1;
+  scheduler.arrive(low);
+  EXPECT_EQ(do_step(scheduler), "1:p6@0*");
+  scheduler.arrive(make_request(2, 8, 2));
+  EXPECT_EQ(do_step(scheduler), "1:1@6* 2:p8@0*");
+  // The first has room for its 8th token and is scheduled; the second needs a third block.
+  EXPECT_EQ(do_step(scheduler), "2:1@8*");
+  EXPECT_EQ(scheduler.counts().computed_tokens, 6 + (1 + 8) + 1u);
+  EXPECT_EQ(do_step(scheduler), "1:p8@0*");  // 6 and 2 that it had received
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 7u);
+}
+
+}  // namespace
+}  // namespace bubblesim::serving

@@ -1,0 +1,211 @@
+// Steps by hand: blocks of four tokens, budgets of eight. Expected steps read
+// "request:tokens@context", "p" for prefill, "*" for a token that is sampled.
+#include "sim/serving/scheduler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/serving/serving_testing.hpp"
+
+namespace bubblesim::serving {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Scheduler, APromptIsCutByTheBudgetAndItsRestSharesAStepWithAnotherPrompt) {
+  Scheduler scheduler(small_spec());
+  scheduler.arrive(make_request(1, 10, 3));
+  scheduler.arrive(make_request(2, 3, 2));
+  EXPECT_EQ(do_step(scheduler), "1:p8@0");
+  EXPECT_EQ(do_step(scheduler), "1:p2@8* 2:p3@0*");  // 2 + 3 of 8
+  EXPECT_EQ(do_step(scheduler), "1:1@10* 2:1@3*");   // the second has its two tokens
+  EXPECT_EQ(do_step(scheduler), "1:1@11*");
+  EXPECT_EQ(do_step(scheduler), "-");
+  EXPECT_TRUE(scheduler.is_idle());
+  EXPECT_EQ(scheduler.counts().computed_tokens, 10 + 3 - 1 + 3 + 2 - 1u);
+  EXPECT_EQ(scheduler.counts().output_tokens, 3 + 2u);
+}
+
+TEST(Scheduler, DecodesGoBeforeChunksAndTheBudgetIsNeverExceeded) {
+  Scheduler scheduler(small_spec());
+  scheduler.arrive(make_request(1, 2, 9));
+  EXPECT_EQ(do_step(scheduler), "1:p2@0*");
+  scheduler.arrive(make_request(2, 20, 1));
+  EXPECT_EQ(do_step(scheduler), "1:1@2* 2:p7@0");  // 1 + 7 = 8
+  EXPECT_EQ(do_step(scheduler), "1:1@3* 2:p7@7");
+  EXPECT_EQ(do_step(scheduler), "1:1@4* 2:p6@14*");
+}
+
+TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
+  Scheduler scheduler(small_spec());
+  scheduler.arrive(make_request(1, 2, 9));
+  EXPECT_EQ(do_step(scheduler), "1:p2@0*");
+  scheduler.arrive(make_request(2, 20, 1));
+  EXPECT_EQ(do_step(scheduler), "1:1@2* 2:p7@0");
+  const Step* step = scheduler.next_step(kSimStart);
+  ASSERT_EQ(text_of(step), "1:1@3* 2:p7@7");
+  StepTotals expected;
+  expected.prefill_sequences = 1;
+  expected.decode_sequences = 1;
+  expected.emitting_sequences = 1;
+  expected.prefill_tokens = 7;
+  expected.prefill_context = 7;
+  expected.decode_context = 3;
+  EXPECT_EQ(step->totals, expected);
+  EXPECT_EQ(step->totals.tokens(), 8u);
+}
+
+TEST(Scheduler, AsManySequencesRunAsAreAllowed) {
+  Scheduler scheduler(small_spec());
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    scheduler.arrive(make_request(number, 1, 2));
+  }
+  EXPECT_EQ(do_step(scheduler), "1:p1@0* 2:p1@0*");
+  EXPECT_EQ(scheduler.waiting(), 1u);
+  EXPECT_EQ(do_step(scheduler), "1:1@1* 2:1@1*");
+  EXPECT_EQ(do_step(scheduler), "3:p1@0*");
+}
+
+TEST(Scheduler, AThresholdCutsLongPromptsEvenWhereTheBudgetHasRoom) {
+  SchedulerSpec spec = small_spec();
+  spec.long_prefill_token_threshold = 3;
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 7, 1));
+  scheduler.arrive(make_request(2, 4, 1));
+  EXPECT_EQ(do_step(scheduler), "1:p3@0 2:p3@0");
+  EXPECT_EQ(do_step(scheduler), "1:p3@3 2:p1@3*");
+  EXPECT_EQ(do_step(scheduler), "1:p1@6*");
+}
+
+TEST(Scheduler, WholePromptsWaitForABudgetThatHoldsThem) {
+  SchedulerSpec spec = small_spec();
+  spec.chunking = Chunking::kWhole;
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 5, 2));
+  scheduler.arrive(make_request(2, 4, 1));
+  EXPECT_EQ(do_step(scheduler), "1:p5@0*");           // 4 of the 3 that are left: not now
+  EXPECT_EQ(do_step(scheduler), "1:1@5* 2:p4@0*");
+}
+
+TEST(Scheduler, PromptsApartGoBeforeDecodes) {
+  SchedulerSpec spec = small_spec();
+  spec.chunking = Chunking::kWhole;
+  spec.mixing = Mixing::kPromptsApart;
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 5, 2));
+  EXPECT_EQ(do_step(scheduler), "1:p5@0*");
+  scheduler.arrive(make_request(2, 4, 2));
+  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
+  EXPECT_EQ(do_step(scheduler), "1:1@5* 2:1@4*");
+}
+
+TEST(Scheduler, AWaitingRequestNeedsBlocksForItsWholePromptOrForItsChunk) {
+  SchedulerSpec spec = small_spec();
+  spec.kv_blocks = 6;                                  // 24 tokens
+  for (const Reserve reserve : {Reserve::kPrompt, Reserve::kChunk}) {
+    spec.reserve = reserve;
+    Scheduler scheduler(spec);
+    scheduler.arrive(make_request(1, 8, 3));           // 2 blocks, then 3
+    scheduler.arrive(make_request(2, 16, 2));          // 4 blocks, then 5
+    EXPECT_EQ(do_step(scheduler), "1:p8@0*");
+    // 3 blocks are free after the first has its third: enough for a chunk of 7 tokens, not for 16.
+    EXPECT_EQ(do_step(scheduler), reserve == Reserve::kPrompt ? "1:1@8*" : "1:1@8* 2:p7@0");
+  }
+}
+
+TEST(Scheduler, OrcaKeepsBlocksForTheWholeOutputAndPreemptsNobody) {
+  SchedulerSpec spec = small_spec();
+  spec.kv_blocks = 4;
+  spec.chunking = Chunking::kWhole;
+  spec.reserve = Reserve::kWholeRequest;
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 4, 6));  // 9 cached in the end: 3 blocks
+  scheduler.arrive(make_request(2, 4, 2));  // 5: 2 blocks, of 1 that is not reserved
+  EXPECT_EQ(do_step(scheduler), "1:p4@0*");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(do_step(scheduler), "1:1@" + std::to_string(4 + i) + "*");
+  }
+  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
+  EXPECT_EQ(scheduler.counts().preemptions, 0u);
+}
+
+TEST(Scheduler, TheWatermarkKeepsAdmissionAwayFromTheLastBlocksWhileAnythingRuns) {
+  SchedulerSpec spec = small_spec();
+  spec.kv_blocks = 4;
+  spec.watermark = 0.5;                      // 2 blocks
+  Scheduler scheduler(spec);
+  scheduler.arrive(make_request(1, 9, 1));   // 3 blocks of 4: nothing runs
+  scheduler.arrive(make_request(2, 4, 1));
+  EXPECT_EQ(do_step(scheduler), "1:p8@0");   // 2 blocks are free, 1 + 2 wanted
+  EXPECT_EQ(do_step(scheduler), "1:p1@8*");
+  EXPECT_EQ(do_step(scheduler), "2:p4@0*");
+}
+
+TEST(Scheduler, PriorityComesBeforeArrival) {
+  SchedulerSpec spec = small_spec();
+  spec.order = Order::kPriority;
+  spec.max_num_seqs = 1;
+  Scheduler scheduler(spec);
+  Request urgent = make_request(2, 2, 1);
+  urgent.priority = -1;
+  scheduler.arrive(make_request(1, 3, 1));
+  scheduler.arrive(urgent);
+  EXPECT_EQ(do_step(scheduler), "2:p2@0*");
+  EXPECT_EQ(do_step(scheduler), "1:p3@0*");
+}
+
+TEST(Scheduler, RequestsThatCouldNeverBeServedAreRefusedByName) {
+  SchedulerSpec spec = small_spec();
+  spec.kv_blocks = 8;                                                // 32 tokens
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 60, 5)), Arrival::kLongerThanWindow);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 4)), Arrival::kLargerThanCache);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 30, 3)), Arrival::kQueued);  // 32 cached
+  spec.chunking = Chunking::kWhole;
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 8, 2)), Arrival::kLargerThanBudget);
+  EXPECT_EQ(Scheduler::admissible(spec, make_request(1, 7, 2)), Arrival::kQueued);
+  Scheduler scheduler(spec);
+  EXPECT_EQ(scheduler.arrive(make_request(1, 60, 5)), Arrival::kLongerThanWindow);
+  EXPECT_EQ(scheduler.arrive(make_request(2, 8, 2)), Arrival::kLargerThanBudget);
+  EXPECT_TRUE(scheduler.is_idle());
+  CounterSet counters;
+  add_counters(scheduler.counts(), counters);
+  EXPECT_EQ(counters.count("server_requests_longer_than_window"), 1u);
+  EXPECT_EQ(counters.count("server_requests_larger_than_budget"), 1u);
+  EXPECT_TRUE(counters.has_error());
+}
+
+TEST(Scheduler, AFinishedRequestHasTheTimesOfItsSteps) {
+  Scheduler scheduler(small_spec());
+  Request request = make_request(7, 10, 3);
+  request.arrival = at_ms(1);
+  scheduler.arrive(request);
+  ASSERT_EQ(text_of(scheduler.next_step(at_ms(2))), "7:p8@0");
+  scheduler.finish_step(at_ms(10));
+  ASSERT_EQ(text_of(scheduler.next_step(at_ms(10))), "7:p2@8*");
+  EXPECT_THAT(scheduler.finish_step(at_ms(14)).first_token, ElementsAre(7u));
+  EXPECT_EQ(do_step(scheduler, at_ms(16)), "7:1@10*");
+  ASSERT_NE(scheduler.next_step(at_ms(16)), nullptr);
+  const StepOutcome& outcome = scheduler.finish_step(at_ms(19));
+  ASSERT_EQ(outcome.finished.size(), 1u);
+  const FinishedRequest& done = outcome.finished.front();
+  EXPECT_EQ(done.admitted, at_ms(2));
+  EXPECT_EQ(done.ttft(), std::chrono::milliseconds(13));                 // 14 - 1
+  EXPECT_EQ(done.latency(), std::chrono::milliseconds(18));              // 19 - 1
+  EXPECT_EQ(done.tpot(), Duration(std::chrono::microseconds(2500)));     // (19 - 14) / 2
+}
+
+TEST(SchedulerSpec, FaultsAreSentences) {
+  SchedulerSpec spec = small_spec();
+  EXPECT_TRUE(check(spec));
+  spec.kv_blocks = 0;
+  EXPECT_EQ(check(spec).error().message, "a KV cache of 0 blocks; expected 1 or more");
+  spec = orca_settings();
+  spec.long_prefill_token_threshold = 4;
+  EXPECT_THAT(check(spec).error().message, ::testing::HasSubstr("whole prompts; expected 0"));
+  EXPECT_TRUE(check(vllm_settings()));
+  EXPECT_TRUE(check(sarathi_settings(512)));
+  EXPECT_TRUE(check(orca_settings()));
+}
+
+}  // namespace
+}  // namespace bubblesim::serving
