@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/serving/step_queue.hpp"
 
 namespace bubblesim::serving {
 namespace {
@@ -12,65 +12,50 @@ namespace {
 class Loop {
  public:
   Loop(Scheduler& scheduler, RequestSource& source, StepCost& cost, ServerObserver& observer)
-      : scheduler_(scheduler), source_(source), cost_(cost), observer_(observer),
-        coming_(source.next()) {}
+      : scheduler_(scheduler), steps_(scheduler), source_(source), cost_(cost),
+        observer_(observer), coming_(source.next()) {}
 
   SimTime run() {
-    while (running_ != nullptr || coming_) {
-      if (running_ == nullptr) {
-        take_arrivals(now_ = std::max(now_, coming_->arrival));
-      } else {
+    while (steps_.running() != nullptr || coming_) {
+      if (steps_.running() != nullptr) {
+        now_ = end_;
         end_step();
+      } else {
+        now_ = std::max(now_, coming_->arrival);
       }
-      schedule();
+      take_arrivals();
+      if (const auto started = steps_.refill(now_)) {
+        start_ = now_;
+        end_ = now_ + cost_.of(*started->step, started->queued);
+      }
     }
     BUBBLESIM_CHECK(scheduler_.is_idle(), "a server stopped with requests in flight");
     return now_;
   }
 
  private:
-  void take_arrivals(SimTime until) {
-    while (coming_ && coming_->arrival <= until) {
+  void end_step() {
+    const Step& step = *steps_.running();
+    const StepOutcome& outcome = steps_.finish(now_);
+    observer_.on_step(step, start_, now_, scheduler_);
+    for (const FinishedRequest& request : outcome.finished) observer_.on_finished(request);
+  }
+
+  void take_arrivals() {
+    while (coming_ && coming_->arrival <= now_) {
       observer_.on_arrival(*coming_, scheduler_.arrive(*coming_));
       coming_ = source_.next();
     }
   }
 
-  void end_step() {
-    now_ = end_;
-    const StepOutcome& outcome = scheduler_.finish_step(now_);
-    observer_.on_step(*running_, start_, now_, scheduler_);
-    for (const FinishedRequest& request : outcome.finished) observer_.on_finished(request);
-    running_ = nullptr;
-    if (next_ != nullptr) start(std::exchange(next_, nullptr), true);
-    take_arrivals(now_);
-  }
-
-  void schedule() {
-    while (const Step* step = scheduler_.next_step(now_)) {
-      if (running_ == nullptr) {
-        start(step, false);
-      } else {
-        next_ = step;
-      }
-    }
-  }
-
-  void start(const Step* step, bool queued) {
-    running_ = step;
-    start_ = now_;
-    end_ = now_ + cost_.of(*step, queued);
-  }
-
   Scheduler& scheduler_;
+  StepQueue steps_;
   RequestSource& source_;
   StepCost& cost_;
   ServerObserver& observer_;
   std::optional<Request> coming_;
-  const Step* running_ = nullptr;
-  const Step* next_ = nullptr;  ///< scheduled while `running_` runs
   SimTime now_{};
-  SimTime start_{};
+  SimTime start_{};  ///< of the step that runs
   SimTime end_{};
 };
 

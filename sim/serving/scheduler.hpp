@@ -15,7 +15,7 @@
 // Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
 // the step in flight samples its tokens; a preempted sequence still receives its token in flight.
 //
-// How to drive it (LoneServer does):
+// How to drive it (step_queue.hpp does):
 //   when a request arrives:  arrive(request); if no step is in flight, next_step(now) until nothing
 //   when a step ends:        finish_step(now); the step in flight, if any, starts; next_step(now)
 // Steps end in the order in which they were scheduled. Memory grows with requests in flight only.
