@@ -141,12 +141,12 @@ Result<RecordedArrivals> parse_gaps(std::string_view text, const std::string& la
     at += offsets[i];
     offsets[i] = at;
   }
-  return RecordedArrivals{std::move(offsets), {}};
+  return RecordedArrivals{std::move(offsets), {}, {}};
 }
 
 Result<RecordedArrivals> parse_queries(std::string_view text, const std::string& label) {
   BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Duration> offsets, QueriesWalk(label).run(text));
-  RecordedArrivals arrivals{std::move(offsets), {}};
+  RecordedArrivals arrivals{std::move(offsets), {}, {}};
   count_from_first(arrivals);
   return arrivals;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "sim/workload/arrivals/arrival_documents.hpp"
@@ -14,20 +15,37 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
 
+// Requests that arrive at once stay in the file's order, with what they ask.
+void sort_by_time(RecordedArrivals& arrivals) {
+  std::vector<std::size_t> order(arrivals.offsets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return arrivals.offsets[i]; });
+  RecordedArrivals sorted;
+  for (const std::size_t i : order) sorted.offsets.push_back(arrivals.offsets[i]);
+  arrivals.offsets = std::move(sorted.offsets);
+  if (arrivals.lengths.empty()) return;
+  for (const std::size_t i : order) sorted.lengths.push_back(std::move(arrivals.lengths[i]));
+  arrivals.lengths = std::move(sorted.lengths);
+}
+
 bool is_document(ArrivalFormat format) {
   return format == ArrivalFormat::kGaps || format == ArrivalFormat::kQueries;
 }
 
 Result<RecordedArrivals> parse_document(std::string_view text, ArrivalFormat format,
-                                        const std::string& label) {
+                                        const std::string& label, Lengths lengths) {
+  if (lengths == Lengths::kRead) {
+    return fail(label, {}, "a format of arrival times alone; expected one with prompt and output "
+                           "lengths: azure, splitwise, mooncake or bundle");
+  }
   return format == ArrivalFormat::kGaps ? parse_gaps(text, label) : parse_queries(text, label);
 }
 
 /// Cuts a stream of bytes into lines.
 class LineCutter {
  public:
-  LineCutter(ArrivalFormat format, const std::string& label)
-      : lines_(format, label), label_(label) {}
+  LineCutter(ArrivalFormat format, const std::string& label, Lengths lengths)
+      : lines_(format, label, lengths), label_(label) {}
 
   [[nodiscard]] Result<void> add(std::string_view bytes) {
     for (std::size_t end = bytes.find('\n'); end != std::string_view::npos;
@@ -84,21 +102,22 @@ void count_from_first(RecordedArrivals& arrivals) {
   }
   if (reordered > 0) {
     arrivals.counters.add(kArrivalsReordered, reordered);
-    std::sort(offsets.begin(), offsets.end());
+    sort_by_time(arrivals);
   }
   const Duration first = offsets.front();
   for (Duration& offset : offsets) offset -= first;
 }
 
 Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat format,
-                                        const std::string& label) {
-  if (is_document(format)) return parse_document(text, format, label);
-  LineCutter cutter(format, label);
+                                        const std::string& label, Lengths lengths) {
+  if (is_document(format)) return parse_document(text, format, label, lengths);
+  LineCutter cutter(format, label, lengths);
   BUBBLESIM_RETURN_IF_ERROR(cutter.add(text));
   return std::move(cutter).finish();
 }
 
-Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format) {
+Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format,
+                                       Lengths lengths) {
   const File file(gzopen(path.c_str(), "rb"));  // reads plain files too
   if (!file) return fail(path, {}, "the file cannot be opened");
   if (is_document(format)) {
@@ -111,9 +130,9 @@ Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat fo
           }
           return {};
         }));
-    return parse_document(text, format, path);
+    return parse_document(text, format, path, lengths);
   }
-  LineCutter cutter(format, path);
+  LineCutter cutter(format, path, lengths);
   BUBBLESIM_RETURN_IF_ERROR(for_each_chunk(
       file.get(), path, [&](std::string_view bytes) { return cutter.add(bytes); }));
   return std::move(cutter).finish();

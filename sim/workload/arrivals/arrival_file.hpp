@@ -5,6 +5,7 @@
 // off when the file was written: it is dropped and counted, however short the file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ inline constexpr CounterSpec kArrivalLinesDamaged{
 inline constexpr CounterSpec kArrivalLinesTruncated{
     "arrival_lines_truncated", Severity::kLoss,
     "last lines of arrivals files that were cut off; their requests are missing from the load"};
+inline constexpr CounterSpec kLengthsRaised{
+    "request_lengths_raised", Severity::kNotice,
+    "recorded requests with a prompt or an output of 0 tokens, which were taken as 1"};
 inline constexpr CounterSpec kArrivalsReordered{
     "arrivals_reordered", Severity::kNotice,
     "recorded arrivals that lay before their predecessor in the file and were sorted into place"};
@@ -30,10 +34,27 @@ inline constexpr std::size_t kMaxArrivals = 100'000'000;
 inline constexpr std::size_t kMaxArrivalLineBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxArrivalDocumentBytes = std::size_t{256} << 20;
 
+/// What a language model is asked, as recorded.
+struct RecordedLength {
+  std::uint32_t prompt_tokens = 1;  ///< at least 1
+  std::uint32_t output_tokens = 1;  ///< at least 1
+  std::vector<std::uint64_t> hashes;  ///< of the prompt (kHashTokens each); empty: not recorded
+};
+
+/// Tokens that one of Mooncake's hashes stands for (Qin et al., FAST 2025; its traces' README).
+inline constexpr std::uint32_t kHashTokens = 512;
+
+/// Whether the lengths of prompts and outputs are read too.
+enum class Lengths : std::uint8_t {
+  kSkipped,
+  kRead,  ///< a line without them is damaged; formats without them are a fault
+};
+
 /// Arrivals as recorded, ascending. Absolute times are counted from the first arrival; gaps are
 /// added up from zero.
 struct RecordedArrivals {
-  std::vector<Duration> offsets;  ///< at least one
+  std::vector<Duration> offsets;        ///< at least one
+  std::vector<RecordedLength> lengths;  ///< one an arrival if they were asked for
   CounterSet counters;
 };
 
@@ -41,10 +62,12 @@ struct RecordedArrivals {
 /// Precondition: not empty. For the readers of this folder.
 void count_from_first(RecordedArrivals& arrivals);
 
-[[nodiscard]] Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format);
+[[nodiscard]] Result<RecordedArrivals> read_arrivals(const std::string& path, ArrivalFormat format,
+                                                     Lengths lengths = Lengths::kSkipped);
 
 /// The same for a text; `label` names it in faults.
 [[nodiscard]] Result<RecordedArrivals> parse_arrivals(std::string_view text, ArrivalFormat format,
-                                                      const std::string& label);
+                                                      const std::string& label,
+                                                      Lengths lengths = Lengths::kSkipped);
 
 }  // namespace bubblesim::workload

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "sim/base/json.hpp"
 #include "sim/base/nearest.hpp"
 
 namespace bubblesim::workload {
@@ -74,70 +73,18 @@ std::vector<std::string_view> split(std::string_view line) {
   }
 }
 
-/// Finds the number of "timestamp" in the outermost object, as it was written.
-class TimestampFinder : public nlohmann::json_sax<Json> {
- public:
-  ParsedDecimal<Duration> result() const {
-    if (!error_.empty()) return tl::make_unexpected(error_);
-    if (token_.empty()) return tl::make_unexpected(std::string("no number \"timestamp\""));
-    return parse_decimal(token_, kMillisecondDigits);
+FieldNames names_of(ArrivalFormat format) {
+  switch (format) {
+    case ArrivalFormat::kAzure: return {"TIMESTAMP", "ContextTokens", "GeneratedTokens", {}};
+    case ArrivalFormat::kMooncake:
+      return {"timestamp", "input_length", "output_length", "hash_ids"};
+    case ArrivalFormat::kBundle: return {"arrival_time", "input_toks", "output_toks", {}};
+    default: return {"arrived_at", "num_prefill_tokens", "num_decode_tokens", {}};
   }
-
-  bool null() override { return other(); }
-  bool boolean(bool) override { return other(); }
-  bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return number(std::to_string(value)); }
-  bool number_float(number_float_t, const string_t& text) override { return number(text); }
-  bool string(string_t&) override { return other(); }
-  bool binary(binary_t&) override { return other(); }
-  bool start_object(std::size_t) override { return enter(); }
-  bool key(string_t& name) override {
-    wanted_ = depth_ == 1 && name == "timestamp";
-    return true;
-  }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    error_ = "not a JSON object";
-    return false;
-  }
-
- private:
-  bool other() {
-    wanted_ = false;
-    return true;
-  }
-  bool number(std::string text) {
-    if (std::exchange(wanted_, false)) token_ = std::move(text);
-    return true;
-  }
-  bool enter() {
-    wanted_ = false;
-    ++depth_;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-
-  int depth_ = 0;
-  bool wanted_ = false;
-  std::string token_;
-  std::string error_;
-};
-
-ParsedDecimal<Duration> parse_mooncake(std::string_view line) {
-  TimestampFinder finder;
-  Json::sax_parse(line.begin(), line.end(), &finder);
-  return finder.result();
 }
 
-bool has_header(ArrivalFormat format) { return format != ArrivalFormat::kMooncake; }
-
-std::string_view time_column(ArrivalFormat format) {
-  return format == ArrivalFormat::kAzure ? "TIMESTAMP" : "arrived_at";
+bool is_json(ArrivalFormat format) {
+  return format == ArrivalFormat::kMooncake || format == ArrivalFormat::kBundle;
 }
 
 }  // namespace
@@ -161,51 +108,96 @@ tl::unexpected<Error> ArrivalLines::fail_at(std::size_t line, std::string messag
   return fail(label_, "line " + std::to_string(line), std::move(message));
 }
 
+ArrivalLines::ArrivalLines(ArrivalFormat format, std::string label, Lengths lengths)
+    : format_(format), names_(names_of(format)), label_(std::move(label)), lengths_(lengths) {
+  if (lengths_ == Lengths::kSkipped) names_.hashes = {};
+}
+
+Result<std::size_t> ArrivalLines::find_column(const std::vector<std::string_view>& names,
+                                              std::string_view wanted,
+                                              std::string_view header) const {
+  const auto found = std::find(names.begin(), names.end(), wanted);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  return fail_at(line_, "found the columns " + quote_found(header) + "; expected a column " +
+                            std::string(wanted));
+}
+
 Result<void> ArrivalLines::add_header(std::string_view line) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
-  const std::vector<std::string_view> names = split(line);
-  const std::string_view wanted = time_column(format_);
-  const auto found = std::find(names.begin(), names.end(), wanted);
-  if (found == names.end()) {
-    return fail_at(line_, "found the columns " + quote_found(line) + "; expected a column " +
-                              std::string(wanted));
+  const std::vector<std::string_view> columns = split(line);
+  BUBBLESIM_ASSIGN_OR_RETURN(time_column_, find_column(columns, names_.time, line));
+  if (lengths_ == Lengths::kRead) {
+    BUBBLESIM_ASSIGN_OR_RETURN(prompt_column_, find_column(columns, names_.prompt, line));
+    BUBBLESIM_ASSIGN_OR_RETURN(output_column_, find_column(columns, names_.output, line));
   }
-  time_column_ = static_cast<std::size_t>(found - names.begin());
-  columns_ = names.size();
+  columns_ = columns.size();
   return {};
 }
 
-ParsedDecimal<Duration> ArrivalLines::parse(std::string_view line) const {
-  if (format_ == ArrivalFormat::kMooncake) return parse_mooncake(line);
+ParsedDecimal<LineFields> ArrivalLines::fields(std::string_view line) const {
+  if (is_json(format_)) return json_fields(line, names_);
   const std::vector<std::string_view> cells = split(line);
   if (cells.size() != columns_) {
     return tl::make_unexpected("found " + std::to_string(cells.size()) + " cells; expected " +
                                std::to_string(columns_));
   }
-  if (format_ == ArrivalFormat::kAzure) return parse_date_time(cells[time_column_]);
-  return parse_decimal(cells[time_column_], kSecondDigits);
+  LineFields found;
+  found.time = cells[time_column_];
+  if (lengths_ == Lengths::kRead) {
+    found.prompt = cells[prompt_column_];
+    found.output = cells[output_column_];
+  }
+  return found;
+}
+
+// Appends the request, or says what is wrong with its line.
+ParsedDecimal<void> ArrivalLines::parse(std::string_view line) {
+  auto found = fields(line);
+  if (!found) return tl::make_unexpected(found.error());
+  if (is_json(format_) && found->time.empty()) {
+    return tl::make_unexpected("no number \"" + std::string(names_.time) + "\"");
+  }
+  const int unit = format_ == ArrivalFormat::kMooncake ? kMillisecondDigits : kSecondDigits;
+  const auto time = format_ == ArrivalFormat::kAzure ? parse_date_time(found->time)
+                                                     : parse_decimal(found->time, unit);
+  if (!time) return tl::make_unexpected(time.error());
+  if (lengths_ == Lengths::kRead) {
+    auto length = parse_length(*std::move(found));
+    if (!length) return tl::make_unexpected(length.error());
+    arrivals_.lengths.push_back(*std::move(length));
+  }
+  arrivals_.offsets.push_back(*time);
+  return {};
+}
+
+ParsedDecimal<RecordedLength> ArrivalLines::parse_length(LineFields found) {
+  const auto prompt = parse_tokens(found.prompt, names_.prompt);
+  if (!prompt) return tl::make_unexpected(prompt.error());
+  const auto output = parse_tokens(found.output, names_.output);
+  if (!output) return tl::make_unexpected(output.error());
+  if (*prompt == 0 || *output == 0) arrivals_.counters.add(kLengthsRaised);
+  return RecordedLength{std::max(*prompt, 1U), std::max(*output, 1U), std::move(found.hashes)};
 }
 
 Result<void> ArrivalLines::add(std::string_view line, LineEnd end) {
   ++line_;
   if (line.ends_with('\r')) line.remove_suffix(1);
   if (line.find_first_not_of(" \t") == std::string_view::npos) return {};
-  if (columns_ == 0 && has_header(format_)) return add_header(line);
-  const auto time = parse(line);
-  if (time) {
-    if (arrivals_.offsets.size() >= kMaxArrivals) {
-      return fail_at(line_, "more than " + std::to_string(kMaxArrivals) + " arrivals");
-    }
-    arrivals_.offsets.push_back(*time);
-  } else if (end == LineEnd::kMissing) {
+  if (columns_ == 0 && !is_json(format_)) return add_header(line);
+  if (arrivals_.offsets.size() >= kMaxArrivals) {
+    return fail_at(line_, "more than " + std::to_string(kMaxArrivals) + " arrivals");
+  }
+  const auto parsed = parse(line);
+  if (parsed) return {};
+  if (end == LineEnd::kMissing) {
     arrivals_.counters.add(kArrivalLinesTruncated);
   } else {
     ++damaged_;
     arrivals_.counters.add(kArrivalLinesDamaged);
   }
-  if (!time && !first_damage_) {
-    first_damage_ = Error{label_, "line " + std::to_string(line_), time.error()};
+  if (!first_damage_) {
+    first_damage_ = Error{label_, "line " + std::to_string(line_), parsed.error()};
   }
   return {};
 }

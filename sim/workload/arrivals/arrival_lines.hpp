@@ -1,4 +1,4 @@
-// Arrivals in formats with one request a line: Azure, Splitwise, Mooncake.
+// Requests in formats with one of them a line: Azure, Splitwise, Mooncake, bundles.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "sim/workload/arrivals/arrival_file.hpp"
 #include "sim/workload/arrivals/decimal.hpp"
+#include "sim/workload/arrivals/line_fields.hpp"
 
 namespace bubblesim::workload {
 
@@ -22,8 +23,7 @@ enum class LineEnd : std::uint8_t { kPresent, kMissing };
 /// Takes lines one by one.
 class ArrivalLines {
  public:
-  ArrivalLines(ArrivalFormat format, std::string label)
-      : format_(format), label_(std::move(label)) {}
+  ArrivalLines(ArrivalFormat format, std::string label, Lengths lengths);
 
   /// A line without its end. A fault ends the reading: a wrong header, too many lines.
   [[nodiscard]] Result<void> add(std::string_view line, LineEnd end);
@@ -32,14 +32,23 @@ class ArrivalLines {
 
  private:
   [[nodiscard]] Result<void> add_header(std::string_view line);
-  [[nodiscard]] ParsedDecimal<Duration> parse(std::string_view line) const;
+  [[nodiscard]] Result<std::size_t> find_column(const std::vector<std::string_view>& names,
+                                                std::string_view wanted,
+                                                std::string_view header) const;
+  [[nodiscard]] ParsedDecimal<LineFields> fields(std::string_view line) const;
+  [[nodiscard]] ParsedDecimal<void> parse(std::string_view line);
+  [[nodiscard]] ParsedDecimal<RecordedLength> parse_length(LineFields found);
   [[nodiscard]] tl::unexpected<Error> fail_at(std::size_t line, std::string message) const;
 
   ArrivalFormat format_;
+  FieldNames names_;
   std::string label_;
+  Lengths lengths_;
   std::size_t line_ = 0;       ///< lines so far, blank ones included
   std::size_t damaged_ = 0;    ///< with a line end
   std::size_t time_column_ = 0;
+  std::size_t prompt_column_ = 0;
+  std::size_t output_column_ = 0;
   std::size_t columns_ = 0;    ///< of the header; 0: none read yet
   std::optional<Error> first_damage_;
   RecordedArrivals arrivals_;

@@ -43,6 +43,71 @@ TEST(ArrivalFile, MooncakeTimesAreMilliseconds) {
   EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, Duration{12'500'000}));
 }
 
+TEST(ArrivalFile, BundleTimesAreSeconds) {
+  const auto arrivals = parse_arrivals(
+      "{\"arrival_time\": 1787267980.25, \"input_toks\": 7}\n{\"arrival_time\": 1787267981.0}\n",
+      ArrivalFormat::kBundle, "requests.jsonl");
+  ASSERT_TRUE(arrivals) << arrivals.error().text();
+  EXPECT_THAT(arrivals->offsets, ElementsAre(Duration{0}, milliseconds{750}));
+  EXPECT_TRUE(arrivals->lengths.empty());
+}
+
+/// "prompt/output" of each request, with hashes behind if there are some.
+std::string lengths_of(const Result<RecordedArrivals>& arrivals) {
+  if (!arrivals) return arrivals.error().text();
+  std::string text;
+  for (const RecordedLength& length : arrivals->lengths) {
+    text += std::to_string(length.prompt_tokens) + "/" + std::to_string(length.output_tokens);
+    for (const std::uint64_t hash : length.hashes) text += " #" + std::to_string(hash);
+    text += ";";
+  }
+  return text;
+}
+
+TEST(ArrivalFile, LengthsOfEachFormatAreReadWhereTheyAreAskedFor) {
+  EXPECT_EQ(lengths_of(parse_arrivals("TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                      "2023-11-16 18:15:46.6805900,374,44\n",
+                                      ArrivalFormat::kAzure, "t", Lengths::kRead)),
+            "374/44;");
+  EXPECT_EQ(lengths_of(parse_arrivals("arrived_at,num_prefill_tokens,num_decode_tokens\n"
+                                      "0.5,396.0,109\n",
+                                      ArrivalFormat::kSplitwise, "t", Lengths::kRead)),
+            "396/109;");
+  EXPECT_EQ(lengths_of(parse_arrivals("{\"timestamp\": 0, \"input_length\": 700, "
+                                      "\"output_length\": 5, \"hash_ids\": [0, 14]}\n",
+                                      ArrivalFormat::kMooncake, "t", Lengths::kRead)),
+            "700/5 #0 #14;");
+  EXPECT_EQ(lengths_of(parse_arrivals("{\"arrival_time\": 3, \"input_toks\": 7, "
+                                      "\"output_toks\": 8, \"more\": {\"input_toks\": 9}}\n",
+                                      ArrivalFormat::kBundle, "t", Lengths::kRead)),
+            "7/8;");
+}
+
+TEST(ArrivalFile, LengthsStayWithTheirRequestWhereTimesAreSorted) {
+  const auto arrivals = parse_arrivals(
+      "arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,1\n1,10,1\n3,31,1\n",
+      ArrivalFormat::kSplitwise, "t", Lengths::kRead);
+  EXPECT_EQ(lengths_of(arrivals), "10/1;30/1;31/1;");
+}
+
+TEST(ArrivalFile, AnEmptyOutputIsOneTokenAndCounted) {
+  const auto arrivals = parse_arrivals("arrived_at,num_prefill_tokens,num_decode_tokens\n3,30,0\n",
+                                       ArrivalFormat::kSplitwise, "t", Lengths::kRead);
+  EXPECT_EQ(lengths_of(arrivals), "30/1;");
+  EXPECT_EQ(arrivals->counters.count("request_lengths_raised"), 1U);
+}
+
+TEST(ArrivalFile, LengthsThatAreNotThereAreAFault) {
+  EXPECT_THAT(lengths_of(parse_arrivals("arrived_at\n3\n", ArrivalFormat::kSplitwise, "t",
+                                        Lengths::kRead)),
+              HasSubstr("expected a column num_prefill_tokens"));
+  EXPECT_THAT(lengths_of(parse_arrivals("{\"timestamp\": 3}\n", ArrivalFormat::kMooncake, "t",
+                                        Lengths::kRead)),
+              HasSubstr("line 1: found \"\" for \"input_length\""));
+  EXPECT_THAT(lengths_of(parse_arrivals("[1]", ArrivalFormat::kGaps, "t", Lengths::kRead)),
+              HasSubstr("arrival times alone"));
+}
+
 TEST(ArrivalFile, GapsAddUp) {
   const auto arrivals = parse_arrivals("[0.031, 0.012, 1e-3]", ArrivalFormat::kGaps, "gaps.json");
   ASSERT_TRUE(arrivals) << arrivals.error().text();
