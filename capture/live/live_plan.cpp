@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/start.hpp"
 
 namespace bubblesim::capture {
@@ -96,16 +97,6 @@ Result<void> check_shares(const policy::PolicySpec& spec, const policy::Sharing&
   return {};
 }
 
-/// Of policies whose `barrier` stands before all clients, or before training for requests.
-bool holds_training(const policy::ParameterSet& parameters,
-                    const std::vector<policy::ClientInfo>& clients) {
-  const auto barrier = given(parameters, "barrier");
-  return barrier == "both" ||
-         (barrier == "requests" &&
-          std::ranges::find(clients, policy::Role::kOnline, &policy::ClientInfo::role) !=
-              clients.end());
-}
-
 }  // namespace
 
 const char* live_sharing_name(LiveSharing sharing) {
@@ -142,7 +133,7 @@ Result<LivePlan> plan_live(const policy::PolicySpec& spec, const policy::Paramet
   const policy::Sharing& sharing = decided.sharing;
   BUBBLESIM_ASSIGN_OR_RETURN(plan.sharing, sharing_of(spec, sharing.mode, substitute, plan));
   BUBBLESIM_RETURN_IF_ERROR(check_shares(spec, sharing, plan));
-  plan.asks_training = holds_training(parameters, clients);
+  plan.asks_training = policy::holds_training(parameters, clients);
   if (spec.needs.iterations) {
     plan.notes.push_back("the policy hears of iterations only if the programs call "
                          "bubblesim_iteration()");
