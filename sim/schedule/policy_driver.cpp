@@ -12,10 +12,13 @@ PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::
     : engine_(engine), gpu_(gpu), notices_wanted_(spec.needs.completions), bubbles_(bubbles),
       ticks_(engine, *this, &PolicyDriver::tick),
       notice_timer_(engine, *this, &PolicyDriver::deliver_notices),
+      question_timer_(engine, *this, &PolicyDriver::deliver_questions),
       outlet_(engine, gpu, ticks_.entity, holds),
       session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {}
 
-void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident) {
+void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
+                          Duration launch_delay) {
+  launch_delays_.push_back(launch_delay);
   outlet_.attach(run, memory, resident);
   session_.add_client({memory, resident, run != nullptr});
 }
@@ -45,7 +48,27 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call) cons
 }
 
 bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
+  const Duration delay = launch_delays_[outlet_.client_of(*call.run)];
+  if (delay == Duration{}) return is_admitted(call, now);
+  const SimTime due = now + delay;
+  const auto later = std::ranges::upper_bound(questions_, due, {}, &Question::due);
+  if (later == questions_.begin()) engine_.schedule(question_timer_.entity, due);
+  questions_.insert(later, {due, call});
+  return false;
+}
+
+bool PolicyDriver::is_admitted(const workload::LaunchCall& call, SimTime now) {
   return session_.on_launch(describe(call), call.thread, instant(now)) == policy::Verdict::kAdmit;
+}
+
+// A launch that goes on now may bring its thread to the next one, which asks anew.
+void PolicyDriver::deliver_questions(SimTime now) {
+  while (!questions_.empty() && questions_.front().due <= now) {
+    const workload::LaunchCall call = questions_.front().call;
+    questions_.pop_front();
+    if (is_admitted(call, now)) call.run->resume(call.thread, now);
+  }
+  if (!questions_.empty()) engine_.schedule(question_timer_.entity, questions_.front().due);
 }
 
 void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/engine/engine.hpp"
@@ -32,8 +33,10 @@ class PolicyDriver final : public workload::LaunchGate {
                policy::Policy& policy, const BubbleTable* bubbles, HoldListener* holds);
 
   /// In order of policy clients; a refused filler has no run. Before the start. Of the client's
-  /// `memory`, `resident` is on the device; 0: not known.
-  void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {});
+  /// `memory`, `resident` is on the device; 0: not known. Its launches reach the policy, and go on,
+  /// `launch_delay` later than they are called.
+  void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {},
+              Duration launch_delay = {});
   /// Asks for the first tick.
   void start();
 
@@ -50,6 +53,11 @@ class PolicyDriver final : public workload::LaunchGate {
   bool may_launch(const workload::LaunchCall& call, SimTime now) override;
 
  private:
+  /// A launch on its way to the policy; its thread waits.
+  struct Question {
+    SimTime due{};
+    workload::LaunchCall call;
+  };
   struct Notice {
     SimTime due{};
     policy::CompletionInfo info;
@@ -61,6 +69,8 @@ class PolicyDriver final : public workload::LaunchGate {
   [[nodiscard]] policy::LaunchInfo describe(const workload::LaunchCall& call) const;
   [[nodiscard]] static policy::Instant instant(SimTime now) { return now - kSimStart; }
   void tick(SimTime now) { session_.on_tick(instant(now)); }
+  [[nodiscard]] bool is_admitted(const workload::LaunchCall& call, SimTime now);
+  void deliver_questions(SimTime now);
   void deliver_notices(SimTime now);
   void begin_bubble(std::uint32_t op, SimTime now);
 
@@ -68,9 +78,12 @@ class PolicyDriver final : public workload::LaunchGate {
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   const BubbleTable* bubbles_;
-  std::deque<Notice> notices_;  ///< by due
+  std::vector<Duration> launch_delays_;  ///< by client
+  std::deque<Question> questions_;       ///< by due
+  std::deque<Notice> notices_;           ///< by due
   MethodTimer<PolicyDriver> ticks_;
   MethodTimer<PolicyDriver> notice_timer_;
+  MethodTimer<PolicyDriver> question_timer_;
   GpuOutlet outlet_;
   policy::Session<GpuOutlet> session_;
   std::uint32_t training_running_ = 0;  ///< operations other than collectives

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/policy/gate_terms.hpp"
+
 namespace bubblesim::schedule {
 
 Result<std::unique_ptr<SharedGpu>> SharedGpu::make(workload::Machine& machine,
@@ -25,7 +27,7 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
                      std::vector<policy::ClientInfo> infos, GpuPlan plan,
                      std::unique_ptr<policy::Policy> policy, const Decider& decider)
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
-      policy_(std::move(policy)) {
+      policy_(std::move(policy)), parameters_(decider.parameters) {
   if (!policy_) return;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
@@ -45,7 +47,8 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
   if (clients_.back() == nullptr) {
     driver_->attach(nullptr);
   } else {
-    driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index]);
+    driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index],
+                    policy::launch_delay(*parameters_, infos_, infos_[index].id));
   }
   return clients_.back();
 }

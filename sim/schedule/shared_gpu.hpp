@@ -98,6 +98,7 @@ class SharedGpu {
   std::vector<policy::ClientInfo> infos_;
   GpuPlan plan_;
   std::unique_ptr<policy::Policy> policy_;
+  const policy::ParameterSet* parameters_;  ///< the policy's
   std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
   std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program
 };

@@ -46,6 +46,24 @@ TEST_F(PolicyDriverTest, CompletionsAreNoticedAfterTheDevicesDelay) {
   EXPECT_EQ(policy_.completions[1].launch, 1U);
 }
 
+// Each launch asks for 3: the job's of 10 is decided on at 13, the filler's of 15 at 18; its second
+// comes 5 later, at 23, and is held at 26. A held one has asked already when it is released.
+TEST_F(PolicyDriverTest, ALaunchIsDecidedOnWhenItHasAsked) {
+  launch_delay_ = us(3);
+  spec_.needs.completions = true;
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
+    return launch.client == kFiller && launch.launch == 2 ? Verdict::kHold : Verdict::kAdmit;
+  };
+  policy_.completion_rule = [](policy::Actions& actions) {
+    if (actions.held(kFiller) > 0) actions.release(kFiller);
+  };
+  run({one_kernel(10, 30), ProgramMaker().kernel(15, 2).kernel(5, 2).end().program()});
+  EXPECT_EQ(spans(0), (Spans{{13, 43}}));
+  EXPECT_EQ(spans(1), (Spans{{18, 20}, {47, 49}}));
+  EXPECT_EQ(policy_.calls[0], (std::pair<std::string, std::int64_t>{"launch", 13}));
+  EXPECT_EQ(policy_.calls[1], (std::pair<std::string, std::int64_t>{"launch", 18}));
+}
+
 // The filler's launch at 15 is held until the job's completion is noticed, at 44; its second
 // comes 5 after the first went on.
 TEST_F(PolicyDriverTest, AHeldLaunchGoesOnWhenReleased) {
