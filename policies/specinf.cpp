@@ -12,10 +12,13 @@
 // only if it is worth its cost while the budget lasts. When training computes again nothing else
 // passes, so what is outstanding then was bound by the room.
 // Requests, by what the budget holds: nearly all of it, and the Kernel Barrier (`barrier:
-// requests`) holds training's launches while a request is served; some, and its kernels run beside
-// training's, their blocks first; none, and it has bubbles, till it owes as much as the bucket
-// holds. While the budget lasts, training's launches wait beside a request for outstanding kernels
-// that take longer than `run_ahead`. Offline fillers wait while a request is served.
+// requests`) holds training's launches while a request is served; half, and training's launches
+// wait beside it for outstanding kernels that take longer than `run_ahead`; some, and its kernels
+// run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
+// bucket holds. The barrier is for requests of which the bucket holds two. Offline fillers wait
+// while a request is served.
+// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`). On a real GPU
+// the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
@@ -23,6 +26,7 @@
 // kernels are gated. Ties: at one instant clients in order. Parameters: see the declarations.
 // Reconstructed: every rule; nothing is used that a hook in the driver library does not see.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,8 +51,19 @@ namespace {
 using namespace policy;
 using namespace std::chrono_literals;
 
-/// What a request may have: bubbles only; training's blocks as they drain; or the GPU for itself.
-enum class Means : std::uint8_t { kBubbles, kBeside, kBarrier };
+/// What a request may have, from what costs training least: bubbles only; training's blocks as they
+/// drain; the same with little of training on the GPU; the GPU for itself.
+enum class Means : std::uint8_t { kBubbles, kBeside, kClose, kBarrier };
+
+/// Of the bucket, what must be there for it to begin, and to go on.
+struct Price {
+  Means means;
+  double begins;
+  double ends;
+};
+constexpr std::array kPrices{Price{Means::kBarrier, 15.0 / 16, 3.0 / 4},
+                             Price{Means::kClose, 5.0 / 8, 1.0 / 2},
+                             Price{Means::kBeside, 1.0 / 32, 0}};
 
 class SpecInf final : public Policy {
  public:
@@ -168,9 +183,9 @@ class SpecInf final : public Policy {
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
-    const bool wants = watch_.computes() || actions.held(kProtected) > 0;
-    const Duration exposed = wants && !work_.empty() ? time : Duration{};
-    budget_.pass(time, exposed);
+    const bool exposed = watch_.computes() && !work_.empty();
+    const bool still = !watch_.computes() && actions.held(kProtected) > 0;
+    budget_.pass(time, exposed ? time : Duration{}, still ? time : Duration{});
   }
 
   void end_iteration(Instant now) {
@@ -179,7 +194,7 @@ class SpecInf final : public Policy {
     const std::optional<Duration> loss =
         pace_.end_iteration(filled_, exposed, budget_.charged(), now);
     budget_.end_iteration(loss);
-    budget_.see_iteration(pace_.reference().value_or(Duration{}));
+    budget_.see_iteration(pace_.reference().value_or(Duration{}), pace_.spread());
     filled_ = !work_.empty();
   }
 
@@ -193,21 +208,28 @@ class SpecInf final : public Policy {
     return served_ && now < *served_ + linger_;
   }
 
-  /// What the budget leaves to requests beside training. Each step begins with more than it ends.
+  /// What the budget leaves to requests. Each step begins with more than it ends.
   void look_at_budget(Instant now, const Actions& actions) {
+    const Means before = std::exchange(means_, Means::kBubbles);
     if (pace_.measures(now) || !serves(now, actions)) {
-      means_ = Means::kBubbles;
+      if (began_) request_ = std::max(now - *began_, request_ * 7 / 8);
+      began_.reset();
       return;
     }
-    const Duration credit = budget_.credit();
-    const Duration most = budget_.most();
-    const bool held = means_ == Means::kBarrier;
-    const bool beside = means_ != Means::kBubbles;
-    if (may_hold_training_ && credit > (held ? most * 3 / 4 : most * 15 / 16)) {
-      means_ = Means::kBarrier;
-    } else {
-      means_ = credit > (beside ? Duration{} : most / 32) ? Means::kBeside : Means::kBubbles;
+    const double full = to_seconds(budget_.credit()) / to_seconds(budget_.most());
+    for (const Price& price : kPrices) {
+      if (price.means == Means::kBarrier && !affords_barrier()) continue;
+      if (full <= (before >= price.means ? price.ends : price.begins)) continue;
+      means_ = price.means;
+      began_ = began_.value_or(now);
+      return;
     }
+    began_.reset();  // it waits for bubbles: that is no time that it takes
+  }
+
+  /// A request's whole time is in the bucket.
+  [[nodiscard]] bool affords_barrier() const {
+    return may_hold_training_ && 2 * request_ < budget_.most();
   }
 
   [[nodiscard]] bool holds_training(Instant now, const Actions& actions) {
@@ -220,7 +242,7 @@ class SpecInf final : public Policy {
     look_at_budget(now, actions);
     if (means_ == Means::kBarrier) return true;
     // What this costs is measured with the request's iteration, so the budget bounds it.
-    return means_ != Means::kBubbles && watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
+    return means_ == Means::kClose && watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
   }
 
   /// How much of fillers' work may be outstanding in this bubble.
@@ -240,7 +262,7 @@ class SpecInf final : public Policy {
       if (means_ != Means::kBubbles) return true;
     }
     // Requests in bubbles may owe what the bucket holds, no more: estimates may be wrong for ever.
-    if (online && budget_.credit() < -budget_.most()) return false;
+    if (online && budget_.is_overdrawn()) return false;
     const Duration work = work_.left(now) + work_.estimate(launch);
     const Duration gain = work_.estimate(launch);
     const Duration turn = turned_ || !work_.empty() ? Duration{} : turn_;
@@ -306,6 +328,8 @@ class SpecInf final : public Policy {
   bool computed_ = false;   ///< training, when last looked at
   bool disturbed_ = false;  ///< fillers were on the GPU since training came back
   std::optional<Instant> served_;
+  std::optional<Instant> began_;  ///< the present request
+  Duration request_{};            ///< the longest of recent ones
   Instant last_{};
   std::optional<Instant> tick_;
 };
@@ -314,6 +338,7 @@ class SpecInf final : public Policy {
 
 PolicySpec specinf_spec() {
   const std::string ours = "reconstructed";
+  const std::string gate = "gate_bench: medians of the fastest run; the host looks";
   PolicySpec spec;
   spec.name = "specinf";
   spec.summary = "Speculative filling of bubbles within a budget of training (reconstructed)";
@@ -343,6 +368,12 @@ PolicySpec specinf_spec() {
                        {"", "barrier requests: training's outstanding kernels beside online"
                             " fillers.",
                         ours}),
+      declare_duration("ask", 1100ns, 0ns, 1ms,
+                       {"", "A launch that may be held goes on so much later. Simulated only.",
+                        gate}),
+      declare_duration("tell", 140ns, 0ns, 1ms,
+                       {"", "And one that is only told: training's without online fillers.",
+                        gate}),
       declare_duration("linger", 50us, 0ns, 1s,
                        {"", "A request goes on if its next launch comes within this.", ours}),
       declare_integer("reserve_mib", 1024, 0, 1 << 20,
@@ -355,7 +386,7 @@ PolicySpec specinf_spec() {
   };
   spec.make_placer = make_spare_memory_placer;
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
-  spec.not_searched = {"reserve_mib"};
+  spec.not_searched = {"reserve_mib", "ask", "tell"};
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;
 }

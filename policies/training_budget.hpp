@@ -2,11 +2,13 @@
 // `share` of the time that passes and holds what comes in over `horizon`, or over an iteration if
 // that is longer.
 //
-// Two ways to know a cost. At once: the time that fillers' work stood on the GPU while training
-// had something to compute (exposure), times a price; the price begins at 1, for training cannot
-// lose more on this GPU than all of that time. And by measurement: when an iteration ends, what it
-// took longer than the reference takes the place of what was charged for it, and moves the price:
-// host-bound training loses next to nothing by exposure, a job of many ranks more than its own.
+// Two ways to know a cost. At once: the time that training stood still for fillers, and the time
+// that their work stood on the GPU while it computed (exposure), times a price; the price begins at
+// 1, for training cannot lose more on this GPU than all of that time. And by measurement: when an
+// iteration ends, what it took longer than the reference takes the place of what was charged for
+// it, and moves the price: host-bound training loses next to nothing by exposure, a job of many
+// ranks more than its own. Iterations differ by themselves, so that one seems to gain what the next
+// one loses: by as much the bucket may hold more than its most, and owe more.
 #pragma once
 
 #include <algorithm>
@@ -29,33 +31,44 @@ class TrainingBudget {
     see_iteration({});
   }
 
-  /// Iterations take so long: what is measured once an iteration cannot be kept over less.
-  void see_iteration(Duration length) { most_ = scale(std::max(horizon_, length), share_); }
+  /// Iterations take so long: what is measured once an iteration cannot be kept over less. Without
+  /// fillers they differ by `spread`.
+  void see_iteration(Duration length, Duration spread = {}) {
+    most_ = scale(std::max(horizon_, length), share_);
+    spread_ = spread;
+  }
 
-  /// Time has passed since the last call, `exposed` of it with fillers in training's way.
-  void pass(Duration time, Duration exposed) {
-    const Duration charge = scale(exposed, price_);
+  /// Time has passed since the last call: `exposed` of it with fillers beside training, and
+  /// `still` with training's launches held and nothing of it on the GPU.
+  void pass(Duration time, Duration exposed, Duration still = {}) {
+    const Duration charge = scale(exposed, price_) + still;
     exposed_ += exposed;
+    still_ += still;
     charged_ += charge;
-    credit_ = std::min(most_, credit_ + scale(time, share_)) - charge;
+    if (credit_ < most_) credit_ = std::min(most_, credit_ + scale(time, share_));
+    credit_ -= charge;
   }
 
   /// An iteration of training has ended, `loss` longer than the reference; nothing: not known.
   void end_iteration(std::optional<Duration> loss) {
     if (loss) {
-      credit_ = std::min(most_, credit_ + charged_ - *loss);
-      lost_ = kMemory * lost_ + to_seconds(*loss);
-      exposure_ = kMemory * exposure_ + to_seconds(exposed_);
-      if (exposure_ > 0) price_ = std::clamp(lost_ / exposure_, kLeastPrice, kMostPrice);
+      credit_ = std::min(most_ + spread_, credit_ + charged_ - *loss);
     }
-    exposed_ = charged_ = Duration{};
+    if (loss && exposed_ > Duration{}) {
+      lost_ = kMemory * lost_ + to_seconds(*loss - still_);
+      exposure_ = kMemory * exposure_ + to_seconds(exposed_);
+      price_ = std::clamp(lost_ / exposure_, kLeastPrice, kMostPrice);
+    }
+    exposed_ = still_ = charged_ = Duration{};
   }
 
   [[nodiscard]] Duration credit() const { return credit_; }
   [[nodiscard]] Duration most() const { return most_; }
+  /// More than one bucket is owed.
+  [[nodiscard]] bool is_overdrawn() const { return credit_ < -most_ - spread_; }
   [[nodiscard]] double price() const { return price_; }
-  /// In this iteration.
-  [[nodiscard]] Duration exposed() const { return exposed_; }
+  /// In this iteration: with fillers in training's way, beside it or in its place.
+  [[nodiscard]] Duration exposed() const { return exposed_ + still_; }
   /// And for it.
   [[nodiscard]] Duration charged() const { return charged_; }
 
@@ -72,20 +85,24 @@ class TrainingBudget {
  private:
   /// What remains of an iteration after the next one: about ten count.
   static constexpr double kMemory = 0.9;
-  /// One part in sixteen is below what a single iteration's length tells.
-  static constexpr double kLeastPrice = 1.0 / 16;
+  /// One part in so many is below what a single iteration's length tells.
+  static constexpr double kLeastPrice = 1.0 / 64;
   static constexpr double kMostPrice = 16;
+  /// So much exposure, in seconds, at price 1 is believed before anything is measured.
+  static constexpr double kBelieved = 0.1;
   /// A half-full bucket buys only what gains so many times its cost.
   static constexpr double kShadow = 4;
 
   double share_;
   Duration horizon_;
   Duration most_{};
+  Duration spread_{};
   Duration credit_{};
   Duration exposed_{};  ///< in this iteration
+  Duration still_{};    ///< likewise
   Duration charged_{};  ///< for it
-  double lost_ = 0;     ///< seconds, recent iterations
-  double exposure_ = 0;
+  double lost_ = kBelieved;  ///< seconds, recent iterations
+  double exposure_ = kBelieved;
   double price_ = 1;
 };
 

@@ -1,6 +1,8 @@
 #include "policies/training_pace.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <utility>
 
 namespace bubblesim::policies {
@@ -44,30 +46,68 @@ bool TrainingPace::launch(std::uint64_t key, policy::Instant now) {
   return period_ > 0;
 }
 
+std::size_t repeating_lengths(std::span<const Duration> lengths) {
+  constexpr std::size_t kMostTurn = 64;
+  const std::size_t n = lengths.size();
+  const auto alike = [](Duration a, Duration b) { return 100 * std::chrono::abs(a - b) <= b; };
+  for (std::size_t turn = 1; turn <= kMostTurn && 2 * turn <= n; ++turn) {
+    bool repeats = true;
+    for (std::size_t i = std::max(n / 2, turn); i < n; ++i) {
+      repeats &= alike(lengths[i], lengths[i - turn]);
+    }
+    if (repeats) return turn;
+  }
+  return 0;
+}
+
+Duration TrainingPace::spread() const {
+  if (quiet_.empty() || !turn_.empty()) return {};
+  const auto [shortest, longest] = std::ranges::minmax(quiet_);
+  return longest - shortest;
+}
+
+void TrainingPace::learn(Duration length) {
+  quiet_.push_back(length);
+  Duration sum{};
+  for (const Duration each : quiet_) sum += each;
+  reference_ = sum / static_cast<std::int64_t>(quiet_.size());
+  const std::size_t turn = repeating_lengths(quiet_);
+  turn_.assign(quiet_.end() - static_cast<std::ptrdiff_t>(turn), quiet_.end());
+  place_ = 0;
+  if (turn > 0) reference_ = std::reduce(turn_.begin(), turn_.end()) / static_cast<int>(turn);
+}
+
 std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration exposed,
                                                     Duration charged, policy::Instant now) {
   const std::optional<policy::Instant> begin = std::exchange(begin_, now);
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;
-  if (!filled) {
-    // Later, other GPUs of the job may have fillers while this one has none.
-    if (!measures(*begin)) {
-      if (!reference_ || bounded_) reference_ = length;
-      bounded_ = false;
-      return std::nullopt;
-    }
-    reference_ = reference_.value_or(Duration{}) * quiet_ / (quiet_ + 1) + length / (quiet_ + 1);
-    ++quiet_;
+  if (!filled && measures(*begin)) {
+    learn(length);
     return std::nullopt;
   }
-  if (reference_ && length > scale(*reference_, kOtherKind)) {
-    return std::min(length - *reference_, exposed);
+  const Duration expected = turn_.empty() ? reference_.value_or(Duration{}) : turn_[place_];
+  if (!turn_.empty()) place_ = (place_ + 1) % turn_.size();
+  // Other GPUs of the job may have fillers while this one has none.
+  if (!filled) return compare_undisturbed(length, expected);
+  if (reference_ && length > scale(expected, kOtherKind)) {
+    return std::min(length - expected, exposed);
   }
-  if (reference_ && !bounded_) return length - *reference_;
+  if (reference_ && !bounded_) return length - expected;
   const Duration bound = length - charged;
   reference_ = reference_ ? std::max(*reference_, bound) : bound;
   bounded_ = true;
   return length - *reference_;
+}
+
+// It counts like any other, or iterations that differ by themselves would not even out.
+std::optional<Duration> TrainingPace::compare_undisturbed(Duration length, Duration expected) {
+  if (reference_ && !bounded_) {
+    return length > scale(expected, kOtherKind) ? Duration{} : length - expected;
+  }
+  reference_ = length;
+  bounded_ = false;
+  return std::nullopt;
 }
 
 }  // namespace bubblesim::policies

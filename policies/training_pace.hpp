@@ -2,8 +2,9 @@
 // the framework, or, where none come, by the period of the job's launches.
 //
 // Fillers are kept out of the first iterations; the mean of those that are whole and undisturbed
-// is the reference. Later undisturbed ones renew it. If iterations are too long for that, the first
-// disturbed one less all that fillers may have cost it is the reference until a better one comes.
+// is the reference, or, where their lengths come again in turn, each of the turn. If iterations are
+// too long for that, the first disturbed one less all that fillers may have cost it is the
+// reference until a better one comes.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,10 @@
 #include "sim/policy/policy.hpp"
 
 namespace bubblesim::policies {
+
+/// After how many iterations lengths come again, to a hundredth, in the later half of `lengths`; at
+/// most 64, and seen twice. 0: they do not.
+[[nodiscard]] std::size_t repeating_lengths(std::span<const Duration> lengths);
 
 /// The length of the shortest sequence that the later half of `keys` repeats; 0: none, or less
 /// than twice.
@@ -33,22 +38,28 @@ class TrainingPace {
     if (std::exchange(marked_, true)) return;
     begin_.reset();
     reference_.reset();
+    quiet_.clear();
   }
 
   /// An iteration has ended at `now`. `exposed`: time of it with fillers in the way; `charged`:
   /// what they seem to have cost it. What it lost against the reference; nothing: there was none
-  /// yet, or the iteration was without fillers.
+  /// yet.
   std::optional<Duration> end_iteration(bool filled, Duration exposed, Duration charged,
                                         policy::Instant now);
 
   /// Fillers are kept out.
   [[nodiscard]] bool measures(policy::Instant now) const {
-    return now < alone_ || (quiet_ == 0 && now < 2 * alone_);
+    return now < alone_ || (quiet_.empty() && now < 2 * alone_);
   }
   [[nodiscard]] policy::Instant deadline() const { return alone_; }
   [[nodiscard]] std::optional<Duration> reference() const { return reference_; }
+  /// By how much iterations differ from the reference by themselves.
+  [[nodiscard]] Duration spread() const;
 
  private:
+  void learn(Duration length);
+  std::optional<Duration> compare_undisturbed(Duration length, Duration expected);
+
   /// More kernels of an unmarked job within `alone` / 2 cost an allocation or two.
   static constexpr std::size_t kUsualKeys = 4096;
 
@@ -57,7 +68,9 @@ class TrainingPace {
   std::vector<std::uint64_t> keys_;  ///< of launches while no mark and no period is known
   std::size_t period_ = 0;
   std::size_t phase_ = 0;
-  std::int64_t quiet_ = 0;  ///< undisturbed iterations
+  std::vector<Duration> quiet_;  ///< lengths of the undisturbed iterations at the beginning
+  std::vector<Duration> turn_;   ///< of them, the last ones that come again in turn; may be none
+  std::size_t place_ = 0;        ///< of the present iteration in that turn
   std::optional<policy::Instant> begin_;  ///< of the present iteration
   std::optional<Duration> reference_;
   bool bounded_ = false;  ///< the reference is a bound from a disturbed iteration

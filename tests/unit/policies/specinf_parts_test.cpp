@@ -72,7 +72,8 @@ TEST(filler_work, adds_up_what_kernels_took_before) {
 }
 
 /// 2 % of 1 s are 20 ms. 5 ms of exposure at price 1 leave 15 ms. The iteration lost 1 ms of
-/// them: 19 ms, and the price is a fifth.
+/// them: 19 ms. Of the 100 ms that were believed to cost as much, nine tenths count: (90 + 1) of
+/// (90 + 5).
 TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
   TrainingBudget budget({0.02, 1s});
   budget.pass(1s, 0ms);
@@ -82,8 +83,36 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
   EXPECT_EQ(budget.charged(), 5ms);
   budget.end_iteration(1ms);
   EXPECT_EQ(budget.credit(), 19ms);
-  EXPECT_DOUBLE_EQ(budget.price(), 0.2);
+  EXPECT_DOUBLE_EQ(budget.price(), 91.0 / 95.0);
   EXPECT_EQ(budget.exposed(), 0ms);
+}
+
+/// Standing still costs all of its time, and says nothing of the price: 20 ms less 5.
+TEST(training_budget, charges_all_of_the_time_that_training_stood_still) {
+  TrainingBudget budget({0.02, 1s});
+  budget.pass(1s, 0ms);
+  budget.pass(0ms, 0ms, 5ms);
+  EXPECT_EQ(budget.credit(), 15ms);
+  EXPECT_EQ(budget.exposed(), 5ms);
+  budget.end_iteration(5ms);
+  EXPECT_EQ(budget.credit(), 15ms);
+  EXPECT_DOUBLE_EQ(budget.price(), 1);
+}
+
+/// Iterations differ by 6 ms: what one of them gains is kept beyond the 20 ms of the bucket.
+TEST(training_budget, keeps_what_an_iteration_gains_by_itself) {
+  TrainingBudget budget({0.02, 1s});
+  budget.see_iteration(100ms, 6ms);
+  budget.pass(1s, 0ms);
+  budget.end_iteration(-9ms);
+  EXPECT_EQ(budget.credit(), 26ms);
+  budget.pass(1s, 0ms);
+  EXPECT_EQ(budget.credit(), 26ms);
+  budget.end_iteration(52ms);
+  EXPECT_EQ(budget.credit(), -26ms);
+  EXPECT_FALSE(budget.is_overdrawn());
+  budget.end_iteration(1us);
+  EXPECT_TRUE(budget.is_overdrawn());
 }
 
 TEST(training_budget, holds_no_more_than_its_horizon_or_an_iteration) {
@@ -113,6 +142,34 @@ TEST(training_pace, finds_the_period_of_the_later_half) {
   EXPECT_EQ(repeating_period(steady), 3u);
   const std::vector<std::uint64_t> none{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   EXPECT_EQ(repeating_period(none), 0u);
+}
+
+TEST(training_pace, finds_lengths_that_come_again_in_turn) {
+  EXPECT_EQ(repeating_lengths({}), 0u);
+  const std::vector<Duration> steady(4, 10ms);
+  EXPECT_EQ(repeating_lengths(steady), 1u);
+  const std::vector<Duration> turn{50ms, 10ms, 20ms, 30ms, 10ms, 20ms, 30ms, 10ms, 20ms, 30ms};
+  EXPECT_EQ(repeating_lengths(turn), 3u);
+  const std::vector<Duration> none{10ms, 11ms, 10ms, 12ms, 13ms, 10ms};
+  EXPECT_EQ(repeating_lengths(none), 0u);
+}
+
+/// 100 and 140 ms in turn: after one of 140 comes one of 100, then, without fillers, one of 140.
+TEST(training_pace, compares_with_the_iteration_of_the_same_turn) {
+  TrainingPace pace(1s);
+  pace.mark();
+  Duration now = 50ms;
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, now), std::nullopt);
+  for (int i = 0; i < 8; ++i) {
+    now += i % 2 == 0 ? 100ms : 140ms;
+    EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, now), std::nullopt);
+  }
+  EXPECT_EQ(pace.reference(), Duration{120ms});
+  EXPECT_EQ(pace.spread(), Duration{});
+  now += 103ms;
+  EXPECT_EQ(pace.end_iteration(true, 9ms, 9ms, now), Duration{3ms});
+  now += 141ms;
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, now), Duration{1ms});
 }
 
 /// Iterations of 100 and 120 ms without fillers: 110. One of 116 ms lost 6; one of 200 ms may be of
