@@ -115,7 +115,7 @@ constexpr const char* kFillHelp =
     "refused before anything starts.\n\n"
     "Examples:\n"
     "  bubblesim fill --policy tgs --train \"torchrun train.py\" --fill \"python3 serve.py\"\n"
-    "  bubblesim fill --policy specinf --set window=2ms --set upper_blocks=8000 --fill-log "
+    "  bubblesim fill --policy specinf --set budget=0.05 --set reference=10s --fill-log "
     "serve.log --train \"python3 train.py\" --fill \"python3 serve.py\" --json\n"
     "  bubblesim fill --policy xsched --window 4 --after-training keep "
     "--train \"python3 train.py\" --fill \"python3 batch.py\"\n\n"

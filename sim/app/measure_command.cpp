@@ -159,7 +159,8 @@ void add_measure_command(CLI::App& parser, AppContext& context) {
       "  bubblesim measure configs/runs/example.json --policy specinf --rounds 3 --gpu 0\n"
       "  bubblesim measure configs/runs/example.json --fake");
   command->add_option("config", arguments->config, "A run config")->required();
-  command->add_option("--policy", arguments->policies, "Policies, comma-separated, or all "
+  command->add_option("--policy", arguments->policies, "Policies, comma-separated, or all; "
+                                                       "NAME:PARAMETER=VALUE sets a parameter "
                                                        "(default: the config's)");
   add_policy_library_option(*command, arguments->policy_libraries);
   command->add_option("--rank", arguments->rank, "The job's rank that runs")->capture_default_str();

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
+#include "sim/policy/parameter_check.hpp"
 
 namespace bubblesim::app {
 namespace {
@@ -43,6 +46,34 @@ Json training_json(const QuickRun& quick) {
   return {{"trace", std::move(traces)}};
 }
 
+/// Of NAME:PARAMETER=VALUE:..., what stands behind the name; nothing: not of this form.
+std::optional<std::vector<policy::GivenParameter>> given_parameters(std::string_view text) {
+  std::vector<policy::GivenParameter> given;
+  for (std::size_t colon = text.find(':'); colon != std::string_view::npos;) {
+    text.remove_prefix(colon + 1);
+    colon = text.find(':');
+    const std::string_view part = text.substr(0, colon);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) return std::nullopt;
+    given.push_back({part.substr(0, equals), part.substr(equals + 1)});
+  }
+  return given;
+}
+
+CheckedResult<run::PolicyChoice> choose_policy(const std::string& text,
+                                               const AppContext& context) {
+  const auto spec = context.policies.find(text.substr(0, text.find(':')));
+  if (!spec) return tl::unexpected<Errors>(Errors{{"--policy", {}, spec.error().message}});
+  const auto given = given_parameters(text);
+  if (!given) {
+    const std::string found = "found \"" + text + "\", expected NAME:PARAMETER=VALUE";
+    return tl::unexpected<Errors>(Errors{{"--policy", {}, found}});
+  }
+  auto parameters = policy::check_parameters(**spec, *given, "--policy", "");
+  if (!parameters) return tl::unexpected<Errors>(parameters.error());
+  return run::PolicyChoice{(*spec)->name, std::move(*parameters)};
+}
+
 }  // namespace
 
 std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode) {
@@ -67,22 +98,22 @@ CheckedResult<std::vector<run::PolicyChoice>> choose_policies(const std::string&
                                                               const AppContext& context) {
   std::vector<run::PolicyChoice> choices;
   Errors faults;
-  if (names.empty() || names == "all") {
-    for (const policy::PolicySpec& spec : context.policies.all()) {
-      if (names.empty() && !is_default(spec.name, context)) continue;
-      choices.push_back({spec.name, policy::defaults(spec)});
-    }
-    return choices;
-  }
-  for (const std::string& name : split_list(names)) {
-    const auto spec = context.policies.find(name);
-    if (!spec) {
-      Error fault = spec.error();
-      fault.file = "--policy";
-      faults.push_back(std::move(fault));
+  const std::vector<std::string> list = names.empty() ? std::vector<std::string>{""}
+                                                      : split_list(names);
+  for (const std::string& text : list) {
+    if (text.empty() || text == "all") {
+      for (const policy::PolicySpec& spec : context.policies.all()) {
+        if (text.empty() && !is_default(spec.name, context)) continue;
+        choices.push_back({spec.name, policy::defaults(spec)});
+      }
       continue;
     }
-    choices.push_back({name, policy::defaults(**spec)});
+    auto choice = choose_policy(text, context);
+    if (choice) {
+      choices.push_back(std::move(*choice));
+    } else {
+      faults.insert(faults.end(), choice.error().begin(), choice.error().end());
+    }
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   if (choices.empty()) {

@@ -23,8 +23,9 @@ struct QuickRun {
   std::uint64_t seed = 1;
 };
 
-/// The named policies, comma-separated, with their defaults; "all": every one there is; no name:
-/// common practice, four published systems, their bound, and what libraries brought.
+/// The named policies, comma-separated, with their defaults but for what NAME:PARAMETER=VALUE
+/// gives; "all": every one there is; no name: common practice, four published systems, their bound,
+/// and what libraries brought.
 [[nodiscard]] CheckedResult<std::vector<run::PolicyChoice>> choose_policies(
     const std::string& names, const AppContext& context);
 

@@ -132,7 +132,8 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   add_job_options(command, arguments);
   command.add_option("--filler", arguments.quick.filler, "The same as FILLER");
   command.add_option("--policy", arguments.quick.policies,
-                     "Policies to compare, comma-separated, or all (default: the config's, else "
+                     "Policies to compare, comma-separated, or all; NAME:PARAMETER=VALUE sets a "
+                     "parameter (default: the config's, else "
                      "exclusive, time_slicing, mps, tgs, specinf, pipefill and their bound ideal)");
   add_policy_library_option(command, arguments.policy_libraries);
   command.add_option("--device", arguments.quick.device,

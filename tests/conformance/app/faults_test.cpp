@@ -73,6 +73,14 @@ TEST(Faults, AnUnknownPolicyNamesTheNearestAndAll) {
   expect_fault("run configs/runs/example.json --policy mps,tgss", message);
 }
 
+TEST(Faults, OfAPolicysParametersNameTheParameter) {
+  const std::string run = "run configs/runs/example.json --policy ";
+  expect_fault(run + "mps:", HasSubstr("found \"mps:\", expected NAME:PARAMETER=VALUE"));
+  expect_fault(run + "tgss:budget=1", HasSubstr("did you mean \"tgs\"?"));
+  expect_fault(run + "specinf:budgt=1", HasSubstr("did you mean \"budget\"?"));
+  expect_fault(run + "specinf:budget=2", AllOf(HasSubstr("budget"), HasSubstr("0.9")));
+}
+
 TEST(Faults, AnUnknownDeviceNamesTheNearestAndAll) {
   expect_fault("run --training traces/samples/training "
                "--filler traces/samples/inference.json.gz --policy exclusive --device h10",

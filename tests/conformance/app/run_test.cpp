@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/observe/report.hpp"
 #include "tests/conformance/app/chrome_file.hpp"
 #include "tests/conformance/app/command.hpp"
@@ -9,6 +11,7 @@
 namespace bubblesim::app_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kExample = "run configs/runs/example.json ";
@@ -138,6 +141,22 @@ TEST(Run, PolicyAllIsEveryPolicyThatThereIs) {
                      "--mode online --duration 300ms --warmup 0s --csv")
           .out);
   EXPECT_EQ(rows.size(), 1U + known);
+}
+
+TEST(Run, APolicyIsNamedWithItsParameters) {
+  const Workplace place;
+  const auto rows = csv_of(
+      succeed(place, "run traces/samples/training traces/samples/inference.json.gz --mode online "
+                     "--duration 300ms --warmup 0s --csv --policy "
+                     "mps,xsched:collectives=idle:threshold=9,xsched")
+          .out);
+  ASSERT_EQ(rows.size(), 4U);
+  const auto& head = rows[0];
+  const auto column = static_cast<std::size_t>(
+      std::find(head.begin(), head.end(), "policy_parameters") - head.begin());
+  ASSERT_LT(column, head.size());
+  EXPECT_THAT(rows[2][column], AllOf(HasSubstr("collectives=idle"), HasSubstr("threshold=9")));
+  EXPECT_THAT(rows[3][column], AllOf(HasSubstr("collectives=work"), HasSubstr("threshold=16")));
 }
 
 TEST(Run, PathsAndOptionsGiveTheSameBytes) {
