@@ -6,6 +6,7 @@ DIR holds one folder a job, each with a results.csv of an offline and an online 
 table and writes DIR/table.csv. Columns a job: training kept and filler gained offline (1 is alone,
 and a GPU of its own), bubble time recovered; training kept online and p95 latency in ms, `>` where
 it is a lower bound because requests had not finished, `overload` where it would grow with the run.
+"xsched, idle": with `collectives: idle`.
 """
 
 import csv
@@ -18,10 +19,16 @@ NAMES = ("offline_training_normalised", "offline_filler_normalised", "offline_re
          "online_training_normalised", "online_latency_p95_ms")
 
 
+def label(row):
+    """The policy, and how it counts collectives where that is not as its authors do."""
+    idle = "collectives=idle" in row["policy_parameters"].split(";")
+    return row["policy"] + (", idle" if idle else "")
+
+
 def read(path):
     """Rows by policy and mode."""
     with open(path, newline="", encoding="utf-8") as file:
-        return {(row["policy"], row["filler_mode"]): row for row in csv.DictReader(file)}
+        return {(label(row), row["filler_mode"]): row for row in csv.DictReader(file)}
 
 
 def fixed(text, scale=1.0, digits=3):
