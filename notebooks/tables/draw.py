@@ -29,6 +29,7 @@ POLICIES = {
     "mps": (SKY, "^", "\\\\", "-."),
     "tgs": (ORANGE, "D", "xx", ":"),
     "specinf": (BLUE, "*", "", "-"),
+    "specinf_equal": (BLUE, "P", "//", "--"),
     "specinf_rckm": (BLUE, "d", "||", "-."),
     "specinf_drain": (BLUE, "o", "..", "--"),
     "pipefill": (VERMILION, "P", "..", "-"),
@@ -53,7 +54,8 @@ SERIES = [(BLUE, "o", "", "-"), (ORANGE, "s", "//", "--"), (GREEN, "^", "..", "-
           (GREY, "X", "||", "-"), (BLACK, "*", "++", ":")]
 
 NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS", "tgs": "TGS",
-         "specinf": "SpecInF", "specinf_rckm": "RCKM, mirrored",
+         "specinf": "SpecInF", "specinf_equal": "SpecInF, at MPS's cost",
+         "specinf_rckm": "RCKM, mirrored",
          "specinf_drain": "RCKM, waits for kernels",
          "pipefill": "PipeFill", "freeride": "FreeRide", "dilu": "Dilu",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",

@@ -137,17 +137,37 @@ def test_jobs_are_named_by_model_and_mode():
 
 def test_parts_are_found_by_what_differs_from_the_defaults(place):
     training = json.dumps({"synth": {"model": "llama2-7b", "plan": {"schedule": "1f1b"}}})
-    plain = "drain_check=false;poll=2ms;window=5ms"
+    plain = "barrier=requests;budget=0.02;growth=0.5"
     rows = [row(policy, 1 - i / 10, i / 10, policy_parameters=text, filler_mode="offline",
                 bubble_recovered_fraction=0, policy_holds=i, **{"/training": training})
             for i, (policy, text) in enumerate([
-                ("mps", ""), ("specinf_rckm", plain),
-                ("specinf_rckm", plain.replace("2ms", "200us")),
-                ("specinf_rckm", plain.replace("2ms", "9s"))])]
+                ("mps", ""), ("specinf", plain),
+                ("specinf", plain.replace("requests", "fillers")),
+                ("specinf", plain.replace("0.5", "9")), ("specinf_rckm", "window=5ms")])]
     write(place, "specinf-parts", rows)
     table = specinf.parts()
-    assert list(table["variant"]) == ["SpecInF, defaults", "polls every 0.2 ms", "off (MPS)"]
-    assert list(table["holds"]) == [1, 2, 0] and set(table["job"]) == {"LLaMA2-7B, PP"}
+    assert list(table["variant"]) == ["SpecInF, defaults", "never for training",
+                                      "Dilu's (specinf_rckm)", "none (MPS)"]
+    assert list(table["holds"]) == [1, 2, 4, 0] and set(table["job"]) == {"LLaMA2-7B, PP"}
+
+
+def test_equal_cost_is_the_largest_budget_that_keeps_as_much_as_mps(place):
+    # MPS keeps 0.9: a budget of 10 % keeps 0.896, 20 % keeps 0.82. Default rows stay.
+    budgets = [("0.02", 0.98, 50.0), ("0.1", 0.896, 20.0), ("0.2", 0.82, 9.0)]
+    write(place, "specinf-dp-online",
+          [row("mps", 0.9, 1, latency_p95_ms=30.0)] +
+          [row("specinf", kept, 1, latency_p95_ms=p95, policy_parameters=f"budget={budget}")
+           for budget, kept, p95 in budgets])
+    table = specinf.online("dp").set_index("policy")
+    assert list(table.index) == ["mps", "specinf", "specinf_equal"]
+    assert list(table["p95_ms"]) == [30, 50, 20]
+
+
+def test_no_budget_is_equal_where_all_cost_more_than_mps(place):
+    write(place, "specinf-dp-online", [
+        row("mps", 1.0, 1, latency_p95_ms=30.0),
+        row("specinf", 0.98, 1, latency_p95_ms=50.0, policy_parameters="budget=0.02")])
+    assert list(specinf.online("dp")["policy"]) == ["mps", "specinf"]
 
 
 def test_every_part_has_parameters_of_its_own():
@@ -205,8 +225,9 @@ def test_a_guarantee_is_judged_by_the_worst_cell():
 def test_p95_is_judged_by_its_best_cut():
     def online(p95):
         return pandas.DataFrame([
-            {"mode": "DP", "job": "A", "inference": "x", "policy": p, "p95_ms": v}
-            for p, v in [("mps", 100.0), ("specinf", p95)]])
+            {"mode": "DP", "job": "A", "inference": "x", "policy": p, "p95_ms": v,
+             "training": 0.9}
+            for p, v in [("mps", 100.0), ("specinf_equal", p95), ("specinf", 90.0)]])
     assert specinf_claims.online_p95(online(33.0)).agrees is True
     assert specinf_claims.online_p95(online(100.0)).agrees is False
     assert specinf_claims.online_p95(online(100.0)[:1]).agrees is None
