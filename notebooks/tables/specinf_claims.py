@@ -15,6 +15,10 @@ KEPT = 0.95     # "guaranteed": this part of the job alone
 HIGH = 2        # "high": so many times TGS's in the mean
 JOBS = {"RoBERTa-large, DP alone": "specinf-usage-dp", "LLaMA2-7B, MP alone": "specinf-usage-mp",
         "LLaMA2-7B, PP alone": "specinf-usage-pp"}
+# Why the budget is exceeded beside requests.
+LONG_ITERATIONS = (
+    "where no iteration is without fillers at the start (`reference`: 1 s), its length is only "
+    "bounded, and what fillers cost through other GPUs of the job counts as its own.")
 
 
 def cell(row):
@@ -77,12 +81,16 @@ def no_data(name, statement):
     return Claim(name, statement, ABSTRACT, "stated", "no data", "", None)
 
 
+def change(ratio):
+    """A ratio as text: how much lower or higher."""
+    return f"{abs(1 - ratio):.0%} {'lower' if ratio <= 1 else 'higher'}"
+
+
 def cuts_text(ratios):
     """How much lower p95 is: best, mean, and in how many cells it is higher."""
     best = ratios.loc[ratios["ratio"].idxmin()]
-    mean = ratios["ratio"].mean()
-    return (f"up to {1 - best['ratio']:.0%} lower ({cell(best)}), mean {abs(1 - mean):.0%} "
-            f"{'lower' if mean <= 1 else 'higher'}; higher by more than 1 % in "
+    return (f"at best {change(best['ratio'])} ({cell(best)}), mean "
+            f"{change(ratios['ratio'].mean())}; higher by more than 1 % in "
             f"{(ratios['ratio'] > 1.01).sum()} of {len(ratios)} cells")
 
 
@@ -105,7 +113,8 @@ def online_p95(online):
         "themselves. Where MPS costs training less than the time that requests take, no such "
         "budget covers them: they run beside training, and when it is spent wait for bubbles. By "
         f"default (2 %): {cuts_text(usual)}; MPS keeps {cells['mps'].min():.0%} of training at "
-        f"least, SpecInF {cells['specinf'].min():.1%}.")
+        f"least, SpecInF {cells['specinf'].min():.1%}, and less than 97.5 % in "
+        f"{(cells['specinf'] < 0.975).sum()} of {len(cells)}: {LONG_ITERATIONS}")
 
 
 def both_p95(both):
@@ -120,7 +129,7 @@ def both_p95(both):
     return Claim(
         name, statement, ABSTRACT, "inferred",
         "; ".join(f"{job}: {wide['mps'][job]:.0f} to {wide['specinf'][job]:.0f} ms "
-                  f"({1 - r:.0%} lower)" for job, r in ratio.items()),
+                  f"({change(r)})" for job, r in ratio.items()),
         "RoBERTa-large as service and offline; agrees: best at least 67 % lower",
         bool(ratio.min() <= 1 - CUT),
         "The Kernel Barrier holds offline kernels while a request is served, and training's while "
