@@ -1,6 +1,7 @@
 #include "sim/gpu/contention.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace bubblesim::gpu {
 namespace {
@@ -18,8 +19,23 @@ std::array<double, 3> boundness_of(const hardware::ContentionSpec& spec) {
 
 }  // namespace
 
-Contention::Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count)
-    : boundness_(boundness_of(spec)), l2_slowdown_(spec.l2_slowdown), sm_count_(sm_count) {}
+Contention::Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count,
+                       const hardware::PartSpec& part)
+    : boundness_(boundness_of(spec)),
+      l2_slowdown_(spec.l2_slowdown),
+      part_(part),
+      sm_count_(sm_count) {}
+
+double Contention::memory_time(double sms) const {
+  const double a = part_.dram_saturating_sms;
+  if (sms >= 1 || a <= 0) return 1;
+  return std::sqrt(std::sqrt((std::pow(sms, 4) + std::pow(a, 4)) / (1 + std::pow(a, 4))));
+}
+
+double Contention::clock(double lit) const {
+  if (lit >= 1 || part_.dark_clock_gain <= 1) return 1;
+  return std::min(part_.dark_clock_gain, 1 / std::cbrt(lit));
+}
 
 void DemandSum::clear() {
   for (const std::uint32_t client : listed_) clients_[client] = {};

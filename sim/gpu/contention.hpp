@@ -11,6 +11,17 @@
 // iGniter (TPDS 2023). Kernels of one client never slow each other: where they ran together, their
 // recorded durations say so already; so one client's demand is at most 1. Clients that share a
 // MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
+//
+// A kernel of a client that may use a part s of the SMs that the kernel would fill has fewer blocks
+// at a time, and these are faster: by DRAM, since fewer SMs than all saturate it, and by the clock,
+// which rises while SMs are dark. Its blocks' DRAM-bound part takes m(s) of its time, and asks for
+// 1 / m(s) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
+//
+//   m(s) = ((s^4 + a^4) / (1 + a^4))^(1/4)        a: PartSpec::dram_saturating_sms
+//   c(l) = min(PartSpec::dark_clock_gain, l^(-1/3))
+//
+// m is the smooth minimum of what SMs ask for and what DRAM gives; c keeps the power of the SMs,
+// lit share x clock x voltage^2, where it is, the voltage being in proportion to the clock.
 #pragma once
 
 #include <algorithm>
@@ -46,10 +57,19 @@ struct Pressure {
   bool none = true;          ///< all demands fit, L2 apart
 };
 
+/// How much of the GPU a kernel may use of what it would: see above.
+struct Confinement {
+  double sms = 1;  ///< s
+  double lit = 1;  ///< l
+
+  [[nodiscard]] bool none() const { return sms >= 1 && lit >= 1; }
+};
+
 /// The formula above, for one GPU.
 class Contention {
  public:
-  Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count);
+  Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count,
+             const hardware::PartSpec& part = {});
 
   /// Of the DRAM bandwidth that these clients have together, (0, 1]; at first 1.
   void set_bandwidth(double share) { bandwidth_ = share; }
@@ -76,20 +96,26 @@ class Contention {
             .issue_stretch = issue_fits ? 1.0 : total.issue,
             .none = dram_fits && issue_fits};
   }
-  /// Speed relative to alone of a kernel of this class, of a client with this demand for DRAM;
-  /// exactly 1 without contention.
+  /// Speed relative to alone, on all SMs, of blocks of a kernel of this class, of a client with
+  /// this demand for DRAM; exactly 1 without contention and confinement.
   [[nodiscard]] double rate(const Pressure& all, double own_dram,
-                            program::KernelClass kernel_class) const {
+                            program::KernelClass kernel_class,
+                            const Confinement& confined = {}) const {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
-    if (all.none && l2 <= 0) return 1;
+    if (all.none && l2 <= 0 && confined.none()) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
-    const double stretch = memory * all.dram_stretch + (1 - memory) * all.issue_stretch;
-    return 1 / (std::max(1.0, stretch) * (1 + l2));
+    const double stretch = memory * all.dram_stretch * memory_time(confined.sms) +
+                           (1 - memory) * all.issue_stretch / clock(confined.lit);
+    return 1 / (std::max(confined.none() ? 1.0 : 0.0, stretch) * (1 + l2));
   }
+  /// m(s) and c(l) above.
+  [[nodiscard]] double memory_time(double sms) const;
+  [[nodiscard]] double clock(double lit) const;
 
  private:
   std::array<double, 3> boundness_;  ///< by KernelClass
   double l2_slowdown_;
+  hardware::PartSpec part_;
   double sm_count_;
   double bandwidth_ = 1;
 };

@@ -7,7 +7,7 @@ namespace bubblesim::gpu {
 Context::Context(Shared& shared, SimTime now)
     : shared_(shared),
       pool_(shared.spec),
-      contention_(shared.spec.contention, shared.spec.sm_count),
+      contention_(shared.spec.contention, shared.spec.sm_count, shared.spec.part),
       settled_(now) {}
 
 // Placement order: priority, then arrival.
@@ -41,14 +41,18 @@ void Context::limit_collectives(ClientId client) {
   changed_ = true;
   const std::uint64_t sms =
       std::min(shared_.clients[client.index()].setup.sm_cap, shared_.spec.sm_count);
-  for (const auto [id, owner] : waiting_) {
+  const auto limit = [&](WorkId id) {
     WorkState& state = shared_.works[id];
-    if (owner != client || state.work.kind != program::WorkKind::kCollective) continue;
-    const program::KernelProfile& profile = *state.work.profile;
-    state.waves.limit(std::min(profile.blocks, profile.residency.blocks_per_sm * sms));
-    if (state.waves.unplaced() > 0) continue;
+    const Work& work = state.work;
+    if (work.client != client || work.kind != program::WorkKind::kCollective) return false;
+    state.waves.limit(std::min(work.profile->blocks, work.profile->residency.blocks_per_sm * sms));
+    return state.waves.unplaced() == 0;
+  };
+  for (const Arriving& next : arriving_) limit(next.id);
+  for (const Waiting& next : waiting_) {
+    if (!limit(next.id)) continue;
     all_placed_ = true;
-    tell_started(id);
+    tell_started(next.id);
   }
   drop_placed();
 }
@@ -98,7 +102,7 @@ void Context::drop_placed() {
 }
 
 bool Context::has_work() const {
-  if (!resident_.empty()) return true;
+  if (!resident_.empty() || !arriving_.empty()) return true;
   return std::any_of(waiting_.begin(), waiting_.end(), [this](const Waiting& next) {
     return !kept_off(shared_.works[next.id]);
   });
@@ -233,7 +237,7 @@ void Context::drop_thin(SimTime now) {
 }
 
 SimTime Context::next_event(SimTime now) const {
-  Duration next = Duration::max();
+  Duration next = arriving_.empty() ? Duration::max() : arriving_.front().at - now;
   for (const WorkId id : resident_) next = std::min(next, until_event(id, now));
   return next < SimTime::max() - now ? now + next : SimTime::max();
 }

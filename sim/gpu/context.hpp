@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -40,6 +41,9 @@ class Context {
 
   /// Queues a kernel or collective for placement.
   void add(WorkId id);
+  /// The same, when it has come through the front end: at once, or client_switch later if the one
+  /// before it was another process's.
+  void arrive(WorkId id, SimTime now);
   /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
   /// comes, and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
@@ -66,6 +70,7 @@ class Context {
   [[nodiscard]] SimTime settled() const { return settled_; }
   /// Something changed from outside that rates or placements depend on.
   void touch() { changed_ = true; }
+  void touch_rates() { rates_due_ = true; }
   /// Brings everything to now, as if what has ended had been an event of its own: completions of an
   /// instant come before its submissions and changes.
   void catch_up(SimTime now);
@@ -88,10 +93,27 @@ class Context {
     kByCap,  ///< its client's SM cap: those behind it may go first
     kByGpu,  ///< too little is free: those behind it wait too
   };
+  static constexpr std::uint64_t kAllBlocks = std::numeric_limits<std::uint64_t>::max();
 
   struct Waiting {
     WorkId id;
     ClientId client;
+  };
+  /// On its way through the front end.
+  struct Arriving {
+    WorkId id;
+    SimTime at;
+  };
+  /// What those who stood in line so far mean for those behind them.
+  struct Line {
+    std::optional<ClientId> ahead;  ///< waits for room on the GPU
+    bool behind_held = false;       ///< somebody is held by a cap
+  };
+  /// A client with waiting kernels of a priority that several share.
+  struct Contender {
+    ClientId client;
+    double sms;  ///< that it covers
+    bool held;   ///< by its cap: it can use no more
   };
 
   bool settle_one(WorkId id, SimTime now);
@@ -105,13 +127,31 @@ class Context {
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
   [[nodiscard]] bool kept_off(const WorkState& state) const;
-  Held place_one(WorkId id, SimTime now);
+  [[nodiscard]] std::uint64_t allowed(WorkId id) const;
+  void place_waiting(SimTime now);
+  void place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
+                      SimTime now);
+  Held place_one(WorkId id, std::uint64_t most, SimTime now);
   void tell_started(WorkId id);
-  void follow(WorkState& state);
+
+  // Room of clients of equal priority (context_shares.cpp). [from, to): of waiting_.
+  [[nodiscard]] std::size_t level_end(std::size_t from) const;
+  [[nodiscard]] bool several_clients(std::size_t from, std::size_t to) const;
+  void share_room(std::size_t from, std::size_t to, Line& line, SimTime now);
+  [[nodiscard]] double part_of_each(std::size_t from, std::size_t to);
+  bool place_next(std::size_t from, std::size_t to, double part, SimTime now);
+  bool place_beyond(std::size_t from, std::size_t to, SimTime now);
+  void mark_refills(std::size_t from, std::size_t to, double part, Line& line);
+  [[nodiscard]] bool in_line(std::size_t from, std::size_t place) const;
+  [[nodiscard]] bool leads(std::size_t from, std::size_t place) const;
+  [[nodiscard]] bool below(std::size_t place, double part) const;
+  [[nodiscard]] double covered(ClientId client) const;
   void set_running(WorkState& work, bool running, SimTime now);
   void tidy(SimTime now);
   void drop_thin(SimTime now);
   [[nodiscard]] bool all_at_full_rate() const;
+  void note_lit();
+  [[nodiscard]] Confinement confinement_of(const WorkState& state) const;
   [[nodiscard]] Demand demand_of(const WorkState& state) const;
   void set_rate(WorkState& state, const Pressure& all, double own_dram) const;
   [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
@@ -127,12 +167,16 @@ class Context {
   SimTime settled_;               ///< up to which time has passed
   bool frozen_ = false;
   bool changed_ = false;          ///< something that place() goes by, since it was last called
-  std::optional<ClientId> last_placed_;  ///< whose kernel began last
+  std::vector<Arriving> arriving_;       ///< by time; mostly none, one or two
+  std::optional<ClientId> last_client_;  ///< whose kernel came last to the front end
+  SimTime last_arrival_{};               ///< when that one is through it
+  std::vector<Contender> contenders_;    ///< kept for its memory
   bool mixed_ = false;            ///< kernels of several clients are resident
   bool thin_ = false;             ///< somebody in resident_ may have no blocks left
   bool rates_due_ = false;        ///< rates are those of who was resident before
   bool watched_ = false;
   double leftover_ = 0;           ///< SMs; 0: no limit
+  double lit_ = 1;                ///< share of the SMs that are not dark
 };
 
 }  // namespace bubblesim::gpu

@@ -77,31 +77,55 @@ void Context::catch_up(SimTime now) {
   place(now);
 }
 
-// Who waits for room keeps all behind it waiting, but not kernels of its client that shared space
-// with it when they were recorded.
+// Kernels that are through the front end now come after completions of this instant, one by one.
 void Context::place(SimTime now) {
+  place_waiting(now);
+  while (!arriving_.empty() && arriving_.front().at <= now) {
+    add(arriving_.front().id);
+    arriving_.erase(arriving_.begin());
+    place_waiting(now);
+  }
+}
+
+// Highest priority first. Processes of one priority share room; streams of one process, and whoever
+// is the only one of its priority, stand in one line.
+void Context::place_waiting(SimTime now) {
   if (!changed_) return;
-  std::optional<ClientId> ahead;
-  bool behind_held = false;
+  Line line;
   const std::size_t marked = std::exchange(marked_, 0);
-  for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const auto [id, client] = waiting_[i];
-    const bool blocked = ahead && (*ahead != client || !as_recorded(client));
-    if (blocked && i >= marked) continue;  // it does not refill itself
-    WorkState& state = shared_.works[id];
-    const bool off = kept_off(state);
-    state.refills = !off && !blocked && refills_itself(i);
-    state.behind_held = !off && behind_held;
-    if (state.refills) marked_ = i + 1;
-    if (off || blocked) continue;
-    const Held held = place_one(id, now);
-    if (held == Held::kByGpu) ahead = client;
-    behind_held = behind_held || held == Held::kByCap;
-    all_placed_ = all_placed_ || held == Held::kNot;
+  for (std::size_t from = 0; from < waiting_.size();) {
+    const std::size_t to = shared_.even ? level_end(from) : waiting_.size();
+    if (!line.ahead && several_clients(from, to)) {
+      share_room(from, to, line, now);
+    } else {
+      place_in_order(from, to, marked, line, now);
+    }
+    from = to;
   }
   drop_placed();
   changed_ = false;
   tidy(now);
+}
+
+// Who waits for room keeps all behind it waiting, but not kernels of its client that shared space
+// with it when they were recorded.
+void Context::place_in_order(std::size_t from, std::size_t to, std::size_t marked, Line& line,
+                             SimTime now) {
+  for (std::size_t i = from; i < to; ++i) {
+    const auto [id, client] = waiting_[i];
+    const bool blocked = line.ahead && (*line.ahead != client || !as_recorded(client));
+    if (blocked && i >= marked) continue;  // it does not refill itself
+    WorkState& state = shared_.works[id];
+    const bool off = kept_off(state);
+    state.refills = !off && !blocked && refills_itself(i);
+    state.behind_held = !off && line.behind_held;
+    if (state.refills) marked_ = i + 1;
+    if (off || blocked) continue;
+    const Held held = place_one(id, kAllBlocks, now);
+    if (held == Held::kByGpu) line.ahead = client;
+    line.behind_held = line.behind_held || held == Held::kByCap;
+    all_placed_ = all_placed_ || held == Held::kNot;
+  }
 }
 
 // Driven off the GPU. A kernel that has begun may end if no more was asked.
@@ -112,34 +136,33 @@ bool Context::kept_off(const WorkState& state) const {
   return off != program::Preemption::kAfterKernel || !state.started;
 }
 
-// What keeps the rest of its blocks out. Where both would, it is the cap: more room on the GPU
-// would not help.
-Context::Held Context::place_one(WorkId id, SimTime now) {
+// How many more blocks of the work its client's cap and its own form allow.
+std::uint64_t Context::allowed(WorkId id) const {
+  const WorkState& state = shared_.works[id];
+  std::uint64_t allowed = capped(state.work.client) ? cap_room(id) : kAllBlocks;
+  if (state.work.most_blocks > 0) {
+    const std::uint64_t most = state.work.most_blocks;
+    const std::uint64_t resident = state.waves.resident();
+    allowed = std::min(allowed, most > resident ? most - resident : 0);
+  }
+  return allowed;
+}
+
+// Places as many blocks as fit, at most so many, and says what keeps the rest of them out. Where
+// the cap and the GPU would, it is the cap: more room on the GPU would not help.
+Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
   WorkState& state = shared_.works[id];
   const program::Residency& needs = state.work.profile->residency;
   const std::uint64_t alone = std::uint64_t{needs.blocks_per_sm} * shared_.spec.sm_count;
   const std::uint64_t resident = state.waves.resident();
-  const bool has_cap = capped(state.work.client);
+  const std::uint64_t cap = allowed(id);
   std::uint64_t wanted = alone > resident ? alone - resident : 0;
-  if (!has_cap && state.work.most_blocks == 0) wanted = std::min(wanted, state.waves.unplaced());
-  std::uint64_t room = room_for(state, wanted);
-  bool held_by_cap = false;
-  if (has_cap) {
-    const std::uint64_t allowed = cap_room(id);
-    held_by_cap = allowed <= room;
-    room = std::min(room, allowed);
-  }
-  if (state.work.most_blocks > 0) {
-    const std::uint64_t most = state.work.most_blocks;
-    const std::uint64_t allowed = most > resident ? most - resident : 0;
-    held_by_cap = held_by_cap || allowed <= room;
-    room = std::min(room, allowed);
-  }
-  const std::uint64_t blocks = std::min(room, state.waves.unplaced());
+  if (cap == kAllBlocks) wanted = std::min(wanted, state.waves.unplaced());
+  const std::uint64_t room = std::min(room_for(state, wanted), cap);
+  const std::uint64_t blocks = std::min({room, most, state.waves.unplaced()});
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
     pool_.take(state.work.client, needs, blocks);
-    if (!state.started && state.work.kind == program::WorkKind::kKernel) follow(state);
     state.waves.place(blocks);
     if (!state.listed) {
       state.listed = true;
@@ -153,28 +176,36 @@ Context::Held Context::place_one(WorkId id, SimTime now) {
     tell_started(id);
   }
   if (state.waves.unplaced() == 0) return Held::kNot;
-  return held_by_cap ? Held::kByCap : Held::kByGpu;
+  return blocks == cap ? Held::kByCap : Held::kByGpu;
 }
 
-// The front end passes from one process's channel to another's; streams of one process are alike.
-void Context::follow(WorkState& state) {
-  if (!shared_.processes) return;
-  const ClientId client = state.work.client;
-  if (last_placed_ && *last_placed_ != client) state.waves.postpone(shared_.spec.client_switch);
-  last_placed_ = client;
+// The front end passes from one process's channel to another's, which delays the kernel that it
+// passes for, and nobody else. Kernels of one process keep their order.
+void Context::arrive(WorkId id, SimTime now) {
+  if (!shared_.processes) return add(id);
+  const ClientId client = shared_.works[id].work.client;
+  if (!last_client_ || *last_client_ == client) {
+    last_arrival_ = std::max(last_arrival_, now);
+  } else {
+    last_arrival_ = now + shared_.spec.client_switch;
+  }
+  last_client_ = client;
+  if (last_arrival_ == now) return add(id);
+  arriving_.push_back({id, last_arrival_});
 }
 
 bool Context::leaves_alone(const Work& work) const {
-  if (!resident_.empty() || !waiting_.empty() || frozen_ || watched_) return false;
+  if (!resident_.empty() || !waiting_.empty() || !arriving_.empty()) return false;
+  if (frozen_ || watched_) return false;
   if (leftover_ > 0 || contention_.bandwidth() < 1 || capped(work.client)) return false;
   if (shared_.clients[work.client.index()].off) return false;
-  const bool follows = shared_.processes && last_placed_;
-  return (!follows || *last_placed_ == work.client) &&
+  const bool follows = shared_.processes && last_client_;
+  return (!follows || *last_client_ == work.client) &&
          pool_.has_room_for_all(work.profile->residency);
 }
 
 void Context::pass_alone(ClientId client, SimTime now) {
-  if (shared_.processes) last_placed_ = client;
+  if (shared_.processes) last_client_ = client;
   settled_ = now;
   changed_ = mixed_ = false;
 }

@@ -7,20 +7,49 @@ namespace bubblesim::gpu {
 
 // Kernels of one client go as fast as they were recorded, with the whole GPU's bandwidth and SMs.
 bool Context::all_at_full_rate() const {
-  return !mixed_ && contention_.bandwidth() >= 1 && leftover_ <= 0;
+  return !mixed_ && contention_.bandwidth() >= 1 && leftover_ <= 0 && !shared_.confined;
+}
+
+// SMs are dark that no client may use whose kernels are resident; of partitions, that are nobody's.
+void Context::note_lit() {
+  lit_ = shared_.lit;
+  if (!shared_.processes) return;
+  double sms = 0;
+  for (auto work = resident_.begin(); work != resident_.end(); ++work) {
+    const ClientId client = shared_.works[*work].work.client;
+    const bool known = std::any_of(resident_.begin(), work, [&](WorkId earlier) {
+      return shared_.works[earlier].work.client == client;
+    });
+    const std::uint32_t cap = shared_.clients[client.index()].setup.sm_cap;
+    if (!known) sms += std::min(cap, shared_.spec.sm_count);
+  }
+  lit_ = std::min(1.0, sms / shared_.spec.sm_count);
+}
+
+// A kernel that its client's cap leaves all the SMs that it fills was recorded with the clock that
+// it has.
+Confinement Context::confinement_of(const WorkState& state) const {
+  if (!shared_.confined) return {};
+  const double cap = shared_.clients[state.work.client.index()].setup.sm_cap;
+  const double fills = static_cast<double>(state.waves.full_wave()) /
+                       state.work.profile->residency.blocks_per_sm;
+  const double sms = std::min(1.0, cap / fills);
+  return {sms, std::max(sms, lit_)};
 }
 
 // A collective draws on no shared resource until its peers are there and its end is known.
 Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
-  return Contention::demand(*state.work.profile, state.waves.resident(), state.waves.full_wave(),
-                            state.sm_share);
+  Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
+                                     state.waves.full_wave(), state.sm_share);
+  if (shared_.confined) demand.dram /= contention_.memory_time(confinement_of(state).sms);
+  return demand;
 }
 
 void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
   if (state.work.kind == program::WorkKind::kCollective) return;
   const program::KernelProfile& profile = *state.work.profile;
-  double rate = contention_.rate(all, own_dram, profile.kernel_class);
+  double rate = contention_.rate(all, own_dram, profile.kernel_class, confinement_of(state));
   if (leftover_ > 0) {
     const double sms =
         static_cast<double>(state.waves.full_wave()) / profile.residency.blocks_per_sm;
@@ -34,6 +63,7 @@ void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) c
 void Context::set_rates() {
   if (!rates_due_) return;
   rates_due_ = false;
+  if (shared_.confined) note_lit();
   if (all_at_full_rate()) {
     for (const WorkId id : resident_) set_rate(shared_.works[id], {}, 0);
     return;

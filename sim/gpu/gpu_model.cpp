@@ -15,6 +15,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
   shared_.spec = spec;
   shared_.processes = sharing.mode == program::SharingMode::kMps;
+  shared_.even = shared_.processes && spec.client_order == hardware::ClientOrder::kEven;
   if (sharing.mode == program::SharingMode::kTimeSliced) {
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
@@ -48,11 +49,27 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
   if (bound() && contexts_.size() == 1) contexts_.back().watch();
 }
 
+// SMs that no client may use stay dark.
+void Gpu::Model::note_caps() {
+  const double all = shared_.spec.sm_count;
+  double lit = 0;
+  bool capped = false;
+  for (const ClientState& client : shared_.clients) {
+    const double sms = std::min<double>(client.setup.sm_cap, all);
+    capped = capped || sms < all;
+    lit += sms;
+  }
+  const hardware::PartSpec& part = shared_.spec.part;
+  shared_.confined = capped && (part.dram_saturating_sms > 0 || part.dark_clock_gain > 1);
+  shared_.lit = std::min(1.0, lit / all);
+}
+
 ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener) {
   BUBBLESIM_CHECK(arrivals_ == 0, "clients come before the first work");
   BUBBLESIM_CHECK(setup.sm_cap >= 1, "an SM cap leaves at least one SM");
   const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
   shared_.clients.push_back({setup, &listener, std::nullopt});
+  note_caps();
   shared_.usage.add_client();
   add_context(setup);
   for (Context& context : contexts_) context.set_clients(shared_.clients.size());
@@ -104,7 +121,7 @@ void Gpu::Model::queue(WorkId id, SimTime now) {
   }
   Context& context = context_of(work.client);
   context.catch_up(now);
-  context.add(id);
+  context.arrive(id, now);
 }
 
 void Gpu::Model::finish_collective(WorkId id, SimTime end) {
@@ -125,6 +142,8 @@ void Gpu::Model::set_sm_cap(ClientId client, std::uint32_t sm_cap) {
   BUBBLESIM_CHECK(sm_cap >= 1, "an SM cap leaves at least one SM");
   context_of(client).catch_up(engine_.now());
   shared_.clients[client.index()].setup.sm_cap = sm_cap;
+  note_caps();
+  for (Context& context : contexts_) context.touch_rates();
   context_of(client).limit_collectives(client);
   update(engine_.now());
 }

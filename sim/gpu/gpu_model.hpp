@@ -46,6 +46,7 @@ class Gpu::Model {
   void step(SimTime now);
   void settle_live(SimTime now);
   void add_context(const ClientSetup& setup);
+  void note_caps();
   [[nodiscard]] bool lives(std::size_t context) const;
   [[nodiscard]] bool bound() const;
   [[nodiscard]] bool one_context() const {

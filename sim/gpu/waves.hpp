@@ -47,15 +47,11 @@ class Waves {
   void place(std::uint64_t blocks);
   /// Reduces the blocks that wait; those that are resident stay.
   void limit(std::uint64_t blocks);
-  /// Speed from now on, relative to alone; in (0, 1].
+  /// Speed from now on, relative to alone; > 0.
   void set_rate(double rate) { speed_ = waves_ * rate; }
 
   /// No block is resident: those placed next begin when they are placed.
   void pause() { place_from_ = progress_; }
-  /// Before the first block is placed: the first ones begin `span` later, alone.
-  void postpone(Duration span) {
-    place_from_ = progress_ + static_cast<double>(span.count()) * waves_;
-  }
 
   struct Passed {
     std::uint64_t freed = 0;  ///< blocks that ended and were not replaced

@@ -78,6 +78,9 @@ struct Shared {
   std::vector<ClientState> clients;
   Usage usage;
   bool processes = false;   ///< clients are processes of an MPS server
+  bool even = false;        ///< those of one priority share room evenly
+  bool confined = false;    ///< some client may use a part of the SMs only, and PartSpec tells
+  double lit = 1;           ///< share of the SMs that are some client's
   std::vector<Note> notes;  ///< in the order in which listeners hear of them
 };
 

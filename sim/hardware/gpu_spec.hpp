@@ -39,6 +39,19 @@ struct ContentionSpec {
   double l2_slowdown = 0.0;  ///< slowdown per unit of the neighbours' L2 share
 };
 
+/// Whose blocks come first, of clients of one MPS server and one priority that wait together.
+enum class ClientOrder : std::uint8_t {
+  kArrival,  ///< the kernel that came first, as within one client
+  kEven,     ///< all have even parts of the room
+};
+
+/// What a part of the SMs reaches, when a client may use no more (docs: sim/gpu/README.md).
+struct PartSpec {
+  double dram_saturating_sms = 0;  ///< share of the SMs that ask for all of the DRAM bandwidth;
+                                   ///< 0: not known, traffic is in proportion to the SMs
+  double dark_clock_gain = 1;      ///< most that the clock rises while other SMs are dark
+};
+
 /// How MIG cuts the GPU into instances; 0 slices: it does not.
 struct MigSpec {
   std::uint32_t compute_slices = 0;
@@ -63,9 +76,11 @@ struct GpuSpec {
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
   Duration context_switch{};        ///< device idle between two contexts' turns
-  Duration client_switch{};         ///< of one context: a kernel begins so much later if the one
+  Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
                                     ///< before it was another process's
+  ClientOrder client_order = ClientOrder::kArrival;
   ContentionSpec contention;
+  PartSpec part;
   MigSpec mig;
 };
 

@@ -1,5 +1,6 @@
 #include "sim/hardware/gpu_spec_reader.hpp"
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -76,6 +77,20 @@ ContentionSpec read_contention(ObjectReader& root) {
   return out;
 }
 
+ClientOrder read_client_order(ObjectReader& root) {
+  constexpr std::array<Choice<ClientOrder>, 2> kOrders{
+      {{"even", ClientOrder::kEven}, {"arrival", ClientOrder::kArrival}}};
+  ObjectReader reader = constant(root, "client_order", Presence::kOptional);
+  return reader.present() ? reader.choice("value", kOrders) : ClientOrder::kArrival;
+}
+
+PartSpec read_part(ObjectReader& root) {
+  ObjectReader reader = root.child("part", Presence::kOptional);
+  if (!reader.present()) return {};
+  return {number(reader, "dram_saturating_sms", "share", {0.01, 1.0}),
+          number(reader, "dark_clock_gain", "ratio", {1.0, 3.0})};
+}
+
 MigSpec read_mig(ObjectReader& root) {
   ObjectReader reader = root.child("mig", Presence::kOptional);
   if (!reader.present()) return {};
@@ -115,7 +130,9 @@ DeviceFile read_constants(ObjectReader& root) {
       constant(root, "host_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
   spec.copy_engines = count(root, "copy_engines", "engines");
   read_latencies(root, spec);
+  spec.client_order = read_client_order(root);
   spec.contention = read_contention(root);
+  spec.part = read_part(root);
   spec.mig = read_mig(root);
   root.finish();
   return out;

@@ -1,10 +1,13 @@
 // The GPU model against the plainest program that obeys the same rules: one block at a time, one
 // nanosecond at a time, no waves skipped, no events. Random kernels, priorities, caps and forms,
-// and clients that are driven off the GPU and let on again; durations are multiples of their waves,
-// so that every block takes whole nanoseconds and the two must agree exactly.
+// clients that are driven off the GPU and let on again, and processes of an MPS server, which share
+// evenly; durations are multiples of their waves, so that every block takes whole nanoseconds and
+// the two must agree exactly.
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "sim/base/random.hpp"
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
@@ -42,6 +45,20 @@ struct Case {
   std::vector<std::uint32_t> caps;
   std::vector<PlainJob> jobs;     ///< by arrival
   std::vector<Command> commands;  ///< by time; of one instant: after arrivals
+  std::optional<std::int64_t> client_switch;  ///< clients are processes of an MPS server
+  bool even = false;                          ///< those of one priority have even parts
+
+  /// When each job is through the front end.
+  [[nodiscard]] std::vector<std::int64_t> arrivals() const {
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const bool passes = client_switch && i > 0 && jobs[i - 1].client != jobs[i].client;
+      std::int64_t at = jobs[i].arrival + (passes ? *client_switch : 0);
+      if (client_switch && i > 0 && !passes) at = std::max(at, out.back());
+      out.push_back(at);
+    }
+    return out;
+  }
 };
 
 /// One block at a time, one nanosecond at a time.
@@ -53,12 +70,13 @@ class PlainGpu {
   }
 
   std::vector<std::int64_t> run() {
+    const std::vector<std::int64_t> arrivals = given_.arrivals();
     std::size_t next = 0;
     std::size_t command = 0;
     for (std::int64_t now = 0; done_ < states_.size(); ++now) {
       end_blocks(now);
       place(now);
-      while (next < states_.size() && given_.jobs[next].arrival == now) {
+      while (next < states_.size() && arrivals[next] == now) {
         waiting_.push_back(next++);
         sort();
         place(now);
@@ -129,27 +147,82 @@ class PlainGpu {
     }
     return sms;
   }
-  void place(std::int64_t now) {
-    for (const std::size_t i : waiting_) {
-      if (kept_off(i)) continue;
-      const PlainJob& job = given_.jobs[i];
-      State& state = states_[i];
-      const double cap = std::min(given_.caps[job.client], kSms);
-      bool held_by_cap = false;
-      while (state.unplaced > 0) {
-        held_by_cap = given_.caps[job.client] < kSms &&
+  bool held_by_cap(std::size_t i) const {
+    const PlainJob& job = given_.jobs[i];
+    const double cap = std::min(given_.caps[job.client], kSms);
+    const bool full = given_.caps[job.client] < kSms &&
                       covered(job.client) + 1.0 / job.per_sm() > cap + 1e-9;
-        held_by_cap = held_by_cap || (job.most > 0 && state.ends.size() >= job.most);
-        const bool fits = used_ + job.warps <= kWarps && state.ends.size() < job.per_sm() * kSms;
-        if (held_by_cap || !fits) break;
-        --state.unplaced;
-        state.started = true;
-        used_ += job.warps;
-        state.ends.push_back(now + job.block_ns);
-      }
-      if (state.unplaced > 0 && !held_by_cap) break;
+    return full || (job.most > 0 && states_[i].ends.size() >= job.most);
+  }
+  bool fits(std::size_t i) const {
+    const PlainJob& job = given_.jobs[i];
+    return used_ + job.warps <= kWarps && states_[i].ends.size() < job.per_sm() * kSms;
+  }
+  void place(std::int64_t now) {
+    while (const std::optional<std::size_t> next = next_block()) {
+      State& state = states_[*next];
+      --state.unplaced;
+      state.started = true;
+      used_ += given_.jobs[*next].warps;
+      state.ends.push_back(now + given_.jobs[*next].block_ns);
+      std::erase_if(waiting_, [this](std::size_t i) { return states_[i].unplaced == 0; });
     }
-    std::erase_if(waiting_, [this](std::size_t i) { return states_[i].unplaced == 0; });
+  }
+  /// The job that places a block now.
+  std::optional<std::size_t> next_block() const {
+    for (std::size_t from = 0; from < waiting_.size();) {
+      std::size_t to = from;
+      std::vector<std::size_t> level;  // who may place, each client's first
+      std::set<std::uint32_t> clients;
+      while (to < waiting_.size() && priority(waiting_[to]) == priority(waiting_[from])) {
+        const std::size_t i = waiting_[to++];
+        clients.insert(given_.jobs[i].client);
+        if (!kept_off(i) && !held_by_cap(i)) level.push_back(i);
+      }
+      if (given_.even && clients.size() > 1) {
+        const double part = part_of_each(from, to);
+        bool waits = false;
+        std::set<std::uint32_t> seen;
+        for (const std::size_t i : level) {
+          const PlainJob& job = given_.jobs[i];
+          if (!seen.insert(job.client).second) continue;
+          if (covered(job.client) + 1.0 / job.per_sm() > part + 1e-9) continue;
+          if (fits(i)) return i;
+          waits = true;
+        }
+        if (waits) return std::nullopt;
+      }
+      if (!level.empty()) {
+        return fits(level.front()) ? std::optional(level.front()) : std::nullopt;
+      }
+      from = to;
+    }
+    return std::nullopt;
+  }
+  /// SMs for each client that waits: who is held below its part leaves the rest of it.
+  double part_of_each(std::size_t from, std::size_t to) const {
+    std::map<std::uint32_t, bool> held;  // by client: all of it
+    for (std::size_t at = from; at < to; ++at) {
+      const std::size_t i = waiting_[at];
+      if (kept_off(i)) continue;
+      const bool by_cap = held_by_cap(i);
+      const auto [known, fresh] = held.emplace(given_.jobs[i].client, by_cap);
+      known->second = known->second && by_cap;
+    }
+    double free = kSms;
+    for (std::uint32_t client = 0; client < given_.priorities.size(); ++client) {
+      if (!held.contains(client)) free -= covered(client);
+    }
+    while (!held.empty()) {
+      const double part = std::max(0.0, free) / static_cast<double>(held.size());
+      const auto out = std::find_if(held.begin(), held.end(), [&](const auto& client) {
+        return client.second && covered(client.first) <= part + 1e-9;
+      });
+      if (out == held.end()) return part;
+      free -= covered(out->first);
+      held.erase(out);
+    }
+    return kSms;
   }
 
   const Case& given_;
@@ -160,10 +233,12 @@ class PlainGpu {
   std::size_t done_ = 0;
 };
 
-enum class Kind : std::uint8_t { kLeftAlone, kDrivenOff };
+enum class Kind : std::uint8_t { kLeftAlone, kDrivenOff, kProcesses };
 
 Case random_case(std::uint64_t seed, Kind kind) {
-  RandomStream random(seed, kind == Kind::kDrivenOff ? "gpu preempted" : "gpu reference");
+  RandomStream random(seed, kind == Kind::kDrivenOff   ? "gpu preempted"
+                            : kind == Kind::kProcesses ? "gpu processes"
+                                                       : "gpu reference");
   const auto pick = [&random](std::int64_t from, std::int64_t to) {
     return from + static_cast<std::int64_t>(random.uniform() * static_cast<double>(to - from + 1));
   };
@@ -184,6 +259,11 @@ Case random_case(std::uint64_t seed, Kind kind) {
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlainJob& a, const PlainJob& b) { return a.arrival < b.arrival; });
   if (kind == Kind::kLeftAlone) return made;
+  if (kind == Kind::kProcesses) {
+    made.client_switch = pick(0, 12);
+    made.even = seed % 4 != 0;
+    for (std::int32_t& priority : made.priorities) priority = priority / 2;  // mostly equal
+  }
   for (PlainJob& job : made.jobs) {
     if (pick(0, 3) == 0) job.most = static_cast<std::uint64_t>(pick(1, 12));
   }
@@ -204,7 +284,11 @@ Case random_case(std::uint64_t seed, Kind kind) {
 class GpuReference : public GpuTest, public testing::WithParamInterface<int> {
  protected:
   void expect_agreement(const Case& given) {
-    make(small_gpu());
+    hardware::GpuSpec spec = small_gpu();
+    spec.client_switch = Duration{given.client_switch.value_or(0)};
+    if (given.even) spec.client_order = hardware::ClientOrder::kEven;
+    make(spec, {.mode = given.client_switch ? program::SharingMode::kMps
+                                            : program::SharingMode::kSpatial});
     for (std::size_t i = 0; i < given.priorities.size(); ++i) {
       client(given.priorities[i], given.caps[i]);
     }
@@ -235,6 +319,10 @@ TEST_P(GpuReference, AgreesToTheNanosecond) {
 
 TEST_P(GpuReference, AgreesWhenClientsAreDrivenOff) {
   expect_agreement(random_case(static_cast<std::uint64_t>(GetParam()), Kind::kDrivenOff));
+}
+
+TEST_P(GpuReference, AgreesWhenProcessesShare) {
+  expect_agreement(random_case(static_cast<std::uint64_t>(GetParam()), Kind::kProcesses));
 }
 
 INSTANTIATE_TEST_SUITE_P(RandomCases, GpuReference, testing::Range(0, 500));

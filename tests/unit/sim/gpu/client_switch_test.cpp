@@ -1,5 +1,5 @@
-// What it costs when kernels of two processes of one context follow each other. The GPU has 4 SMs
-// of 8 warps: 8 blocks of 4 warps at once.
+// A kernel that follows another process's kernel comes later to the blocks' scheduler. The GPU has
+// 4 SMs of 8 warps: 8 blocks of 4 warps at once.
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 
 namespace bubblesim::gpu {
@@ -32,7 +32,7 @@ TEST_F(ClientSwitch, OneClientAlonePaysNothing) {
   EXPECT_EQ(end(2), 200);
 }
 
-TEST_F(ClientSwitch, AKernelAfterAnothersBeginsLater) {
+TEST_F(ClientSwitch, AKernelAfterAnothersComesLater) {
   // 1 of a, 2 of b (+10), 3 of b (its own came before), 4 of a (+10); each 2 blocks of 100.
   const ClientId a = client();
   const ClientId b = client();
@@ -47,14 +47,36 @@ TEST_F(ClientSwitch, AKernelAfterAnothersBeginsLater) {
   EXPECT_EQ(end(4), 170);
 }
 
-TEST_F(ClientSwitch, OnceAKernelHoweverManyWaves) {
-  // 1 ends at 100. 2: 16 blocks, two waves of 50: 100 + 10 + 100.
+TEST_F(ClientSwitch, TheOthersWorkHidesIt) {
+  // 2 comes at 10 and waits for 1, which ends at 100, all the same.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(8, 4));
+  kernel_at(0, 2, client(), 100, blocks_of_warps(16, 4));
+  run();
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(end(2), 200);
+}
+
+TEST_F(ClientSwitch, ItHoldsNoRoom) {
+  // 2 comes at 15; 3, of the client that came last, no sooner; 4 (+10) finds the room that is left.
   const ClientId a = client();
   const ClientId b = client();
-  kernel_at(0, 1, a, 100, blocks_of_warps(8, 4));
-  kernel_at(0, 2, b, 100, blocks_of_warps(16, 4));
+  kernel_at(0, 1, a, 50, blocks_of_warps(2, 4));
+  kernel_at(5, 2, b, 100, blocks_of_warps(2, 4));
+  kernel_at(6, 3, b, 100, blocks_of_warps(2, 4));
+  kernel_at(8, 4, a, 100, blocks_of_warps(2, 4));
   run();
-  EXPECT_EQ(end(2), 210);
+  EXPECT_EQ(start(2), 15);
+  EXPECT_EQ(start(3), 15);
+  EXPECT_EQ(start(4), 18);
+}
+
+TEST_F(ClientSwitch, AKernelThatComesWhileOneIsAloneChangesNothingBefore) {
+  // 1 has the GPU to itself until 2 comes at 60; its second wave ends at 200 beside it.
+  kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
+  kernel_at(50, 2, client(), 40, blocks_of_warps(4, 4));
+  run();
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(end(1), 200);
 }
 
 }  // namespace
