@@ -8,6 +8,7 @@
 
 #include "sim/app/validate_commands.hpp"
 #include "sim/validate/judge_sharing.hpp"
+#include "sim/validate/mechanisms.hpp"
 #include "sim/validate/sharing_text.hpp"
 
 namespace bubblesim::app {
@@ -18,6 +19,8 @@ struct SharingArguments {
   std::vector<std::string> tables;
   std::string setting;
   std::vector<std::string> systems;
+  std::vector<std::string> without;
+  bool ablation = false;
   std::size_t threads = 0;
   JudgeOutputs outputs;
 };
@@ -53,11 +56,27 @@ CheckedResult<std::vector<validate::SharingRow>> rows_of(const SharingArguments&
   return out;
 }
 
+int ablate(const SharingArguments& arguments, const std::vector<validate::SharingRow>& rows,
+           const validate::SharingStage& stage) {
+  ProgressLine line;
+  const auto ablations = validate::ablate_sharing(rows, stage, threads_of(arguments.threads),
+                                                  line.callback());
+  line.clear();
+  if (!ablations) return report_faults(ablations.error());
+  fmt::print("{}", validate::ablation_text(*ablations));
+  return kExitOk;
+}
+
 int validate_sharing(const SharingArguments& arguments, const AppContext& context) {
   auto stage = validate::make_sharing_stage(context.config_folder, context.policies);
   if (!stage) return report_faults(stage.error());
   const auto rows = rows_of(arguments, *stage, context.config_folder);
   if (!rows) return report_faults(rows.error());
+  for (const std::string& mechanism : arguments.without) {
+    const auto left_out = validate::leave_out(*stage, mechanism);
+    if (!left_out) return report_faults(Errors{left_out.error()});
+  }
+  if (arguments.ablation) return ablate(arguments, *rows, *stage);
   ProgressLine line;
   const auto judged = validate::judge_sharing(*rows, *stage, threads_of(arguments.threads),
                                               line.callback());
@@ -91,6 +110,14 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
                  "A file of configs/validation: device, arrivals, policies of the systems. By "
                  "default that of the shipped table with the same columns");
   command->add_option("--system", arguments->systems, "Only rows of this system (may be repeated)");
+  std::string names;
+  for (const validate::Mechanism& mechanism : validate::sharing_mechanisms()) {
+    names += (names.empty() ? "" : ", ") + std::string(mechanism.name);
+  }
+  command->add_option("--without", arguments->without,
+                      "Leave a mechanism of the model out (may be repeated): " + names);
+  command->add_flag("--ablation", arguments->ablation,
+                    "Mean errors with all mechanisms and without each, where they differ");
   add_judge_outputs(*command, arguments->outputs);
   command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();

@@ -165,7 +165,9 @@ class Scene {
   // Alone, with its share of pauses.
   [[nodiscard]] double pass_ms(std::size_t i) const {
     const SharingClient& client = row_.clients[i];
-    return lone_[i]->mean_ms + (client.epoch > 0 ? client.pause_ms / client.epoch : 0);
+    if (client.epoch == 0) return lone_[i]->mean_ms;
+    return std::max(client.feed_ms, lone_[i]->mean_ms + client.between_ms) +
+           client.pause_ms / client.epoch;
   }
 
   [[nodiscard]] Duration length() const {
@@ -191,6 +193,8 @@ class Scene {
     out.loops = given.pace == Pace::kLoop;
     out.epoch = given.epoch;
     out.pause = Duration{std::llround(1e6 * given.pause_ms)};
+    out.between = Duration{std::llround(1e6 * given.between_ms)};
+    out.feed = Duration{std::llround(1e6 * given.feed_ms)};
     out.arrivals = arrivals_of(given, length, setting_);
     const double share = static_cast<double>(i) / static_cast<double>(lone_.size());
     out.start = Duration{std::llround(1e6 * lone_[i]->mean_ms * share)};

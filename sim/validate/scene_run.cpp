@@ -1,6 +1,7 @@
 #include "sim/validate/scene_run.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -32,7 +33,7 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
 
   void on_event(SimTime now) override {
     if (!client_.loops) ++next_;
-    last_ = now;
+    last_ = last_pass_ = now;
     run_->start_pass(now);
   }
   void on_iteration(workload::ProgramRun& run, std::uint32_t index, SimTime now) override {
@@ -42,8 +43,8 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
     if (client_.loops && client_.epoch == 0) return;
     note(run, now);
     if (!client_.loops) return await(now);
-    const bool pauses = ends_.size() % client_.epoch == 0;
-    engine_.schedule(entity_, pauses ? now + client_.pause : now);
+    const std::size_t in_epoch = ends_.size() % client_.epoch;
+    engine_.schedule(entity_, in_epoch == 0 ? now + client_.pause : next_pass(in_epoch, now));
   }
 
   [[nodiscard]] ClientFigures figures(double from) const {
@@ -61,6 +62,15 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
   }
 
  private:
+  // The loader begins anew with each epoch, its first input in the pause. It makes one after
+  // another while fewer than kInputsAhead are ready.
+  SimTime next_pass(std::size_t in_epoch, SimTime now) {
+    if (in_epoch == 1) ready_ = last_pass_;
+    taken_[(in_epoch - 1) % kInputsAhead] = last_pass_;
+    const SimTime room = in_epoch < kInputsAhead ? ready_ : taken_[in_epoch % kInputsAhead];
+    ready_ = std::max(ready_, room) + client_.feed;
+    return std::max(now + client_.between, ready_);
+  }
   void note(workload::ProgramRun& run, SimTime now) {
     tell_iteration(run, now - last_, now);
     latencies_.push_back(now - last_);
@@ -78,6 +88,9 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
   workload::ProgramRun* run_ = nullptr;
   std::size_t next_ = 0;
   SimTime last_{};  ///< when the pass at hand began
+  SimTime last_pass_{};  ///< when the last pass of a loop with epochs took its input
+  SimTime ready_{};      ///< when the loader has the last input that was asked for
+  std::array<SimTime, kInputsAhead> taken_{};  ///< when inputs were taken, by number in the epoch
   std::vector<SimTime> ends_;
   std::vector<Duration> latencies_;
 };

@@ -27,7 +27,12 @@ struct SceneClient {
   Duration start{};               ///< of a loop
   std::uint32_t epoch = 0;        ///< of a loop: after so many passes it pauses; 0: never
   Duration pause{};
+  Duration between{};             ///< host time between passes, in no latency; with epochs
+  Duration feed{};                ///< the data loader makes a pass's input in it; with epochs
 };
+
+/// Inputs that a data loader has ready at most: two workers, each two ahead (PyTorch's defaults).
+inline constexpr std::size_t kInputsAhead = 4;
 
 struct SceneSetup {
   const hardware::GpuSpec* gpu = nullptr;

@@ -120,7 +120,11 @@ Result<SharingClient> cotraining_client(const Cells& cells, std::string_view job
   if (out.per_s * out.solo_ms < 1e3 / 2) out.pace = Pace::kPeriodic;
   if (out.pace == Pace::kLoop) {
     out.epoch = cells.setting.epoch;
-    out.pause_ms = std::max(0.0, (1e3 / out.per_s - out.solo_ms) * out.epoch);
+    if (out.epoch > 0) {
+      out.pause_ms = 1e3 * to_seconds(cells.setting.epoch_pause);
+      out.between_ms = 1e3 * to_seconds(cells.setting.step_pause);
+      out.feed_ms = std::max(0.0, 1e3 / out.per_s - out.pause_ms / out.epoch);
+    }
     out.per_s = 0;
   }
   return out;
@@ -395,6 +399,8 @@ SharingSetting read_setting(ObjectReader& root) {
   out.requests = arrivals.integer<std::uint32_t>("requests", {1, 1u << 24U});
   out.latencies_from = arrivals.number("latencies_from", {0, 0.9}, 0.0);
   out.epoch = arrivals.integer<std::uint32_t>("epoch", {1, 1u << 24U}, 0U);
+  out.epoch_pause = arrivals.duration("epoch_pause", {}, Duration{});
+  out.step_pause = arrivals.duration("step_pause", {}, Duration{});
   for (ObjectReader& entry : root.children("systems")) out.systems.push_back(read_system(entry));
   root.finish();
   return out;

@@ -55,6 +55,8 @@ struct SharingClient {
   double per_s = 0;         ///< passes asked for, unless kLoop
   std::uint32_t epoch = 0;  ///< kLoop: after so many passes the host pauses; 0: never
   double pause_ms = 0;
+  double between_ms = 0;    ///< kLoop with epochs: host time between passes
+  double feed_ms = 0;       ///< kLoop with epochs: the data loader's, of a pass's input
 
   friend bool operator==(const SharingClient&, const SharingClient&) = default;
 };
@@ -92,6 +94,8 @@ struct SharingSetting {
   std::uint32_t requests = 60;  ///< a run is as long as so many passes take, if that is longer
   double latencies_from = 0;    ///< the first share of passes gives no latency
   std::uint32_t epoch = 0;      ///< passes between the pauses of loops that pause; 0: they do not
+  Duration epoch_pause{};       ///< of such a loop, alone
+  Duration step_pause{};        ///< of such a loop, between passes whose input is there
   std::vector<SystemSetting> systems;
 };
 

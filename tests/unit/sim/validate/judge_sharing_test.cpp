@@ -23,6 +23,8 @@ SharingSetting sharing_setting() {
   SharingSetting out;
   out.load = 0.5;
   out.epoch = 98;
+  out.epoch_pause = std::chrono::milliseconds(98);
+  out.step_pause = std::chrono::milliseconds(1);
   out.devices = {{"GV100", "v100-32gb"}};
   return out;
 }
@@ -128,8 +130,8 @@ TEST(SharingTable, EqualClientsAreScaledToOneOfThem) {
   EXPECT_DOUBLE_EQ(rows[1].figures[0].measured, 1.2);
 }
 
-TEST(SharingTable, TrainingsOfACaseHaveThePausesOfTheirRowsAlone) {
-  // 40 a second of 20 ms each: 5 ms of pause an iteration, 490 ms an epoch of 98.
+TEST(SharingTable, TrainingsOfACaseAreFedAtTheirRateAlone) {
+  // 40 a second: 25 ms each, of which 1 ms is an epoch's pause of 98 ms by its 98 iterations.
   const auto rows = rows_of(
       "role,case,job,system,per_s,relative_to_alone,mean_ms,p50_ms,p95_ms,p99_ms\n"
       "fit,c,production,alone,40,1,20,20,20,20\n"
@@ -138,7 +140,9 @@ TEST(SharingTable, TrainingsOfACaseHaveThePausesOfTheirRowsAlone) {
   ASSERT_EQ(rows.size(), 3u);
   const SharingRow& shared = rows[2];
   ASSERT_EQ(shared.clients.size(), 2u);
-  EXPECT_NEAR(shared.clients[0].pause_ms, 490, 1e-9);
+  EXPECT_NEAR(shared.clients[0].pause_ms, 98, 1e-9);
+  EXPECT_NEAR(shared.clients[0].between_ms, 1, 1e-9);
+  EXPECT_NEAR(shared.clients[0].feed_ms, 24, 1e-9);
   EXPECT_EQ(shared.clients[1].pace, Pace::kPeriodic) << "busy for less than half of its time";
   EXPECT_DOUBLE_EQ(shared.clients[1].per_s, 4);
   EXPECT_DOUBLE_EQ(shared.figures[0].measured, 0.75);

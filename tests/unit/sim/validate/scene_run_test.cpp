@@ -115,5 +115,40 @@ TEST(SceneRun, ALoopPausesAfterEachEpoch) {
       << "a pause is of no pass";
 }
 
+TEST(SceneRun, ADataLoaderBoundsALoop) {
+  // Passes of 1 us, an input each 3 us, the first of an epoch ready: starts at 0, 3, 6; the pause
+  // of 10 us: 17, 20, 23.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto job = program(gpu, 1, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {job_of(job)};
+  setup.clients.front().epoch = 3;
+  setup.clients.front().pause = Duration{10'000};
+  setup.clients.front().feed = Duration{3000};
+  setup.length = Duration{24'500};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 6u);
+  EXPECT_NEAR(figures->front().per_s, 5 / 23e-6, 1);
+}
+
+TEST(SceneRun, ADataLoaderGetsAheadOfASlowLoop) {
+  // Passes of 5 us, 1 us between them, an input each 3 us: no pass waits for its input.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto job = program(gpu, 1, Duration{5000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {job_of(job)};
+  setup.clients.front().epoch = 100;
+  setup.clients.front().between = Duration{1000};
+  setup.clients.front().feed = Duration{3000};
+  setup.length = Duration{60'500};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 10u);
+  EXPECT_EQ(figures->front().latencies, std::vector<Duration>(10, Duration{5000}));
+}
+
 }  // namespace
 }  // namespace bubblesim::validate

@@ -1,0 +1,152 @@
+#include "sim/validate/mechanisms.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "sim/base/nearest.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kLeastTold = 0.001;  ///< of a mean |error|
+
+template <class Change>
+void change_gpus(SharingStage& stage, Change change) {
+  for (auto& [device, machine] : stage.machines) change(machine.gpu);
+}
+
+void share_evenly(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) {
+    gpu.client_order = hardware::ClientOrder::kEven;
+  });
+}
+
+void arrive_at_once(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.client_switch = Duration{}; });
+}
+
+// NVIDIA's open kernel modules (timeout 128 << 3), and a switch at the bandwidth of DRAM.
+void slice_as_programmed(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) {
+    gpu.time_slice = 1024us;
+    gpu.context_switch = 50us;
+  });
+}
+
+void leave_out_contention(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) {
+    hardware::ContentionSpec& spec = gpu.contention;
+    spec.l2_slowdown = 0;
+    spec.compute_kernel_issue_share = 0;
+    spec.memory_kernel_issue_share = 0;
+    spec.unknown_kernel_issue_share = 0;
+    spec.compute_kernel_memory_boundness = 0;
+    spec.memory_kernel_memory_boundness = 0;
+    spec.unknown_kernel_memory_boundness = 0;
+  });
+}
+
+void leave_out_l2(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.contention.l2_slowdown = 0; });
+}
+
+void share_dram_by_sms(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.part.dram_saturating_sms = 0; });
+}
+
+void keep_the_clock(SharingStage& stage) {
+  change_gpus(stage, [](hardware::GpuSpec& gpu) { gpu.part.dark_clock_gain = 1; });
+}
+
+void spread_requests(SharingStage& stage) {
+  for (auto& [table, setting] : stage.settings) setting.burst = Duration{};
+}
+
+constexpr std::array<Mechanism, 8> kMechanisms{{
+    {"arrival_order", "equal MPS clients have even parts of the room", &share_evenly},
+    {"client_switch", "a kernel that follows another client's comes at once", &arrive_at_once},
+    {"long_slices", "slices of 1.024 ms, switches of 50 us", &slice_as_programmed},
+    {"contention", "kernels that run together do not slow each other", &leave_out_contention},
+    {"l2", "no slowdown by the neighbours' traffic below saturation", &leave_out_l2},
+    {"dram_saturation", "traffic in proportion to a client's SMs", &share_dram_by_sms},
+    {"dark_clock", "the clock stays while SMs are dark", &keep_the_clock},
+    {"bursts", "requests come evenly", &spread_requests},
+}};
+
+CheckedResult<std::vector<SharingSummary>> summaries_of(
+    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
+    const std::function<void(const std::string&)>& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_sharing(rows, stage, threads, progress));
+  return summarise_sharing(judged);
+}
+
+// Of a metric that has rows of both roles, those marked judge; else all there are.
+bool counts(const SharingSummary& cell, const std::vector<SharingSummary>& all) {
+  if (cell.role == "judge") return true;
+  return cell.role == "all" && std::none_of(all.begin(), all.end(), [&](const auto& other) {
+           return other.role == "judge" && other.table == cell.table &&
+                  other.system == cell.system && other.metric == cell.metric;
+         });
+}
+
+}  // namespace
+
+std::span<const Mechanism> sharing_mechanisms() { return kMechanisms; }
+
+Result<void> leave_out(SharingStage& stage, std::string_view name) {
+  std::vector<std::string> names;
+  for (const Mechanism& mechanism : kMechanisms) {
+    if (mechanism.name == name) {
+      mechanism.leave_out(stage);
+      return {};
+    }
+    names.emplace_back(mechanism.name);
+  }
+  return fail("--without", "", unknown_name_message("mechanism", name, names));
+}
+
+CheckedResult<std::vector<Ablation>> ablate_sharing(
+    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
+    const std::function<void(const std::string&)>& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto with, summaries_of(rows, stage, threads, progress));
+  std::vector<Ablation> out;
+  for (const Mechanism& mechanism : kMechanisms) {
+    SharingStage changed = stage;
+    mechanism.leave_out(changed);
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto without, summaries_of(rows, changed, threads, progress));
+    for (const SharingSummary& cell : with) {
+      if (!counts(cell, with)) continue;
+      const auto same = std::find_if(without.begin(), without.end(), [&](const auto& other) {
+        return other.table == cell.table && other.system == cell.system &&
+               other.metric == cell.metric && other.role == cell.role;
+      });
+      if (same == without.end()) continue;
+      if (std::abs(same->mean_absolute - cell.mean_absolute) < kLeastTold) continue;
+      out.push_back({std::string(mechanism.name), cell.table, cell.system, cell.metric, cell.rows,
+                     cell.mean_absolute, same->mean_absolute});
+    }
+  }
+  return out;
+}
+
+std::string ablation_text(const std::vector<Ablation>& ablations) {
+  std::string out;
+  for (const Mechanism& mechanism : kMechanisms) {
+    out += fmt::format("{}{}; without it: {}\n", out.empty() ? "" : "\n", mechanism.name,
+                       mechanism.without);
+    for (const Ablation& cell : ablations) {
+      if (cell.mechanism != mechanism.name) continue;
+      out += fmt::format("  {:<23} {:<13} {:<25} {:>4} rows {:>6.1f}% -> {:>6.1f}%\n", cell.table,
+                         cell.system, cell.metric, cell.rows, 100 * cell.with, 100 * cell.without);
+    }
+  }
+  return out;
+}
+
+}  // namespace bubblesim::validate
