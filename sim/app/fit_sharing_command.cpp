@@ -1,7 +1,8 @@
-// bubblesim fit sharing: a device's constants of time slices and switches, from measured sharing.
+// bubblesim fit sharing: a device's constants of slices, switches and parts, from measured sharing.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
 #include "sim/app/fit_commands.hpp"
@@ -36,13 +37,16 @@ int fit_sharing(const SharingFitArguments& arguments, const AppContext& context)
   fmt::print("{} rows, {} evaluations, mean |error| {:.2f} % -> {:.2f} %\n", fit->rows,
              fit->evaluations, 100 * fit->start_error, 100 * fit->error);
   const auto& gpu = stage->machines.at(arguments.device).gpu;
-  fmt::print("{:<16} {:>10} {:>10}\n", "constant", "start", "fitted");
-  const auto print = [](const char* name, Duration start, Duration fitted) {
-    fmt::print("{:<16} {:>10} {:>10}\n", name, format_duration(start), format_duration(fitted));
-  };
-  print("time_slice", gpu.time_slice, fit->time_slice);
-  print("context_switch", gpu.context_switch, fit->context_switch);
-  print("client_switch", gpu.client_switch, fit->client_switch);
+  fmt::print("{:<24} {:>10} {:>10}\n", "constant", "start", "fitted");
+  for (std::size_t i = 0; i < fit->constants.size(); ++i) {
+    const fit::SharingConstant& constant = fit::sharing_constants()[i];
+    const auto text = [&](double value) {
+      return constant.is_time ? format_duration(Duration{std::llround(value)})
+                              : fmt::format("{:.2f}", value);
+    };
+    fmt::print("{:<24} {:>10} {:>10}\n", constant.key, text(constant.get(gpu)),
+               text(fit->constants[i]));
+  }
   return kExitOk;
 }
 
@@ -51,8 +55,8 @@ int fit_sharing(const SharingFitArguments& arguments, const AppContext& context)
 void add_fit_sharing(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<SharingFitArguments>();
   CLI::App* command = fit.add_subcommand(
-      "sharing", "Time slice and costs of switches: constants of configs/devices/*.json, from rows "
-                 "with the role fit of all tables given. Prints them.");
+      "sharing", "Time slice, costs of switches and what a part of the SMs reaches: constants of "
+                 "configs/devices/*.json, from rows with the role fit of all tables given. Prints them.");
   command->add_option("--table", arguments->tables,
                  "A CSV file as `bubblesim validate sharing` reads (may be repeated)")
       ->required();

@@ -17,31 +17,58 @@ using validate::SharingRow;
 
 constexpr double kFirstStep = 1.4;
 constexpr double kLeastStep = 1.05;
-constexpr Duration kGrain{100};  // constants are written in tenths of a microsecond
+constexpr double kTimeGrain = 100;   // constants are written in tenths of a microsecond
+constexpr double kRatioGrain = 0.01;
 
-using Constants = std::array<Duration, 3>;
+double ns(Duration span) { return static_cast<double>(span.count()); }
+Duration span_of(double ns) { return Duration{std::llround(ns)}; }
+
+constexpr std::array<SharingConstant, 5> kConstants{{
+    {"time_slice", [](const hardware::GpuSpec& gpu) { return ns(gpu.time_slice); },
+     [](hardware::GpuSpec& gpu, double value) { gpu.time_slice = span_of(value); }, true, 1e4, 1e9},
+    {"context_switch", [](const hardware::GpuSpec& gpu) { return ns(gpu.context_switch); },
+     [](hardware::GpuSpec& gpu, double value) { gpu.context_switch = span_of(value); }, true, 1e3,
+     1e9},
+    {"client_switch", [](const hardware::GpuSpec& gpu) { return ns(gpu.client_switch); },
+     [](hardware::GpuSpec& gpu, double value) { gpu.client_switch = span_of(value); }, true, 1e3,
+     1e8},
+    {"part/dram_saturating_sms",
+     [](const hardware::GpuSpec& gpu) { return gpu.part.dram_saturating_sms; },
+     [](hardware::GpuSpec& gpu, double value) { gpu.part.dram_saturating_sms = value; }, false,
+     0.01, 1},
+    {"part/dark_clock_gain", [](const hardware::GpuSpec& gpu) { return gpu.part.dark_clock_gain; },
+     [](hardware::GpuSpec& gpu, double value) { gpu.part.dark_clock_gain = value; }, false, 1, 3},
+}};
+
+using Constants = std::array<double, kConstants.size()>;
 
 Constants constants_of(const hardware::GpuSpec& gpu) {
-  return {gpu.time_slice, gpu.context_switch, gpu.client_switch};
+  Constants out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = kConstants[i].get(gpu);
+  return out;
 }
 
 void put(hardware::GpuSpec& gpu, const Constants& constants) {
-  gpu.time_slice = constants[0];
-  gpu.context_switch = constants[1];
-  gpu.client_switch = constants[2];
+  for (std::size_t i = 0; i < constants.size(); ++i) kConstants[i].put(gpu, constants[i]);
 }
 
-Duration rounded(Duration span) { return std::max(kGrain, span / kGrain.count() * kGrain.count()); }
+double rounded(const SharingConstant& constant, double value) {
+  const double grain = constant.is_time ? kTimeGrain : kRatioGrain;
+  return std::clamp(std::round(value / grain) * grain, constant.least, constant.most);
+}
+
+constexpr std::array<std::string_view, 4> kSystems{"mps", "mps_priority", "time_slicing", "sm_cap"};
 
 }  // namespace
+
+std::span<const SharingConstant> sharing_constants() { return kConstants; }
 
 std::vector<SharingRow> fit_rows(const std::vector<SharingRow>& rows) {
   std::vector<SharingRow> out;
   for (const SharingRow& row : rows) {
     if (row.role != validate::Role::kFit || !row.note.empty()) continue;
-    if (row.system == "mps" || row.system == "mps_priority" || row.system == "time_slicing") {
-      out.push_back(row);
-    }
+    const auto fitted = std::find(kSystems.begin(), kSystems.end(), row.system);
+    if (fitted != kSystems.end()) out.push_back(row);
   }
   return out;
 }
@@ -71,7 +98,7 @@ CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
   std::erase_if(rows, [&](const SharingRow& row) { return stage.device_of(row) != device; });
   if (rows.empty()) {
     return fail("no row of a " + device +
-                " with the role fit under mps, mps_priority or time_slicing");
+                " with the role fit under mps, mps_priority, time_slicing or sm_cap");
   }
   hardware::GpuSpec& gpu = stage.machines.at(device).gpu;
   SharingFit out;
@@ -96,7 +123,8 @@ CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
     for (std::size_t i = 0; i < best.size(); ++i) {
       for (const double factor : {step, 1 / step}) {
         Constants tried = best;
-        tried[i] = rounded(scale(best[i], factor));
+        tried[i] = rounded(kConstants[i], best[i] * factor);
+        if (tried[i] == best[i]) continue;
         BUBBLESIM_ASSIGN_OR_RETURN(const double error, loss(tried));
         if (progress) progress("error " + std::to_string(error));
         if (error >= out.error) continue;
@@ -108,9 +136,7 @@ CheckedResult<SharingFit> fit_sharing(const std::vector<SharingRow>& all,
     }
     if (!better) step = std::sqrt(step);
   }
-  out.time_slice = best[0];
-  out.context_switch = best[1];
-  out.client_switch = best[2];
+  out.constants.assign(best.begin(), best.end());
   return out;
 }
 

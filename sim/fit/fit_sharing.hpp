@@ -1,8 +1,9 @@
 // Fits a device's constants of sharing to all tables that were measured on it at once: its time
-// slice, the cost of a switch of contexts, and that of a switch of clients in one context.
+// slice, the cost of a switch of contexts, the delay of a switch of clients in one context, and
+// what a part of the SMs reaches.
 //
-// Rows with the role fit only, of the systems mps, mps_priority and time_slicing. What is made
-// small is the mean |relative error| of a table's figures (90th and 99th percentiles left out),
+// Rows with the role fit only, of the systems mps, mps_priority, time_slicing and sm_cap. What is
+// made small is the mean |relative error| of a table's figures (90th and 99th percentiles left out),
 // mean over the tables. Rows that are stated take no part.
 // Coordinate search: each constant in turn is tried at its value times and over a step, which
 // shrinks when nothing is better. Deterministic.
@@ -10,17 +11,27 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/validate/judge_sharing.hpp"
 
 namespace bubblesim::fit {
 
+/// As a device file has it.
+struct SharingConstant {
+  std::string_view key;
+  double (*get)(const hardware::GpuSpec& gpu);  ///< ns, or a ratio
+  void (*put)(hardware::GpuSpec& gpu, double value);
+  bool is_time;
+  double least, most;
+};
+[[nodiscard]] std::span<const SharingConstant> sharing_constants();
+
 struct SharingFit {
-  Duration time_slice{};
-  Duration context_switch{};
-  Duration client_switch{};
+  std::vector<double> constants;  ///< of sharing_constants()
   double start_error = 0;  ///< with the device file's constants
   double error = 0;
   std::size_t rows = 0;
