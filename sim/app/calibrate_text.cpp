@@ -18,6 +18,7 @@ const char* unit_name(ConstantUnit unit) {
     case ConstantUnit::kNanoseconds: return "ns";
     case ConstantUnit::kBytesPerSecond: return "B/s";
     case ConstantUnit::kSms: return "SMs";
+    case ConstantUnit::kOrder: return "order";
     case ConstantUnit::kShare: break;
   }
   return "share";
@@ -26,7 +27,8 @@ const char* unit_name(ConstantUnit unit) {
 /// Half the width of the middle half; of a fit, the standard error.
 std::string spread_text(const CalibratedConstant& constant) {
   const measure::Spread& spread = constant.spread;
-  if (spread.count == 0 || constant.unit == ConstantUnit::kSms) return "-";
+  const bool counted = constant.unit == ConstantUnit::kSms || constant.unit == ConstantUnit::kOrder;
+  if (spread.count == 0 || counted) return "-";
   return "+-" + value_text(constant.unit, (spread.high - spread.low) / 2);
 }
 

@@ -49,7 +49,21 @@ constexpr std::array kFields{
     time_field<&GpuSpec::client_switch>("client_switch", "clients"),
     Field{"tpc_sms", ConstantUnit::kSms, "sms",
           [](const GpuSpec& spec) { return static_cast<double>(spec.tpc_sms); },
-          [](GpuSpec& spec, double value) { spec.tpc_sms = static_cast<std::uint32_t>(value); }}};
+          [](GpuSpec& spec, double value) { spec.tpc_sms = static_cast<std::uint32_t>(value); }},
+    Field{"client_order", ConstantUnit::kOrder, "orders",
+          [](const GpuSpec& spec) {
+            return spec.client_order == hardware::ClientOrder::kArrival ? 1.0 : 0.0;
+          },
+          [](GpuSpec& spec, double value) {
+            spec.client_order =
+                value > 0.5 ? hardware::ClientOrder::kArrival : hardware::ClientOrder::kEven;
+          }},
+    Field{"part/dram_saturating_sms", ConstantUnit::kShare, "parts",
+          [](const GpuSpec& spec) { return spec.part.dram_saturating_sms; },
+          [](GpuSpec& spec, double value) { spec.part.dram_saturating_sms = value; }},
+    Field{"part/dark_clock_gain", ConstantUnit::kShare, "parts",
+          [](const GpuSpec& spec) { return spec.part.dark_clock_gain; },
+          [](GpuSpec& spec, double value) { spec.part.dark_clock_gain = value; }}};
 
 /// All runs of one calibration.
 class Calibrator {
@@ -86,6 +100,8 @@ Result<void> Calibrator::run(const Probe& probe) {
   } else if (name == "sms") {
     out_.sm_shares = sm_shares(run, *records, base_);
     take_findings(name, {tpc_finding(out_.sm_shares, base_)});
+  } else if (name == "parts") {
+    take_findings(name, part_findings(part_times(*records, base_), base_));
   } else {
     fit(*records);
   }
@@ -171,8 +187,11 @@ const std::vector<Probe>& probe_list() {
       {"copies", "bandwidth of DRAM and of the link to the host", copy_run, copy_findings},
       {"slices", "time slices and context switches of two processes without MPS", slice_run,
        slice_findings},
-      {"clients", "passing between the kernels of two MPS clients", client_run, client_findings},
+      {"clients", "how late a kernel of one MPS client comes after another's", client_run,
+       client_findings},
+      {"orders", "whose blocks come first, of two MPS clients", order_run, order_findings},
       {"sms", "SMs that MPS percentages really give", sm_run, nullptr},
+      {"parts", "what a part of the SMs reaches, by DRAM and by the clock", part_run, nullptr},
       {"contention", "how kernels of each class and size slow each other", contention_run,
        nullptr}};
   return list;

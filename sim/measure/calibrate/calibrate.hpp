@@ -24,7 +24,13 @@ struct Probe {
 /// All probes, in the order in which they run.
 [[nodiscard]] const std::vector<Probe>& probe_list();
 
-enum class ConstantUnit : std::uint8_t { kNanoseconds, kBytesPerSecond, kSms, kShare };
+enum class ConstantUnit : std::uint8_t {
+  kNanoseconds,
+  kBytesPerSecond,
+  kSms,
+  kShare,  ///< or a ratio, fitted
+  kOrder,  ///< hardware::ClientOrder: 1 arrival, 0 even
+};
 
 /// One constant of the device file.
 struct CalibratedConstant {

@@ -19,7 +19,8 @@ Json json_value(const CalibratedConstant& constant) {
     case ConstantUnit::kSms: return static_cast<std::uint64_t>(constant.value);
     case ConstantUnit::kShare: return Json::parse(value_text(constant.unit, constant.value));
     case ConstantUnit::kNanoseconds:
-    case ConstantUnit::kBytesPerSecond: break;
+    case ConstantUnit::kBytesPerSecond:
+    case ConstantUnit::kOrder: break;
   }
   return value_text(constant.unit, constant.value);
 }
@@ -31,6 +32,13 @@ const char* class_name(program::KernelClass kernel_class) {
     case program::KernelClass::kUnknown: break;
   }
   return "unknown";
+}
+
+/// A base file that has no `part` has no units for it either.
+void put_part_units(Json& root) {
+  if (!root.contains("part")) return;
+  root["part"]["dram_saturating_sms"]["unit"] = "share";
+  root["part"]["dark_clock_gain"]["unit"] = "ratio";
 }
 
 std::string occupant_text(const Occupant& occupant) {
@@ -47,6 +55,7 @@ std::string value_text(ConstantUnit unit, double value) {
     }
     case ConstantUnit::kBytesPerSecond: return format_rate(BytesPerSecond{rounded(value)});
     case ConstantUnit::kSms: return fmt::format("{:.0f}", value);
+    case ConstantUnit::kOrder: return value > 0.5 ? "arrival" : "even";
     case ConstantUnit::kShare: break;
   }
   return fmt::format("{:.4g}", std::max(0.0, value));
@@ -63,6 +72,7 @@ std::string source_of(const CalibratedConstant& constant, const CalibrationOrigi
   }
   text += fmt::format(", n={}", spread.count);
   if (constant.unit == ConstantUnit::kSms) return text + " MPS percentages";
+  if (constant.unit == ConstantUnit::kOrder) return text + " kernels beside another client's";
   return text + fmt::format(", quartiles {} to {}", value_text(constant.unit, spread.low),
                             value_text(constant.unit, spread.high));
 }
@@ -81,6 +91,7 @@ Result<std::string> calibrated_device_text(
     if (!constant.kept.empty()) continue;
     fit::put_constant(root, constant.key, json_value(constant), source_of(constant, origin));
   }
+  put_part_units(root);
   return root.dump(2) + "\n";
 }
 

@@ -1,50 +1,49 @@
-#include "sim/measure/calibrate/probes.hpp"
-
 #include <algorithm>
+#include <array>
 
 #include "sim/measure/calibrate/probe_plan.hpp"
+#include "sim/measure/calibrate/probes.hpp"
 
 namespace bubblesim::measure {
 namespace {
 
 constexpr Duration kAlone = std::chrono::milliseconds(40);
 constexpr Duration kClientLength = std::chrono::milliseconds(240);
+constexpr Duration kSmall = std::chrono::microseconds(5);
+// No multiples of each other: who comes when changes all the time.
+constexpr std::array<Duration, 2> kClientPauses{std::chrono::microseconds(90),
+                                          std::chrono::microseconds(131)};
 
-struct End {
-  Duration at{};
+/// A launch, as the device's front end sees it.
+struct Launch {
+  Duration returned{};
+  double latency = 0;  ///< ns, from there to the start
   std::size_t client = 0;
 };
 
-std::vector<End> ends_of(const Records& records) {
-  std::vector<End> ends;
+std::vector<Launch> launches_of(const Records& records) {
+  std::vector<Launch> out;
   for (std::size_t client = 0; client < records.size(); ++client) {
     for (const auto& operation : records[client].operations) {
-      ends.push_back({operation.end, client});
+      const Duration returned = std::max(operation.returned, operation.called);
+      out.push_back({returned, static_cast<double>(to_ns(operation.start - returned)), client});
     }
   }
-  std::ranges::stable_sort(ends, {}, &End::at);
-  return ends;
-}
-
-/// A kernel's duration before anybody else came.
-Spread alone_of(const Records& records) {
-  Duration until = Duration::max();
-  for (const auto& operation : records[1].operations) until = std::min(until, operation.called);
-  std::vector<double> lengths;
-  for (const auto& operation : records[0].operations) {
-    if (operation.end < until) lengths.push_back(length_of(operation));
-  }
-  return spread_of(std::move(lengths));
+  std::ranges::stable_sort(out, {}, &Launch::returned);
+  return out;
 }
 
 }  // namespace
 
 ProbeRun client_run(const hardware::GpuSpec& spec) {
-  const std::vector<ProbeKernel> kernels = filling_row(spec);
+  const capture::KernelForm form =
+      probe_form(std::max(1U, spec.sm_count / 4), program::KernelClass::kCompute, spec);
   std::vector<capture::JobPlan> plans;
   for (std::uint32_t client = 0; client < 2; ++client) {
     ProbePlan plan("clients " + std::to_string(client), client);
-    plan.row(kernels);
+    plan.pause(kClientPauses[client]);
+    plan.launch({form, kSmall});
+    plan.wait();
     plans.push_back(plan.take(0, client * kAlone));
   }
   ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
@@ -53,17 +52,17 @@ ProbeRun client_run(const hardware::GpuSpec& spec) {
 }
 
 std::vector<Finding> client_findings(const Records& records) {
-  std::vector<double> switches;
-  const Spread alone = records.size() == 2 ? alone_of(records) : Spread{};
-  if (alone.count >= kLeastCount) {
-    const std::vector<End> ends = ends_of(records);
-    for (std::size_t i = 1; i < ends.size(); ++i) {
-      if (ends[i].client == ends[i - 1].client) continue;
-      switches.push_back(static_cast<double>(to_ns(ends[i].at - ends[i - 1].at)) - alone.middle);
-    }
+  const std::vector<Launch> launches = launches_of(records);
+  std::vector<double> own, delays;
+  for (std::size_t i = 1; i < launches.size(); ++i) {
+    const bool same = launches[i].client == launches[i - 1].client;
+    (same ? own : delays).push_back(launches[i].latency);
   }
-  Finding finding = finding_of("client_switch", std::move(switches), kTimeGrain);
-  // Next to nothing, and on either side of it: there is no such cost.
+  const Spread after_own = spread_of(std::move(own));
+  if (after_own.count < kLeastCount) delays.clear();
+  for (double& delay : delays) delay -= after_own.middle;
+  Finding finding = finding_of("client_switch", std::move(delays), kTimeGrain);
+  // Next to nothing, and on either side of it: there is no such delay.
   if (finding.spread.count >= kLeastCount && finding.spread.middle < 0 &&
       finding.spread.middle > -kTimeGrain) {
     finding.spread.middle = 0;

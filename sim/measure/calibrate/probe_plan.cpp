@@ -35,6 +35,14 @@ capture::KernelForm filling_form(const hardware::GpuSpec& spec) {
                     program::KernelClass::kCompute, spec);
 }
 
+capture::KernelForm lone_block_form(std::uint64_t blocks, program::KernelClass kernel_class,
+                                    const hardware::GpuSpec& spec) {
+  capture::KernelForm form = probe_form(blocks, kernel_class, spec);
+  form.shape.shared_memory_bytes = static_cast<std::uint32_t>(
+      spec.sm.shared_memory_bytes / 2 + spec.sm.shared_memory_unit_bytes);
+  return form;
+}
+
 std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec) {
   constexpr std::size_t kKernels = 48;
   return std::vector<ProbeKernel>(kKernels, {filling_form(spec), std::chrono::microseconds(100)});

@@ -35,6 +35,11 @@ inline constexpr std::uint32_t kProbeThreads = 512;
 /// One wave that fills the GPU: nothing else fits beside it.
 [[nodiscard]] capture::KernelForm filling_form(const hardware::GpuSpec& spec);
 
+/// So many blocks of which an SM holds one: each takes more than half of its shared memory.
+[[nodiscard]] capture::KernelForm lone_block_form(std::uint64_t blocks,
+                                                  program::KernelClass kernel_class,
+                                                  const hardware::GpuSpec& spec);
+
 /// Kernels of 100 us that each fill the GPU, in a row that is long enough to be seen going away.
 [[nodiscard]] std::vector<ProbeKernel> filling_row(const hardware::GpuSpec& spec);
 

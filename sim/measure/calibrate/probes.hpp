@@ -57,14 +57,42 @@ struct Turns {
 
 // What passing from one process's kernel to another's costs under MPS.
 
-/// Two clients of an MPS server, each with an endless row of kernels that fill the GPU, so that
-/// they take turns kernel by kernel; the second comes later: till then the first is alone.
+/// Two clients of an MPS server, each with a small kernel now and then, which always has room: only
+/// its way through the front end delays it. The second comes later: till then the first is alone.
 [[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
 
-/// client_switch: from a kernel's end to the next end, where the kernels are different clients',
-/// less a kernel's duration alone. A row of one client has its stream gap there instead, which the
-/// other client's kernels hide.
+/// client_switch: from the return of a launch call to the kernel's start, where the launch before
+/// it was the other client's, less the same where it was its own.
 [[nodiscard]] std::vector<Finding> client_findings(const Records& records);
+
+// Whose blocks come first, of two clients of an MPS server.
+
+/// Two clients, each with kernels of 40 waves, at different intervals: now and then one comes while
+/// the other's runs.
+[[nodiscard]] ProbeRun order_run(const hardware::GpuSpec& spec);
+
+/// client_order: whether such a kernel's first block waits for most of what is left of the other
+/// kernel (1: blocks in order of arrival) or not (0: even parts).
+[[nodiscard]] std::vector<Finding> order_findings(const Records& records);
+
+// What a part of the SMs reaches.
+
+/// Clients of an MPS server with different percentages, one after the other: a memory-bound and a
+/// compute-bound kernel of many waves each.
+[[nodiscard]] ProbeRun part_run(const hardware::GpuSpec& spec);
+
+struct PartTime {
+  program::KernelClass kernel_class{};
+  std::uint32_t sms = 0;
+  double relative = 0;  ///< of a kernel's duration, to that on all SMs
+};
+[[nodiscard]] std::vector<PartTime> part_times(const Records& records,
+                                               const hardware::GpuSpec& spec);
+
+/// part/dram_saturating_sms and part/dark_clock_gain: least squares by the GPU model's own formula.
+/// The spread is the value, and the relative times' root mean square error on either side.
+[[nodiscard]] std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
+                                                 const hardware::GpuSpec& base);
 
 // SMs that MPS percentages really give, and the steps in which they are given.
 

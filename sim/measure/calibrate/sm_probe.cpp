@@ -25,15 +25,6 @@ std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
   return std::uint64_t{spec.sm_count} * spec.sm_count;
 }
 
-/// One block on an SM: each takes more than half of its shared memory.
-capture::KernelForm lone_block_form(const hardware::GpuSpec& spec) {
-  capture::KernelForm form =
-      probe_form(blocks_of(spec), program::KernelClass::kCompute, spec);
-  form.shape.shared_memory_bytes = static_cast<std::uint32_t>(
-      spec.sm.shared_memory_bytes / 2 + spec.sm.shared_memory_unit_bytes);
-  return form;
-}
-
 bool overlaps(const capture::OperationRecord& operation, const Records& records,
               std::size_t except) {
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -61,7 +52,8 @@ std::uint32_t nearest_sms(double lengths, const hardware::GpuSpec& spec) {
 }  // namespace
 
 ProbeRun sm_run(const hardware::GpuSpec& spec) {
-  const capture::KernelForm form = lone_block_form(spec);
+  const capture::KernelForm form =
+      lone_block_form(blocks_of(spec), program::KernelClass::kCompute, spec);
   std::vector<capture::JobPlan> plans;
   Duration offset{};
   for (std::uint32_t i = 0; i < kPercentages.size(); ++i) {

@@ -31,6 +31,8 @@ hardware::GpuSpec real_device() {
   spec.context_switch = Duration{83'000};
   spec.client_switch = Duration{17'300};
   spec.tpc_sms = 6;
+  spec.client_order = hardware::ClientOrder::kEven;
+  spec.part = {.dram_saturating_sms = 0.31, .dark_clock_gain = 1.17};
   spec.contention = {.compute_kernel_dram_share = 0.15,
                      .memory_kernel_dram_share = 0.7,
                      .unknown_kernel_dram_share = 0.5,
@@ -99,6 +101,27 @@ TEST_F(ClosedLoop, MpsIsFoundWithinOnePercent) {
   const Calibration found = run({"clients", "sms"});
   expect_near(found, "client_switch", 17'300);
   expect_near(found, "tpc_sms", 6);
+}
+
+TEST_F(ClosedLoop, PartsOfTheSmsAreFoundWithinOnePercent) {
+  const Calibration found = run({"parts"});
+  expect_near(found, "part/dram_saturating_sms", 0.31);
+  expect_near(found, "part/dark_clock_gain", 1.17);
+}
+
+TEST_F(ClosedLoop, EvenPartsOfTwoClientsAreFound) {
+  EXPECT_EQ(run({"orders"}).spec.client_order, hardware::ClientOrder::kEven);
+}
+
+TEST_F(ClosedLoop, TheOrderOfArrivalIsFound) {
+  hardware::GpuSpec in_line = real_device();
+  in_line.client_order = hardware::ClientOrder::kArrival;
+  fake_ = make_fake_gpu(in_line);
+  place_.fake = fake_.get();
+  const Calibration found = run({"orders"});
+  ASSERT_EQ(found.constants.size(), 1U);
+  EXPECT_EQ(found.constants.front().kept, "");
+  EXPECT_EQ(found.spec.client_order, hardware::ClientOrder::kArrival);
 }
 
 TEST_F(ClosedLoop, HeldOutSlowdownsArePredictedWithinOnePercent) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "sim/measure/calibrate/probes.hpp"
 
 namespace bubblesim::measure {
@@ -90,22 +92,57 @@ TEST(CopyProbe, WhatTheLongerCopyTakesMoreIsWhatItsBytesTake) {
   EXPECT_DOUBLE_EQ(find(found, "dram_bandwidth").spread.middle, 2 * 1024.0 * 1048576 / 1e-3);
 }
 
-TEST(ClientProbe, ASwitchIsWhatPassesBetweenEndsBeyondTheKernel) {
+TEST(ClientProbe, ASwitchIsHowMuchLaterAKernelStartsAfterAnothersLaunch) {
   Records records(2);
   std::int64_t now = 0;
-  for (int i = 0; i < 10; ++i) {  // alone: 100 us each, with a gap of 1 us
-    records[0].operations.push_back(operation(0, 0, now, now, now + 100'000));
-    now += 101'000;
-  }
-  for (int i = 0; i < 20; ++i) {  // in turn, 120 us from end to end
-    records[i % 2 == 0 ? 1 : 0].operations.push_back(
-        operation(0, 0, now - 500, now, now + 120'000));
-    now += 120'000;
-  }
+  const auto launch = [&](std::size_t client, std::int64_t latency) {
+    const std::int64_t start = now + 100 + latency;  // a call takes 100
+    records[client].operations.push_back(operation(0, 0, now, start, start + 5000));
+    now += 50'000;
+  };
+  for (int i = 0; i < 10; ++i) launch(0, 2000);
+  for (int i = 0; i < 20; ++i) launch(i % 2 == 0 ? 1 : 0, 22'000);
   const auto found = client_findings(records);
-  // The first passage also has the gap: 121 us.
   EXPECT_EQ(find(found, "client_switch").spread, (Spread{20, 20'000, 20'000, 20'000}));
   EXPECT_NE(client_findings({records[0]}).front().missing, "");
+}
+
+TEST(OrderProbe, AFirstBlockThatWaitsForTheOthersLastIsInLine) {
+  Records in_line(2), even(2);
+  for (std::int64_t now = 0; now < 40'000'000; now += 4'000'000) {
+    // Called 400 us into a kernel of 1 ms.
+    in_line[0].operations.push_back(operation(0, 0, now, now, now + 1'000'000));
+    in_line[1].operations.push_back(
+        operation(0, 0, now + 400'000, now + 980'000, now + 1'980'000));
+    even[0].operations.push_back(operation(0, 0, now, now, now + 1'600'000));
+    even[1].operations.push_back(operation(0, 0, now + 400'000, now + 425'000, now + 1'980'000));
+  }
+  EXPECT_EQ(order_findings(in_line).front().spread, (Spread{10, 1, 1, 1}));
+  EXPECT_EQ(order_findings(even).front().spread, (Spread{10, 0, 0, 0}));
+  EXPECT_EQ(order_findings(even).front().missing, "");
+  EXPECT_NE(order_findings({even[0]}).front().missing, "");
+}
+
+TEST(PartProbe, TheModelsOwnTimesGiveItsConstants) {
+  // 108 SMs; bound by DRAM alone, and not at all: m(1/2) x 2 with a = 0.4, and 2 / 1.1.
+  hardware::GpuSpec spec;
+  spec.sm_count = 108;
+  spec.contention.memory_kernel_memory_boundness = 1;
+  spec.contention.compute_kernel_memory_boundness = 0;
+  std::vector<PartTime> parts;
+  for (const std::uint32_t sms : {108U, 72U, 54U, 36U}) {
+    const double s = sms / 108.0;
+    const double waves = std::ceil(60 * 108.0 / sms) / 60;
+    const double m = std::pow((std::pow(s, 4) + std::pow(0.4, 4)) / (1 + std::pow(0.4, 4)), 0.25);
+    parts.push_back({program::KernelClass::kMemory, sms, waves * m});
+    parts.push_back({program::KernelClass::kCompute, sms,
+                     waves / std::min(1.1, 1 / std::cbrt(s))});
+  }
+  const auto found = part_findings(parts, spec);
+  EXPECT_NEAR(find(found, "part/dram_saturating_sms").spread.middle, 0.4, 1e-3);
+  EXPECT_NEAR(find(found, "part/dark_clock_gain").spread.middle, 1.1, 1e-3);
+  parts.resize(3);
+  EXPECT_NE(part_findings(parts, spec).front().missing, "");
 }
 
 TEST(SmProbe, WavesSayHowManySms) {
