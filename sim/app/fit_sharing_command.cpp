@@ -56,7 +56,8 @@ void add_fit_sharing(CLI::App& fit, AppContext& context) {
   auto arguments = std::make_shared<SharingFitArguments>();
   CLI::App* command = fit.add_subcommand(
       "sharing", "Time slice, costs of switches and what a part of the SMs reaches: constants of "
-                 "configs/devices/*.json, from rows with the role fit of all tables given. Prints them.");
+                 "configs/devices/*.json, from rows with the role fit of all tables given. "
+                 "Prints them.");
   command->add_option("--table", arguments->tables,
                  "A CSV file as `bubblesim validate sharing` reads (may be repeated)")
       ->required();

@@ -4,9 +4,9 @@
 // that nobody covers who does not wait at this priority, by the number of clients. What a client
 // cannot use of its part, because its own cap holds it, is divided among the rest. The first in
 // order of arrival that is below its part places a block, until none can; if nobody waits for room
-// below its part, what is left goes out in order of arrival. Collectives come first. So parts change when a kernel comes,
-// has placed its last block, or ends, and in between kernels replace their own blocks, which costs
-// no events.
+// below its part, what is left goes out in order of arrival. Collectives come first. So parts
+// change when a kernel comes, has placed its last block, or ends, and in between kernels replace
+// their own blocks, which costs no events.
 #include <algorithm>
 #include <cstdint>
 
