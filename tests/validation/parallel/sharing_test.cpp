@@ -69,7 +69,7 @@ TEST(Sharing, PairsStayWithinTheirBounds) {
                                     {"mps", "p95_ms", 0.37},
                                     {"mps_priority", "inference_throughput_rel", 0.05},
                                     {"mps_priority", "training_throughput_rel", 0.06},
-                                    {"mps_priority", "p95_ms", 0.21},
+                                    {"mps_priority", "p95_ms", 0.23},
                                     {"time_slicing", "inference_throughput_rel", 0.07},
                                     {"time_slicing", "training_throughput_rel", 0.09},
                                     {"time_slicing", "p95_ms", 0.11},
@@ -77,9 +77,8 @@ TEST(Sharing, PairsStayWithinTheirBounds) {
                                     {"tally", "p95_ms", 0.05}});
 }
 
-// The pauses between epochs of two trainings coincide here, not there: shares are too small.
 TEST(Sharing, TrainingsInTurnsStayWithinTheirBounds) {
-  expect_within("cotraining_gv100", {{"time_slicing", "relative_to_alone", 0.07},
+  expect_within("cotraining_gv100", {{"time_slicing", "relative_to_alone", 0.03},
                                      {"time_slicing", "p50_ms", 0.02},
                                      {"time_slicing", "p95_ms", 0.04}});
 }
@@ -98,14 +97,13 @@ TEST(Sharing, ProcessesOfOneModelStayWithinTheirBounds) {
   expect_within("equal_mps_clients_a100", {{"mps", "sum_relative_to_one", 0.12}});
 }
 
-// Traffic to DRAM is in proportion to SMs here: of 3 slices, with 4 of 8 memory slices, too slow.
 TEST(Sharing, InstancesStayWithinTheirBounds) {
-  expect_within("mig_training_a100", {{"mig", "relative_to_7", 0.16}});
+  expect_within("mig_training_a100", {{"mig", "relative_to_7", 0.15}});
 }
 
-// A kernel's time is in inverse proportion to its SMs here; less, if DRAM bounds it, there.
+// A last wave that is less than full is as slow as a full one here.
 TEST(Sharing, CapsStayWithinTheirBounds) {
-  expect_within("sm_caps_a100", {{"sm_cap", "time_relative_to_all_sms", 0.13}});
+  expect_within("sm_caps_a100", {{"sm_cap", "time_relative_to_all_sms", 0.09}});
 }
 
 }  // namespace
