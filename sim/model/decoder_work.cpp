@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/check.hpp"
 #include "sim/model/transformer_work.hpp"
 
 namespace bubblesim::model {
@@ -11,40 +12,26 @@ namespace {
 constexpr std::uint64_t kMaxContext = std::uint64_t{1} << 32U;
 constexpr std::size_t kMaxSequences = std::size_t{1} << 20U;
 
-// Sums over the sequences that one attention kernel serves.
-struct AttentionGroup {
-  double sequences = 0;
-  double queries = 0;
-  double keys = 0;   // cached and new
-  double pairs = 0;  // of query and key
-};
-
-struct Sums {
-  AttentionGroup prompts;
-  AttentionGroup singles;
-  std::uint64_t tokens = 0;
-};
-
-Sums sum_up(const DecoderBatch& batch) {
-  Sums sums;
+IterationSums sum_up(const DecoderBatch& batch) {
+  IterationSums sums;
   for (const SequenceState& sequence : batch.sequences) {
-    AttentionGroup& group = sequence.new_tokens == 1 ? sums.singles : sums.prompts;
+    AttentionSums& group = sequence.new_tokens == 1 ? sums.singles : sums.prompts;
+    group.add(sequence);
     const auto fresh = static_cast<double>(sequence.new_tokens);
-    const auto cached = static_cast<double>(sequence.context);
-    const bool tree = batch.mask == NewTokenMask::kTree;
-    group.sequences += 1.0;
-    group.queries += fresh;
-    group.keys += cached + fresh;
-    group.pairs += fresh * cached + (tree ? fresh * fresh : fresh * (fresh + 1.0) / 2.0);
+    if (batch.mask == NewTokenMask::kTree) group.pairs += fresh * (fresh - 1.0) / 2.0;
     sums.tokens += sequence.new_tokens;
   }
+  sums.rows = batch.logits == Logits::kEveryToken ? sums.tokens : batch.sequences.size();
   return sums;
 }
 
-Result<Sums> check(const TransformerSpec& spec, const DecoderBatch& batch) {
-  if (spec.mask != AttentionMask::kCausal || spec.head != Head::kLanguageModel) {
-    return fail("the model is no decoder with a language model's head; its requests are one pass");
-  }
+Result<void> check_decoder(const TransformerSpec& spec) {
+  if (spec.mask == AttentionMask::kCausal && spec.head == Head::kLanguageModel) return {};
+  return fail("the model is no decoder with a language model's head; its requests are one pass");
+}
+
+Result<IterationSums> check(const TransformerSpec& spec, const DecoderBatch& batch) {
+  BUBBLESIM_RETURN_IF_ERROR(check_decoder(spec));
   if (batch.sequences.empty()) return fail("no sequence in the iteration; expected at least 1");
   if (batch.sequences.size() > kMaxSequences) return fail("more than 2^20 sequences at once");
   for (const SequenceState& sequence : batch.sequences) {
@@ -61,7 +48,7 @@ Result<Sums> check(const TransformerSpec& spec, const DecoderBatch& batch) {
 }
 
 KernelWork attention(const TransformerShape& shape, std::string name,
-                     const AttentionGroup& group) {
+                     const AttentionSums& group) {
   const auto heads = static_cast<double>(shape.heads);
   const auto head = static_cast<double>(shape.spec->head_size);
   const auto whole = [&](double sum) { return static_cast<std::uint64_t>(sum / group.sequences); };
@@ -80,12 +67,11 @@ KernelWork attention(const TransformerShape& shape, std::string name,
 
 class Decoder {
  public:
-  Decoder(const TransformerShape& shape, const Sums& sums, Logits logits, std::size_t sequences)
-      : shape_(shape),
-        sums_(sums),
-        rows_(logits == Logits::kEveryToken ? sums.tokens : sequences) {}
+  Decoder(const TransformerShape& shape, const IterationSums& sums)
+      : shape_(shape), sums_(sums), rows_(sums.rows) {}
 
   [[nodiscard]] ModelWork work() const;
+  [[nodiscard]] std::vector<KernelWork> attention_kernels() const;
 
  private:
   void attention_part(std::vector<WorkItem>& items) const;
@@ -98,7 +84,7 @@ class Decoder {
   }
 
   const TransformerShape& shape_;
-  const Sums& sums_;
+  const IterationSums& sums_;
   std::uint64_t rows_;  // of logits
 };
 
@@ -114,15 +100,21 @@ void Decoder::attention_part(std::vector<WorkItem>& items) const {
   }
   const auto cached = 2.0 * static_cast<double>(shape_.kv_columns);
   items.push_back(pass("kv cache write", tokens * cached, 2.0 * p));
-  if (sums_.prompts.sequences > 0) {
-    items.push_back(attention(shape_, "prompt attention", sums_.prompts));
-  }
-  if (sums_.singles.sequences > 0) {
-    items.push_back(attention(shape_, "decode attention", sums_.singles));
-  }
+  for (KernelWork& kernel : attention_kernels()) items.push_back(std::move(kernel));
   items.push_back(gemm_kernel("attention output gemm",
                               {shape_.tokens, shape_.hidden(), shape_.query_columns}, precision));
   reduce_tokens(shape_, items);
+}
+
+std::vector<KernelWork> Decoder::attention_kernels() const {
+  std::vector<KernelWork> kernels;
+  if (sums_.prompts.sequences > 0) {
+    kernels.push_back(attention(shape_, "prompt attention", sums_.prompts));
+  }
+  if (sums_.singles.sequences > 0) {
+    kernels.push_back(attention(shape_, "decode attention", sums_.singles));
+  }
+  return kernels;
 }
 
 // One kernel for RMS norms (vLLM, fused_add_rms_norm): reads both, writes the sum and its norm.
@@ -197,19 +189,36 @@ ModelWork Decoder::work() const {
   return out;
 }
 
-Result<ModelWork> work_of(const TransformerSpec& spec, const Split& split, Precision precision,
-                          const DecoderBatch& batch) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const Sums sums, check(spec, batch));
+Result<TransformerShape> shape_of(const TransformerSpec& spec, const Split& split,
+                                  Precision precision, std::uint64_t tokens) {
   if (split.context != 1) return fail("context parallel inference; expected a context size of 1");
   Split used = split;
   used.sequence_parallel = false;
   TrainingShape run;
-  run.sequence = sums.tokens;
+  run.sequence = tokens;
   run.precision = precision;
   run.attention = AttentionKernels::kFlash;
+  return transformer_shape(spec, used, run, Pass::kRequest);
+}
+
+Result<ModelWork> work_of(const TransformerSpec& spec, const Split& split, Precision precision,
+                          const IterationSums& sums) {
   BUBBLESIM_ASSIGN_OR_RETURN(const TransformerShape shape,
-                             transformer_shape(spec, used, run, Pass::kRequest));
-  return Decoder(shape, sums, batch.logits, batch.sequences.size()).work();
+                             shape_of(spec, split, precision, sums.tokens));
+  return Decoder(shape, sums).work();
+}
+
+Result<ModelWork> work_of(const TransformerSpec& spec, const Split& split, Precision precision,
+                          const DecoderBatch& batch) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const IterationSums sums, check(spec, batch));
+  return work_of(spec, split, precision, sums);
+}
+
+Result<ModelWork> checked_work_of(const TransformerSpec& spec, const Split& split,
+                                  Precision precision, const IterationSums& sums) {
+  BUBBLESIM_RETURN_IF_ERROR(check_decoder(spec));
+  if (sums.tokens == 0 || sums.rows == 0) return fail("an iteration without tokens or logits");
+  return work_of(spec, split, precision, sums);
 }
 
 }  // namespace
@@ -221,6 +230,23 @@ Result<ModelWork> decoder_work(const ModelSpec& model, const Split& split, Preci
   auto work = work_of(*spec, split, precision, batch);
   if (!work) return fail(model.name + ": " + work.error().message);
   return work;
+}
+
+Result<ModelWork> summed_iteration_work(const ModelSpec& model, const Split& split,
+                                        Precision precision, const IterationSums& sums) {
+  const auto* spec = std::get_if<TransformerSpec>(&model.network);
+  if (spec == nullptr) return fail(model.name + ": the model is no transformer");
+  auto work = checked_work_of(*spec, split, precision, sums);
+  if (!work) return fail(model.name + ": " + work.error().message);
+  return work;
+}
+
+std::vector<KernelWork> attention_work(const ModelSpec& model, const Split& split,
+                                       Precision precision, const IterationSums& sums) {
+  const auto shape =
+      shape_of(std::get<TransformerSpec>(model.network), split, precision, sums.tokens);
+  BUBBLESIM_CHECK(shape.has_value(), "an iteration that its model cannot run");
+  return Decoder(*shape, sums).attention_kernels();
 }
 
 }  // namespace bubblesim::model

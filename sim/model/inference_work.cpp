@@ -13,6 +13,15 @@ Result<ModelWork> iteration_work(const ModelSpec& model, const Split& split, Pre
                       DecoderBatch{sequences, logits, NewTokenMask::kCausal});
 }
 
+void AttentionSums::add(const SequenceState& sequence) {
+  const auto fresh = static_cast<double>(sequence.new_tokens);
+  const auto cached = static_cast<double>(sequence.context);
+  sequences += 1.0;
+  queries += fresh;
+  keys += cached + fresh;
+  pairs += fresh * cached + fresh * (fresh + 1.0) / 2.0;
+}
+
 Result<ModelWork> prefill_work(const ModelSpec& model, const Split& split, Precision precision,
                                std::uint32_t sequences, std::uint64_t tokens_each,
                                std::uint64_t context) {

@@ -34,6 +34,36 @@ enum class Logits : std::uint8_t {
                                                const std::vector<SequenceState>& sequences,
                                                Logits logits = Logits::kLastToken);
 
+/// Sums over the sequences that one attention kernel serves.
+struct AttentionSums {
+  double sequences = 0;
+  double queries = 0;  ///< new tokens
+  double keys = 0;     ///< cached and new
+  double pairs = 0;    ///< of a query and a key that it sees, new tokens being causal
+
+  void add(const SequenceState& sequence);
+};
+
+/// A mixed batch by its sums, which is all that its kernels depend on.
+struct IterationSums {
+  AttentionSums prompts;     ///< served by a kernel of prompts
+  AttentionSums singles;     ///< served by a kernel of decode steps
+  std::uint64_t tokens = 0;  ///< that the matrix products see, perhaps padded
+  std::uint64_t rows = 0;    ///< of logits
+};
+
+/// The iteration with these sums: the same kernels as iteration_work of its sequences. Fault: no
+/// tokens, or rows; otherwise as iteration_work, but for learned positions, which it cannot check.
+[[nodiscard]] Result<ModelWork> summed_iteration_work(const ModelSpec& model, const Split& split,
+                                                      Precision precision,
+                                                      const IterationSums& sums);
+
+/// The attention kernels of one block of that iteration, prompts first: those of its forward items
+/// that depend on contexts. Precondition: summed_iteration_work accepts them.
+[[nodiscard]] std::vector<KernelWork> attention_work(const ModelSpec& model, const Split& split,
+                                                     Precision precision,
+                                                     const IterationSums& sums);
+
 /// `sequences` prompts of `tokens_each`, `context` tokens of each cached already.
 [[nodiscard]] Result<ModelWork> prefill_work(const ModelSpec& model, const Split& split,
                                              Precision precision, std::uint32_t sequences,

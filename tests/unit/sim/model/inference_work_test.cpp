@@ -93,6 +93,26 @@ TEST(InferenceWork, AnEncodersRequestHasNoDropout) {
   EXPECT_DOUBLE_EQ(product_flops(block(work).forward), 4.0 * 128 * 768 * (24 * 768 + 4 * 128));
 }
 
+TEST(InferenceWork, SumsOfABatchGiveTheKernelsOfTheBatch) {
+  const std::vector<SequenceState> batch{{1, 700}, {1, 31}, {300, 512}};
+  IterationSums sums;
+  sums.prompts.add(batch[2]);
+  for (const int single : {0, 1}) sums.singles.add(batch[single]);
+  sums.tokens = 302;
+  sums.rows = 3;
+  const ModelWork one = value(iteration_work(llama(), {}, Precision::kFp16, batch));
+  const ModelWork other = value(summed_iteration_work(llama(), {}, Precision::kFp16, sums));
+  EXPECT_EQ(names(block(one).forward), names(block(other).forward));
+  EXPECT_DOUBLE_EQ(flops_of(block(one).forward), flops_of(block(other).forward));
+  const auto attention = attention_work(llama(), {}, Precision::kFp16, sums);
+  ASSERT_EQ(attention.size(), 2U);
+  EXPECT_EQ(attention[0].name, "prompt attention");
+  // 300 x 512 cached pairs, and 300 x 301 / 2 new ones.
+  EXPECT_DOUBLE_EQ(attention[0].flops, 4.0 * (300 * 512 + 45150) * 32 * 128);
+  sums.rows = 0;
+  EXPECT_FALSE(summed_iteration_work(llama(), {}, Precision::kFp16, sums));
+}
+
 TEST(InferenceWork, BatchesThatCannotBeAreFaults) {
   const auto none = iteration_work(llama(), {}, Precision::kFp16, {});
   EXPECT_THAT(none.error().message, HasSubstr("no sequence"));

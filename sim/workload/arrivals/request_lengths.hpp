@@ -1,0 +1,70 @@
+// How long prompts and outputs of requests are: recorded with their arrivals, or drawn.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "sim/base/random.hpp"
+#include "sim/base/shared.hpp"
+#include "sim/workload/arrivals/arrival_file.hpp"
+
+namespace bubblesim::workload {
+
+/// Every length is the same.
+struct FixedLength {
+  std::uint32_t tokens = 1;  ///< at least 1
+};
+
+/// Lognormal, rounded to the nearest whole number and then kept within [least, most]: the mean of
+/// what is drawn differs from `mean` by what that cuts off.
+struct LognormalLength {
+  double mean = 1;          ///< tokens, of the distribution before it is cut; > 0
+  double cv = 1;            ///< coefficient of variation, > 0
+  std::uint32_t least = 1;  ///< at least 1
+  std::uint32_t most = 1;   ///< at least `least`
+};
+
+using LengthSpec = std::variant<FixedLength, LognormalLength>;
+
+/// The longest that it can draw.
+[[nodiscard]] std::uint32_t longest(const LengthSpec& length);
+
+/// Prompts and outputs are drawn independently of each other.
+struct DrawnLengths {
+  LengthSpec prompt;
+  LengthSpec output;
+};
+
+/// Pairs of prompt and output of recorded requests.
+struct ListedLengths {
+  enum class Pick : std::uint8_t {
+    kInOrder,   ///< request n has the n-th, from the beginning again after the last
+    kAtRandom,  ///< each is drawn from all of them, without hashes: a bootstrap of the file
+  };
+  Shared<std::vector<RecordedLength>> list;  ///< at least one
+  Pick pick = Pick::kInOrder;
+};
+
+using RequestLengths = std::variant<DrawnLengths, ListedLengths>;
+
+/// Lengths by the number of the request. The same stream and spec give the same lengths, whichever
+/// of the requests are asked for.
+class LengthSequence {
+ public:
+  LengthSequence(RequestLengths spec, RandomStream random);
+
+  /// Numbers must be asked for in ascending order, each once or more often.
+  [[nodiscard]] const RecordedLength& of(std::uint64_t number);
+
+ private:
+  void draw();
+  [[nodiscard]] std::uint32_t draw(const LengthSpec& length);
+
+  RequestLengths spec_;
+  RandomStream random_;
+  std::uint64_t drawn_ = 0;  ///< requests so far
+  RecordedLength last_;
+};
+
+}  // namespace bubblesim::workload
