@@ -65,22 +65,11 @@ Result<void> PassWriter::add_drafts(const model::ModelWork& work) {
 
 OpDraft PassWriter::draft_of(const model::KernelWork& work) {
   const TimedKernel timed = timer_.time(work);
-  const program::KernelProfile& profile = timed.profile;
-  const ProfileKey key{profile.blocks,
-                       profile.residency.warps,
-                       profile.residency.registers,
-                       profile.residency.shared_memory_bytes,
-                       profile.residency.blocks_per_sm,
-                       profile.kernel_class,
-                       profile.dram_share,
-                       profile.issue_share,
-                       timed.launch.grid,
-                       timed.launch.block};
-  const auto [place, fresh] = profiles_.try_emplace(key, 0);
-  if (fresh) place->second = writer_.add_profile(profile, timed.launch);
   OpDraft draft;
   draft.name = writer_.name(timed.name);
-  draft.profile = place->second;
+  draft.profile = profiles_.index_of(timed, [&](const auto& profile, const auto& launch) {
+    return writer_.add_profile(profile, launch);
+  });
   draft.duration = timed.duration;
   return draft;
 }

@@ -2,17 +2,15 @@
 // from one host thread, by single calls or as a CUDA graph; copies to and from the host.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/synth/inference_request.hpp"
+#include "sim/synth/profile_table.hpp"
 #include "sim/synth/program_writer.hpp"
 #include "sim/synth/timed_model.hpp"
 
@@ -46,12 +44,6 @@ class PassWriter {
   [[nodiscard]] std::uint64_t kernels() const { return kernels_; }
 
  private:
-  /// What makes two profiles one: blocks, warps, registers, shared memory, blocks an SM, class,
-  /// shares, and the shape as launched.
-  using ProfileKey = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t,
-                                std::uint32_t, program::KernelClass, double, double,
-                                std::array<std::uint32_t, 3>, std::array<std::uint32_t, 3>>;
-
   [[nodiscard]] Result<void> add_drafts(const model::ModelWork& work);
   [[nodiscard]] OpDraft draft_of(const model::KernelWork& work);
   [[nodiscard]] OpDraft copy_draft(std::string_view name, double bytes);
@@ -61,7 +53,7 @@ class PassWriter {
   KernelTimer timer_;
   ProgramWriter writer_;
   CallCost call_;
-  std::map<ProfileKey, std::uint32_t> profiles_;
+  ProfileTable profiles_;
   std::vector<OpDraft> drafts_;  ///< of the pass that is being written
   double flops_ = 0;
   std::uint64_t kernels_ = 0;
