@@ -398,12 +398,16 @@ std::optional<std::uint64_t> Scheduler::oldest_running() const {
   return sequences_[running_.front()].request.number;
 }
 
-std::vector<SimTime> Scheduler::unfinished() const {
-  std::vector<SimTime> arrivals;
-  for (const Slot slot : running_) arrivals.push_back(sequences_[slot].request.arrival);
-  for (const Place& place : queue_) arrivals.push_back(sequences_[place.slot].request.arrival);
-  std::sort(arrivals.begin(), arrivals.end());
-  return arrivals;
+std::vector<UnfinishedRequest> Scheduler::unfinished() const {
+  std::vector<UnfinishedRequest> requests;
+  for (const Sequence& sequence : sequences_) {
+    if (sequence.life == 0) continue;
+    UnfinishedRequest& request = requests.emplace_back();
+    request.arrival = sequence.request.arrival;
+    if (sequence.received > 0) request.first_token = sequence.first_token;
+  }
+  std::ranges::stable_sort(requests, {}, &UnfinishedRequest::arrival);
+  return requests;
 }
 
 }  // namespace bubblesim::serving

@@ -47,6 +47,12 @@ enum class Arrival : std::uint8_t {
   kLargerThanBudget,  ///< Chunking::kWhole: its tokens exceed the budget of a step
 };
 
+/// A request in flight.
+struct UnfinishedRequest {
+  SimTime arrival{};
+  std::optional<SimTime> first_token{};  ///< if it has one
+};
+
 class Scheduler {
  public:
   /// Precondition: check(spec).
@@ -75,8 +81,8 @@ class Scheduler {
   [[nodiscard]] const SchedulerCounts& counts() const { return counts_; }
   /// The request that was admitted first of those that run; nothing: none runs.
   [[nodiscard]] std::optional<std::uint64_t> oldest_running() const;
-  /// Arrivals of the requests in flight, oldest first.
-  [[nodiscard]] std::vector<SimTime> unfinished() const;
+  /// The requests in flight, by arrival.
+  [[nodiscard]] std::vector<UnfinishedRequest> unfinished() const;
 
  private:
   using Slot = std::uint32_t;

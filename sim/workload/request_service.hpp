@@ -9,6 +9,10 @@
 
 #include "sim/base/time.hpp"
 
+namespace bubblesim::serving {
+class Scheduler;
+}
+
 namespace bubblesim::workload {
 
 /// A request that was served.
@@ -18,6 +22,7 @@ struct ServedRequest {
   SimTime start{};           ///< of its batch, or of the iteration that it joined in
   SimTime end{};
   std::optional<SimTime> first_token{};  ///< continuous batching
+  std::uint64_t output_tokens = 0;       ///< of an engine's requests, each with its own; else 0
 };
 
 /// Told of every served request.
@@ -46,6 +51,8 @@ class RequestService {
   [[nodiscard]] virtual std::size_t queued() const = 0;
   /// Requests that arrived and have not been served, oldest first.
   [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
+  /// The scheduler of a language-model engine; null: it is none.
+  [[nodiscard]] virtual const serving::Scheduler* scheduler() const { return nullptr; }
 };
 
 }  // namespace bubblesim::workload

@@ -1,0 +1,80 @@
+#include "sim/workload/engine_service.hpp"
+
+#include <utility>
+
+namespace bubblesim::workload {
+namespace {
+
+ServedRequest served(const serving::FinishedRequest& request) {
+  ServedRequest out;
+  out.number = request.number;
+  out.arrival = request.arrival;
+  out.start = request.admitted;
+  out.end = request.last_token;
+  out.first_token = request.first_token;
+  out.output_tokens = request.output_tokens;
+  return out;
+}
+
+}  // namespace
+
+EngineService::EngineService(ProgramRun& run, StepProgram& steps,
+                             const serving::SchedulerSpec& spec, LengthSequence lengths,
+                             ServiceListener& listener)
+    : run_(run), steps_(steps), listener_(listener), lengths_(std::move(lengths)),
+      scheduler_(spec), queue_(scheduler_) {}
+
+void EngineService::start_offline(SimTime now) {
+  offline_ = true;
+  refill(now);
+}
+
+void EngineService::arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) {
+  for (std::uint64_t i = 0; i < count; ++i) arrive(first + i, now);
+  if (queue_.running() == nullptr) refill(now);
+}
+
+void EngineService::arrive(std::uint64_t number, SimTime now) {
+  const RecordedLength& length = lengths_.of(number);
+  serving::Request request;
+  request.number = number;
+  request.arrival = now;
+  request.prompt_tokens = length.prompt_tokens;
+  request.output_tokens = length.output_tokens;
+  request.prefix.hashes = length.hashes;
+  request.prefix.tokens_per_hash = length.hashes.empty() ? 0 : kHashTokens;
+  scheduler_.arrive(request);
+}
+
+void EngineService::refill(SimTime now) {
+  while (offline_ && scheduler_.waiting() < scheduler_.spec().max_num_seqs) {
+    arrive(next_offline_++, now);
+  }
+  const auto start = queue_.refill(now);
+  if (start) run_.start_thread(steps_.set(*start->step, start->queued), now);
+}
+
+void EngineService::pass_finished(SimTime now) {
+  const serving::StepOutcome& outcome = queue_.finish(now);
+  for (const serving::FinishedRequest& request : outcome.finished) {
+    listener_.on_served(served(request));
+  }
+  const std::uint64_t count = outcome.finished.size();
+  listener_.on_batch(count, now);
+  // The listener may have given it a request, which started the next step.
+  if (queue_.running() == nullptr) refill(now);
+}
+
+std::optional<std::uint64_t> EngineService::serving() const {
+  if (offline_ || queue_.running() == nullptr) return std::nullopt;
+  return scheduler_.oldest_running();
+}
+
+std::vector<SimTime> EngineService::unfinished() const {
+  std::vector<SimTime> arrivals;
+  if (offline_) return arrivals;
+  for (const auto& request : scheduler_.unfinished()) arrivals.push_back(request.arrival);
+  return arrivals;
+}
+
+}  // namespace bubblesim::workload

@@ -1,0 +1,52 @@
+// A language-model server in a run: its scheduler (sim/serving) decides what each step does, the
+// program does it on the GPU, and requests end as their tokens are there.
+//
+// A step starts when the one before it has ended, its tokens being on the host. What vLLM hides by
+// launching a step before its predecessor has ended (a launch and copies of some bytes, about
+// 20 us) is not hidden. With Pacing::kOneAhead a step's host time is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/serving/scheduler.hpp"
+#include "sim/serving/step_queue.hpp"
+#include "sim/workload/arrivals/request_lengths.hpp"
+#include "sim/workload/program_run.hpp"
+#include "sim/workload/request_service.hpp"
+#include "sim/workload/step_program.hpp"
+
+namespace bubblesim::workload {
+
+class EngineService final : public RequestService {
+ public:
+  /// `run` runs the program of `steps`, was set up with Repeat::kOnePass, and its observer must
+  /// call pass_finished. Precondition: check(spec); lengths that its settings can serve.
+  EngineService(ProgramRun& run, StepProgram& steps, const serving::SchedulerSpec& spec,
+                LengthSequence lengths, ServiceListener& listener);
+
+  /// Requests have no end: as many wait as could run.
+  void start_offline(SimTime now) override;
+  void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
+  void pass_finished(SimTime now) override;
+  [[nodiscard]] std::optional<std::uint64_t> serving() const override;
+  [[nodiscard]] std::size_t queued() const override { return scheduler_.waiting(); }
+  [[nodiscard]] std::vector<SimTime> unfinished() const override;
+  [[nodiscard]] const serving::Scheduler* scheduler() const override { return &scheduler_; }
+
+ private:
+  void arrive(std::uint64_t number, SimTime now);
+  void refill(SimTime now);
+
+  ProgramRun& run_;
+  StepProgram& steps_;
+  ServiceListener& listener_;
+  LengthSequence lengths_;
+  serving::Scheduler scheduler_;
+  serving::StepQueue queue_;
+  std::uint64_t next_offline_ = 0;
+  bool offline_ = false;
+};
+
+}  // namespace bubblesim::workload
