@@ -53,6 +53,8 @@ CheckedResult<InferenceRequest> find_inference(const InferenceNames& names,
   out.step_host = names.step_host;
   if (names.prompt_tokens) {
     out.shape = generation_of(names, configs, errors);
+  } else if (names.engine) {
+    out.shape = Generation{1, 1, names.decode, {}};
   } else {
     out.shape = OnePass{names.sequence, names.attention};
   }

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/synth/inference_request.hpp"
+#include "sim/synth/server_plan.hpp"
+#include "sim/workload/arrivals/request_lengths.hpp"
 
 namespace bubblesim::synth {
 
@@ -23,6 +26,24 @@ struct SpeculationNames {
   double acceptance = 0;
 };
 
+/// The requests of an engine's server.
+struct RequestNames {
+  /// Prompts and outputs of those in another file than that of arrivals.
+  struct File {
+    std::string path;
+    workload::ArrivalFormat format = workload::ArrivalFormat::kAzure;
+    workload::ListedLengths::Pick pick = workload::ListedLengths::Pick::kInOrder;
+  };
+  /// Nothing: as the file of arrivals says.
+  std::optional<std::variant<workload::DrawnLengths, File>> lengths;
+};
+
+/// A server with the scheduler of a language-model engine (server_plan.hpp).
+struct EngineNames {
+  EngineSettings settings;
+  RequestNames requests;
+};
+
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.
 struct InferenceNames {
   std::string model;
@@ -35,6 +56,8 @@ struct InferenceNames {
   std::optional<SpeculationNames> speculation; ///< generation
   Batching batching = Batching::kStatic;       ///< generation
   std::optional<Bytes> kv_cache;               ///< continuous; nothing: of the whole batch
+  /// Instead of prompt_tokens and batch: `decode` is all of the generation that it uses.
+  std::optional<EngineNames> engine;
   model::Precision precision = model::Precision::kFp16;
   Duration step_host{};
   std::string software = "pytorch";

@@ -1,0 +1,67 @@
+#include "sim/synth/server_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "sim/base/units.hpp"
+#include "sim/model/inference_work.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+constexpr double kMostBlocks = std::numeric_limits<std::uint32_t>::max() / 2;
+
+std::string megabytes(double bytes) { return std::to_string(std::llround(bytes * 1e-6)) + " MB"; }
+
+/// A prompt that fills the budget, and logits of as many sequences as may run.
+Result<model::ModelWork> largest_step(const InferenceRequest& request,
+                                      const serving::SchedulerSpec& spec) {
+  model::IterationSums sums;
+  sums.prompts.add({spec.max_num_batched_tokens, 0});
+  sums.tokens = spec.max_num_batched_tokens;
+  sums.rows = std::min(spec.max_num_seqs, spec.max_num_batched_tokens);
+  return model::summed_iteration_work(request.model, {}, request.precision, sums);
+}
+
+double cache_bytes(const CacheSize& size, double block, double gpu, double others) {
+  if (const auto* blocks = std::get_if<CacheBlocks>(&size)) return blocks->blocks * block;
+  if (const auto* bytes = std::get_if<Bytes>(&size)) return static_cast<double>(bytes->value);
+  return std::get<MemoryShare>(size).share * gpu - others;
+}
+
+}  // namespace
+
+Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSettings& settings) {
+  ServerPlan plan{request, settings.scheduler, {}};
+  serving::SchedulerSpec& spec = plan.scheduler;
+  spec.kv_blocks = 1;
+  BUBBLESIM_RETURN_IF_ERROR(serving::check(spec));
+  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work, largest_step(request, spec));
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      const double block,
+      model::kv_cache_bytes(request.model, {}, request.precision, spec.block_size));
+  plan.memory.weights = weight_bytes(work, request.precision);
+  plan.memory.activations = pass_bytes(work);
+  const auto gpu = static_cast<double>(request.gpu.memory.value);
+  const double others = plan.memory.weights + plan.memory.activations;
+  const double cache = cache_bytes(settings.cache, block, gpu, others);
+  const double blocks = std::floor(std::min(cache / block, kMostBlocks));
+  if (blocks < 1) {
+    return fail(request.model.name + ": weights and activations take " + megabytes(others) +
+                " of " + megabytes(gpu) + ", which leaves the KV cache no block of " +
+                megabytes(block) + "; expected a larger share or a smaller model");
+  }
+  spec.kv_blocks = static_cast<std::uint32_t>(blocks);
+  spec.host_blocks = static_cast<std::uint32_t>(
+      std::min(static_cast<double>(settings.host_cache.value) / block, kMostBlocks));
+  plan.memory.kv_cache = blocks * block;
+  if (plan.memory.total() > gpu) {
+    return fail(request.model.name + ": a server takes " + megabytes(plan.memory.total()) +
+                " of " + megabytes(gpu) + "; expected a smaller KV cache or model");
+  }
+  return plan;
+}
+
+}  // namespace bubblesim::synth

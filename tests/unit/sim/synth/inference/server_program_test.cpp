@@ -1,0 +1,181 @@
+// Steps of an engine as passes of a program: each kernel takes what the model's own iteration of
+// the same sequences takes.
+#include "sim/synth/server_program.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/synth/pass_writer.hpp"
+#include "tests/unit/sim/synth/inference/requests.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+using ::testing::HasSubstr;
+
+EngineSettings engine_settings() {
+  EngineSettings settings;
+  settings.scheduler.max_model_len = 4096;
+  settings.cache = CacheBlocks{1000};
+  return settings;
+}
+
+ServerPlan plan_of(DecodeMode decode, Duration step_host = {}) {
+  InferenceRequest request = generation(1, 1, decode);
+  request.step_host = step_host;
+  return value(plan_server(request, engine_settings()));
+}
+
+std::unique_ptr<ServerProgram> server_of(const ServerPlan& plan) {
+  return value(ServerProgram::make(plan));
+}
+
+serving::Step step_of(const std::vector<serving::StepSequence>& sequences) {
+  serving::Step step;
+  step.sequences = sequences;
+  for (const serving::StepSequence& part : sequences) step.totals.add(part);
+  return step;
+}
+
+serving::StepSequence decode_at(std::uint32_t context) {
+  serving::StepSequence part;
+  part.context = context;
+  part.emits = true;
+  return part;
+}
+
+serving::StepSequence prompt_of(std::uint32_t tokens, std::uint32_t context = 0) {
+  serving::StepSequence part;
+  part.new_tokens = tokens;
+  part.context = context;
+  part.prefill = true;
+  return part;
+}
+
+/// Kernels of a thread, name and duration, in order; copies left out.
+std::vector<std::pair<std::string, Duration>> kernels_of(const program::Program& program,
+                                                         std::uint32_t thread) {
+  std::vector<std::pair<std::string, Duration>> kernels;
+  for (const program::Step& step : program.threads[thread].steps) {
+    if (step.kind != program::StepKind::kLaunch) continue;
+    for (std::uint32_t i = step.target; i < step.target + step.count; ++i) {
+      const program::Op& op = program.ops[i];
+      if (op.kind == program::WorkKind::kCopy) continue;
+      kernels.emplace_back(program.names[op.name], op.duration);
+    }
+  }
+  return kernels;
+}
+
+/// The other road: the model's iteration of these sequences, timed kernel by kernel.
+std::vector<std::pair<std::string, Duration>> iteration_of(
+    const ServerPlan& plan, const std::vector<model::SequenceState>& sequences) {
+  PassWriter passes(plan.request);
+  const auto work =
+      value(model::iteration_work(plan.request.model, {}, plan.request.precision, sequences));
+  EXPECT_TRUE(passes.pass(work, DecodeMode::kEager));
+  return kernels_of(passes.writer().finish(), 0);
+}
+
+TEST(ServerProgram, AMixedStepHasTheKernelsOfTheModelsIteration) {
+  const ServerPlan plan = plan_of(DecodeMode::kEager);
+  const auto server = server_of(plan);
+  const auto step = step_of({decode_at(700), decode_at(31), prompt_of(300, 512)});
+  EXPECT_EQ(kernels_of(server->program(), server->set(step, false)),
+            iteration_of(plan, {{1, 700}, {1, 31}, {300, 512}}));
+}
+
+TEST(ServerProgram, StepsOfOneKindHaveTheirOwnThreadsAndAreSetAnew) {
+  const ServerPlan plan = plan_of(DecodeMode::kEager);
+  const auto server = server_of(plan);
+  const auto decode = step_of({decode_at(700), decode_at(31)});
+  const auto prompts = step_of({prompt_of(40), prompt_of(2000, 16)});
+  const std::uint32_t first = server->set(decode, false);
+  EXPECT_EQ(kernels_of(server->program(), first), iteration_of(plan, {{1, 700}, {1, 31}}));
+  const std::uint32_t second = server->set(prompts, false);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(kernels_of(server->program(), second), iteration_of(plan, {{40, 0}, {2000, 16}}));
+  const auto later = step_of({decode_at(1700), decode_at(1031)});
+  EXPECT_EQ(kernels_of(server->program(), server->set(later, false)),
+            iteration_of(plan, {{1, 1700}, {1, 1031}}));
+}
+
+TEST(ServerProgram, AGraphOfDecodeStepsIsPaddedAndLaunchedAtOnce) {
+  const ServerPlan plan = plan_of(DecodeMode::kGraph);
+  const auto server = server_of(plan);
+  const std::vector<serving::StepSequence> nine(9, decode_at(100));
+  const auto thread = server->set(step_of(nine), false);
+  const auto kernels = kernels_of(server->program(), thread);
+  const auto of_nine = iteration_of(plan, std::vector(9, model::SequenceState{1, 100}));
+  const auto of_sixteen = iteration_of(plan, std::vector(16, model::SequenceState{1, 100}));
+  ASSERT_EQ(kernels.size(), of_nine.size());
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const bool exact = kernels[i].first == "decode attention" ||
+                       kernels[i].first == "logits gemm" || kernels[i].first == "sampling";
+    EXPECT_EQ(kernels[i], exact ? of_nine[i] : of_sixteen[i]);
+  }
+}
+
+TEST(ServerProgram, CapturedSizesAreThoseOfVllm) {
+  EXPECT_EQ(graph_tokens(1), 1U);
+  EXPECT_EQ(graph_tokens(3), 4U);
+  EXPECT_EQ(graph_tokens(5), 8U);
+  EXPECT_EQ(graph_tokens(256), 256U);
+  EXPECT_EQ(graph_tokens(257), 272U);
+  EXPECT_EQ(graph_tokens(513), 513U);
+}
+
+TEST(ServerProgram, AQueuedStepHasItsHostTimeBehindIt) {
+  const auto server = server_of(plan_of(DecodeMode::kEager, std::chrono::microseconds{300}));
+  const auto step = step_of({decode_at(10)});
+  const auto host_time = [&](bool queued) {
+    const std::uint32_t thread = server->set(step, queued);
+    return server->program().threads[thread].steps.front().think.duration();
+  };
+  EXPECT_EQ(host_time(false), std::chrono::microseconds{300});
+  EXPECT_EQ(host_time(true), Duration::zero());
+  EXPECT_EQ(host_time(false), std::chrono::microseconds{300});
+}
+
+TEST(ServerProgram, SwappedBlocksAreCopiedBeforeTheStep) {
+  const auto server = server_of(plan_of(DecodeMode::kEager));
+  auto step = step_of({decode_at(10)});
+  const auto copies = [&] {
+    const std::uint32_t thread = server->set(step, false);
+    const program::Program& program = server->program();
+    return program.ops[program.threads[thread].steps.front().target].duration;
+  };
+  const Duration before = copies();
+  step.blocks_swapped_in = 100;  // of 16 tokens, 512 KiB each
+  EXPECT_EQ(copies() - before, copy_time(8 + 100 * 16 * 524288.0) - copy_time(8));
+}
+
+TEST(ServerPlan, TheCacheHasWhatTheShareOfMemoryLeaves) {
+  InferenceRequest request = generation(1, 1);
+  EngineSettings settings = engine_settings();
+  settings.cache = MemoryShare{0.5};
+  const ServerPlan plan = value(plan_server(request, settings));
+  const double gpu = static_cast<double>(request.gpu.memory.value);
+  constexpr double kBlock = 16 * 524288.0;
+  EXPECT_EQ(plan.scheduler.kv_blocks,
+            static_cast<std::uint32_t>(
+                (0.5 * gpu - plan.memory.weights - plan.memory.activations) / kBlock));
+  EXPECT_NEAR(plan.memory.weights, 6.74e9 * 2, 0.02e9);  // 6.74 billion weights
+  EXPECT_LE(plan.memory.total(), 0.5 * gpu);
+  EXPECT_GT(plan.memory.total(), 0.5 * gpu - kBlock);
+}
+
+TEST(ServerPlan, FaultsSayWhatThereIsNoRoomFor) {
+  EngineSettings settings = engine_settings();
+  settings.cache = MemoryShare{0.1};
+  const auto none = plan_server(generation(1, 1), settings);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().text(), HasSubstr("leaves the KV cache no block of 8 MB"));
+  settings.cache = CacheBlocks{1'000'000};
+  const auto much = plan_server(generation(1, 1), settings);
+  ASSERT_FALSE(much);
+  EXPECT_THAT(much.error().text(), HasSubstr("expected a smaller KV cache or model"));
+}
+
+}  // namespace
+}  // namespace bubblesim::synth
