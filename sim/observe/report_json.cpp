@@ -98,13 +98,36 @@ Json jobs_json(const std::optional<FillJobs>& jobs) {
           {"list", std::move(list)}};
 }
 
+Json limits_json(const std::optional<ServiceLimits>& limits) {
+  if (!limits) return nullptr;
+  return {{"ttft_ns", span_json(limits->ttft)},
+          {"tpot_ns", span_json(limits->tpot)},
+          {"latency_ns", span_json(limits->latency)}};
+}
+
+Json server_json(const ServerResult& server) {
+  return {{"ttft", latency_json(server.ttft)},
+          {"tpot", latency_json(server.tpot)},
+          {"output_tokens", server.output_tokens},
+          {"output_tokens_per_s", server.output_tokens_per_s},
+          {"steps", server.steps},
+          {"preemptions", server.preemptions},
+          {"recomputed_tokens", server.recomputed_tokens},
+          {"prefix_hit_tokens", server.prefix_hit_tokens},
+          {"kv_mean_fraction", server.mean_kv_fraction},
+          {"kv_most_fraction", server.most_kv_fraction},
+          {"limits", limits_json(server.limits)},
+          {"requests_within_limits", optional_json(server.within_limits)},
+          {"goodput_per_s", optional_json(server.goodput_per_s)}};
+}
+
 Json filler_json(const FillerResult& filler) {
   Json instances = Json::array();
   for (const InstanceResult& instance : filler.instances) {
     instances.push_back(instance_json(instance));
   }
   const bool online = filler.mode == FillerMode::kOnline;
-  return {{"name", filler.name},
+  Json json = {{"name", filler.name},
           {"mode", filler_mode_name(filler.mode)},
           {"passes", filler.passes},
           {"requests_before", filler.requests_before},
@@ -122,6 +145,8 @@ Json filler_json(const FillerResult& filler) {
           {"jobs", jobs_json(filler.jobs)},
           {"instances_unplaced", filler.instances_unplaced},
           {"instances", std::move(instances)}};
+  if (filler.server) json["server"] = server_json(*filler.server);
+  return json;
 }
 
 /// Null: not known.

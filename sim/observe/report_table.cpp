@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/observe/report.hpp"
+#include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/text/text_table.hpp"
 
@@ -250,6 +251,8 @@ std::string report_table(const RunReport& report, Columns columns) {
   }
   std::string text = heading(report, columns);
   text += rows_text(columns_of(report, columns), rows);
+  const std::string servers = server_table(report, columns);
+  if (!servers.empty()) text += '\n' + servers;
   if (!jobs.empty()) text += '\n' + jobs;
   return text;
 }

@@ -16,6 +16,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
 #include "sim/observe/latency.hpp"
+#include "sim/observe/service_limits.hpp"
 #include "sim/observe/usage_series.hpp"
 
 namespace bubblesim::observe {
@@ -107,6 +108,7 @@ struct FillerResult {
   std::optional<double> normalised_to_own_gpu;
   LatencyDistribution latency;            ///< online
   std::optional<FillJobs> jobs;           ///< kJobs
+  std::optional<ServerResult> server;     ///< of a language-model engine
   std::uint64_t instances_unplaced = 0;   ///< that no GPU was found for
   Bytes memory;                           ///< over all instances
 

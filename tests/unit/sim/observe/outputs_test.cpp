@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -10,6 +11,7 @@
 
 #include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/report_servers.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
 
 namespace bubblesim::observe {
@@ -65,6 +67,44 @@ TEST(Outputs, EveryCsvColumnIsDefinedAndNoOther) {
   EXPECT_EQ(defined(section("CSV")), std::set<std::string>(columns.begin(), columns.end()));
 }
 
+/// Two requests that were served and one that waits for its first token.
+ServerResult sample_server() {
+  ServerResult server;
+  for (const int ms : {100, 300}) server.ttft.add(std::chrono::milliseconds(ms));
+  server.ttft.add_unfinished(std::chrono::milliseconds(400));
+  for (const int ms : {20, 30}) server.tpot.add(std::chrono::milliseconds(ms));
+  server.output_tokens_per_s = 12.5;
+  server.preemptions = 3;
+  server.mean_kv_fraction = 0.25;
+  server.limits = ServiceLimits{std::chrono::milliseconds(200), {}, {}};
+  server.within_limits = 1;
+  server.goodput_per_s = 0.5;
+  return server;
+}
+
+TEST(Outputs, EveryColumnOfServersIsDefinedAndNoOther) {
+  std::string header = servers_header();
+  header.pop_back();
+  std::set<std::string> written;
+  std::stringstream columns(header);
+  for (std::string column; std::getline(columns, column, ',');) written.insert(column);
+  EXPECT_EQ(defined(section("Servers")), written);
+}
+
+TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
+  RunReport report = sample_report();
+  EXPECT_EQ(server_table(report, Columns::kFew), "");
+  EXPECT_EQ(servers_rows(report), "");
+  report.policies[0].fillers[0].server = sample_server();
+  EXPECT_NE(report_table(report, Columns::kAll).find(server_table(report, Columns::kAll)),
+            std::string::npos);
+  const std::string table = server_table(report, Columns::kFew);
+  // Nearest rank: of 100, 300 and the age 400 the median is 300, and p99 a lower bound of 400.
+  EXPECT_NE(table.find("300.000  >400.000"), std::string::npos) << table;
+  const std::string row = servers_rows(report);
+  EXPECT_NE(row.find(",12.5,0.5,1,3,0,0,0.25,0\n"), std::string::npos) << row;
+}
+
 TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
   const auto columns = usage_columns();
   EXPECT_EQ(defined(section("Usage over time")),
@@ -74,6 +114,7 @@ TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
 TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
   RunReport report = sample_report();
   report.interrupted = {"tgs"};
+  report.policies[0].fillers[0].server = sample_server();
   std::set<std::string> written;
   collect(Json::parse(report_json(report)), "", written);
   EXPECT_EQ(defined(section("JSON")), written);

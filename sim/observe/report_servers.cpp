@@ -1,0 +1,163 @@
+// The table of language-model servers, and their CSV: what users wait for, token by token.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/observe/csv_numbers.hpp"
+#include "sim/observe/report.hpp"
+#include "sim/observe/report_servers.hpp"
+#include "sim/text/csv_text.hpp"
+#include "sim/text/text_table.hpp"
+
+namespace bubblesim::observe {
+namespace {
+
+struct ServerRow {
+  const PolicyResult* policy = nullptr;
+  const FillerResult* filler = nullptr;
+  std::string label;
+  std::optional<LatencySummary> ttft;
+  std::optional<LatencySummary> tpot;
+};
+
+struct ServerColumn {
+  const char* title;
+  Columns shown;  ///< kFew: in every table
+  std::string (*cell)(const ServerRow& row);
+};
+
+using Distribution = std::optional<LatencySummary> ServerRow::*;
+
+template <Distribution kOf, LatencyValue LatencySummary::*kMember>
+std::string wait_cell(const ServerRow& row) {
+  const std::optional<LatencySummary>& summary = row.*kOf;
+  if (!summary) return "-";
+  const LatencyValue& value = (*summary).*kMember;
+  return fmt::format("{}{:.3f}", value.bound == Bound::kLower ? ">" : "",
+                     to_seconds(value.value) * 1e3);
+}
+
+std::string goodput_cell(const ServerRow& row) {
+  const auto& goodput = row.filler->server->goodput_per_s;
+  return goodput ? fmt::format("{:.3f}", *goodput) : "-";
+}
+
+constexpr Distribution kTtft = &ServerRow::ttft;
+constexpr Distribution kTpot = &ServerRow::tpot;
+
+// OUTPUTS.md defines them.
+constexpr std::array kServerColumns{
+    ServerColumn{"policy", Columns::kFew, [](const ServerRow& row) { return row.label; }},
+    ServerColumn{"server", Columns::kFew, [](const ServerRow& row) { return row.filler->name; }},
+    ServerColumn{"TTFT mean", Columns::kAll, wait_cell<kTtft, &LatencySummary::mean>},
+    ServerColumn{"TTFT p50 ms", Columns::kFew, wait_cell<kTtft, &LatencySummary::p50>},
+    ServerColumn{"p90", Columns::kAll, wait_cell<kTtft, &LatencySummary::p90>},
+    ServerColumn{"p95", Columns::kAll, wait_cell<kTtft, &LatencySummary::p95>},
+    ServerColumn{"p99", Columns::kFew, wait_cell<kTtft, &LatencySummary::p99>},
+    ServerColumn{"TPOT mean", Columns::kAll, wait_cell<kTpot, &LatencySummary::mean>},
+    ServerColumn{"TPOT p50 ms", Columns::kFew, wait_cell<kTpot, &LatencySummary::p50>},
+    ServerColumn{"p90", Columns::kAll, wait_cell<kTpot, &LatencySummary::p90>},
+    ServerColumn{"p95", Columns::kAll, wait_cell<kTpot, &LatencySummary::p95>},
+    ServerColumn{"p99", Columns::kFew, wait_cell<kTpot, &LatencySummary::p99>},
+    ServerColumn{"goodput/s", Columns::kFew, goodput_cell},
+    ServerColumn{"tokens/s", Columns::kFew,
+                 [](const ServerRow& row) {
+                   return fmt::format("{:.1f}", row.filler->server->output_tokens_per_s);
+                 }},
+    ServerColumn{"KV %", Columns::kFew,
+                 [](const ServerRow& row) {
+                   return fmt::format("{:.1f}", 100 * row.filler->server->mean_kv_fraction);
+                 }},
+    ServerColumn{"preempted", Columns::kFew,
+                 [](const ServerRow& row) {
+                   return std::to_string(row.filler->server->preemptions);
+                 }},
+};
+
+std::vector<ServerRow> server_rows_of(const RunReport& report) {
+  std::vector<ServerRow> rows;
+  for (const PolicyResult& policy : report.policies) {
+    for (const FillerResult& filler : policy.fillers) {
+      if (!filler.server) continue;
+      rows.push_back({&policy, &filler, policy_label(policy, report.policies),
+                      filler.server->ttft.summary(), filler.server->tpot.summary()});
+    }
+  }
+  return rows;
+}
+
+std::string csv_wait(const std::optional<LatencyValue>& value) {
+  return value ? milliseconds(value->value) : std::string();
+}
+
+/// "mean,p50,p90,p95,p99" of a distribution.
+std::string csv_waits(const LatencyDistribution& waits) {
+  const auto summary = waits.summary();
+  std::string text;
+  for (const auto member : {&LatencySummary::mean, &LatencySummary::p50, &LatencySummary::p90,
+                            &LatencySummary::p95, &LatencySummary::p99}) {
+    text += "," + csv_wait(summary ? std::optional((*summary).*member) : std::nullopt);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string server_table(const RunReport& report, Columns columns) {
+  const std::vector<ServerRow> rows = server_rows_of(report);
+  if (rows.empty()) return {};
+  std::vector<const ServerColumn*> chosen;
+  for (const ServerColumn& column : kServerColumns) {
+    if (columns == Columns::kAll || column.shown == Columns::kFew) chosen.push_back(&column);
+  }
+  std::vector<std::string> titles;
+  for (const ServerColumn* column : chosen) titles.emplace_back(column->title);
+  std::vector<Align> aligns(titles.size(), Align::kRight);
+  aligns[0] = aligns[1] = Align::kLeft;
+  TextTable table(std::move(titles), std::move(aligns), "");
+  for (const ServerRow& row : rows) {
+    std::vector<std::string> cells;
+    for (const ServerColumn* column : chosen) cells.push_back(column->cell(row));
+    table.row(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string servers_header() {
+  std::string text = "config,seed,policy,filler";
+  for (const char* what : {"ttft", "tpot", "latency"}) {
+    for (const char* figure : {"mean", "p50", "p90", "p95", "p99"}) {
+      text += "," + std::string(what) + "_" + figure + "_ms";
+    }
+  }
+  return text + ",output_tokens_per_s,goodput_per_s,requests_within_limits,preemptions,"
+                "recomputed_tokens,prefix_hit_tokens,kv_mean_fraction,kv_most_fraction\n";
+}
+
+std::string servers_rows(const RunReport& report) {
+  std::string text;
+  for (const ServerRow& row : server_rows_of(report)) {
+    const ServerResult& server = *row.filler->server;
+    append_csv_cell(text, report.config);
+    text += "," + std::to_string(report.seed) + ",";
+    append_csv_cell(text, row.policy->policy);
+    text += ",";
+    append_csv_cell(text, row.filler->name);
+    text += csv_waits(server.ttft) + csv_waits(server.tpot) + csv_waits(row.filler->latency);
+    text += "," + number(server.output_tokens_per_s) + ",";
+    if (server.goodput_per_s) text += number(*server.goodput_per_s);
+    text += ",";
+    if (server.within_limits) text += std::to_string(*server.within_limits);
+    text += "," + std::to_string(server.preemptions) + "," +
+            std::to_string(server.recomputed_tokens) + "," +
+            std::to_string(server.prefix_hit_tokens) + "," + number(server.mean_kv_fraction) +
+            "," + number(server.most_kv_fraction) + "\n";
+  }
+  return text;
+}
+
+}  // namespace bubblesim::observe

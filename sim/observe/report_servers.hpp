@@ -1,0 +1,19 @@
+// What users of language-model servers wait for, as text. OUTPUTS.md, "Servers", defines every
+// column. A report without servers has no text.
+#pragma once
+
+#include <string>
+
+#include "sim/observe/report.hpp"
+#include "sim/observe/run_result.hpp"
+
+namespace bubblesim::observe {
+
+/// A table with a row a policy and server; empty: there is none.
+[[nodiscard]] std::string server_table(const RunReport& report, Columns columns);
+
+/// CSV: the line of column names; one line a policy and server.
+[[nodiscard]] std::string servers_header();
+[[nodiscard]] std::string servers_rows(const RunReport& report);
+
+}  // namespace bubblesim::observe
