@@ -1,9 +1,13 @@
 #include "sim/app/run_arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
+#include "sim/app/app.hpp"
 #include "sim/app/policy_libraries.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/load_trace.hpp"
@@ -142,9 +146,13 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   add_quick_options(command, arguments);
   command.add_option("--out", arguments.out,
                      "Folder for table.txt, results.json, results.csv, timeline.json, view.json "
-                     "(for `bubblesim view`) and, with --usage-interval, usage.csv");
+                     "(for `bubblesim view`), servers.csv of language-model servers and, with "
+                     "--usage-interval, usage.csv");
   add_timeline_options(command, arguments);
   add_usage_options(command, arguments);
+  command.add_option("--slo", arguments.slo,
+                     "Limits that goodput of language-model servers counts, in place of the "
+                     "config's: ttft=500ms,tpot=50ms,latency=10s, or some of them");
   command.add_option("--lone-rank", arguments.lone_rank,
                      "Simulate this rank only, on one GPU, as `bubblesim measure` runs it: its "
                      "collectives last what they last in the whole job alone, however late the "
@@ -160,9 +168,31 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_flag("--csv", arguments.csv, "Print CSV instead of the table")->excludes(json);
 }
 
+Result<observe::ServiceLimits> read_limits(const std::string& text) {
+  observe::ServiceLimits limits;
+  const std::array<std::pair<std::string_view, std::optional<Duration>*>, 3> known{
+      {{"ttft", &limits.ttft}, {"tpot", &limits.tpot}, {"latency", &limits.latency}}};
+  for (const std::string& part : split_list(text)) {
+    const std::size_t sign = part.find('=');
+    const auto place = std::ranges::find(known, std::string_view(part).substr(0, sign),
+                                         [](const auto& entry) { return entry.first; });
+    if (sign == std::string::npos || place == known.end() || *place->second) {
+      return fail("--slo", {}, "found \"" + part +
+                                   "\", expected ttft=SPAN, tpot=SPAN or latency=SPAN, each once");
+    }
+    Duration limit{};
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--slo", part.substr(sign + 1), limit));
+    *place->second = limit;
+  }
+  return limits;
+}
+
 Result<void> read_job(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
   BUBBLESIM_RETURN_IF_ERROR(move_paths(arguments));
+  if (!arguments.slo.empty() && arguments.config.empty()) {
+    return fail("--slo", {}, "expected a CONFIG with a language-model server");
+  }
   const bool synth = !arguments.synth_model.empty();
   const bool job = synth || !quick.training.empty();
   if ((job || !quick.filler.empty()) == !arguments.config.empty()) {

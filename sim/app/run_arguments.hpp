@@ -10,6 +10,7 @@
 #include "sim/app/quick_config.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/observe/service_limits.hpp"
 #include "sim/run/run_config.hpp"
 
 namespace CLI {
@@ -36,6 +37,7 @@ struct RunArguments {
   std::string warmup = "60s";
   std::string timeline_window = "1s";
   Duration timeline_length{};  ///< what it says
+  std::string slo;  ///< limits of servers' requests, in place of the config's; empty: not given
   std::string usage;
   std::string usage_interval;  ///< empty: not given
   Duration usage_length{};     ///< what it says, or its default
@@ -57,6 +59,9 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments);
 [[nodiscard]] Result<void> read_job(RunArguments& arguments);
 /// The spans that options give, and where usage over time goes.
 [[nodiscard]] Result<void> read_times(RunArguments& arguments);
+
+/// Limits as --slo has them: "ttft=500ms,tpot=50ms,latency=10s", each of them at most once.
+[[nodiscard]] Result<observe::ServiceLimits> read_limits(const std::string& text);
 
 /// Whose timeline: the one asked for; else SpecInF's, if it is there; else the last.
 [[nodiscard]] std::string timeline_policy(const RunArguments& arguments,

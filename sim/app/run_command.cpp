@@ -17,6 +17,7 @@
 #include "sim/base/output_file.hpp"
 #include "sim/base/units.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/report_servers.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/report/view/run_view.hpp"
 #include "sim/run/lone_rank.hpp"
@@ -93,6 +94,21 @@ CheckedResult<void> run_loaded(const run::LoadedRun& loaded, const RunArguments&
   return run_ranks(*lone, arguments, context, watch, baselines, outputs);
 }
 
+/// --slo is for every server that requests arrive at.
+Result<void> set_limits(const RunArguments& arguments, run::RunConfig& config) {
+  if (arguments.slo.empty()) return {};
+  BUBBLESIM_ASSIGN_OR_RETURN(const observe::ServiceLimits limits, read_limits(arguments.slo));
+  bool servers = false;
+  for (run::FillerConfig& filler : config.fillers) {
+    const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
+    if (made == nullptr || !made->engine) continue;
+    filler.limits = limits;
+    servers = true;
+  }
+  if (servers) return {};
+  return fail("--slo", {}, "no filler is a language-model server; expected one with \"engine\"");
+}
+
 CheckedResult<void> run_config_file(const RunArguments& arguments, const AppContext& context,
                                     ProgressLine& progress, RunOutputs& outputs) {
   auto config = run::read_run_config(arguments.config, context.policies);
@@ -103,6 +119,9 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
     config->policies = std::move(*chosen);
   }
   if (!arguments.quick.device.empty()) config->device = arguments.quick.device;
+  if (auto set = set_limits(arguments, *config); !set) {
+    return tl::make_unexpected(std::move(set).error());
+  }
   auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
   progress.clear();
@@ -189,12 +208,21 @@ std::string title_of(const RunArguments& arguments) {
          quick.filler;
 }
 
+/// A run without servers has no such file.
+Result<void> write_servers(const RunArguments& arguments, const RunOutputs& outputs) {
+  std::string rows;
+  for (const observe::RunReport& report : outputs.reports) rows += observe::servers_rows(report);
+  if (rows.empty()) return {};
+  return write_whole_file(arguments.out + "/servers.csv", observe::servers_header() + rows);
+}
+
 Result<void> write_outputs(const RunArguments& arguments, RunOutputs& outputs) {
   if (!arguments.usage.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(
         write_output(arguments.usage, observe::usage_header() + outputs.usage));
   }
   if (arguments.out.empty()) return {};
+  BUBBLESIM_RETURN_IF_ERROR(write_servers(arguments, outputs));
   const std::string table = table_of(arguments, outputs, observe::Notes::kAll);
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/table.txt", table));
   BUBBLESIM_RETURN_IF_ERROR(write_whole_file(arguments.out + "/results.json", json_of(outputs)));

@@ -1,10 +1,14 @@
 #include "sim/run/filler_instance.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "sim/serving/scheduler.hpp"
 
 namespace bubblesim::run {
 
 void FillerInstance::on_served(const workload::ServedRequest& request) {
+  if (request.output_tokens > 0) count_tokens(request);
   if (mode != observe::FillerMode::kOnline) {
     if (request.end >= warmup_) ++completed;
     return;
@@ -21,8 +25,37 @@ void FillerInstance::on_served(const workload::ServedRequest& request) {
   if (request.arrival >= warmup_) latency.add(request.end - request.arrival);
 }
 
+void FillerInstance::count_tokens(const workload::ServedRequest& request) {
+  if (request.end < warmup_) return;
+  server.output_tokens += request.output_tokens;
+  if (mode != observe::FillerMode::kOnline || request.arrival < warmup_) return;
+  const observe::ServedTokens tokens{*request.first_token - request.arrival,
+                                     request.end - request.arrival, request.output_tokens};
+  server.ttft.add(tokens.ttft);
+  if (const auto tpot = tokens.tpot()) server.tpot.add(*tpot);
+  if (limits && observe::keeps(tokens, *limits)) ++server.within_limits;
+}
+
+// The blocks that a step ends with are those that it had: few are freed in between.
+void FillerInstance::note_cache(SimTime now) {
+  const serving::Scheduler* scheduler = service->scheduler();
+  if (scheduler == nullptr) return;
+  const auto blocks = static_cast<double>(scheduler->blocks_used());
+  if (now > server.counted_until) {
+    server.block_seconds += blocks * to_seconds(now - server.counted_until);
+    server.counted_until = now;
+  }
+  if (timeline_ == nullptr) return;
+  if (!cache_track_) {
+    cache_track_ = timeline_->add_track(gpu, "KV cache %, client " + std::to_string(client.value));
+  }
+  timeline_->add(
+      observe::CounterSample{*cache_track_, now, 100 * blocks / scheduler->spec().kv_blocks});
+}
+
 void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
   if (now >= warmup_) ++passes;
+  note_cache(now);
   note_queue(now);
   if (work != nullptr) work->on_work_done(*this, requests, now);
 }

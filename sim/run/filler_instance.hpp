@@ -10,9 +10,11 @@
 #include "sim/engine/engine.hpp"
 #include "sim/observe/latency.hpp"
 #include "sim/observe/run_result.hpp"
+#include "sim/observe/service_limits.hpp"
 #include "sim/observe/timeline.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 #include "sim/workload/request_service.hpp"
+#include "sim/workload/step_program.hpp"
 
 namespace bubblesim::run {
 
@@ -25,11 +27,23 @@ class FillWorkListener {
   virtual void on_work_done(FillerInstance& worker, std::uint64_t requests, SimTime now) = 0;
 };
 
+/// What the server of a language-model engine did in the measured window.
+struct ServerTally {
+  observe::LatencyDistribution ttft;  ///< online: of requests that arrived in it
+  observe::LatencyDistribution tpot;
+  std::uint64_t output_tokens = 0;    ///< of requests that ended in it
+  std::uint64_t within_limits = 0;    ///< of those that arrived in it too
+  double block_seconds = 0;           ///< integral of the blocks in use, from step to step
+  SimTime counted_until{};
+};
+
 /// Counts what a service does from the end of the warm-up on.
 class FillerInstance final : public workload::ServiceListener {
  public:
   FillerInstance(SimTime warmup, observe::TimelineRecorder* timeline)
-      : warmup_(warmup), timeline_(timeline) {}
+      : warmup_(warmup), timeline_(timeline) {
+    server.counted_until = warmup;
+  }
 
   void on_served(const workload::ServedRequest& request) override;
   void on_batch(std::uint64_t requests, SimTime now) override;
@@ -42,7 +56,9 @@ class FillerInstance final : public workload::ServiceListener {
   std::string reason;
   std::uint32_t filler = 0;   ///< into RunConfig::fillers
   observe::FillerMode mode = observe::FillerMode::kOffline;
+  std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
   std::unique_ptr<workload::RequestService> service;  ///< null if not admitted
+  std::optional<observe::ServiceLimits> limits;  ///< of an engine's requests
 
   FillWorkListener* work = nullptr;                       ///< kJobs
 
@@ -52,11 +68,16 @@ class FillerInstance final : public workload::ServiceListener {
   std::uint64_t arrived = 0;    ///< in it
   std::uint64_t refused = 0;    ///< of these
   observe::LatencyDistribution latency;
+  ServerTally server;           ///< of an engine's server
 
  private:
+  void count_tokens(const workload::ServedRequest& request);
+  void note_cache(SimTime now);
+
   SimTime warmup_;
   observe::TimelineRecorder* timeline_;
   std::optional<observe::TrackId> queue_track_;
+  std::optional<observe::TrackId> cache_track_;
 };
 
 /// Deals a filler's requests to its instances, one after another.

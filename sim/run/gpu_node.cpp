@@ -2,7 +2,10 @@
 
 #include <string>
 
+#include "sim/base/check.hpp"
+#include "sim/synth/server_program.hpp"
 #include "sim/workload/continuous_service.hpp"
+#include "sim/workload/engine_service.hpp"
 #include "sim/workload/service.hpp"
 
 namespace bubblesim::run {
@@ -14,11 +17,36 @@ double fraction(Duration part, Duration whole) {
   return whole.count() == 0 ? 0 : to_seconds(part) / to_seconds(whole);
 }
 
+/// The program of an engine's steps; null: the filler is no engine's server.
+std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded, std::uint32_t filler) {
+  if (loaded.server(filler) == nullptr) return nullptr;
+  auto steps = synth::ServerProgram::make(*loaded.servers[filler]);
+  BUBBLESIM_CHECK(steps.has_value(), "a server's program that could be made when it was loaded");
+  return *std::move(steps);
+}
+
+/// Requests that arrive have a number in the whole filler, whichever GPU they are dealt to; others
+/// are counted on each.
+workload::LengthSequence lengths_on(const LoadedRun& loaded, const FillerInstance& instance,
+                                    const workload::RequestLengths& lengths) {
+  std::string stream = "lengths of " + loaded.config.fillers[instance.filler].name;
+  if (instance.mode != observe::FillerMode::kOnline) {
+    stream += " on GPU " + std::to_string(instance.gpu.value);
+  }
+  return {lengths, RandomStream(loaded.config.seed, stream)};
+}
+
 std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
                                                        workload::ProgramRun& run,
                                                        const LoadedRun& loaded,
+                                                       const ServerRequests& requests,
                                                        FillerInstance& instance) {
   const std::uint32_t filler = instance.filler;
+  if (instance.steps) {
+    return std::make_unique<workload::EngineService>(
+        run, *instance.steps, loaded.server(filler)->scheduler,
+        lengths_on(loaded, instance, *requests[filler]), instance);
+  }
   if (filler < loaded.tables.size() && loaded.tables[filler]) {
     return std::make_unique<workload::ContinuousService>(run, *loaded.tables[filler], instance);
   }
@@ -63,14 +91,18 @@ void GpuNode::add_training(const program::Program* rank, workload::RunSetup setu
   if (training_) training_->run = run;
 }
 
-void GpuNode::add_services(const LoadedRun& loaded) {
+void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& requests) {
   workload::RunSetup setup;
   setup.repeat = workload::Repeat::kOnePass;
   for (const auto& instance : instances_) {
     auto monitor = std::make_unique<FillerMonitor>(meters_, *instance);
-    monitor->run = gpu_->add_client(&*loaded.fillers[instance->filler], setup, monitor.get());
+    instance->steps = make_steps(loaded, instance->filler);
+    const program::Program* program =
+        instance->steps ? &instance->steps->program() : &*loaded.fillers[instance->filler];
+    monitor->run = gpu_->add_client(program, setup, monitor.get());
     if (monitor->run == nullptr) continue;
-    instance->service = make_service(gpu_->engine(), *monitor->run, loaded, *instance);
+    instance->limits = loaded.config.fillers[instance->filler].limits;
+    instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
     fillers_.push_back(std::move(monitor));
   }
 }

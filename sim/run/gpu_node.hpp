@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/conductor.hpp"
@@ -17,8 +18,12 @@
 #include "sim/run/filler_instance.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/schedule/shared_gpu.hpp"
+#include "sim/workload/arrivals/request_lengths.hpp"
 
 namespace bubblesim::run {
+
+/// By RunConfig::fillers; nothing: no engine's server.
+using ServerRequests = std::vector<std::optional<workload::RequestLengths>>;
 
 class GpuNode final : private engine::ContactBound, private schedule::HoldListener {
  public:
@@ -30,8 +35,9 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
                     std::vector<policy::ClientInfo> clients);
   /// Null: no rank runs here. `goal` outlives this.
   void add_training(const program::Program* rank, workload::RunSetup setup, IterationGoal& goal);
-  /// The instances' programs and services, of the admitted ones.
-  void add_services(const LoadedRun& loaded);
+  /// The instances' programs and services, of the admitted ones. `requests`: what servers of
+  /// engines are asked, by RunConfig::fillers.
+  void add_services(const LoadedRun& loaded, const ServerRequests& requests);
   /// The rank's first pass and the policy's session begin.
   void start();
 

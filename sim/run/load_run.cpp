@@ -50,7 +50,7 @@ Result<program::Program> load_program(const FillerProgram& source,
 }
 
 FillerInputs inputs_of(ModelFiller made, std::optional<Bytes> memory) {
-  return {std::move(made.program), std::move(made.table), memory};
+  return {std::move(made.program), std::move(made.table), memory, std::move(made.server)};
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,
   }
   auto program = load_program(config.program, device, device_folder, progress);
   if (!program) return tl::make_unexpected(program.error());
-  return FillerInputs{*std::move(program), {}, {}};
+  return FillerInputs{*std::move(program), {}, {}, {}};
 }
 
 void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
@@ -80,6 +80,7 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
   if (!filler.memory) run.counters.add(kMemoryUnknown);
   run.counters.merge(inputs->program.counters);
   run.tables.push_back(inputs->table);
+  run.servers.push_back(inputs->server);
   const program::Program* program = &inputs->program;
   run.fillers.emplace_back(std::shared_ptr<const program::Program>(std::move(inputs), program));
 }

@@ -12,6 +12,7 @@
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
 
@@ -30,10 +31,16 @@ struct LoadedRun {
   std::vector<Shared<program::Program>> fillers;  ///< by RunConfig::fillers
   /// Tables of fillers with continuous batching, by RunConfig::fillers; empty: there is none.
   std::vector<std::optional<workload::IterationTable>> tables;
+  /// Plans of fillers that are an engine's server, likewise.
+  std::vector<std::optional<Shared<synth::ServerPlan>>> servers;
   /// If the job was recorded, and its iterations are marked.
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;                     ///< of reading and building
 
+  /// The plan of a filler; null: it is no engine's server.
+  [[nodiscard]] const synth::ServerPlan* server(std::size_t filler) const {
+    return filler < servers.size() && servers[filler] ? &**servers[filler] : nullptr;
+  }
   /// Memory of the rank at this position; nothing: not known.
   [[nodiscard]] std::optional<Bytes> memory_of(std::size_t rank) const {
     return rank_memory.empty() ? config.training.memory : rank_memory[rank];

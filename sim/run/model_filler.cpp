@@ -11,6 +11,7 @@
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
 #include "sim/synth/iteration_program.hpp"
+#include "sim/synth/server_program.hpp"
 #include "sim/synth/synthesise.hpp"
 
 namespace bubblesim::run {
@@ -21,14 +22,28 @@ struct Made {
   double memory = 0;
 };
 
+Result<Made> make_server(const synth::EngineNames& engine,
+                         const synth::InferenceRequest& request) {
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::ServerPlan plan,
+                             synth::plan_server(request, engine.settings));
+  Made made;
+  made.memory = plan.memory.total();
+  made.filler.server.emplace(std::move(plan));
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto steps, synth::ServerProgram::make(*made.filler.server));
+  made.filler.program = steps->program();
+  return made;
+}
+
 Result<Made> make(const synth::InferenceNames& names, const synth::InferenceRequest& request) {
+  if (names.engine) return make_server(*names.engine, request);
   Made made;
   if (names.batching == synth::Batching::kContinuous) {
     std::optional<double> cache;
     if (names.kv_cache) cache = static_cast<double>(names.kv_cache->value);
     BUBBLESIM_ASSIGN_OR_RETURN(synth::IterationProgram server,
                                synth::iteration_program(request, cache));
-    made.filler = {std::move(server.program), std::move(server.table)};
+    made.filler.program = std::move(server.program);
+    made.filler.table = std::move(server.table);
     made.memory = server.memory.total();
     return made;
   }
@@ -75,7 +90,7 @@ CheckedResult<ModelFiller> load_train_filler(FillerConfig& config, const hardwar
   if (!config.memory) {
     config.memory = Bytes{static_cast<std::uint64_t>(std::ceil(job.memory.front().total()))};
   }
-  return ModelFiller{std::move(job.program.ranks.front()), {}};
+  return ModelFiller{std::move(job.program.ranks.front())};
 }
 
 }  // namespace bubblesim::run

@@ -5,17 +5,21 @@
 #include <string>
 
 #include "sim/base/result.hpp"
+#include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/program/program.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/workload/continuous_service.hpp"
 
 namespace bubblesim::run {
 
-/// A program, and which of its threads are which iterations if its batching is continuous.
+/// A program, and which of its threads are which iterations if its batching is continuous. Of an
+/// engine's server: its plan, and the program of its steps before any is set.
 struct ModelFiller {
   program::Program program;
-  std::optional<workload::IterationTable> table;
+  std::optional<workload::IterationTable> table{};
+  std::optional<Shared<synth::ServerPlan>> server{};
 };
 
 /// The filler's program on `device`. Sets `config.memory` to what an instance takes, unless the

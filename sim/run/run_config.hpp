@@ -86,6 +86,7 @@ struct FillerConfig {
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
   std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online
+  std::optional<observe::ServiceLimits> limits;   ///< of an engine's requests
 };
 
 /// The role of a filler, as policies see it.

@@ -9,7 +9,6 @@ namespace bubblesim::run::config_detail {
 namespace {
 
 using observe::FillerMode;
-using workload::ArrivalFormat;
 
 constexpr std::uint32_t kMostGpus = 1U << 20;
 constexpr std::uint32_t kMostRequests = 1U << 20;
@@ -24,12 +23,6 @@ constexpr std::array<Choice<FillerMode>, 3> kFillerModes{
 enum class Process : std::uint8_t { kPoisson, kGamma, kFile };
 constexpr std::array<Choice<Process>, 3> kProcesses{
     {{"poisson", Process::kPoisson}, {"gamma", Process::kGamma}, {"file", Process::kFile}}};
-
-constexpr std::array<Choice<ArrivalFormat>, 5> kFormats{{{"azure", ArrivalFormat::kAzure},
-                                                         {"mooncake", ArrivalFormat::kMooncake},
-                                                         {"gaps", ArrivalFormat::kGaps},
-                                                         {"splitwise", ArrivalFormat::kSplitwise},
-                                                         {"queries", ArrivalFormat::kQueries}}};
 
 FillerProgram read_program(const Context& context, ObjectReader program) {
   program.one_of({"trace", "kernel_table", "model", "train"});
@@ -151,6 +144,43 @@ void read_placement(ObjectReader& reader, FillerConfig& filler) {
 
 }  // namespace
 
+namespace {
+
+const synth::EngineNames* engine_of(const FillerConfig& filler) {
+  const auto* made = std::get_if<synth::InferenceNames>(&filler.program);
+  return made != nullptr && made->engine ? &*made->engine : nullptr;
+}
+
+/// An engine's requests need lengths, and batches are its scheduler's business.
+void check_engine(ObjectReader& reader, const FillerConfig& filler,
+                  const synth::EngineNames& engine) {
+  for (const char* key : {"requests_per_pass", "max_batch", "batch_cost", "max_wait"}) {
+    if (reader.has(key)) reader.fault(key, "an engine forms its own batches; expected no such key");
+  }
+  const bool recorded = filler.arrivals && std::holds_alternative<workload::FileArrivals>(
+                                               *filler.arrivals);
+  if (!engine.requests.lengths && !recorded) {
+    reader.fault("program", "found no \"requests\", and no file of arrivals that says how long "
+                            "they are; expected either");
+  }
+}
+
+/// Limits on what a user waits for.
+std::optional<observe::ServiceLimits> read_limits(ObjectReader& reader, bool engine) {
+  if (!reader.has("slo")) return std::nullopt;
+  ObjectReader slo = reader.child("slo");
+  if (!engine) {
+    reader.fault("slo", "only a program with \"engine\" has tokens; expected no such key");
+  }
+  observe::ServiceLimits limits;
+  if (slo.has("ttft")) limits.ttft = slo.duration("ttft", kPositiveSpan);
+  if (slo.has("tpot")) limits.tpot = slo.duration("tpot", kPositiveSpan);
+  if (slo.has("latency")) limits.latency = slo.duration("latency", kPositiveSpan);
+  return limits;
+}
+
+}  // namespace
+
 FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   FillerConfig filler;
   filler.name = read_name(reader, "name");
@@ -165,6 +195,9 @@ FillerConfig read_filler(const Context& context, ObjectReader& reader) {
   filler.batching.batch_cost = reader.number("batch_cost", {0, 1}, 1);
   if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
   read_online(context, reader, filler);
+  const synth::EngineNames* engine = engine_of(filler);
+  if (engine != nullptr) check_engine(reader, filler, *engine);
+  filler.limits = read_limits(reader, engine != nullptr);
   return filler;
 }
 

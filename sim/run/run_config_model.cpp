@@ -86,6 +86,19 @@ synth::InferenceNames read_model_program(const Context& context, ObjectReader& p
   names.software = read_optional_id(context, program, "software").value_or(names.software);
   names.efficiency = read_optional_id(context, program, "efficiency");
   names.step_host = program.duration("step_host", kStepHost, Duration::zero());
+  if (program.has("engine")) {
+    refuse_keys(program,
+                {"batch", "sequence", "attention", "prompt_tokens", "output_tokens", "speculation",
+                 "batching", "kv_cache"},
+                "an engine's requests are in \"requests\", its cache in \"engine\"; expected no "
+                "such key");
+    names.decode = program.choice("decode", kDecodeModes, synth::DecodeMode::kEager);
+    names.engine = read_engine_program(context, program);
+    return names;
+  }
+  refuse_keys(program, {"requests"},
+              "only a program with \"engine\" has requests of their own lengths; expected no such "
+              "key");
   if (program.has("prompt_tokens")) {
     refuse_keys(program, {"sequence", "attention"},
                 "a request with \"prompt_tokens\" generates; expected no such key");

@@ -2,6 +2,7 @@
 // this file.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -20,6 +21,15 @@ inline constexpr Duration kLongestSpan = std::chrono::hours{24 * 365};
 inline constexpr Range<Duration> kSpan{Duration::zero(), kLongestSpan};
 inline constexpr Range<Duration> kPositiveSpan{Duration{1}, kLongestSpan};
 inline constexpr Range<Bytes> kPositiveBytes{Bytes{1}};
+
+/// Formats of recorded requests.
+inline constexpr std::array<Choice<workload::ArrivalFormat>, 6> kFormats{
+    {{"azure", workload::ArrivalFormat::kAzure},
+     {"mooncake", workload::ArrivalFormat::kMooncake},
+     {"gaps", workload::ArrivalFormat::kGaps},
+     {"splitwise", workload::ArrivalFormat::kSplitwise},
+     {"queries", workload::ArrivalFormat::kQueries},
+     {"bundle", workload::ArrivalFormat::kBundle}}};
 
 /// What every part needs to know.
 struct Context {
@@ -49,6 +59,10 @@ struct Context {
 /// A filler's program that is made from a model.
 [[nodiscard]] synth::InferenceNames read_model_program(const Context& context,
                                                        ObjectReader& program);
+
+/// The server of such a program, if it is an engine's.
+[[nodiscard]] synth::EngineNames read_engine_program(const Context& context,
+                                                     ObjectReader& program);
 
 [[nodiscard]] FillerConfig read_filler(const Context& context, ObjectReader& reader);
 

@@ -15,6 +15,7 @@
 #include "sim/run/load_trace.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/run_config.hpp"
+#include "sim/synth/server_plan.hpp"
 #include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
 
@@ -41,6 +42,7 @@ struct FillerInputs {
   program::Program program;
   std::optional<workload::IterationTable> table;
   std::optional<Bytes> memory;  ///< of an instance, by its model
+  std::optional<Shared<synth::ServerPlan>> server{};  ///< of an engine
 };
 
 /// What an iteration took when it was recorded: that of traces/iterations/job_pass.hpp. Mean over

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/run/server_requests.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 
 namespace bubblesim::run {
@@ -50,11 +51,23 @@ Result<observe::PolicyResult> Simulation::run() {
 
 Result<void> Simulation::build() {
   BUBBLESIM_RETURN_IF_ERROR(places_.decide());
+  BUBBLESIM_RETURN_IF_ERROR(read_requests());
   const auto gpus = static_cast<std::uint32_t>(loaded_.training->ranks.size());
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
     BUBBLESIM_RETURN_IF_ERROR(build_node(GpuId{gpu}));
   }
   return build_queue();
+}
+
+Result<void> Simulation::read_requests() {
+  requests_.resize(loaded_.config.fillers.size());
+  for (const std::uint32_t filler : scenario_.fillers) {
+    const synth::ServerPlan* plan = loaded_.server(filler);
+    if (plan == nullptr) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        requests_[filler], server_requests(loaded_.config.fillers[filler], plan->scheduler));
+  }
+  return {};
 }
 
 Result<void> Simulation::build_node(GpuId gpu) {
@@ -69,7 +82,7 @@ Result<void> Simulation::build_node(GpuId gpu) {
   BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));
   const program::Program& rank = loaded_.training->ranks[gpu.index()];
   node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
-  node.add_services(loaded_);
+  node.add_services(loaded_, requests_);
   return {};
 }
 

@@ -37,6 +37,7 @@ class Simulation final {
 
  private:
   Result<void> build();
+  Result<void> read_requests();
   Result<void> build_node(GpuId gpu);
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
@@ -61,6 +62,7 @@ class Simulation final {
   Duration passed_{};  ///< of it, what is in Scenario::passed_ns
   IterationGoal goal_;
   FillerPlaces places_;
+  ServerRequests requests_;
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/serving/scheduler.hpp"
 
 namespace bubblesim::run {
 namespace {
@@ -56,6 +57,7 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
 
 // Requests that one GPU of the filler may serve together.
 std::uint64_t batch_of(const LoadedRun& loaded, std::uint32_t filler) {
+  if (const auto* server = loaded.server(filler)) return server->scheduler.max_num_seqs;
   if (filler < loaded.tables.size() && loaded.tables[filler]) {
     return loaded.tables[filler]->sequences.back();
   }
@@ -82,6 +84,64 @@ void add_instance(const EndedSimulation& ended, FillerInstance& instance,
   result.latency.merge(instance.latency);
 }
 
+/// Adds what the server on one GPU did; shares of the cache are sums over GPUs until all are in.
+void add_server(const EndedSimulation& ended, FillerInstance& instance,
+                observe::ServerResult& result) {
+  const serving::Scheduler& scheduler = *instance.service->scheduler();
+  ServerTally& tally = instance.server;
+  if (instance.mode == observe::FillerMode::kOnline) {
+    for (const serving::UnfinishedRequest& request : scheduler.unfinished()) {
+      if (request.arrival < ended.warmup) continue;
+      if (request.first_token) {
+        tally.ttft.add(*request.first_token - request.arrival);
+      } else {
+        tally.ttft.add_unfinished(ended.end - request.arrival);
+      }
+    }
+  }
+  result.ttft.merge(tally.ttft);
+  result.tpot.merge(tally.tpot);
+  result.output_tokens += tally.output_tokens;
+  result.steps += instance.passes;
+  const serving::SchedulerCounts& counts = scheduler.counts();
+  result.preemptions += counts.preemptions;
+  result.recomputed_tokens += counts.recomputed_tokens;
+  result.prefix_hit_tokens += counts.prefix_hit_tokens;
+  const double blocks = scheduler.spec().kv_blocks;
+  result.mean_kv_fraction += tally.block_seconds / blocks;
+  result.most_kv_fraction = std::max(result.most_kv_fraction, counts.most_blocks / blocks);
+  if (result.limits) *result.within_limits += tally.within_limits;
+}
+
+std::optional<observe::ServerResult> collect_server(EndedSimulation& ended,
+                                                    std::uint32_t filler) {
+  if (ended.loaded.server(filler) == nullptr) return std::nullopt;
+  observe::ServerResult result;
+  const FillerConfig& config = ended.loaded.config.fillers[filler];
+  if (config.mode == observe::FillerMode::kOnline && config.limits) {
+    result.limits = config.limits;
+    result.within_limits = 0;
+  }
+  double gpus = 0;
+  for (const auto& node : ended.nodes) {
+    for (const auto& instance : node->instances()) {
+      if (instance->filler != filler || !instance->service) continue;
+      add_server(ended, *instance, result);
+      serving::add_counters(instance->service->scheduler()->counts(), ended.counters);
+      ++gpus;
+    }
+  }
+  const double window = to_seconds(ended.end - ended.warmup);
+  if (gpus > 0 && window > 0) result.mean_kv_fraction /= gpus * window;
+  if (window > 0) {
+    result.output_tokens_per_s = static_cast<double>(result.output_tokens) / window;
+    if (result.within_limits) {
+      result.goodput_per_s = static_cast<double>(*result.within_limits) / window;
+    }
+  }
+  return result;
+}
+
 observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t filler) {
   const FillerConfig& config = ended.loaded.config.fillers[filler];
   observe::FillerResult result;
@@ -93,6 +153,7 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
       if (instance->filler == filler) add_instance(ended, *instance, result, backlog);
     }
   }
+  result.server = collect_server(ended, filler);
   ended.counters.add(kUnfinishedRequests, result.requests_unfinished);
   result.instances_unplaced = ended.places.unplaced(filler);
   ended.counters.add(kUnplacedInstances, result.instances_unplaced);

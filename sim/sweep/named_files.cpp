@@ -57,6 +57,9 @@ void visit_filler(Json& filler, const std::string& pointer, const NameVisitor& v
     if (Json* speculation = member(*program, "speculation")) {
       visit_keys(*speculation, place + "/speculation", {{"draft", NamedKind::kModel}}, visit);
     }
+    if (Json* requests = member(*program, "requests")) {
+      visit_keys(*requests, place + "/requests", {{"path", NamedKind::kFile}}, visit);
+    }
     if (Json* train = member(*program, "train")) visit_job(*train, place + "/train", visit);
   }
   if (Json* arrivals = member(filler, "arrivals")) {

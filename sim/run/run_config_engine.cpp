@@ -1,0 +1,154 @@
+// "engine" and "requests" of a filler's program: a server with the scheduler of a language-model
+// engine, and what it is asked.
+#include <array>
+#include <string>
+
+#include "sim/run/run_config_parts.hpp"
+
+namespace bubblesim::run::config_detail {
+namespace {
+
+using serving::SchedulerSpec;
+using workload::ListedLengths;
+
+constexpr std::uint32_t kMostStepTokens = 1U << 20;
+constexpr std::uint32_t kMostSequences = 1U << 16;
+constexpr std::uint32_t kMostWindow = 1U << 24;
+constexpr std::uint32_t kMostBlockTokens = 4096;
+constexpr std::uint32_t kMostCacheBlocks = 1U << 30;
+
+enum class Rules : std::uint8_t { kVllm, kSarathi, kOrca };
+constexpr std::array<Choice<Rules>, 3> kRules{
+    {{"vllm", Rules::kVllm}, {"sarathi", Rules::kSarathi}, {"orca", Rules::kOrca}}};
+constexpr std::array<Choice<serving::Order>, 2> kOrders{
+    {{"first_come", serving::Order::kFirstCome}, {"priority", serving::Order::kPriority}}};
+constexpr std::array<Choice<serving::Mixing>, 2> kMixings{
+    {{"decode_first", serving::Mixing::kDecodeFirst},
+     {"prompts_apart", serving::Mixing::kPromptsApart}}};
+constexpr std::array<Choice<serving::Chunking>, 2> kChunkings{
+    {{"chunks", serving::Chunking::kChunks}, {"whole", serving::Chunking::kWhole}}};
+constexpr std::array<Choice<serving::Reserve>, 3> kReserves{
+    {{"chunk", serving::Reserve::kChunk},
+     {"prompt", serving::Reserve::kPrompt},
+     {"request", serving::Reserve::kWholeRequest}}};
+constexpr std::array<Choice<serving::Preemption>, 2> kPreemptions{
+    {{"recompute", serving::Preemption::kRecompute}, {"swap", serving::Preemption::kSwap}}};
+constexpr std::array<Choice<serving::Pacing>, 2> kPacings{
+    {{"synchronous", serving::Pacing::kSynchronous}, {"one_ahead", serving::Pacing::kOneAhead}}};
+constexpr std::array<Choice<serving::OutputEnd>, 2> kOutputEnds{
+    {{"token_limit", serving::OutputEnd::kTokenLimit},
+     {"stop_token", serving::OutputEnd::kStopToken}}};
+constexpr std::array<Choice<ListedLengths::Pick>, 2> kPicks{
+    {{"in_order", ListedLengths::Pick::kInOrder}, {"at_random", ListedLengths::Pick::kAtRandom}}};
+
+SchedulerSpec settings_of(Rules rules) {
+  switch (rules) {
+    case Rules::kVllm: return serving::vllm_settings();
+    case Rules::kSarathi: return serving::sarathi_settings(SchedulerSpec{}.max_num_batched_tokens);
+    case Rules::kOrca: return serving::orca_settings();
+  }
+  return {};
+}
+
+void read_sizes(ObjectReader& reader, SchedulerSpec& spec) {
+  spec.max_num_batched_tokens = reader.integer<std::uint32_t>(
+      "max_num_batched_tokens", {1, kMostStepTokens}, spec.max_num_batched_tokens);
+  spec.max_num_seqs =
+      reader.integer<std::uint32_t>("max_num_seqs", {1, kMostSequences}, spec.max_num_seqs);
+  spec.max_model_len = reader.integer<std::uint32_t>("max_model_len", {2, kMostWindow});
+  spec.block_size =
+      reader.integer<std::uint32_t>("block_size", {1, kMostBlockTokens}, spec.block_size);
+  spec.long_prefill_token_threshold =
+      reader.integer<std::uint32_t>("long_prefill_token_threshold", {0, kMostStepTokens}, 0);
+  spec.watermark = reader.number("watermark", {0, 0.99}, 0);
+  spec.prefix_hit_rate = reader.number("prefix_hit_rate", {0, 0.99}, 0);
+}
+
+/// What the rules say, unless the config says otherwise.
+void read_settings(ObjectReader& reader, SchedulerSpec& spec) {
+  const auto choose = [&reader](const char* key, const auto& choices, auto& value) {
+    if (reader.has(key)) value = reader.choice(key, choices);
+  };
+  if (reader.has("prefix_caching")) spec.enable_prefix_caching = reader.flag("prefix_caching");
+  choose("order", kOrders, spec.order);
+  choose("mixing", kMixings, spec.mixing);
+  choose("chunking", kChunkings, spec.chunking);
+  choose("reserve", kReserves, spec.reserve);
+  choose("preemption", kPreemptions, spec.preemption);
+  choose("pacing", kPacings, spec.pacing);
+  choose("output_end", kOutputEnds, spec.output_end);
+}
+
+synth::CacheSize read_cache(ObjectReader& reader) {
+  reader.one_of({"kv_blocks", "kv_cache", "gpu_memory_utilization"});
+  if (reader.has("kv_blocks")) {
+    return synth::CacheBlocks{reader.integer<std::uint32_t>("kv_blocks", {1, kMostCacheBlocks})};
+  }
+  if (reader.has("kv_cache")) return reader.bytes("kv_cache", kPositiveBytes);
+  if (!reader.has("gpu_memory_utilization")) return synth::CacheBlocks{1};
+  return synth::MemoryShare{reader.number("gpu_memory_utilization", {0.01, 1})};
+}
+
+synth::EngineSettings read_engine(ObjectReader reader) {
+  synth::EngineSettings settings;
+  settings.scheduler = settings_of(reader.choice("rules", kRules, Rules::kVllm));
+  read_sizes(reader, settings.scheduler);
+  read_settings(reader, settings.scheduler);
+  settings.cache = read_cache(reader);
+  settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
+  if (!reader.present()) return settings;
+  if (const auto right = serving::check(settings.scheduler); !right) {
+    reader.fault("", right.error().message);
+  }
+  return settings;
+}
+
+/// A number of tokens, or a distribution.
+workload::LengthSpec read_length(ObjectReader& reader, const char* key, std::uint32_t window) {
+  if (reader.kind(key) != JsonKind::kObject) {
+    return workload::FixedLength{reader.integer<std::uint32_t>(key, {1, kMostWindow})};
+  }
+  ObjectReader drawn = reader.child(key);
+  drawn.expect("distribution", "lognormal");
+  workload::LognormalLength length;
+  length.mean = drawn.number("mean", {1, static_cast<double>(kMostWindow)});
+  length.cv = drawn.number("cv", {0.01, 100});
+  length.least = drawn.integer<std::uint32_t>("least", {1, kMostWindow}, 1);
+  length.most = drawn.integer<std::uint32_t>("most", {1, kMostWindow}, window);
+  if (length.least > length.most) {
+    drawn.fault("least", "found more than \"most\"; expected that or less");
+    length.most = length.least;
+  }
+  return length;
+}
+
+synth::RequestNames read_requests(const Context& context, ObjectReader reader,
+                                  std::uint32_t window) {
+  synth::RequestNames requests;
+  if (reader.has("path")) {
+    synth::RequestNames::File file;
+    file.path = read_path(context, reader, "path");
+    file.format = reader.choice("format", kFormats);
+    file.pick = reader.choice("pick", kPicks, ListedLengths::Pick::kInOrder);
+    requests.lengths = std::move(file);
+    return requests;
+  }
+  const workload::LengthSpec prompt = read_length(reader, "prompt_tokens", window - 1);
+  requests.lengths =
+      workload::DrawnLengths{prompt, read_length(reader, "output_tokens", window - 1)};
+  return requests;
+}
+
+}  // namespace
+
+synth::EngineNames read_engine_program(const Context& context, ObjectReader& program) {
+  synth::EngineNames engine;
+  engine.settings = read_engine(program.child("engine"));
+  if (program.has("requests")) {
+    engine.requests = read_requests(context, program.child("requests"),
+                                    engine.settings.scheduler.max_model_len);
+  }
+  return engine;
+}
+
+}  // namespace bubblesim::run::config_detail

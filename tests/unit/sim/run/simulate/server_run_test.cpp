@@ -1,0 +1,129 @@
+// A server of a language-model engine beside the golden job, request by request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/run/model_filler.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kDeviceFolder = BUBBLESIM_SOURCE_DIR "/configs/devices";
+
+FillerConfig server_filler(observe::FillerMode mode) {
+  FillerConfig filler = offline("chat");
+  filler.mode = mode;
+  if (mode == observe::FillerMode::kOnline) filler.arrivals = workload::PoissonArrivals{200};
+  synth::InferenceNames names;
+  names.model = "llama-68m";
+  names.efficiency = "a100-40gb";
+  synth::EngineNames& engine = names.engine.emplace();
+  engine.settings.scheduler = serving::vllm_settings();
+  engine.settings.scheduler.max_model_len = 512;
+  engine.settings.cache = synth::CacheBlocks{24};  // 384 tokens: three or four requests
+  engine.requests.lengths = workload::DrawnLengths{workload::LognormalLength{60, 1, 1, 200},
+                                                   workload::LognormalLength{20, 1, 1, 100}};
+  filler.program = names;
+  filler.limits = observe::ServiceLimits{50ms, 10ms, {}};
+  return filler;
+}
+
+/// The golden job for two seconds; its GPU with the memory of a small model besides.
+LoadedRun server_run(observe::FillerMode mode, const policy::Registry& registry) {
+  FillerConfig filler = server_filler(mode);
+  LoadedRun loaded = small_run({filler});
+  loaded.config.duration = 2s;
+  const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
+  auto made = load_model_filler(filler, *device, kDeviceFolder);
+  EXPECT_TRUE(made) << made.error().front().text();
+  loaded.fillers[0] = std::move(made->program);
+  loaded.servers.push_back(std::move(made->server));
+  for (const char* name : {"mps", "time_slicing", "specinf"}) {
+    loaded.config.policies.push_back(choice(name, registry));
+  }
+  return loaded;
+}
+
+observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
+                             std::size_t threads) {
+  RunOptions options;
+  options.threads = threads;
+  auto report = run_policies(loaded, registry, options);
+  if (report) return *std::move(report);
+  ADD_FAILURE() << report.error().text();
+  return {};
+}
+
+TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
+  const auto registry = policies::builtin_policies();
+  const auto report =
+      report_of(server_run(observe::FillerMode::kOnline, registry), registry, 1);
+  ASSERT_EQ(report.policies.size(), 3U);
+  for (const observe::PolicyResult& policy : report.policies) {
+    SCOPED_TRACE(policy.policy);
+    const observe::FillerResult& chat = policy.fillers[0];
+    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
+              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    EXPECT_GT(chat.requests_completed, 100U);
+    ASSERT_TRUE(chat.server);
+    const observe::ServerResult& server = *chat.server;
+    // Every request that arrived is a sample: it has a first token, or waits for it.
+    EXPECT_EQ(server.ttft.completed() + server.ttft.unfinished(), chat.requests_arrived);
+    EXPECT_LE(server.ttft.percentile(50)->value, chat.latency.percentile(50)->value);
+    EXPECT_LE(server.tpot.completed(), chat.requests_completed);
+    EXPECT_GT(server.preemptions, 0U);
+    EXPECT_LE(server.most_kv_fraction, 1.0);
+    EXPECT_LE(server.mean_kv_fraction, server.most_kv_fraction);
+    ASSERT_TRUE(server.within_limits);
+    EXPECT_LE(*server.within_limits, chat.requests_completed);
+  }
+}
+
+TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
+  const auto registry = policies::builtin_policies();
+  const auto report =
+      report_of(server_run(observe::FillerMode::kOffline, registry), registry, 1);
+  const observe::FillerResult& chat = report.policies[0].fillers[0];
+  EXPECT_GT(chat.requests_completed, 100U);
+  EXPECT_TRUE(chat.server->ttft.empty());
+  EXPECT_GT(chat.server->output_tokens, chat.requests_completed);
+  EXPECT_FALSE(chat.server->within_limits);
+}
+
+TEST(ServerRun, ResultsDoNotDependOnThreads) {
+  const auto registry = policies::builtin_policies();
+  const LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+  const auto one = report_of(loaded, registry, 1);
+  const auto four = report_of(loaded, registry, 4);
+  for (std::size_t i = 0; i < one.policies.size(); ++i) {
+    const observe::FillerResult& a = one.policies[i].fillers[0];
+    const observe::FillerResult& b = four.policies[i].fillers[0];
+    EXPECT_EQ(a.server->ttft.samples(), b.server->ttft.samples());
+    EXPECT_EQ(a.server->tpot.samples(), b.server->tpot.samples());
+    EXPECT_EQ(a.latency.samples(), b.latency.samples());
+  }
+}
+
+TEST(ServerRun, RequestsThatTheEngineCannotServeAreAFault) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+  auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
+  names.engine->requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{500}, workload::FixedLength{100}};
+  auto report = run_policies(loaded, registry, {});
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().text(),
+              HasSubstr("500 prompt and 100 output tokens; expected at most what max_model_len "
+                        "512 holds together"));
+  names.engine->requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{300}, workload::FixedLength{100}};
+  report = run_policies(loaded, registry, {});
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().text(), HasSubstr("the KV cache of 24 blocks of 16 tokens holds"));
+}
+
+}  // namespace
+}  // namespace bubblesim::run
