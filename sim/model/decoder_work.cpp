@@ -1,5 +1,6 @@
 #include "sim/model/decoder_work.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -47,8 +48,13 @@ Result<IterationSums> check(const TransformerSpec& spec, const DecoderBatch& bat
   return sum_up(batch);
 }
 
+// Heads that share keys are rows of one block where each has a single query (FlashAttention's
+// seqlenq_ngroups_swapped); in prompts each has blocks of its own.
 KernelWork attention(const TransformerShape& shape, std::string name,
                      const AttentionSums& group) {
+  const bool single = group.queries <= group.sequences;
+  const std::uint64_t sharing = std::max<std::uint64_t>(1, shape.heads / shape.kv_heads);
+  const std::uint64_t packed = single ? sharing : 1;
   const auto heads = static_cast<double>(shape.heads);
   const auto head = static_cast<double>(shape.spec->head_size);
   const auto whole = [&](double sum) { return static_cast<std::uint64_t>(sum / group.sequences); };
@@ -56,8 +62,8 @@ KernelWork attention(const TransformerShape& shape, std::string name,
   work.name = std::move(name);
   work.kind = KernelKind::kAttention;
   work.precision = stored(shape.run.precision);
-  work.gemm = {whole(group.queries), whole(group.keys), shape.spec->head_size,
-               static_cast<std::uint64_t>(group.sequences) * shape.heads};
+  work.gemm = {whole(group.queries) * packed, whole(group.keys), shape.spec->head_size,
+               static_cast<std::uint64_t>(group.sequences) * shape.heads / packed};
   work.flops = 4.0 * group.pairs * heads * head;
   work.bytes = shape.element * (2.0 * group.queries * static_cast<double>(shape.query_columns) +
                                 2.0 * group.keys * static_cast<double>(shape.kv_columns));
