@@ -32,13 +32,14 @@ const std::map<std::pair<std::uint32_t, std::uint32_t>, Occupancy> kOccupancy{
     {{8, 0}, {2048, 32, 64, 164 * 1024, 128, 1024}},
     {{8, 9}, {1536, 24, 48, 100 * 1024, 128, 1024}},
     {{9, 0}, {2048, 32, 64, 228 * 1024, 128, 1024}},
+    {{12, 0}, {1536, 24, 48, 100 * 1024, 128, 1024}},
 };
 
 TEST(DeviceFiles, EveryShippedFileLoads) {
   std::vector<std::string> ids;
   for (const DeviceFile& device : shipped_devices()) ids.push_back(device.id);
-  EXPECT_EQ(ids, (std::vector<std::string>{"a100-40gb", "a100-80gb", "h100", "h200", "rtx6000ada",
-                                           "v100-16gb", "v100-32gb"}));
+  EXPECT_EQ(ids, (std::vector<std::string>{"a100-40gb", "a100-80gb", "h100", "h200", "rtx4090",
+                                           "rtx6000ada", "rtxpro6000", "v100-16gb", "v100-32gb"}));
 }
 
 TEST(DeviceFiles, OccupancyLimitsAreThoseOfTheComputeCapability) {
@@ -67,7 +68,8 @@ TEST(DeviceFiles, SmCountsMemoryAndBandwidthAreThoseOfTheDataSheets) {
       {"v100-16gb", {80, 17.18, 900e9}},   {"v100-32gb", {80, 34.36, 900e9}},
       {"a100-40gb", {108, 42.95, 1555e9}}, {"a100-80gb", {108, 85.90, 2039e9}},
       {"h100", {132, 85.90, 3350e9}},      {"h200", {132, 151.40, 4800e9}},
-      {"rtx6000ada", {142, 51.54, 960e9}}};
+      {"rtx6000ada", {142, 51.54, 960e9}}, {"rtxpro6000", {188, 103.08, 1597e9}},
+      {"rtx4090", {128, 25.27, 1008e9}}};  // 24 GiB, of which the driver keeps a fiftieth
   for (const DeviceFile& device : shipped_devices()) {
     const Sheet& sheet = sheets.at(device.id);
     EXPECT_EQ(device.spec.sm_count, sheet.sms) << device.id;
@@ -86,7 +88,9 @@ TEST(DeviceFiles, NamesFromProfilersLeadToTheirDevice) {
       {"Tesla V100-DGXS-32GB", "v100-32gb"},   {"NVIDIA A100-SXM4-40GB", "a100-40gb"},
       {"NVIDIA A100-PG509-200", "a100-40gb"},  {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
       {"A100-SXM4-40GB", "a100-40gb"},         {"nvidia h200", "h200"},
-      {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada"}};
+      {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada"},
+      {"NVIDIA GeForce RTX 4090", "rtx4090"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000"}};
   for (const auto& [recorded, id] : expected) {
     const auto match = match_recorded_name(recorded, devices);
     ASSERT_TRUE(match) << recorded;
@@ -118,7 +122,7 @@ TEST(DeviceFiles, ASpecIsFoundByIdByRecordedNameAndByPath) {
 TEST(DeviceFiles, TimeSlicesAndSharesAreSet) {
   for (const DeviceFile& device : shipped_devices()) {
     // Measured on GV100 and both A100s; a workstation's card is nearer to what the driver programs.
-    const bool workstation = device.id == "rtx6000ada";
+    const bool workstation = device.id.starts_with("rtx");
     const Duration slice = workstation                      ? Duration{1'024'000}
                            : device.id.starts_with("a100") ? Duration{1'900'000}
                                                            : Duration{2'100'000};
