@@ -1,0 +1,51 @@
+#include "sim/step_cost/batch.hpp"
+
+#include <algorithm>
+
+namespace bubblesim::step_cost {
+namespace {
+
+constexpr std::uint32_t kLargestGraph = 512;
+
+std::uint32_t padded(std::uint32_t tokens, const CaptureSizes& sizes) {
+  const auto size = std::lower_bound(sizes.begin(), sizes.end(), tokens);
+  return size == sizes.end() ? tokens : *size;
+}
+
+}  // namespace
+
+CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs) {
+  const std::uint32_t most = std::min(2 * std::min(max_num_seqs, kLargestGraph), kLargestGraph);
+  CaptureSizes sizes;
+  for (std::uint32_t size = 1; size <= most;) {
+    sizes.push_back(size);
+    if (size < 8) size *= 2;
+    else size += size < 256 ? 8 : 16;
+  }
+  return sizes;
+}
+
+void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batch) {
+  batch.tokens = 0;
+  batch.sequences = static_cast<std::uint32_t>(step.sequences.size());
+  batch.chunks.clear();
+  batch.decodes.clear();
+  for (const serving::StepSequence& sequence : step.sequences) {
+    batch.tokens += sequence.new_tokens;
+    if (sequence.new_tokens == 1) {
+      batch.decodes.push_back(sequence.context + 1);
+    } else {
+      batch.chunks.push_back({sequence.new_tokens, sequence.context});
+    }
+  }
+  batch.padded_tokens = padded(batch.tokens, sizes);
+}
+
+Batch idle_batch() {
+  Batch batch;
+  batch.tokens = batch.padded_tokens = batch.sequences = 1;
+  batch.decodes = {1};
+  return batch;
+}
+
+}  // namespace bubblesim::step_cost

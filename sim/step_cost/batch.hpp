@@ -1,0 +1,42 @@
+// What a step's time depends on: the shape of the batch that goes through the model.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/serving/step.hpp"
+
+namespace bubblesim::step_cost {
+
+/// Batch sizes of which an engine has captured CUDA graphs, ascending. A step of no more tokens
+/// than the last runs as the smallest graph that holds it.
+using CaptureSizes = std::vector<std::uint32_t>;
+
+/// vLLM's default (0.19, `CompilationConfig`): 1, 2, 4, from 8 on every 8th, from 256 on every 16th
+/// up to twice the most sequences, at most 512.
+[[nodiscard]] CaptureSizes vllm_capture_sizes(std::uint32_t max_num_seqs);
+
+/// Part of a prompt.
+struct PromptChunk {
+  std::uint32_t tokens = 0;
+  std::uint32_t before = 0;  ///< tokens of the sequence that the cache holds already
+};
+
+struct Batch {
+  std::uint32_t tokens = 0;         ///< through the model
+  std::uint32_t padded_tokens = 0;  ///< with those that fill a graph up
+  std::uint32_t sequences = 0;      ///< rows of the logits: of unfinished prompts too
+  std::vector<PromptChunk> chunks;  ///< of more than one token
+  std::vector<std::uint32_t> decodes;  ///< tokens that a single token attends to, itself included
+
+  /// All sequences have one token: attention is part of the graph.
+  [[nodiscard]] bool decodes_only() const { return chunks.empty(); }
+};
+
+/// Replaces `batch`; its vectors keep their memory.
+void set_batch(const serving::Step& step, const CaptureSizes& sizes, Batch& batch);
+
+/// A batch that computes nothing useful: an idle member of a data-parallel group runs it.
+[[nodiscard]] Batch idle_batch();
+
+}  // namespace bubblesim::step_cost

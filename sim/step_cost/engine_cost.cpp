@@ -1,0 +1,49 @@
+#include "sim/step_cost/engine_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/base/check.hpp"
+
+namespace bubblesim::step_cost {
+namespace {
+
+Duration rounded(double microseconds) { return Duration(std::llround(microseconds * 1000)); }
+
+}  // namespace
+
+EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
+                       const ServerLayout& layout, const EngineSpec& engine,
+                       CaptureSizes capture_sizes)
+    : kernels_(kernels), model_(model), layout_(layout), engine_(engine),
+      capture_sizes_(std::move(capture_sizes)) {}
+
+Duration EngineCost::of(const serving::Step& step, bool queued) {
+  const serving::Step* const one = &step;
+  return of_group({&one, 1}, queued);
+}
+
+Duration EngineCost::of_group(std::span<const serving::Step* const> steps, bool queued) {
+  BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
+  batches_.resize(steps.size());
+  double group_tokens = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] == nullptr) batches_[i] = idle_batch();
+    else set_batch(*steps[i], capture_sizes_, batches_[i]);
+    group_tokens += batches_[i].padded_tokens;
+  }
+  double slowest = 0;
+  for (const Batch& batch : batches_) {
+    const double us = kernels_.batch_us(batch) + exchange_us(model_, layout_, batch.padded_tokens,
+                                                             group_tokens, batch.sequences);
+    slowest = std::max(slowest, us);
+  }
+  if (model_.mixture) slowest += kernels_.experts_us(group_tokens);
+  Duration host = engine_.output;
+  if (!queued) host += engine_.prepare;
+  if (!std::exchange(has_stepped_, true)) host += engine_.first_step;
+  return rounded(slowest) + host;
+}
+
+}  // namespace bubblesim::step_cost

@@ -1,0 +1,70 @@
+// What each layer of a language model takes on one GPU, as a profiler measured it: dense layers by
+// the tokens of a step, the head by its sequences, attention by prompts' chunks and decoding
+// sequences, experts by tokens and by how many of them are busy.
+//
+// Layers have the names of LLMServingSim's profiles (profiler/models/*.yaml), which are vLLM's
+// attributes: embedding, layernorm, qkv_proj, qk_norm, rotary_emb, attention, o_proj, gate_up_proj,
+// act_fn, down_proj, moe, final_layernorm, lm_head, sampler. Times are of one call; calls_of says
+// how often a block or a step calls each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/step_cost/time_table.hpp"
+
+namespace bubblesim::step_cost {
+
+/// How often a layer is called: in each transformer block, or once a step.
+struct LayerCalls {
+  std::uint32_t each_block = 0;
+  std::uint32_t each_step = 0;
+};
+/// Nothing: no dense layer has this name.
+[[nodiscard]] std::optional<LayerCalls> dense_calls_of(std::string_view layer);
+[[nodiscard]] std::vector<std::string> dense_layer_names();
+
+/// Experts of a rank: a curve over the experts that are busy, for each count of tokens.
+struct ExpertTable {
+  Axis tokens;
+  std::vector<TimeCurve> by_busy_experts;
+  friend bool operator==(const ExpertTable&, const ExpertTable&) = default;
+
+  [[nodiscard]] double between(double tokens_here, double busy, Beyond& beyond) const;
+};
+
+/// The tables of one GPU of `tensor` that share each layer.
+struct RankTables {
+  std::uint32_t tensor = 1;
+  std::map<std::string, TimeCurve, std::less<>> dense;  ///< by tokens
+  TimeCurve lm_head;                                    ///< by sequences
+  TimeCurve sampler;                                    ///< by sequences
+  TimeGrid decode;   ///< sequences, tokens cached of each
+  TimeGrid prefill;  ///< tokens of one chunk, tokens cached before it
+  TimeGrid mixed;    ///< chunk, cached before it, decoding sequences, cached of each
+  std::optional<ExpertTable> experts;  ///< in place of gate_up_proj, act_fn and down_proj
+  friend bool operator==(const RankTables&, const RankTables&) = default;
+};
+
+struct LayerTables {
+  std::string gpu;     ///< as the driver names it
+  std::string model;   ///< as its publisher names it: "meta-llama/Llama-3.1-8B"
+  std::string engine;  ///< "vLLM 0.19.0"
+  std::string source;  ///< the profile's folder and date
+  std::vector<RankTables> ranks;  ///< by `tensor`, ascending; at least one
+
+  /// Fault: no profile of so many GPUs.
+  [[nodiscard]] Result<const RankTables*> of_tensor(std::uint32_t tensor) const;
+  friend bool operator==(const LayerTables&, const LayerTables&) = default;
+};
+
+/// Faults: layers without a table, and tables that cannot be (times that are not positive, axes
+/// that do not ascend).
+[[nodiscard]] Result<void> check(const LayerTables& tables, const std::string& file);
+
+}  // namespace bubblesim::step_cost

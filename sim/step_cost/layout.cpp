@@ -1,0 +1,43 @@
+#include "sim/step_cost/layout.hpp"
+
+#include <cmath>
+
+namespace bubblesim::step_cost {
+namespace {
+
+constexpr double kActivationBytes = 2;
+
+/// All-gather, or reduce-scatter.
+double half_ring_us(const Link& link, double bytes, double ranks) {
+  if (ranks <= 1) return 0;
+  const double transfer = (ranks - 1) / ranks * bytes / link.bandwidth.value;
+  return 1e6 * (transfer + (ranks - 1) * to_seconds(link.latency));
+}
+
+double blocks_with_experts(const model::TransformerSpec& model) {
+  if (!model.mixture) return 0;
+  return std::ceil((model.layers - model.mixture->first_dense) /
+                   static_cast<double>(model.mixture->every));
+}
+
+}  // namespace
+
+double exchange_us(const model::TransformerSpec& model, const ServerLayout& layout, double tokens,
+                   double group_tokens, double sequences) {
+  const double row = kActivationBytes * static_cast<double>(model.hidden);
+  const double logits = kActivationBytes * static_cast<double>(model.vocabulary);
+  const double expert_ranks = layout.expert_ranks();
+  const double mixtures = blocks_with_experts(model);
+  // A mixture over several GPUs reduces what comes of it itself.
+  const double reduces = 1 + 2.0 * model.layers - (expert_ranks > 1 ? mixtures : 0);
+  return reduces * 2 * half_ring_us(layout.link, tokens * row, layout.tensor) +
+         half_ring_us(layout.link, sequences * logits, layout.tensor) +
+         mixtures * 2 * half_ring_us(layout.link, group_tokens * row, expert_ranks);
+}
+
+double busy_experts(const model::MixtureSpec& mixture, double ranks, double tokens) {
+  const double idle = std::pow(1.0 - static_cast<double>(mixture.top_k) / mixture.experts, tokens);
+  return mixture.experts / ranks * (1 - idle);
+}
+
+}  // namespace bubblesim::step_cost

@@ -1,0 +1,57 @@
+#include "sim/step_cost/model_times.hpp"
+
+#include <variant>
+
+#include "sim/base/check.hpp"
+#include "sim/model/kernel_time.hpp"
+
+namespace bubblesim::step_cost {
+namespace {
+
+constexpr model::Precision kPrecision = model::Precision::kBf16;
+
+model::Split split_of(const ServerLayout& layout) {
+  model::Split split;
+  split.tensor = layout.tensor;
+  split.expert = layout.expert_ranks();
+  return split;
+}
+
+}  // namespace
+
+ModelTimes::ModelTimes(const model::ModelSpec& model, const ServerLayout& layout,
+                       const hardware::GpuSpec& gpu, const model::Efficiency& efficiency)
+    : model_(model), split_(split_of(layout)), gpu_(gpu), efficiency_(efficiency) {}
+
+Result<void> ModelTimes::check_work(const model::ModelSpec& model, const ServerLayout& layout) {
+  const auto work = model::decode_work(model, split_of(layout), kPrecision, 1, 1);
+  if (!work) return tl::make_unexpected(work.error());
+  return {};
+}
+
+double ModelTimes::batch_us(const Batch& batch) {
+  sequences_.clear();
+  for (const PromptChunk& chunk : batch.chunks) sequences_.push_back({chunk.tokens, chunk.before});
+  for (const std::uint32_t length : batch.decodes) sequences_.push_back({1, length - 1});
+  // Sequences that only fill a graph up.
+  for (std::uint32_t i = batch.tokens; i < batch.padded_tokens; ++i) sequences_.push_back({1, 0});
+  const auto work = model::iteration_work(model_, split_, kPrecision, sequences_);
+  BUBBLESIM_CHECK(work.has_value(), "a step whose work cannot be made");
+  std::vector<double> layer_us(work->kinds.size(), 0);
+  for (std::size_t kind = 0; kind < work->kinds.size(); ++kind) {
+    for (const model::WorkItem& item : work->kinds[kind].forward) {
+      if (const auto* kernel = std::get_if<model::KernelWork>(&item)) {
+        layer_us[kind] += 1e6 * to_seconds(time_kernel(*kernel, gpu_, efficiency_).duration);
+      }
+    }
+  }
+  double sum = 0;
+  for (const std::uint32_t kind : work->layers) sum += layer_us[kind];
+  return sum;
+}
+
+double ModelTimes::experts_us(double) { return 0; }
+
+void ModelTimes::add_counters(CounterSet&) const {}
+
+}  // namespace bubblesim::step_cost

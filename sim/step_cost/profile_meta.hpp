@@ -1,0 +1,33 @@
+// Inside of profile_folder: what meta.yaml says. Of YAML it reads what the profiler writes: a key
+// and its value on a line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/result.hpp"
+#include "sim/step_cost/time_table.hpp"
+
+namespace bubblesim::step_cost {
+
+struct ProfileMeta {
+  std::string gpu;
+  std::string model;
+  std::string engine_version;
+  std::string profiled_at;
+  std::vector<std::uint32_t> tensor_degrees;
+  std::uint32_t max_sequences = 0;
+  Axis chunks;     ///< tokens of a prompt's chunk; 0: none
+  Axis sequences;  ///< decoding; 0: none
+  Axis cached;     ///< tokens, of both
+};
+
+[[nodiscard]] Result<ProfileMeta> parse_profile_meta(const std::string& text,
+                                                     const std::string& file);
+
+/// "0, 16-2048 x2" as 0, 16, 32, ... 2048: values, and ranges whose neighbours have that ratio,
+/// rounded, with the end of the range at last. Empty: not of this form.
+[[nodiscard]] Axis parse_points(const std::string& text);
+
+}  // namespace bubblesim::step_cost

@@ -1,0 +1,112 @@
+#include "sim/step_cost/engine_cost.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/step_cost/table_times.hpp"
+#include "tests/unit/sim/step_cost/small_tables.hpp"
+
+namespace bubblesim::step_cost {
+namespace {
+
+serving::Step step_of(std::vector<serving::StepSequence> sequences) {
+  serving::Step step;
+  step.sequences = std::move(sequences);
+  for (const serving::StepSequence& sequence : step.sequences) step.totals.add(sequence);
+  return step;
+}
+
+serving::Step decodes(std::uint32_t sequences, std::uint32_t context) {
+  serving::StepSequence one;
+  one.context = context;
+  one.emits = true;
+  return step_of(std::vector<serving::StepSequence>(sequences, one));
+}
+
+struct Server {
+  RankTables tables = test::small_tables();
+  model::TransformerSpec model = test::small_model();
+  ServerLayout layout;
+  EngineSpec engine;
+  TableTimes times{tables, model, layout, 1000};
+  EngineCost cost{times, model, layout, engine, {8, 16}};
+};
+
+// A block's dense calls: two norms, qkv, rotary, o, gate and up, activation, down: 8. Besides, the
+// embedding and the final norm.
+constexpr double kDense = 2 * 8 + 2;
+
+TEST(CaptureSizes, AreThoseOfVllm) {
+  EXPECT_THAT(vllm_capture_sizes(8), ::testing::ElementsAre(1, 2, 4, 8, 16));
+  const CaptureSizes sizes = vllm_capture_sizes(256);
+  EXPECT_EQ(sizes.size(), 51U);  // as the RTX 4090 run of LLMServingSim records them
+  EXPECT_EQ(sizes[33], 248U);
+  EXPECT_EQ(sizes[35], 272U);
+  EXPECT_EQ(sizes.back(), 512U);
+}
+
+TEST(EngineCost, AddsUpTheLayersOfAStep) {
+  Server server;
+  // 4 sequences of 500 tokens run as the graph of 8: dense 1 us a call; 2 x attention, which is
+  // 4 us + 0.01 us x 4 x 500 (the grid is linear in both); head 14 us, sampler 5 us.
+  EXPECT_EQ(server.cost.of(decodes(4, 499), true),
+            Duration(static_cast<std::int64_t>(1000 * (kDense + 2 * 24 + 14 + 5))));
+}
+
+TEST(EngineCost, PadsAStepToItsGraph) {
+  Server server;
+  // 9 sequences run as the graph of 16: 2 us a call.
+  const Duration nine = server.cost.of(decodes(9, 0), true);
+  const Duration sixteen = server.cost.of(decodes(16, 0), true);
+  // 7 more sequences: head 7 us, and what attention has beyond its grid.
+  EXPECT_LT(nine, sixteen);
+  EXPECT_GE(nine, Duration(static_cast<std::int64_t>(1000 * 2 * kDense)));
+}
+
+TEST(EngineCost, AddsTheHostWhereNothingHidesIt) {
+  Server server;
+  server.engine.first_step = Duration{70000};
+  server.engine.prepare = Duration{3000};
+  server.engine.output = Duration{200};
+  const Duration first = server.cost.of(decodes(4, 0), false);
+  const Duration later = server.cost.of(decodes(4, 0), false);
+  const Duration ahead = server.cost.of(decodes(4, 0), true);
+  EXPECT_EQ(first - later, Duration{70000});
+  EXPECT_EQ(later - ahead, Duration{3000});
+}
+
+TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
+  Server server;
+  const serving::Step small = decodes(1, 10);
+  const serving::Step large = decodes(8, 900);
+  const std::array<const serving::Step*, 2> both = {&small, &large};
+  EXPECT_EQ(server.cost.of_group(both, true), server.cost.of(large, true));
+  const std::array<const serving::Step*, 2> idle = {nullptr, &large};
+  EXPECT_EQ(server.cost.of_group(idle, true), server.cost.of(large, true));
+}
+
+TEST(TableTimes, CountsLookupsBeyondTheProfile) {
+  Server server;
+  (void)server.cost.of(decodes(4, 3000), true);
+  CounterSet counters;
+  server.times.add_counters(counters);
+  EXPECT_GE(counters.count("beyond_layer_tables"), 1U);
+}
+
+TEST(TableTimes, OfExpertsAreByTokensOnTheGpuAndBusyExperts) {
+  RankTables tables = test::small_tables();
+  tables.experts = ExpertTable{{1, 100}, {TimeCurve({2, 8}, {10, 40}), TimeCurve({2, 8}, {20, 50})}};
+  model::TransformerSpec model = test::small_model();
+  model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
+  const ServerLayout alone;
+  // One token keeps 2 experts busy: 10 us in each of 2 blocks.
+  EXPECT_NEAR(TableTimes(tables, model, alone, 1).experts_us(1), 20, 1e-9);
+  // 2 tokens over 2 GPUs: one token here; of 4 experts 4 x (1 - 0.75^2) = 1.75 are busy.
+  const ServerLayout two{1, 2, true, {}};
+  EXPECT_NEAR(TableTimes(tables, model, two, 1).experts_us(2), 20, 1e-9);
+}
+
+}  // namespace
+}  // namespace bubblesim::step_cost

@@ -1,0 +1,43 @@
+#include "sim/step_cost/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/sim/step_cost/small_tables.hpp"
+
+namespace bubblesim::step_cost {
+namespace {
+
+ServerLayout layout_of(std::uint32_t tensor, std::uint32_t data, bool expert_parallel) {
+  return {tensor, data, expert_parallel, {BytesPerSecond{1e9}, Duration{1000}}};
+}
+
+TEST(Exchanges, AreNoneOnOneGpu) {
+  EXPECT_EQ(exchange_us(test::small_model(), layout_of(1, 1, false), 8, 8, 8), 0);
+}
+
+TEST(Exchanges, OfTensorRanksAreRingsOfActivationsAndLogits) {
+  // 8 tokens x 64 x 2 B = 1024 B: an all-reduce over 2 moves 1024 B in 1.024 us, and waits 2 x 1 us;
+  // there are 1 + 2 x 2. Logits of 3 sequences: half of 3 x 1000 x 2 B in 3 us, and 1 us.
+  EXPECT_NEAR(exchange_us(test::small_model(), layout_of(2, 1, false), 8, 8, 3),
+              5 * (1.024 + 2) + 3 + 1, 1e-9);
+}
+
+TEST(Exchanges, OfExpertsGatherAndScatterTheTokensOfTheGroup) {
+  model::TransformerSpec model = test::small_model();
+  model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
+  // 10 tokens x 128 B: half of it in 0.64 us, and 1 us; twice in each of 2 blocks.
+  EXPECT_NEAR(exchange_us(model, layout_of(1, 2, true), 4, 10, 4), 2 * 2 * (0.64 + 1), 1e-9);
+  // Members that have all experts exchange nothing.
+  EXPECT_EQ(exchange_us(model, layout_of(1, 2, false), 4, 10, 4), 0);
+}
+
+TEST(BusyExperts, AreAllOfATokenAndInTheEndAllThatThereAre) {
+  const model::MixtureSpec mixture{128, 8, 768, 0, 0, 1};
+  EXPECT_NEAR(busy_experts(mixture, 1, 1), 8, 1e-9);
+  EXPECT_NEAR(busy_experts(mixture, 2, 1), 4, 1e-9);
+  EXPECT_NEAR(busy_experts(mixture, 1, 2), 8 + 8 * 120.0 / 128, 1e-9);
+  EXPECT_NEAR(busy_experts(mixture, 2, 10000), 64, 1e-9);
+}
+
+}  // namespace
+}  // namespace bubblesim::step_cost
