@@ -235,7 +235,7 @@ struct Aimed {
   bool points = false;
 };
 
-Aimed aim_of(const SharingRow& row, const SharingFigure& figure) {
+Aimed sharing_aim_of(const SharingRow& row, const SharingFigure& figure) {
   const bool p95 = figure.metric == "p95_ms";
   const bool share = figure.quantity == Quantity::kShare;
   switch (figure.quantity) {
@@ -254,7 +254,7 @@ Aimed aim_of(const SharingRow& row, const SharingFigure& figure) {
 
 SharingSummary summary_of(const std::vector<JudgedRow>& rows, const JudgedRow& like,
                           const SharingFigure& kind, std::string_view role) {
-  const Aimed aim = aim_of(like.row, kind);
+  const Aimed aim = sharing_aim_of(like.row, kind);
   std::vector<LabelledError> errors;
   for (const JudgedRow& row : rows) {
     if (row.outcome != Outcome::kPredicted || row.row.system != like.row.system) continue;

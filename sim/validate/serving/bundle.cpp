@@ -1,0 +1,193 @@
+#include "sim/validate/serving/bundle.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "sim/base/input_file.hpp"
+#include "sim/base/json.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+/// A foreign document: what is of no use to us may be of any form.
+class ForeignJson {
+ public:
+  static Result<ForeignJson> parse(const std::string& text, std::string file, std::string place) {
+    Json root = Json::parse(text, nullptr, false);
+    if (root.is_discarded() || !root.is_object()) {
+      return fail(std::move(file), std::move(place), "is no JSON object");
+    }
+    return ForeignJson(std::move(root), std::move(file), std::move(place));
+  }
+
+  [[nodiscard]] const Json* find(std::string_view pointer) const {
+    const Json::json_pointer at{std::string(pointer)};
+    if (!root_.contains(at) || root_.at(at).is_null()) return nullptr;
+    return &root_.at(at);
+  }
+  [[nodiscard]] std::string text(std::string_view pointer) const {
+    const Json* value = find(pointer);
+    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+  }
+  [[nodiscard]] std::optional<double> number(std::string_view pointer) const {
+    const Json* value = find(pointer);
+    if (value == nullptr || !value->is_number()) return std::nullopt;
+    return value->get<double>();
+  }
+  [[nodiscard]] std::optional<std::uint32_t> count(std::string_view pointer) const {
+    const auto value = number(pointer);
+    if (!value || *value < 1 || *value > 4e9 || std::floor(*value) != *value) return std::nullopt;
+    return static_cast<std::uint32_t>(*value);
+  }
+  [[nodiscard]] std::optional<bool> flag(std::string_view pointer) const {
+    const Json* value = find(pointer);
+    if (value == nullptr || !value->is_boolean()) return std::nullopt;
+    return value->get<bool>();
+  }
+
+  [[nodiscard]] Result<std::uint32_t> needed_count(std::string_view pointer) const {
+    if (const auto value = count(pointer)) return *value;
+    return missing(pointer, "a whole number from 1 on");
+  }
+  [[nodiscard]] Result<double> needed_number(std::string_view pointer) const {
+    if (const auto value = number(pointer)) return *value;
+    return missing(pointer, "a number");
+  }
+  [[nodiscard]] tl::unexpected<Error> missing(std::string_view pointer,
+                                              std::string_view expected) const {
+    const Json* value = find(pointer);
+    const std::string found = value == nullptr ? "is missing" : "found " + value->dump();
+    return fail(file_, place_ + std::string(pointer),
+                found + "; expected " + std::string(expected));
+  }
+
+ private:
+  ForeignJson(Json root, std::string file, std::string place)
+      : root_(std::move(root)), file_(std::move(file)), place_(std::move(place)) {}
+
+  Json root_;
+  std::string file_;
+  std::string place_;
+};
+
+Result<ForeignJson> read_foreign(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  return ForeignJson::parse(text, path, {});
+}
+
+Result<void> read_engine_settings(const ForeignJson& meta, BundleSettings& out) {
+  if (meta.find("/engine_kwargs") == nullptr) {
+    return meta.missing("/engine_kwargs", "the engine's settings");
+  }
+  out.model = meta.text("/model");
+  if (out.model.empty()) return meta.missing("/model", "the model's name");
+  out.engine = "vLLM " + meta.text("/vllm_version");
+  BUBBLESIM_ASSIGN_OR_RETURN(out.max_num_seqs, meta.needed_count("/engine_kwargs/max_num_seqs"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.max_num_batched_tokens,
+                             meta.needed_count("/engine_kwargs/max_num_batched_tokens"));
+  out.max_model_len = meta.count("/resolved_config/model_config/max_model_len");
+  if (!out.max_model_len) out.max_model_len = meta.count("/engine_kwargs/max_model_len");
+  out.layout.tensor = meta.count("/engine_kwargs/tensor_parallel_size").value_or(1);
+  out.layout.data = meta.count("/engine_kwargs/data_parallel_size").value_or(1);
+  out.layout.expert_parallel =
+      meta.flag("/engine_kwargs/enable_expert_parallel").value_or(false);
+  return {};
+}
+
+void read_resolved_settings(const ForeignJson& meta, BundleSettings& out) {
+  out.gpu_name = meta.text("/hardware/device_name");
+  out.num_gpu_blocks = meta.count("/kv_cache/num_gpu_blocks");
+  out.block_size = meta.count("/kv_cache/block_size");
+  out.prefix_caching = meta.flag("/kv_cache/enable_prefix_caching");
+  out.memory_utilization = meta.number("/kv_cache/gpu_memory_utilization");
+  out.async_scheduling = meta.flag("/resolved_config/scheduler_config/async_scheduling");
+  out.reserve_full_prompt =
+      meta.flag("/resolved_config/scheduler_config/scheduler_reserve_full_isl");
+  const Json* sizes = meta.find("/resolved_config/compilation_config/cudagraph_capture_sizes");
+  if (sizes == nullptr || !sizes->is_array()) return;
+  for (const Json& size : *sizes) {
+    if (size.is_number_unsigned()) out.capture_sizes.push_back(size.get<std::uint32_t>());
+  }
+  std::sort(out.capture_sizes.begin(), out.capture_sizes.end());
+}
+
+/// LLMServingSim's page "Cluster config": link_bw in GB/s, link_latency in ns.
+void read_cluster(const ForeignJson& cluster, BundleSettings& out) {
+  out.gpu_label = cluster.text("/nodes/0/instances/0/hardware");
+  out.layout.link.bandwidth = {1e9 * cluster.number("/link_bw").value_or(0)};
+  out.layout.link.latency =
+      Duration(std::llround(cluster.number("/link_latency").value_or(0)));
+}
+
+Result<MeasuredRequest> read_measured_request(const ForeignJson& line) {
+  MeasuredRequest out;
+  out.id = line.text("/request_id");
+  BUBBLESIM_ASSIGN_OR_RETURN(out.prompt_tokens, line.needed_count("/input_toks"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.output_tokens, line.needed_count("/output_toks"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.arrival, line.needed_number("/arrival_time"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.queued, line.needed_number("/queued_ts"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.first_token, line.needed_number("/first_token_ts"));
+  BUBBLESIM_ASSIGN_OR_RETURN(out.last_token, line.needed_number("/last_token_ts"));
+  return out;
+}
+
+Result<std::vector<MeasuredRequest>> read_measured_requests(const std::string& path) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  std::vector<MeasuredRequest> out;
+  std::size_t number = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string line(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++number;
+    if (line.find_first_not_of(" \r") == std::string::npos) continue;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        const ForeignJson request,
+        ForeignJson::parse(line, path, "line " + std::to_string(number)));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto measured, read_measured_request(request));
+    out.push_back(std::move(measured));
+  }
+  if (out.empty()) return fail(path, {}, "holds no request");
+  std::stable_sort(out.begin(), out.end(), [](const MeasuredRequest& a, const MeasuredRequest& b) {
+    return a.arrival < b.arrival;
+  });
+  return out;
+}
+
+std::string label_of(const std::filesystem::path& folder) {
+  const auto whole = std::filesystem::absolute(folder).lexically_normal();
+  const auto last = whole.has_filename() ? whole : whole.parent_path();
+  return (last.parent_path().filename() / last.filename()).string();
+}
+
+}  // namespace
+
+Result<ServingBundle> read_serving_bundle(const std::string& folder) {
+  const std::filesystem::path given(folder);
+  const bool is_inner = std::filesystem::exists(given / "meta.json");
+  const std::filesystem::path inner = is_inner ? given : given / "vllm";
+  const std::filesystem::path outer =
+      is_inner ? std::filesystem::absolute(given).lexically_normal() / ".." : given;
+  ServingBundle bundle;
+  bundle.folder = folder;
+  bundle.label = label_of(outer);
+  BUBBLESIM_ASSIGN_OR_RETURN(const ForeignJson meta, read_foreign((inner / "meta.json").string()));
+  BUBBLESIM_RETURN_IF_ERROR(read_engine_settings(meta, bundle.settings));
+  read_resolved_settings(meta, bundle.settings);
+  if (const auto path = outer / "config.json"; std::filesystem::exists(path)) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const ForeignJson cluster, read_foreign(path.string()));
+    read_cluster(cluster, bundle.settings);
+  }
+  const step_cost::ServerLayout& layout = bundle.settings.layout;
+  if (layout.tensor * layout.data > 1 && !(layout.link.bandwidth.value > 0)) {
+    return fail(folder, "config.json", "no link_bw; a server on several GPUs needs their link");
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(bundle.requests,
+                             read_measured_requests((inner / "requests.jsonl").string()));
+  return bundle;
+}
+
+}  // namespace bubblesim::validate

@@ -1,0 +1,66 @@
+#include "sim/validate/serving/judge_serving.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/folders.hpp"
+#include "tests/unit/sim/validate/serving/small_bundle.hpp"
+
+namespace bubblesim::validate {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string judging_fault(const test::SmallBundle& files) {
+  const auto bundle = read_serving_bundle(files.path());
+  if (!bundle) return bundle.error().text();
+  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}});
+  return judged ? "" : judged.error().front().text();
+}
+
+TEST(Percentiles, LieBetweenTwoValues) {
+  EXPECT_DOUBLE_EQ(percentile_of({3, 1, 2}, 0.5), 2);
+  EXPECT_DOUBLE_EQ(percentile_of({1, 2}, 0.9), 1.9);
+  EXPECT_DOUBLE_EQ(percentile_of({7}, 0.99), 7);
+}
+
+TEST(JudgedBundle, HasFifteenFiguresOfBothSides) {
+  const test::SmallBundle files;
+  const auto bundle = read_serving_bundle(files.path());
+  ASSERT_TRUE(bundle);
+  const auto judged = judge_bundle(*bundle, {kConfigFolder, "vllm-0.19", {}});
+  ASSERT_TRUE(judged) << judged.error().front().text();
+  ASSERT_EQ(judged->figures.size(), 15U);
+  for (std::size_t i = 0; i < 15; ++i) {
+    EXPECT_EQ(judged->figures[i].name, serving_figure_names()[i]);
+    EXPECT_GT(judged->figures[i].simulated, 0) << judged->figures[i].name;
+  }
+  // Measured: first tokens after 250 ms and 500 ms; one request has further tokens, 2 in 200 ms.
+  EXPECT_NEAR(judged->figures[0].measured, 375, 1e-3);
+  EXPECT_NEAR(judged->figures[5].measured, 100, 1e-3);
+  EXPECT_NEAR(judged->figures[10].measured, (250 + 700) / 2.0, 1e-3);
+  EXPECT_EQ(judged->counters.count("kv_cache_size_computed"), 1U);
+}
+
+TEST(JudgedBundle, RefusesARequestLongerThanTheWindow) {
+  const test::SmallBundle files;
+  files.put("vllm/requests.jsonl", test::request_line("long", 4000, 97, 1, 2, 3));
+  EXPECT_THAT(judging_fault(files), HasSubstr("the request 'long' has 4000 tokens of prompt and 97 of "
+                                         "output, but the model's window is 4096"));
+}
+
+TEST(JudgedBundle, RefusesACacheThatHoldsNotOneRequest) {
+  const test::SmallBundle files;
+  files.put("vllm/meta.json", test::SmallBundle::meta(R"(, "kv_cache": {"num_gpu_blocks": 5})"));
+  EXPECT_THAT(judging_fault(files), HasSubstr("but the whole KV cache holds 64"));
+}
+
+TEST(JudgedBundle, NamesTheModelsThatAreKnown) {
+  const test::SmallBundle files;
+  files.put("vllm/meta.json", R"({"model": "org/unknown", "engine_kwargs":
+      {"max_num_seqs": 8, "max_num_batched_tokens": 512}})");
+  EXPECT_THAT(judging_fault(files), HasSubstr("no model is published as 'org/unknown'; known: "));
+}
+
+}  // namespace
+}  // namespace bubblesim::validate
