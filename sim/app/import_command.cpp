@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "sim/app/app.hpp"
+#include "sim/app/import_commands.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "traces/format/trace_writer.hpp"
@@ -104,6 +104,10 @@ void print_json(const Summary& summary, const run::LoadedTrace& trace) {
 }
 
 int run_import(const ImportArguments& arguments) {
+  if (arguments.paths.empty()) {
+    return report_fault({{}, "PATHS", "expected traces, or the subcommand layers"});
+  }
+  if (arguments.output.empty()) return report_fault({{}, "--output", "expected the file to write"});
   ProgressLine progress;
   auto trace = run::load_trace(arguments.paths, progress.callback());
   progress.clear();
@@ -124,15 +128,20 @@ void add_import_command(CLI::App& parser, AppContext& context) {
   auto arguments = std::make_shared<ImportArguments>();
   CLI::App* command = parser.add_subcommand(
       "import",
-      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file.\n\n"
-      "Example:\n  bubblesim import traces/samples/training -o job.btr");
+      "Reads profiler traces of a job, aligns the ranks' clocks, writes one .btr file. With the "
+      "subcommand layers: layer times of an engine, as one file.\n\n"
+      "Examples:\n  bubblesim import traces/samples/training -o job.btr\n"
+      "  bubblesim import layers perf/RTX4090/bf16 -o rtx4090.json");
   command->add_option("PATHS", arguments->paths,
                       "PyTorch profiler JSON (.json), one file a rank; Nsight Systems exports "
-                      "(nsys export --type sqlite); each also as .gz; or a folder of them")
-      ->required();
-  command->add_option("-o,--output", arguments->output, "The .btr file to write")->required();
+                      "(nsys export --type sqlite); each also as .gz; or a folder of them");
+  command->add_option("-o,--output", arguments->output, "The .btr file to write");
   command->add_flag("--json", arguments->json, "Write the summary as JSON instead of text");
-  command->callback([arguments, &context] { context.exit_code = run_import(*arguments); });
+  command->require_subcommand(0, 1);
+  add_import_layers(*command, context);
+  command->callback([command, arguments, &context] {
+    if (command->get_subcommands().empty()) context.exit_code = run_import(*arguments);
+  });
 }
 
 }  // namespace bubblesim::app

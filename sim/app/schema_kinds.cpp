@@ -10,6 +10,7 @@
 #include "sim/run/run_config.hpp"
 #include "sim/schema/explore.hpp"
 #include "sim/schema/write_schema.hpp"
+#include "sim/step_cost/engine_spec.hpp"
 #include "sim/sweep/sweep_axes.hpp"
 #include "sim/sweep/sweep_config.hpp"
 #include "sim/synth/plan_file.hpp"
@@ -75,6 +76,8 @@ std::vector<SchemaKind> schema_kinds(const policy::Registry& policies) {
        of_root([](ObjectReader& root) { return synth::read_plan(root, {}); })},
       {"software", "software", "what a framework costs on the host",
        of_root(synth::read_software)},
+      {"engine", "engines", "what an engine of a language-model server costs besides its kernels",
+       of_root(step_cost::read_engine)},
       {"efficiency", "efficiency", "how fast kernels are on a device",
        of_root(model::read_efficiency)},
   };

@@ -65,7 +65,8 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       "  bubblesim validate out/simulated out/measured --role roles.csv --summary\n"
       "  bubblesim validate parallel --only schedules\n"
       "  bubblesim validate parallel --only graphpipe --summary\n"
-      "  bubblesim validate sharing --summary");
+      "  bubblesim validate sharing --summary\n"
+      "  bubblesim validate serving bench/RTX4090/Llama-3.1-8B --layers perf/RTX4090/bf16");
   command->require_subcommand(0, 1);
   add_validate_measured(*command, context);
   auto arguments = std::make_shared<ValidateArguments>();
@@ -90,6 +91,7 @@ void add_validate_command(CLI::App& parser, AppContext& context) {
       ->capture_default_str();
   it->callback([arguments, &context] { context.exit_code = validate_all(*arguments, context); });
   add_validate_sharing(*command, context);
+  add_validate_serving(*command, context);
 }
 
 }  // namespace bubblesim::app

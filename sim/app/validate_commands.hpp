@@ -12,6 +12,7 @@ namespace bubblesim::app {
 /// `validate RUN MEASURED`: arguments and options of the command itself.
 void add_validate_measured(CLI::App& command, AppContext& context);
 void add_validate_sharing(CLI::App& parent, AppContext& context);
+void add_validate_serving(CLI::App& parent, AppContext& context);
 
 /// Where what came of judging goes.
 struct JudgeOutputs {

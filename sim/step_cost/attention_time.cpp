@@ -124,7 +124,9 @@ double AttentionTime::with_prompts_us(const Batch& batch, Beyond& beyond) const 
   if (whole.before < 0) {
     const double smallest = alone(tables_.prefill.axes()[0].front(), 0);
     us = smallest - alone(whole.tokens, 0);
-    for (const PromptChunk& chunk : batch.chunks) us += alone(chunk.tokens, chunk.before) - smallest;
+    for (const PromptChunk& chunk : batch.chunks) {
+      us += alone(chunk.tokens, chunk.before) - smallest;
+    }
     us = std::min(us, 0.0);
   }
   if (batch.decodes.empty()) return us + alone(whole.tokens, before);

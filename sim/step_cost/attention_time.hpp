@@ -7,13 +7,13 @@
 //    left, blocks are idle if j x shared_us < alone_us, so with lengths k1 >= k2 >= ... they add
 //        sum over j of (kj - kj+1) x max(0, alone_us - j x shared_us)
 //    beyond what a batch of equal lengths would lose. Both rates are slopes of the profile itself:
-//    alone_us of its smallest chunk over long prefixes, shared_us of the batch at hand. Held against
-//    the profiler's own measured mixtures of lengths in tests/validation/serving.
+//    alone_us of its smallest chunk over long prefixes, shared_us of the batch at hand. Held
+//    against the profiler's own measured mixtures of lengths in tests/validation/serving.
 //  * Where a batch alone would not fill the GPU, FlashAttention splits a sequence's keys over
 //    several blocks (its num_splits_heuristic: below 0.8 of two blocks an SM), and nothing is idle.
 //    A captured graph decides by the sequences that it was captured for.
-//  * Prompts beside decoding sequences: the profiled time of one chunk that has as many tokens and as
-//    many pairs of query and key, and the mean length; and the same addition. Kernels of mixed
+//  * Prompts beside decoding sequences: the profiled time of one chunk that has as many tokens and
+//    as many pairs of query and key, and the mean length; and the same addition. Kernels of mixed
 //    batches never split.
 //  * Several short prompts have fewer pairs than one chunk of as many tokens without a prefix; the
 //    difference of their profiled times is taken off.

@@ -70,7 +70,8 @@ class MetaReader {
 
   Result<std::string> text(std::string_view key) const {
     if (auto value = value_of(text_, key); value && !value->empty()) return *value;
-    return fail(file_, std::string(key), "is missing; expected as LLMServingSim's profiler writes it");
+    return fail(file_, std::string(key),
+                "is missing; expected as LLMServingSim's profiler writes it");
   }
 
   Result<Axis> points(std::string_view key) const {

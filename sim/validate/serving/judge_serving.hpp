@@ -1,5 +1,5 @@
-// Measured servers against simulated ones: of each bundle fifteen figures, time to first token, time
-// per output token and latency at their mean, p50, p90, p95 and p99.
+// Measured servers against simulated ones: of each bundle fifteen figures, time to first token,
+// time per output token and latency at their mean, p50, p90, p95 and p99.
 //
 // Figures are those of LLMServingSim's `bench validate` (bench/core/validate.py), on both sides:
 // time to first token and latency count from the instant at which the engine queued the request

@@ -168,7 +168,7 @@ TEST_P(SchemaOfKind, UnknownKeysWrongTypesAndNumbersBelowRangeAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaOfKind,
                          ::testing::Values("run", "sweep", "advise", "device", "cluster", "model",
-                                           "plan", "software", "efficiency"),
+                                           "plan", "software", "engine", "efficiency"),
                          [](const auto& tested) { return tested.param; });
 
 TEST(SchemaKinds, AllAreTested) {
@@ -176,7 +176,7 @@ TEST(SchemaKinds, AllAreTested) {
   std::vector<std::string> names;
   for (const SchemaKind& kind : app::schema_kinds(registry)) names.push_back(kind.name);
   EXPECT_THAT(names, ::testing::ElementsAre("run", "sweep", "advise", "device", "cluster", "model",
-                                            "plan", "software", "efficiency"));
+                                            "plan", "software", "engine", "efficiency"));
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ TEST(AttentionTime, OfEqualLengthsIsThatOfTheProfile) {
 }
 
 TEST(AttentionTime, GrowsByWhatTheLongestSequencesAddAlone) {
-  // 8 sequences, of which one has 900 tokens and 7 have 100: mean 200, 4 + 16 us. While the long one
-  // is alone, each of its 800 tokens takes 0.1 us in place of 0.01 us; the first 100 tokens of all 8
-  // lose 0.1 - 0.08 each, as 200 tokens do in the profile.
+  // 8 sequences, of which one has 900 tokens and 7 have 100: mean 200, 4 + 16 us. While the long
+  // one is alone, each of its 800 tokens takes 0.1 us in place of 0.01 us; the first 100 tokens of
+  // all 8 lose 0.1 - 0.08 each, as 200 tokens do in the profile.
   std::vector<std::uint32_t> lengths(8, 100);
   lengths[3] = 900;
   EXPECT_NEAR(time_of(batch_of({}, lengths), kFull), 20 + 800 * 0.09 + 100 * 0.02 - 200 * 0.02,

@@ -97,7 +97,8 @@ TEST(TableTimes, CountsLookupsBeyondTheProfile) {
 
 TEST(TableTimes, OfExpertsAreByTokensOnTheGpuAndBusyExperts) {
   RankTables tables = test::small_tables();
-  tables.experts = ExpertTable{{1, 100}, {TimeCurve({2, 8}, {10, 40}), TimeCurve({2, 8}, {20, 50})}};
+  tables.experts =
+      ExpertTable{{1, 100}, {TimeCurve({2, 8}, {10, 40}), TimeCurve({2, 8}, {20, 50})}};
   model::TransformerSpec model = test::small_model();
   model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
   const ServerLayout alone;

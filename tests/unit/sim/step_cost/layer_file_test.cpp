@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 
 LayerTables layer_tables() {
   LayerTables tables{"GPU", "org/model", "vLLM 0", "a test", {test::small_tables()}};
-  tables.ranks[0].experts = ExpertTable{{1, 2}, {TimeCurve({8}, {50}), TimeCurve({8, 16}, {60, 70})}};
+  tables.ranks[0].experts =
+      ExpertTable{{1, 2}, {TimeCurve({8}, {50}), TimeCurve({8, 16}, {60, 70})}};
   return tables;
 }
 

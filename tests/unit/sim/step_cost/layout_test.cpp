@@ -16,8 +16,8 @@ TEST(Exchanges, AreNoneOnOneGpu) {
 }
 
 TEST(Exchanges, OfTensorRanksAreRingsOfActivationsAndLogits) {
-  // 8 tokens x 64 x 2 B = 1024 B: an all-reduce over 2 moves 1024 B in 1.024 us, and waits 2 x 1 us;
-  // there are 1 + 2 x 2. Logits of 3 sequences: half of 3 x 1000 x 2 B in 3 us, and 1 us.
+  // 8 tokens x 64 x 2 B = 1024 B: an all-reduce over 2 moves 1024 B in 1.024 us, and waits twice
+  // 1 us; there are 1 + 2 x 2. Logits of 3 sequences: half of 3 x 1000 x 2 B in 3 us, and 1 us.
   EXPECT_NEAR(exchange_us(test::small_model(), layout_of(2, 1, false), 8, 8, 3),
               5 * (1.024 + 2) + 3 + 1, 1e-9);
 }

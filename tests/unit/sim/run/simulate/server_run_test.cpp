@@ -47,7 +47,7 @@ LoadedRun server_run(observe::FillerMode mode, const policy::Registry& registry)
   return loaded;
 }
 
-observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& registry,
+observe::RunReport server_report(const LoadedRun& loaded, const policy::Registry& registry,
                              std::size_t threads) {
   RunOptions options;
   options.threads = threads;
@@ -60,7 +60,7 @@ observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& re
 TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
   const auto registry = policies::builtin_policies();
   const auto report =
-      report_of(server_run(observe::FillerMode::kOnline, registry), registry, 1);
+      server_report(server_run(observe::FillerMode::kOnline, registry), registry, 1);
   ASSERT_EQ(report.policies.size(), 3U);
   for (const observe::PolicyResult& policy : report.policies) {
     SCOPED_TRACE(policy.policy);
@@ -85,7 +85,7 @@ TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
 TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
   const auto registry = policies::builtin_policies();
   const auto report =
-      report_of(server_run(observe::FillerMode::kOffline, registry), registry, 1);
+      server_report(server_run(observe::FillerMode::kOffline, registry), registry, 1);
   const observe::FillerResult& chat = report.policies[0].fillers[0];
   EXPECT_GT(chat.requests_completed, 100U);
   EXPECT_TRUE(chat.server->ttft.empty());
@@ -96,8 +96,8 @@ TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
 TEST(ServerRun, ResultsDoNotDependOnThreads) {
   const auto registry = policies::builtin_policies();
   const LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
-  const auto one = report_of(loaded, registry, 1);
-  const auto four = report_of(loaded, registry, 4);
+  const auto one = server_report(loaded, registry, 1);
+  const auto four = server_report(loaded, registry, 4);
   for (std::size_t i = 0; i < one.policies.size(); ++i) {
     const observe::FillerResult& a = one.policies[i].fillers[0];
     const observe::FillerResult& b = four.policies[i].fillers[0];

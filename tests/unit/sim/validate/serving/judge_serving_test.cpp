@@ -45,8 +45,9 @@ TEST(JudgedBundle, HasFifteenFiguresOfBothSides) {
 TEST(JudgedBundle, RefusesARequestLongerThanTheWindow) {
   const test::SmallBundle files;
   files.put("vllm/requests.jsonl", test::request_line("long", 4000, 97, 1, 2, 3));
-  EXPECT_THAT(judging_fault(files), HasSubstr("the request 'long' has 4000 tokens of prompt and 97 of "
-                                         "output, but the model's window is 4096"));
+  EXPECT_THAT(judging_fault(files),
+              HasSubstr("the request 'long' has 4000 tokens of prompt and 97 of "
+                        "output, but the model's window is 4096"));
 }
 
 TEST(JudgedBundle, RefusesACacheThatHoldsNotOneRequest) {

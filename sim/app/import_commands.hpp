@@ -1,0 +1,10 @@
+// The parts of `bubblesim import`. Inside of sim/app.
+#pragma once
+
+#include "sim/app/app.hpp"
+
+namespace bubblesim::app {
+
+void add_import_layers(CLI::App& parent, AppContext& context);
+
+}  // namespace bubblesim::app

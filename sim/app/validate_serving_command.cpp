@@ -1,0 +1,92 @@
+// bubblesim validate serving: measured language-model servers against simulated ones.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sim/app/validate_commands.hpp"
+#include "sim/base/json.hpp"
+#include "sim/step_cost/layer_file.hpp"
+#include "sim/validate/serving/serving_text.hpp"
+
+namespace bubblesim::app {
+namespace {
+
+struct ServingArguments {
+  std::vector<std::string> bundles;
+  std::vector<std::string> layers;
+  std::string engine = "vllm-0.19";
+  std::string requests;
+  JudgeOutputs outputs;
+};
+
+/// One for all bundles, or one each; none: the kernel model.
+CheckedResult<std::vector<step_cost::LayerTables>> layers_of(const ServingArguments& arguments) {
+  const std::size_t count = arguments.layers.size();
+  if (count > 1 && count != arguments.bundles.size()) {
+    return fail({}, "--layers", "found " + std::to_string(count) + " for " +
+                                    std::to_string(arguments.bundles.size()) +
+                                    " bundles; expected one for all, or one each, in their order");
+  }
+  std::vector<step_cost::LayerTables> out;
+  for (const std::string& path : arguments.layers) {
+    BUBBLESIM_ASSIGN_OR_RETURN(auto tables, step_cost::read_layers_at(path));
+    out.push_back(std::move(tables));
+  }
+  return out;
+}
+
+CheckedResult<std::vector<validate::JudgedBundle>> judge_bundles(
+    const ServingArguments& arguments, const std::string& configs) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, layers_of(arguments));
+  std::vector<validate::JudgedBundle> out;
+  for (std::size_t i = 0; i < arguments.bundles.size(); ++i) {
+    validate::SetupRequest setup{configs, arguments.engine, {}};
+    if (!layers.empty()) setup.layers = layers[layers.size() == 1 ? 0 : i];
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto bundle,
+                               validate::read_serving_bundle(arguments.bundles[i]));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto judged, validate::judge_bundle(bundle, setup));
+    out.push_back(std::move(judged));
+  }
+  return out;
+}
+
+int validate_serving(const ServingArguments& arguments, const AppContext& context) {
+  const auto judged = judge_bundles(arguments, context.config_folder);
+  if (!judged) return report_faults(judged.error());
+  fmt::print("{}", validate::serving_text(*judged, !arguments.outputs.summary));
+  const std::string json = validate::serving_json(*judged).dump(2) + "\n";
+  for (const auto& put :
+       {write_output(arguments.outputs.csv, validate::serving_figures_csv(*judged)),
+        write_output(arguments.outputs.json, json),
+        write_output(arguments.requests, validate::serving_requests_csv(*judged))}) {
+    if (!put) return report_fault(put.error());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_validate_serving(CLI::App& parent, AppContext& context) {
+  auto arguments = std::make_shared<ServingArguments>();
+  CLI::App* command = parent.add_subcommand(
+      "serving", "Measured runs of a language-model server (folders of LLMServingSim's `bench "
+                 "run`): the same requests on a server with the same settings, simulated alone. "
+                 "Prints time to first token, time per output token and latency of both, at mean, "
+                 "p50, p90, p95 and p99. Step times are from --layers, else from bubblesim's "
+                 "kernel model.");
+  command->add_option("BUNDLE", arguments->bundles, "Folders with vllm/ and config.json")
+      ->required();
+  command->add_option("--layers", arguments->layers,
+                      "Layer times: a file of `bubblesim import layers`, or a profile's folder; "
+                      "one for all bundles, or one each (may be repeated)");
+  command->add_option("--engine", arguments->engine, "A file of configs/engines")
+      ->capture_default_str();
+  command->add_option("--requests", arguments->requests,
+                      "Write every request's times, measured and simulated, as CSV here");
+  add_judge_outputs(*command, arguments->outputs);
+  command->callback(
+      [arguments, &context] { context.exit_code = validate_serving(*arguments, context); });
+}
+
+}  // namespace bubblesim::app
