@@ -138,14 +138,20 @@ void Conductor::run_turn(Engine& engine, SimTime until) {
       engine.publish();
     }
   } const done{order_, engine};
+  std::optional<EntityId> next = engine.queue_.first();
   while (true) {
-    engine.step();
+    engine.step(*next);
     if (order_.stopped) break;
-    const std::optional<EventKey> next = engine.next_key();
-    if (!next || next->time >= until) break;
-    const std::optional<EntityId> other = firsts.first();
-    if (other && EventKey{firsts.first_time(), firsts.phase(*other), other->value} < *next) break;
-    order_.clock = next->time;
+    next = engine.queue_.first();
+    if (!next) break;
+    const SimTime due = engine.queue_.first_time();
+    if (due >= until) break;
+    if (const std::optional<EntityId> other = firsts.first()) {  // mostly far ahead
+      const SimTime first = firsts.first_time();
+      if (first <= due && EventKey{first, firsts.phase(*other), other->value} < *engine.next_key())
+        break;
+    }
+    order_.clock = due;
   }
 }
 

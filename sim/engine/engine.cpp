@@ -57,9 +57,8 @@ std::optional<SimTime> Engine::next_due() const {
   return queue_.first_time();
 }
 
-// Runs the next event, which exists.
-void Engine::step() {
-  const EntityId next = *queue_.first();
+// Runs the next event, which is this entity's.
+void Engine::step(EntityId next) {
   now_ = queue_.first_time();
   ++events_;
   running_ = next;
@@ -80,7 +79,7 @@ void Engine::run_before(SimTime until) {
     if (!next || queue_.first_time() >= until) return;
     const Phase phase = entities_[next->index()].phase;
     reached_ = queue_.first_time() > now_ ? phase : std::max(reached_, phase);
-    step();
+    step(*next);
   }
 }
 
@@ -93,7 +92,7 @@ void Engine::run_until(SimTime limit) {
       now_ = std::max(now_, limit);
       return;
     }
-    step();
+    step(*next);
   }
 }
 

@@ -81,7 +81,7 @@ class Engine {
     bool stopped = false;       ///< by an event that ran in order
   };
 
-  void step();
+  void step(EntityId next);
   void run_before(SimTime until);
   void publish();
   [[nodiscard]] std::optional<EventKey> next_key() const;
