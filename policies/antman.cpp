@@ -283,6 +283,10 @@ PolicySpec antman_spec() {
                   {SystemFeature::kTimeSlicing, "sharing", {"time_sliced"}},
                   {SystemFeature::kFrameworkHook}};
   spec.not_searched = {"reserve_mib"};
+  spec.settling = [](const ParameterSet& given, Duration iteration) {
+    const std::int64_t steps = 100 / std::max<std::int64_t>(1, given.integer("increase"));
+    return (given.integer("reference_iterations") + steps) * iteration;
+  };
   spec.make = [](const ParameterSet& given) { return std::make_unique<AntMan>(given); };
   return spec;
 }

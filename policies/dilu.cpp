@@ -181,6 +181,9 @@ PolicySpec dilu_spec() {
   }
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
   spec.not_searched = {"service", "reserve_mib"};
+  spec.settling = [](const ParameterSet& given, Duration iteration) {
+    return given.integer("burst_history") * iteration;
+  };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Dilu>(given); };
   spec.make_placer = make_dilu_placer;
   return spec;

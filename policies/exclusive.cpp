@@ -26,6 +26,7 @@ PolicySpec exclusive_spec() {
   spec.name = "exclusive";
   spec.summary = "Training alone; no filler is admitted";
   spec.source = "common practice: one job a GPU";
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet&) { return std::make_unique<Exclusive>(); };
   return spec;
 }

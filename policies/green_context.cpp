@@ -91,6 +91,7 @@ PolicySpec green_context_spec() {
   };
   spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kGreenContexts}};
   spec.not_searched = {"granularity_sms"};
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet& given) { return std::make_unique<GreenContext>(given); };
   return spec;
 }

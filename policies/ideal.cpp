@@ -36,6 +36,7 @@ PolicySpec oracle(std::string name, std::string summary, SharingMode mode) {
   spec.summary = std::move(summary);
   spec.source = "upper bound";
   spec.oracle = true;
+  spec.needs.launches = false;
   spec.make = [mode](const ParameterSet&) { return std::make_unique<Ideal>(mode); };
   return spec;
 }

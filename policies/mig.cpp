@@ -129,6 +129,7 @@ PolicySpec mig_spec() {
                      {"", "Each filler's instance, by its compute slices.", guide}),
   };
   spec.demands = {{SystemFeature::kMig}};
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet& given) { return std::make_unique<Mig>(given); };
   return spec;
 }

@@ -73,6 +73,7 @@ PolicySpec mps_spec() {
   };
   spec.demands = {{SystemFeature::kMps}};
   spec.not_searched = {"filler_memory_limit_mib"};
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet& given) { return std::make_unique<Mps>(given); };
   return spec;
 }

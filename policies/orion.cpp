@@ -299,6 +299,10 @@ PolicySpec orion_spec() {
   spec.parameters = orion_parameters();
   spec.demands = {{SystemFeature::kOneProcess}, {SystemFeature::kLaunchInterception}};
   spec.not_searched = {"latency", "update_start"};
+  spec.settling = [](const ParameterSet& given, Duration iteration) {  // a bisection of the SMs
+    constexpr std::int64_t kHalvings = 8;
+    return kHalvings * given.integer("search_iterations") * iteration;
+  };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Orion>(given); };
   return spec;
 }

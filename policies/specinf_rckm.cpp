@@ -275,6 +275,9 @@ PolicySpec specinf_rckm_spec() {
   spec.make_placer = make_spare_memory_placer;
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
   spec.not_searched = {"reserve_mib"};
+  spec.settling = [](const ParameterSet& given, Duration iteration) {
+    return (given.integer("reference_iterations") + given.integer("burst_history")) * iteration;
+  };
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInfRckm>(given); };
   return spec;
 }

@@ -54,6 +54,7 @@ PolicySpec stream_priority_spec() {
                       "CUDA: cudaDeviceGetStreamPriorityRange; the choice is reconstructed"}),
   };
   spec.demands = {{SystemFeature::kOneProcess}};
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet& given) { return std::make_unique<StreamPriority>(given); };
   return spec;
 }

@@ -165,6 +165,10 @@ PolicySpec tgs_spec() {
   spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception},
                   {SystemFeature::kUnifiedMemory}};
   spec.not_searched = {"reserve_mib"};
+  spec.settling = [](const ParameterSet& given, Duration) {  // a profile, and a first report
+    return given.duration("report_period") *
+           (given.integer("report_window") + given.integer("profile_longest") + 1);
+  };
   spec.make = [](const ParameterSet& given) { return std::make_unique<Tgs>(given); };
   return spec;
 }

@@ -135,6 +135,7 @@ PolicySpec time_slicing_spec() {
   spec.demands = {{SystemFeature::kTimeSlicing},
                   {SystemFeature::kDriverPatch, "work_conserving", {"false"}}};
   spec.not_searched = {"switch_cost", "filler_slice"};
+  spec.needs.launches = false;
   spec.make = [](const ParameterSet& given) { return std::make_unique<TimeSlicing>(given); };
   return spec;
 }

@@ -71,6 +71,9 @@ struct Needs {
   bool completions = false;       ///< on_completion is called
   bool kernel_classes = false;    ///< what bounds each kernel, of every client
   bool iterations = false;        ///< on_iteration is called
+  /// on_launch is called. A policy that admits every launch, gives it no form, and whose ticks do
+  /// not depend on launches, does not need that: then they go on without a question.
+  bool launches = true;
 };
 
 struct PolicySpec {
@@ -88,6 +91,9 @@ struct PolicySpec {
   /// leaves them as they are.
   std::vector<std::string> not_searched;
   std::function<std::unique_ptr<Policy>(const ParameterSet&)> make;
+  /// How long after the start what it does is no longer what it will be doing, where an iteration
+  /// of training alone takes so long; none: it is settled from the start.
+  std::function<Duration(const ParameterSet&, Duration iteration)> settling;
   /// Who goes where in the cluster; none: every filler has its place on each of its GPUs.
   std::function<std::unique_ptr<Placer>(const ParameterSet&)> make_placer;
 };

@@ -170,7 +170,7 @@ observe::PolicyActivity collect_policies(EndedSimulation& ended) {
   for (const auto& node : ended.nodes) {
     const policy::CheckedActions* session = node->gpu().session();
     if (session == nullptr) continue;
-    const policy::SessionCounts& counts = session->counts();
+    const policy::SessionCounts counts = *node->gpu().counts();
     all.calls += counts.calls;
     all.holds += counts.holds;
     all.held_time += counts.held_time;

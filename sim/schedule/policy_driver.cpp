@@ -79,6 +79,7 @@ void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op,
 }
 
 void PolicyDriver::op_finished(const workload::OpRecord& record) {
+  if (!notices_wanted_ && bubbles_ == nullptr) return;
   const ClientId client = client_of(*record.run);
   const program::Op& op = record.run->program().ops[record.op];
   if (notices_wanted_) {

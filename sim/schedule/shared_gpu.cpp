@@ -29,6 +29,7 @@ SharedGpu::SharedGpu(workload::Machine& machine, workload::MachineGpu& gpu,
     : machine_(machine), gpu_(gpu), infos_(std::move(infos)), plan_(std::move(plan)),
       policy_(std::move(policy)), parameters_(decider.parameters) {
   if (!policy_) return;
+  asks_ = decider.policy->needs.launches;
   driver_ = std::make_unique<PolicyDriver>(gpu.engine, gpu.gpu, *decider.policy, *policy_,
                                            decider.bubbles, decider.holds);
 }
@@ -39,7 +40,8 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
   clients_.push_back(nullptr);
   if (program != nullptr && plan_.decided.admissions[index].admitted) {
     setup.client = plan_.clients[index];
-    setup.gate = watch->driver_ = driver_.get();
+    watch->driver_ = driver_.get();
+    setup.gate = asks_ ? driver_.get() : nullptr;
     setup.observer = watch;
     clients_.back() = &machine_.add_program(gpu_, *program, setup);
   }
@@ -55,6 +57,15 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
 
 void SharedGpu::start() {
   if (driver_) driver_->start();
+}
+
+std::optional<policy::SessionCounts> SharedGpu::counts() const {
+  if (!driver_) return std::nullopt;
+  policy::SessionCounts counts = driver_->session().counts();
+  for (const workload::ProgramRun* client : clients_) {
+    if (!asks_ && client != nullptr) counts.calls += client->launch_calls();
+  }
+  return counts;
 }
 
 std::optional<Error> SharedGpu::fault() const {

@@ -78,6 +78,9 @@ class SharedGpu {
   [[nodiscard]] const policy::CheckedActions* session() const {
     return driver_ ? &driver_->session() : nullptr;
   }
+  /// Its counts; launches that need no verdict (policy::Needs) are decision points too. Nothing:
+  /// nobody decides.
+  [[nodiscard]] std::optional<policy::SessionCounts> counts() const;
   /// The illegal decision that stopped the engine.
   [[nodiscard]] std::optional<Error> fault() const;
 
@@ -100,6 +103,7 @@ class SharedGpu {
   std::unique_ptr<policy::Policy> policy_;
   const policy::ParameterSet* parameters_;  ///< the policy's
   std::unique_ptr<PolicyDriver> driver_;  ///< null: nobody decides
+  bool asks_ = false;                     ///< launches wait for its verdict
   std::vector<workload::ProgramRun*> clients_;  ///< those added so far; null: without a program
 };
 

@@ -113,6 +113,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   /// When the last pass began.
   [[nodiscard]] SimTime pass_start() const { return pass_start_; }
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+  /// Launch calls that its threads have made.
+  [[nodiscard]] std::uint64_t launch_calls() const { return launch_calls_; }
   /// What it waits for now. Of several things the first in the order of what others cannot give:
   /// a release by the policy, room on the GPU, the end of what runs, peers, its own host.
   [[nodiscard]] Wait waits_for() const;

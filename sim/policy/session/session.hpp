@@ -102,8 +102,11 @@ Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Insta
   if (!spec_.needs.kernel_durations) launch.profiled = {};
   if (!spec_.needs.kernel_classes) launch.bound = KernelClass::kUnknown;
   Client& client = clients_[launch.client.index()];
-  Verdict verdict{};
-  enter(now, [&] { verdict = policy_.on_launch(launch, now, *this); });
+  Verdict verdict = Verdict::kAdmit;
+  const auto ask = [&] {
+    if (spec_.needs.launches) verdict = policy_.on_launch(launch, now, *this);
+  };
+  enter(now, ask);
   if (verdict == Verdict::kAdmit) {
     std::optional<LaunchForm> form;
     if (client.form) [[unlikely]] form.swap(client.form);
