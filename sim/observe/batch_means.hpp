@@ -1,0 +1,62 @@
+// How sure a figure of a simulation is: confidence intervals by batch means.
+//
+// Terms of one run depend on each other: a long iteration delays the next, a queue that is long now
+// is long for a while. So they are cut into batches of equal length, in order. Means of batches
+// depend on each other far less than terms do, and Student's t over the batches gives the interval
+// (A. M. Law, Simulation Modeling and Analysis, 5th ed., 9.5.3). What dependence is left widens it
+// by sqrt((1 + r) / (1 - r)), r being the batch means' correlation at lag 1, where that is positive
+// (the adjustment of SBatch: E. K. Lada, N. M. Steiger and J. R. Wilson, Operations Research 56(3),
+// 2008).
+//
+// A percentile's interval is one of shares, turned back into values: at the p-th percentile the
+// share of samples at or below it is a mean, with an interval of its own, p - h to p + h, and the
+// interval's ends are the percentiles there (R. S. Woodruff, JASA 47, 1952). It assumes nothing of
+// the distribution, and needs no batch to be long enough for a percentile of its own.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "sim/base/time.hpp"
+
+namespace bubblesim::observe {
+
+/// A figure with the interval that holds the true one: value - half_width to value + half_width.
+struct Estimate {
+  double value = 0;
+  double half_width = 0;
+
+  /// As a share of the value; 0 where there is no uncertainty at all.
+  [[nodiscard]] double relative() const { return half_width == 0 ? 0 : half_width / value; }
+};
+
+/// Batches of which an interval is made: fewer say nothing of their dependence, more gain nothing.
+inline constexpr std::size_t kFewestBatches = 10;
+inline constexpr std::size_t kMostBatches = 20;
+/// Samples that must lie beyond a percentile.
+inline constexpr double kFewestBeyond = 10;
+
+/// A piece of work that was done, and how long it took from the end of the one before.
+struct Progress {
+  double done = 0;
+  Duration took{};
+};
+/// Of one place (a rank, an instance on a GPU), in order.
+using Course = std::span<const Progress>;
+/// Samples of one place, in the order in which they came.
+using Samples = std::span<const Duration>;
+
+/// Of what all places together do a second: at each of them, what was done over how long it took.
+/// The n-th batch is the n-th part of each place's course; `confidence` in (0, 1). Nothing if a
+/// place has fewer than kFewestBatches pieces, or no time has passed in a batch.
+[[nodiscard]] std::optional<Estimate> rate_by_batches(std::span<const Course> places,
+                                                      double confidence);
+
+/// Of the nearest-rank percentile, in (0, 100), of the samples of several places that go on side by
+/// side; in nanoseconds. Nothing if fewer than kFewestBeyond lie beyond the percentile, or the
+/// interval has no upper end among them.
+[[nodiscard]] std::optional<Estimate> percentile_by_batches(std::span<const Samples> places,
+                                                            double percent, double confidence);
+
+}  // namespace bubblesim::observe
