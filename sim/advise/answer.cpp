@@ -142,6 +142,7 @@ class Answerer {
       return format_duration(
           Duration{std::llround(static_cast<double>(span.count()) * kAlonePart)});
     };
+    config.erase("precision");
     config["duration"] = part(*given.duration);
     config["warmup"] = part(given.warmup);
   }

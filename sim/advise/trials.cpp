@@ -80,7 +80,7 @@ Trials::Trials(const Question& question, const policy::Registry& registry,
 Json Trials::config_of(const Trial& trial) const {
   Json config = *base_;
   config["policies"] = Json::array({policy_entry(trial.proposal)});
-  config.erase("iterations");
+  for (const char* key : {"iterations", "precision"}) config.erase(key);
   config["duration"] = format_duration(trial.length);
   config["warmup"] = format_duration(trial.warmup);
   config["seed"] = trial.seed;

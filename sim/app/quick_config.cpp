@@ -86,7 +86,7 @@ std::string quick_config_text(const QuickRun& quick, observe::FillerMode mode) {
   }
   Json config{{"name", observe::filler_mode_name(mode)}, {"seed", quick.seed}};
   if (!quick.device.empty()) config["device"] = quick.device;
-  config["duration"] = format_duration(quick.duration);
+  config["duration"] = quick.precision ? "auto" : format_duration(quick.duration);
   config["warmup"] = format_duration(quick.warmup);
   config["training"] = training_json(quick);
   config["fillers"] = Json::array({std::move(filler)});
@@ -132,6 +132,7 @@ CheckedResult<run::RunConfig> quick_config(const QuickRun& quick, observe::Fille
   config.seed = quick.seed;
   if (!quick.device.empty()) config.device = quick.device;
   config.duration = quick.duration;
+  config.precision = quick.precision;
   config.warmup = quick.warmup;
   config.training.traces = quick.training;
   config.training.synth = quick.synth;

@@ -74,7 +74,10 @@ void add_quick_options(CLI::App& command, RunArguments& arguments) {
       ->check(CLI::Range(0.001, 10.0))
       ->capture_default_str();
   command
-      .add_option("--duration", arguments.duration, "Without CONFIG: simulated time, such as 60s")
+      .add_option("--duration", arguments.duration,
+                  "Without CONFIG: simulated time, such as 60s; auto: until training's rate is "
+                  "known to 0.5 %, a filler's rate or p95 to 2 % (--warmup is 1s then, and more "
+                  "for policies that need it)")
       ->capture_default_str();
   command
       .add_option("--warmup", arguments.warmup,
@@ -214,8 +217,18 @@ Result<void> read_job(RunArguments& arguments) {
 
 Result<void> read_times(RunArguments& arguments) {
   QuickRun& quick = arguments.quick;
-  BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
-  BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, quick.warmup));
+  const bool automatic = arguments.duration == "auto";
+  if (automatic && arguments.warmup == RunArguments{}.warmup) {
+    quick.warmup = run::kAutoWarmup;  // policies that need more have more
+  } else {
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--warmup", arguments.warmup, quick.warmup));
+  }
+  if (automatic) {
+    quick.precision.emplace();
+    quick.duration = quick.warmup + quick.precision->most;
+  } else {
+    BUBBLESIM_RETURN_IF_ERROR(read_duration("--duration", arguments.duration, quick.duration));
+  }
   if (quick.warmup >= quick.duration) {
     return fail("--warmup", {},
                 "found " + arguments.warmup + ", expected less than --duration (" +

@@ -31,6 +31,11 @@ Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& regi
   const auto note = [&faults](const auto& result) {
     if (!result) faults.push_back(result.error());
   };
+  if (lone.config.precision) {
+    faults.push_back({lone.config.file, "/duration",
+                      "found \"auto\"; expected a span: nobody can say of a GPU beforehand how long "
+                      "it would take"});
+  }
   // Arrivals are drawn for the run itself; one that has no end says so here too.
   const PlanSetup with{.length = std::chrono::milliseconds(1)};
   note(training_plan(lone, with));

@@ -206,6 +206,20 @@ Json memory_json(const std::optional<UseAlone>& use) {
   return use ? Json(use->memory_high_water.value) : Json(nullptr);
 }
 
+Json figure_json(const KnownFigure& known) {
+  return {{"figure", known.figure},
+          {"filler", known.filler},
+          {"wanted_fraction", known.wanted},
+          {"half_width_fraction", optional_json(known.found)},
+          {"reached", known.reached},
+          {"overloaded", known.overloaded}};
+}
+
+Json precision_json(const Precision& precision) {
+  return {{"confidence", precision.confidence},
+          {"figures", list_json(precision.figures, figure_json)}};
+}
+
 Json policy_json(const PolicyResult& policy) {
   Json parameters = Json::array();
   for (const auto& [name, value] : policy.parameters) {
@@ -228,6 +242,7 @@ Json policy_json(const PolicyResult& policy) {
           {"events", policy.events},
           {"counters", counters_json(policy.counters)}};
   if (policy.host) json["host"] = host_json(*policy.host);
+  if (policy.precision) json["precision"] = precision_json(*policy.precision);
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -167,6 +168,28 @@ void append_jobs(std::string& text, const PolicyResult& policy, const std::strin
   }
 }
 
+std::string figure_text(const KnownFigure& known) {
+  static const std::map<std::string, std::string> kWords{
+      {"training_rate", "training"}, {"filler_rate", "rate"}, {"latency_p95", "p95"}};
+  std::string text = known.filler.empty() ? "" : known.filler + ' ';
+  text += kWords.at(known.figure);
+  if (known.overloaded) return text + " overloaded";
+  if (!known.found) return text + " not known !";
+  return text + fmt::format(" +-{:.2f} %{}", 100 * *known.found, known.reached ? "" : " !");
+}
+
+/// How long a run without a given length was, and how sure its figures are.
+void append_precision(std::string& text, const PolicyResult& policy, const std::string& label) {
+  if (!policy.precision) return;
+  std::string figures;
+  for (const KnownFigure& known : policy.precision->figures) {
+    figures += (figures.empty() ? "" : ", ") + figure_text(known);
+  }
+  text += fmt::format("length: {}: {:.1f} s measured after {:.1f} s; {} sure to {:g} %\n", label,
+                      to_seconds(policy.simulated - policy.warmup), to_seconds(policy.warmup),
+                      figures, 100 * policy.precision->confidence);
+}
+
 /// What fillers may use in the bubbles, least to most over GPUs.
 std::string free_memory_text(const std::vector<BubbleBaseline>& bubbles) {
   std::optional<Bytes> least;
@@ -235,7 +258,7 @@ std::string heading(const RunReport& report, Columns columns) {
 
 std::string report_table(const RunReport& report, Columns columns) {
   std::vector<Row> rows;
-  std::string jobs;
+  std::string notes;
   for (const PolicyResult& policy : report.policies) {
     const std::string label = policy_label(policy, report.policies);
     const auto add_row = [&](const FillerResult* filler, std::optional<std::size_t> place) {
@@ -247,13 +270,14 @@ std::string report_table(const RunReport& report, Columns columns) {
     };
     if (policy.fillers.empty()) add_row(nullptr, {});
     for (std::size_t i = 0; i < policy.fillers.size(); ++i) add_row(&policy.fillers[i], i);
-    append_jobs(jobs, policy, label);
+    append_jobs(notes, policy, label);
+    append_precision(notes, policy, label);
   }
   std::string text = heading(report, columns);
   text += rows_text(columns_of(report, columns), rows);
   const std::string servers = server_table(report, columns);
   if (!servers.empty()) text += '\n' + servers;
-  if (!jobs.empty()) text += '\n' + jobs;
+  if (!notes.empty()) text += '\n' + notes;
   return text;
 }
 

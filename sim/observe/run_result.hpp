@@ -154,6 +154,22 @@ struct HostActivity {
   Duration gate_time{};          ///< that threads of all clients spent at the gate, without holds
 };
 
+/// A figure of a run that went on until it was known.
+struct KnownFigure {
+  std::string figure;            ///< "training_rate", "filler_rate", "latency_p95"
+  std::string filler;            ///< empty: training's
+  double wanted = 0;             ///< half of its interval, as a share of it
+  std::optional<double> found{};  ///< the same, as it is; nothing: too little happened to say
+  bool reached = false;
+  bool overloaded = false;       ///< a latency that grows as long as the run lasts
+};
+
+/// How sure the figures are of a run whose length was not given.
+struct Precision {
+  double confidence = 0;  ///< that a true figure lies within its interval
+  std::vector<KnownFigure> figures;
+};
+
 /// One run under one policy.
 struct PolicyResult {
   std::string policy;
@@ -168,6 +184,7 @@ struct PolicyResult {
   std::vector<GpuUsage> usage;   ///< over time; empty: nobody asked for it
   PolicyActivity activity;
   std::optional<HostActivity> host;  ///< of measured runs
+  std::optional<Precision> precision;  ///< nothing: the run's length was given
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;
 };

@@ -29,6 +29,7 @@ namespace bubblesim::run {
 struct FillerProfile {
   Duration pass{};            ///< of its program once; 0: not known
   double requests_per_s = 0;  ///< 0: not known
+  bool keeps_up = false;      ///< online: it serves all that arrives
   observe::UseAlone use{};
 };
 

@@ -56,6 +56,12 @@ void FillerInstance::note_cache(SimTime now) {
 void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
   if (now >= warmup_) ++passes;
   note_cache(now);
+  if (keeps_course) {
+    if (last_batch_ && *last_batch_ >= warmup_) {
+      course.push_back({static_cast<double>(requests), now - *last_batch_});
+    }
+    last_batch_ = now;
+  }
   note_queue(now);
   if (work != nullptr) work->on_work_done(*this, requests, now);
 }

@@ -8,6 +8,7 @@
 
 #include "sim/base/time.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/observe/batch_means.hpp"
 #include "sim/observe/latency.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/service_limits.hpp"
@@ -69,12 +70,15 @@ class FillerInstance final : public workload::ServiceListener {
   std::uint64_t refused = 0;    ///< of these
   observe::LatencyDistribution latency;
   ServerTally server;           ///< of an engine's server
+  bool keeps_course = false;              ///< course is wanted
+  std::vector<observe::Progress> course;  ///< batches that began and ended in the window
 
  private:
   void count_tokens(const workload::ServedRequest& request);
   void note_cache(SimTime now);
 
   SimTime warmup_;
+  std::optional<SimTime> last_batch_;
   observe::TimelineRecorder* timeline_;
   std::optional<observe::TrackId> queue_track_;
   std::optional<observe::TrackId> cache_track_;

@@ -1,12 +1,14 @@
 #include "sim/run/run_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
 #include <utility>
 
 #include "sim/base/nearest.hpp"
+#include "sim/base/units.hpp"
 #include "sim/run/run_config_parts.hpp"
 
 namespace bubblesim::run {
@@ -121,13 +123,48 @@ TrainingConfig read_training(const Context& context, ObjectReader training) {
   return config;
 }
 
+/// "precision", of a run whose length is "auto".
+PrecisionGoal read_precision(ObjectReader reader) {
+  constexpr Range<double> kShare{0.0001, 0.5};
+  PrecisionGoal goal;
+  goal.training = reader.number("training", kShare, goal.training);
+  goal.fillers = reader.number("fillers", kShare, goal.fillers);
+  goal.confidence = reader.number("confidence", {0.5, 0.999}, goal.confidence);
+  goal.least = reader.duration("least", kPositiveSpan, goal.least);
+  goal.most = reader.duration("most", kPositiveSpan, goal.most);
+  if (goal.most < goal.least) {
+    reader.fault("most", "the longest window is shorter than the shortest; expected \"least\" (" +
+                             format_duration(goal.least) + ") or more");
+  }
+  return goal;
+}
+
+/// A span, or "auto": then the run lasts as long as its precision asks for.
+void read_duration(ObjectReader& root, RunConfig& config) {
+  const std::string found = root.raw("duration");
+  const bool word = root.kind("duration") == JsonKind::kText &&
+                    found.find_first_of("0123456789") == std::string::npos;
+  if (!word) {
+    config.duration = root.duration("duration", kPositiveSpan);
+    if (root.has("precision")) {
+      root.fault("precision", "the run's length is given; expected \"duration\": \"auto\" with it");
+    }
+    return;
+  }
+  (void)root.choice("duration", std::array<std::string_view, 1>{"auto"});
+  config.precision = read_precision(root.child("precision", Presence::kOptional));
+  config.warmup = root.duration("warmup", kSpan, kAutoWarmup);
+  config.duration = config.warmup + config.precision->most;
+}
+
 /// Exactly one of "duration" and "iterations".
 void read_length(ObjectReader& root, RunConfig& config) {
   root.one_of({"duration", "iterations"});
-  if (root.has("duration")) config.duration = root.duration("duration", kPositiveSpan);
+  if (root.has("duration")) read_duration(root, config);
   if (root.has("iterations")) {
     config.iterations = root.integer<std::uint64_t>("iterations", {1, kMostIterations});
   }
+  if (config.precision) return;
   config.warmup = root.duration("warmup", kSpan, Duration::zero());
   if (config.duration && root.kind("duration") == JsonKind::kText &&
       config.warmup >= *config.duration) {
@@ -151,6 +188,17 @@ std::vector<FillerConfig> read_fillers(const Context& context, ObjectReader& roo
   return fillers;
 }
 
+/// Fill jobs are done once: no figure of theirs settles.
+void check_ends(ObjectReader& root, const RunConfig& config) {
+  const bool jobs = std::ranges::any_of(config.fillers, [](const FillerConfig& filler) {
+    return filler.mode == observe::FillerMode::kJobs;
+  });
+  if (jobs && config.precision) {
+    root.fault("duration", "found \"auto\" with a filler of mode \"jobs\", whose jobs are done "
+                           "once; expected a span");
+  }
+}
+
 CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& path,
                               const policy::Registry& registry, FileCheck files) {
   Errors errors;
@@ -164,6 +212,7 @@ CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& p
   read_length(root, config);
   config.training = read_training(context, root.child("training"));
   config.fillers = read_fillers(context, root);
+  check_ends(root, config);
   config.policies = config_detail::read_policies(root, path, registry, errors);
   (void)root.child("outputs", Presence::kOptional);
   root.finish();

@@ -99,6 +99,19 @@ struct PolicyChoice {
   friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
 };
 
+/// The warm-up of a run whose length is "auto", where none is given.
+inline constexpr Duration kAutoWarmup = std::chrono::seconds(1);
+
+/// How well a run's figures must be known before it ends by itself: halves of the intervals in
+/// which they lie, as shares of them.
+struct PrecisionGoal {
+  double training = 0.005;   ///< of training's rate
+  double fillers = 0.02;     ///< of an offline filler's rate, an online one's p95
+  double confidence = 0.95;  ///< of the intervals
+  Duration least = std::chrono::seconds(2);   ///< of the measured window
+  Duration most = std::chrono::seconds(120);  ///< likewise
+};
+
 struct RunConfig {
   std::string file;  ///< the path that was read
   std::string name;
@@ -106,6 +119,9 @@ struct RunConfig {
   std::optional<std::string> device;  ///< name of a device file; nothing: the job's GPU
   std::optional<Duration> duration;   ///< exactly one of the two is present, and > 0
   std::optional<std::uint64_t> iterations;
+  /// The run ends when this is reached; `duration` is then the longest that it may last, but for
+  /// what a policy's settling (PolicySpec) adds to the warm-up.
+  std::optional<PrecisionGoal> precision;
   Duration warmup{};                  ///< >= 0, < duration
   TrainingConfig training;
   std::vector<FillerConfig> fillers;

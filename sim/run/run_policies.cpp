@@ -137,6 +137,7 @@ class PolicyRuns {
     if (!varies) profile.pass = measure_pass(*loaded_.fillers[filler], loaded_.device);
     const std::size_t gpus = std::max<std::size_t>(1, result.instances.size());
     profile.requests_per_s = result.requests_per_s / static_cast<double>(gpus);
+    profile.keeps_up = result.mode == observe::FillerMode::kOnline && !result.overloaded;
     profile.use = observe::use_alone(alone);
     return profile;
   }
@@ -229,8 +230,19 @@ class PolicyRuns {
         std::move(result.training.ranks), {loaded_.samples_per_iteration, rate});
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
-                                profiles_[i].requests_per_s);
+                                own_rate(result.fillers[i], profiles_[i]));
     }
+  }
+
+  // Of one GPU. Runs whose lengths are not given differ in the arrivals that they see: a filler
+  // that keeps up alone would have served those of this run.
+  [[nodiscard]] double own_rate(const observe::FillerResult& filler,
+                                const FillerProfile& profile) const {
+    if (!loaded_.config.precision || !profile.keeps_up || !filler.offered_per_s) {
+      return profile.requests_per_s;
+    }
+    const std::size_t gpus = std::max<std::size_t>(1, filler.instances.size());
+    return *filler.offered_per_s / static_cast<double>(gpus);
   }
 
   observe::RunReport report() {

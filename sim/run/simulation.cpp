@@ -26,11 +26,16 @@ engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& 
 Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
     : loaded_(loaded), scenario_(std::move(scenario)),
       machine_(loaded.device, &*loaded.training, conductor_setup(loaded.config, scenario_)),
-      warmup_(kSimStart + loaded.config.warmup),
+      warmup_(end_of_warmup()),
       goal_(loaded.config.iterations, loaded.training->ranks.size()),
       places_(loaded, scenario_),
       end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup,
                      engine::Phase::kObserve) {}
+
+SimTime Simulation::end_of_warmup() const {
+  const Duration given = loaded_.config.warmup;
+  return kSimStart + (loaded_.config.precision ? std::max(given, settling_of(scenario_)) : given);
+}
 
 void Simulation::end_warmup(SimTime /*now*/) {
   for (const auto& node : nodes_) node->end_warmup();
@@ -42,9 +47,14 @@ Result<observe::PolicyResult> Simulation::run() {
   machine_.engine().schedule(end_of_warmup_.entity, warmup_);
   BUBBLESIM_RETURN_IF_ERROR(advance());
   for (const auto& router : routers_) counters_.merge(router->counters());
+  std::optional<observe::Precision> precision;
+  if (watch_) {
+    precision = watch_->found();
+    counters_.add(kPrecisionNotReached, watch_->unknown());
+  }
   observe::PolicyResult result =
       collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
-                       machine_.conductor().events(), counters_});
+                       machine_.conductor().events(), counters_, std::move(precision)});
   collect_usage(result);
   return result;
 }
@@ -81,6 +91,9 @@ Result<void> Simulation::build_node(GpuId gpu) {
   if (scenario_.bubbles != nullptr) decider.bubbles = &(*scenario_.bubbles)[gpu.index()];
   BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));
   const program::Program& rank = loaded_.training->ranks[gpu.index()];
+  for (const auto& instance : node.instances()) {
+    instance->keeps_course = loaded_.config.precision.has_value();
+  }
   node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
   node.add_services(loaded_, requests_);
   return {};
@@ -177,8 +190,12 @@ void Simulation::start() {
 Result<void> Simulation::advance() {
   start();
   const Duration limit = loaded_.config.duration.value_or(scenario_.limit);
-  const SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
-  BUBBLESIM_RETURN_IF_ERROR(run_until(last));
+  SimTime last = limit == Duration::max() ? SimTime::max() : kSimStart + limit;
+  if (loaded_.config.precision) {
+    BUBBLESIM_ASSIGN_OR_RETURN(last, run_until_known());
+  } else {
+    BUBBLESIM_RETURN_IF_ERROR(run_until(last));
+  }
   note_passed(scenario_.expected);
   if (auto fault = policy_fault()) return tl::unexpected<Error>(*std::move(fault));
   if (queue_ && queue_->fault()) return tl::unexpected<Error>(*queue_->fault());
@@ -212,19 +229,30 @@ std::optional<Error> Simulation::policy_fault() const {
   return first == nullptr ? std::nullopt : first->fault();
 }
 
+// To the look at which all is known, or the last one; returns when that is.
+Result<SimTime> Simulation::run_until_known() {
+  watch_.emplace(loaded_, scenario_, nodes_, warmup_);
+  while (true) {
+    const SimTime look = watch_->next_look();
+    BUBBLESIM_RETURN_IF_ERROR(run_until(look));
+    const bool over = machine_.conductor().stopped() || !machine_.conductor().next_due();
+    if (watch_->look(look) || look == watch_->last() || over) return look;
+  }
+}
+
 // Time passes in stretches, at whose ends somebody may look at it. No event runs for that, and the
 // GPUs run beside each other as they do without: only no window of theirs goes on beyond a stretch,
 // which changes no result.
 Result<void> Simulation::run_until(SimTime last) {
   if (!records_usage()) return run_stretch(last);
   const observe::UsageGrid grid(scenario_.usage.interval, warmup_);
-  SimTime next = grid.after(kSimStart);
-  for (std::uint64_t count = 0; count < scenario_.usage.most && next < last; ++count) {
+  if (!next_usage_) next_usage_ = grid.after(kSimStart);
+  for (; usage_intervals_ < scenario_.usage.most && *next_usage_ < last; ++usage_intervals_) {
     if (!machine_.conductor().next_due()) return {};
-    BUBBLESIM_RETURN_IF_ERROR(run_stretch(next));
+    BUBBLESIM_RETURN_IF_ERROR(run_stretch(*next_usage_));
     if (machine_.conductor().stopped()) return {};
-    close_usage(next);
-    next = grid.after(next);
+    close_usage(*next_usage_);
+    next_usage_ = grid.after(*next_usage_);
   }
   return run_stretch(last);
 }

@@ -13,6 +13,7 @@
 #include "sim/run/filler_places.hpp"
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/loaded_run.hpp"
+#include "sim/run/precision_watch.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/run/simulation_results.hpp"
 #include "sim/schedule/method_timer.hpp"
@@ -44,8 +45,10 @@ class Simulation final {
   Result<void> build_queue();
   Result<void> build_arrivals();
   void start();
+  [[nodiscard]] SimTime end_of_warmup() const;
   void end_warmup(SimTime now);
   Result<void> advance();
+  Result<SimTime> run_until_known();
   Result<void> run_until(SimTime last);
   Result<void> run_stretch(SimTime last);
   void note_passed(Duration until);
@@ -66,6 +69,9 @@ class Simulation final {
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs
+  std::optional<PrecisionWatch> watch_;  ///< nothing: the run's length is given
+  std::optional<SimTime> next_usage_;    ///< where the next interval of usage ends
+  std::uint64_t usage_intervals_ = 0;    ///< that have ended
   schedule::MethodTimer<Simulation> end_of_warmup_;
   CounterSet counters_;
 };

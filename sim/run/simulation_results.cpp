@@ -44,7 +44,7 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
     rank.rank = program.rank;
     rank.times = node->training()->iterations;
     rank.per_pass = program.iterations;
-    rank.first_counted = observe::first_after(rank.times, ended.loaded.config.warmup);
+    rank.first_counted = observe::first_after(rank.times, ended.warmup - kSimStart);
     if (rank.first_counted == rank.times.size()) still.push_back(node.get());
     ranks.push_back(std::move(rank));
   }
@@ -65,19 +65,14 @@ std::uint64_t batch_of(const LoadedRun& loaded, std::uint32_t filler) {
   return std::max<std::uint64_t>(batching.requests_per_pass, batching.max_batch);
 }
 
+// Its latencies are whole from then on: with the ages of what has not been served.
 void add_instance(const EndedSimulation& ended, FillerInstance& instance,
-                  observe::FillerResult& result, observe::Backlog& backlog) {
+                  observe::FillerResult& result) {
   const FillerConfig& config = ended.loaded.config.fillers[instance.filler];
   result.instances.push_back({instance.gpu, instance.admitted, instance.reason, instance.passes,
                               instance.completed, config.memory.value_or(Bytes{})});
-  result.requests_before += instance.before;
-  result.requests_arrived += instance.arrived;
-  result.requests_refused += instance.refused;
   if (instance.service && instance.mode == observe::FillerMode::kOnline) {
-    backlog.batch += batch_of(ended.loaded, instance.filler);
     for (const SimTime arrival : instance.service->unfinished()) {
-      ++result.requests_unfinished;
-      backlog.oldest = std::max(backlog.oldest, ended.end - arrival);
       if (arrival >= ended.warmup) instance.latency.add_unfinished(ended.end - arrival);
     }
   }
@@ -147,10 +142,11 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;
-  observe::Backlog backlog;
+  const observe::Backlog backlog =
+      count_requests({ended.loaded, ended.nodes, ended.warmup, ended.end}, filler, result);
   for (const auto& node : ended.nodes) {
     for (const auto& instance : node->instances()) {
-      if (instance->filler == filler) add_instance(ended, *instance, result, backlog);
+      if (instance->filler == filler) add_instance(ended, *instance, result);
     }
   }
   result.server = collect_server(ended, filler);
@@ -186,6 +182,27 @@ observe::PolicyActivity collect_policies(EndedSimulation& ended) {
 }
 
 }  // namespace
+
+observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
+                                observe::FillerResult& result) {
+  observe::Backlog backlog;
+  for (const auto& node : at.nodes) {
+    for (const auto& instance : node->instances()) {
+      if (instance->filler != filler) continue;
+      result.requests_before += instance->before;
+      result.requests_arrived += instance->arrived;
+      result.requests_refused += instance->refused;
+      result.requests_completed += instance->completed;
+      if (!instance->service || instance->mode != observe::FillerMode::kOnline) continue;
+      backlog.batch += batch_of(at.loaded, filler);
+      for (const SimTime arrival : instance->service->unfinished()) {
+        ++result.requests_unfinished;
+        backlog.oldest = std::max(backlog.oldest, at.now - arrival);
+      }
+    }
+  }
+  return backlog;
+}
 
 void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& parameters,
                 observe::PolicyResult& result) {
@@ -239,6 +256,7 @@ observe::PolicyResult collect_results(EndedSimulation ended) {
   }
   result.activity = collect_policies(ended);
   cluster.add_counts(ended.counters);
+  result.precision = std::move(ended.precision);
   result.counters = std::move(ended.counters);
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -51,6 +52,19 @@ void add_policy(const policy::PolicySpec& spec, const policy::ParameterSet& para
 void summarise_filler(const FillerConfig& filler, const observe::Backlog& backlog, Duration window,
                       observe::FillerResult& result);
 
+/// A simulation at an instant.
+struct SimulationAt {
+  const LoadedRun& loaded;
+  const std::vector<std::unique_ptr<GpuNode>>& nodes;
+  SimTime warmup{};  ///< when it ended
+  SimTime now{};
+};
+
+/// Requests of an online filler over its instances, up to now, into `result`; and what it has
+/// before it then.
+[[nodiscard]] observe::Backlog count_requests(const SimulationAt& at, std::uint32_t filler,
+                                              observe::FillerResult& result);
+
 /// A simulation that has ended; all that it points to outlives it.
 struct EndedSimulation {
   const LoadedRun& loaded;
@@ -62,6 +76,7 @@ struct EndedSimulation {
   SimTime end{};
   std::uint64_t events = 0;
   CounterSet counters{};             ///< so far
+  std::optional<observe::Precision> precision{};  ///< nothing: its length was given
 };
 
 /// Reads the GPUs' meters, which stand at `end` from then on.

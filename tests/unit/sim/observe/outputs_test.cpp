@@ -120,6 +120,17 @@ TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
   EXPECT_EQ(defined(section("JSON")), written);
 }
 
+TEST(Outputs, EveryJsonKeyOfRunsThatEndByThemselvesIsDefinedAndNoOther) {
+  RunReport report = sample_report();
+  std::set<std::string> given, known, added;
+  collect(Json::parse(report_json(report)), "", given);
+  report.policies.front().precision = Precision{0.95, {{"training_rate", "", 0.005, 0.001, true}}};
+  collect(Json::parse(report_json(report)), "", known);
+  std::set_difference(known.begin(), known.end(), given.begin(), given.end(),
+                      std::inserter(added, added.begin()));
+  EXPECT_EQ(defined(section("Runs that end by themselves")), added);
+}
+
 TEST(Outputs, EveryJsonKeyOfMeasuredRunsIsDefinedAndNoOther) {
   std::set<std::string> simulated, measured;
   collect(Json::parse(report_json(sample_report())), "", simulated);

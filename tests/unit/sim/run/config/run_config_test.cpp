@@ -171,5 +171,26 @@ TEST(RunConfig, OfAFoldedJobOnlySimulatedRanksCanBeStragglers) {
   EXPECT_NE(errors[1].message.find("found GPU 2"), std::string::npos) << errors[1].message;
 }
 
+TEST(RunConfig, AnAutomaticLengthHasAPrecisionAndAnUpperBound) {
+  Json json = valid_config();
+  json["duration"] = "auto";
+  const auto plain = parse(json);
+  ASSERT_TRUE(plain);
+  ASSERT_TRUE(plain->precision);
+  EXPECT_EQ(plain->precision->training, 0.005);
+  EXPECT_EQ(plain->precision->fillers, 0.02);
+  EXPECT_EQ(plain->precision->confidence, 0.95);
+  EXPECT_EQ(plain->warmup, seconds{1});
+  EXPECT_EQ(plain->duration, seconds{121});
+  json.update({{"precision", {{"training", 0.1}, {"least", "1s"}, {"most", "30s"}}},
+               {"warmup", "3s"}});
+  const auto set = parse(json);
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->precision->training, 0.1);
+  EXPECT_EQ(set->precision->least, seconds{1});
+  EXPECT_EQ(set->duration, seconds{33});
+  EXPECT_FALSE(parse(valid_config())->precision);
+}
+
 }  // namespace
 }  // namespace bubblesim::run
