@@ -28,6 +28,8 @@ struct JobAlone {
   Duration iteration{};
   double bubble = 0;               ///< share of the time
   std::vector<CauseShare> causes;  ///< nothing is filled
+  std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
+  Duration filler_longest{};       ///< of their operations, the longest
 };
 
 /// A measured error of the simulator under a policy: mean of |simulated / measured - 1|.
@@ -35,16 +37,23 @@ struct KnownError {
   std::string policy;
   std::string device;  ///< as the measurement names it
   std::string figure;  ///< "training", "filler", "p95"
-  double percent = 0;
+  double error_percent = 0;
   std::string source;  ///< table of docs/validation.md
+  bool here = false;   ///< measured on the device that was asked about
 };
 
 struct Advice {
   Question question;
   JobAlone alone;
-  std::vector<double> own_per_s;  ///< of each filler, offline, on one GPU of its own
   Found found;
   std::vector<CauseShare> unfilled;  ///< under the recommendation, by cause
+  std::vector<std::string> refused;  ///< reasons of instances that it does not admit
+  std::optional<TrialResult> with_memory;  ///< if it admitted them; nothing: all are
+  bool tools_asked = false;          ///< `measure` and `fill` were: the next four say what they do
+  std::string why_not_measured;      ///< by `measure`; empty: it can be
+  std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
+  std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not
+  std::optional<Tried> live;         ///< then: the best that it takes, of all that keeps the limits
   std::vector<KnownError> errors;    ///< of the recommended policy; empty: nothing was measured
   CounterSet counters;               ///< of the recommended run and its inputs
   std::string run_config;            ///< of the recommendation, JSON, for `run` and `measure`

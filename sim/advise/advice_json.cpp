@@ -1,6 +1,9 @@
 #include <algorithm>
 
 #include "sim/advise/advice_text.hpp"
+#include "sim/advise/answer_parts.hpp"
+#include "sim/advise/comparison.hpp"
+#include "sim/advise/practice.hpp"
 #include "sim/base/json.hpp"
 
 namespace bubblesim::advise {
@@ -14,7 +17,10 @@ Json result_json(const TrialResult& result) {
   return {{"training_kept", result.kept},
           {"gpus_worth", result.gain},
           {"requests_per_s", result.requests_per_s},
+          {"tokens_per_s", result.tokens_per_s},
           {"latency_p95_ns", latency_or_null(result.p95)},
+          {"ttft_p95_ns", latency_or_null(result.tokens.ttft)},
+          {"tpot_p95_ns", latency_or_null(result.tokens.tpot)},
           {"overloaded", result.overloaded}};
 }
 
@@ -41,6 +47,7 @@ Json tried_json(const Tried& tried, const Limits& limits) {
            {"places", places_json(tried.proposal)},
            {"demands", std::move(demands)},
            {"available", tried.available},
+           {"simulated_ns", to_ns(tried.length)},
            {"done", tried.result.done}};
   if (!tried.result.done) {
     out["reason"] = tried.result.reason;
@@ -73,13 +80,15 @@ Json shares_json(const std::vector<CauseShare>& causes) {
 
 Json alone_json(const Advice& advice) {
   const JobAlone& alone = advice.alone;
+  Json own = Json::array();
+  for (const OwnFiller& filler : alone.fillers) own.push_back(filler.requests_per_s);
   return {{"device", alone.device},
           {"gpus", alone.gpus * alone.gpus_each},
           {"gpus_simulated", alone.gpus},
           {"iteration_ns", to_ns(alone.iteration)},
           {"bubble_share", alone.bubble},
           {"causes", shares_json(alone.causes)},
-          {"filler_own_requests_per_s", advice.own_per_s}};
+          {"filler_own_requests_per_s", std::move(own)}};
 }
 
 Json confirmation_json(const Confirmation& confirmed) {
@@ -94,9 +103,30 @@ Json errors_json(const std::vector<KnownError>& errors) {
   Json list = Json::array();
   for (const KnownError& error : errors) {
     list.push_back({{"device", error.device},
+                    {"here", error.here},
                     {"figure", error.figure},
-                    {"error_percent", error.percent},
+                    {"error_percent", error.error_percent},
                     {"table", error.source}});
+  }
+  return list;
+}
+
+Json practice_json(const Advice& advice, const std::string& config) {
+  Json list = Json::array();
+  for (const Practice& practice : practice_of(advice, config)) {
+    list.push_back({{"step", practice.word},
+                    {"command", practice.command.empty() ? Json(nullptr) : Json(practice.command)},
+                    {"note", practice.note}});
+  }
+  return list;
+}
+
+Json parts_json(const Advice& advice, const std::string& config) {
+  Json list = Json::array();
+  for (const AnswerPart& part : answer_parts(advice, config)) {
+    Json lines = Json::array();
+    for (const AnswerLine& line : part.lines) lines.push_back(Json::array({line.word, line.text}));
+    list.push_back({{"title", part.title}, {"lines", std::move(lines)}});
   }
   return list;
 }
@@ -123,8 +153,12 @@ Json effort_json(const Advice& advice) {
 Json advice_json(const Advice& advice, const std::string& config) {
   const Found& found = advice.found;
   const Limits& limits = advice.question.limits;
+  const Balance balance = found.best ? balance_of(advice.alone, found.best->result) : Balance{};
   return {{"name", advice.question.name},
-          {"limits", {{"keep", limits.keep}, {"p95_ns", latency_or_null(limits.p95)}}},
+          {"limits", {{"keep", limits.keep},
+                      {"p95_ns", latency_or_null(limits.p95)},
+                      {"ttft_ns", latency_or_null(limits.slo.ttft)},
+                      {"tpot_ns", latency_or_null(limits.slo.tpot)}}},
           {"alone", alone_json(advice)},
           {"bounds", list_of(found.bounds, limits)},
           {"recommended", maybe(found.best, limits)},
@@ -132,10 +166,15 @@ Json advice_json(const Advice& advice, const std::string& config) {
           {"measured_errors", errors_json(advice.errors)},
           {"runner_up", maybe(found.runner_up, limits)},
           {"least_beyond_limits", maybe(found.least, limits)},
+          {"gains_gpus", balance.gains},
+          {"costs_gpus", balance.costs},
           {"unfilled", shares_json(advice.unfilled)},
           {"with_looser_limits", looser_json(advice)},
           {"out_of_reach", list_of(found.out_of_reach, limits)},
-          {"commands", commands(advice, config)},
+          {"with_memory",
+           advice.with_memory ? result_json(*advice.with_memory) : Json(nullptr)},
+          {"practice", practice_json(advice, config)},
+          {"text", parts_json(advice, config)},
           {"search", effort_json(advice)},
           {"tried", list_of(found.all, limits)}};
 }

@@ -6,6 +6,7 @@
 
 #include "sim/advise/job_check.hpp"
 #include "sim/advise/known_errors.hpp"
+#include "sim/advise/searched_places.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/run_policies.hpp"
@@ -17,35 +18,58 @@ namespace {
 
 constexpr int kLeastIterations = 4;       // of training that a trial measures
 constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what parts do alone
-// Where searches of a load begin and how far they go, of what the service's own GPUs could serve.
-constexpr double kFirstLoads[] = {0.05, 0.15, 0.4, 0.8};
-constexpr std::pair<double, double> kLoadRange{0.002, 1.2};
-constexpr std::uint32_t kBatchStep = 4;
+constexpr const char* kNoMemory = "\"1MB\"";
+constexpr std::size_t kLiveTried = 4;     // settings that `fill` takes, at full length
+constexpr int kLiveTriedFor = 3;          // of those that were tried for a third of it
+
+/// Tokens that a request of the filler writes; 0: none, or not known.
+double tokens_per_request(const run::FillerConfig& filler) {
+  const auto* names = std::get_if<synth::InferenceNames>(&filler.program);
+  if (names == nullptr || !names->prompt_tokens) return 0;
+  return static_cast<double>(names->output_tokens);
+}
+
+Duration longest_operation(const run::LoadedRun& loaded) {
+  Duration longest{};
+  for (const auto& filler : loaded.fillers) {
+    for (const auto& op : filler->ops) longest = std::max(longest, op.duration);
+  }
+  return longest;
+}
+
+/// The first GPU that a filler may run on, by position.
+std::size_t first_filled_gpu(const Json& config) {
+  const Json* gpus = sweep::find_value(config, "/fillers/0/gpus");
+  return gpus != nullptr && gpus->is_array() && !gpus->empty() ? gpus->front().get<std::size_t>()
+                                                               : 0;
+}
 
 class Answerer {
  public:
   Answerer(const Question& question, const policy::Registry& registry,
            const AnswerOptions& options)
       : question_(question), registry_(registry), options_(options),
-        shared_(options.config_folder + "/devices"),
+        own_shared_(options.config_folder + "/devices"),
+        shared_(options.shared != nullptr ? *options.shared : own_shared_),
         base_(Json::parse(question.base, nullptr, false)) {}
 
   CheckedResult<Advice> run() {
     advice_.question = question_;
     if (const Errors faults = check_axes(); !faults.empty()) return tl::unexpected<Errors>(faults);
     BUBBLESIM_RETURN_IF_ERROR(measure_alone());
-    const Space space(registry_, question_.system, places());
-    Trials trials(question_, registry_, shared_, {advice_.own_per_s, ranks_}, trial_options());
+    const Space space(registry_, question_.system, searched_places(question_, base_, parts_));
+    Trials trials(question_, registry_, shared_, {parts_.fillers, ranks_}, trial_options());
     begin("searching");
     auto found = search(
         space, [&trials](const std::vector<Trial>& wanted) { return trials.run(wanted); },
         search_options());
     if (!found) return tl::make_unexpected(found.error());
     advice_.found = *std::move(found);
-    advice_.simulated = trials.simulated();
-    advice_.stored = trials.found();
     advice_.stopped = options_.stopped && options_.stopped();
     if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(look_closer(trials));
+    if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(look_ahead(trials));
+    advice_.simulated = trials.simulated();
+    advice_.stored = trials.found();
     return std::move(advice_);
   }
 
@@ -127,8 +151,9 @@ class Answerer {
     }
     for (const program::Program& rank : loaded.training->ranks) ranks_.push_back(rank.rank);
     for (const run::FillerConfig& filler : given.fillers) {
-      filler_gpus_.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
+      parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
     }
+    advice_.alone.filler_longest = longest_operation(loaded);
     shorten(config, given);
     for (Json& filler : config["fillers"]) make_offline(filler);
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
@@ -160,9 +185,14 @@ class Answerer {
     alone.iteration = report.baseline.training_mean_iteration;
     alone.bubble = report.baseline.training_use ? report.baseline.training_use->bubble_fraction : 0;
     alone.causes = causes_of(report.policies.front());
-    for (const observe::FillerBaseline& filler : report.baseline.fillers) {
-      advice_.own_per_s.push_back(filler.requests_per_s);
+    for (const observe::GpuUse& gpu : report.policies.front().gpus) {
+      parts_.gpu_bubbles.push_back(gpu.bubble_fraction);
     }
+    for (std::size_t i = 0; i < report.baseline.fillers.size(); ++i) {
+      parts_.fillers.push_back({report.baseline.fillers[i].requests_per_s,
+                                tokens_per_request(given.fillers[i])});
+    }
+    alone.fillers = parts_.fillers;
     const auto iterations = static_cast<std::int64_t>(given.iterations.value_or(0));
     full_.length = given.duration.value_or(alone.iteration * iterations);
     full_.warmup = given.warmup;
@@ -195,81 +225,89 @@ class Answerer {
     return causes;
   }
 
-  /// What is searched besides policies and their parameters.
-  [[nodiscard]] std::vector<PlaceRange> places() const {
-    std::vector<PlaceRange> places;
-    const Json* fillers = sweep::find_value(base_, "/fillers");
-    for (std::size_t i = 0; fillers != nullptr && i < fillers->size(); ++i) {
-      const std::string place = "/fillers/" + std::to_string(i);
-      const Json& filler = (*fillers)[i];
-      const bool searched = question_.load == Load::kSearched || question_.load_share;
-      if (searched && filler.contains("arrivals") &&
-          filler["arrivals"].contains("rate_per_s")) {
-        places.push_back(load_range(place + "/arrivals/rate_per_s", i));
-      }
-      const Json* batch = sweep::find_value(filler, "/program/batch");
-      const bool has_axis = std::ranges::any_of(question_.axes, [&](const auto& axis) {
-        return axis.pointer.ends_with("/program/batch");
-      });
-      if (batch != nullptr && !has_axis) {
-        places.push_back({place + "/program/batch", batches(batch->get<std::uint32_t>())});
-      }
-    }
-    for (const sweep::SweepAxis& axis : question_.axes) {
-      std::erase_if(places, [&](const PlaceRange& own) { return own.pointer == axis.pointer; });
-      places.push_back({axis.pointer, axis.values});
-    }
-    return places;
-  }
-
-  [[nodiscard]] PlaceRange load_range(const std::string& pointer, std::size_t filler) const {
-    const double all = advice_.own_per_s[filler] * static_cast<double>(filler_gpus_[filler]);
-    const auto text = [](double rate) {
-      char digits[32];
-      std::snprintf(digits, sizeof digits, "%.6g", rate);
-      return std::string(digits);
-    };
-    if (question_.load_share) return {pointer, {text(*question_.load_share * all)}};
-    PlaceRange place{pointer, {}, std::pair(kLoadRange.first * all, kLoadRange.second * all)};
-    for (const double load : kFirstLoads) place.values.push_back(text(load * all));
-    return place;
-  }
-
-  static std::vector<std::string> batches(std::uint32_t given) {
-    std::vector<std::string> values;
-    if (given / kBatchStep > 0) values.push_back(std::to_string(given / kBatchStep));
-    values.push_back(std::to_string(given));
-    values.push_back(std::to_string(given * kBatchStep));
-    return values;
-  }
-
   /// The recommended setting's own report, and the config of it.
   CheckedResult<void> look_closer(const Trials& trials) {
-    Trial trial;
-    trial.proposal = advice_.found.best->proposal;
-    trial.length = advice_.found.length;
-    trial.warmup = advice_.found.warmup;
-    trial.seed = full_.seed;
+    const Trial trial = full_trial(advice_.found.best->proposal);
     const Json config = trials.config_of(trial);
     advice_.run_config = config.dump(2) + "\n";
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
     advice_.unfilled = causes_of(report.policies.front());
+    for (const observe::FillerResult& filler : report.policies.front().fillers) {
+      for (const observe::InstanceResult& instance : filler.instances) {
+        if (!instance.admitted) advice_.refused.push_back(instance.reason);
+      }
+    }
     advice_.counters = report.counters;
     advice_.counters.merge(report.policies.front().counters);
     BUBBLESIM_ASSIGN_OR_RETURN(
         advice_.errors,
-        known_errors(options_.config_folder, trial.proposal.policy->name));
+        known_errors(options_.config_folder, trial.proposal.policy->name, advice_.alone.device));
+    advice_.measured_rank = ranks_[first_filled_gpu(config)];
+    return {};
+  }
+
+  [[nodiscard]] policy::Role filler_role() const {
+    const bool online = sweep::text_at(base_, "/fillers/0/mode") == "\"online\"";
+    return online ? policy::Role::kOnline : policy::Role::kOffline;
+  }
+
+  [[nodiscard]] Trial full_trial(const Proposal& proposal) const {
+    return {proposal, advice_.found.length, advice_.found.warmup, full_.seed};
+  }
+
+  /// What the recommendation would gain if no memory were in the way; what `fill` would take.
+  CheckedResult<void> look_ahead(Trials& trials) {
+    const Proposal& best = advice_.found.best->proposal;
+    if (!advice_.refused.empty()) {
+      Trial trial = full_trial(best);
+      for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
+        trial.proposal.places["/fillers/" + std::to_string(i) + "/memory"] = kNoMemory;
+      }
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, trials.run({trial}));
+      advice_.with_memory = results.front();
+    }
+    advice_.tools_asked = options_.why_not_measured && options_.why_not_live;
+    if (!advice_.tools_asked) return {};
+    advice_.why_not_measured = options_.why_not_measured(advice_.run_config, advice_.measured_rank);
+    advice_.why_not_live = options_.why_not_live(best, filler_role());
+    if (!advice_.why_not_live.empty()) BUBBLESIM_RETURN_IF_ERROR(look_for_live(trials));
+    return {};
+  }
+
+  /// The best that `fill` takes, of what was tried for long, and keeps the limits at full length.
+  Result<void> look_for_live(Trials& trials) {
+    std::vector<Tried> others;
+    for (const Tried& other : advice_.found.all) {
+      const bool good = other.available && other.result.done && other.result.gain > 0 &&
+                        other.length >= advice_.found.length / kLiveTriedFor &&
+                        violation(other.result, question_.limits) <= 0;
+      if (good && options_.why_not_live(other.proposal, filler_role()).empty()) {
+        others.push_back(other);
+      }
+    }
+    std::ranges::stable_sort(others, [this](const Tried& left, const Tried& right) {
+      return is_better(left.result, right.result, question_.limits);
+    });
+    others.resize(std::min(others.size(), kLiveTried));
+    std::vector<Trial> again;
+    for (const Tried& other : others) again.push_back(full_trial(other.proposal));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, trials.run(again));
+    for (std::size_t i = 0; i < others.size() && !advice_.live; ++i) {
+      if (violation(results[i], question_.limits) > 0) continue;
+      advice_.live = Tried{others[i].proposal, results[i], true, advice_.found.length};
+    }
     return {};
   }
 
   const Question& question_;
   const policy::Registry& registry_;
   const AnswerOptions& options_;
-  sweep::SharedWork shared_;
+  sweep::SharedWork own_shared_;
+  sweep::SharedWork& shared_;
   Json base_;
   FullLength full_;
   std::vector<std::uint32_t> ranks_;
-  std::vector<std::size_t> filler_gpus_;
+  PartsAlone parts_;
   Advice advice_;
 };
 

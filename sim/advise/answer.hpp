@@ -21,6 +21,11 @@ struct AnswerOptions {
   std::function<bool()> stopped;         ///< from any thread; true: come to an end
   std::function<void(const std::string& step)> begins;
   std::function<void(const Trial&, const TrialResult&)> tried;
+  /// Why `bubblesim fill` would refuse a setting, and `bubblesim measure` one rank of a run config;
+  /// an empty text: they take it. Both or none: then nobody is asked.
+  std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
+  std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
+  sweep::SharedWork* shared = nullptr;   ///< inputs that other questions have too; null: none
 };
 
 /// Faults: of the base; a job that does not fit its GPU; a filler that fits nowhere beside it;

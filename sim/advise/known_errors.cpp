@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "sim/base/csv_table.hpp"
+#include "sim/base/input_file.hpp"
+#include "sim/base/json.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -11,10 +13,18 @@ namespace {
 constexpr std::array<std::string_view, 5> kColumns{"policy", "device", "figure", "error_percent",
                                                    "table"};
 
+/// Of the device's file; empty: it has none.
+std::string device_name(const std::string& config_folder, const std::string& id) {
+  const auto text = read_text_file(config_folder + "/devices/" + id + ".json");
+  const Json file = Json::parse(text.value_or("{}"), nullptr, false);
+  return file.is_object() ? file.value("name", "") : "";
+}
+
 }  // namespace
 
 CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
-                                                    const std::string& policy) {
+                                                    const std::string& policy,
+                                                    const std::string& device) {
   const auto table = CsvTable::read(config_folder + "/validation/errors.csv");
   if (!table) return tl::make_unexpected(table.error());
   BUBBLESIM_RETURN_IF_ERROR(table->expect(kColumns));
@@ -25,9 +35,10 @@ CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_fo
     if (!percent) {
       return tl::make_unexpected(table->fault(row, "error_percent", "a number").value());
     }
-    errors.push_back({policy, std::string(table->text(row, "device")),
-                      std::string(table->text(row, "figure")), *percent,
-                      std::string(table->text(row, "table"))});
+    const std::string measured(table->text(row, "device"));
+    errors.push_back({policy, measured, std::string(table->text(row, "figure")), *percent,
+                      std::string(table->text(row, "table")),
+                      device_name(config_folder, measured) == device});
   }
   return errors;
 }

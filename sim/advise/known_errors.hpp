@@ -10,8 +10,10 @@
 
 namespace bubblesim::advise {
 
-/// The rows of a policy, in the order of the file; none: nothing was measured under it.
+/// The rows of a policy, in the order of the file; none: nothing was measured under it. `device`:
+/// the name that a device file has, of the device that is asked about.
 [[nodiscard]] CheckedResult<std::vector<KnownError>> known_errors(const std::string& config_folder,
-                                                                  const std::string& policy);
+                                                                  const std::string& policy,
+                                                                  const std::string& device);
 
 }  // namespace bubblesim::advise

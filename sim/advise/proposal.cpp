@@ -31,6 +31,11 @@ double gain_step(double gain) {
   return std::floor(std::log(gain) / std::log1p(kEqualGain));
 }
 
+double beyond(std::optional<Duration> limit, std::optional<Duration> latency) {
+  if (!limit || !latency) return 0;
+  return std::max(0.0, to_seconds(*latency) / to_seconds(*limit) - 1);
+}
+
 double kept_step(double kept) { return std::floor(kept / kEqualKept); }
 
 }  // namespace
@@ -64,17 +69,15 @@ Json policy_entry(const Proposal& proposal) {
 
 double violation(const TrialResult& result, const Limits& limits) {
   if (!result.done) return std::numeric_limits<double>::infinity();
-  double beyond = std::max(0.0, limits.keep - result.kept) / limits.keep;
-  if (result.refused) beyond += 1;
+  double sum = std::max(0.0, limits.keep - result.kept) / limits.keep;
+  if (result.refused) sum += 1;
   if (result.overloaded) {
     const double served = result.offered_per_s > 0 ? result.requests_per_s / result.offered_per_s
                                                    : 0;
-    return beyond + 2 - std::min(1.0, served);
+    return sum + 2 - std::min(1.0, served);
   }
-  if (limits.p95 && result.p95) {
-    beyond += std::max(0.0, to_seconds(*result.p95) / to_seconds(*limits.p95) - 1);
-  }
-  return beyond;
+  return sum + beyond(limits.p95, result.p95) + beyond(limits.slo.ttft, result.tokens.ttft) +
+         beyond(limits.slo.tpot, result.tokens.tpot);
 }
 
 bool is_better(const TrialResult& left, const TrialResult& right, const Limits& limits,

@@ -40,6 +40,12 @@ struct Trial {
   double slowdown = 1;      ///< of everything that training does: durations that are off
 };
 
+/// What a filler's gains are counted in.
+struct OwnFiller {
+  double requests_per_s = 0;      ///< served offline, on one GPU of its own
+  double tokens_per_request = 0;  ///< that it writes; 0: none, or not known
+};
+
 /// What a trial showed.
 struct TrialResult {
   bool done = false;
@@ -47,8 +53,10 @@ struct TrialResult {
   double kept = 0;                 ///< of training, 1: as alone
   double gain = 0;                 ///< what fillers got, in GPUs of their own
   double requests_per_s = 0;       ///< of all fillers
+  double tokens_per_s = 0;         ///< that they write; 0: none, or not known
   double offered_per_s = 0;        ///< of online ones
   std::optional<Duration> p95;     ///< the worst online filler's
+  TokenLatency tokens;             ///< likewise
   bool overloaded = false;
   bool refused = false;            ///< some of the arrivals, but not all
   /// What it cost: events of the simulation; twice as many where a filler was set, which is then

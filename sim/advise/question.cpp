@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <sstream>
 
+#include "sim/advise/result_cells.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
+#include "sim/base/nearest.hpp"
 #include "sim/base/units.hpp"
 #include "sim/sweep/base_config.hpp"
 #include "sim/sweep/config_edit.hpp"
@@ -18,6 +22,7 @@ namespace {
 constexpr Range<double> kKeep{0.01, 1};
 constexpr Range<Duration> kLatency{std::chrono::microseconds(1), std::chrono::hours(1)};
 constexpr Range<Duration> kBudget{std::chrono::seconds(1), std::chrono::hours(24)};
+constexpr std::array<std::string_view, 2> kSloNames{"ttft", "tpot"};
 constexpr std::array<Choice<Load>, 2> kLoads{
     {{"searched", Load::kSearched}, {"as_given", Load::kAsGiven}}};
 
@@ -34,6 +39,13 @@ void read_system(ObjectReader& root, Question& question) {
   if (root.has("policies")) question.system.policies = root.texts("policies");
 }
 
+TokenLatency read_slo_object(ObjectReader slo) {
+  TokenLatency limits;
+  if (slo.has("ttft")) limits.ttft = slo.duration("ttft", kLatency);
+  if (slo.has("tpot")) limits.tpot = slo.duration("tpot", kLatency);
+  return limits;
+}
+
 Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts& base) {
   Question question;
   question.file = file;
@@ -41,6 +53,7 @@ Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts
   base = sweep::read_base(root, file);
   question.limits.keep = root.number("keep", kKeep, Limits{}.keep);
   if (root.has("p95")) question.limits.p95 = root.duration("p95", kLatency);
+  question.limits.slo = read_slo_object(root.child("slo", Presence::kOptional));
   read_system(root, question);
   question.load = root.choice("load", kLoads, Load::kSearched);
   for (ObjectReader& axis : root.children("axes", Presence::kOptional)) {
@@ -104,8 +117,44 @@ std::vector<policy::SystemFeature> read_features(const std::vector<std::string>&
   return features;
 }
 
+Limits with_latencies_scaled(Limits limits, double part) {
+  for (std::optional<Duration>* latency : {&limits.p95, &limits.slo.ttft, &limits.slo.tpot}) {
+    if (!*latency) continue;
+    *latency = Duration{std::llround(static_cast<double>((*latency)->count()) * part)};
+  }
+  return limits;
+}
+
+TokenLatency read_slo(const std::string& text, Errors& faults) {
+  TokenLatency limits;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, equals);
+    const auto span = parse_duration(part.substr(std::min(equals + 1, part.size())));
+    std::optional<Duration>* const limit = name == "ttft"   ? &limits.ttft
+                                           : name == "tpot" ? &limits.tpot
+                                                            : nullptr;
+    if (limit == nullptr) {
+      faults.push_back({"--slo", {}, unknown_name_message("limit", name, kSloNames)});
+    } else if (!span || *span < kLatency.low) {
+      faults.push_back({"--slo", {}, "found " + quote_found(part) + ", expected " + name +
+                                         "=TIME, such as " + name + "=50ms"});
+    } else {
+      *limit = *span;
+    }
+  }
+  return limits;
+}
+
 Errors check_question(const Question& question, const policy::Registry& registry) {
   Errors faults = check_places(question);
+  const TokenLatency& slo = question.limits.slo;
+  if ((slo.ttft || slo.tpot) && !measures_tokens()) {
+    faults.push_back({question.file, "/slo",
+                      "found limits on tokens, which no run of this version measures; expected "
+                      "p95, the latency of whole requests"});
+  }
   const SystemChoice& system = question.system;
   for (const policy::SystemFeature feature : system.can.value_or(system.cannot)) {
     if (!system.can || system.has(feature)) continue;
@@ -132,8 +181,11 @@ CheckedResult<Question> parse_question(const JsonDocument& document,
   return parse_parts(document, registry, base);
 }
 
-CheckedResult<Question> read_question(const std::string& path, const policy::Registry& registry) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+namespace {
+
+CheckedResult<Question> read_document(const JsonDocument& document,
+                                      const policy::Registry& registry) {
+  const std::string& path = document.file();
   sweep::BaseParts parts;
   BUBBLESIM_ASSIGN_OR_RETURN(Question question, parse_parts(document, registry, parts));
   BUBBLESIM_ASSIGN_OR_RETURN(Json base, sweep::load_base(parts, path));
@@ -146,6 +198,19 @@ CheckedResult<Question> read_question(const std::string& path, const policy::Reg
   question.base = sweep::compact_text(base);
   question.base_file = parts.file;
   return question;
+}
+
+}  // namespace
+
+CheckedResult<Question> read_question(const std::string& path, const policy::Registry& registry) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
+  return read_document(document, registry);
+}
+
+CheckedResult<Question> read_question_text(const std::string& text, const std::string& path,
+                                           const policy::Registry& registry) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, path));
+  return read_document(document, registry);
 }
 
 }  // namespace bubblesim::advise

@@ -18,11 +18,23 @@ class JsonDocument;
 
 namespace bubblesim::advise {
 
+/// 95th percentiles of services that write tokens; as limits: nothing is none, as what was measured:
+/// nothing was.
+struct TokenLatency {
+  std::optional<Duration> ttft;  ///< from a request's arrival to its first token
+  std::optional<Duration> tpot;  ///< a request's mean time of each further token
+  friend bool operator==(const TokenLatency&, const TokenLatency&) = default;
+};
+
 /// What a setting must keep to be recommended.
 struct Limits {
   double keep = 0.98;           ///< least training_normalised_fraction, (0, 1]
   std::optional<Duration> p95;  ///< of every online filler; nothing: it must not be overloaded
+  TokenLatency slo = {};        ///< of every online filler that writes tokens
 };
+
+/// The limits with all latencies times `part`.
+[[nodiscard]] Limits with_latencies_scaled(Limits limits, double part);
 
 /// What the operator's system has.
 struct SystemChoice {
@@ -57,6 +69,11 @@ struct Question {
 [[nodiscard]] CheckedResult<Question> read_question(const std::string& path,
                                                     const policy::Registry& registry);
 
+/// The same for a text; `path` names it in faults and is what paths are relative to.
+[[nodiscard]] CheckedResult<Question> read_question_text(const std::string& text,
+                                                         const std::string& path,
+                                                         const policy::Registry& registry);
+
 /// The file alone; its base, where it is a file, is not read. Says which keys there are.
 [[nodiscard]] CheckedResult<Question> parse_question(const JsonDocument& document,
                                                      const policy::Registry& registry);
@@ -64,6 +81,9 @@ struct Question {
 /// The features of a list of words. Faults: words that are none, by `place`.
 [[nodiscard]] std::vector<policy::SystemFeature> read_features(
     const std::vector<std::string>& words, const Error& place, Errors& faults);
+
+/// "ttft=500ms,tpot=50ms", as the option --slo has it. Faults name the option.
+[[nodiscard]] TokenLatency read_slo(const std::string& text, Errors& faults);
 
 /// What contradicts itself in limits and system, before anything is loaded.
 [[nodiscard]] Errors check_question(const Question& question, const policy::Registry& registry);

@@ -47,6 +47,16 @@ Duration in_milliseconds(Duration span) {
   return std::chrono::duration_cast<Duration>(whole);
 }
 
+/// What one map has at the key, or has not, in the other.
+template <class Values>
+void take_over(const Values& from, const std::string& key, Values& to) {
+  if (const auto value = from.find(key); value != from.end()) {
+    to[key] = value->second;
+  } else {
+    to.erase(key);
+  }
+}
+
 class Searcher {
  public:
   Searcher(const Space& space, const TryAll& try_all, const SearchOptions& options)
@@ -84,23 +94,22 @@ class Searcher {
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_all_(trials));
     std::vector<Tried> tried;
     for (std::size_t i = 0; i < proposals.size(); ++i) {
-      tried.push_back({proposals[i], results[i], space_.is_available(proposals[i])});
-      note(tried.back(), trials[i].length);
+      tried.push_back(
+          {proposals[i], results[i], space_.is_available(proposals[i]), trials[i].length});
+      note(tried.back());
     }
     return tried;
   }
 
-  void note(const Tried& tried, Duration length) {
+  void note(const Tried& tried) {
     spent_ += tried.result.events;
     ++found_.trials;
     const std::string text = proposal_text(tried.proposal);
     const auto [at, fresh] = index_.try_emplace(text, found_.all.size());
     if (fresh) {
       found_.all.push_back(tried);
-      lengths_.push_back(length);
-    } else if (tried.result.done && length >= lengths_[at->second]) {
+    } else if (tried.result.done && tried.length >= found_.all[at->second].length) {
       found_.all[at->second] = tried;
-      lengths_[at->second] = length;
     }
   }
 
@@ -231,7 +240,7 @@ class Searcher {
   /// Climbs from here. Where a load is searched, parameters are tried at a load just beyond the
   /// limits: what brings that within them is better, and nothing else is.
   Result<void> improve(const Proposal& from, double until) {
-    Tried best{from, {}, true};
+    Tried best{from, {}};
     std::vector<std::string> only;
     std::set<std::string> seen{proposal_text(from)};
     double part = 0;
@@ -302,7 +311,7 @@ class Searcher {
       const TrialResult& now = tried[i].result;
       const bool moved = std::abs(now.gain - from.result.gain) > kMoved * from.result.gain ||
                          std::abs(now.kept - from.result.kept) > kMoved ||
-                         now.p95 != from.result.p95;
+                         now.p95 != from.result.p95 || now.tokens != from.result.tokens;
       const bool known = std::ranges::find(only, steps[i].dimension) != only.end();
       if (now.done && moved && !known) only.push_back(steps[i].dimension);
     }
@@ -321,13 +330,8 @@ class Searcher {
     Proposal together = from.proposal;
     for (const auto& [dimension, i] : best) {
       const Proposal& to = steps[i].to;
-      if (dimension.starts_with('/')) {
-        together.places[dimension] = to.places.at(dimension);
-      } else if (const auto value = to.parameters.find(dimension); value != to.parameters.end()) {
-        together.parameters[dimension] = value->second;
-      } else {
-        together.parameters.erase(dimension);
-      }
+      take_over(to.places, dimension, together.places);
+      take_over(to.parameters, dimension, together.parameters);
     }
     return space_.is_available(together) || together.policy->oracle ? together : from.proposal;
   }
@@ -358,12 +362,8 @@ class Searcher {
   }
 
   [[nodiscard]] Limits tightened(double margin) const {
-    Limits limits = options_.limits;
+    Limits limits = with_latencies_scaled(options_.limits, 1 - kLatencyMargin * margin);
     limits.keep = std::min(1.0, limits.keep + margin);
-    if (limits.p95) {
-      const double part = 1 - kLatencyMargin * margin;
-      limits.p95 = Duration{std::llround(static_cast<double>(limits.p95->count()) * part)};
-    }
     return limits;
   }
 
@@ -374,10 +374,9 @@ class Searcher {
                                                   std::size_t most) const {
     const Duration long_enough = trial({}, 1.0 / kThird).length;
     std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
-    for (std::size_t i = 0; i < found_.all.size(); ++i) {
-      const Tried& one = found_.all[i];
+    for (const Tried& one : found_.all) {
       const bool wanted = one.available == (which == Which::kAvailable);
-      if (wanted && one.result.done) pool.emplace_back(one, lengths_[i] >= long_enough);
+      if (wanted && one.result.done) pool.emplace_back(one, one.length >= long_enough);
     }
     std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
       if (left.second != right.second) return left.second;
@@ -492,7 +491,6 @@ class Searcher {
   double spent_ = 0;
   Found found_;
   std::map<std::string, std::size_t> index_;  // into found_.all
-  std::vector<Duration> lengths_;             // of these
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ struct Tried {
   Proposal proposal;
   TrialResult result;
   bool available = true;  ///< it could be recommended
+  Duration length{};      ///< simulated
 };
 
 /// How a setting did when it was simulated again.

@@ -135,6 +135,22 @@ std::vector<std::string> other_values(const PlaceRange& place, const std::string
   return values;
 }
 
+std::vector<Proposal> place_steps(const PlaceRange& place, const Proposal& from, double factor) {
+  std::vector<Proposal> steps;
+  const auto at = from.places.find(place.pointer);
+  const bool is_base = at == from.places.end();
+  for (const std::string& value : is_base ? std::vector{place.values.front()}
+                                          : other_values(place, at->second, factor)) {
+    steps.push_back(from);
+    steps.back().places[place.pointer] = value;
+  }
+  if (!is_base && place.begins_at_base && at->second == place.values.front()) {
+    steps.push_back(from);
+    steps.back().places.erase(place.pointer);
+  }
+  return steps;
+}
+
 bool wanted(const std::vector<std::string>& only, const std::string& dimension) {
   return only.empty() || std::ranges::find(only, dimension) != only.end();
 }
@@ -152,13 +168,14 @@ bool Space::is_tried(const std::string& policy) const {
 
 std::vector<std::map<std::string, std::string>> Space::combinations() const {
   std::size_t all = 1;
-  for (const PlaceRange& place : places_) all *= place.values.size();
+  for (const PlaceRange& place : places_) all *= place.begins_at_base ? 1 : place.values.size();
   const std::size_t count = std::min(all, kMostCombinations);
   std::vector<std::map<std::string, std::string>> out;
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t rest = i * all / count;
     auto& combination = out.emplace_back();
     for (const PlaceRange& place : places_) {
+      if (place.begins_at_base) continue;
       combination[place.pointer] = place.values[rest % place.values.size()];
       rest /= place.values.size();
     }
@@ -201,11 +218,7 @@ std::vector<Step> Space::steps(const Proposal& from, double factor,
   };
   for (const PlaceRange& place : places_) {
     if (!wanted(only, place.pointer)) continue;
-    for (const std::string& value : other_values(place, from.places.at(place.pointer), factor)) {
-      Proposal to = from;
-      to.places[place.pointer] = value;
-      add(place.pointer, std::move(to));
-    }
+    for (Proposal& to : place_steps(place, from, factor)) add(place.pointer, std::move(to));
   }
   if (from.policy->oracle) return steps;
   for (const ParameterSpec& parameter : from.policy->parameters) {

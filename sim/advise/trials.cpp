@@ -7,53 +7,34 @@
 #include <set>
 #include <utility>
 
+#include "sim/advise/result_cells.hpp"
 #include "sim/base/check.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
-#include "sim/observe/result_rows.hpp"
 #include "sim/sweep/config_edit.hpp"
 #include "sim/sweep/record_writer.hpp"
 
 namespace bubblesim::advise {
 namespace {
 
-std::size_t column_of(std::string_view name) {
-  const auto columns = observe::result_columns();
-  const auto found = std::ranges::find(columns, name, &observe::ResultColumn::name);
-  BUBBLESIM_CHECK(found != columns.end(), "no result column " + std::string(name));
-  return static_cast<std::size_t>(found - columns.begin());
+void worse_of(std::optional<Duration>& latency, std::optional<Duration> other) {
+  if (other) latency = std::max(latency.value_or(*other), *other);
 }
 
-/// The cells of a row that count here.
-class RowReader {
- public:
-  explicit RowReader(const observe::ResultRow& row) : row_(row) {}
-  [[nodiscard]] std::optional<double> number(std::string_view name) const {
-    const observe::Cell& cell = row_.cells[column_of(name)];
-    if (const auto* real = std::get_if<double>(&cell)) return *real;
-    if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
-    return std::nullopt;
-  }
-  [[nodiscard]] double number_or_zero(std::string_view name) const {
-    return number(name).value_or(0);
-  }
-
- private:
-  const observe::ResultRow& row_;
-};
-
-void add_row(TrialResult& result, const RowReader& row, double own) {
+void add_row(TrialResult& result, const RowReader& row, const OwnFiller& filler) {
   const double rate = row.number_or_zero("filler_requests_per_s");
+  const double own = filler.requests_per_s;
   result.requests_per_s += rate;
+  result.tokens_per_s += rate * filler.tokens_per_request;
   result.offered_per_s += row.number_or_zero("filler_offered_per_s");
   if (own > 0) result.gain += rate / own;
   result.overloaded = result.overloaded || row.number_or_zero("overloaded") > 0;
   const double refused = row.number_or_zero("requests_refused");
   result.refused = result.refused || (refused > 0 && rate > 0);
-  if (const auto p95 = row.number("latency_p95_ms")) {
-    const Duration latency{std::llround(*p95 * 1e6)};
-    result.p95 = std::max(result.p95.value_or(latency), latency);
-  }
+  worse_of(result.p95, row.latency("latency_p95_ms"));
+  const TokenLatency tokens = row.token_latency();
+  worse_of(result.tokens.ttft, tokens.ttft);
+  worse_of(result.tokens.tpot, tokens.tpot);
 }
 
 void slow_down(Json& config, const std::vector<std::uint32_t>& ranks, double factor) {
@@ -145,8 +126,8 @@ TrialResult Trials::result_of(const store::RunRecord& record) const {
   });
   if (other_filler) result.events *= 2;
   for (const observe::ResultRow& row : record.rows) {
-    const bool known = row.filler < own_.requests_per_s.size();
-    add_row(result, RowReader(row), known ? own_.requests_per_s[row.filler] : 0);
+    const bool known = row.filler < own_.fillers.size();
+    add_row(result, RowReader(row), known ? own_.fillers[row.filler] : OwnFiller{});
   }
   return result;
 }

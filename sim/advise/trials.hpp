@@ -19,10 +19,9 @@
 
 namespace bubblesim::advise {
 
-/// What gains are counted in: requests a second that each filler of the base serves offline on one
-/// GPU of its own, by RunConfig::fillers.
+/// The parts of a question by themselves.
 struct OwnGpu {
-  std::vector<double> requests_per_s;
+  std::vector<OwnFiller> fillers;    ///< by RunConfig::fillers
   std::vector<std::uint32_t> ranks;  ///< of the job, as a run config numbers them
 };
 

@@ -24,6 +24,8 @@ class CsvTable {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
   [[nodiscard]] bool has(std::string_view column) const { return index_of(column).has_value(); }
+  /// The names of the header, in its order.
+  [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
   /// Faults: columns that are not there.
   [[nodiscard]] CheckedResult<void> expect(std::span<const std::string_view> columns) const;
   /// Empty if the column or the cell is. Of columns of one name, the first counts.

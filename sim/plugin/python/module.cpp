@@ -17,4 +17,5 @@ PYBIND11_MODULE(_core, module) {
   python::bind_trace(module);
   python::bind_store(module);
   python::bind_sweep(module);
+  python::bind_advise(module);
 }

@@ -19,7 +19,7 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
   const Outcome text = succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json");
   EXPECT_THAT(text.out, AllOf(HasSubstr("iteration alone on 4 x"), HasSubstr("(oracle) would gain"),
                               HasSubstr("\nRun "), HasSubstr("  gains    "), HasSubstr("limit 0.9"),
-                              HasSubstr("other seeds"), HasSubstr("bubblesim run advice.json"),
+                              HasSubstr("times what training loses"), HasSubstr("other seeds"), HasSubstr("bubblesim run advice.json"),
                               HasSubstr("bubblesim fill --policy ")));
   const Json config = parse_json(place.read("advice.json"));
   EXPECT_EQ(config["policies"].size(), 1U);
@@ -31,6 +31,84 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
             advice["recommended"]["training_kept"]);
   EXPECT_EQ(report["policies"][0]["fillers"][0]["requests_per_s"],
             advice["recommended"]["requests_per_s"]);
+}
+
+// Two roads to every number of the recommendation: the search, and the commands that it hands out.
+TEST(Advise, CommandsOfTheAnswerWork) {
+  const Workplace place;
+  const Json advice = parse_json(
+      succeed(place, std::string(kAdvise) + "--keep 0.9 --p95 100ms --json --config c.json").out);
+  ASSERT_FALSE(advice["recommended"].is_null());
+  ASSERT_EQ(advice["practice"].size(), 3U);
+  const auto command = [&](std::size_t step) {
+    return advice["practice"][step]["command"].get<std::string>();
+  };
+  EXPECT_EQ(command(0), "bubblesim run c.json");
+  const Json report = parse_json(place.shell(command(0) + " --json").out);
+  const Json& policy = report["policies"][0];
+  EXPECT_EQ(policy["training"]["normalised_fraction"], advice["recommended"]["training_kept"]);
+  EXPECT_EQ(policy["fillers"][0]["requests_per_s"], advice["recommended"]["requests_per_s"]);
+  EXPECT_EQ(policy["fillers"][0]["latency"]["p95_ns"], advice["recommended"]["latency_p95_ns"]);
+
+  const Outcome measured = place.shell(command(1) + " --fake --json");
+  EXPECT_EQ(measured.code, 0) << measured.err;
+  EXPECT_EQ(parse_json(measured.out)["measured"]["place"], "fake");
+
+  // What stands behind policy and parameters is looked at when they have been accepted.
+  const std::string fill = command(2);
+  EXPECT_THAT(fill, HasSubstr("--filler-role online"));
+  const Outcome filled = place.shell(fill + " --grace never");
+  EXPECT_EQ(filled.code, 2);
+  EXPECT_THAT(filled.err, HasSubstr("--grace"));
+}
+
+TEST(Advise, WritesAPage) {
+  const Workplace place;
+  succeed(place, std::string(kAdvise) + "--keep 0.9 --want both --html out/advice.html");
+  const std::string page = place.read("out/advice.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("What to run: offline, online"), HasSubstr("\"front\":[")));
+}
+
+constexpr const char* kFleet =
+    "advise --fleet configs/advise/fleet/jobs.csv --queue configs/advise/fleet/work.csv --duration "
+    "600ms --warmup 200ms --budget 1s --policy mps,stream_priority ";
+
+TEST(AdviseFleet, SaysWhichWorkGoesWhere) {
+  const Workplace place;
+  const std::string line = std::string(kFleet) + "--csv fleet.csv --html fleet.html -o fleet.db ";
+  const Outcome text = succeed(place, line);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("4 jobs of 3 kinds, 2 works: "), HasSubstr("pipeline")));
+  const auto rows = csv_of(place.read("fleet.csv"));
+  ASSERT_GE(rows.size(), 5U);
+  EXPECT_EQ(rows.front().front(), "job");
+  EXPECT_THAT(place.read("fleet.html"), HasSubstr("Which fill work goes where"));
+  // The sums of the table are those of the summary.
+  const Json json = parse_json(succeed(place, line + "--json --threads 1").out);
+  double gained = 0;
+  for (std::size_t row = 1; row < rows.size(); ++row) gained += std::stod(rows[row][7]);
+  EXPECT_NEAR(gained, json["gained_gpu_hours"].get<double>(), 1e-3 * gained);
+  EXPECT_GT(gained, 0);
+  EXPECT_EQ(json["kinds"][0]["jobs"], 2);
+  // A kind's config does again what its answer says.
+  const Json& answer = json["kinds"][0]["answers"][0];
+  place.write("kind.json", answer["run_config"].dump());
+  const Json report = parse_json(succeed(place, "run kind.json --json").out);
+  EXPECT_EQ(report["policies"][0]["training"]["normalised_fraction"], answer["training_kept"]);
+}
+
+TEST(AdviseFleet, FaultsSayWhatWouldDo) {
+  const Workplace place;
+  place.write("jobs.csv", "job,hours,trace\na,2,nowhere\n");
+  place.write("work.csv", "work,trace,requests\nw,traces/samples/inference.json.gz,-1\n");
+  const std::string fleet = "advise --fleet configs/advise/fleet/jobs.csv ";
+  expect_fault(fleet, HasSubstr("expected either --queue WORK.csv or --filler FILLER"));
+  expect_fault(place, "advise --fleet jobs.csv --queue work.csv",
+               AllOf(HasSubstr("jobs.csv: line 2"), HasSubstr("nowhere")));
+  expect_fault(place, fleet + "--queue work.csv", HasSubstr("a number above 0"));
+  expect_fault(fleet + "--queue configs/advise/fleet/work.csv --p95 50ms",
+               HasSubstr("the work of a queue is offline"));
+  expect_fault("advise traces/samples/training traces/samples/inference.json.gz --csv x.csv",
+               HasSubstr("found without --fleet"));
 }
 
 TEST(Advise, GoesOnWhereAStoreHasWhatItNeeds) {
@@ -57,6 +135,9 @@ TEST(Advise, FaultsSayWhatWouldDo) {
   expect_fault(advise + "--p95 0s", HasSubstr("expected more than 0s"));
   expect_fault(advise + "--p95 1us", HasSubstr("expected at least that"));
   expect_fault(advise + "--want offline --p95 50ms", HasSubstr("has no latencies"));
+  expect_fault(advise + "--slo tftt=1s", HasSubstr("did you mean \"ttft\"?"));
+  expect_fault(advise + "--slo ttft=fast", HasSubstr("such as ttft=50ms"));
+  expect_fault(advise + "--want offline --slo ttft=1s", HasSubstr("has no latencies"));
   expect_fault(advise + "--want offline --load 0.5", HasSubstr("always has a next request"));
   expect_fault(advise + "--can msp", HasSubstr("did you mean \"mps\"?"));
   expect_fault(advise + "--can mps --cannot mps", HasSubstr("expected it in one of them"));

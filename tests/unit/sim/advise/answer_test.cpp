@@ -215,7 +215,7 @@ TEST_F(AnswerTest, a_service_keeps_its_latency_under_other_seeds_as_often_as_sta
   TrialOptions options;
   options.config_folder = kConfigs;
   options.execute = {2, "again", kConfigs + "/devices", "test"};
-  Trials trials(advice->question, registry_, shared, {advice->own_per_s, {0}}, options);
+  Trials trials(advice->question, registry_, shared, {advice->alone.fillers, {0}}, options);
   std::vector<Trial> again(20);
   for (std::size_t i = 0; i < again.size(); ++i) {
     again[i].proposal = advice->found.best->proposal;

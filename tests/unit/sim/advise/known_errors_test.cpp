@@ -12,6 +12,7 @@ namespace bubblesim::advise {
 namespace {
 
 const std::string kSourceFolder = BUBBLESIM_SOURCE_DIR;
+const std::string kA100 = "NVIDIA A100-SXM4-40GB";
 
 TEST(known_errors, are_the_figures_of_the_page_on_validation) {
   std::ostringstream page;
@@ -30,12 +31,16 @@ TEST(known_errors, are_the_figures_of_the_page_on_validation) {
 }
 
 TEST(known_errors, of_a_policy_that_was_not_measured_are_none) {
-  const auto none = known_errors(kSourceFolder + "/configs", "specinf");
+  const auto none = known_errors(kSourceFolder + "/configs", "specinf", kA100);
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->empty());
-  const auto mps = known_errors(kSourceFolder + "/configs", "mps");
+  const auto mps = known_errors(kSourceFolder + "/configs", "mps", kA100);
   ASSERT_TRUE(mps);
-  EXPECT_EQ(mps->size(), 3U);
+  ASSERT_EQ(mps->size(), 3U);
+  EXPECT_TRUE(mps->front().here);
+  const auto elsewhere = known_errors(kSourceFolder + "/configs", "mps", "NVIDIA H100 80GB HBM3");
+  ASSERT_TRUE(elsewhere);
+  EXPECT_FALSE(elsewhere->front().here);
 }
 
 }  // namespace

@@ -25,6 +25,16 @@ TEST(is_better, puts_limits_before_gain) {
   EXPECT_TRUE(is_better(result(0.99, 0.2), result(1, 0.1), limits));
 }
 
+TEST(violation, counts_every_latency_that_is_limited) {
+  TrialResult one = result(1, 0.5);
+  one.p95 = Duration{60ms};
+  one.tokens = {Duration{900ms}, Duration{40ms}};
+  EXPECT_DOUBLE_EQ(violation(one, {0.9, 50ms}), 0.2);
+  EXPECT_DOUBLE_EQ(violation(one, {0.9, 60ms, {600ms, 50ms}}), 0.5);
+  EXPECT_DOUBLE_EQ(violation(one, {0.9, {}, {600ms, 20ms}}), 1.5);
+  EXPECT_DOUBLE_EQ(violation(one, {0.9, {}}), 0);
+}
+
 TEST(is_better, takes_what_keeps_more_of_training_among_equal_gains) {
   const Limits limits{0.9, {}};
   EXPECT_TRUE(is_better(result(0.99, 0.5), result(0.95, 0.5), limits));

@@ -53,9 +53,34 @@ TEST(question, faults_say_what_would_do) {
   EXPECT_THAT(fault_of(R"("policies": ["ideal"])"), HasSubstr("an oracle"));
   EXPECT_THAT(fault_of(R"("load": "fixed")"), HasSubstr("as_given"));
   EXPECT_THAT(fault_of(R"("budget": "10ms")"), HasSubstr("/budget"));
+  EXPECT_THAT(fault_of(R"("slo": {"tftt": "1s"})"), HasSubstr("did you mean \"ttft\"?"));
+  EXPECT_THAT(fault_of(R"("slo": {"ttft": "0s"})"), HasSubstr("/slo/ttft"));
   EXPECT_THAT(fault_of(R"("kep": 1)"), HasSubstr("did you mean \"keep\"?"));
   EXPECT_THAT(fault_of(R"("axes": [{"pointer": "/seed", "values": [1]}])"),
               HasSubstr("chosen without one"));
+}
+
+TEST(question, limits_on_tokens_are_read_from_an_option) {
+  Errors faults;
+  const TokenLatency both = read_slo("ttft=500ms,tpot=50ms", faults);
+  EXPECT_TRUE(faults.empty());
+  EXPECT_EQ(both.ttft, Duration{std::chrono::milliseconds(500)});
+  EXPECT_EQ(both.tpot, Duration{std::chrono::milliseconds(50)});
+  EXPECT_EQ(read_slo("tpot=1s", faults).ttft, std::nullopt);
+  for (const char* wrong : {"tptt=1s", "ttft", "ttft=fast", "ttft=0s"}) {
+    faults.clear();
+    (void)read_slo(wrong, faults);
+    EXPECT_EQ(faults.size(), 1U) << wrong;
+  }
+}
+
+TEST(question, latencies_are_scaled_together) {
+  using namespace std::chrono_literals;
+  const Limits limits = with_latencies_scaled({0.9, 50ms, {500ms, {}}}, 2);
+  EXPECT_EQ(limits.keep, 0.9);
+  EXPECT_EQ(limits.p95, Duration{100ms});
+  EXPECT_EQ(limits.slo.ttft, Duration{1s});
+  EXPECT_EQ(limits.slo.tpot, std::nullopt);
 }
 
 TEST(question, example_is_read_with_its_base) {

@@ -78,6 +78,25 @@ TEST(space, loads_are_scaled_within_their_range) {
   EXPECT_EQ(values, (std::vector<std::string>{"150", "50"}));
 }
 
+TEST(space, some_places_begin_with_the_base_and_come_back_to_it) {
+  const policy::Registry registry = policies::builtin_policies();
+  const std::string place = "/fillers/0/gpus";
+  const Space space(registry, {}, {{place, {"[0,1]", "[0]"}, std::nullopt, true}});
+  for (const Proposal& start : space.starts()) EXPECT_TRUE(start.places.empty());
+  const auto to = [&](Proposal from) {
+    std::vector<std::string> values;
+    for (const Step& step : space.steps(from, 2, {place})) {
+      const auto at = step.to.places.find(place);
+      values.push_back(at == step.to.places.end() ? "base" : at->second);
+    }
+    return values;
+  };
+  const policy::PolicySpec* mps = *registry.find("mps");
+  EXPECT_EQ(to({mps, {}, {}}), (std::vector<std::string>{"[0,1]"}));
+  EXPECT_EQ(to({mps, {}, {{place, "[0,1]"}}}), (std::vector<std::string>{"[0]", "base"}));
+  EXPECT_EQ(to({mps, {}, {{place, "[0]"}}}), (std::vector<std::string>{"[0,1]"}));
+}
+
 TEST(space, other_places_go_to_the_next_value) {
   const policy::Registry registry = policies::builtin_policies();
   const Space space(registry, {}, {{"/fillers/0/max_batch", {"4", "8", "16"}}});

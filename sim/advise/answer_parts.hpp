@@ -1,0 +1,36 @@
+// An answer as headings and lines: the wording that text and page lay out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/advise/advice.hpp"
+
+namespace bubblesim::advise {
+
+struct AnswerLine {
+  std::string word;  ///< "gains"
+  std::string text;
+};
+
+struct AnswerPart {
+  std::string title;
+  std::vector<AnswerLine> lines;
+};
+
+/// The job alone; the recommendation, or why there is none; the runner-up; what stands in the way of
+/// more; the commands. `config`: the file of the recommendation's run config.
+[[nodiscard]] std::vector<AnswerPart> answer_parts(const Advice& advice, const std::string& config);
+
+/// As people read it: "mps filler_percentage=30, rate_per_s 12".
+[[nodiscard]] std::string setting_text(const Proposal& proposal);
+
+/// What a setting gains and costs, both in GPUs' worth of the whole job.
+struct Balance {
+  double gains = 0;
+  double costs = 0;  ///< of training, negative where training gains
+  [[nodiscard]] bool pays() const { return gains > costs; }
+};
+[[nodiscard]] Balance balance_of(const JobAlone& alone, const TrialResult& result);
+
+}  // namespace bubblesim::advise

@@ -1,0 +1,48 @@
+// What `bubblesim advise` is asked for: its options, and the questions that they make.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/advise/fleet/fleet_plan.hpp"
+#include "sim/advise/question.hpp"
+#include "sim/app/app.hpp"
+#include "sim/app/run_arguments.hpp"
+
+namespace bubblesim::app {
+
+struct AdviseArguments {
+  RunArguments job;  ///< the job, or the question's file as its config
+  double keep = advise::Limits{}.keep;
+  std::string p95;
+  std::string slo;
+  std::string want;  ///< empty: online with --p95 or --slo, else offline
+  std::optional<double> load;
+  std::string can;
+  std::string cannot;
+  std::string policies;
+  std::string budget = "60s";
+  std::string store;
+  std::string config;
+  std::string html;
+  std::string fleet;  ///< table of jobs; empty: one job
+  std::string queue;  ///< table of work; empty: the filler, without an end
+  std::string csv;    ///< of a fleet
+  std::vector<std::string> policy_libraries;
+  std::size_t threads = 0;
+  bool json = false;
+};
+
+void add_advise_options(CLI::App& command, AdviseArguments& arguments);
+
+/// One a mode; or that of a file.
+[[nodiscard]] CheckedResult<std::vector<advise::Question>> advise_questions(
+    AdviseArguments& arguments, const CLI::App& command, const AppContext& context);
+
+[[nodiscard]] CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
+                                                                  const CLI::App& command,
+                                                                  const AppContext& context);
+
+}  // namespace bubblesim::app

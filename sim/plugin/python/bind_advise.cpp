@@ -1,0 +1,149 @@
+// advise(): what the command `bubblesim advise QUESTION` does.
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "sim/advise/advice_text.hpp"
+#include "sim/advise/answer.hpp"
+#include "sim/base/json.hpp"
+#include "sim/plugin/python/bindings.hpp"
+#include "sim/plugin/python/errors.hpp"
+#include "sim/plugin/python/interruptible.hpp"
+#include "sim/plugin/python/surroundings.hpp"
+#include "sim/report/advice/advice_page.hpp"
+#include "sim/store/results_store.hpp"
+#include "sim/sweep/program_version.hpp"
+
+namespace bubblesim::plugin::python {
+namespace {
+
+/// The settings of an answer point into the registry.
+struct AdviceOutput {
+  policy::Registry registry;
+  advise::Advice advice;
+  std::string config;  ///< the file that the answer's commands name
+
+  [[nodiscard]] std::string json() const {
+    return advise::advice_json(advice, config).dump(1) + "\n";
+  }
+  [[nodiscard]] std::string text() const { return advise::advice_text(advice, config); }
+  [[nodiscard]] std::string page() const {
+    const report::ShownAdvice shown{&advice, config};
+    return report::advice_page({&shown, 1});
+  }
+  [[nodiscard]] const std::string& run_config() const { return advice.run_config; }
+};
+
+struct AdviseArguments {
+  py::object question;
+  std::optional<std::string> base;
+  std::optional<std::string> store;
+  std::optional<std::string> configs;
+  std::size_t threads;
+  py::object progress;
+};
+
+advise::Question question_of(const AdviseArguments& arguments, const policy::Registry& registry) {
+  if (!py::isinstance<py::dict>(arguments.question)) {
+    const py::object path = py::module_::import("os").attr("fspath")(arguments.question);
+    return good(advise::read_question(path.cast<std::string>(), registry));
+  }
+  const py::object text = py::module_::import("json").attr("dumps")(arguments.question);
+  const std::string folder = arguments.base.value_or(
+      py::module_::import("os").attr("getcwd")().cast<std::string>());
+  return good(advise::read_question_text(text.cast<std::string>(), folder + "/question", registry));
+}
+
+/// Trials as threads end them, told to Python by the thread that may.
+class ToldProgress {
+ public:
+  explicit ToldProgress(py::object callback) : callback_(std::move(callback)) {}
+
+  void note(const advise::Trial& trial, const advise::TrialResult& result,
+            const advise::Limits& limits) {
+    const std::scoped_lock lock(mutex_);
+    ++trials_;
+    const bool better = !best_ || advise::is_better(result, *best_, limits);
+    if (!result.done || trial.proposal.policy->oracle || !better) return;
+    best_ = result;
+    text_ = advise::proposal_text(trial.proposal);
+  }
+
+  void tell() {
+    if (callback_.is_none()) return;
+    std::size_t trials = 0;
+    std::string text;
+    {
+      const std::scoped_lock lock(mutex_);
+      trials = trials_;
+      text = text_;
+    }
+    if (trials == told_) return;
+    told_ = trials;
+    callback_(trials, text);
+  }
+
+ private:
+  py::object callback_;
+  std::mutex mutex_;
+  std::size_t trials_ = 0;
+  std::size_t told_ = 0;
+  std::optional<advise::TrialResult> best_;
+  std::string text_;
+};
+
+std::unique_ptr<AdviceOutput> advise_now(const py::module_& module,
+                                         const AdviseArguments& arguments) {
+  auto output = std::make_unique<AdviceOutput>();
+  output->registry = known_policies({});
+  const advise::Question question = question_of(arguments, output->registry);
+  output->config = question.name + "-advice.json";
+  std::unique_ptr<store::ResultsStore> store;
+  if (arguments.store) {
+    store = good(store::open_store(*arguments.store, store::StoreAccess::kWrite));
+  }
+  std::atomic<bool> stop{false};
+  ToldProgress progress(arguments.progress);
+  advise::AnswerOptions options;
+  options.config_folder = config_folder(module, arguments.configs);
+  options.version = sweep::program_version();
+  options.threads = arguments.threads > 0 ? arguments.threads
+                                          : std::max(1U, std::thread::hardware_concurrency());
+  options.store = store.get();
+  options.stopped = [&stop] { return stop.load(); };
+  options.tried = [&](const advise::Trial& trial, const advise::TrialResult& result) {
+    progress.note(trial, result, question.limits);
+  };
+  std::optional<CheckedResult<advise::Advice>> answered;
+  run_interruptibly([&] { answered = advise::answer(question, output->registry, options); }, stop,
+                    [&progress] { progress.tell(); });
+  output->advice = good(*std::move(answered));
+  progress.tell();
+  return output;
+}
+
+}  // namespace
+
+void bind_advise(py::module_& module) {
+  py::class_<AdviceOutput>(module, "AdviceOutput")
+      .def_property_readonly("json", &AdviceOutput::json)
+      .def_property_readonly("text", &AdviceOutput::text)
+      .def_property_readonly("page", &AdviceOutput::page)
+      .def_property_readonly("run_config", &AdviceOutput::run_config);
+  module.def("answer_question",
+             [module](const py::object& question, const std::optional<std::string>& base,
+                      const std::optional<std::string>& store,
+                      const std::optional<std::string>& configs, std::size_t threads,
+                      const py::object& progress) {
+               return advise_now(module, {question, base, store, configs, threads, progress});
+             });
+}
+
+}  // namespace bubblesim::plugin::python

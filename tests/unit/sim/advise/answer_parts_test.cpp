@@ -1,0 +1,149 @@
+// Lines of an answer that is made by hand.
+#include "sim/advise/answer_parts.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "sim/advise/comparison.hpp"
+#include "sim/advise/practice.hpp"
+
+namespace bubblesim::advise {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+policy::PolicySpec named(const std::string& name) {
+  policy::PolicySpec spec;
+  spec.name = name;
+  return spec;
+}
+
+class AnswerParts : public ::testing::Test {
+ protected:
+  AnswerParts() {
+    advice_.question.name = "night";
+    advice_.alone.device = "A100";
+    advice_.alone.gpus = 2;
+    advice_.alone.gpus_each = 8;
+    advice_.found.best = tried(first_, 0.5, 0.99);
+    advice_.tools_asked = true;
+  }
+
+  static Tried tried(const policy::PolicySpec& spec, double gain, double kept) {
+    Tried one;
+    one.proposal.policy = &spec;
+    one.result.done = true;
+    one.result.gain = gain;
+    one.result.kept = kept;
+    one.result.requests_per_s = 10 * gain;
+    return one;
+  }
+
+  /// Of all parts, the lines of this word.
+  std::string line(const std::string& word) const {
+    std::string text;
+    for (const AnswerPart& part : answer_parts(advice_, "c.json")) {
+      for (const AnswerLine& one : part.lines) {
+        if (one.word == word) text += one.text + "\n";
+      }
+    }
+    return text;
+  }
+
+  const policy::PolicySpec first_ = named("first");
+  const policy::PolicySpec second_ = named("second");
+  const policy::PolicySpec seer_ = named("seer");
+  Advice advice_;
+};
+
+// Each simulated GPU stands for 8: 0.5 is 4 GPUs' worth, 1 % of 16 GPUs 0.16: 25 times as much.
+TEST_F(AnswerParts, gains_and_costs_are_of_the_whole_job) {
+  EXPECT_THAT(line("gains"), HasSubstr("40 requests/s, worth 4 GPUs"));
+  EXPECT_THAT(line("worth"), HasSubstr("25.0 times what training loses (0.16 GPUs)"));
+  advice_.found.best->result.tokens_per_s = 100;
+  EXPECT_THAT(line("gains"), HasSubstr("800 tokens/s"));
+}
+
+// 0.01 is worth 0.08 GPUs, and 2 % of 16 are 0.32.
+TEST_F(AnswerParts, says_that_a_setting_costs_more_than_it_gains) {
+  advice_.found.best = tried(first_, 0.01, 0.98);
+  EXPECT_THAT(line("worth"), AllOf(HasSubstr("less than training loses (0.32 GPUs)"),
+                                   HasSubstr("4.0 times as much")));
+}
+
+TEST_F(AnswerParts, has_shares_of_the_bounds_and_distances_to_limits) {
+  advice_.found.bounds = {tried(seer_, 2, 1)};
+  advice_.question.limits = {0.98, 50ms};
+  advice_.found.best->result.p95 = 40ms;
+  EXPECT_THAT(line("gains"), HasSubstr("25 % of seer's"));
+  EXPECT_THAT(line("costs"), HasSubstr("keeps 0.9900, limit 0.98"));
+  EXPECT_THAT(line("p95"), HasSubstr("40 ms, limit 50 ms: 20 % of it left"));
+}
+
+TEST_F(AnswerParts, says_what_stands_in_the_way) {
+  advice_.alone.filler_longest = 3ms;
+  advice_.unfilled = {{"collective", 0.2, 0}, {"idle", 0.3, 0.1}};
+  advice_.found.out_of_reach = {tried(second_, 0.6, 0.99), tried(seer_, 0.51, 0.99)};
+  advice_.found.all = {tried(second_, 0.7, 0.96)};
+  EXPECT_THAT(line("collective"), HasSubstr("0 % of it filled; under a policy that takes"));
+  EXPECT_THAT(line("idle"), HasSubstr("longest operation, 3 ms"));
+  EXPECT_THAT(line("system"), AllOf(HasSubstr("second"), Not(HasSubstr("seer"))));
+  EXPECT_THAT(line("limit"), HasSubstr("with keep 0.95, second"));
+  advice_.refused = {"no room", "no room"};
+  advice_.with_memory = tried(first_, 1, 0.99).result;
+  EXPECT_THAT(line("memory"), AllOf(HasSubstr("2 of the GPUs do not admit the filler (no room)"),
+                                    HasSubstr("worth 8 GPUs")));
+}
+
+TEST_F(AnswerParts, prefers_errors_that_were_measured_on_the_device) {
+  EXPECT_THAT(line("error"), HasSubstr("never measured"));
+  advice_.errors = {{"first", "gv100", "share", 6.7, "t", false}};
+  EXPECT_THAT(line("error"), HasSubstr("on other devices only: share 6.7 % (gv100)"));
+  advice_.errors.push_back({"first", "a100", "p95", 34, "t", true});
+  EXPECT_THAT(line("error"), HasSubstr("under this policy: p95 34 %"));
+}
+
+TEST_F(AnswerParts, without_a_best_tells_the_least_violation) {
+  advice_.found.best.reset();
+  advice_.found.least = tried(second_, 0.4, 0.931);
+  advice_.question.limits.keep = 0.98;
+  EXPECT_THAT(line("nearest"), HasSubstr("5.0 % beyond: second"));
+  EXPECT_TRUE(practice_of(advice_, "c.json").empty());
+}
+
+TEST_F(AnswerParts, practice_is_what_the_tools_take) {
+  advice_.found.best->proposal.parameters["share"] = std::int64_t{30};
+  advice_.measured_rank = 3;
+  auto practice = practice_of(advice_, "c.json");
+  ASSERT_EQ(practice.size(), 3U);
+  EXPECT_EQ(practice[0].command, "bubblesim run c.json");
+  EXPECT_EQ(practice[1].command, "bubblesim measure c.json --rank 3");
+  EXPECT_THAT(practice[2].command, HasSubstr("bubblesim fill --policy first --set share=30 --tra"));
+  advice_.why_not_measured = "wants MIG";
+  advice_.why_not_live = "needs profiles";
+  advice_.live = tried(second_, 0.25, 0.995);
+  practice = practice_of(advice_, "c.json");
+  EXPECT_EQ(practice[1].command, "");
+  EXPECT_EQ(practice[1].note, "wants MIG");
+  EXPECT_THAT(practice[2].command, HasSubstr("--policy second"));
+  EXPECT_EQ(practice[2].note, "fill refuses first: needs profiles; the best that it takes keeps "
+                              "0.9950 and gains 50 % of it");
+}
+
+TEST_F(AnswerParts, a_setting_lost_for_a_reason) {
+  const Tried& best = *advice_.found.best;
+  Tried slow = tried(second_, 0.6, 0.99);
+  slow.result.p95 = 60ms;
+  EXPECT_EQ(why_it_lost(slow, best, {0.98, 50ms}), "its p95 is 60 ms");
+  EXPECT_EQ(why_it_lost(tried(second_, 0.6, 0.97), best, {0.98, {}}),
+            "it keeps 0.9700 of training, 0.0100 below the limit");
+  EXPECT_EQ(why_it_lost(tried(second_, 0.6, 0.99), best, {0.98, {}}), "other seeds broke a limit");
+  EXPECT_EQ(why_it_lost(tried(second_, 0.4, 0.99), best, {0.98, {}}),
+            "it gains 20 % less and keeps 0.9900 of training");
+}
+
+}  // namespace
+}  // namespace bubblesim::advise
