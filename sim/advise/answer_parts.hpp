@@ -18,8 +18,8 @@ struct AnswerPart {
   std::vector<AnswerLine> lines;
 };
 
-/// The job alone; the recommendation, or why there is none; the runner-up; what stands in the way of
-/// more; the commands. `config`: the file of the recommendation's run config.
+/// The job alone; the recommendation, or why there is none; the runner-up; what stands in the way
+/// of more; the commands. `config`: the file of the recommendation's run config.
 [[nodiscard]] std::vector<AnswerPart> answer_parts(const Advice& advice, const std::string& config);
 
 /// As people read it: "mps filler_percentage=30, rate_per_s 12".

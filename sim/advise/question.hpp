@@ -18,8 +18,8 @@ class JsonDocument;
 
 namespace bubblesim::advise {
 
-/// 95th percentiles of services that write tokens; as limits: nothing is none, as what was measured:
-/// nothing was.
+/// 95th percentiles of services that write tokens; as limits: nothing is none, as what was
+/// measured: nothing was.
 struct TokenLatency {
   std::optional<Duration> ttft;  ///< from a request's arrival to its first token
   std::optional<Duration> tpot;  ///< a request's mean time of each further token

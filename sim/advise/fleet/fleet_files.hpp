@@ -1,12 +1,12 @@
 // The tables of `bubblesim advise --fleet`: training jobs, and a queue of fill work.
 //
 // Jobs, a row each: `job` (a name of its own), `hours` (> 0, how long it runs), `gpus` (default: as
-// many as were recorded or planned), and what it is: `trace` (a file or folder), or `model`, `plan` and
-// `cluster`; optional `device` and `memory` (of one rank, such as 24GB).
-// Work, a row each, first come first: `work` (a name), and what it is: `trace`, or `model` with optional
-// `batch`, `prompt_tokens` and `output_tokens`; optional `memory`, `requests` (how many are left;
-// default: no end) and `weight` (what a GPU-hour of it is worth beside one of training; default 1).
-// Paths are relative to the table's folder.
+// many as were recorded or planned), and what it is: `trace` (a file or folder), or `model`, `plan`
+// and `cluster`; optional `device` and `memory` (of one rank, such as 24GB). Work, a row each,
+// first come first: `work` (a name), and what it is: `trace`, or `model` with optional `batch`,
+// `prompt_tokens` and `output_tokens`; optional `memory`, `requests` (how many are left; default:
+// no end) and `weight` (what a GPU-hour of it is worth beside one of training; default 1). Paths
+// are relative to the table's folder.
 #pragma once
 
 #include <cstddef>

@@ -90,9 +90,9 @@ struct WorkSum {
 };
 [[nodiscard]] WorkSum sum_of_work(const FleetPlan& plan, std::size_t work);
 
-/// Faults, by the tables' lines: jobs that cannot be loaded or do not fit their GPUs. A work that does
-/// not fit beside a job is no fault: that kind takes none of it, and says why. `options.begins` is
-/// told of each kind and work.
+/// Faults, by the tables' lines: jobs that cannot be loaded or do not fit their GPUs. A work that
+/// does not fit beside a job is no fault: that kind takes none of it, and says why.
+/// `options.begins` is told of each kind and work.
 [[nodiscard]] CheckedResult<FleetPlan> plan_fleet(FleetQuestion question,
                                                   const policy::Registry& registry,
                                                   const AnswerOptions& options);

@@ -14,12 +14,12 @@ struct SplitProblem {
   std::vector<std::vector<double>> done;    ///< likewise: requests in an hour, >= 0
 };
 
-/// The hours of each kind (first index) that each work gets. Among all splits that use no more hours
-/// than there are and do no more than is left, one of the greatest value. Deterministic.
+/// The hours of each kind (first index) that each work gets. Among all splits that use no more
+/// hours than there are and do no more than is left, one of the greatest value. Deterministic.
 ///
-/// Simplex method on a dense tableau with Bland's rule, which never cycles (R. G. Bland, "New Finite
-/// Pivoting Rules for the Simplex Method", 1977): few pairs of a kind and a work are used, at most as
-/// many as there are kinds and works with an end.
+/// Simplex method on a dense tableau with Bland's rule, which never cycles (R. G. Bland, "New
+/// Finite Pivoting Rules for the Simplex Method", 1977): few pairs of a kind and a work are used,
+/// at most as many as there are kinds and works with an end.
 [[nodiscard]] std::vector<std::vector<double>> best_split(const SplitProblem& problem);
 
 }  // namespace bubblesim::advise

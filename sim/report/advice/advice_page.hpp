@@ -1,5 +1,5 @@
-// Answers of `bubblesim advise` as one HTML page that needs nothing else: the text of the answer, and
-// every setting that was tried, by what training keeps and what the filler gains.
+// Answers of `bubblesim advise` as one HTML page that needs nothing else: the text of the answer,
+// and every setting that was tried, by what training keeps and what the filler gains.
 #pragma once
 
 #include <span>

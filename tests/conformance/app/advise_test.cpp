@@ -19,7 +19,8 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
   const Outcome text = succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json");
   EXPECT_THAT(text.out, AllOf(HasSubstr("iteration alone on 4 x"), HasSubstr("(oracle) would gain"),
                               HasSubstr("\nRun "), HasSubstr("  gains    "), HasSubstr("limit 0.9"),
-                              HasSubstr("times what training loses"), HasSubstr("other seeds"), HasSubstr("bubblesim run advice.json"),
+                              HasSubstr("times what training loses"), HasSubstr("other seeds"),
+                              HasSubstr("bubblesim run advice.json"),
                               HasSubstr("bubblesim fill --policy ")));
   const Json config = parse_json(place.read("advice.json"));
   EXPECT_EQ(config["policies"].size(), 1U);

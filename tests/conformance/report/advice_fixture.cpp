@@ -1,8 +1,8 @@
 // Writes pages for advice_page_test.py: advice_fixture FOLDER.
 //
 // small.html: two answers, a service with a limit of 50 ms and offline work; names hold what would
-// break a page out of its data. Policy n has loads 10, 20, ... of which each gains a tenth of a GPU,
-// costs training 0.01 and takes 10 ms of p95; the recommendation is the fourth of policy "b".
+// break a page out of its data. Policy n has loads 10, 20, ... of which each gains a tenth of a
+// GPU, costs training 0.01 and takes 10 ms of p95; the recommendation is the fourth of policy "b".
 // large.html: one answer with 3,000 settings. fleet.html: two kinds of jobs and two works.
 #include <filesystem>
 #include <fstream>
@@ -69,8 +69,8 @@ policy::Registry registry_of() {
   return registry;
 }
 
-// Kind "big" has 64 GPUs for 24 hours and gains 0.5 a GPU of the first work, whose 100 GPU-hours are
-// soon done, and 0.25 of the other; "small" has 8 for 6 hours and takes none.
+// Kind "big" has 64 GPUs for 24 hours and gains 0.5 a GPU of the first work, whose 100 GPU-hours
+// are soon done, and 0.25 of the other; "small" has 8 for 6 hours and takes none.
 advise::FleetPlan plan_of() {
   advise::FleetPlan plan;
   plan.question.jobs = {{"big", "line 2", "{}", "", 64.0, 24},
@@ -84,7 +84,8 @@ advise::FleetPlan plan_of() {
   plan.kinds[0].answers = {{"", "mps share=30", "mps", 0.5, 0.01, 1, 2, R"({"name":"x"})"},
                            {"", "tgs", "tgs", 0.25, 0, 3, 12, R"({"name":"x"})"}};
   plan.kinds[1] = {1, 1, "NVIDIA A100", 8, 8 * 6, 0, {}, {}};
-  plan.kinds[1].answers = {{"no memory", "", "", 0, 0, 0, 0, ""}, {"no gain", "", "", 0, 0, 0, 0, ""}};
+  plan.kinds[1].answers = {{"no memory", "", "", 0, 0, 0, 0, ""},
+                           {"no gain", "", "", 0, 0, 0, 0, ""}};
   advise::place_work(plan);
   return plan;
 }

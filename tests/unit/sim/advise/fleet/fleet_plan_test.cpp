@@ -33,9 +33,9 @@ KindAnswer gaining(double gains, double costs, double requests_per_s) {
   return answer;
 }
 
-// Kind 0: jobs of 4 and 2 GPUs for 10 and 30 hours (24 count): 40 + 48 GPU-hours. Kind 1: 10. Work 0
-// has 3,600 x 50 requests: at 1 a second and GPU, 50 GPU-hours of kind 0, worth 0.3 an hour more than
-// work 1 there; kind 1 gains 0.1 of it and loses 0.2: no work pays there.
+// Kind 0: jobs of 4 and 2 GPUs for 10 and 30 hours (24 count): 40 + 48 GPU-hours. Kind 1: 10. Work
+// 0 has 3,600 x 50 requests: at 1 a second and GPU, 50 GPU-hours of kind 0, worth 0.3 an hour more
+// than work 1 there; kind 1 gains 0.1 of it and loses 0.2: no work pays there.
 TEST(fleet_plan, places_work_job_by_job) {
   FleetPlan plan;
   plan.question.jobs = {job_of("a", 4, 10), job_of("b", 10, 1), job_of("c", 2, 30)};

@@ -46,9 +46,10 @@ TEST(best_split, gives_each_kind_the_work_that_is_worth_most) {
   EXPECT_EQ(split, (std::vector<std::vector<double>>{{10, 0}, {0, 20}}));
 }
 
-// 60 requests of the better work: kind 0 does 2 an hour at 0.5, kind 1 does 4 at 0.6. An hour of it is
-// worth 0.2 more than the other work to kind 0, 0.1 a request; 0.1 more to kind 1, 0.025 a request. So
-// kind 0 has all of its 10 hours of it, 20 requests, and the other 40 are 10 of kind 1's 20 hours.
+// 60 requests of the better work: kind 0 does 2 an hour at 0.5, kind 1 does 4 at 0.6. An hour of it
+// is worth 0.2 more than the other work to kind 0, 0.1 a request; 0.1 more to kind 1, 0.025 a
+// request. So kind 0 has all of its 10 hours of it, 20 requests, and the other 40 are 10 of kind
+// 1's 20 hours.
 TEST(best_split, gives_work_that_ends_to_whom_a_request_is_worth_most) {
   const SplitProblem problem{
       {10, 20}, {60, std::nullopt}, {{0.5, 0.3}, {0.6, 0.5}}, {{2, 9}, {4, 9}}};
@@ -97,7 +98,8 @@ TEST(best_split, is_as_good_as_the_best_of_all_splits) {
   }
 }
 
-// A thousand hours of each of 60 kinds and 12 works: every work that ends is done, or no hour is left.
+// A thousand hours of each of 60 kinds and 12 works: every work that ends is done, or no hour is
+// left.
 TEST(best_split, of_many_kinds_uses_all_that_there_is) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> number(0, 1);
@@ -121,7 +123,8 @@ TEST(best_split, of_many_kinds_uses_all_that_there_is) {
   double undone = 0;
   for (std::size_t work = 0; work < 12; ++work) {
     double done = 0;
-    for (std::size_t kind = 0; kind < 60; ++kind) done += problem.done[kind][work] * split[kind][work];
+    for (std::size_t kind = 0; kind < 60; ++kind)
+      done += problem.done[kind][work] * split[kind][work];
     undone += *problem.left[work] - done;
   }
   EXPECT_TRUE(hours > 60000 - 1e-3 || undone < 1) << hours << " " << undone;
