@@ -6,6 +6,7 @@
 
 #include "sim/advise/job_check.hpp"
 #include "sim/advise/known_errors.hpp"
+#include "sim/advise/live_setting.hpp"
 #include "sim/advise/searched_places.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
@@ -19,8 +20,6 @@ namespace {
 constexpr int kLeastIterations = 4;       // of training that a trial measures
 constexpr double kAlonePart = 1.0 / 9;    // of the full length, for what parts do alone
 constexpr const char* kNoMemory = "\"1MB\"";
-constexpr std::size_t kLiveTried = 4;     // settings that `fill` takes, at full length
-constexpr int kLiveTriedFor = 3;          // of those that were tried for a third of it
 
 /// Tokens that a request of the filler writes; 0: none, or not known.
 double tokens_per_request(const run::FillerConfig& filler) {
@@ -117,6 +116,7 @@ class Answerer {
     SearchOptions options;
     options.limits = question_.limits;
     options.full = full_;
+    options.gpus = advice_.alone.gpus;
     options.events = to_seconds(question_.budget) * kEventsPerSecond;
     options.stopped = options_.stopped;
     return options;
@@ -154,9 +154,14 @@ class Answerer {
       parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
     }
     advice_.alone.filler_longest = longest_operation(loaded);
-    shorten(config, given);
     for (Json& filler : config["fillers"]) make_offline(filler);
-    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
+    const Json whole = config;
+    shorten(config, given);
+    BUBBLESIM_ASSIGN_OR_RETURN(observe::RunReport report, report_of(config));
+    const std::int64_t few = kLeastIterations;
+    if (report.policies.front().training.iterations < static_cast<std::uint64_t>(few)) {
+      BUBBLESIM_ASSIGN_OR_RETURN(report, report_of(whole));
+    }
     keep_alone(report, given);
     return check_alone(report);
   }
@@ -201,6 +206,14 @@ class Answerer {
   }
 
   [[nodiscard]] CheckedResult<void> check_alone(const observe::RunReport& report) const {
+    if (report.policies.front().training.iterations == 0) {
+      return tl::unexpected<Errors>(Errors{
+          {question_.base_file, "/duration",
+           "training ends no iteration alone in the " +
+               format_duration(full_.length - full_.warmup) +
+               " after the warm-up, so nothing says what it keeps; expected a longer run, or a "
+               "recording that repeats"}});
+    }
     for (const observe::FillerBaseline& filler : report.baseline.fillers) {
       if (filler.requests_per_s > 0) continue;
       return tl::unexpected<Errors>(Errors{
@@ -270,32 +283,15 @@ class Answerer {
     if (!advice_.tools_asked) return {};
     advice_.why_not_measured = options_.why_not_measured(advice_.run_config, advice_.measured_rank);
     advice_.why_not_live = options_.why_not_live(best, filler_role());
-    if (!advice_.why_not_live.empty()) BUBBLESIM_RETURN_IF_ERROR(look_for_live(trials));
-    return {};
-  }
-
-  /// The best that `fill` takes, of what was tried for long, and keeps the limits at full length.
-  Result<void> look_for_live(Trials& trials) {
-    std::vector<Tried> others;
-    for (const Tried& other : advice_.found.all) {
-      const bool good = other.available && other.result.done && other.result.gain > 0 &&
-                        other.length >= advice_.found.length / kLiveTriedFor &&
-                        violation(other.result, question_.limits) <= 0;
-      if (good && options_.why_not_live(other.proposal, filler_role()).empty()) {
-        others.push_back(other);
-      }
-    }
-    std::ranges::stable_sort(others, [this](const Tried& left, const Tried& right) {
-      return is_better(left.result, right.result, question_.limits);
-    });
-    others.resize(std::min(others.size(), kLiveTried));
-    std::vector<Trial> again;
-    for (const Tried& other : others) again.push_back(full_trial(other.proposal));
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, trials.run(again));
-    for (std::size_t i = 0; i < others.size() && !advice_.live; ++i) {
-      if (violation(results[i], question_.limits) > 0) continue;
-      advice_.live = Tried{others[i].proposal, results[i], true, advice_.found.length};
-    }
+    if (advice_.why_not_live.empty()) return {};
+    auto live = best_live_setting(
+        advice_,
+        [this](const Proposal& setting) {
+          return options_.why_not_live(setting, filler_role()).empty();
+        },
+        full_trial(best), trials);
+    if (!live) return tl::make_unexpected(live.error());
+    advice_.live = *std::move(live);
     return {};
   }
 

@@ -200,6 +200,7 @@ std::string remedy(const Advice& advice, const CauseShare& cause) {
     return "; under a policy that takes collectives for work they stay empty (parameter "
            "collectives, where there is one)";
   }
+  if (advice.found.best->result.p95) return "; more requests would break a limit";
   if (advice.alone.filler_longest <= Duration{}) return "";
   return "; no shorter bubble takes the filler's longest operation, " +
          milliseconds(advice.alone.filler_longest) + ": a smaller batch has shorter ones";

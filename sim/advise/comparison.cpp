@@ -13,6 +13,9 @@ namespace {
 constexpr double kLooserKeep = 0.03;    // less of training
 constexpr double kLooserLatency = 2;    // times as long
 constexpr double kWorthTelling = 1.05;  // times the gain
+constexpr double kGainsMore = 0.006;    // more than what counts as equal
+constexpr int kTriedFor = 3;            // a third of the full length: what is told of settings
+constexpr double kKeptAsMuch = 0.0005;  // of training
 
 double best_gain(const Advice& advice) {
   return advice.found.best ? advice.found.best->result.gain : 0;
@@ -69,11 +72,14 @@ std::string why_it_lost(const Tried& lost, const Tried& best, const Limits& limi
     }
     return lost.result.refused ? "it turns requests away" : too_long(lost.result, limits);
   }
-  if (is_better(lost.result, best.result, limits)) return "other seeds broke a limit";
+  if (lost.result.gain > best.result.gain * (1 + kGainsMore)) return "other seeds broke a limit";
   const double less = best.result.gain > 0 ? 1 - lost.result.gain / best.result.gain : 0;
   if (less > 0.005) {
     return fmt::format("it gains {:.0f} % less and keeps {:.4f} of training", 100 * less,
                        lost.result.kept);
+  }
+  if (std::abs(lost.result.kept - best.result.kept) < kKeptAsMuch) {
+    return "it gains and keeps as much, and demands as much or more";
   }
   return fmt::format("it gains as much and keeps {:.4f} of training, not {:.4f}", lost.result.kept,
                      best.result.kept);
@@ -84,8 +90,10 @@ std::vector<Looser> with_looser_limits(const Advice& advice) {
   for (const auto& [text, limits] : looser(advice.question.limits)) {
     const Tried* most = nullptr;
     for (const Tried& tried : advice.found.all) {
-      const bool real =
-          tried.result.done && tried.available && violation(tried.result, limits) <= 0;
+      const bool real = tried.result.done && tried.available &&
+                        tried.length >= advice.found.length / kTriedFor &&
+                        violation(tried.result, advice.question.limits) > 0 &&
+                        violation(tried.result, limits) <= 0;
       if (real && (most == nullptr || is_better(tried.result, most->result, limits))) most = &tried;
     }
     if (most != nullptr && most->result.gain > best_gain(advice) * kWorthTelling) {

@@ -6,6 +6,7 @@
 #include "sim/base/csv_table.hpp"
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
+#include "sim/sweep/config_edit.hpp"
 
 namespace bubblesim::advise {
 namespace {
@@ -17,7 +18,8 @@ constexpr std::array<std::string_view, 5> kColumns{"policy", "device", "figure",
 std::string device_name(const std::string& config_folder, const std::string& id) {
   const auto text = read_text_file(config_folder + "/devices/" + id + ".json");
   const Json file = Json::parse(text.value_or("{}"), nullptr, false);
-  return file.is_object() ? file.value("name", "") : "";
+  const Json* name = sweep::find_value(file, "/name/value");
+  return name != nullptr && name->is_string() ? name->get<std::string>() : "";
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ constexpr std::size_t kRungs = 4;          // lengths 1/27, 1/9, 1/3, 1
 constexpr std::size_t kLeaders = 3;        // policies that local searches begin from
 constexpr std::size_t kLeadersBeyond = 2;  // and from settings beyond the limits
 constexpr std::size_t kFinalists = 3;      // policies that are simulated at full length
+constexpr std::size_t kFinalistsOfScarce = 2;
 constexpr std::size_t kEveryPolicy = 1000;
 // How far within the limits finalists are: of training, and so many times of the latency. A short
 // trial is wrong by about so much.
@@ -28,9 +29,14 @@ constexpr std::array<double, 3> kLooserForLeaders{0.002, 0.02, 0.1};
 constexpr double kPartOfLeft = 3;  // of the budget of local searches, that the next may spend
 constexpr std::array<double, 6> kMargins{-0.0005, 0, 0.0005, 0.0015, 0.004, 0.01};
 constexpr double kLatencyMargin = 20;
-constexpr std::size_t kConfirmedAtMost = 4;
+constexpr std::size_t kConfirmedAtMost = 8;
+// Gains so near each other are equal for a recommendation: then what training loses counts, and
+// what the system must have.
+constexpr double kAsMuch = 0.005;
+constexpr double kSafer = 0.0002;  // of training, that makes a setting safer than another
 constexpr double kPush = 1.12;             // of a load, beyond what keeps the limits
-constexpr double kLessLoad = 1.08;         // a step back from a limit that seeds break
+// Steps back from a limit that other seeds or the full length break.
+constexpr std::array<double, 5> kLessLoad{1.08, 1.25, 1.6, 2.5, 5};
 constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
 constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
@@ -38,6 +44,9 @@ constexpr std::size_t kCoarse = 2;  // of these, so many in trials a third as lo
 constexpr std::array<double, 4> kLoadFactors{1.6, 1.25, 1.1, 1.04};
 // Full trials that a whole search costs, by the counts above.
 constexpr double kFullTrials = 75;
+// Where even the shortest full trials cost so many times what the budget has, defaults alone begin,
+// two policies are finalists, and nothing that the system lacks is.
+constexpr double kScarce = 1.5;
 // Parts of the budget that are spent when this step ends.
 constexpr double kUntilHalved = 0.5;
 constexpr double kUntilLocal = 0.8;
@@ -137,6 +146,7 @@ class Searcher {
     warmup_ = in_milliseconds(std::min(std::max(shorter(warmup_), length / 4), warmup_));
     length_ = length;
     found_.shortened = true;
+    scarce_ = most / seconds * to_seconds(length) > kScarce * affordable;
     return {};
   }
 
@@ -166,8 +176,27 @@ class Searcher {
     return out;
   }
 
+  /// Each policy that can be had, and each oracle, with its defaults at the middle place.
+  [[nodiscard]] std::vector<Proposal> defaults_of(const std::vector<Proposal>& starts) const {
+    std::map<const policy::PolicySpec*, std::vector<Proposal>> by_policy;
+    std::vector<const policy::PolicySpec*> order;
+    for (const Proposal& start : starts) {
+      const bool wanted = space_.is_available(start) || start.policy->oracle;
+      if (!wanted || !start.parameters.empty()) continue;
+      std::vector<Proposal>& own = by_policy[start.policy];
+      if (own.empty()) order.push_back(start.policy);
+      own.push_back(start);
+    }
+    std::vector<Proposal> out;
+    for (const policy::PolicySpec* spec : order) {
+      const std::vector<Proposal>& own = by_policy.at(spec);
+      out.push_back(own[own.size() / 2]);
+    }
+    return out;
+  }
+
   Result<void> halve() {
-    std::vector<Proposal> proposals = space_.starts();
+    std::vector<Proposal> proposals = scarce_ ? defaults_of(space_.starts()) : space_.starts();
     double part = 1;
     for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
@@ -343,15 +372,18 @@ class Searcher {
     const auto add = [&](const Tried& one) {
       if (seen.insert(proposal_text(one.proposal)).second) finalists.push_back(one.proposal);
     };
+    const std::size_t policies = scarce_ ? kFinalistsOfScarce : kFinalists;
     for (const double margin : kMargins) {
-      for (const Tried& one : best_by_policy(tightened(margin), Which::kAvailable, kFinalists)) {
+      if (scarce_ && margin < 0) continue;
+      for (const Tried& one : best_by_policy(tightened(margin), Which::kAvailable, policies)) {
         add(one);
       }
     }
     for (const Which which : {Which::kOutOfReach, Which::kAvailable}) {
       for (const Tried& one : best_by_policy(options_.limits, which, kEveryPolicy)) {
         const bool nothing = one.proposal.policy->name == "exclusive";
-        if (which == Which::kOutOfReach || nothing) add(one);
+        const bool out = which == Which::kOutOfReach && (!scarce_ || one.proposal.policy->oracle);
+        if (out || nothing) add(one);
       }
     }
     BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> full, try_out(finalists, 1));
@@ -392,18 +424,31 @@ class Searcher {
     return out;
   }
 
-  /// What is just beyond a limit at full length, with less load.
+  /// Policies of which nothing keeps the limits at full length, with less and less load.
   Result<void> step_back(std::vector<Tried>& full) {
-    std::vector<Proposal> less;
-    for (const Tried& one : full) {
-      const double beyond = violation(one.result, options_.limits);
-      if (beyond <= 0 || beyond > 4 * kBeyondInShort) continue;
-      Proposal with_less = space_.with_load(one.proposal, 1 / kLessLoad);
-      if (with_less != one.proposal) less.push_back(std::move(with_less));
+    for (const double factor : kLessLoad) {
+      std::vector<Proposal> less;
+      for (const Tried& one : best_of_each(full)) {
+        const bool known_enough = !one.available && factor != kLessLoad.front();
+        if (violation(one.result, options_.limits) <= 0 || known_enough) continue;
+        Proposal with_less = space_.with_load(one.proposal, 1 / factor);
+        if (with_less != one.proposal) less.push_back(std::move(with_less));
+      }
+      if (less.empty() || stopped()) break;
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
+      full.insert(full.end(), tried.begin(), tried.end());
     }
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
-    full.insert(full.end(), tried.begin(), tried.end());
     return {};
+  }
+
+  /// The best setting of each policy among these.
+  [[nodiscard]] std::vector<Tried> best_of_each(std::vector<Tried> tried) const {
+    std::ranges::stable_sort(tried, better(0));
+    std::set<std::string> policies;
+    std::erase_if(tried, [&policies](const Tried& one) {
+      return !one.result.done || !policies.insert(one.proposal.policy->name).second;
+    });
+    return tried;
   }
 
   void sort_out(std::vector<Tried>& full) {
@@ -416,27 +461,64 @@ class Searcher {
     }
   }
 
-  /// The first that holds under other seeds; of those that do not, the load is lessened.
+  /// The best that holds under other seeds. What does not makes way for less load, and for settings
+  /// that are further from the limits.
   Result<void> confirm(std::vector<Tried> full) {
+    const std::vector<Tried> all = full;
     std::optional<Tried> fallback;
     Confirmation of_fallback;
-    for (std::size_t i = 0; i < full.size() && i < kConfirmedAtMost; ++i) {
-      if (violation(full[i].result, options_.limits) > 0) break;
-      BUBBLESIM_ASSIGN_OR_RETURN(Confirmation confirmed, again(full[i].proposal));
-      if (confirmed.broke == 0) return recommend(full, full[i], std::move(confirmed));
+    std::map<std::string, std::size_t> failures;  // by policy
+    for (std::size_t i = 0; i < kConfirmedAtMost; ++i) {
+      const std::optional<Tried> next = choice_of(full);
+      if (!next) break;
+      BUBBLESIM_ASSIGN_OR_RETURN(Confirmation confirmed, again(next->proposal));
+      if (confirmed.broke == 0) return recommend(all, *next, std::move(confirmed));
       if (!fallback || confirmed.broke < of_fallback.broke) {
-        fallback = full[i];
+        fallback = next;
         of_fallback = confirmed;
       }
-      const Proposal less = space_.with_load(full[i].proposal, 1 / kLessLoad);
-      if (less == full[i].proposal || stopped()) continue;
+      if (stopped()) break;
+      std::erase_if(full, [&next](const Tried& one) { return !is_safer(one, *next); });
+      const std::size_t failed = failures[next->proposal.policy->name]++;
+      const Proposal less =
+          space_.with_load(next->proposal, 1 / kLessLoad[std::min(failed, kLessLoad.size() - 1)]);
+      if (less == next->proposal) continue;
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({less}, 1));
       full.push_back(tried.front());
-      std::stable_sort(full.begin() + static_cast<std::ptrdiff_t>(i) + 1, full.end(), better(0));
     }
-    if (fallback) return recommend(full, *fallback, std::move(of_fallback));
-    if (!full.empty()) found_.least = full.front();
+    if (fallback) return recommend(all, *fallback, std::move(of_fallback));
+    if (!full.empty()) found_.least = *std::ranges::min_element(full, better(0));
     return {};
+  }
+
+  /// Whether the setting may hold where `broken` did not: another policy, or further within limits.
+  static bool is_safer(const Tried& one, const Tried& broken) {
+    if (one.proposal.policy != broken.proposal.policy) return true;
+    const Duration none{};
+    return one.result.kept > broken.result.kept + kSafer ||
+           one.result.p95.value_or(none) < broken.result.p95.value_or(none);
+  }
+
+  /// Of what keeps the limits and gains as much as the best, what leaves most, in GPUs, after what
+  /// training loses; of what leaves as much, what demands least and changes least.
+  [[nodiscard]] std::optional<Tried> choice_of(std::vector<Tried> full) const {
+    std::erase_if(full, [this](const Tried& one) {
+      return !one.result.done || violation(one.result, options_.limits) > 0;
+    });
+    if (full.empty()) return std::nullopt;
+    const double most =
+        std::ranges::max_element(full, {}, [](const Tried& one) { return one.result.gain; })
+            ->result.gain;
+    std::erase_if(full, [most](const Tried& one) {
+      return one.result.gain < (1 - kAsMuch) * most;
+    });
+    const double step = std::max(kAsMuch * most, 1e-9);
+    const auto rank = [this, step](const Tried& one) {
+      const double left = one.result.gain + options_.gpus * one.result.kept;
+      return std::tuple(-std::floor(left / step), demanded(one.proposal).size(),
+                        one.proposal.parameters.size(), -left);
+    };
+    return *std::ranges::min_element(full, {}, rank);
   }
 
   Result<void> recommend(const std::vector<Tried>& full, const Tried& best,
@@ -444,7 +526,8 @@ class Searcher {
     found_.best = best;
     found_.confirmed = std::move(confirmed);
     for (const Tried& one : full) {
-      if (one.proposal.policy == best.proposal.policy || !one.result.done) continue;
+      const bool gains = one.result.done && one.result.gain > 0;
+      if (one.proposal.policy == best.proposal.policy || !gains) continue;
       found_.runner_up = one;
       break;
     }
@@ -489,6 +572,7 @@ class Searcher {
   Duration length_;
   Duration warmup_;
   double spent_ = 0;
+  bool scarce_ = false;
   Found found_;
   std::map<std::string, std::size_t> index_;  // into found_.all
 };

@@ -76,6 +76,7 @@ struct Found {
 struct SearchOptions {
   Limits limits;
   FullLength full;
+  double gpus = 1;                        ///< simulated, that training loses a share of
   double events = 60 * kEventsPerSecond;  ///< the budget
   std::function<bool()> stopped;          ///< true: come to an end
 };

@@ -14,6 +14,7 @@ namespace {
 // Of a fleet's full trials, where nothing is said: many kinds share one budget.
 constexpr Duration kFleetLength = std::chrono::seconds(20);
 constexpr Duration kFleetWarmup = std::chrono::seconds(5);
+constexpr Duration kFleetBudget = std::chrono::seconds(30);  // of two cores: a minute of CPU
 
 bool has_latency_limit(const AdviseArguments& arguments) {
   return !arguments.p95.empty() || !arguments.slo.empty();
@@ -79,7 +80,9 @@ Result<void> check_options(const AdviseArguments& arguments) {
                 "--load");
   }
   if (!file && arguments.want == "offline" && has_latency_limit(arguments)) {
-    return fail(arguments.p95.empty() ? "--slo" : "--p95", {}, "found with --want offline, which has no latencies; expected --want online or both");
+    return fail(arguments.p95.empty() ? "--slo" : "--p95", {},
+                "found with --want offline, which has no latencies; expected --want online or "
+                "both");
   }
   if (!file && arguments.load && arguments.want == "offline") {
     return fail("--load", {}, "found with --want offline, which always has a next request; "
@@ -232,7 +235,7 @@ CheckedResult<advise::FleetQuestion> fleet_question(AdviseArguments& arguments,
                                                               ", expected less than --duration"}});
   }
   fleet.seed = arguments.job.quick.seed;
-  fleet.budget = asked.budget;
+  fleet.budget = command.count("--budget") > 0 ? asked.budget : kFleetBudget;
   BUBBLESIM_ASSIGN_OR_RETURN(fleet.jobs, advise::read_fleet_jobs(arguments.fleet));
   if (arguments.queue.empty()) {
     fleet.work.push_back(advise::endless_work(arguments.job.quick.filler,

@@ -20,7 +20,9 @@ namespace {
 using advise::Advice;
 using advise::Tried;
 
-/// Everything tried, and oracles and what is out of reach at full length in place of short trials.
+// Shorter trials are wrong by too much to stand for what can be had.
+constexpr int kFrontTriedFor = 3;  // a third of the full length
+
 std::vector<Tried> points_of(const Advice& advice) {
   std::vector<Tried> points;
   for (const Tried& tried : advice.found.all) {
@@ -45,11 +47,12 @@ Json point_json(const Advice& advice, const Tried& tried, std::size_t policy) {
                       advise::policy_entry(tried.proposal)});
 }
 
-std::vector<std::size_t> front_of(const std::vector<Tried>& points) {
+std::vector<std::size_t> front_of(const Advice& advice, const std::vector<Tried>& points) {
   std::vector<TradePoint> trades;
   for (const Tried& point : points) {
     TradePoint trade;
-    if (point.available && !point.result.overloaded && !point.result.refused) {
+    const bool real = point.available && !point.result.overloaded && !point.result.refused;
+    if (real && point.length >= advice.found.length / kFrontTriedFor) {
       trade = {point.result.kept, point.result.gain};
     }
     trades.push_back(trade);
@@ -75,7 +78,7 @@ Json answer_json(const ShownAdvice& shown) {
     list.push_back(point_json(advice, point, static_cast<std::size_t>(at - policies.begin())));
   }
   Json whole = advise::advice_json(advice, shown.config);
-  Json out{{"points", std::move(list)}, {"policies", policies}, {"front", front_of(points)},
+  Json out{{"points", std::move(list)}, {"policies", policies}, {"front", front_of(advice, points)},
            {"recommended", place_of(points, advice.found.best)},
            {"runnerUp", place_of(points, advice.found.runner_up)}};
   for (const char* key : {"name", "limits", "text", "alone", "unfilled", "search"}) {

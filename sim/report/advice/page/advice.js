@@ -24,10 +24,11 @@ function figuresOf(answer, points) {
   const colour = measured ? (point) => latencyClass(point, ends) : (point) => hue(point.policy);
   const least = leastShown(answer);
   const hidden = points.filter((point) => point.kept < least).length;
+  const beyond = hidden > 0 ? ` ${plural(hidden, 'setting')} that keep less than ${
+    numberText(least)} of training are in the table only.` : '';
   const note = h('p', { class: 'note' }, 'A mark is a setting; its form is its policy; small ones ' +
     'were simulated for a short time, hollow ones cannot be had. The line is the Pareto front of ' +
-    `those that can.${hidden > 0 ? ` ${plural(hidden, 'setting')} that keep less than ${
-      numberText(least)} of training are in the table only.` : ''}`);
+    `those that can, of a third of the full length or longer.${beyond}`);
   const figures = [figure('Training kept against filler gained', note,
     [measured ? latencyLegend(answer, ends) : null, policyLegend(answer, points)],
     (plot, width) => drawTrade(plot, width, answer, points, colour))];
@@ -52,7 +53,8 @@ function answerSection(answer) {
   const title = freshId('answer');
   const figures = figuresOf(answer, points);
   const chosen = chosenPlace(answer, points);
-  const section = h('section', { 'aria-labelledby': title }, h('h2', { id: title }, answer.name),
+  const section = h('section', { 'aria-labelledby': title },
+    h('h2', { id: title, class: data.answers.length > 1 ? null : 'unseen' }, answer.name),
     h('div', { class: 'answer' }, answer.text.map(answerPart)), figures.map((one) => one.part),
     chosen.place, h('h3', null, 'Settings that were tried'), pointsTable(answer, points),
     h('p', { class: 'note' }, `${plural(answer.search.trials, 'trial')} of ${

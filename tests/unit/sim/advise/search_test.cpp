@@ -184,6 +184,43 @@ TEST(search, recommends_what_holds_under_other_seeds) {
   EXPECT_EQ(found->confirmed.seeds.size(), kSeedsConfirmed);
 }
 
+// A queue that grows slowly: only at full length is a load above 300 a second overloaded, and only
+// under other seeds one above 200.
+TEST(search, steps_back_from_loads_that_do_not_hold) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  land.add(spec_of("queue", {}), [](const ParameterSet&, double load, const Trial& trial) {
+    TrialResult result = gain_and_kept(load / 1000, 1);
+    result.offered_per_s = result.requests_per_s = load;
+    const bool full = trial.length > 9s;
+    result.overloaded = (full && load > 300) || (full && trial.seed > 1 && load > 200);
+    result.p95 = 1ms;
+    return result;
+  });
+  const Space space(land.registry, {},
+                    {{kRate, {"100", "400", "800"}, std::pair(1.0, 1200.0)}});
+  const auto found = search(space, land.try_all(), options_of({0.98, 50ms}));
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "queue");
+  EXPECT_LE(found->best->result.requests_per_s, 200);
+  EXPECT_GT(found->best->result.requests_per_s, 50);
+  EXPECT_EQ(found->confirmed.broke, 0U);
+}
+
+// Of settings that gain as much, the one that leaves training more, then the one that demands less.
+TEST(search, prefers_what_costs_less_among_equal_gains) {
+  Landscape land;
+  PolicySpec demanding = spec_of("demanding", {});
+  demanding.demands = {{policy::SystemFeature::kMps}, {policy::SystemFeature::kFrameworkHook}};
+  land.add(std::move(demanding), constant(0.8, 0.999));
+  land.add(spec_of("costly", {}), constant(0.803, 0.985));
+  land.add(spec_of("plain", {}), constant(0.8, 0.999));
+  const Space space(land.registry, {}, {});
+  const auto found = search(space, land.try_all(), options_of({0.98, {}}));
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->best->proposal.policy->name, "plain");
+}
+
 // A policy that gains nothing for its first 3 s, and the most afterwards.
 TEST(search, keeps_policies_that_need_time_to_settle) {
   Landscape land;
