@@ -387,8 +387,8 @@ PolicySpec specinf_spec() {
   spec.make_placer = make_spare_memory_placer;
   spec.demands = {{SystemFeature::kMps}, {SystemFeature::kLaunchInterception}};
   spec.not_searched = {"reserve_mib", "ask", "tell"};
-  spec.settling = [](const ParameterSet& given, Duration) {
-    return 2 * given.duration("reference") + given.duration("horizon");
+  spec.settling = [](const ParameterSet& given, Duration iteration) {
+    return std::max(2 * given.duration("reference"), 2 * iteration) + given.duration("horizon");
   };
   spec.make = [](const ParameterSet& given) { return std::make_unique<SpecInf>(given); };
   return spec;

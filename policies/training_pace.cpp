@@ -68,6 +68,7 @@ Duration TrainingPace::spread() const {
 
 void TrainingPace::learn(Duration length) {
   quiet_.push_back(length);
+  bounded_ = false;
   Duration sum{};
   for (const Duration each : quiet_) sum += each;
   reference_ = sum / static_cast<std::int64_t>(quiet_.size());

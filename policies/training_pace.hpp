@@ -28,7 +28,8 @@ namespace bubblesim::policies {
 
 class TrainingPace {
  public:
-  /// Fillers are kept out for the first `alone`, and as long again until one iteration was whole.
+  /// Fillers are kept out for the first `alone`, and until one iteration was whole, for at most
+  /// kMostAlone times `alone`.
   explicit TrainingPace(Duration alone) : alone_(alone) { keys_.reserve(kUsualKeys); }
 
   /// Training launches a kernel. Whether an iteration ends before it, found by its period.
@@ -49,7 +50,7 @@ class TrainingPace {
 
   /// Fillers are kept out.
   [[nodiscard]] bool measures(policy::Instant now) const {
-    return now < alone_ || (quiet_.empty() && now < 2 * alone_);
+    return now < alone_ || (quiet_.empty() && now < kMostAlone * alone_);
   }
   [[nodiscard]] policy::Instant deadline() const { return alone_; }
   [[nodiscard]] std::optional<Duration> reference() const { return reference_; }
@@ -57,6 +58,10 @@ class TrainingPace {
   [[nodiscard]] Duration spread() const;
 
  private:
+  /// A bound in place of an undisturbed iteration drifts, and the budget with it: a start-up of 20 s
+  /// is the lesser evil for a job of hours.
+  static constexpr int kMostAlone = 20;
+
   void learn(Duration length);
   std::optional<Duration> compare_undisturbed(Duration length, Duration expected);
 

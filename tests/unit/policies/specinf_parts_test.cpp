@@ -187,16 +187,27 @@ TEST(training_pace, measures_losses_against_the_first_iterations) {
   EXPECT_EQ(pace.end_iteration(true, 30ms, 20ms, 586ms), Duration{30ms});
 }
 
-/// No whole iteration fits: fillers come in after twice the time. The first one with fillers, less
-/// their charge, is a bound: 5 s less 1 s, so it lost 1 s. One without them takes its place.
+/// An iteration of 8 s is longer than the second that is asked for: fillers wait for its end.
+TEST(training_pace, keeps_fillers_out_until_an_iteration_was_whole) {
+  TrainingPace pace(1s);
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(false, 0s, 0s, 3s), std::nullopt);
+  EXPECT_TRUE(pace.measures(10s));
+  EXPECT_EQ(pace.end_iteration(false, 0s, 0s, 11s), std::nullopt);
+  EXPECT_EQ(pace.reference(), Duration{8s});
+  EXPECT_FALSE(pace.measures(11s));
+}
+
+/// No whole iteration fits: fillers come in after 20 times the time. The first one with fillers,
+/// less their charge, is a bound: 5 s less 1 s, so it lost 1 s. One without them takes its place.
 TEST(training_pace, has_a_bound_for_long_iterations_until_one_is_without_fillers) {
   TrainingPace pace(1s);
-  EXPECT_TRUE(pace.measures(1999ms));
-  EXPECT_FALSE(pace.measures(2s));
+  EXPECT_TRUE(pace.measures(19999ms));
+  EXPECT_FALSE(pace.measures(20s));
   pace.mark();
-  EXPECT_EQ(pace.end_iteration(true, 0s, 0s, 4s), std::nullopt);
-  EXPECT_EQ(pace.end_iteration(true, 2s, 1s, 9s), Duration{1s});
-  EXPECT_EQ(pace.end_iteration(false, 0s, 0s, 13500ms), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, 0s, 0s, 24s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, 2s, 1s, 29s), Duration{1s});
+  EXPECT_EQ(pace.end_iteration(false, 0s, 0s, 33500ms), std::nullopt);
   EXPECT_EQ(pace.reference(), Duration{4500ms});
 }
 
