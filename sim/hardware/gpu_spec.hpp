@@ -7,6 +7,7 @@
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/time.hpp"
+#include "sim/hardware/power_spec.hpp"
 
 namespace bubblesim::hardware {
 
@@ -82,6 +83,9 @@ struct GpuSpec {
   ContentionSpec contention;
   PartSpec part;
   MigSpec mig;
+  PowerSpec power;
+  double clock = 1;  ///< at which kernels run, of the full one, (0, 1]; a device file says nothing
+                     ///< of it: a run may lock it
 };
 
 }  // namespace bubblesim::hardware

@@ -98,6 +98,30 @@ MigSpec read_mig(ObjectReader& root) {
           count(reader, "slice_sms", "SMs")};
 }
 
+PowerSpec read_power(ObjectReader& root) {
+  ObjectReader reader = root.child("power", Presence::kOptional);
+  if (!reader.present()) return {};
+  const Range<double> watts{0.001, 1e5};
+  const Range<double> clocks{1, 1e5};
+  PowerSpec out;
+  out.idle_w = number(reader, "idle", "W", watts);
+  out.limit_w = number(reader, "limit", "W", watts);
+  out.full_clock_mhz = number(reader, "full_clock", "MHz", clocks);
+  out.least_clock_mhz = number(reader, "least_clock", "MHz", clocks);
+  out.clock_step_mhz = number(reader, "clock_step", "MHz", clocks);
+  out.voltage_floor_mhz = number(reader, "voltage_floor", "MHz", clocks);
+  out.voltage_slope = number(reader, "voltage_slope", "rise per rise", {0, 10});
+  out.compute_kernel_w = number(reader, "compute_kernel", "W", watts);
+  out.memory_kernel_w = number(reader, "memory_kernel", "W", watts);
+  out.unknown_kernel_w = number(reader, "unknown_kernel", "W", watts);
+  out.collective_w = number(reader, "collective", "W", watts);
+  out.memory_clock_share = share(reader, "memory_clock_share");
+  if (out.least_clock_mhz > out.full_clock_mhz) {
+    reader.fault("least_clock", "is above full_clock; expected at most that");
+  }
+  return out;
+}
+
 void read_latencies(ObjectReader& root, GpuSpec& spec) {
   constexpr Duration kNone{0};
   spec.launch_latency = duration(root, "launch_latency", kNone);
@@ -134,6 +158,7 @@ DeviceFile read_constants(ObjectReader& root) {
   spec.contention = read_contention(root);
   spec.part = read_part(root);
   spec.mig = read_mig(root);
+  spec.power = read_power(root);
   root.finish();
   return out;
 }
