@@ -8,16 +8,23 @@ namespace {
 
 std::array<double, 3> boundness_of(const hardware::ContentionSpec& spec) {
   std::array<double, 3> boundness{};
-  boundness[static_cast<std::size_t>(program::KernelClass::kUnknown)] =
-      spec.unknown_kernel_memory_boundness;
-  boundness[static_cast<std::size_t>(program::KernelClass::kCompute)] =
-      spec.compute_kernel_memory_boundness;
-  boundness[static_cast<std::size_t>(program::KernelClass::kMemory)] =
-      spec.memory_kernel_memory_boundness;
+  for (const auto kernel_class : {program::KernelClass::kUnknown, program::KernelClass::kCompute,
+                                  program::KernelClass::kMemory}) {
+    boundness[static_cast<std::size_t>(kernel_class)] = memory_boundness(spec, kernel_class);
+  }
   return boundness;
 }
 
 }  // namespace
+
+double memory_boundness(const hardware::ContentionSpec& spec, program::KernelClass kernel_class) {
+  switch (kernel_class) {
+    case program::KernelClass::kCompute: return spec.compute_kernel_memory_boundness;
+    case program::KernelClass::kMemory: return spec.memory_kernel_memory_boundness;
+    case program::KernelClass::kUnknown: break;
+  }
+  return spec.unknown_kernel_memory_boundness;
+}
 
 Contention::Contention(const hardware::ContentionSpec& spec, std::uint32_t sm_count,
                        const hardware::PartSpec& part)

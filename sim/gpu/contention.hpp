@@ -35,6 +35,10 @@
 
 namespace bubblesim::gpu {
 
+/// The fraction of a kernel's time that DRAM bounds, by its class.
+[[nodiscard]] double memory_boundness(const hardware::ContentionSpec& spec,
+                                      program::KernelClass kernel_class);
+
 /// What kernels ask for, of all that there is.
 struct Demand {
   double dram = 0;

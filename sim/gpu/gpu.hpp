@@ -121,6 +121,11 @@ class Gpu final : public engine::EventHandler {
   void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
+  /// Kernels that are submitted from now on run at this share of the device's full clock, (0, 1]:
+  /// what DRAM does not bound of their time grows by 1 / clock (hardware/power_spec.hpp). At first
+  /// GpuSpec::clock.
+  void set_clock(double clock);
+
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
   /// context keeps the turn that it has, as one with work does. Calls are counted. No effect
   /// unless kTimeSliced.

@@ -10,6 +10,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
                   const SharingSetup& sharing)
     : engine_(engine),
       mode_(sharing.mode),
+      clock_(spec.clock),
       transfers_(std::max(spec.copy_engines, 1U)),
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
@@ -80,17 +81,28 @@ Context& Gpu::Model::context_of(ClientId client) {
   return contexts_[std::min<std::size_t>(client.index(), contexts_.size() - 1)];
 }
 
+// A kernel keeps the clock at which it was submitted: it is short beside the time in which a
+// governor changes clocks.
+Duration Gpu::Model::at_clock(const Work& work) const {
+  const bool kernel = work.kind == program::WorkKind::kKernel && work.profile != nullptr;
+  if (clock_ >= 1 || !kernel) return work.solo;
+  const hardware::ContentionSpec& spec = shared_.spec.contention;
+  const double memory = memory_boundness(spec, work.profile->kernel_class);
+  return scale(work.solo, hardware::clock_stretch(memory, clock_));
+}
+
 WorkId Gpu::Model::submit(const Work& work) {
   BUBBLESIM_CHECK(work.client.index() < shared_.clients.size(), "work of an unknown client");
   BUBBLESIM_CHECK(work.solo >= Duration::zero(), "work does not take negative time");
   const WorkId id = shared_.works.allocate();
   WorkState& state = shared_.works[id];
   state.work = work;
+  state.work.solo = at_clock(work);
   state.arrival = arrivals_++;
   state.end = SimTime::max();
   state.started = state.running = state.listed = false;
   state.refills = state.behind_held = state.stalled = false;
-  if (may_run_alone(work)) {
+  if (may_run_alone(state.work)) {
     begin_alone(id, engine_.now());
     return id;
   }
