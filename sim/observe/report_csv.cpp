@@ -121,6 +121,12 @@ std::string gpu_mean(const CsvRow& row) {
 }
 
 template <auto Value>
+std::string power_cell(const CsvRow& row) {
+  const auto power = power_of(row.policy);
+  return power ? number((*power).*Value) : std::string();
+}
+
+template <auto Value>
 std::string latency_cell(const CsvRow& row) {
   return latency_cell(row.latency, Value);
 }
@@ -211,6 +217,12 @@ const CsvColumn kCsvColumns[] = {
        return r.policy.gpus.empty() ? std::string() : number(recovered_over_gpus(r.policy.gpus));
      }},
     {"memory_high_water_bytes", CellType::kInteger, memory_high_water},
+    {"gpu_power_mean_w", CellType::kNumber, power_cell<&PowerSummary::mean_w>},
+    {"gpu_power_peak_w", CellType::kNumber, power_cell<&PowerSummary::peak_w>},
+    {"gpu_clock_mean_mhz", CellType::kNumber, power_cell<&PowerSummary::clock_mhz>},
+    {"training_iteration_energy_j", CellType::kNumber, power_cell<&PowerSummary::iteration_j>},
+    {"filler_request_energy_j", CellType::kNumber,
+     of_filler<[](const FillerResult& f) { return number(request_energy(f)); }>},
     {"policy_calls", CellType::kInteger,
      [](const CsvRow& r) { return std::to_string(r.policy.activity.calls); }},
     {"policy_holds", CellType::kInteger,

@@ -146,11 +146,20 @@ Json filler_json(const FillerResult& filler) {
           {"instances_unplaced", filler.instances_unplaced},
           {"instances", std::move(instances)}};
   if (filler.server) json["server"] = server_json(*filler.server);
+  if (filler.energy_j) json["energy_j"] = *filler.energy_j;
   return json;
 }
 
 /// Null: not known.
 Json known_bytes(Bytes bytes) { return bytes == Bytes{} ? Json(nullptr) : Json(bytes.value); }
+
+Json power_json(const PowerUse& power) {
+  return {{"energy_j", power.energy_j},
+          {"filler_energy_j", power.filler_j},
+          {"mean_w", power.mean_w},
+          {"peak_w", power.peak_w},
+          {"clock_mean_mhz", power.clock_mhz}};
+}
 
 Json gpu_json(const GpuUse& gpu) {
   Json bubbles = Json::array();
@@ -158,7 +167,7 @@ Json gpu_json(const GpuUse& gpu) {
     bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)},
                        {"recovered_ns", to_ns(bubble.recovered)}});
   }
-  return {{"gpu", gpu.gpu.value},
+  Json json = {{"gpu", gpu.gpu.value},
           {"busy_fraction", gpu.busy_fraction},
           {"busy_without_collectives_fraction", gpu.busy_without_collectives_fraction},
           {"training_sm_fraction", gpu.training_sm_fraction},
@@ -167,6 +176,8 @@ Json gpu_json(const GpuUse& gpu) {
           {"bubbles", std::move(bubbles)},
           {"recovered_fraction", gpu.recovered_fraction},
           {"memory_high_water_bytes", known_bytes(gpu.memory_high_water)}};
+  if (gpu.power) json["power"] = power_json(*gpu.power);
+  return json;
 }
 
 template <class T, class Make>

@@ -66,10 +66,26 @@ std::string memory_cell(const Row& row) {
                            : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
 }
 
+std::string power_cell(const Row& row) {
+  const auto power = power_of(*row.policy);
+  return power ? fmt::format("{:.1f}", power->mean_w) : "-";
+}
+
+std::string iteration_energy_cell(const Row& row) {
+  const auto power = power_of(*row.policy);
+  return power && power->iteration_j ? fmt::format("{:.1f}", *power->iteration_j) : "-";
+}
+
+std::string request_energy_cell(const Row& row) {
+  const auto energy = row.filler ? request_energy(*row.filler) : std::nullopt;
+  return energy ? fmt::format("{:.2f}", *energy) : "-";
+}
+
 enum class Shown : std::uint8_t {
   kAlways,
   kAmongSeveral,  ///< in the narrow table only where a policy has several fillers
   kWide,
+  kMetered,       ///< in the wide table, where power is metered
 };
 
 struct Column {
@@ -116,14 +132,20 @@ constexpr std::array kColumns{
     Column{"bubble %", Shown::kWide, Align::kRight, gpu_cell<&GpuUse::bubble_fraction>},
     Column{"recovered %", Shown::kAlways, Align::kRight, recovered_cell},
     Column{"memory GB", Shown::kWide, Align::kRight, memory_cell},
+    Column{"power W", Shown::kMetered, Align::kRight, power_cell},
+    Column{"J/iteration", Shown::kMetered, Align::kRight, iteration_energy_cell},
+    Column{"J/request", Shown::kMetered, Align::kRight, request_energy_cell},
 };
 
 std::vector<const Column*> columns_of(const RunReport& report, Columns columns) {
   const bool several =
       std::any_of(report.policies.begin(), report.policies.end(),
                   [](const PolicyResult& policy) { return policy.fillers.size() > 1; });
+  const bool metered = std::ranges::any_of(
+      report.policies, [](const PolicyResult& policy) { return power_of(policy).has_value(); });
   std::vector<const Column*> chosen;
   for (const Column& column : kColumns) {
+    if (column.shown == Shown::kMetered && !metered) continue;
     if (columns == Columns::kAll || column.shown == Shown::kAlways ||
         (column.shown == Shown::kAmongSeveral && several)) {
       chosen.push_back(&column);

@@ -111,6 +111,7 @@ struct FillerResult {
   std::optional<ServerResult> server;     ///< of a language-model engine
   std::uint64_t instances_unplaced = 0;   ///< that no GPU was found for
   Bytes memory;                           ///< over all instances
+  std::optional<double> energy_j;  ///< above idle, of its operations; nothing: not metered
 
   [[nodiscard]] std::size_t admitted_gpus() const;
 };
@@ -120,6 +121,15 @@ struct BubbleCause {
   std::string cause;  ///< snake_case, listed in OUTPUTS.md
   Duration time{};
   Duration recovered{};  ///< of it, while an operation of a filler ran
+};
+
+/// What one GPU drew in the measured window.
+struct PowerUse {
+  double energy_j = 0;   ///< idle power included
+  double filler_j = 0;   ///< of it, above idle, of fillers' operations
+  double mean_w = 0;
+  double peak_w = 0;     ///< the highest mean over a period of the governor
+  double clock_mhz = 0;  ///< mean over time
 };
 
 struct GpuUse {
@@ -132,6 +142,7 @@ struct GpuUse {
   std::vector<BubbleCause> bubbles;  ///< in a fixed order
   double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
   Bytes memory_high_water;  ///< 0: that of a client is not known
+  std::optional<PowerUse> power;  ///< nothing: not metered
 };
 
 /// What the policy itself did, over all GPUs.

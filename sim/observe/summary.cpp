@@ -133,6 +133,27 @@ double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction)
   return sum / static_cast<double>(gpus.size());
 }
 
+std::optional<PowerSummary> power_of(const PolicyResult& result) {
+  if (result.gpus.empty() || !result.gpus.front().power) return std::nullopt;
+  PowerSummary all;
+  double training_w = 0;
+  const double window = to_seconds(result.simulated - result.warmup);
+  for (const GpuUse& gpu : result.gpus) {
+    all.mean_w += gpu.power->mean_w / static_cast<double>(result.gpus.size());
+    all.clock_mhz += gpu.power->clock_mhz / static_cast<double>(result.gpus.size());
+    all.peak_w = std::max(all.peak_w, gpu.power->peak_w);
+    if (window > 0) training_w += (gpu.power->energy_j - gpu.power->filler_j) / window;
+  }
+  const double rate = result.training.iterations_per_s;
+  if (rate > 0) all.iteration_j = training_w / rate;
+  return all;
+}
+
+std::optional<double> request_energy(const FillerResult& filler) {
+  if (!filler.energy_j || filler.requests_completed == 0) return std::nullopt;
+  return *filler.energy_j / static_cast<double>(filler.requests_completed);
+}
+
 UseAlone use_alone(const PolicyResult& alone) {
   std::vector<GpuUse> gpus = alone.gpus;
   if (!alone.fillers.empty()) {

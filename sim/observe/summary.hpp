@@ -54,6 +54,19 @@ struct Backlog {
 /// A fraction over all GPUs of a result: their mean. 0 if there are none.
 [[nodiscard]] double mean_over_gpus(const std::vector<GpuUse>& gpus, double GpuUse::*fraction);
 
+/// Power of the GPUs of a result, where it is metered.
+struct PowerSummary {
+  double mean_w = 0;     ///< of a GPU: mean over them
+  double peak_w = 0;     ///< of any of them
+  double clock_mhz = 0;  ///< mean over them
+  std::optional<double> iteration_j;  ///< energy but that of fillers, over all GPUs, an iteration;
+                                      ///< nothing: none was counted
+};
+[[nodiscard]] std::optional<PowerSummary> power_of(const PolicyResult& result);
+
+/// Energy above idle a request; nothing: not metered, or no request was completed.
+[[nodiscard]] std::optional<double> request_energy(const FillerResult& filler);
+
 /// How the job without fillers, or one filler without the job, uses the GPUs where it is.
 [[nodiscard]] UseAlone use_alone(const PolicyResult& alone);
 

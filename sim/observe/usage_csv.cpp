@@ -8,13 +8,14 @@
 namespace bubblesim::observe {
 namespace {
 
-constexpr std::array<std::string_view, 12> kUsageColumns{
+constexpr std::array<std::string_view, 14> kUsageColumns{
     "config",        "policy",
     "policy_index",  "gpu",
     "from_ms",       "to_ms",
     "busy_fraction", "training_busy_fraction",
     "filler_busy_fraction", "training_sm_fraction",
-    "filler_sm_fraction",   "memory_bytes"};
+    "filler_sm_fraction",   "memory_bytes",
+    "power_w",              "clock_mhz"};
 
 void append_cell(std::string& line, const std::string& cell) {
   line += ',';
@@ -38,6 +39,8 @@ void append_interval(std::string& line, const UsageInterval& interval, std::uint
   append_cell(line, sm_share(interval.training_sm_ns));
   append_cell(line, sm_share(interval.filler_sm_ns));
   append_cell(line, std::to_string(interval.memory.value));
+  append_cell(line, interval.power ? number(interval.power->watts) : std::string());
+  append_cell(line, interval.power ? number(interval.power->clock_mhz) : std::string());
   line += '\n';
 }
 

@@ -68,6 +68,7 @@ void UsageSeries::close(SimTime now, const Books& books) {
   interval.training_sm_ns = advance(total_.training_sm_ns, books.training_sm_ns);
   interval.filler_sm_ns = advance(total_.filler_sm_ns, books.filler_sm_ns);
   interval.memory = books.memory;
+  interval.power = books.power;
   intervals_.push_back(interval);
 }
 

@@ -25,7 +25,7 @@
 
 namespace bubblesim::observe {
 
-/// Intervals of a whole report, over its policies and GPUs: 72 bytes each, and 120 as CSV.
+/// Intervals of a whole report, over its policies and GPUs: 96 bytes each, and 120 as CSV.
 inline constexpr std::uint64_t kMostUsageIntervals = 1'000'000;
 
 inline constexpr CounterSpec kUsageIntervalsDropped{
@@ -38,6 +38,12 @@ struct UsageSetup {
   std::uint64_t most = kMostUsageIntervals;  ///< intervals of a GPU; later ones are left out
 };
 
+/// What a GPU drew in an interval, where power is metered.
+struct UsagePower {
+  double watts = 0;      ///< mean
+  double clock_mhz = 0;  ///< mean
+};
+
 struct UsageInterval {
   SimTime from{};
   SimTime to{};                     ///< > from
@@ -47,6 +53,7 @@ struct UsageInterval {
   std::int64_t training_sm_ns = 0;  ///< SMs covered by resident blocks, times ns
   std::int64_t filler_sm_ns = 0;
   Bytes memory;                     ///< held by all clients at `to`
+  std::optional<UsagePower> power;  ///< nothing: not metered
 };
 
 /// A GPU over time, as part of a result.
@@ -83,6 +90,7 @@ class UsageSeries {
     double training_sm_ns = 0;
     double filler_sm_ns = 0;
     Bytes memory;  ///< now
+    std::optional<UsagePower> power = std::nullopt;  ///< since the last interval
   };
 
   void started(Activity activity, SimTime now) { meter_.started(activity, now); }

@@ -32,6 +32,10 @@ constexpr std::array kMetrics = {
     ReportMetric{"jobs_mean_completion_s", "mean fill job completion", "s", sweep::Better::kLess},
     ReportMetric{"memory_high_water_bytes", "memory high water", "GB", sweep::Better::kLess,
                  MetricForm::kBytes},
+    ReportMetric{"gpu_power_mean_w", "power of a GPU", "W", sweep::Better::kLess},
+    ReportMetric{"training_iteration_energy_j", "energy of an iteration", "J",
+                 sweep::Better::kLess},
+    ReportMetric{"filler_request_energy_j", "energy of a request", "J", sweep::Better::kLess},
 };
 
 std::size_t place_of(std::string_view column) {

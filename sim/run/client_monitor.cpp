@@ -37,22 +37,28 @@ observe::Activity ClientMonitor::activity_of(const program::Op& op) const {
 }
 
 void ClientMonitor::on_op_started(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {
+  if (meters_.power) meters_.power->started(client_, watched.program(), op, now);
   meters_.started(activity_of(watched.program().ops[op]), now);
   if (meters_.timeline != nullptr) since_[op] = now;
   ClientWatch::on_op_started(watched, op, now);
 }
 
 void ClientMonitor::on_op_paused(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {
+  if (meters_.power) meters_.power->ended(client_, watched.program(), op, now);
   if (meters_.timeline == nullptr || since_[op] >= now) return;
   record(watched, op, slice_kind(watched.program().ops[op].kind), now);
 }
 
 void ClientMonitor::on_op_resumed(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {
+  if (meters_.power) meters_.power->started(client_, watched.program(), op, now);
   record(watched, op, observe::SliceKind::kPaused, now);
 }
 
 void ClientMonitor::on_op_finished(const workload::OpRecord& finished) {
   const program::Op& op = finished.run->program().ops[finished.op];
+  if (meters_.power) {
+    meters_.power->ended(client_, finished.run->program(), finished.op, finished.end);
+  }
   meters_.ended(activity_of(op), finished.end);
   ClientWatch::on_op_finished(finished);
   record(*finished.run, finished.op, slice_kind(op.kind), finished.end);

@@ -13,6 +13,7 @@
 #include "sim/observe/timeline.hpp"
 #include "sim/observe/usage_series.hpp"
 #include "sim/run/filler_instance.hpp"
+#include "sim/run/gpu_power.hpp"
 #include "sim/schedule/shared_gpu.hpp"
 #include "sim/workload/program_run.hpp"
 
@@ -33,6 +34,7 @@ struct GpuMeters {
   SimTime warmup{};
   observe::TimelineRecorder* timeline = nullptr;  ///< null: nobody draws it
   std::optional<observe::UsageSeries> usage{};    ///< nothing: nobody asks for usage over time
+  std::optional<GpuPower> power{};                ///< nothing: not metered
   observe::ActivityMeter activity{warmup};
 };
 

@@ -77,6 +77,7 @@ Result<void> GpuNode::open(workload::Machine& machine, schedule::Decider decider
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       gpu_, schedule::SharedGpu::make(machine, decider, std::move(clients), this));
+  if (meters_.power) meters_.power->govern(gpu_.get());
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     instances_[i]->admitted = gpu_->decided().admissions[i + 1].admitted;
     instances_[i]->reason = gpu_->decided().admissions[i + 1].reason;
@@ -119,11 +120,17 @@ GpuNode::SmSeconds GpuNode::sm_seconds() const {
   return now;
 }
 
+std::optional<observe::UsagePower> GpuNode::interval_power(SimTime now) {
+  if (!meters_.power) return std::nullopt;
+  return meters_.power->take_interval(now);
+}
+
 void GpuNode::close_usage(SimTime now, Bytes workers) {
   const SmSeconds used = sm_seconds();
   meters_.usage->close(now, {.training_sm_ns = used.training * kNsPerSecond,
                              .filler_sm_ns = used.fillers * kNsPerSecond,
-                             .memory = gpu_->memory_now() + workers});
+                             .memory = gpu_->memory_now() + workers,
+                             .power = interval_power(now)});
 }
 
 observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {
@@ -146,7 +153,16 @@ observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {
     use.filler_sm_fraction = (used.fillers - at_warmup_.fillers) / whole;
   }
   if (gpu_->memory_known()) use.memory_high_water = gpu_->memory_at_start() + workers;
+  if (meters_.power) {
+    meters_.power->advance(end);
+    use.power = meters_.power->use();
+  }
   return use;
+}
+
+std::optional<double> GpuNode::energy_of(ClientId client) const {
+  if (!meters_.power) return std::nullopt;
+  return meters_.power->energy_of(client);
 }
 
 std::uint64_t GpuNode::resets() const {

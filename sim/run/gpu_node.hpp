@@ -56,6 +56,9 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   [[nodiscard]] std::vector<observe::UsageInterval> take_usage() { return meters_.usage->take(); }
   /// The use in the measured window, which ends at `end`. `workers`: the most that workers held.
   [[nodiscard]] observe::GpuUse use(SimTime end, Bytes workers);
+  /// Energy above idle of an instance's operations in the measured window; nothing: not metered.
+  /// After use().
+  [[nodiscard]] std::optional<double> energy_of(ClientId client) const;
   /// Kernels of fillers that were killed and began anew.
   [[nodiscard]] std::uint64_t resets() const;
 
@@ -67,6 +70,7 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   };
 
   [[nodiscard]] SmSeconds sm_seconds() const;
+  [[nodiscard]] std::optional<observe::UsagePower> interval_power(SimTime now);
   [[nodiscard]] SimTime next_contact(SimTime now) const override;
   void on_hold_ended(ClientId client, SimTime since, SimTime now) override;
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/observe/csv_numbers.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/program_builder.hpp"
@@ -126,6 +127,26 @@ Errors check_memory(const LoadedRun& run, const std::vector<hardware::DeviceFile
                std::to_string(available.value) + " bytes); " + devices_with(needed, devices)}};
 }
 
+// The device's power is known, and what is asked for is something that it can do.
+Errors check_power(const RunConfig& config, const hardware::GpuSpec& device) {
+  if (!config.power) return {};
+  const hardware::PowerSpec& power = device.power;
+  if (!power.known()) {
+    return {{config.file, "/power", device.name + " has no \"power\" in its device file"}};
+  }
+  Errors errors;
+  const auto check = [&](const char* key, std::optional<double> value, double low, double high,
+                         const std::string& unit) {
+    if (!value || (*value >= low && *value <= high)) return;
+    errors.push_back({config.file, std::string("/power/") + key,
+                      "found " + observe::number(*value) + "; expected " + observe::number(low) +
+                          " to " + observe::number(high) + " " + unit + " of " + device.name});
+  };
+  check("clock_mhz", config.power->clock_mhz, power.least_clock_mhz, power.full_clock_mhz, "MHz");
+  check("cap_w", config.power->cap_w, power.idle_w, power.limit_w, "W, idle to the board's limit,");
+  return errors;
+}
+
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
   for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
@@ -163,10 +184,15 @@ CheckedResult<TrainingInputs> load_training(const RunConfig& config,
 CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
                                       std::shared_ptr<const TrainingInputs> training) {
   Errors faults = check_numbers(config, training->program);
+  const Errors power = check_power(config, training->device);
+  faults.insert(faults.end(), power.begin(), power.end());
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   LoadedRun run;
   run.config = config;
   run.device = training->device;
+  if (config.power && config.power->clock_mhz) {
+    run.device.clock = *config.power->clock_mhz / run.device.power.full_clock_mhz;
+  }
   run.world_size = training->world_size;
   run.fold = training->fold;
   run.samples_per_iteration = config.training.samples_per_iteration;

@@ -57,6 +57,7 @@ using config_detail::kPositiveSpan;
 using config_detail::kSpan;
 
 constexpr std::uint32_t kMostRanks = 1U << 20;
+constexpr Duration kLongestPeriod = std::chrono::seconds{10};
 constexpr std::uint64_t kMostIterations = std::uint64_t{1} << 40;
 
 std::vector<std::string> read_traces(const Context& context, ObjectReader& training) {
@@ -172,6 +173,18 @@ void read_length(ObjectReader& root, RunConfig& config) {
   }
 }
 
+std::optional<PowerConfig> read_power(ObjectReader& root) {
+  ObjectReader reader = root.child("power", Presence::kOptional);
+  if (!reader.present()) return std::nullopt;
+  const Range<double> positive{1e-3, 1e6};
+  PowerConfig power;
+  if (reader.has("clock_mhz")) power.clock_mhz = reader.number("clock_mhz", positive);
+  if (reader.has("cap_w")) power.cap_w = reader.number("cap_w", positive);
+  power.period = reader.duration("period", {std::chrono::microseconds{100}, kLongestPeriod},
+                                 std::chrono::milliseconds{10});
+  return power;
+}
+
 std::vector<FillerConfig> read_fillers(const Context& context, ObjectReader& root) {
   std::vector<FillerConfig> fillers;
   std::map<std::string, std::string> pointers;
@@ -210,6 +223,7 @@ CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& p
   config.seed = root.integer<std::uint64_t>("seed", {}, 1);
   if (root.has("device")) config.device = config_detail::read_name(root, "device");
   read_length(root, config);
+  config.power = read_power(root);
   config.training = read_training(context, root.child("training"));
   config.fillers = read_fillers(context, root);
   check_ends(root, config);

@@ -92,6 +92,14 @@ struct FillerConfig {
 /// The role of a filler, as policies see it.
 [[nodiscard]] policy::Role role_of(const FillerConfig& filler);
 
+/// Power is metered, and limited where a limit is given: by a clock, by watts, or by the lower of
+/// the two.
+struct PowerConfig {
+  std::optional<double> clock_mhz;  ///< kernels run at it
+  std::optional<double> cap_w;      ///< of each GPU: a governor lowers the clock
+  Duration period{};                ///< after which the governor looks again; and of the peak, > 0
+};
+
 /// A policy with a value for each of its parameters.
 struct PolicyChoice {
   std::string name;
@@ -123,6 +131,7 @@ struct RunConfig {
   /// what a policy's settling (PolicySpec) adds to the warm-up.
   std::optional<PrecisionGoal> precision;
   Duration warmup{};                  ///< >= 0, < duration
+  std::optional<PowerConfig> power;   ///< nothing: not metered, the full clock
   TrainingConfig training;
   std::vector<FillerConfig> fillers;
   std::vector<PolicyChoice> policies;  ///< at least one

@@ -83,6 +83,9 @@ Result<void> Simulation::read_requests() {
 Result<void> Simulation::build_node(GpuId gpu) {
   GpuMeters meters{.gpu = gpu, .warmup = warmup_, .timeline = scenario_.timeline};
   if (records_usage()) meters.usage.emplace();
+  if (loaded_.config.power) {
+    meters.power.emplace(loaded_.device, *loaded_.config.power, warmup_);
+  }
   GpuNode& node = *nodes_.emplace_back(std::make_unique<GpuNode>(std::move(meters)));
   for (const FillerPlaces::Placed& placed : places_.on(gpu)) {
     node.add_instance(placed.filler, places_.mode_of(placed.filler));

@@ -137,6 +137,7 @@ std::optional<observe::ServerResult> collect_server(EndedSimulation& ended,
   return result;
 }
 
+// After GpuNode::use(), which lets the last of the run's power pass.
 observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t filler) {
   const FillerConfig& config = ended.loaded.config.fillers[filler];
   observe::FillerResult result;
@@ -146,7 +147,11 @@ observe::FillerResult collect_filler(EndedSimulation& ended, std::uint32_t fille
       count_requests({ended.loaded, ended.nodes, ended.warmup, ended.end}, filler, result);
   for (const auto& node : ended.nodes) {
     for (const auto& instance : node->instances()) {
-      if (instance->filler == filler) add_instance(ended, *instance, result);
+      if (instance->filler != filler) continue;
+      add_instance(ended, *instance, result);
+      if (const auto energy = node->energy_of(instance->client)) {
+        result.energy_j = result.energy_j.value_or(0) + *energy;
+      }
     }
   }
   result.server = collect_server(ended, filler);
@@ -247,12 +252,12 @@ observe::PolicyResult collect_results(EndedSimulation ended) {
   result.warmup = ended.warmup - kSimStart;
   result.events = ended.events;
   result.training = collect_training(ended);
-  for (const std::uint32_t filler : ended.scenario.fillers) {
-    result.fillers.push_back(collect_filler(ended, filler));
-  }
   const ClusterPlacement& cluster = ended.places.cluster();
   for (const auto& node : ended.nodes) {
     result.gpus.push_back(node->use(ended.end, cluster.workers_most(node->id())));
+  }
+  for (const std::uint32_t filler : ended.scenario.fillers) {
+    result.fillers.push_back(collect_filler(ended, filler));
   }
   result.activity = collect_policies(ended);
   cluster.add_counts(ended.counters);

@@ -51,7 +51,7 @@ void collect(const Json& json, const std::string& path, std::set<std::string>& p
 }
 
 TEST(Outputs, EveryColumnOfTheTableIsDefinedAndNoOther) {
-  const std::string table = report_table(sample_report(), Columns::kAll);
+  const std::string table = report_table(metered_report(), Columns::kAll);
   const std::size_t begin = table.find("\npolicy ") + 1;
   const std::string titles = table.substr(begin, table.find('\n', begin) - begin);
   std::set<std::string> written;
@@ -112,7 +112,7 @@ TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
 }
 
 TEST(Outputs, EveryJsonKeyIsDefinedAndNoOther) {
-  RunReport report = sample_report();
+  RunReport report = metered_report();
   report.interrupted = {"tgs"};
   report.policies[0].fillers[0].server = sample_server();
   std::set<std::string> written;

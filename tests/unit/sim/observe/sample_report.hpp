@@ -99,6 +99,15 @@ inline RunReport sample_report() {
   return report;
 }
 
+/// 600 W s in 2 s of which fillers drew 100 above idle; 4 iterations a second, 4 requests.
+inline RunReport metered_report() {
+  RunReport report = sample_report();
+  PolicyResult& policy = report.policies.front();
+  policy.gpus.front().power = PowerUse{600, 100, 300, 390, 1200};
+  policy.fillers.front().energy_j = 100;
+  return report;
+}
+
 /// The same as a real GPU gives it: nobody knows how the GPU was used.
 inline RunReport measured_report() {
   RunReport report = sample_report();

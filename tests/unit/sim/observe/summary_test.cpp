@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/sim/observe/sample_report.hpp"
+
 namespace bubblesim::observe {
 namespace {
 
@@ -117,6 +119,23 @@ TEST(RecoveredOverGpus, WeighsEachGpuByItsBubbles) {
   EXPECT_DOUBLE_EQ(recovered_over_gpus({small, large}), 0.625);  // (0.1 + 0.15) / 0.4
   EXPECT_EQ(recovered_over_gpus({}), 0);
   EXPECT_DOUBLE_EQ(mean_over_gpus({small, large}, &GpuUse::bubble_fraction), 0.2);
+}
+
+TEST(Summary, EnergyOfAnIterationLeavesFillersOut) {
+  // (600 - 100) J in 2 s at 4 iterations a second.
+  const PolicyResult policy = metered_report().policies.front();
+  const auto power = power_of(policy);
+  ASSERT_TRUE(power.has_value());
+  EXPECT_DOUBLE_EQ(power->iteration_j.value(), 62.5);
+  EXPECT_DOUBLE_EQ(power->mean_w, 300);
+  EXPECT_DOUBLE_EQ(power->peak_w, 390);
+  EXPECT_DOUBLE_EQ(request_energy(policy.fillers.front()).value(), 25);  // 100 J, 4 requests
+}
+
+TEST(Summary, WhereNothingIsMeteredThereIsNoPower) {
+  const PolicyResult policy = sample_report().policies.front();
+  EXPECT_FALSE(power_of(policy).has_value());
+  EXPECT_FALSE(request_energy(policy.fillers.front()).has_value());
 }
 
 }  // namespace

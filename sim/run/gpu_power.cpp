@@ -1,0 +1,171 @@
+#include "sim/run/gpu_power.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bubblesim::run {
+namespace {
+
+constexpr double kMilli = 1e3;
+constexpr double kParts = 1e6;
+
+/// Watts on all SMs, and the part of them that follows the clock.
+struct ClassDraw {
+  double watts;
+  double following;
+};
+
+ClassDraw draw_of_class(program::KernelClass kernel_class, const hardware::PowerSpec& power) {
+  switch (kernel_class) {
+    case program::KernelClass::kCompute: return {power.compute_kernel_w, 1};
+    case program::KernelClass::kMemory: return {power.memory_kernel_w, power.memory_clock_share};
+    case program::KernelClass::kUnknown: break;
+  }
+  return {power.unknown_kernel_w, 1};
+}
+
+std::int64_t milliwatts(double watts) { return std::llround(watts * kMilli); }
+
+std::int64_t kilohertz(double mhz) { return std::llround(mhz * kMilli); }
+
+/// Mean over a span of what was added to the sum.
+double mean(const EnergySum& sum, Duration span) {
+  return span == Duration::zero() ? 0 : sum.joules() / to_seconds(span);
+}
+
+}  // namespace
+
+void EnergySum::add(std::int64_t milliwatts, Duration time) {
+  constexpr std::int64_t kPicojoules = 1'000'000'000'000;
+  picojoules_ += milliwatts * time.count();
+  joules_ += picojoules_ / kPicojoules;
+  picojoules_ %= kPicojoules;
+}
+
+OpDraw draw_of(const program::Program& program, std::uint32_t index,
+               const hardware::GpuSpec& spec) {
+  const program::Op& op = program.ops[index];
+  if (op.kind == program::WorkKind::kCollective) {
+    return {.fixed_mw = milliwatts(spec.power.collective_w)};
+  }
+  if (op.kind != program::WorkKind::kKernel || op.profile == program::kNoIndex) return {};
+  const program::KernelProfile& profile = program.profiles[op.profile];
+  const double cover =
+      std::min(1.0, static_cast<double>(profile.blocks) / static_cast<double>(spec.sm_count));
+  const ClassDraw draw = draw_of_class(profile.kernel_class, spec.power);
+  return {.following_mw = milliwatts(draw.watts * draw.following * cover),
+          .fixed_mw = milliwatts(draw.watts * (1 - draw.following) * cover),
+          .cover_ppm = std::llround(cover * kParts)};
+}
+
+GpuPower::GpuPower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup)
+    : spec_(spec), config_(config), warmup_(warmup),
+      mhz_(spec.clock * spec.power.full_clock_mhz) {
+  set_draws();
+}
+
+void GpuPower::started(ClientId client, const program::Program& program, std::uint32_t op,
+                       SimTime now) {
+  change(client, draw_of(program, op, spec_), 1, now);
+}
+
+void GpuPower::ended(ClientId client, const program::Program& program, std::uint32_t op,
+                     SimTime now) {
+  change(client, draw_of(program, op, spec_), -1, now);
+}
+
+void GpuPower::change(ClientId client, const OpDraw& draw, int sign, SimTime now) {
+  advance(now);
+  if (client.index() >= clients_.size()) clients_.resize(client.index() + 1);
+  OpDraw& running = clients_[client.index()].running;
+  running.following_mw += sign * draw.following_mw;
+  running.fixed_mw += sign * draw.fixed_mw;
+  running.cover_ppm += sign * draw.cover_ppm;
+  set_draws();
+}
+
+// Of what runs now, at the present clock.
+void GpuPower::set_draws() {
+  std::int64_t cover = 0;
+  for (const Client& client : clients_) cover += client.running.cover_ppm;
+  const double crowd = std::max(1.0, static_cast<double>(cover) / kParts);
+  const double share = dynamic_share(spec_.power, mhz_);
+  total_mw_ = milliwatts(spec_.power.idle_w);
+  following_mw_ = fixed_mw_ = 0;
+  for (Client& client : clients_) {
+    const double following = static_cast<double>(client.running.following_mw) / crowd;
+    const double fixed = static_cast<double>(client.running.fixed_mw) / crowd;
+    client.draws_mw = std::llround(following * share + fixed);
+    total_mw_ += client.draws_mw;
+    following_mw_ += std::llround(following);
+    fixed_mw_ += std::llround(fixed);
+  }
+}
+
+// Stops at the end of each period, where the clock may change, and at that of the warm-up.
+void GpuPower::advance(SimTime now) {
+  while (last_ < now) {
+    const SimTime period_end = period_start_ + config_.period;
+    SimTime to = std::min(now, period_end);
+    if (last_ < warmup_) to = std::min(to, warmup_);
+    integrate(to);
+    if (to == period_end) end_period();
+  }
+}
+
+void GpuPower::integrate(SimTime to) {
+  const Duration span = to - last_;
+  const bool counts = last_ >= warmup_;
+  period_energy_.add(total_mw_, span);
+  period_following_.add(following_mw_, span);
+  period_fixed_.add(fixed_mw_, span);
+  interval_energy_.add(total_mw_, span);
+  interval_clock_time_.add(kilohertz(mhz_), span);
+  if (counts) {
+    energy_.add(total_mw_, span);
+    clock_time_.add(kilohertz(mhz_), span);
+    for (Client& client : clients_) client.energy.add(client.draws_mw, span);
+  }
+  last_ = to;
+}
+
+void GpuPower::end_period() {
+  if (period_start_ >= warmup_) peak_w_ = std::max(peak_w_, mean(period_energy_, config_.period));
+  if (config_.cap_w) {
+    const double highest = spec_.clock * spec_.power.full_clock_mhz;
+    const double kept = hardware::clock_under(spec_.power, *config_.cap_w,
+                                              mean(period_fixed_, config_.period),
+                                              mean(period_following_, config_.period));
+    mhz_ = std::min(highest, kept);
+    if (gpu_ != nullptr) gpu_->set_clock(mhz_ / spec_.power.full_clock_mhz);
+    set_draws();
+  }
+  period_energy_ = period_following_ = period_fixed_ = {};
+  period_start_ = last_;
+}
+
+observe::PowerUse GpuPower::use() const {
+  observe::PowerUse use;
+  const Duration window = std::max(Duration::zero(), last_ - warmup_);
+  use.energy_j = energy_.joules();
+  for (std::size_t i = 1; i < clients_.size(); ++i) use.filler_j += clients_[i].energy.joules();
+  use.mean_w = mean(energy_, window);
+  use.peak_w = std::max(peak_w_, use.mean_w);
+  use.clock_mhz = mean(clock_time_, window);
+  return use;
+}
+
+double GpuPower::energy_of(ClientId client) const {
+  return client.index() < clients_.size() ? clients_[client.index()].energy.joules() : 0;
+}
+
+observe::UsagePower GpuPower::take_interval(SimTime now) {
+  advance(now);
+  const Duration span = now - interval_start_;
+  const observe::UsagePower taken{mean(interval_energy_, span), mean(interval_clock_time_, span)};
+  interval_energy_ = interval_clock_time_ = {};
+  interval_start_ = now;
+  return taken;
+}
+
+}  // namespace bubblesim::run

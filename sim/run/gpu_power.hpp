@@ -1,0 +1,106 @@
+// What a GPU of a simulation draws, and the clock that keeps it below a cap.
+//
+// Operations draw what hardware/power_spec.hpp says from their start to their end: kernels by their
+// class and by the share of the SMs that they sit on (their blocks over the GPU's SMs, at most 1),
+// collectives while they wait, too. Where running kernels sit on more SMs than there are, each
+// draws as much less.
+//
+// The governor: at the end of each period the clock becomes the highest at which the mean work of
+// that period keeps the cap. So power exceeds a cap for a period when work grows. Periods end
+// between events: the meter goes through those that have ended when it is next told of something.
+//
+// Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
+// how often somebody looks. Of one GPU's domain; knows no other GPU.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/ids.hpp"
+#include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/program/program.hpp"
+#include "sim/run/run_config.hpp"
+#include "sim/schedule/shared_gpu.hpp"
+
+namespace bubblesim::run {
+
+/// A sum of milliwatts times nanoseconds, exact for any run.
+class EnergySum {
+ public:
+  /// Precondition: the product of the two is below 9e18, as of 10 s at 900 kW.
+  void add(std::int64_t milliwatts, Duration time);
+  [[nodiscard]] double joules() const {
+    return static_cast<double>(joules_) + static_cast<double>(picojoules_) * 1e-12;
+  }
+
+ private:
+  std::int64_t joules_ = 0;
+  std::int64_t picojoules_ = 0;  ///< below a joule
+};
+
+/// What an operation draws above idle while it is alone on its SMs at the full clock.
+struct OpDraw {
+  std::int64_t following_mw = 0;  ///< the part that follows the clock
+  std::int64_t fixed_mw = 0;
+  std::int64_t cover_ppm = 0;     ///< of the GPU's SMs
+};
+
+[[nodiscard]] OpDraw draw_of(const program::Program& program, std::uint32_t op,
+                             const hardware::GpuSpec& spec);
+
+class GpuPower {
+ public:
+  /// Precondition: spec.power.known(). Energies and the peak are of what follows `warmup`.
+  GpuPower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
+
+  /// Where the governor sets the clock; null: nowhere. It outlives this.
+  void govern(schedule::SharedGpu* gpu) { gpu_ = gpu; }
+
+  /// An operation of the client begins, or goes on, to run; or ends, or stands still. In order of
+  /// time.
+  void started(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
+  void ended(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
+  /// Lets time pass.
+  void advance(SimTime now);
+
+  [[nodiscard]] double clock_mhz() const { return mhz_; }
+  /// Up to the last call.
+  [[nodiscard]] observe::PowerUse use() const;
+  /// Above idle, of a client's operations.
+  [[nodiscard]] double energy_of(ClientId client) const;
+  /// Since the last call of it, or the start; nothing of it depends on the warm-up.
+  [[nodiscard]] observe::UsagePower take_interval(SimTime now);
+
+ private:
+  struct Client {
+    OpDraw running;
+    std::int64_t draws_mw = 0;  ///< now, above idle
+    EnergySum energy;
+  };
+
+  void change(ClientId client, const OpDraw& draw, int sign, SimTime now);
+  void integrate(SimTime to);
+  void end_period();
+  void set_draws();
+
+  const hardware::GpuSpec& spec_;
+  PowerConfig config_;
+  SimTime warmup_;
+  schedule::SharedGpu* gpu_ = nullptr;
+  std::vector<Client> clients_;
+  double mhz_;
+  std::int64_t total_mw_ = 0;      ///< now
+  std::int64_t following_mw_ = 0;  ///< of it, at the full clock
+  std::int64_t fixed_mw_ = 0;
+  SimTime last_ = kSimStart;       ///< up to which time has passed
+  SimTime period_start_ = kSimStart;
+  EnergySum period_energy_, period_following_, period_fixed_;
+  EnergySum energy_, interval_energy_;
+  EnergySum clock_time_, interval_clock_time_;  ///< kHz times ns
+  SimTime interval_start_ = kSimStart;
+  double peak_w_ = 0;
+};
+
+}  // namespace bubblesim::run

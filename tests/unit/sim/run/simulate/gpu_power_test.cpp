@@ -1,0 +1,188 @@
+// What GPUs draw, and the governor that keeps them below a cap; sums by hand.
+#include "sim/run/gpu_power.hpp"
+
+#include <gtest/gtest.h>
+
+#include "policies/builtin.hpp"
+#include "sim/observe/summary.hpp"
+#include "sim/run/simulation.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+/// Power that follows the clock in proportion: voltage is constant.
+hardware::PowerSpec proportional() {
+  hardware::PowerSpec power;
+  power.idle_w = 50;
+  power.limit_w = 150;
+  power.full_clock_mhz = 1000;
+  power.least_clock_mhz = 100;
+  power.clock_step_mhz = 10;
+  power.voltage_floor_mhz = 1000;
+  power.compute_kernel_w = power.unknown_kernel_w = 100;
+  power.memory_kernel_w = 40;
+  power.collective_w = 30;
+  power.memory_clock_share = 0.5;
+  return power;
+}
+
+LoadedRun powered_run(const std::vector<FillerConfig>& fillers, const PowerConfig& power) {
+  LoadedRun loaded = small_run(fillers);
+  loaded.device.power = proportional();
+  loaded.config.power = power;
+  if (power.clock_mhz) loaded.device.clock = *power.clock_mhz / 1000;
+  return loaded;
+}
+
+observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
+  Scenario scenario;
+  scenario.usage.interval = usage;
+  auto result = Simulation(loaded, scenario).run();
+  EXPECT_TRUE(result) << (result ? "" : result.error().text());
+  return result ? *result : observe::PolicyResult{};
+}
+
+// An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective 30, idle 50 W.
+// Rank 0: 3 ms of kernels, 2 of the collective: 350 + 300 + 60 mJ. Rank 1: 4 and 1: 350 + 400 + 30.
+TEST(GpuPower, EnergyIsThatOfIdleTimeAndOfWhatRuns) {
+  const observe::PolicyResult result = alone(powered_run({}, {.period = 10ms}));
+  ASSERT_EQ(result.gpus.size(), 2U);
+  EXPECT_NEAR(result.gpus[0].power.value().energy_j, 7.1, 1e-9);
+  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 7.8, 1e-9);
+  EXPECT_NEAR(result.gpus[1].power->mean_w, 7.8 / 0.07, 1e-6);
+  EXPECT_DOUBLE_EQ(result.gpus[1].power->clock_mhz, 1000);
+  EXPECT_EQ(result.training.mean_iteration, 7ms);
+}
+
+// At half the clock 0.3 + 0.7 / 0.5 = 1.7 times as long: A 1.7, B 3.4, C 1.7, the collective 1, the
+// host 2 ms. Rank 1's kernels draw 50 W for 6.8 of the 9.8 ms: 490 + 340 + 30 mJ.
+TEST(GpuPower, ALockedClockStretchesKernelsAndLowersWhatTheyDraw) {
+  LoadedRun loaded = powered_run({}, {.clock_mhz = 500, .period = 10ms});
+  loaded.config.duration = 98ms;
+  const observe::PolicyResult result = alone(loaded);
+  EXPECT_EQ(result.training.mean_iteration, 9800us);
+  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 8.6, 1e-9);
+  EXPECT_DOUBLE_EQ(result.gpus[1].power->clock_mhz, 500);
+}
+
+program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_class) {
+  program::Program program;
+  program.profiles = {program::profile_kernel({blocks, 1024, 64, 0}, kernel_class,
+                                              golden::small_gpu())};
+  program::Op op;
+  op.profile = 0;
+  program.ops = {op};
+  return program;
+}
+
+// 50 + 100 W for a period of 10 ms; then 100 W at half the clock keep the cap of 100 W.
+TEST(GpuPower, TheGovernorFindsTheClockThatKeepsTheCapInOnePeriod) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  GpuPower power(gpu, {.cap_w = 100, .period = 10ms}, kSimStart);
+  const program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
+  power.started(ClientId{0}, kernel, 0, kSimStart);
+  power.advance(kSimStart + 10ms);
+  EXPECT_DOUBLE_EQ(power.clock_mhz(), 500);
+  power.advance(kSimStart + 20ms);
+  EXPECT_DOUBLE_EQ(power.clock_mhz(), 500);
+  EXPECT_NEAR(power.use().energy_j, 1.5 + 1.0, 1e-12);
+  EXPECT_NEAR(power.use().peak_w, 150, 1e-9);
+  EXPECT_NEAR(power.use().clock_mhz, 750, 1e-9);
+}
+
+// Of a kernel that DRAM bounds half follows the clock: 50 + 20 + 20 x f = 80 W at half of it. A cap
+// of 100 W leaves it alone.
+TEST(GpuPower, WhatDramBoundsDrawsLessAndFallsLess) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  const program::Program kernel = one_kernel(100, program::KernelClass::kMemory);
+  GpuPower capped(gpu, {.cap_w = 100, .period = 10ms}, kSimStart);
+  capped.started(ClientId{0}, kernel, 0, kSimStart);
+  capped.advance(kSimStart + 100ms);
+  EXPECT_DOUBLE_EQ(capped.clock_mhz(), 1000);
+  EXPECT_NEAR(capped.use().mean_w, 90, 1e-9);
+  gpu.clock = 0.5;
+  GpuPower locked(gpu, {.period = 10ms}, kSimStart);
+  locked.started(ClientId{0}, kernel, 0, kSimStart);
+  locked.advance(kSimStart + 100ms);
+  EXPECT_NEAR(locked.use().mean_w, 80, 1e-9);
+}
+
+// Each of two kernels on all SMs draws half: 50 + 50 + 20 W; the filler's is 20 W x 10 ms.
+TEST(GpuPower, KernelsOnTheSameSmsShareThem) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  GpuPower power(gpu, {.period = 10ms}, kSimStart);
+  const program::Program compute = one_kernel(100, program::KernelClass::kCompute);
+  const program::Program memory = one_kernel(500, program::KernelClass::kMemory);
+  power.started(ClientId{0}, compute, 0, kSimStart);
+  power.started(ClientId{1}, memory, 0, kSimStart);
+  power.advance(kSimStart + 10ms);
+  EXPECT_NEAR(power.use().mean_w, 120, 1e-9);
+  EXPECT_NEAR(power.use().filler_j, 0.2, 1e-12);
+  EXPECT_NEAR(power.energy_of(ClientId{1}), 0.2, 1e-12);
+  power.ended(ClientId{1}, memory, 0, kSimStart + 10ms);
+  power.ended(ClientId{0}, compute, 0, kSimStart + 10ms);
+  power.advance(kSimStart + 20ms);
+  EXPECT_NEAR(power.use().energy_j, 1.2 + 0.5, 1e-12);
+}
+
+// A kernel on a quarter of the SMs draws a quarter.
+TEST(GpuPower, AKernelOnFewerSmsDrawsItsPart) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  GpuPower power(gpu, {.period = 10ms}, kSimStart);
+  power.started(ClientId{0}, one_kernel(25, program::KernelClass::kCompute), 0, kSimStart);
+  power.advance(kSimStart + 1ms);
+  EXPECT_NEAR(power.use().mean_w, 75, 1e-9);
+}
+
+TEST(GpuPower, ACapIsKeptAndCostsIterations) {
+  const observe::PolicyResult free = alone(powered_run({}, {.period = 1ms}));
+  const observe::PolicyResult capped = alone(powered_run({}, {.cap_w = 100, .period = 1ms}));
+  EXPECT_LT(capped.gpus[1].power.value().mean_w, 100);
+  EXPECT_LT(capped.gpus[1].power->mean_w, free.gpus[1].power.value().mean_w);
+  EXPECT_LT(capped.gpus[1].power->clock_mhz, 1000);
+  EXPECT_GT(capped.training.mean_iteration, free.training.mean_iteration);
+}
+
+// Powers are whole and times are whole: how often somebody looks changes nothing.
+TEST(GpuPower, UsageOverTimeAddsUpAndChangesNothing) {
+  const LoadedRun loaded = powered_run({}, {.cap_w = 90, .period = 3ms});
+  const observe::PolicyResult quiet = alone(loaded);
+  const observe::PolicyResult watched = alone(loaded, 1300us);
+  ASSERT_EQ(watched.usage.size(), 2U);
+  for (std::size_t gpu = 0; gpu < 2; ++gpu) {
+    EXPECT_EQ(watched.gpus[gpu].power.value().energy_j, quiet.gpus[gpu].power.value().energy_j);
+    double joules = 0;
+    for (const observe::UsageInterval& interval : watched.usage[gpu].intervals) {
+      joules += interval.power.value().watts * to_seconds(interval.to - interval.from);
+    }
+    EXPECT_NEAR(joules, quiet.gpus[gpu].power->energy_j, 1e-9);
+  }
+  EXPECT_EQ(watched.training.mean_iteration, quiet.training.mean_iteration);
+}
+
+TEST(GpuPower, WithoutTheKeyNothingIsMetered) {
+  const observe::PolicyResult result = alone(small_run({offline("batch")}), 10ms);
+  EXPECT_FALSE(result.gpus.front().power.has_value());
+  EXPECT_FALSE(result.usage.front().intervals.front().power.has_value());
+}
+
+TEST(GpuPower, FillersRaisePowerAndTheirRequestsHaveAPrice) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = powered_run({offline("batch")}, {.period = 10ms});
+  loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
+  auto report = run_policies(loaded, registry, {});
+  ASSERT_TRUE(report.has_value());
+  const auto exclusive = observe::power_of(report->policies[0]);
+  const auto mps = observe::power_of(report->policies[1]);
+  EXPECT_GT(mps.value().mean_w, exclusive.value().mean_w);
+  EXPECT_FALSE(observe::request_energy(report->policies[0].fillers[0]).has_value());
+  EXPECT_GT(observe::request_energy(report->policies[1].fillers[0]).value_or(0), 0);
+}
+
+}  // namespace
+}  // namespace bubblesim::run
