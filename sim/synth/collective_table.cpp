@@ -40,6 +40,7 @@ std::string_view channel_name(Channel channel) {
     case Channel::kCopies: return "copies";
     case Channel::kNorm: return "norm";
     case Channel::kWideArea: return "wide area";
+    case Channel::kSecondary: return "second copy";
     case Channel::kForwardTransfer: return "forward";
     case Channel::kBackwardTransfer: return "backward";
     case Channel::kReceived: return "received";

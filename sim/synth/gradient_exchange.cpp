@@ -43,25 +43,36 @@ std::uint32_t GradientExchange::call(Channel channel, CollectiveKind kind, doubl
 
 // Layers up to `prefetch` ahead are gathered; launching after all compute so far keeps no more
 // than those in memory.
-void GradientExchange::before_layer(const std::vector<std::uint32_t>& layers, std::size_t at) {
+void GradientExchange::before_layer(const std::vector<std::uint32_t>& layers, std::size_t at,
+                                    HostPass pass) {
   const PlanSpec& plan = emitter_.plan().plan();
   if (plan.sharding != Sharding::kParameters) return;
   Gathered& gathered = gathered_[emitter_.lane_number()];
   if (at == 0) gathered.clear();
   const std::size_t last = at + plan.gradients.prefetch;
-  for (std::size_t i = at; i <= last && i < layers.size(); ++i) gather(layers[i], gathered);
+  for (std::size_t i = at; i <= last && i < layers.size(); ++i) gather(layers[i], pass, gathered);
   for (const std::uint32_t op : gathered[layers[at]]) emitter_.wait_next(op);
 }
 
-void GradientExchange::gather(std::uint32_t layer, Gathered& gathered) {
+void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gathered) {
   const auto [place, fresh] = gathered.try_emplace(layer);
   if (!fresh) return;
   const ParallelPlan& plan = emitter_.plan();
   const Elements elements = elements_of_layer(plan, layer);
+  const ParameterPlan& parameters = plan.plan().parameters;
+  if (pass == HostPass::kBackward && parameters.secondary > 0) {
+    const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.secondary);
+    if (holders.group.size() <= 1) return;
+    place->second.push_back(call(Channel::kSecondary, CollectiveKind::kAllGather,
+                                 elements.shared * weight_bytes(plan), holders,
+                                 "gather second copy"));
+    return;
+  }
+  const double bytes =
+      parameters.element_bytes > 0 ? parameters.element_bytes : weight_bytes(plan);
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
-    place->second.push_back(call(family.channel, CollectiveKind::kAllGather,
-                                 count * weight_bytes(plan),
+    place->second.push_back(call(family.channel, CollectiveKind::kAllGather, count * bytes,
                                  family.replicas, "gather parameters"));
   };
   add(shared_, elements.shared);

@@ -5,7 +5,8 @@
 // gets its part of the reduced gradients and, after its part of the optimiser step, everyone's
 // parameters. ZeRO-2 keeps no more than its part, so that it scatters after each micro-batch.
 // ZeRO-3 and FSDP: a layer's parameters are gathered before each use, and its gradients scattered
-// after each backward pass.
+// after each backward pass. ZeRO++: what a forward pass has gathered is kept in parts by
+// neighbours, who gather it for the backward pass; kernels that quantise are left out.
 //
 // After the replicas: norms' weights among tensor ranks that split the sequence (Megatron-LM,
 // finalize_model_grads.py), tied embeddings between first and last stage, and the two copies of
@@ -26,8 +27,9 @@ class GradientExchange {
  public:
   explicit GradientExchange(RankEmitter& emitter);
 
-  /// Before layer `at` of a pass over `layers` (in the order of use) is computed.
-  void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at);
+  /// Before layer `at` of a pass over `layers` (in the order of use) is computed. `pass`: forward
+  /// or backward.
+  void before_layer(const std::vector<std::uint32_t>& layers, std::size_t at, HostPass pass);
   /// After a backward pass of the layer. `last`: the last one of the iteration.
   void after_backward(std::uint32_t layer, LastPass last);
   /// After a backward pass of a whole stage.
@@ -53,7 +55,7 @@ class GradientExchange {
   using Gathered = std::map<std::uint32_t, std::vector<std::uint32_t>>;  ///< by layer
 
   [[nodiscard]] double element_bytes() const;
-  void gather(std::uint32_t layer, Gathered& gathered);
+  void gather(std::uint32_t layer, HostPass pass, Gathered& gathered);
   void add(Family& family, double elements);
   void flush(Family& family);
   void reduce(const Family& family, double elements);

@@ -3,6 +3,7 @@
 #include <map>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
@@ -42,6 +43,21 @@ std::uint32_t model_stages(const pipeline::PlannedSchedule& made) {
                        made.graph == pipeline::two_way_graph(stages / 2,
                                                              made.schedule.micro_batches);
   return two_way ? stages / 2 : stages;
+}
+
+// The load of the busiest expert rank, as the routing has it. Split faults are training_work()'s.
+Result<void> route(JobRequest& request) {
+  if (!request.plan.routing) return {};
+  const auto* transformer = std::get_if<model::TransformerSpec>(&request.model.network);
+  if (transformer == nullptr || !transformer->mixture) {
+    return fail({}, "/routing", request.model.name + " has no experts");
+  }
+  const std::uint32_t experts = transformer->mixture->experts;
+  if (request.plan.expert == 0 || experts % request.plan.expert != 0) return {};
+  BUBBLESIM_ASSIGN_OR_RETURN(
+      request.plan.expert_load,
+      busiest_load(*request.plan.routing, experts, request.plan.expert));
+  return {};
 }
 
 // Faults of other rooms know neither the plan's name nor, mostly, the place.
@@ -88,6 +104,7 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
     return tl::make_unexpected(std::move(errors));
   }
   const PlanSpec& plan = request.plan;
+  if (auto done = route(request); !done) return faults(plan, std::move(done).error());
   auto made = schedule_of(plan);
   if (!made) return faults(plan, std::move(made).error(), "/schedule");
   auto work = model::training_work(request.model, split_of(plan), shape_of(request));

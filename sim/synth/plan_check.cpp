@@ -103,6 +103,29 @@ void check_experts(const PlanSpec& plan, Errors& errors) {
                                      "nearest below: {}", plan.expert, replicas, nearest)));
 }
 
+// A second copy is one of sharded parameters, and its holders divide those of the first.
+void check_parameters(const PlanSpec& plan, Errors& errors) {
+  const ParameterPlan& parameters = plan.parameters;
+  if (parameters.secondary == 0 && parameters.element_bytes == 0) return;
+  if (plan.sharding != Sharding::kParameters) {
+    errors.push_back(fault(plan, "/parameters",
+                           "says how sharded parameters are gathered; expected \"sharding\": "
+                           "\"parameters\""));
+  }
+  if (parameters.secondary == 0) return;
+  const std::uint32_t replicas = plan.data * plan.context;
+  if (replicas % parameters.secondary != 0) {
+    errors.push_back(fault(plan, "/parameters/secondary",
+                           fmt::format("found {}; expected a divisor of data x context = {}",
+                                       parameters.secondary, replicas)));
+  }
+  if (plan.expert > 1 || plan.wide_area.mode != WideAreaMode::kEveryIteration) {
+    errors.push_back(fault(plan, "/parameters/secondary",
+                           "expected expert 1 and regions that exchange in every iteration: a "
+                           "second copy is one of parameters that all replicas share"));
+  }
+}
+
 void check_regions(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   if (plan.wide_area.mode == WideAreaMode::kEveryIteration) return;
@@ -247,6 +270,7 @@ Errors check_plan(const JobRequest& request) {
   check_stages(request.plan, errors);
   check_batch(request.plan, errors);
   check_experts(request.plan, errors);
+  check_parameters(request.plan, errors);
   check_regions(request, errors);
   return errors;
 }

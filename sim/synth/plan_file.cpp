@@ -2,6 +2,7 @@
 
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "sim/base/data_file.hpp"
 
@@ -37,6 +38,26 @@ constexpr std::array<Choice<Folding>, 3> kFoldings{{
 constexpr std::array<Choice<model::Optimizer>, 2> kOptimizers{{
     {"adam", model::Optimizer::kAdam}, {"sgd_momentum", model::Optimizer::kSgdMomentum}}};
 
+constexpr std::array<Choice<ExpertPlacement>, 2> kPlacements{{
+    {"contiguous", ExpertPlacement::kContiguous}, {"balanced", ExpertPlacement::kBalanced}}};
+
+void read_routing(ObjectReader& object, PlanSpec& plan) {
+  ObjectReader reader = object.child("routing", Presence::kOptional);
+  if (!reader.present()) return;
+  ExpertRouting routing;
+  reader.one_of({"zipf", "shares"});
+  if (reader.has("zipf")) routing.zipf = reader.number("zipf", {0, 10});
+  if (reader.has("shares")) routing.shares = reader.numbers("shares", {1e-9, 1e9});
+  routing.placement = reader.choice("placement", kPlacements, ExpertPlacement::kContiguous);
+  routing.ranks =
+      reader.integers<std::uint32_t>("ranks", {0, kMostRanks}, Presence::kOptional);
+  if (!routing.ranks.empty() && reader.has("placement")) {
+    reader.fault("placement",
+                 "found beside \"ranks\", which place the experts; expected one of them");
+  }
+  plan.routing = std::move(routing);
+}
+
 void read_split(ObjectReader& object, PlanSpec& plan) {
   const Range<std::uint32_t> ranks{1, kMostRanks};
   plan.data = object.integer<std::uint32_t>("data", ranks, 1);
@@ -46,6 +67,11 @@ void read_split(ObjectReader& object, PlanSpec& plan) {
   plan.pipeline = object.integer<std::uint32_t>("pipeline", ranks, 1);
   plan.sequence_parallel = object.flag("sequence_parallel", false);
   plan.expert_load = object.number("expert_load", {1, 1e6}, 1);
+  read_routing(object, plan);
+  if (plan.routing && object.has("expert_load")) {
+    object.fault("expert_load",
+                 "found beside \"routing\", of which it comes; expected one of them");
+  }
   const std::uint64_t world = std::uint64_t{plan.data} * plan.tensor * plan.context;
   if (world > kMostRanks || world * plan.pipeline > kMostRanks) {
     object.fault("", "data x tensor x context x pipeline is more than " +
@@ -98,8 +124,16 @@ void read_gradients(ObjectReader& object, PlanSpec& plan) {
   out.sync = reader.choice("sync", kSyncs, out.sync);
   out.first_bucket = reader.bytes("first_bucket", {Bytes{1}}, out.first_bucket);
   out.bucket = reader.bytes("bucket", {Bytes{1}}, out.bucket);
-  out.element_bytes = reader.number("element_bytes", {1, 8}, stored);
+  out.element_bytes = reader.number("element_bytes", {0.25, 8}, stored);
   out.prefetch = reader.integer<std::uint32_t>("prefetch", {0, 1024}, out.prefetch);
+}
+
+void read_parameters(ObjectReader& object, PlanSpec& plan) {
+  ObjectReader reader = object.child("parameters", Presence::kOptional);
+  if (!reader.present()) return;
+  const double stored = model::optimizer_memory(plan.optimizer).weights;
+  plan.parameters.secondary = reader.integer<std::uint32_t>("secondary", {0, kMostRanks}, 0);
+  plan.parameters.element_bytes = reader.number("element_bytes", {0.25, 8}, stored);
 }
 
 void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
@@ -144,6 +178,7 @@ PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
   read_stages(object, plan);
   read_work(object, plan);
   read_gradients(object, plan);
+  read_parameters(object, plan);
   read_wide_area(object, plan.wide_area);
   return plan;
 }

@@ -11,6 +11,7 @@
 #include "sim/base/time.hpp"
 #include "sim/model/layer_work.hpp"
 #include "sim/model/optimizer_work.hpp"
+#include "sim/synth/expert_routing.hpp"
 
 namespace bubblesim::synth {
 
@@ -28,8 +29,16 @@ struct GradientPlan {
   GradientSync sync = GradientSync::kOverlapped;
   Bytes first_bucket{Bytes{1ULL << 20U}};
   Bytes bucket{Bytes{25ULL << 20U}};
-  double element_bytes = 2;       ///< of an exchanged gradient
+  double element_bytes = 2;       ///< of an exchanged gradient (qgZ: 0.5)
   std::uint32_t prefetch = 1;     ///< kParameters: layers gathered ahead of their use
+};
+
+/// How sharded parameters are gathered (ZeRO++, arXiv 2306.10209).
+struct ParameterPlan {
+  /// hpZ: neighbouring replicas that together keep a second copy, from a layer's forward pass on,
+  /// and gather it for the backward pass; 0: all replicas do, from the first copy.
+  std::uint32_t secondary = 0;
+  double element_bytes = 0;  ///< qwZ: of an element gathered from the first copy; 0: the weights'
 };
 
 /// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
@@ -71,6 +80,7 @@ struct PlanSpec {
   std::uint32_t pipeline = 1;
   bool sequence_parallel = false;
   double expert_load = 1;         ///< tokens of the busiest expert rank over the mean, >= 1
+  std::optional<ExpertRouting> routing;        ///< instead of expert_load, which comes of it
 
   std::string schedule = "1f1b";  ///< a generator of sim/pipeline
   std::uint32_t chunks = 0;       ///< stages a rank holds; 0: the schedule's own default
@@ -88,6 +98,7 @@ struct PlanSpec {
 
   Sharding sharding = Sharding::kNone;
   GradientPlan gradients;
+  ParameterPlan parameters;
   WideAreaPlan wide_area;
   std::string software = "pytorch";            ///< a file of configs/software
   Folding folding = Folding::kAll;

@@ -106,7 +106,7 @@ void RankBuilder::input_grad(const Action& action) {
   transfers_.receive_gradients(action.stage, action.micro_batch);
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    gradients_.before_layer(layers, i);
+    gradients_.before_layer(layers, i, HostPass::kBackward);
     emitter_.emit(timed(layers[i]).recompute, HostPass::kForward);
     emitter_.emit(timed(layers[i]).input_grad, HostPass::kBackward);
   }
@@ -141,14 +141,14 @@ void RankBuilder::overlapped(const Action& action) {
 }
 
 void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
-  gradients_.before_layer(layers, at);
+  gradients_.before_layer(layers, at, HostPass::kForward);
   emitter_.emit(timed(layers[at]).forward, HostPass::kForward);
   wait_after(ComputeWait::kLayer);
 }
 
 void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
   const TimedLayer& layer = timed(layers[at]);
-  gradients_.before_layer(layers, at);
+  gradients_.before_layer(layers, at, HostPass::kBackward);
   emitter_.emit(layer.recompute, HostPass::kForward);
   emitter_.emit(layer.backward, HostPass::kBackward);
   wait_after(ComputeWait::kLayer);

@@ -100,15 +100,17 @@ Communicator RankGrid::context_hop(const RankPlace& place) const {
 
 // Expert groups are runs of the data and context ranks (Megatron-LM: expert parallelism lies
 // inside data parallelism).
-Communicator RankGrid::expert(const RankPlace& place) const {
+Communicator RankGrid::expert(const RankPlace& place) const { return neighbours(place, expert_); }
+
+Communicator RankGrid::neighbours(const RankPlace& place, std::uint32_t count) const {
   const std::uint32_t replica = place.data * context_ + place.context;
-  const std::uint32_t first = replica / expert_ * expert_;
+  const std::uint32_t first = replica / count * count;
   Communicator out;
   out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  out.group = network::strided_group(out.first_rank, expert_, tensor_, tensor_siblings());
+  out.group = network::strided_group(out.first_rank, count, tensor_, tensor_siblings());
   switch (folding_) {
-    case Folding::kNothing: out.simulated = expert_; break;
-    case Folding::kData: out.simulated = std::min(first + expert_, context_) - first; break;
+    case Folding::kNothing: out.simulated = count; break;
+    case Folding::kData: out.simulated = std::min(first + count, context_) - first; break;
     case Folding::kAll: out.simulated = 1; break;
   }
   return out;

@@ -53,6 +53,9 @@ StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   const model::OptimizerMemory memory = model::optimizer_memory(spec.optimizer);
   StaticMemory out;
   out.parameters = memory.weights * (spec.sharding == Sharding::kParameters ? part : whole);
+  if (spec.parameters.secondary > 0) {
+    out.parameters += memory.weights * elements.shared / spec.parameters.secondary;
+  }
   out.gradients = memory.gradients * (splits_gradients(spec) ? part : whole);
   out.optimizer = memory.states * (spec.sharding != Sharding::kNone ? part : whole);
   return out;

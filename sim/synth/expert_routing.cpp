@@ -1,0 +1,95 @@
+#include "sim/synth/expert_routing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <numeric>
+
+namespace bubblesim::synth {
+namespace {
+
+using Ranks = std::vector<std::uint32_t>;
+
+Ranks contiguous(std::uint32_t experts, std::uint32_t ranks) {
+  Ranks rank_of(experts);
+  for (std::uint32_t expert = 0; expert < experts; ++expert) {
+    rank_of[expert] = expert / (experts / ranks);
+  }
+  return rank_of;
+}
+
+Ranks balanced(const std::vector<double>& shares, std::uint32_t ranks) {
+  std::vector<std::uint32_t> order(shares.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t e) { return shares[e]; });
+  std::vector<double> load(ranks, 0);
+  std::vector<std::size_t> held(ranks, 0);
+  Ranks rank_of(shares.size());
+  for (const std::uint32_t expert : order) {
+    std::uint32_t best = 0;
+    while (held[best] == shares.size() / ranks) ++best;
+    for (std::uint32_t rank = best + 1; rank < ranks; ++rank) {
+      if (held[rank] < shares.size() / ranks && load[rank] < load[best]) best = rank;
+    }
+    rank_of[expert] = best;
+    load[best] += shares[expert];
+    ++held[best];
+  }
+  return rank_of;
+}
+
+Result<void> check_given(const Ranks& rank_of, std::uint32_t experts, std::uint32_t ranks) {
+  std::vector<std::uint32_t> held(ranks, 0);
+  for (const std::uint32_t rank : rank_of) {
+    if (rank >= ranks) {
+      return fail({}, "/routing/ranks", fmt::format("found rank {}; expected 0 to {}", rank,
+                                                    ranks - 1));
+    }
+    if (++held[rank] > experts / ranks) {
+      return fail({}, "/routing/ranks",
+                  fmt::format("rank {} has more than {} of the {} experts; expected as many on "
+                              "each of {} ranks", rank, experts / ranks, experts, ranks));
+    }
+  }
+  return {};
+}
+
+Result<void> check_length(const char* key, std::size_t found, std::uint32_t experts) {
+  if (found == 0 || found == experts) return {};
+  return fail({}, std::string("/routing/") + key,
+              fmt::format("found {} values; expected one for each of the model's {} experts",
+                          found, experts));
+}
+
+}  // namespace
+
+std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts) {
+  std::vector<double> shares = routing.shares;
+  for (std::uint32_t i = 0; shares.size() < experts; ++i) {
+    shares.push_back(std::pow(i + 1.0, -routing.zipf));
+  }
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= total;
+  return shares;
+}
+
+Result<double> busiest_load(const ExpertRouting& routing, std::uint32_t experts,
+                            std::uint32_t ranks) {
+  BUBBLESIM_RETURN_IF_ERROR(check_length("shares", routing.shares.size(), experts));
+  BUBBLESIM_RETURN_IF_ERROR(check_length("ranks", routing.ranks.size(), experts));
+  BUBBLESIM_RETURN_IF_ERROR(check_given(routing.ranks, experts, ranks));
+  const std::vector<double> shares = token_shares(routing, experts);
+  Ranks rank_of = routing.ranks;
+  if (rank_of.empty()) {
+    rank_of = routing.placement == ExpertPlacement::kBalanced ? balanced(shares, ranks)
+                                                              : contiguous(experts, ranks);
+  }
+  std::vector<double> load(ranks, 0);
+  for (std::uint32_t expert = 0; expert < experts; ++expert) {
+    load[rank_of[expert]] += shares[expert];
+  }
+  return std::max(1.0, *std::ranges::max_element(load) * ranks);
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,36 @@
+// How tokens are routed to experts, and which rank holds which expert: the load of the busiest
+// rank, for which all others wait in the exchange that follows (MoETuner, arXiv 2502.06643).
+//
+// Every layer is routed alike, and every rank's tokens are: what differs is experts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/result.hpp"
+
+namespace bubblesim::synth {
+
+/// Which rank holds which experts; each has as many.
+enum class ExpertPlacement : std::uint8_t {
+  kContiguous,  ///< neighbours by number, as Megatron-LM places them
+  kBalanced,    ///< the most wanted first, each to the rank with room that has the least so far
+};
+
+struct ExpertRouting {
+  double zipf = 0;             ///< the i-th expert's share is in proportion to 1 / i^zipf
+  std::vector<double> shares;  ///< of the tokens, by expert, in any unit; empty: `zipf`
+  ExpertPlacement placement = ExpertPlacement::kContiguous;
+  std::vector<std::uint32_t> ranks;  ///< that hold each expert; empty: `placement`
+};
+
+/// Shares of the tokens by expert; they add up to 1.
+[[nodiscard]] std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts);
+
+/// Tokens of the busiest of `ranks` ranks over their mean, >= 1. Faults: lists of another length
+/// than the experts', ranks that are not there or hold more than their number of experts.
+/// Precondition: `ranks` > 0 divides `experts`.
+[[nodiscard]] Result<double> busiest_load(const ExpertRouting& routing, std::uint32_t experts,
+                                          std::uint32_t ranks);
+
+}  // namespace bubblesim::synth
