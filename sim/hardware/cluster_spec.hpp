@@ -37,11 +37,21 @@ struct NicSpec {
   Duration latency{};        ///< added to each hop between nodes
 };
 
-/// Leaf switches with up-links to a spine.
+/// Which up-link a flow takes: of a NIC's transfers to the NIC that follows it.
+enum class FlowPlacement : std::uint8_t {
+  kSpread,   ///< a part over each: transport over many paths
+  kHash,     ///< one by a hash of its ends (ECMP): flows may collide
+  kPlanned,  ///< one each in turn, as who sees all flows places them (C4P, arXiv 2406.04594)
+};
+
+/// Leaf switches with up-links to spines.
 struct FatTreeSpec {
   std::uint32_t nodes_per_leaf = 1;
   double oversubscription = 1.0;  ///< NIC bandwidth of a leaf's nodes over its up-links'
   Duration hop_latency{};         ///< leaf to spine, or spine to leaf
+  std::uint32_t uplinks = 1;      ///< of a leaf, a spine each, that share its bandwidth evenly
+  FlowPlacement placement = FlowPlacement::kSpread;
+  std::uint64_t hash_seed = 1;    ///< kHash
 };
 
 /// Consecutive nodes form a region; regions are joined by wide-area links.

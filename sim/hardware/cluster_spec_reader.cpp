@@ -21,6 +21,10 @@ constexpr std::array kNodeLinks{Choice<NodeLink>{"nvswitch", NodeLink::kNvSwitch
                                 Choice<NodeLink>{"pairs", NodeLink::kPairs},
                                 Choice<NodeLink>{"pcie", NodeLink::kPcie}};
 
+constexpr std::array kPlacements{Choice<FlowPlacement>{"spread", FlowPlacement::kSpread},
+                                 Choice<FlowPlacement>{"hash", FlowPlacement::kHash},
+                                 Choice<FlowPlacement>{"planned", FlowPlacement::kPlanned}};
+
 BytesPerSecond rate(ObjectReader& parent, string_view key) {
   return constant(parent, key).rate("value", kRate);
 }
@@ -95,9 +99,16 @@ NicSpec read_nics(ObjectReader& root, const ClusterSpec& spec) {
 FatTreeSpec read_tree(ObjectReader& root) {
   ObjectReader reader = root.child("fat_tree", Presence::kOptional);
   if (!reader.present()) return {.nodes_per_leaf = kMaxCount};
-  return {count(reader, "nodes_per_leaf", "nodes"),
-          number(reader, "oversubscription", "ratio", {1.0, 1000.0}),
-          latency(reader, "hop_latency")};
+  FatTreeSpec out{count(reader, "nodes_per_leaf", "nodes"),
+                  number(reader, "oversubscription", "ratio", {1.0, 1000.0}),
+                  latency(reader, "hop_latency")};
+  if (!reader.has("uplinks")) return out;
+  out.uplinks = count(reader, "uplinks", "links");
+  out.placement = constant(reader, "placement").choice("value", kPlacements);
+  if (out.placement == FlowPlacement::kHash) {
+    out.hash_seed = count(reader, "hash_seed", "seed");
+  }
+  return out;
 }
 
 std::optional<RegionSpec> read_regions(ObjectReader& root) {

@@ -5,11 +5,13 @@
 #include <span>
 
 #include "sim/base/check.hpp"
+#include "sim/network/flow_paths.hpp"
 
 namespace bubblesim::network {
 namespace {
 
 using hardware::ClusterSpec;
+using hardware::FlowPlacement;
 using hardware::NodeLink;
 
 double log2_of(std::uint32_t count) { return count > 1 ? std::log2(count) : 0.0; }
@@ -170,7 +172,13 @@ void add_send(const Topology& topology, double bytes, std::uint32_t from, std::u
       std::max(bytes, total / std::min<double>(spec.nics.count, place.siblings));
   loads.push_back({topology.nic(from, Direction::kOut), per_nic});
   loads.push_back({topology.nic(to, Direction::kIn), per_nic});
-  if (place.leaves > 1) {
+  if (place.leaves > 1 && spec.tree.placement != FlowPlacement::kSpread) {
+    FlowLoads flows(topology);
+    const std::uint32_t rail = from % spec.gpus_per_node * spec.nics.count / spec.gpus_per_node;
+    const std::uint32_t nic = a * spec.nics.count + rail;
+    flows.add(std::span(&nic, 1), b, total);
+    flows.append_to(loads);
+  } else if (place.leaves > 1) {
     loads.push_back({topology.leaf(a, Direction::kOut), total});
     loads.push_back({topology.leaf(b, Direction::kIn), total});
   }
@@ -196,7 +204,9 @@ void add_loads(const Topology& topology, CollectiveKind kind, Algorithm algorith
     crossing = std::max(crossing, volume.node);
   }
   const ClusterSpec& spec = topology.spec();
-  if (place.leaves > 1) {
+  if (place.leaves > 1 && spec.tree.placement != FlowPlacement::kSpread) {
+    add_flows(topology, kind, bytes, place, crossing, loads);
+  } else if (place.leaves > 1) {
     add_domains(
         topology, kind, bytes, place, crossing,
         [&](std::uint32_t node) { return node / spec.tree.nodes_per_leaf; },

@@ -14,6 +14,11 @@ LinkId directed(std::uint32_t first, std::uint32_t index, Direction direction) {
   return LinkId{first + 2 * index + static_cast<std::uint32_t>(direction)};
 }
 
+/// Links that stand for a leaf's up-links.
+std::uint32_t uplinks_of(const hardware::FatTreeSpec& tree) {
+  return tree.placement == hardware::FlowPlacement::kSpread ? 1 : tree.uplinks;
+}
+
 }  // namespace
 
 Duration solo_time(const Transfer& transfer, const LinkTable& links) {
@@ -57,7 +62,8 @@ Topology::Topology(hardware::ClusterSpec spec) : spec_(std::move(spec)) {
   first_pair_ = add(spec_.node.kind == hardware::NodeLink::kPairs ? spec_.gpus() : 0,
                     spec_.node.pair_bandwidth);
   first_nic_ = add(spec_.nodes * spec_.nics.count, spec_.nics.bandwidth);
-  first_leaf_ = add(leaves > 1 ? leaves : 0, {leaf_rate});
+  const std::uint32_t uplinks = uplinks_of(spec_.tree);
+  first_leaf_ = add(leaves > 1 ? leaves * uplinks : 0, {leaf_rate / uplinks});
   if (spec_.regions) {
     first_region_ = add(divide_up(spec_.nodes, spec_.regions->nodes_per_region),
                         spec_.regions->bandwidth);
@@ -78,8 +84,9 @@ LinkId Topology::nic(std::uint32_t gpu, Direction direction) const {
   return directed(first_nic_, node_of(gpu) * spec_.nics.count + rail, direction);
 }
 
-LinkId Topology::leaf(std::uint32_t node, Direction direction) const {
-  return directed(first_leaf_, node / spec_.tree.nodes_per_leaf, direction);
+LinkId Topology::leaf(std::uint32_t node, Direction direction, std::uint32_t uplink) const {
+  const std::uint32_t leaf = node / spec_.tree.nodes_per_leaf;
+  return directed(first_leaf_, leaf * uplinks_of(spec_.tree) + uplink, direction);
 }
 
 LinkId Topology::region(std::uint32_t node, Direction direction) const {

@@ -1,8 +1,8 @@
 // A cluster's links, and what collectives on it cost.
 //
 // Links, each with one direction out and one in: a port of every GPU (and, where GPUs are paired,
-// one between the two), every NIC, the up-links of every leaf switch, every region's wide-area
-// link. Immutable; may be read by many threads.
+// one between the two), every NIC, the up-links of every leaf switch (as one where flows are spread
+// over them, else each), every region's wide-area link. Immutable; may be read by many threads.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,9 @@ class Topology {
   [[nodiscard]] LinkId pair_port(std::uint32_t gpu, Direction direction) const;
   /// The NIC that a GPU uses. Precondition: the cluster has NICs.
   [[nodiscard]] LinkId nic(std::uint32_t gpu, Direction direction) const;
-  [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction) const;
+  /// The up-links of a node's leaf: all of them as one where flows are spread, else the one named.
+  [[nodiscard]] LinkId leaf(std::uint32_t node, Direction direction,
+                            std::uint32_t uplink = 0) const;
   /// Precondition: the cluster has regions.
   [[nodiscard]] LinkId region(std::uint32_t node, Direction direction) const;
 
