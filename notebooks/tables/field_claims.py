@@ -1,0 +1,133 @@
+"""Claims of systems that make, shape or remove bubbles, judged from the tables of field.py."""
+from .claims import Claim, percent, within
+
+ZERO = "arXiv 2306.10209, abstract"
+DECODE = "arXiv 2605.11999, abstract"
+FRONTIER = "arXiv 2501.04266, abstract"
+MOETUNER = "arXiv 2502.06643, abstract"
+
+
+def _row(table, **where):
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table.iloc[0]
+
+
+def power(table):
+    """Caps and locked clocks: training, decode, and both."""
+    none = _row(table, limit="none")
+    caps = {watts: _row(table, limit=f"{watts} W") for watts in (360, 320)}
+    lost = "; ".join(f"{watts} W: training {percent(row['training_lost'], 1)}, decode "
+                     f"{percent(row['decode_lost'], 1)}" for watts, row in caps.items())
+    slow = _row(table, limit="1110 MHz")
+    fast = _row(table, limit="1290 MHz")
+    stretch = fast["training_per_s"] / slow["training_per_s"]
+    energy = 1 - slow["decode_above_idle_w"] * none["decode_per_s"] / (
+        none["decode_above_idle_w"] * slow["decode_per_s"])
+    return [
+        Claim("polca-phases", "training and prompts reach a GPU's power limit, tokens draw less",
+              "a summary of POLCA, ASPLOS 2024 (dyweb/papers-notebook 294)", "second-hand",
+              f"training draws {none['training_w']:.0f} W, decode "
+              f"{none['decode_above_idle_w']:.0f} W above idle", "RoBERTa-large, DP, and "
+              "LLaMA2-7B decoding 8 sequences, A100-40GB of 400 W, no cap",
+              bool(none["training_w"] > none["decode_above_idle_w"] + 100),
+              "what kernels of a class draw is put in, not measured (configs/devices): the result "
+              "is their mix. Training stays below the limit for what the host and exchanges leave "
+              "idle, and for kernels that DRAM bounds"),
+        Claim("polca-caps", "a cap of 10 to 20 % costs training more than decode",
+              "POLCA, arXiv 2308.12908: headroom is inference's; our reading", "inferred", lost,
+              "the same, each alone",
+              bool(all(row["training_lost"] > row["decode_lost"] for row in caps.values())),
+              "DRAM bounds decode, so that the clock hardly slows it, and it draws too little to "
+              "be capped"),
+        Claim("decode-caps", "no power cap triggers in decode, which DRAM bounds", DECODE, "stated",
+              f"at 280 W of 400: {percent(_row(table, limit='280 W')['decode_lost'], 2)} of its "
+              "throughput lost", "LLaMA2-7B decoding on an A100-40GB; the paper: H200",
+              bool(abs(_row(table, limit="280 W")["decode_lost"]) < 0.01),
+              "prompts are short here; a service with long ones would be capped in them"),
+        Claim("perseus-clock", "at 1110 MHz stages of GPT-3 take 1.135 to 1.149 times as long as at "
+              "1290", "Perseus (SOSP 2024), measured stage profiles in ml-energy/zeus", "stated",
+              f"{stretch:.3f}", "RoBERTa-large, DP, A100-40GB, training alone",
+              within(stretch, 1.05, 1.16),
+              "the closed form 0.1 + 0.9 x 1290/1110 gives 1.146; where DRAM bounds kernels, or the "
+              "host and exchanges take time, the clock costs less"),
+        Claim("decode-lock", "locking the clock saves up to 32 % of decode's energy at nearly no loss",
+              DECODE, "stated", f"{percent(energy, 0)} of what it draws above idle at 1110 MHz, "
+              f"{percent(slow['decode_lost'], 1)} of its throughput lost",
+              "LLaMA2-7B decoding on an A100-40GB", within(energy, 0.2, 0.6),
+              "no independent check: how much of a DRAM-bound kernel's power follows the clock was "
+              "taken from this figure"),
+        Claim("power-filling", "filling bubbles raises power, and under a cap both pay",
+              "ours: no paper says it", "inferred",
+              f"{none['training_w']:.0f} to {none['both_w']:.0f} W; under 280 W the clock is "
+              f"{_row(table, limit='280 W')['both_clock_mhz']:.0f} MHz with decode, "
+              f"{_row(table, limit='280 W')['clock_mhz']:.0f} without",
+              "decode beside training under MPS", bool(none["both_w"] > none["training_w"]), "")]
+
+
+def zero(table):
+    """ZeRO++ against ZeRO-3."""
+    slow = _row(table, cluster="v100-dgx2-24-100g", parts="ZeRO++")["gain"]
+    fast = _row(table, cluster="v100-dgx2-24", parts="ZeRO++")["gain"]
+    copies = _row(table, cluster="v100-dgx2-24-100g", parts="hpZ")["gain"]
+    where = "GPT 18.4B, 384 V100 in DGX-2 nodes, 2,048 tokens a GPU"
+    return [
+        Claim("zeropp-volume", "ZeRO++ sends a quarter of ZeRO-3's bytes", ZERO, "stated",
+              "a quarter between nodes, to the byte (unit test of plans)",
+              "16 GPUs in 4 nodes, by closed form", True,
+              "2 + 2 + 2 bytes a parameter against 1 + 0 + 0.5; scales of quantised blocks are left "
+              "out"),
+        Claim("zeropp-gain", "up to 2.16 times ZeRO-3's throughput at 384 GPUs", ZERO, "stated",
+              f"{slow:.2f} times with one adapter a node, {fast:.2f} with eight", where,
+              within(slow, 1.5, 3.5),
+              "between the gain that all bytes would give, 4, and none: what exchanges take that "
+              "computing does not hide. Which network the best case had is not in the abstract, and "
+              "kernels that quantise take no time here"),
+        Claim("frontier-hierarchy", "partitions that follow the network's levels: 1.71 times ZeRO++ "
+              "for 20B on 384 GCDs", FRONTIER, "stated",
+              f"second copies alone: {copies:.2f} times ZeRO-3", where, None,
+              "a third level inside a node (GCDs of one package) has no setting here, and MI250X is "
+              "no device of configs/devices: direction only")]
+
+
+def experts(table):
+    """MoETuner: gains of placement."""
+    most = table[table["zipf"] > 0]
+    shown = "; ".join(
+        f"{group}: {percent(part['placement_gains'].min(), 1)} to "
+        f"{percent(part['placement_gains'].max(), 1)}"
+        for group, part in most.groupby("group", sort=False))
+    inside = most[most["group"] == "inside a node"]["placement_gains"]
+    over = most[most["group"] == "over nodes"]["placement_gains"]
+    where = "Mixtral 8x7B trained on 16 A100-80GB, 2 experts a rank, Zipf exponents 0.25 to 1"
+    return [
+        Claim("moetuner-gain", "placing experts by load gains 9.3 % on one node, 17.5 % on several",
+              MOETUNER, "stated", shown, where,
+              bool(inside.min() < 0.093 < inside.max() and over.min() < 0.175 < over.max()),
+              "the gain is the skew's, which the abstract does not give: theirs lies within ours. "
+              "Theirs is inference, and places experts by the routes between layers too"),
+        Claim("moetuner-nodes", "placement gains more where the experts' exchange crosses nodes",
+              MOETUNER, "stated", shown, where, bool(over.max() > inside.max()), "")]
+
+
+def paths(table):
+    """C4P: collisions of flows."""
+    hashed = table[table["flows"].str.startswith("hash")]["throughput_kept"]
+    planned = _row(table, flows="planned")["throughput_kept"]
+    where = "GPT 22B, 512 H800, 8 nodes a leaf, 64 up-links"
+    return [
+        Claim("c4p-collisions", "colliding flows leave a gap of 30 % to the ideal throughput for 22B "
+              "on 512 GPUs", "a summary of C4, HPCA 2025 (rajatbisht.net)", "second-hand",
+              f"{percent(1 - hashed.max(), 1)} to {percent(1 - hashed.min(), 1)} by three hashes",
+              where, within(1 - hashed.min(), 0.15, 0.45),
+              "the gap is what exchanges take of an iteration, which batch and plan decide: they "
+              "are free choices here"),
+        Claim("c4p-planned", "planned flows do without it", "arXiv 2406.04594, abstract", "stated",
+              f"{percent(planned, 1)} of the throughput of flows spread over all paths", where,
+              bool(planned > 0.99), "")]
+
+
+def all_claims(tables):
+    """Of tables by name: power, zero, experts, paths."""
+    return (power(tables["power"]) + zero(tables["zero"]) + experts(tables["experts"])
+            + paths(tables["paths"]))

@@ -1,0 +1,68 @@
+"""How 04_field draws its tables."""
+import numpy
+
+from . import draw
+
+
+def power(table):
+    """What limits cost training and decode, and what training, decode and both draw."""
+    figure, grid = draw.grid(1, 2, height=2.2)
+    left, right = grid[0]
+    x = numpy.arange(len(table))
+    for i, name in enumerate(("training", "decode")):
+        colour, mark, hatch, _ = draw.SERIES[i]
+        left.bar(x + (i - 0.5) * 0.4, 100 * table[f"{name}_lost"], 0.4, color=colour, hatch=hatch,
+                 edgecolor="black", linewidth=0.4, label=name)
+    for i, (name, column) in enumerate((("training", "training_w"), ("with decode", "both_w"))):
+        colour, mark, _, dashes = draw.SERIES[i]
+        right.plot(x, table[column], color=colour, marker=mark, linestyle=dashes, label=name)
+    left.set(ylabel="throughput lost, %", title="each alone")
+    right.set(ylabel="mean power of a GPU, W", title="training, and decode beside it")
+    for axes in (left, right):
+        axes.set_xticks(x, table["limit"], rotation=40, ha="right", rotation_mode="anchor")
+        axes.legend()
+    return figure
+
+
+def _panels(table, by, x, y, ylabel, series=None):
+    names = list(dict.fromkeys(table[by]))
+    figure, grid = draw.grid(1, len(names), height=2.0, sharey=True)
+    for axes, name in zip(grid[0], names):
+        part = table[table[by] == name]
+        if series is None:
+            axes.bar(part[x].astype(str), part[y], color=draw.BLUE, edgecolor="black",
+                     linewidth=0.4)
+        for i, (column, label) in enumerate(series or []):
+            colour, mark, _, dashes = draw.SERIES[i]
+            axes.plot(part[x], 100 * part[column], color=colour, marker=mark, linestyle=dashes,
+                      label=label)
+        axes.set(title=name)
+        axes.tick_params(axis="x", rotation=40 if series is None else 0)
+    grid[0][0].set_ylabel(ylabel)
+    return figure, grid[0]
+
+
+def zero(table):
+    """Gains of ZeRO++'s parts, a panel a network."""
+    figure, _ = _panels(table, "cluster", "parts", "gain", "throughput over ZeRO-3's")
+    return figure
+
+
+def experts(table):
+    """What skew costs and what placement gains, a panel a place of the exchange."""
+    figure, axes = _panels(table, "group", "zipf", None, "%",
+                           [("skew_costs", "skew costs"), ("placement_gains", "placement gains")])
+    for panel in axes:
+        panel.set_xlabel("Zipf exponent of the experts")
+    axes[0].legend()
+    return figure
+
+
+def paths(table):
+    """Throughput by how flows take up-links."""
+    figure, grid = draw.grid(1, 1, height=2.0)
+    axes = grid[0][0]
+    axes.bar(table["flows"], 100 * table["throughput_kept"], color=draw.BLUE, edgecolor="black",
+             linewidth=0.4)
+    axes.set(ylabel="throughput, % of spread flows'")
+    return figure
