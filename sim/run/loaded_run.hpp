@@ -15,6 +15,7 @@
 #include "sim/synth/server_plan.hpp"
 #include "sim/workload/continuous_service.hpp"
 #include "sim/workload/job_program.hpp"
+#include "sim/workload/program_run.hpp"
 
 namespace bubblesim::run {
 
@@ -46,6 +47,13 @@ struct LoadedRun {
     return rank_memory.empty() ? config.training.memory : rank_memory[rank];
   }
 };
+
+/// What a straggler of the config does to its rank.
+inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
+  rank.slowdown = straggler.slowdown;
+  rank.from = kSimStart + straggler.from;
+  rank.until = straggler.until ? kSimStart + *straggler.until : SimTime::max();
+}
 
 /// The rank at this position as a policy is told of it.
 [[nodiscard]] inline policy::ClientInfo rank_info(const LoadedRun& run, std::size_t rank) {

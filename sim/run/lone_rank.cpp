@@ -51,8 +51,7 @@ workload::LoneSetup setup_of(const LoadedRun& run) {
   for (const program::Program& rank : run.training->ranks) {
     setup.perturbations.emplace_back();
     for (const Straggler& straggler : run.config.training.stragglers) {
-      if (straggler.rank != rank.rank) continue;
-      setup.perturbations.back().slowdown = straggler.slowdown;
+      if (straggler.rank == rank.rank) slow(setup.perturbations.back(), straggler);
     }
   }
   return setup;

@@ -85,6 +85,13 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
     Straggler straggler;
     straggler.rank = reader.integer<std::uint32_t>("rank", {0, kMostRanks - 1});
     straggler.slowdown = reader.number("slowdown", {0.01, 1000});
+    straggler.from = reader.duration("from", kSpan, Duration::zero());
+    if (reader.has("until")) {
+      straggler.until = reader.duration("until", kPositiveSpan);
+      if (*straggler.until <= straggler.from) {
+        reader.fault("until", "is not after \"from\"; expected a later instant");
+      }
+    }
     if (!seen.insert(straggler.rank).second && reader.kind("rank") == JsonKind::kNumber) {
       reader.fault("rank", "rank " + std::to_string(straggler.rank) +
                                " is a straggler already; expected each rank once");

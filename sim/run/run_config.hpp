@@ -31,6 +31,8 @@ namespace bubblesim::run {
 struct Straggler {
   std::uint32_t rank = 0;
   double slowdown = 1;  ///< factor on durations, > 0
+  Duration from{};      ///< since the start: a fault, until it is found and taken out
+  std::optional<Duration> until = std::nullopt;  ///< > from; nothing: the whole run
 };
 
 struct TrainingConfig {

@@ -124,7 +124,7 @@ workload::RunSetup Simulation::training_setup(const program::Program& rank) {
   setup.perturbation.jitter_cv = loaded_.config.training.jitter_cv;
   setup.perturbation.seed = loaded_.config.seed;
   for (const Straggler& straggler : loaded_.config.training.stragglers) {
-    if (straggler.rank == rank.rank) setup.perturbation.slowdown = straggler.slowdown;
+    if (straggler.rank == rank.rank) slow(setup.perturbation, straggler);
   }
   setup.rendezvous = machine_.network();
   return setup;

@@ -30,7 +30,9 @@ enum class Repeat : std::uint8_t {
 
 /// Slows a rank's device operations (not collectives, whose span is the network's).
 struct Perturbation {
-  double slowdown = 1.0;          ///< constant factor, > 0
+  double slowdown = 1.0;          ///< factor, > 0, of operations that begin in the span below
+  SimTime from = kSimStart;
+  SimTime until = SimTime::max();
   double jitter_cv = 0.0;         ///< of a factor drawn anew for each iteration, mean 1, >= 0
   std::uint64_t seed = 0;
 };
@@ -170,6 +172,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void announce(Stream& stream);
   void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
+  /// Of an operation that is handed over now.
   [[nodiscard]] Duration duration_of(const program::Op& op, double slowdown) const;
   [[nodiscard]] double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,

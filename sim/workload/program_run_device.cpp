@@ -69,8 +69,10 @@ double ProgramRun::remote_stretch(const program::Op& op) const {
 }
 
 Duration ProgramRun::duration_of(const program::Op& op, double slowdown) const {
+  const Perturbation& what = setup_.perturbation;
+  const bool slow = engine_.now() >= what.from && engine_.now() < what.until;
   return program::duration_of(op, pass_factor_ * iteration_factor_ *
-                                      setup_.perturbation.slowdown * slowdown *
+                                      (slow ? what.slowdown : 1.0) * slowdown *
                                       remote_stretch(op));
 }
 

@@ -61,6 +61,10 @@ const Case kCases[] = {
     {"PowerOfNoClock", R"({"power": {"clock_mhz": 0}})", "/power/clock_mhz", "0"},
     {"PowerMisspelt", R"({"power": {"cap": 300}})", "/power/cap", "cap_w"},
     {"PowerPeriodTooLong", R"({"power": {"period": "1min"}})", "/power/period", "1min"},
+    {"StragglerEndsBeforeItBegins",
+     R"({"training": {"stragglers": [
+         {"rank": 0, "slowdown": 2, "from": "2s", "until": "1s"}]}})",
+     "/training/stragglers/0/until", "later"},
     {"NoJob", R"({"training": {"trace": null}})", "/training", "neither"},
     {"TraceAndSynth",
      R"({"training": {"synth": {"model": "m", "plan": "p", "cluster": "c"}}})", "/training",

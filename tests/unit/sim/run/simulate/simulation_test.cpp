@@ -203,5 +203,19 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
   EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));
 }
 
+// Rank 1 is twice as slow from 14 to 28 ms. Its iterations: 2 + 4 of kernels, 1 of the collective, 2,
+// and 2 of its host = 11 ms, to 25; then A and B begin before 28 (2 + 4), C does not: 2 + 4 + 1 + 1 +
+// 2 = 10.
+TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
+  LoadedRun loaded = small_run({});
+  loaded.config.training.stragglers = {{.rank = 1, .slowdown = 2, .from = 14ms, .until = 28ms}};
+  const auto result = Simulation(loaded, {}).run();
+  ASSERT_TRUE(result.has_value());
+  const std::vector<Duration>& times = result->training.ranks[1].times;
+  ASSERT_GE(times.size(), 6U);
+  EXPECT_EQ(std::vector<Duration>(times.begin(), times.begin() + 6),
+            (std::vector<Duration>{7ms, 7ms, 11ms, 10ms, 7ms, 7ms}));
+}
+
 }  // namespace
 }  // namespace bubblesim::run
