@@ -29,7 +29,7 @@ void Gpu::preempt(ClientId client, program::Preemption how) { model_->drive_off(
 
 void Gpu::proceed(ClientId client) { model_->drive_off(client, std::nullopt); }
 
-void Gpu::set_clock(double clock) { model_->set_clock(clock); }
+void Gpu::set_governor(Governor* governor) { model_->set_governor(governor); }
 
 void Gpu::announce(ClientId client) { model_->announce(client); }
 

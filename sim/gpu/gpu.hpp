@@ -83,6 +83,16 @@ class WorkListener {
   virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
 };
 
+/// Says at which clock kernels run.
+class Governor {
+ public:
+  virtual ~Governor() = default;
+  /// The share of the device's full clock, (0, 1], at which a kernel runs that is submitted now:
+  /// what DRAM does not bound of its time grows by 1 / clock (hardware/power_spec.hpp). Times never
+  /// go back.
+  virtual double clock_at(SimTime now) = 0;
+};
+
 /// What one client used of the GPU since the start.
 struct ClientUsage {
   double sm_seconds = 0;    ///< integral over time of SMs covered by its resident blocks
@@ -121,10 +131,9 @@ class Gpu final : public engine::EventHandler {
   void preempt(ClientId client, program::Preemption how);
   void proceed(ClientId client);
 
-  /// Kernels that are submitted from now on run at this share of the device's full clock, (0, 1]:
-  /// what DRAM does not bound of their time grows by 1 / clock (hardware/power_spec.hpp). At first
-  /// GpuSpec::clock.
-  void set_clock(double clock);
+  /// Asked for each kernel from now on; null, as at first: the clock is GpuSpec::clock. It outlives
+  /// the GPU's last event.
+  void set_governor(Governor* governor);
 
   /// An operation of the client is in its channel and will be submitted soon: until retract() its
   /// context keeps the turn that it has, as one with work does. Calls are counted. No effect

@@ -10,7 +10,6 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
                   const SharingSetup& sharing)
     : engine_(engine),
       mode_(sharing.mode),
-      clock_(spec.clock),
       transfers_(std::max(spec.copy_engines, 1U)),
       entity_(engine.add_entity(handler, engine::Phase::kCompletion)) {
   BUBBLESIM_CHECK(spec.sm_count > 0, "a GPU has SMs");
@@ -83,12 +82,14 @@ Context& Gpu::Model::context_of(ClientId client) {
 
 // A kernel keeps the clock at which it was submitted: it is short beside the time in which a
 // governor changes clocks.
-Duration Gpu::Model::at_clock(const Work& work) const {
-  const bool kernel = work.kind == program::WorkKind::kKernel && work.profile != nullptr;
-  if (clock_ >= 1 || !kernel) return work.solo;
-  const hardware::ContentionSpec& spec = shared_.spec.contention;
-  const double memory = memory_boundness(spec, work.profile->kernel_class);
-  return scale(work.solo, hardware::clock_stretch(memory, clock_));
+Duration Gpu::Model::at_clock(const Work& work) {
+  if (work.kind != program::WorkKind::kKernel || work.profile == nullptr) return work.solo;
+  const double clock =
+      governor_ == nullptr ? shared_.spec.clock : governor_->clock_at(engine_.now());
+  if (clock >= 1) return work.solo;
+  const double memory =
+      memory_boundness(shared_.spec.contention, work.profile->kernel_class);
+  return scale(work.solo, hardware::clock_stretch(memory, clock));
 }
 
 WorkId Gpu::Model::submit(const Work& work) {

@@ -30,7 +30,7 @@ class Gpu::Model {
   void set_slice(ClientId client, Duration slice);
   /// Nothing: its kernels may run.
   void drive_off(ClientId client, std::optional<program::Preemption> how);
-  void set_clock(double clock) { clock_ = clock; }
+  void set_governor(Governor* governor) { governor_ = governor; }
   void announce(ClientId client);
   void retract(ClientId client);
   [[nodiscard]] ClientUsage usage(ClientId client) const;
@@ -42,7 +42,7 @@ class Gpu::Model {
 
  private:
   [[nodiscard]] Context& context_of(ClientId client);
-  [[nodiscard]] Duration at_clock(const Work& work) const;
+  [[nodiscard]] Duration at_clock(const Work& work);
   void update(SimTime now);
   void queue(WorkId id, SimTime now);
   void step(SimTime now);
@@ -79,7 +79,7 @@ class Gpu::Model {
   engine::Engine& engine_;
   Shared shared_;
   program::SharingMode mode_;
-  double clock_;                   ///< of the full one
+  Governor* governor_ = nullptr;   ///< null: the spec's clock
   std::vector<Context> contexts_;  ///< one; or one a client; bounds: one for the first client,
                                    ///< one for the others
   std::optional<TimeSlicer> slicer_;

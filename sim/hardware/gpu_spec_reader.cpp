@@ -114,7 +114,6 @@ PowerSpec read_power(ObjectReader& root) {
   out.compute_kernel_w = number(reader, "compute_kernel", "W", watts);
   out.memory_kernel_w = number(reader, "memory_kernel", "W", watts);
   out.unknown_kernel_w = number(reader, "unknown_kernel", "W", watts);
-  out.collective_w = number(reader, "collective", "W", watts);
   out.memory_clock_share = share(reader, "memory_clock_share");
   if (out.least_clock_mhz > out.full_clock_mhz) {
     reader.fault("least_clock", "is above full_clock; expected at most that");

@@ -9,7 +9,8 @@
 // where DRAM bounds the kernel), b the part of its time that DRAM bounds (ContentionSpec). s(f) is
 // the switching power C V^2 f of CMOS with a voltage that rises from a floor on; floor and slope
 // are fitted to measured clocks and powers (tests/unit/sim/hardware/power_spec_test.cpp). Idle
-// power is taken as the same at every clock, and copies draw nothing.
+// power is taken as the same at every clock, copies draw nothing, and a collective draws as a kernel
+// that DRAM bounds: links are not told apart.
 #pragma once
 
 namespace bubblesim::hardware {
@@ -25,7 +26,6 @@ struct PowerSpec {
   double compute_kernel_w = 0;     ///< above idle, on all SMs at the full clock
   double memory_kernel_w = 0;
   double unknown_kernel_w = 0;
-  double collective_w = 0;         ///< above idle, whatever its blocks; at any clock
   double memory_clock_share = 0;   ///< [0, 1]
 
   [[nodiscard]] bool known() const { return idle_w > 0; }

@@ -77,7 +77,7 @@ Result<void> GpuNode::open(workload::Machine& machine, schedule::Decider decider
   }
   BUBBLESIM_ASSIGN_OR_RETURN(
       gpu_, schedule::SharedGpu::make(machine, decider, std::move(clients), this));
-  if (meters_.power) meters_.power->govern(gpu_.get());
+  if (meters_.power) gpu_->set_governor(&*meters_.power);
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     instances_[i]->admitted = gpu_->decided().admissions[i + 1].admitted;
     instances_[i]->reason = gpu_->decided().admissions[i + 1].reason;

@@ -45,14 +45,14 @@ void EnergySum::add(std::int64_t milliwatts, Duration time) {
 OpDraw draw_of(const program::Program& program, std::uint32_t index,
                const hardware::GpuSpec& spec) {
   const program::Op& op = program.ops[index];
-  if (op.kind == program::WorkKind::kCollective) {
-    return {.fixed_mw = milliwatts(spec.power.collective_w)};
-  }
-  if (op.kind != program::WorkKind::kKernel || op.profile == program::kNoIndex) return {};
+  const bool collective = op.kind == program::WorkKind::kCollective;
+  const bool on_sms = collective || op.kind == program::WorkKind::kKernel;
+  if (!on_sms || op.profile == program::kNoIndex) return {};
   const program::KernelProfile& profile = program.profiles[op.profile];
   const double cover =
       std::min(1.0, static_cast<double>(profile.blocks) / static_cast<double>(spec.sm_count));
-  const ClassDraw draw = draw_of_class(profile.kernel_class, spec.power);
+  const ClassDraw draw = draw_of_class(
+      collective ? program::KernelClass::kMemory : profile.kernel_class, spec.power);
   return {.following_mw = milliwatts(draw.watts * draw.following * cover),
           .fixed_mw = milliwatts(draw.watts * (1 - draw.following) * cover),
           .cover_ppm = std::llround(cover * kParts)};
@@ -137,7 +137,6 @@ void GpuPower::end_period() {
                                               mean(period_fixed_, config_.period),
                                               mean(period_following_, config_.period));
     mhz_ = std::min(highest, kept);
-    if (gpu_ != nullptr) gpu_->set_clock(mhz_ / spec_.power.full_clock_mhz);
     set_draws();
   }
   period_energy_ = period_following_ = period_fixed_ = {};

@@ -1,13 +1,14 @@
 // What a GPU of a simulation draws, and the clock that keeps it below a cap.
 //
-// Operations draw what hardware/power_spec.hpp says from their start to their end: kernels by their
-// class and by the share of the SMs that they sit on (their blocks over the GPU's SMs, at most 1),
-// collectives while they wait, too. Where running kernels sit on more SMs than there are, each
-// draws as much less.
+// Operations draw what hardware/power_spec.hpp says from their start to their end, collectives
+// while they wait, too: by their class and by the share of the SMs that they sit on (their blocks
+// over the GPU's SMs, at most 1). Where they sit on more SMs than there are, each draws as much
+// less, so that a GPU never draws more than a kernel of one class on all SMs.
 //
 // The governor: at the end of each period the clock becomes the highest at which the mean work of
 // that period keeps the cap. So power exceeds a cap for a period when work grows. Periods end
-// between events: the meter goes through those that have ended when it is next told of something.
+// between events: the meter goes through those that have ended when it is next told or asked
+// something, at the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
 // how often somebody looks. Of one GPU's domain; knows no other GPU.
@@ -18,11 +19,11 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
+#include "sim/gpu/gpu.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/program/program.hpp"
 #include "sim/run/run_config.hpp"
-#include "sim/schedule/shared_gpu.hpp"
 
 namespace bubblesim::run {
 
@@ -50,13 +51,15 @@ struct OpDraw {
 [[nodiscard]] OpDraw draw_of(const program::Program& program, std::uint32_t op,
                              const hardware::GpuSpec& spec);
 
-class GpuPower {
+class GpuPower final : public gpu::Governor {
  public:
   /// Precondition: spec.power.known(). Energies and the peak are of what follows `warmup`.
   GpuPower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
-  /// Where the governor sets the clock; null: nowhere. It outlives this.
-  void govern(schedule::SharedGpu* gpu) { gpu_ = gpu; }
+  double clock_at(SimTime now) override {
+    advance(now);
+    return mhz_ / spec_.power.full_clock_mhz;
+  }
 
   /// An operation of the client begins, or goes on, to run; or ends, or stands still. In order of
   /// time.
@@ -88,7 +91,6 @@ class GpuPower {
   const hardware::GpuSpec& spec_;
   PowerConfig config_;
   SimTime warmup_;
-  schedule::SharedGpu* gpu_ = nullptr;
   std::vector<Client> clients_;
   double mhz_;
   std::int64_t total_mw_ = 0;      ///< now

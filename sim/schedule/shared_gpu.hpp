@@ -73,8 +73,8 @@ class SharedGpu {
   [[nodiscard]] gpu::ClientUsage usage(const workload::ProgramRun& client) const {
     return gpu_.gpu.usage(client.client());
   }
-  /// gpu::Gpu::set_clock().
-  void set_clock(double clock) { gpu_.gpu.set_clock(clock); }
+  /// gpu::Gpu::set_governor().
+  void set_governor(gpu::Governor* governor) { gpu_.gpu.set_governor(governor); }
   /// Null: nobody decides.
   [[nodiscard]] const policy::Policy* policy() const { return policy_.get(); }
   [[nodiscard]] const policy::CheckedActions* session() const {

@@ -27,12 +27,20 @@ TEST_F(Clock, AtHalfTheClockAKernelTakesWhatItsClassSays) {
   EXPECT_EQ(end(3), 21'700);
 }
 
-TEST_F(Clock, WhatWasSubmittedKeepsItsClock) {
+/// Half the clock from 500 to 2500 ns.
+class HalfForAWhile final : public Governor {
+ public:
+  double clock_at(SimTime now) override {
+    return now >= SimTime{Duration{500}} && now < SimTime{Duration{2500}} ? 0.5 : 1;
+  }
+};
+
+TEST_F(Clock, AGovernorIsAskedWhenAKernelComesWhichKeepsThatClock) {
+  HalfForAWhile governor;
   const ClientId c = client();
+  gpu_->set_governor(&governor);
   kernel_at(0, 1, c, 1000, of_class(program::KernelClass::kCompute));
-  script_.at(500, [&] { gpu_->set_clock(0.5); });
   kernel_at(2000, 2, c, 1000, of_class(program::KernelClass::kCompute));
-  script_.at(2500, [&] { gpu_->set_clock(1); });
   kernel_at(5000, 3, c, 1000, of_class(program::KernelClass::kCompute));
   run();
   EXPECT_EQ(end(1), 1000);

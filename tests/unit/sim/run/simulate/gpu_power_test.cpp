@@ -11,6 +11,24 @@
 namespace bubblesim::run {
 namespace {
 
+PowerConfig metered(Duration period) {
+  PowerConfig config;
+  config.period = period;
+  return config;
+}
+
+PowerConfig locked(double clock_mhz, Duration period) {
+  PowerConfig config = metered(period);
+  config.clock_mhz = clock_mhz;
+  return config;
+}
+
+PowerConfig capped(double cap_w, Duration period) {
+  PowerConfig config = metered(period);
+  config.cap_w = cap_w;
+  return config;
+}
+
 /// Power that follows the clock in proportion: voltage is constant.
 hardware::PowerSpec proportional() {
   hardware::PowerSpec power;
@@ -22,7 +40,6 @@ hardware::PowerSpec proportional() {
   power.voltage_floor_mhz = 1000;
   power.compute_kernel_w = power.unknown_kernel_w = 100;
   power.memory_kernel_w = 40;
-  power.collective_w = 30;
   power.memory_clock_share = 0.5;
   return power;
 }
@@ -43,26 +60,28 @@ observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
   return result ? *result : observe::PolicyResult{};
 }
 
-// An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective 30, idle 50 W.
-// Rank 0: 3 ms of kernels, 2 of the collective: 350 + 300 + 60 mJ. Rank 1: 4 and 1: 350 + 400 + 30.
+// An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective sits on 20 of 100 SMs
+// and draws 8, idle 50 W. Rank 0: 3 ms of kernels, 2 of the collective: 350 + 300 + 16 mJ. Rank 1:
+// 4 and 1: 350 + 400 + 8.
 TEST(GpuPower, EnergyIsThatOfIdleTimeAndOfWhatRuns) {
-  const observe::PolicyResult result = alone(powered_run({}, {.period = 10ms}));
+  const observe::PolicyResult result = alone(powered_run({}, metered(10ms)));
   ASSERT_EQ(result.gpus.size(), 2U);
-  EXPECT_NEAR(result.gpus[0].power.value().energy_j, 7.1, 1e-9);
-  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 7.8, 1e-9);
-  EXPECT_NEAR(result.gpus[1].power->mean_w, 7.8 / 0.07, 1e-6);
+  EXPECT_NEAR(result.gpus[0].power.value().energy_j, 6.66, 1e-9);
+  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 7.58, 1e-9);
+  EXPECT_NEAR(result.gpus[1].power->mean_w, 7.58 / 0.07, 1e-6);
   EXPECT_DOUBLE_EQ(result.gpus[1].power->clock_mhz, 1000);
   EXPECT_EQ(result.training.mean_iteration, 7ms);
 }
 
 // At half the clock 0.3 + 0.7 / 0.5 = 1.7 times as long: A 1.7, B 3.4, C 1.7, the collective 1, the
-// host 2 ms. Rank 1's kernels draw 50 W for 6.8 of the 9.8 ms: 490 + 340 + 30 mJ.
+// host 2 ms. Rank 1's kernels draw 50 W for 6.8 of the 9.8 ms, the collective 4 + 4 / 2: 490 + 340 +
+// 6 mJ.
 TEST(GpuPower, ALockedClockStretchesKernelsAndLowersWhatTheyDraw) {
-  LoadedRun loaded = powered_run({}, {.clock_mhz = 500, .period = 10ms});
+  LoadedRun loaded = powered_run({}, locked(500, 10ms));
   loaded.config.duration = 98ms;
   const observe::PolicyResult result = alone(loaded);
   EXPECT_EQ(result.training.mean_iteration, 9800us);
-  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 8.6, 1e-9);
+  EXPECT_NEAR(result.gpus[1].power.value().energy_j, 8.36, 1e-9);
   EXPECT_DOUBLE_EQ(result.gpus[1].power->clock_mhz, 500);
 }
 
@@ -80,7 +99,7 @@ program::Program one_kernel(std::uint64_t blocks, program::KernelClass kernel_cl
 TEST(GpuPower, TheGovernorFindsTheClockThatKeepsTheCapInOnePeriod) {
   hardware::GpuSpec gpu = golden::small_gpu();
   gpu.power = proportional();
-  GpuPower power(gpu, {.cap_w = 100, .period = 10ms}, kSimStart);
+  GpuPower power(gpu, capped(100, 10ms), kSimStart);
   const program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
   power.started(ClientId{0}, kernel, 0, kSimStart);
   power.advance(kSimStart + 10ms);
@@ -98,23 +117,23 @@ TEST(GpuPower, WhatDramBoundsDrawsLessAndFallsLess) {
   hardware::GpuSpec gpu = golden::small_gpu();
   gpu.power = proportional();
   const program::Program kernel = one_kernel(100, program::KernelClass::kMemory);
-  GpuPower capped(gpu, {.cap_w = 100, .period = 10ms}, kSimStart);
-  capped.started(ClientId{0}, kernel, 0, kSimStart);
-  capped.advance(kSimStart + 100ms);
-  EXPECT_DOUBLE_EQ(capped.clock_mhz(), 1000);
-  EXPECT_NEAR(capped.use().mean_w, 90, 1e-9);
+  GpuPower under_cap(gpu, capped(100, 10ms), kSimStart);
+  under_cap.started(ClientId{0}, kernel, 0, kSimStart);
+  under_cap.advance(kSimStart + 100ms);
+  EXPECT_DOUBLE_EQ(under_cap.clock_mhz(), 1000);
+  EXPECT_NEAR(under_cap.use().mean_w, 90, 1e-9);
   gpu.clock = 0.5;
-  GpuPower locked(gpu, {.period = 10ms}, kSimStart);
-  locked.started(ClientId{0}, kernel, 0, kSimStart);
-  locked.advance(kSimStart + 100ms);
-  EXPECT_NEAR(locked.use().mean_w, 80, 1e-9);
+  GpuPower slow(gpu, metered(10ms), kSimStart);
+  slow.started(ClientId{0}, kernel, 0, kSimStart);
+  slow.advance(kSimStart + 100ms);
+  EXPECT_NEAR(slow.use().mean_w, 80, 1e-9);
 }
 
 // Each of two kernels on all SMs draws half: 50 + 50 + 20 W; the filler's is 20 W x 10 ms.
 TEST(GpuPower, KernelsOnTheSameSmsShareThem) {
   hardware::GpuSpec gpu = golden::small_gpu();
   gpu.power = proportional();
-  GpuPower power(gpu, {.period = 10ms}, kSimStart);
+  GpuPower power(gpu, metered(10ms), kSimStart);
   const program::Program compute = one_kernel(100, program::KernelClass::kCompute);
   const program::Program memory = one_kernel(500, program::KernelClass::kMemory);
   power.started(ClientId{0}, compute, 0, kSimStart);
@@ -129,28 +148,44 @@ TEST(GpuPower, KernelsOnTheSameSmsShareThem) {
   EXPECT_NEAR(power.use().energy_j, 1.2 + 0.5, 1e-12);
 }
 
+// What waits beside a kernel that fills the GPU shares its SMs: never more than 50 + 100 W.
+TEST(GpuPower, AWaitingCollectiveBesideAFullGpuAddsNothing) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  GpuPower power(gpu, metered(10ms), kSimStart);
+  const program::Program compute = one_kernel(100, program::KernelClass::kCompute);
+  program::Program collective = one_kernel(25, program::KernelClass::kMemory);
+  collective.ops.front().kind = program::WorkKind::kCollective;
+  power.started(ClientId{0}, collective, 0, kSimStart);
+  power.advance(kSimStart + 10ms);
+  EXPECT_NEAR(power.use().mean_w, 60, 1e-9);  // 50 + 40 / 4
+  power.started(ClientId{0}, compute, 0, kSimStart + 10ms);
+  power.advance(kSimStart + 20ms);
+  EXPECT_NEAR(power.use().energy_j, 0.6 + 0.01 * (50 + (100 + 10) / 1.25), 1e-9);
+}
+
 // A kernel on a quarter of the SMs draws a quarter.
 TEST(GpuPower, AKernelOnFewerSmsDrawsItsPart) {
   hardware::GpuSpec gpu = golden::small_gpu();
   gpu.power = proportional();
-  GpuPower power(gpu, {.period = 10ms}, kSimStart);
+  GpuPower power(gpu, metered(10ms), kSimStart);
   power.started(ClientId{0}, one_kernel(25, program::KernelClass::kCompute), 0, kSimStart);
   power.advance(kSimStart + 1ms);
   EXPECT_NEAR(power.use().mean_w, 75, 1e-9);
 }
 
 TEST(GpuPower, ACapIsKeptAndCostsIterations) {
-  const observe::PolicyResult free = alone(powered_run({}, {.period = 1ms}));
-  const observe::PolicyResult capped = alone(powered_run({}, {.cap_w = 100, .period = 1ms}));
-  EXPECT_LT(capped.gpus[1].power.value().mean_w, 100);
-  EXPECT_LT(capped.gpus[1].power->mean_w, free.gpus[1].power.value().mean_w);
-  EXPECT_LT(capped.gpus[1].power->clock_mhz, 1000);
-  EXPECT_GT(capped.training.mean_iteration, free.training.mean_iteration);
+  const observe::PolicyResult free = alone(powered_run({}, metered(1ms)));
+  const observe::PolicyResult under_cap = alone(powered_run({}, capped(100, 1ms)));
+  EXPECT_LT(under_cap.gpus[1].power.value().mean_w, 100);
+  EXPECT_LT(under_cap.gpus[1].power->mean_w, free.gpus[1].power.value().mean_w);
+  EXPECT_LT(under_cap.gpus[1].power->clock_mhz, 1000);
+  EXPECT_GT(under_cap.training.mean_iteration, free.training.mean_iteration);
 }
 
 // Powers are whole and times are whole: how often somebody looks changes nothing.
 TEST(GpuPower, UsageOverTimeAddsUpAndChangesNothing) {
-  const LoadedRun loaded = powered_run({}, {.cap_w = 90, .period = 3ms});
+  const LoadedRun loaded = powered_run({}, capped(90, 3ms));
   const observe::PolicyResult quiet = alone(loaded);
   const observe::PolicyResult watched = alone(loaded, 1300us);
   ASSERT_EQ(watched.usage.size(), 2U);
@@ -173,7 +208,7 @@ TEST(GpuPower, WithoutTheKeyNothingIsMetered) {
 
 TEST(GpuPower, FillersRaisePowerAndTheirRequestsHaveAPrice) {
   const policy::Registry registry = policies::builtin_policies();
-  LoadedRun loaded = powered_run({offline("batch")}, {.period = 10ms});
+  LoadedRun loaded = powered_run({offline("batch")}, metered(10ms));
   loaded.config.policies = {choice("exclusive", registry), choice("mps", registry)};
   auto report = run_policies(loaded, registry, {});
   ASSERT_TRUE(report.has_value());

@@ -12,6 +12,20 @@ namespace {
 
 using testing::HasSubstr;
 
+ExpertRouting zipf(double exponent, ExpertPlacement placement = ExpertPlacement::kContiguous) {
+  ExpertRouting routing;
+  routing.zipf = exponent;
+  routing.placement = placement;
+  return routing;
+}
+
+ExpertRouting counted(std::vector<double> shares, std::vector<std::uint32_t> ranks = {}) {
+  ExpertRouting routing;
+  routing.shares = std::move(shares);
+  routing.ranks = std::move(ranks);
+  return routing;
+}
+
 double load(const ExpertRouting& routing, std::uint32_t experts, std::uint32_t ranks) {
   const auto found = busiest_load(routing, experts, ranks);
   EXPECT_TRUE(found) << (found ? "" : found.error().text());
@@ -20,48 +34,48 @@ double load(const ExpertRouting& routing, std::uint32_t experts, std::uint32_t r
 
 TEST(ExpertRouting, EvenRoutingIsEvenHoweverExpertsLie) {
   EXPECT_NEAR(load({}, 8, 4), 1, 1e-12);
-  EXPECT_NEAR(load({.placement = ExpertPlacement::kBalanced}, 8, 2), 1, 1e-12);
+  EXPECT_NEAR(load(zipf(0, ExpertPlacement::kBalanced), 8, 2), 1, 1e-12);
 }
 
 // Shares in proportion to 1, 1/2, ..., 1/8, whose sum is H = 761/280.
 TEST(ExpertRouting, ContiguousExpertsPutTheMostWantedTogether) {
   const double h = 761.0 / 280;
-  EXPECT_NEAR(load({.zipf = 1}, 8, 4), (1 + 0.5) / h * 4, 1e-12);
-  EXPECT_NEAR(load({.zipf = 1}, 8, 8), 1 / h * 8, 1e-12);
-  EXPECT_NEAR(load({.zipf = 1}, 8, 1), 1, 1e-12);
+  EXPECT_NEAR(load(zipf(1), 8, 4), (1 + 0.5) / h * 4, 1e-12);
+  EXPECT_NEAR(load(zipf(1), 8, 8), 1 / h * 8, 1e-12);
+  EXPECT_NEAR(load(zipf(1), 8, 1), 1, 1e-12);
 }
 
 // 1 and 1/8, 1/2 and 1/7, 1/3 and 1/6, 1/4 and 1/5.
 TEST(ExpertRouting, BalancingPairsTheMostWantedWithTheLeast) {
   const double h = 761.0 / 280;
-  EXPECT_NEAR(load({.zipf = 1, .placement = ExpertPlacement::kBalanced}, 8, 4),
+  EXPECT_NEAR(load(zipf(1, ExpertPlacement::kBalanced), 8, 4),
               (1 + 1.0 / 8) / h * 4, 1e-12);
 }
 
 TEST(ExpertRouting, CountsAndRanksMayBeGiven) {
   // Rank 0: 9 + 1, rank 1: 4 + 2, of 16; the mean is 8.
-  EXPECT_NEAR(load({.shares = {9, 4, 2, 1}, .ranks = {0, 1, 1, 0}}, 4, 2), 10.0 / 8, 1e-12);
-  EXPECT_NEAR(load({.shares = {9, 4, 2, 1}}, 4, 2), 13.0 / 8, 1e-12);
+  EXPECT_NEAR(load(counted({9, 4, 2, 1}, {0, 1, 1, 0}), 4, 2), 10.0 / 8, 1e-12);
+  EXPECT_NEAR(load(counted({9, 4, 2, 1}), 4, 2), 13.0 / 8, 1e-12);
 }
 
 // No placement can take less than the most wanted expert alone, or more than all at once.
 TEST(ExpertRouting, BalancingIsNeverWorseAndNeverBelowTheBound) {
-  for (double zipf = 0; zipf <= 3; zipf += 0.25) {
+  for (double skew = 0; skew <= 3; skew += 0.25) {
     for (const std::uint32_t ranks : {2U, 4U, 8U, 16U}) {
-      const double even = load({.zipf = zipf, .placement = ExpertPlacement::kBalanced}, 16, ranks);
-      EXPECT_LE(even, load({.zipf = zipf}, 16, ranks) + 1e-12);
-      EXPECT_GE(even + 1e-12, token_shares({.zipf = zipf}, 16).front() * ranks);
+      const double even = load(zipf(skew, ExpertPlacement::kBalanced), 16, ranks);
+      EXPECT_LE(even, load(zipf(skew), 16, ranks) + 1e-12);
+      EXPECT_GE(even + 1e-12, token_shares(zipf(skew), 16).front() * ranks);
       EXPECT_LE(even, ranks);
     }
   }
 }
 
 TEST(ExpertRouting, WhatCannotBePlacedIsRefused) {
-  EXPECT_THAT(busiest_load({.shares = {1, 2}}, 8, 4).error().text(),
+  EXPECT_THAT(busiest_load(counted({1, 2}), 8, 4).error().text(),
               HasSubstr("/routing/shares: found 2 values; expected one for each of the model's 8"));
-  EXPECT_THAT(busiest_load({.ranks = {0, 0, 0, 1}}, 4, 2).error().text(),
+  EXPECT_THAT(busiest_load(counted({}, {0, 0, 0, 1}), 4, 2).error().text(),
               HasSubstr("rank 0 has more than 2 of the 4 experts"));
-  EXPECT_THAT(busiest_load({.ranks = {0, 1, 2, 1}}, 4, 2).error().text(),
+  EXPECT_THAT(busiest_load(counted({}, {0, 1, 2, 1}), 4, 2).error().text(),
               HasSubstr("found rank 2; expected 0 to 1"));
 }
 
@@ -78,7 +92,7 @@ TEST(ExpertRouting, APlanTakesItsLoadFromIt) {
 
 TEST(ExpertRouting, AModelWithoutExpertsHasNoneToPlace) {
   JobRequest request = tiny_job();
-  request.plan.routing = ExpertRouting{.zipf = 1};
+  request.plan.routing = zipf(1);
   const auto plan = plan_job(request);
   ASSERT_FALSE(plan.has_value());
   EXPECT_THAT(plan.error().front().text(), HasSubstr("/routing: linear layers has no experts"));
@@ -94,7 +108,11 @@ model::ModelSpec mixture() {
   spec.vocabulary = 1024;
   spec.max_sequence = 1024;
   spec.ffn = 4096;
-  spec.mixture = model::MixtureSpec{.experts = 8, .top_k = 2, .expert_ffn = 4096};
+  model::MixtureSpec experts;
+  experts.experts = 8;
+  experts.top_k = 2;
+  experts.expert_ffn = 4096;
+  spec.mixture = experts;
   return {"mixture", spec};
 }
 
@@ -113,8 +131,8 @@ TEST(ExpertRouting, TheTailOfTheAllToAllIsTheBusiestRanks) {
   const double even = exchanged(std::nullopt);
   ASSERT_GT(even, 0);
   const double h = 761.0 / 280;
-  EXPECT_NEAR(exchanged(ExpertRouting{.zipf = 1}) / even, 1.5 / h * 4, 1e-6);
-  EXPECT_NEAR(exchanged(ExpertRouting{.zipf = 1, .placement = ExpertPlacement::kBalanced}) / even,
+  EXPECT_NEAR(exchanged(zipf(1)) / even, 1.5 / h * 4, 1e-6);
+  EXPECT_NEAR(exchanged(zipf(1, ExpertPlacement::kBalanced)) / even,
               1.125 / h * 4, 1e-6);
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/network/topology.hpp"
 #include "sim/synth/plan_file.hpp"
 #include "sim/synth/rank_memory.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
+constexpr double kLinearElements = 8 * (4096.0 * 4096 + 4096) + 4096 + 1;
 
 /// ZeRO-3 on 16 GPUs: 4 nodes of 4.
 JobRequest sharded_job() {
@@ -49,22 +50,22 @@ double bytes_between_nodes(const JobRequest& request) {
 // gradients once, 2 bytes each. Arrays are rounded to whole bytes, one a layer.
 TEST(ZeroPlus, TrafficBetweenNodesIsThatOfThePaper) {
   const double ring = 15.0 / 16;
-  EXPECT_NEAR(bytes_between_nodes(sharded_job()), 6 * kElements * ring, 30);
-  EXPECT_NEAR(bytes_between_nodes(zero_plus_job()), 1.5 * kElements * ring, 30);  // a quarter
+  EXPECT_NEAR(bytes_between_nodes(sharded_job()), 6 * kLinearElements * ring, 30);
+  EXPECT_NEAR(bytes_between_nodes(zero_plus_job()), 1.5 * kLinearElements * ring, 30);  // a quarter
 
   JobRequest second_copy = sharded_job();
   second_copy.plan.parameters.secondary = 4;
-  EXPECT_NEAR(bytes_between_nodes(second_copy), 4 * kElements * ring, 30);
+  EXPECT_NEAR(bytes_between_nodes(second_copy), 4 * kLinearElements * ring, 30);
 
   JobRequest quantised = sharded_job();
   quantised.plan.parameters.element_bytes = 1;  // both gathers: there is no second copy
-  EXPECT_NEAR(bytes_between_nodes(quantised), 4 * kElements * ring, 30);
+  EXPECT_NEAR(bytes_between_nodes(quantised), 4 * kLinearElements * ring, 30);
 }
 
 TEST(ZeroPlus, ASecondCopyTakesItsPartOfTheParameters) {
   const double more = static_memory(plan_of(zero_plus_job()), 0).total() -
                       static_memory(plan_of(sharded_job()), 0).total();
-  EXPECT_NEAR(more, 2 * kElements / 4, 1);
+  EXPECT_NEAR(more, 2 * kLinearElements / 4, 1);
 }
 
 // Links of 1 GB/s: an iteration is its exchanges, so that the gain is that of the bytes; in a node
