@@ -1,7 +1,7 @@
 """Tables of 04_field: other systems' settings, one function a figure.
 
-Each takes the frame of one sweep (configs/figures/field-NAME.json) and returns a frame with units in
-its columns' names. What is said against what we find is in field_claims.py.
+Each takes the frame of one sweep (configs/figures/field-NAME.json) and returns a frame with units
+in its columns' names. What is said against what we find is in field_claims.py.
 """
 import json
 
@@ -20,21 +20,20 @@ def power_setting(text):
 
 
 def power(frame):
-    """Training alone, decode on a GPU of its own, and both, by limit.
+    """Training alone, decode on a GPU of its own, and both, by plan and limit.
 
-    A GPU of the filler's own is what normalises its requests. What decode draws alone is idle power
-    and its energy above idle a request times those requests: `idle_w` is what a GPU draws that
-    computes nothing, from the device's file.
+    A GPU of the filler's own is what normalises its requests. What decode draws alone, above idle,
+    is its energy a request times those requests.
     """
     rows = []
-    for limit, part in frame.assign(limit=frame["/power"].map(power_setting)).groupby(
-            "limit", sort=False):
+    for (plan, limit), part in frame.assign(limit=frame["/power"].map(power_setting)).groupby(
+            [PLAN, "limit"], sort=False):
         alone = part[part["policy"] == "exclusive"].iloc[0]
         both = part[part["policy"] == "mps"].iloc[0]
         own = both["filler_requests_per_s"] / (
             both["filler_normalised_fraction"] * both["filler_gpus"])
         rows.append({
-            "limit": limit, "clock_mhz": alone["gpu_clock_mean_mhz"],
+            "plan": plan, "limit": limit, "clock_mhz": alone["gpu_clock_mean_mhz"],
             "training_per_s": alone["training_iterations_per_s"],
             "training_w": alone["gpu_power_mean_w"],
             "iteration_j": alone["training_iteration_energy_j"],
@@ -43,9 +42,9 @@ def power(frame):
             "both_clock_mhz": both["gpu_clock_mean_mhz"],
             "both_training_kept": both["training_normalised_fraction"]})
     table = pandas.DataFrame(rows)
-    first = table.iloc[0]
     for name in ("training", "decode"):
-        table[f"{name}_lost"] = 1 - table[f"{name}_per_s"] / first[f"{name}_per_s"]
+        free = table.groupby("plan")[f"{name}_per_s"].transform("first")
+        table[f"{name}_lost"] = 1 - table[f"{name}_per_s"] / free
     return table
 
 
@@ -91,3 +90,78 @@ def paths(frame):
     spread = table.loc[table["flows"] == "spread", "iteration_s"].iloc[0]
     table["throughput_kept"] = spread / table["iteration_s"]
     return table
+
+
+def faults(frame):
+    """Iterations and bubbles while a rank is slow, against the same job whole."""
+    table = pandas.DataFrame({
+        "plan": frame[PLAN], "slowdown": frame["/training/stragglers"].map(
+            lambda text: max([1.0] + [each["slowdown"] for each in json.loads(text)])),
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3,
+        "bubble": frame["bubble_fraction"]})
+    whole = table[table["slowdown"] == 1].set_index("plan")["iteration_s"]
+    return table.assign(iteration_ratio=table["iteration_s"] / table["plan"].map(whole))
+
+
+def goodput(faults_per_day, slow, until_found_s, restart_s, checkpoint_s):
+    """Share of a day's work that a job keeps.
+
+    A fault slows the job, to iterations `slow` times as long (infinity: it stands still), until it
+    is found; then the job restarts, and does again what it did since the last checkpoint, half of
+    an interval on average.
+    """
+    lost = until_found_s * (1 - 1 / slow) + restart_s + checkpoint_s / 2
+    return max(0.0, 1 - faults_per_day * lost / 86_400)
+
+
+# A fault that stops the job, found by people and by C4D: free choices of the order that summaries
+# of C4 name (hours to days; seconds), with a restart of ten minutes and a checkpoint every ten.
+DAYS = {"found by people": 6 * 3600.0, "found in 30 s": 30.0}
+
+
+def days(faults_per_day=(0.5, 1.0, 1.5, 2.0)):
+    """Goodput over a day by how a fault is found."""
+    return pandas.DataFrame([
+        {"found": found, "faults_per_day": count,
+         "goodput": goodput(count, float("inf"), seconds, 600.0, 600.0)}
+        for found, seconds in DAYS.items() for count in faults_per_day])
+
+
+def speculation(frame):
+    """Requests a second on a GPU of one's own, by how often a drafted token is accepted."""
+    programs = frame["/fillers/0/program"].map(json.loads)
+    table = pandas.DataFrame({
+        "acceptance": programs.map(lambda p: p.get("speculation", {}).get("acceptance", 0.0)),
+        "requests_per_s": frame["filler_requests_per_s"] / frame["filler_normalised_fraction"]})
+    plain = table.loc[table["acceptance"] == 0, "requests_per_s"].iloc[0]
+    return table.assign(gain=table["requests_per_s"] / plain)
+
+
+def stages(frame):
+    """Iterations of a chain of stages, of a graph, and of one with larger micro-batches."""
+    def form(text):
+        stages = json.loads(text)
+        chained = all(stage["after"] == [i - 1] for i, stage in enumerate(stages) if i)
+        size = stages[0].get("micro_batch", 1)
+        return "chain" if chained else f"graph, micro-batches x {size}"
+    table = pandas.DataFrame({
+        "stages": frame[PLAN + "/stages"].map(form),
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
+    chain = table.loc[table["stages"] == "chain", "iteration_s"].iloc[0]
+    return table.assign(gain=chain / table["iteration_s"])
+
+
+def regions(frame):
+    """Iterations by how regions synchronise, against an exchange in every one."""
+    table = pandas.DataFrame({
+        "cluster": frame[CLUSTER], "synchronised": frame["config"],
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
+    base = table[table["synchronised"] == "synchronous"].set_index("cluster")["iteration_s"]
+    return table.assign(gain=table["cluster"].map(base) / table["iteration_s"])
+
+
+def sharing(frame):
+    """Training kept and filler throughput by policy."""
+    return pandas.DataFrame({
+        "policy": frame["policy"], "training_kept": frame["training_normalised_fraction"],
+        "filler_throughput": frame["filler_normalised_fraction"]})

@@ -5,9 +5,11 @@ from . import draw
 
 
 def power(table):
-    """What limits cost training and decode, and what training, decode and both draw."""
+    """What limits cost training and decode, and what filling a pipeline's bubbles draws."""
     figure, grid = draw.grid(1, 2, height=2.2)
     left, right = grid[0]
+    filled = table[table["plan"] == "pp-4-1f1b"]
+    table = table[table["plan"] == "ddp-4"]
     x = numpy.arange(len(table))
     for i, name in enumerate(("training", "decode")):
         colour, mark, hatch, _ = draw.SERIES[i]
@@ -15,9 +17,9 @@ def power(table):
                  edgecolor="black", linewidth=0.4, label=name)
     for i, (name, column) in enumerate((("training", "training_w"), ("with decode", "both_w"))):
         colour, mark, _, dashes = draw.SERIES[i]
-        right.plot(x, table[column], color=colour, marker=mark, linestyle=dashes, label=name)
-    left.set(ylabel="throughput lost, %", title="each alone")
-    right.set(ylabel="mean power of a GPU, W", title="training, and decode beside it")
+        right.plot(x, filled[column], color=colour, marker=mark, linestyle=dashes, label=name)
+    left.set(ylabel="throughput lost, %", title="data parallel, and decode: each alone")
+    right.set(ylabel="mean power of a GPU, W", title="a pipeline, and decode in its bubbles")
     for axes in (left, right):
         axes.set_xticks(x, table["limit"], rotation=40, ha="right", rotation_mode="anchor")
         axes.legend()

@@ -1,0 +1,103 @@
+"""Tables of 04_field, on frames made by hand."""
+import json
+
+import pandas
+import pytest
+
+from tables import field, field_claims
+
+
+def power_rows():
+    """No limit and a cap of 320 W: training 10 and 8 iterations/s, decode 4 and 3.9 requests/s."""
+    common = {"gpu_clock_mean_mhz": 1410.0, "filler_gpus": 1, "filler_request_energy_j": 25.0,
+              "gpu_power_peak_w": 400.0, "training_normalised_fraction": 0.5,
+              "training_iteration_energy_j": 30.0}
+    rows = []
+    for setting, rate, own, watts in (("{}", 10.0, 4.0, 350.0), ('{"cap_w":320}', 8.0, 3.9, 310.0)):
+        for policy in ("exclusive", "mps"):
+            rows.append({field.PLAN: "ddp-4", "/power": setting, "policy": policy,
+                         "training_iterations_per_s": rate,
+                         "gpu_power_mean_w": watts + (20 if policy == "mps" else 0),
+                         "filler_requests_per_s": own / 2, "filler_normalised_fraction": 0.5,
+                         **common})
+    return pandas.DataFrame(rows)
+
+
+def test_limits_cost_what_throughput_falls():
+    table = field.power(power_rows())
+    assert list(table["limit"]) == ["none", "320 W"]
+    assert list(table["training_lost"]) == pytest.approx([0, 0.2])
+    assert list(table["decode_lost"]) == pytest.approx([0, 0.025])
+    assert list(table["decode_above_idle_w"]) == pytest.approx([100, 97.5])  # 25 J a request
+    assert list(table["both_w"] - table["training_w"]) == [20, 20]
+
+
+def test_a_plan_is_called_by_its_parts():
+    assert field.plan_parts("zero3-384") == "ZeRO-3"
+    assert field.plan_parts(json.dumps({"parameters": {"secondary": 16}})) == "hpZ"
+    both = {"parameters": {"secondary": 16, "element_bytes": 1}}
+    assert field.plan_parts(json.dumps(both)) == "hpZ + qwZ"
+
+
+def test_gains_are_over_zero_3_on_the_same_network():
+    table = field.zero(pandas.DataFrame({
+        field.CLUSTER: ["a", "a", "b", "b"], field.PLAN: ["zero3-384", "zeropp-384"] * 2,
+        "training_iteration_mean_ms": [400.0, 100.0, 200.0, 100.0]}))
+    assert list(table["gain"]) == [1, 4, 1, 2]
+
+
+def test_a_skew_costs_against_even_routing_and_a_placement_gains_against_the_skew():
+    rows = [(zipf, placement) for zipf in (0, 1) for placement in ("contiguous", "balanced")]
+    table = field.experts(pandas.DataFrame({
+        field.PLAN + "/tensor": 1, field.PLAN + "/routing/zipf": [z for z, _ in rows],
+        field.PLAN + "/routing/placement": [p for _, p in rows],
+        "training_iteration_mean_ms": [100.0, 100.0, 150.0, 120.0]}))
+    skewed = table[table["zipf"] == 1].iloc[0]
+    assert skewed["skew_costs"] == pytest.approx(0.5)
+    assert skewed["placement_gains"] == pytest.approx(0.25)
+
+
+def test_flows_are_held_against_those_that_are_spread():
+    table = field.paths(pandas.DataFrame({
+        field.CLUSTER: ["h800-clos-spread", "h800-clos-hash-1"],
+        "training_iteration_mean_ms": [100.0, 125.0]}))
+    assert list(table["flows"]) == ["spread", "hash-1"]
+    assert list(table["throughput_kept"]) == [1, 0.8]
+    claims = field_claims.paths(pandas.concat(
+        [table, pandas.DataFrame([{"flows": "planned", "throughput_kept": 1.0}])]))
+    assert [claim.agrees for claim in claims] == [True, True]
+
+
+def test_stages_are_told_apart_by_what_they_follow():
+    chain = [{"after": []}, {"after": [0]}, {"after": [1]}]
+    graph = [{"after": [], "micro_batch": 2}, {"after": []}, {"after": [0, 1]}]
+    table = field.stages(pandas.DataFrame({
+        field.PLAN + "/stages": [json.dumps(chain), json.dumps(graph)],
+        "training_iteration_mean_ms": [300.0, 200.0]}))
+    assert list(table["stages"]) == ["chain", "graph, micro-batches x 2"]
+    assert list(table["gain"]) == pytest.approx([1, 1.5])
+
+
+def test_speculation_is_held_against_none():
+    plain, tree = {"batch": 1}, {"batch": 1, "speculation": {"acceptance": 0.7}}
+    table = field.speculation(pandas.DataFrame({
+        "/fillers/0/program": [json.dumps(plain), json.dumps(tree)],
+        "filler_requests_per_s": [1.0, 2.0], "filler_normalised_fraction": [0.5, 0.5]}))
+    assert list(table["acceptance"]) == [0, 0.7]
+    assert list(table["gain"]) == [1, 2]
+
+
+def test_a_day_keeps_what_faults_do_not_take():
+    # Twice a day: an hour at half speed, 10 minutes of restart, half of 20 minutes again.
+    assert field.goodput(2, 2.0, 3600, 600, 1200) == pytest.approx(1 - 2 * 3000 / 86400)
+    assert field.goodput(1, float("inf"), 3600, 0, 0) == pytest.approx(1 - 1 / 24)
+    assert field.goodput(100, float("inf"), 3600, 0, 0) == 0
+
+
+def test_a_slow_rank_is_held_against_the_whole_job():
+    table = field.faults(pandas.DataFrame({
+        field.PLAN: ["ddp-4", "ddp-4"],
+        "/training/stragglers": ["[]", '[{"rank": 2, "slowdown": 2}]'],
+        "training_iteration_mean_ms": [100.0, 180.0], "bubble_fraction": [0.1, 0.4]}))
+    assert list(table["slowdown"]) == [1, 2]
+    assert list(table["iteration_ratio"]) == pytest.approx([1, 1.8])
