@@ -67,10 +67,9 @@ TEST(FlowPaths, HashesCollideAsOftenAsChanceSays) {
   std::uint32_t met = 0;
   std::uint32_t apart = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    met += most_on_a_link({.uplinks = 2, .placement = FlowPlacement::kHash, .hash_seed = seed}, 2) ==
-           2;
-    apart +=
-        most_on_a_link({.uplinks = 4, .placement = FlowPlacement::kHash, .hash_seed = seed}, 4) == 1;
+    const FlowPlacement hash = FlowPlacement::kHash;
+    met += most_on_a_link({.uplinks = 2, .placement = hash, .hash_seed = seed}, 2) == 2;
+    apart += most_on_a_link({.uplinks = 4, .placement = hash, .hash_seed = seed}, 4) == 1;
   }
   EXPECT_NEAR(met / 1.0 / kSeeds, 0.5, 0.03);            // 4 standard deviations: 0.032
   EXPECT_NEAR(apart / 1.0 / kSeeds, 24.0 / 256, 0.02);   // 0.018

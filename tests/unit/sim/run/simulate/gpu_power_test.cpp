@@ -60,9 +60,9 @@ observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
   return result ? *result : observe::PolicyResult{};
 }
 
-// An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective sits on 20 of 100 SMs
-// and draws 8, idle 50 W. Rank 0: 3 ms of kernels, 2 of the collective: 350 + 300 + 16 mJ. Rank 1:
-// 4 and 1: 350 + 400 + 8.
+// An iteration of 7 ms; A, B and C fill the GPU and draw 100 W, the collective sits on 20 of 100
+// SMs and draws 8, idle 50 W. Rank 0: 3 ms of kernels, 2 of the collective: 350 + 300 + 16 mJ.
+// Rank 1: 4 and 1: 350 + 400 + 8.
 TEST(GpuPower, EnergyIsThatOfIdleTimeAndOfWhatRuns) {
   const observe::PolicyResult result = alone(powered_run({}, metered(10ms)));
   ASSERT_EQ(result.gpus.size(), 2U);
@@ -74,8 +74,8 @@ TEST(GpuPower, EnergyIsThatOfIdleTimeAndOfWhatRuns) {
 }
 
 // At half the clock 0.3 + 0.7 / 0.5 = 1.7 times as long: A 1.7, B 3.4, C 1.7, the collective 1, the
-// host 2 ms. Rank 1's kernels draw 50 W for 6.8 of the 9.8 ms, the collective 4 + 4 / 2: 490 + 340 +
-// 6 mJ.
+// host 2 ms. Rank 1's kernels draw 50 W for 6.8 of the 9.8 ms, the collective 4 + 4 / 2:
+// 490 + 340 + 6 mJ.
 TEST(GpuPower, ALockedClockStretchesKernelsAndLowersWhatTheyDraw) {
   LoadedRun loaded = powered_run({}, locked(500, 10ms));
   loaded.config.duration = 98ms;

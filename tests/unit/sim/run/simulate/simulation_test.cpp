@@ -203,9 +203,9 @@ TEST(Simulation, AJobWhoseDependencyIsNeverMetIsAFault) {
   EXPECT_THAT(result.error().text(), HasSubstr("a dependency is never met"));
 }
 
-// Rank 1 is twice as slow from 14 to 28 ms. Its iterations: 2 + 4 of kernels, 1 of the collective, 2,
-// and 2 of its host = 11 ms, to 25; then A and B begin before 28 (2 + 4), C does not: 2 + 4 + 1 + 1 +
-// 2 = 10.
+// Rank 1 is twice as slow from 14 to 28 ms. Its iterations: 2 + 4 of kernels, 1 of the collective,
+// 2, and 2 of its host = 11 ms, to 25; then A and B begin before 28 (2 + 4), C does not:
+// 2 + 4 + 1 + 1 + 2 = 10.
 TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
   LoadedRun loaded = small_run({});
   loaded.config.training.stragglers = {{.rank = 1, .slowdown = 2, .from = 14ms, .until = 28ms}};
