@@ -70,7 +70,7 @@ void TrainingPace::learn(Duration length) {
   quiet_.push_back(length);
   bounded_ = false;
   Duration sum{};
-  for (const Duration each : quiet_) sum += each;
+  for (const Duration quiet : quiet_) sum += quiet;
   reference_ = sum / static_cast<std::int64_t>(quiet_.size());
   const std::size_t turn = repeating_lengths(quiet_);
   turn_.assign(quiet_.end() - static_cast<std::ptrdiff_t>(turn), quiet_.end());

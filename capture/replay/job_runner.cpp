@@ -33,7 +33,7 @@ Result<void> JobRunner::prepare(std::function<void(const std::string&)> progress
   thread_setup_ = {&plan_,    setup_.device,       &signals_, path_.get(), &log_,
                    &threads_, setup_.on_progress, [this] { request_stop(); }};
   for (std::uint32_t i = 0; i < plan_.program.threads.size(); ++i) {
-    threads_.push_back(std::make_unique<HostThread>(thread_setup_, i));
+    threads_.push_back(std::make_unique<ReplayThread>(thread_setup_, i));
     if (plan_.program.threads[i].steps.empty()) continue;
     if (working_threads_++ == 0) leader_ = i;
   }
@@ -91,7 +91,7 @@ void JobRunner::write_costs(JobRecord& record) const {
 }
 
 void JobRunner::run_thread(std::size_t index) {
-  HostThread& thread = *threads_[index];
+  ReplayThread& thread = *threads_[index];
   if (!signals_.sleep_until(begin_)) return;
   if (index == leader_) began_ = to_ns(since_origin());
   if (plan_.loop) {
@@ -103,7 +103,7 @@ void JobRunner::run_thread(std::size_t index) {
   }
 }
 
-void JobRunner::loop(HostThread& thread) {
+void JobRunner::loop(ReplayThread& thread) {
   HostTime begin = signals_.now();
   while (thread.run_pass(begin, 1.0)) {
     begin = program::next_pass(begin, thread.last_end());
@@ -111,14 +111,14 @@ void JobRunner::loop(HostThread& thread) {
 }
 
 // The first thread with steps decides when a service's passes begin, and sees that they have ended.
-void JobRunner::lead(HostThread& thread) {
+void JobRunner::lead(ReplayThread& thread) {
   while (const auto start = queue_->next_start(since_origin())) {
     if (!signals_.sleep_until(origin_ + *start) || !serve_batch(thread)) break;
   }
   request_stop();
 }
 
-bool JobRunner::serve_batch(HostThread& thread) {
+bool JobRunner::serve_batch(ReplayThread& thread) {
   const std::uint64_t requests = queue_->take(since_origin());
   pass_begin_ = signals_.now();
   pass_factor_ = plan_.serve->batching.pass_factor(requests);
@@ -143,7 +143,7 @@ bool JobRunner::serve_batch(HostThread& thread) {
   return signals_.sleep_until(pass_begin_ + Duration{1});
 }
 
-void JobRunner::follow(HostThread& thread) {
+void JobRunner::follow(ReplayThread& thread) {
   for (std::uint64_t pass = 1;; ++pass) {
     if (!signals_.await(WakeEvent::kPass, [&] { return passes_begun_.load() >= pass; })) return;
     if (!thread.run_pass(pass_begin_, pass_factor_)) return;

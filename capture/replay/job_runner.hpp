@@ -23,11 +23,11 @@
 #include "capture/replay/device.hpp"
 #include "capture/replay/device_watch.hpp"
 #include "capture/replay/host_signals.hpp"
-#include "capture/replay/host_thread.hpp"
 #include "capture/replay/iteration_log.hpp"
 #include "capture/replay/job_plan.hpp"
 #include "capture/replay/job_record.hpp"
 #include "capture/replay/launch_path.hpp"
+#include "capture/replay/replay_thread.hpp"
 #include "capture/replay/request_queue.hpp"
 #include "sim/base/result.hpp"
 
@@ -72,10 +72,10 @@ class JobRunner {
 
  private:
   void run_thread(std::size_t index);
-  void loop(HostThread& thread);
-  void lead(HostThread& thread);
-  void follow(HostThread& thread);
-  [[nodiscard]] bool serve_batch(HostThread& thread);
+  void loop(ReplayThread& thread);
+  void lead(ReplayThread& thread);
+  void follow(ReplayThread& thread);
+  [[nodiscard]] bool serve_batch(ReplayThread& thread);
   [[nodiscard]] Turn turn_of(std::size_t thread) const;
   [[nodiscard]] Duration since_origin() const { return signals_.now() - origin_; }
   void write_costs(JobRecord& record) const;
@@ -86,8 +86,8 @@ class JobRunner {
   IterationLog log_;
   DeviceWatch watch_;
   std::unique_ptr<LaunchPath> path_;
-  HostThreadSetup thread_setup_;
-  std::vector<std::unique_ptr<HostThread>> threads_;  ///< of the plan
+  ReplayThreadSetup thread_setup_;
+  std::vector<std::unique_ptr<ReplayThread>> threads_;  ///< of the plan
   std::uint32_t working_threads_ = 0;                 ///< that have steps
   std::size_t leader_ = 0;                            ///< the first of them
   HostTime origin_{};

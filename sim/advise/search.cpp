@@ -132,7 +132,7 @@ class Searcher {
     const double part = 1.0 / (kThird * kThird * kThird);
     BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(probes, part));
     double most = 0;
-    for (const Tried& one : tried) most = std::max(most, one.result.events);
+    for (const Tried& trial : tried) most = std::max(most, trial.result.events);
     const double seconds = to_seconds(trial(probes.front(), part).length);
     const double full = most / seconds * to_seconds(length_);
     const double affordable = options_.events / kFullTrials;
@@ -163,15 +163,16 @@ class Searcher {
     std::set<std::string> policies;
     std::set<std::tuple<std::string, double, double>> seen;  // what moves nothing is the same again
     std::size_t available = 0;
-    for (const Tried& one : tried) {
-      const std::string& policy = one.proposal.policy->name;
-      if (!one.result.done || !seen.emplace(policy, one.result.gain, one.result.kept).second) {
+    for (const Tried& trial : tried) {
+      const std::string& policy = trial.proposal.policy->name;
+      if (!trial.result.done ||
+          !seen.emplace(policy, trial.result.gain, trial.result.kept).second) {
         continue;
       }
       const bool first = policies.insert(policy).second;
-      const bool good = one.available && available < count;
+      const bool good = trial.available && available < count;
       available += good ? 1 : 0;
-      if (first || good) out.push_back(one.proposal);
+      if (first || good) out.push_back(trial.proposal);
     }
     return out;
   }
@@ -215,16 +216,16 @@ class Searcher {
   Result<void> improve_all() {
     std::vector<Tried> leaders;
     for (const Which which : {Which::kAvailable, Which::kOutOfReach}) {
-      for (Tried& one : best_by_policy(options_.limits, which, kEveryPolicy)) {
-        leaders.push_back(std::move(one));
+      for (Tried& trial : best_by_policy(options_.limits, which, kEveryPolicy)) {
+        leaders.push_back(std::move(trial));
       }
     }
     BUBBLESIM_RETURN_IF_ERROR(search_loads(leaders, kLoadFactors.size() - 1));
     std::vector<Proposal> from;
     for (const double margin : kLooserForLeaders) {
       const std::size_t most = from.empty() ? kLeaders : kLeadersBeyond;
-      for (const Tried& one : best_by_policy(tightened(-margin), Which::kAvailable, most)) {
-        if (std::ranges::find(from, one.proposal) == from.end()) from.push_back(one.proposal);
+      for (const Tried& trial : best_by_policy(tightened(-margin), Which::kAvailable, most)) {
+        if (std::ranges::find(from, trial.proposal) == from.end()) from.push_back(trial.proposal);
       }
     }
     for (const Proposal& proposal : from) {
@@ -325,8 +326,8 @@ class Searcher {
     const bool known = together == from.proposal || std::ranges::find(proposals, together) !=
                                                         proposals.end();
     if (!known) {
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> one, try_out({together}, part));
-      tried.push_back(one.front());
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> trial, try_out({together}, part));
+      tried.push_back(trial.front());
     }
     const auto best = std::ranges::min_element(tried, better(0));
     if (best == tried.end() || !better(0)(*best, from)) return std::optional<Tried>{};
@@ -369,27 +370,28 @@ class Searcher {
   Result<void> finish() {
     std::vector<Proposal> finalists;
     std::set<std::string> seen;
-    const auto add = [&](const Tried& one) {
-      if (seen.insert(proposal_text(one.proposal)).second) finalists.push_back(one.proposal);
+    const auto add = [&](const Tried& trial) {
+      if (seen.insert(proposal_text(trial.proposal)).second) finalists.push_back(trial.proposal);
     };
     const std::size_t policies = scarce_ ? kFinalistsOfScarce : kFinalists;
     for (const double margin : kMargins) {
       if (scarce_ && margin < 0) continue;
-      for (const Tried& one : best_by_policy(tightened(margin), Which::kAvailable, policies)) {
-        add(one);
+      for (const Tried& trial : best_by_policy(tightened(margin), Which::kAvailable, policies)) {
+        add(trial);
       }
     }
     for (const Which which : {Which::kOutOfReach, Which::kAvailable}) {
-      for (const Tried& one : best_by_policy(options_.limits, which, kEveryPolicy)) {
-        const bool nothing = one.proposal.policy->name == "exclusive";
-        const bool out = which == Which::kOutOfReach && (!scarce_ || one.proposal.policy->oracle);
-        if (out || nothing) add(one);
+      for (const Tried& trial : best_by_policy(options_.limits, which, kEveryPolicy)) {
+        const bool nothing = trial.proposal.policy->name == "exclusive";
+        const bool out = which == Which::kOutOfReach && (!scarce_ || trial.proposal.policy->oracle);
+        if (out || nothing) add(trial);
       }
     }
     BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> full, try_out(finalists, 1));
     BUBBLESIM_RETURN_IF_ERROR(step_back(full));
     sort_out(full);
-    std::erase_if(full, [this](const Tried& one) { return !space_.is_available(one.proposal); });
+    std::erase_if(full,
+                  [this](const Tried& trial) { return !space_.is_available(trial.proposal); });
     return confirm(std::move(full));
   }
 
@@ -406,9 +408,9 @@ class Searcher {
                                                   std::size_t most) const {
     const Duration long_enough = trial({}, 1.0 / kThird).length;
     std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
-    for (const Tried& one : found_.all) {
-      const bool wanted = one.available == (which == Which::kAvailable);
-      if (wanted && one.result.done) pool.emplace_back(one, one.length >= long_enough);
+    for (const Tried& trial : found_.all) {
+      const bool wanted = trial.available == (which == Which::kAvailable);
+      if (wanted && trial.result.done) pool.emplace_back(trial, trial.length >= long_enough);
     }
     std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
       if (left.second != right.second) return left.second;
@@ -416,9 +418,9 @@ class Searcher {
     });
     std::vector<Tried> out;
     std::set<std::string> policies;
-    for (const auto& [one, longest] : pool) {
-      if (out.size() < most && policies.insert(one.proposal.policy->name).second) {
-        out.push_back(one);
+    for (const auto& [trial, longest] : pool) {
+      if (out.size() < most && policies.insert(trial.proposal.policy->name).second) {
+        out.push_back(trial);
       }
     }
     return out;
@@ -428,11 +430,11 @@ class Searcher {
   Result<void> step_back(std::vector<Tried>& full) {
     for (const double factor : kLessLoad) {
       std::vector<Proposal> less;
-      for (const Tried& one : best_of_each(full)) {
-        const bool known_enough = !one.available && factor != kLessLoad.front();
-        if (violation(one.result, options_.limits) <= 0 || known_enough) continue;
-        Proposal with_less = space_.with_load(one.proposal, 1 / factor);
-        if (with_less != one.proposal) less.push_back(std::move(with_less));
+      for (const Tried& trial : best_of_each(full)) {
+        const bool known_enough = !trial.available && factor != kLessLoad.front();
+        if (violation(trial.result, options_.limits) <= 0 || known_enough) continue;
+        Proposal with_less = space_.with_load(trial.proposal, 1 / factor);
+        if (with_less != trial.proposal) less.push_back(std::move(with_less));
       }
       if (less.empty() || stopped()) break;
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
@@ -445,8 +447,8 @@ class Searcher {
   [[nodiscard]] std::vector<Tried> best_of_each(std::vector<Tried> tried) const {
     std::ranges::stable_sort(tried, better(0));
     std::set<std::string> policies;
-    std::erase_if(tried, [&policies](const Tried& one) {
-      return !one.result.done || !policies.insert(one.proposal.policy->name).second;
+    std::erase_if(tried, [&policies](const Tried& trial) {
+      return !trial.result.done || !policies.insert(trial.proposal.policy->name).second;
     });
     return tried;
   }
@@ -454,10 +456,10 @@ class Searcher {
   void sort_out(std::vector<Tried>& full) {
     std::ranges::stable_sort(full, better(0));
     std::set<std::string> policies;
-    for (const Tried& one : full) {
-      if (!one.result.done || space_.is_available(one.proposal)) continue;
-      if (!policies.insert(one.proposal.policy->name).second) continue;
-      (one.proposal.policy->oracle ? found_.bounds : found_.out_of_reach).push_back(one);
+    for (const Tried& trial : full) {
+      if (!trial.result.done || space_.is_available(trial.proposal)) continue;
+      if (!policies.insert(trial.proposal.policy->name).second) continue;
+      (trial.proposal.policy->oracle ? found_.bounds : found_.out_of_reach).push_back(trial);
     }
   }
 
@@ -478,7 +480,7 @@ class Searcher {
         of_fallback = confirmed;
       }
       if (stopped()) break;
-      std::erase_if(full, [&next](const Tried& one) { return !is_safer(one, *next); });
+      std::erase_if(full, [&next](const Tried& trial) { return !is_safer(trial, *next); });
       const std::size_t failed = failures[next->proposal.policy->name]++;
       const Proposal less =
           space_.with_load(next->proposal, 1 / kLessLoad[std::min(failed, kLessLoad.size() - 1)]);
@@ -492,31 +494,31 @@ class Searcher {
   }
 
   /// Whether the setting may hold where `broken` did not: another policy, or further within limits.
-  static bool is_safer(const Tried& one, const Tried& broken) {
-    if (one.proposal.policy != broken.proposal.policy) return true;
+  static bool is_safer(const Tried& trial, const Tried& broken) {
+    if (trial.proposal.policy != broken.proposal.policy) return true;
     const Duration none{};
-    return one.result.kept > broken.result.kept + kSafer ||
-           one.result.p95.value_or(none) < broken.result.p95.value_or(none);
+    return trial.result.kept > broken.result.kept + kSafer ||
+           trial.result.p95.value_or(none) < broken.result.p95.value_or(none);
   }
 
   /// Of what keeps the limits and gains as much as the best, what leaves most, in GPUs, after what
   /// training loses; of what leaves as much, what demands least and changes least.
   [[nodiscard]] std::optional<Tried> choice_of(std::vector<Tried> full) const {
-    std::erase_if(full, [this](const Tried& one) {
-      return !one.result.done || violation(one.result, options_.limits) > 0;
+    std::erase_if(full, [this](const Tried& trial) {
+      return !trial.result.done || violation(trial.result, options_.limits) > 0;
     });
     if (full.empty()) return std::nullopt;
     const double most =
-        std::ranges::max_element(full, {}, [](const Tried& one) { return one.result.gain; })
+        std::ranges::max_element(full, {}, [](const Tried& trial) { return trial.result.gain; })
             ->result.gain;
-    std::erase_if(full, [most](const Tried& one) {
-      return one.result.gain < (1 - kAsMuch) * most;
+    std::erase_if(full, [most](const Tried& trial) {
+      return trial.result.gain < (1 - kAsMuch) * most;
     });
     const double step = std::max(kAsMuch * most, 1e-9);
-    const auto rank = [this, step](const Tried& one) {
-      const double left = one.result.gain + options_.gpus * one.result.kept;
-      return std::tuple(-std::floor(left / step), demanded(one.proposal).size(),
-                        one.proposal.parameters.size(), -left);
+    const auto rank = [this, step](const Tried& trial) {
+      const double left = trial.result.gain + options_.gpus * trial.result.kept;
+      return std::tuple(-std::floor(left / step), demanded(trial.proposal).size(),
+                        trial.proposal.parameters.size(), -left);
     };
     return *std::ranges::min_element(full, {}, rank);
   }
@@ -525,10 +527,10 @@ class Searcher {
                          Confirmation confirmed) {
     found_.best = best;
     found_.confirmed = std::move(confirmed);
-    for (const Tried& one : full) {
-      const bool gains = one.result.done && one.result.gain > 0;
-      if (one.proposal.policy == best.proposal.policy || !gains) continue;
-      found_.runner_up = one;
+    for (const Tried& trial : full) {
+      const bool gains = trial.result.done && trial.result.gain > 0;
+      if (trial.proposal.policy == best.proposal.policy || !gains) continue;
+      found_.runner_up = trial;
       break;
     }
     return {};

@@ -41,9 +41,9 @@ void slow_down(Json& config, const std::vector<std::uint32_t>& ranks, double fac
   Json& stragglers = config["training"]["stragglers"];
   if (!stragglers.is_array()) stragglers = Json::array();
   std::set<std::uint32_t> slow;
-  for (Json& one : stragglers) {
-    one["slowdown"] = one["slowdown"].get<double>() * factor;
-    slow.insert(one["rank"].get<std::uint32_t>());
+  for (Json& straggler : stragglers) {
+    straggler["slowdown"] = straggler["slowdown"].get<double>() * factor;
+    slow.insert(straggler["rank"].get<std::uint32_t>());
   }
   for (const std::uint32_t rank : ranks) {
     if (!slow.contains(rank)) stragglers.push_back({{"rank", rank}, {"slowdown", factor}});

@@ -60,7 +60,7 @@ void print_policy(const policy::PolicySpec& spec, const std::string& file) {
 
 Json demands_json(const policy::PolicySpec& spec) {
   Json demands = Json::array();
-  for (const policy::Demand& demand : spec.demands) {
+  for (const policy::SystemDemand& demand : spec.demands) {
     Json entry{{"feature", std::string(policy::feature_word(demand.feature))}};
     if (!demand.parameter.empty()) {
       entry["parameter"] = demand.parameter;

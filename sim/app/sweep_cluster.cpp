@@ -86,8 +86,8 @@ MpiUse mpi_use(const std::string& text, bool of_shard) {
   return of_shard ? MpiUse::kAutoMpi : MpiUse::kAuto;
 }
 
-Launch launch_of_this_process() {
-  Launch launch;
+RankLaunch launch_of_this_process() {
+  RankLaunch launch;
   launch.rank = number_in("OMPI_COMM_WORLD_RANK",
                           number_in("PMI_RANK", number_in("SLURM_PROCID", 0)));
   const std::size_t tasks = number_in("SLURM_STEP_NUM_TASKS", 1);
@@ -103,11 +103,11 @@ Launch launch_of_this_process() {
   if (launch.processes <= 1) return launch;
   const bool mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ||
                    std::getenv("PMI_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
-  launch.by = mpi ? Launch::By::kMpi : Launch::By::kSlurmAlone;
+  launch.by = mpi ? RankLaunch::By::kMpi : RankLaunch::By::kSlurmAlone;
   return launch;
 }
 
-std::size_t usual_threads(const Launch& launch) {
+std::size_t usual_threads(const RankLaunch& launch) {
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -203,10 +203,10 @@ int SweepRanks::leave(int code) {
   std::_Exit(code);
 }
 
-Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const Launch& launch) {
+Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const RankLaunch& launch) {
   if (use == MpiUse::kOff) return nullptr;
-  if (use != MpiUse::kOn && launch.by == Launch::By::kNobody) return nullptr;
-  if (use != MpiUse::kOn && launch.by == Launch::By::kSlurmAlone) {
+  if (use != MpiUse::kOn && launch.by == RankLaunch::By::kNobody) return nullptr;
+  if (use != MpiUse::kOn && launch.by == RankLaunch::By::kSlurmAlone) {
     if (use == MpiUse::kAutoMpi) return nullptr;
     return fail("--mpi", {}, fmt::format("srun started {} processes without MPI, and each would do "
                                          "every run; expected srun --mpi=pmix or mpirun, or "

@@ -28,17 +28,17 @@ enum class MpiUse : std::uint8_t {
 [[nodiscard]] MpiUse mpi_use(const std::string& text, bool of_shard);
 
 /// What a launcher says in the environment of each process that it starts.
-struct Launch {
+struct RankLaunch {
   std::size_t processes = 1;
   std::size_t on_this_host = 1;
   std::size_t rank = 0;
   enum class By : std::uint8_t { kNobody, kMpi, kSlurmAlone } by = By::kNobody;
 };
-[[nodiscard]] Launch launch_of_this_process();
+[[nodiscard]] RankLaunch launch_of_this_process();
 
 /// Threads for runs, where none are asked for: cores that this process may use; shared among the
 /// processes of this host unless each is bound to some of its own.
-[[nodiscard]] std::size_t usual_threads(const Launch& launch);
+[[nodiscard]] std::size_t usual_threads(const RankLaunch& launch);
 
 /// The processes of one MPI job. Started by one thread, which alone calls it.
 class SweepRanks {
@@ -77,6 +77,6 @@ class SweepRanks {
 
 /// Joins the processes that this one was started with. Null: it was started alone, or `use` is off.
 /// Fault: MPI is needed and not there, or does not see the processes that were started.
-[[nodiscard]] Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const Launch& launch);
+[[nodiscard]] Result<std::unique_ptr<SweepRanks>> join_ranks(MpiUse use, const RankLaunch& launch);
 
 }  // namespace bubblesim::app

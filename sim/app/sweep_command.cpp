@@ -237,7 +237,7 @@ int work(const SweepArguments& arguments, AppContext& context, SweepRanks& ranks
 }
 
 int run_command(const SweepArguments& arguments, AppContext& context) {
-  const Launch launch = launch_of_this_process();
+  const RankLaunch launch = launch_of_this_process();
   const bool of_shard = arguments.shard != SweepArguments{}.shard;
   auto ranks = join_ranks(mpi_use(arguments.mpi, of_shard), launch);
   if (!ranks) return launch.rank == 0 ? report_fault(ranks.error()) : kExitInputFault;

@@ -17,7 +17,7 @@ constexpr std::int64_t kLongestStretch = 16;
 
 }  // namespace
 
-Conductor::Conductor(const ConductorSetup& setup) : mode_(setup.windows), crew_(setup.threads) {
+Conductor::Conductor(const ConductorSetup& setup) : mode_(setup.windows), pool_(setup.threads) {
   engines_.push_back(std::make_unique<Engine>());
   engines_.front()->order_ = &order_;
   engines_.front()->floor_ = &order_.clock;
@@ -96,8 +96,8 @@ void Conductor::run_window(SimTime from, SimTime until) {
     engines_[domain + 1]->run_before(until);
   };
   order_.in_order = false;
-  if (crew_.size() > 1 && until - from >= time_of(kEventsShared)) {
-    crew_.run(bounds_.size(), run_domain);
+  if (pool_.size() > 1 && until - from >= time_of(kEventsShared)) {
+    pool_.run(bounds_.size(), run_domain);
   } else {
     for (std::size_t domain = 0; domain < bounds_.size(); ++domain) run_domain(domain);
   }

@@ -18,8 +18,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/engine/crew.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/thread_pool.hpp"
 
 namespace bubblesim::engine {
 
@@ -88,7 +88,7 @@ class Conductor {
   void run_turn(Engine& engine, SimTime until);
 
   Windows mode_;
-  Crew crew_;
+  ThreadPool pool_;
   Engine::Order order_;
   std::vector<std::unique_ptr<Engine>> engines_;  ///< the shared one first
   std::vector<const ContactBound*> bounds_;       ///< of the others

@@ -36,16 +36,26 @@ struct Slot {
 
 template <Duration SoftwareSpec::*Member>
 constexpr Slot span(const char* name, double high) {
-  return {name, "us", 1, high, [](const SoftwareSpec& it) { return to_seconds(it.*Member) * 1e6; },
-          [](SoftwareSpec& it, double us) { it.*Member = Duration{std::llround(us * 1e3)}; }};
+  return {name,
+          "us",
+          1,
+          high,
+          [](const SoftwareSpec& software) { return to_seconds(software.*Member) * 1e6; },
+          [](SoftwareSpec& software, double us) {
+            software.*Member = Duration{std::llround(us * 1e3)};
+          }};
 }
 
 // Faster than a tenth beyond the libraries that efficiency files were fitted to would be faster
 // than the device's memory for kernels that stream.
 template <double synth::KernelSlowdown::*Member>
 constexpr Slot factor(const char* name) {
-  return {name, "times", 0.9, 2.5, [](const SoftwareSpec& it) { return it.slowdown.*Member; },
-          [](SoftwareSpec& it, double value) { it.slowdown.*Member = value; }};
+  return {name,
+          "times",
+          0.9,
+          2.5,
+          [](const SoftwareSpec& software) { return software.slowdown.*Member; },
+          [](SoftwareSpec& software, double value) { software.slowdown.*Member = value; }};
 }
 
 constexpr std::array kSlots{

@@ -15,22 +15,22 @@ void Usage::end(ClientId client, program::WorkKind kind, SimTime now) {
 }
 
 void Usage::count(ClientId client, program::WorkKind kind) {
-  Client& of = clients_[client.index()];
+  Client& used = clients_[client.index()];
   switch (kind) {
     case program::WorkKind::kKernel:
-    case program::WorkKind::kCollective: ++of.kernels; break;
-    case program::WorkKind::kCopy: ++of.copies; break;
+    case program::WorkKind::kCollective: ++used.kernels; break;
+    case program::WorkKind::kCopy: ++used.copies; break;
     case program::WorkKind::kMemset: break;
   }
 }
 
 ClientUsage Usage::of(ClientId client, SimTime now) const {
-  const Client& of = clients_[client.index()];
-  return {.sm_seconds = of.sm_ns * 1e-9,
-          .busy = of.busy.total(now),
-          .kernels = of.kernels,
-          .copies = of.copies,
-          .resets = of.resets};
+  const Client& used = clients_[client.index()];
+  return {.sm_seconds = used.sm_ns * 1e-9,
+          .busy = used.busy.total(now),
+          .kernels = used.kernels,
+          .copies = used.copies,
+          .resets = used.resets};
 }
 
 }  // namespace bubblesim::gpu

@@ -127,14 +127,14 @@ class ArmRun {
     if (result.simulated <= result.warmup) {
       return fail({}, place_of(), "ended before the warm-up did");
     }
-    const Window window{result.warmup, result.simulated};
+    const MeasuredWindow window{result.warmup, result.simulated};
     if (training != nullptr) add_training(*training, window, result);
     add_fillers(rig, window, result);
     if (arm_.policy != nullptr) add_policy(rig, result);
     return result;
   }
 
-  void add_training(const capture::JobRecord& record, const Window& window,
+  void add_training(const capture::JobRecord& record, const MeasuredWindow& window,
                     observe::PolicyResult& result) const {
     observe::RankIterations rank = iterations_of(record, window);
     rank.per_pass = lone_.training->ranks.front().iterations;
@@ -145,7 +145,7 @@ class ArmRun {
     }
   }
 
-  void add_fillers(const capture::RigResult& rig, const Window& window,
+  void add_fillers(const capture::RigResult& rig, const MeasuredWindow& window,
                    observe::PolicyResult& result) const {
     std::size_t job = arm_.training ? 1 : 0;
     for (std::size_t i = 0; i < arm_.fillers.size(); ++i) {

@@ -9,7 +9,7 @@ namespace bubblesim::measure {
 namespace {
 
 // Requests of a service that is always busy: each pass serves as many as its record says.
-void add_offline(const capture::JobRecord& record, const Window& window,
+void add_offline(const capture::JobRecord& record, const MeasuredWindow& window,
                  observe::InstanceResult& instance) {
   for (std::size_t i = 0; i < record.passes.size(); ++i) {
     if (record.passes[i] < window.warmup || record.passes[i] > window.end) continue;
@@ -19,7 +19,7 @@ void add_offline(const capture::JobRecord& record, const Window& window,
 }
 
 // A request that the run's end found waiting or running.
-void add_unfinished(Duration arrival, const Window& window, observe::FillerResult& result,
+void add_unfinished(Duration arrival, const MeasuredWindow& window, observe::FillerResult& result,
                     observe::Backlog& backlog) {
   if (arrival > window.end) return;
   ++result.requests_unfinished;
@@ -31,7 +31,7 @@ void add_unfinished(Duration arrival, const Window& window, observe::FillerResul
   }
 }
 
-void add_online(const capture::JobRecord& record, const Window& window,
+void add_online(const capture::JobRecord& record, const MeasuredWindow& window,
                 observe::InstanceResult& instance, observe::FillerResult& result,
                 observe::Backlog& backlog) {
   for (const Duration end : record.passes) {
@@ -55,7 +55,7 @@ void add_online(const capture::JobRecord& record, const Window& window,
   }
 }
 
-std::uint64_t arrived_in(const std::vector<Duration>& arrivals, const Window& window) {
+std::uint64_t arrived_in(const std::vector<Duration>& arrivals, const MeasuredWindow& window) {
   return static_cast<std::uint64_t>(
       std::count_if(arrivals.begin(), arrivals.end(), [&](Duration arrival) {
         return arrival >= window.warmup && arrival <= window.end;
@@ -71,7 +71,8 @@ Duration end_of_run(const run::RunConfig& config, const capture::JobRecord* trai
   return ends.size() < *config.iterations ? limit : ends[*config.iterations - 1];
 }
 
-observe::RankIterations iterations_of(const capture::JobRecord& training, const Window& window) {
+observe::RankIterations iterations_of(const capture::JobRecord& training,
+                                      const MeasuredWindow& window) {
   observe::RankIterations rank;
   rank.rank = training.rank;
   Duration before{};
@@ -87,7 +88,8 @@ observe::RankIterations iterations_of(const capture::JobRecord& training, const 
 observe::FillerResult filler_result(const run::FillerConfig& config,
                                     const std::optional<capture::JobRecord>& record,
                                     const policy::Admission& admission,
-                                    const std::vector<Duration>& arrivals, const Window& window) {
+                                    const std::vector<Duration>& arrivals,
+                                    const MeasuredWindow& window) {
   observe::FillerResult result;
   result.name = config.name;
   result.mode = config.mode;

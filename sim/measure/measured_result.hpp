@@ -14,7 +14,7 @@
 namespace bubblesim::measure {
 
 /// The measured window of a run: from the end of the warm-up to its end.
-struct Window {
+struct MeasuredWindow {
   Duration warmup{};
   Duration end{};  ///< > warmup
 };
@@ -26,14 +26,14 @@ struct Window {
 
 /// Iterations in training's record; those that end after the window do not count.
 [[nodiscard]] observe::RankIterations iterations_of(const capture::JobRecord& training,
-                                                    const Window& window);
+                                                    const MeasuredWindow& window);
 
 /// The result of a filler on the one GPU. `record`: nothing if it was not admitted or left none.
 [[nodiscard]] observe::FillerResult filler_result(const run::FillerConfig& config,
                                                   const std::optional<capture::JobRecord>& record,
                                                   const policy::Admission& admission,
                                                   const std::vector<Duration>& arrivals,
-                                                  const Window& window);
+                                                  const MeasuredWindow& window);
 
 /// What the policy's process did, and how fast.
 [[nodiscard]] observe::HostActivity host_activity(const capture::RigResult& result,

@@ -163,7 +163,7 @@ Json power_json(const PowerUse& power) {
 
 Json gpu_json(const GpuUse& gpu) {
   Json bubbles = Json::array();
-  for (const BubbleCause& bubble : gpu.bubbles) {
+  for (const BubbleShare& bubble : gpu.bubbles) {
     bubbles.push_back({{"cause", bubble.cause}, {"time_ns", to_ns(bubble.time)},
                        {"recovered_ns", to_ns(bubble.recovered)}});
   }

@@ -117,7 +117,7 @@ struct FillerResult {
 };
 
 /// Bubble time of one cause; the causes of a GPU add up to its bubble time.
-struct BubbleCause {
+struct BubbleShare {
   std::string cause;  ///< snake_case, listed in OUTPUTS.md
   Duration time{};
   Duration recovered{};  ///< of it, while an operation of a filler ran
@@ -139,7 +139,7 @@ struct GpuUse {
   double training_sm_fraction = 0;
   double filler_sm_fraction = 0;
   double bubble_fraction = 0;
-  std::vector<BubbleCause> bubbles;  ///< in a fixed order
+  std::vector<BubbleShare> bubbles;  ///< in a fixed order
   double recovered_fraction = 0;     ///< of the bubble time; 0 if there is none
   Bytes memory_high_water;  ///< 0: that of a client is not known
   std::optional<PowerUse> power;  ///< nothing: not metered

@@ -82,7 +82,7 @@ void Registry::add(PolicySpec spec) {
   for (const std::string& name : spec.not_searched) {
     BUBBLESIM_CHECK(declared(name), spec.name + " does not declare " + name);
   }
-  for (const Demand& demand : spec.demands) {
+  for (const SystemDemand& demand : spec.demands) {
     BUBBLESIM_CHECK(demand.parameter.empty() || declared(demand.parameter),
                     spec.name + " does not declare " + demand.parameter);
   }

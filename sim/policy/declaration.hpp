@@ -85,7 +85,7 @@ struct PolicySpec {
   /// What of the source is not public, and what stands in its place: then results are not the
   /// authors', and say so. Empty: nothing.
   std::string reconstruction;
-  std::vector<Demand> demands;  ///< on hardware, driver, framework and privileges
+  std::vector<SystemDemand> demands;  ///< on hardware, driver, framework and privileges
   std::vector<ParameterSpec> parameters;
   /// Parameters that describe the system, or a margin of safety: a search for the best setting
   /// leaves them as they are.

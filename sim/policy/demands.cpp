@@ -29,7 +29,7 @@ constexpr std::array<FeatureText, 10> kFeatures{{
      "a changed kernel module of the driver, or calls that no manual has"},
 }};
 
-bool holds(const Demand& demand, const ParameterSet& parameters) {
+bool holds(const SystemDemand& demand, const ParameterSet& parameters) {
   if (demand.parameter.empty()) return true;
   for (const auto& [name, value] : parameters) {
     if (name != demand.parameter) continue;
@@ -59,7 +59,7 @@ Result<SystemFeature> find_feature(std::string_view word) {
 
 std::vector<SystemFeature> demanded(const PolicySpec& spec, const ParameterSet& parameters) {
   std::vector<SystemFeature> features;
-  for (const Demand& demand : spec.demands) {
+  for (const SystemDemand& demand : spec.demands) {
     const bool known = std::ranges::find(features, demand.feature) != features.end();
     if (!known && holds(demand, parameters)) features.push_back(demand.feature);
   }
@@ -68,7 +68,7 @@ std::vector<SystemFeature> demanded(const PolicySpec& spec, const ParameterSet& 
 
 std::string demands_text(const PolicySpec& spec) {
   std::string text;
-  for (const Demand& demand : spec.demands) {
+  for (const SystemDemand& demand : spec.demands) {
     text += (text.empty() ? "" : ", ") + std::string(feature_word(demand.feature));
     if (demand.parameter.empty()) continue;
     std::string values;

@@ -43,7 +43,7 @@ struct FeatureText {
 [[nodiscard]] Result<SystemFeature> find_feature(std::string_view word);
 
 /// A feature, always or while a parameter has one of these values.
-struct Demand {
+struct SystemDemand {
   SystemFeature feature;
   std::string parameter{};            ///< empty: always
   std::vector<std::string> values{};  ///< as a config writes them

@@ -29,7 +29,7 @@ policy::GpuState state_of(GpuId id, Bytes memory, const schedule::BubbleTable* b
   return state;
 }
 
-std::vector<policy::GpuState> gpu_states(const LoadedRun& loaded, const Scenario& scenario) {
+std::vector<policy::GpuState> gpu_states(const LoadedRun& loaded, const RunScenario& scenario) {
   std::vector<policy::GpuState> states;
   for (std::uint32_t gpu = 0; gpu < loaded.training->ranks.size(); ++gpu) {
     const schedule::BubbleTable* bubbles =
@@ -47,17 +47,19 @@ std::string name_of(const policy::PolicySpec* policy) {
   return policy == nullptr ? "" : policy->name;
 }
 
-std::unique_ptr<policy::Placer> placer_of(const Scenario& scenario) {
+std::unique_ptr<policy::Placer> placer_of(const RunScenario& scenario) {
   if (scenario.policy == nullptr || !scenario.policy->make_placer) return nullptr;
   return scenario.policy->make_placer(*scenario.parameters);
 }
 
 }  // namespace
 
-FillerPlaces::FillerPlaces(const LoadedRun& loaded, const Scenario& scenario)
-    : loaded_(loaded), scenario_(scenario),
+FillerPlaces::FillerPlaces(const LoadedRun& loaded, const RunScenario& scenario)
+    : loaded_(loaded),
+      scenario_(scenario),
       cluster_(name_of(scenario.policy), placer_of(scenario), gpu_states(loaded, scenario)),
-      placed_(loaded.training->ranks.size()), unplaced_(loaded.config.fillers.size()) {}
+      placed_(loaded.training->ranks.size()),
+      unplaced_(loaded.config.fillers.size()) {}
 
 observe::FillerMode FillerPlaces::mode_of(std::uint32_t filler) const {
   const observe::FillerMode mode = loaded_.config.fillers[filler].mode;

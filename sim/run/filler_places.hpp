@@ -26,7 +26,7 @@ class FillerPlaces {
   };
 
   /// Both outlive this.
-  FillerPlaces(const LoadedRun& loaded, const Scenario& scenario);
+  FillerPlaces(const LoadedRun& loaded, const RunScenario& scenario);
 
   /// Asks the placer, if there is one. Once. Fault: an illegal decision.
   Result<void> decide();
@@ -48,7 +48,7 @@ class FillerPlaces {
   [[nodiscard]] std::vector<std::uint32_t> gpus_of(std::uint32_t filler) const;
 
   const LoadedRun& loaded_;
-  const Scenario& scenario_;
+  const RunScenario& scenario_;
   ClusterPlacement cluster_;
   std::vector<std::vector<Placed>> placed_;  ///< by GPU
   std::vector<std::uint64_t> unplaced_;      ///< instances, by RunConfig::fillers

@@ -37,7 +37,7 @@ Result<Made> make_server(const synth::EngineNames& engine,
 Result<Made> make(const synth::InferenceNames& names, const synth::InferenceRequest& request) {
   if (names.engine) return make_server(*names.engine, request);
   Made made;
-  if (names.batching == synth::Batching::kContinuous) {
+  if (names.batching == synth::BatchingMode::kContinuous) {
     std::optional<double> cache;
     if (names.kv_cache) cache = static_cast<double>(names.kv_cache->value);
     BUBBLESIM_ASSIGN_OR_RETURN(synth::IterationProgram server,

@@ -62,12 +62,12 @@ Estimate unseen(double done, double a_piece, Duration window) {
 
 }  // namespace
 
-Duration settling_of(const Scenario& scenario) {
+Duration settling_of(const RunScenario& scenario) {
   if (scenario.policy == nullptr || !scenario.policy->settling) return {};
   return scenario.policy->settling(*scenario.parameters, scenario.iteration);
 }
 
-PrecisionWatch::PrecisionWatch(const LoadedRun& loaded, const Scenario& scenario,
+PrecisionWatch::PrecisionWatch(const LoadedRun& loaded, const RunScenario& scenario,
                                const std::vector<std::unique_ptr<GpuNode>>& nodes, SimTime warmup)
     : loaded_(loaded), goal_(*loaded.config.precision), scenario_(scenario), nodes_(nodes),
       warmup_(warmup), overloaded_since_(loaded.config.fillers.size()) {

@@ -41,12 +41,12 @@ inline constexpr CounterSpec kPrecisionNotReached{
 
 /// How long `policy` needs until it has settled; 0: no policy, or at once. The warm-up of a run
 /// whose length is "auto" lasts at least as long.
-[[nodiscard]] Duration settling_of(const Scenario& scenario);
+[[nodiscard]] Duration settling_of(const RunScenario& scenario);
 
 class PrecisionWatch {
  public:
   /// Precondition: loaded.config.precision. All references outlive this.
-  PrecisionWatch(const LoadedRun& loaded, const Scenario& scenario,
+  PrecisionWatch(const LoadedRun& loaded, const RunScenario& scenario,
                  const std::vector<std::unique_ptr<GpuNode>>& nodes, SimTime warmup);
 
   /// When to look next; at most last().
@@ -71,7 +71,7 @@ class PrecisionWatch {
 
   const LoadedRun& loaded_;
   const PrecisionGoal& goal_;
-  const Scenario& scenario_;
+  const RunScenario& scenario_;
   const std::vector<std::unique_ptr<GpuNode>>& nodes_;
   SimTime warmup_;
   SimTime next_;

@@ -13,12 +13,12 @@
 
 namespace bubblesim::run {
 
-using config_detail::Context;
 using config_detail::FileCheck;
+using config_detail::ReadContext;
 
 namespace config_detail {
 
-std::string resolve(const Context& context, ObjectReader& reader, std::string_view place,
+std::string resolve(const ReadContext& context, ObjectReader& reader, std::string_view place,
                     const std::string& path) {
   const bool unprintable = std::any_of(path.begin(), path.end(), [](char letter) {
     return static_cast<unsigned char>(letter) < 0x20;
@@ -35,7 +35,7 @@ std::string resolve(const Context& context, ObjectReader& reader, std::string_vi
   return full;
 }
 
-std::string read_path(const Context& context, ObjectReader& reader, std::string_view key) {
+std::string read_path(const ReadContext& context, ObjectReader& reader, std::string_view key) {
   if (reader.kind(key) != JsonKind::kText) return reader.text(key);  // reports absence and kind
   return resolve(context, reader, key, reader.text(key));
 }
@@ -60,7 +60,7 @@ constexpr std::uint32_t kMostRanks = 1U << 20;
 constexpr Duration kLongestPeriod = std::chrono::seconds{10};
 constexpr std::uint64_t kMostIterations = std::uint64_t{1} << 40;
 
-std::vector<std::string> read_traces(const Context& context, ObjectReader& training) {
+std::vector<std::string> read_traces(const ReadContext& context, ObjectReader& training) {
   if (training.kind("trace") != JsonKind::kList) {
     return {config_detail::read_path(context, training, "trace")};
   }
@@ -102,7 +102,7 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
 }
 
 /// Exactly one of "trace" and "synth".
-void read_job(const Context& context, ObjectReader& training, TrainingConfig& config) {
+void read_job(const ReadContext& context, ObjectReader& training, TrainingConfig& config) {
   training.one_of({"trace", "synth"});
   if (training.has("trace")) config.traces = read_traces(context, training);
   if (training.has("synth")) {
@@ -118,7 +118,7 @@ traces::IterationChoice read_choice(ObjectReader& training) {
   return {};
 }
 
-TrainingConfig read_training(const Context& context, ObjectReader training) {
+TrainingConfig read_training(const ReadContext& context, ObjectReader training) {
   TrainingConfig config;
   read_job(context, training, config);
   config.iterations = read_choice(training);
@@ -192,7 +192,7 @@ std::optional<PowerConfig> read_power(ObjectReader& root) {
   return power;
 }
 
-std::vector<FillerConfig> read_fillers(const Context& context, ObjectReader& root) {
+std::vector<FillerConfig> read_fillers(const ReadContext& context, ObjectReader& root) {
   std::vector<FillerConfig> fillers;
   std::map<std::string, std::string> pointers;
   for (ObjectReader& reader : root.children("fillers", Presence::kOptional)) {
@@ -222,7 +222,7 @@ void check_ends(ObjectReader& root, const RunConfig& config) {
 CheckedResult<RunConfig> read(const JsonDocument& document, const std::string& path,
                               const policy::Registry& registry, FileCheck files) {
   Errors errors;
-  const Context context{std::filesystem::path(path).parent_path(), files};
+  const ReadContext context{std::filesystem::path(path).parent_path(), files};
   ObjectReader root = document.root(errors);
   RunConfig config;
   config.file = path;

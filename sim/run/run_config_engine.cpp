@@ -122,7 +122,7 @@ workload::LengthSpec read_length(ObjectReader& reader, const char* key, std::uin
   return length;
 }
 
-synth::RequestNames read_requests(const Context& context, ObjectReader reader,
+synth::RequestNames read_requests(const ReadContext& context, ObjectReader reader,
                                   std::uint32_t window) {
   synth::RequestNames requests;
   if (reader.has("path")) {
@@ -141,7 +141,7 @@ synth::RequestNames read_requests(const Context& context, ObjectReader reader,
 
 }  // namespace
 
-synth::EngineNames read_engine_program(const Context& context, ObjectReader& program) {
+synth::EngineNames read_engine_program(const ReadContext& context, ObjectReader& program) {
   synth::EngineNames engine;
   engine.settings = read_engine(program.child("engine"));
   if (program.has("requests")) {

@@ -24,7 +24,7 @@ enum class Process : std::uint8_t { kPoisson, kGamma, kFile };
 constexpr std::array<Choice<Process>, 3> kProcesses{
     {{"poisson", Process::kPoisson}, {"gamma", Process::kGamma}, {"file", Process::kFile}}};
 
-FillerProgram read_program(const Context& context, ObjectReader program) {
+FillerProgram read_program(const ReadContext& context, ObjectReader program) {
   program.one_of({"trace", "kernel_table", "model", "train"});
   if (program.has("trace")) return TraceProgram{read_path(context, program, "trace")};
   if (program.has("model")) return read_model_program(context, program);
@@ -36,7 +36,7 @@ FillerProgram read_program(const Context& context, ObjectReader program) {
   return kernels;
 }
 
-workload::ArrivalSpec read_arrivals(const Context& context, ObjectReader arrivals) {
+workload::ArrivalSpec read_arrivals(const ReadContext& context, ObjectReader arrivals) {
   switch (arrivals.choice("process", kProcesses)) {
     case Process::kPoisson:
       return workload::PoissonArrivals{arrivals.number("rate_per_s", kRates)};
@@ -77,7 +77,7 @@ std::optional<std::vector<std::uint32_t>> read_gpus(ObjectReader& reader) {
   return gpus;
 }
 
-void read_online(const Context& context, ObjectReader& reader, FillerConfig& filler) {
+void read_online(const ReadContext& context, ObjectReader& reader, FillerConfig& filler) {
   for (const char* key : {"arrivals", "deadline", "max_wait"}) {
     if (!reader.has(key) || filler.mode == FillerMode::kOnline) continue;
     const std::string why = filler.mode == FillerMode::kJobs
@@ -181,7 +181,7 @@ std::optional<observe::ServiceLimits> read_limits(ObjectReader& reader, bool eng
 
 }  // namespace
 
-FillerConfig read_filler(const Context& context, ObjectReader& reader) {
+FillerConfig read_filler(const ReadContext& context, ObjectReader& reader) {
   FillerConfig filler;
   filler.name = read_name(reader, "name");
   filler.mode = reader.choice("mode", kFillerModes);

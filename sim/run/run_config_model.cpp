@@ -21,8 +21,8 @@ constexpr std::array<Choice<model::Precision>, 5> kPrecisions{{{"fp32", model::P
                                                               {"fp8", model::Precision::kFp8}}};
 constexpr std::array<Choice<synth::DecodeMode>, 2> kDecodeModes{
     {{"eager", synth::DecodeMode::kEager}, {"graph", synth::DecodeMode::kGraph}}};
-constexpr std::array<Choice<synth::Batching>, 2> kBatching{
-    {{"static", synth::Batching::kStatic}, {"continuous", synth::Batching::kContinuous}}};
+constexpr std::array<Choice<synth::BatchingMode>, 2> kBatching{
+    {{"static", synth::BatchingMode::kStatic}, {"continuous", synth::BatchingMode::kContinuous}}};
 constexpr std::array<Choice<model::AttentionKernels>, 2> kAttention{
     {{"flash", model::AttentionKernels::kFlash},
      {"unfused", model::AttentionKernels::kUnfused}}};
@@ -41,7 +41,7 @@ model::TokenTree read_tree(ObjectReader& reader) {
   return synth::tree_of(depth, reader.integer<std::uint32_t>("width", {1, kMostChildren}, 1));
 }
 
-synth::SpeculationNames read_speculation(const Context& context, ObjectReader reader) {
+synth::SpeculationNames read_speculation(const ReadContext& context, ObjectReader reader) {
   synth::SpeculationNames out;
   out.draft = read_id(context, reader, "draft");
   out.acceptance = reader.number("acceptance", {0, 1});
@@ -49,12 +49,13 @@ synth::SpeculationNames read_speculation(const Context& context, ObjectReader re
   return out;
 }
 
-void read_generation(const Context& context, ObjectReader& program, synth::InferenceNames& names) {
+void read_generation(const ReadContext& context, ObjectReader& program,
+                     synth::InferenceNames& names) {
   names.prompt_tokens = program.integer<std::uint64_t>("prompt_tokens", {1, kMostTokens});
   names.output_tokens = program.integer<std::uint64_t>("output_tokens", {1, kMostTokens});
   names.decode = program.choice("decode", kDecodeModes, synth::DecodeMode::kEager);
-  names.batching = program.choice("batching", kBatching, synth::Batching::kStatic);
-  const bool continuous = names.batching == synth::Batching::kContinuous;
+  names.batching = program.choice("batching", kBatching, synth::BatchingMode::kStatic);
+  const bool continuous = names.batching == synth::BatchingMode::kContinuous;
   if (program.has("speculation")) {
     names.speculation = read_speculation(context, program.child("speculation"));
     if (continuous) {
@@ -78,7 +79,7 @@ void refuse_keys(ObjectReader& program, std::initializer_list<const char*> keys,
 
 }  // namespace
 
-synth::InferenceNames read_model_program(const Context& context, ObjectReader& program) {
+synth::InferenceNames read_model_program(const ReadContext& context, ObjectReader& program) {
   synth::InferenceNames names;
   names.model = read_id(context, program, "model");
   names.batch = program.integer<std::uint32_t>("batch", {1, kMostBatch}, 1);

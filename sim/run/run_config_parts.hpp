@@ -32,39 +32,39 @@ inline constexpr std::array<Choice<workload::ArrivalFormat>, 6> kFormats{
      {"bundle", workload::ArrivalFormat::kBundle}}};
 
 /// What every part needs to know.
-struct Context {
+struct ReadContext {
   std::filesystem::path folder;  ///< that paths are relative to
   FileCheck files = FileCheck::kNone;
 };
 
 /// The path against the config's folder. `place` is a key of `reader`, or "key/index".
-[[nodiscard]] std::string resolve(const Context& context, ObjectReader& reader,
+[[nodiscard]] std::string resolve(const ReadContext& context, ObjectReader& reader,
                                   std::string_view place, const std::string& path);
 /// A required key that holds a path.
-[[nodiscard]] std::string read_path(const Context& context, ObjectReader& reader,
+[[nodiscard]] std::string read_path(const ReadContext& context, ObjectReader& reader,
                                     std::string_view key);
 /// A required text that is not empty.
 [[nodiscard]] std::string read_name(ObjectReader& reader, std::string_view key);
 
 /// "training/synth": a job by the names of what it is made of.
-[[nodiscard]] synth::JobNames read_synth(const Context& context, ObjectReader reader);
+[[nodiscard]] synth::JobNames read_synth(const ReadContext& context, ObjectReader reader);
 
 /// A required name: an id stays as it is, a path is one against the config's folder.
-[[nodiscard]] std::string read_id(const Context& context, ObjectReader& reader,
+[[nodiscard]] std::string read_id(const ReadContext& context, ObjectReader& reader,
                                   std::string_view key);
-[[nodiscard]] std::optional<std::string> read_optional_id(const Context& context,
+[[nodiscard]] std::optional<std::string> read_optional_id(const ReadContext& context,
                                                           ObjectReader& reader,
                                                           std::string_view key);
 
 /// A filler's program that is made from a model.
-[[nodiscard]] synth::InferenceNames read_model_program(const Context& context,
+[[nodiscard]] synth::InferenceNames read_model_program(const ReadContext& context,
                                                        ObjectReader& program);
 
 /// The server of such a program, if it is an engine's.
-[[nodiscard]] synth::EngineNames read_engine_program(const Context& context,
+[[nodiscard]] synth::EngineNames read_engine_program(const ReadContext& context,
                                                      ObjectReader& program);
 
-[[nodiscard]] FillerConfig read_filler(const Context& context, ObjectReader& reader);
+[[nodiscard]] FillerConfig read_filler(const ReadContext& context, ObjectReader& reader);
 
 /// "policies": a list of names and of objects.
 [[nodiscard]] std::vector<PolicyChoice> read_policies(ObjectReader& root, const std::string& file,

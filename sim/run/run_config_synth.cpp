@@ -15,19 +15,19 @@ constexpr std::array<Choice<synth::Folding>, 3> kFoldings{
 
 }  // namespace
 
-std::string read_id(const Context& context, ObjectReader& reader, std::string_view key) {
+std::string read_id(const ReadContext& context, ObjectReader& reader, std::string_view key) {
   std::string name = read_name(reader, key);
   const bool path = name.find('/') != std::string::npos || name.ends_with(".json");
   return path ? resolve(context, reader, key, name) : name;
 }
 
-std::optional<std::string> read_optional_id(const Context& context, ObjectReader& reader,
+std::optional<std::string> read_optional_id(const ReadContext& context, ObjectReader& reader,
                                             std::string_view key) {
   if (!reader.has(key)) return std::nullopt;
   return read_id(context, reader, key);
 }
 
-synth::JobNames read_synth(const Context& context, ObjectReader reader) {
+synth::JobNames read_synth(const ReadContext& context, ObjectReader reader) {
   synth::JobNames names;
   names.model = read_id(context, reader, "model");
   names.cluster = read_id(context, reader, "cluster");

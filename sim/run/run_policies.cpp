@@ -41,7 +41,8 @@ observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table
 
 /// Runs under a policy. Nothing of bubblesim throws here, but a policy from outside the tree may:
 /// that ends its run, as an illegal decision does.
-Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded, const Scenario& scenario) {
+Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded,
+                                               const RunScenario& scenario) {
   const std::string place = "policy " + scenario.policy->name;
   try {
     return Simulation(loaded, scenario).run();
@@ -97,7 +98,7 @@ class PolicyRuns {
   }
 
   Result<TrainingAlone> run_training_alone() const {
-    Scenario job;
+    RunScenario job;
     job.stop = options_.stop;
     job.gpus.threads = options_.threads;
     BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, Simulation(loaded_, job).run());
@@ -122,7 +123,7 @@ class PolicyRuns {
   }
 
   Result<FillerProfile> run_filler_alone(std::size_t filler) const {
-    Scenario scenario;
+    RunScenario scenario;
     scenario.training = false;
     scenario.fillers = {static_cast<std::uint32_t>(filler)};
     scenario.limit = training_->simulated;
@@ -181,7 +182,7 @@ class PolicyRuns {
   }
 
   [[nodiscard]] Result<observe::PolicyResult> run_recorded(std::size_t index) const {
-    Scenario scenario = scenario_of(index);
+    RunScenario scenario = scenario_of(index);
     if (!options_.timelines) return run_under_policy(loaded_, std::move(scenario));
     const Duration iteration = training_->mean_iteration;
     const SimTime settled = kSimStart + loaded_.config.warmup;
@@ -197,8 +198,8 @@ class PolicyRuns {
     return result;
   }
 
-  [[nodiscard]] Scenario scenario_of(std::size_t index) const {
-    Scenario scenario;
+  [[nodiscard]] RunScenario scenario_of(std::size_t index) const {
+    RunScenario scenario;
     scenario.policy = specs_[index];
     scenario.parameters = &loaded_.config.policies[index].parameters;
     if (specs_[index]->needs.bubbles) scenario.bubbles = bubbles_.get();

@@ -16,7 +16,7 @@
 namespace bubblesim::run {
 
 /// What runs. Nothing set: the training job alone.
-struct Scenario {
+struct RunScenario {
   const policy::PolicySpec* policy = nullptr;  ///< null: nobody decides, everything is admitted
   const policy::ParameterSet* parameters = nullptr;
   const std::vector<schedule::BubbleTable>* bubbles = nullptr;  ///< if the policy needs them

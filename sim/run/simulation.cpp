@@ -12,7 +12,7 @@ namespace bubblesim::run {
 namespace {
 
 // A timeline and the queue of fill jobs follow all GPUs, event by event.
-engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& scenario) {
+engine::ConductorSetup conductor_setup(const RunConfig& config, const RunScenario& scenario) {
   engine::ConductorSetup setup = scenario.gpus;
   const bool jobs = std::ranges::any_of(config.fillers, [](const FillerConfig& filler) {
     return filler.mode == observe::FillerMode::kJobs;
@@ -23,14 +23,14 @@ engine::ConductorSetup conductor_setup(const RunConfig& config, const Scenario& 
 
 }  // namespace
 
-Simulation::Simulation(const LoadedRun& loaded, Scenario scenario)
-    : loaded_(loaded), scenario_(std::move(scenario)),
+Simulation::Simulation(const LoadedRun& loaded, RunScenario scenario)
+    : loaded_(loaded),
+      scenario_(std::move(scenario)),
       machine_(loaded.device, &*loaded.training, conductor_setup(loaded.config, scenario_)),
       warmup_(end_of_warmup()),
       goal_(loaded.config.iterations, loaded.training->ranks.size()),
       places_(loaded, scenario_),
-      end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup,
-                     engine::Phase::kObserve) {}
+      end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup, engine::Phase::kObserve) {}
 
 SimTime Simulation::end_of_warmup() const {
   const Duration given = loaded_.config.warmup;

@@ -27,7 +27,7 @@ inline constexpr CounterSpec kIterationsNotReached{
 /// Set up, run once, read. `loaded` outlives it.
 class Simulation final {
  public:
-  Simulation(const LoadedRun& loaded, Scenario scenario);
+  Simulation(const LoadedRun& loaded, RunScenario scenario);
 
   /// Fault: an illegal decision of the policy, arrivals that cannot be read, or a job whose
   /// dependencies are never met.
@@ -58,11 +58,11 @@ class Simulation final {
   void collect_usage(observe::PolicyResult& result);
 
   const LoadedRun& loaded_;
-  Scenario scenario_;
+  RunScenario scenario_;
   workload::Machine machine_;
   SimTime warmup_;
   SimTime end_{};
-  Duration passed_{};  ///< of it, what is in Scenario::passed_ns
+  Duration passed_{};  ///< of it, what is in RunScenario::passed_ns
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;

@@ -68,7 +68,7 @@ struct SimulationAt {
 /// A simulation that has ended; all that it points to outlives it.
 struct EndedSimulation {
   const LoadedRun& loaded;
-  const Scenario& scenario;
+  const RunScenario& scenario;
   const std::vector<std::unique_ptr<GpuNode>>& nodes;
   const FillerPlaces& places;
   const FillQueue* queue = nullptr;  ///< null: there are no fill jobs

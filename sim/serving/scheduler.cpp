@@ -198,7 +198,7 @@ bool Scheduler::swap_out(Sequence& sequence) {
 void Scheduler::unschedule(Slot slot) {
   auto& parts = step_->sequences;
   const auto part = std::find_if(parts.begin(), parts.end(),
-                                 [&](const StepSequence& one) { return one.slot == slot; });
+                                 [&](const StepSequence& planned) { return planned.slot == slot; });
   if (part == parts.end()) return;
   Sequence& sequence = sequences_[slot];
   sequence.computed -= part->new_tokens;

@@ -20,8 +20,8 @@ EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model
       capture_sizes_(std::move(capture_sizes)) {}
 
 Duration EngineCost::of(const serving::Step& step, bool queued) {
-  const serving::Step* const one = &step;
-  return of_group({&one, 1}, queued);
+  const serving::Step* const only_rank = &step;
+  return of_group({&only_rank, 1}, queued);
 }
 
 Duration EngineCost::of_group(std::span<const serving::Step* const> steps, bool queued) {

@@ -91,7 +91,9 @@ Result<void> read_dense(const std::string& path, RankTables& rank) {
   for (const auto& [name, points] : layers) {
     if (!dense_calls_of(name)) {
       std::string known;
-      for (const std::string& one : dense_layer_names()) known += (known.empty() ? "" : ", ") + one;
+      for (const std::string& layer : dense_layer_names()) {
+        known += (known.empty() ? "" : ", ") + layer;
+      }
       return fail(path, {}, "the layer '" + name + "' is not known; known: " + known);
     }
     rank.dense.emplace(name, curve_of(points));

@@ -15,7 +15,7 @@
 namespace bubblesim::synth {
 
 /// Who is served together.
-enum class Batching : std::uint8_t {
+enum class BatchingMode : std::uint8_t {
   kStatic,      ///< a batch of requests from its first to its last token
   kContinuous,  ///< requests join and leave between steps; `batch` at most (iteration_program.hpp)
 };
@@ -54,7 +54,7 @@ struct InferenceNames {
   std::uint64_t output_tokens = 1;             ///< generation
   DecodeMode decode = DecodeMode::kEager;      ///< generation
   std::optional<SpeculationNames> speculation; ///< generation
-  Batching batching = Batching::kStatic;       ///< generation
+  BatchingMode batching = BatchingMode::kStatic;  ///< generation
   std::optional<Bytes> kv_cache;               ///< continuous; nothing: of the whole batch
   /// Instead of prompt_tokens and batch: `decode` is all of the generation that it uses.
   std::optional<EngineNames> engine;

@@ -58,7 +58,7 @@ struct Entry {
 
 Entry& entry_of(std::vector<Entry>& entries, const std::string& name) {
   const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const Entry& it) { return it.name == name; });
+                                  [&](const Entry& entry) { return entry.name == name; });
   return found != entries.end() ? *found : entries.emplace_back(Entry{name, {}, {}, {}, {}});
 }
 

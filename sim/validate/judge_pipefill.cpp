@@ -89,8 +89,8 @@ CheckedResult<std::vector<ReportRow>> judge_pipefill(const std::string& configs,
     if (plan) seconds[i] = seconds_of(*plan);
     else seconds[i] = tl::make_unexpected(std::move(plan).error());
   });
-  for (auto& one : seconds) {
-    if (!one) return tl::make_unexpected(std::move(one).error());
+  for (auto& time : seconds) {
+    if (!time) return tl::make_unexpected(std::move(time).error());
   }
   // 48 micro-batches fewer from 1K to 4K GPUs.
   const double slot = (*seconds[0] - *seconds[2]) /

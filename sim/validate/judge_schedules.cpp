@@ -64,9 +64,9 @@ Count compare(const std::string& name) {
   for (const ScheduleRequest& request : requests(name)) {
     const auto made = pipeline::make_schedule(name, request);
     if (!made) continue;
-    for (const pipeline::StageTimes& each : kTimes) {
+    for (const pipeline::StageTimes& stage : kTimes) {
       UnitTimes times;
-      times.every_stage = each;
+      times.every_stage = stage;
       const auto form = pipeline::closed_form(name, request, times);
       if (!form) continue;
       ++count.cases;

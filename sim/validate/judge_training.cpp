@@ -11,11 +11,11 @@
 namespace bubblesim::validate {
 namespace {
 
-std::string found_sizes(const TrainingRow& row, const Prediction& it) {
+std::string found_sizes(const TrainingRow& row, const Prediction& prediction) {
   std::string out;
-  if (row.plan.micro_batch == 0) out = fmt::format("micro-batch {}", it.micro_batch);
+  if (row.plan.micro_batch == 0) out = fmt::format("micro-batch {}", prediction.micro_batch);
   if (row.chunks_unknown) {
-    out += fmt::format("{}{} chunks a rank", out.empty() ? "" : ", ", it.chunks);
+    out += fmt::format("{}{} chunks a rank", out.empty() ? "" : ", ", prediction.chunks);
   }
   return out.empty() ? out : "found: " + out;
 }

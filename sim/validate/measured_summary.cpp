@@ -56,15 +56,15 @@ void add_summaries(const Cells& cells, std::vector<MeasuredSummary>& out) {
 }
 
 // Iterations are better short, throughputs are better large.
-bool better(const MeasuredCell& one, double left, double right) {
-  return one.metric == MeasuredMetric::kIteration ? left < right : left > right;
+bool better(const MeasuredCell& cell, double left, double right) {
+  return cell.metric == MeasuredMetric::kIteration ? left < right : left > right;
 }
 
-bool is_tie(const MeasuredCell& one, const MeasuredCell& other, double tie) {
-  const bool meet = one.measured_low <= other.measured_high &&
-                    other.measured_low <= one.measured_high;
-  const double larger = std::max(std::abs(one.measured), std::abs(other.measured));
-  return meet || std::abs(one.measured - other.measured) <= tie * larger;
+bool is_tie(const MeasuredCell& first, const MeasuredCell& second, double tie) {
+  const bool meet =
+      first.measured_low <= second.measured_high && second.measured_low <= first.measured_high;
+  const double larger = std::max(std::abs(first.measured), std::abs(second.measured));
+  return meet || std::abs(first.measured - second.measured) <= tie * larger;
 }
 
 template <class Value, class Tie>
@@ -86,16 +86,16 @@ MeasuredOrder order_of(const Cells& cells, double tie) {
   out.filler = cells.front()->filler;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     for (std::size_t j = i + 1; j < cells.size(); ++j) {
-      const MeasuredCell& one = *cells[i];
-      const MeasuredCell& other = *cells[j];
-      if (is_tie(one, other, tie)) {
+      const MeasuredCell& earlier = *cells[i];
+      const MeasuredCell& later = *cells[j];
+      if (is_tie(earlier, later, tie)) {
         ++out.ties;
         continue;
       }
       ++out.compared;
-      const bool first = better(one, one.measured, other.measured);
-      const bool right = first ? better(one, one.simulated, other.simulated)
-                               : better(one, other.simulated, one.simulated);
+      const bool first = better(earlier, earlier.measured, later.measured);
+      const bool right = first ? better(earlier, earlier.simulated, later.simulated)
+                               : better(earlier, later.simulated, earlier.simulated);
       if (!right) ++out.wrong;
     }
   }
@@ -141,8 +141,9 @@ std::vector<MeasuredOrder> order_measured(const std::vector<MeasuredCell>& cells
     const bool ordered = cell.metric == MeasuredMetric::kIteration ||
                          cell.metric == MeasuredMetric::kFillerThroughput;
     if (!ordered || cell.outcome != Outcome::kPredicted || cell.role != Role::kJudge) continue;
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& it) {
-      return it.front()->config == cell.config && it.front()->filler == cell.filler;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Cells& cells_of_group) {
+      return cells_of_group.front()->config == cell.config &&
+             cells_of_group.front()->filler == cell.filler;
     });
     if (group == groups.end()) groups.push_back({&cell});
     else group->push_back(&cell);

@@ -146,32 +146,32 @@ Json cell_json(const MeasuredCell& cell) {
   return out;
 }
 
-Json summary_json(const MeasuredSummary& it) {
-  Json out = {{"role", role_name(it.role)},
-              {"metric", metric_name(it.metric)},
-              {"policy", it.policy},
-              {"cells", it.rows},
-              {"error_unit", error_unit(it.metric)},
-              {"mean_absolute_error", it.mean_absolute},
-              {"mean_error", it.bias},
-              {"p50_absolute_error", it.p50},
-              {"p90_absolute_error", it.p90},
-              {"worst_error", it.worst},
-              {"worst_cell", it.worst_label},
+Json summary_json(const MeasuredSummary& summary) {
+  Json out = {{"role", role_name(summary.role)},
+              {"metric", metric_name(summary.metric)},
+              {"policy", summary.policy},
+              {"cells", summary.rows},
+              {"error_unit", error_unit(summary.metric)},
+              {"mean_absolute_error", summary.mean_absolute},
+              {"mean_error", summary.bias},
+              {"p50_absolute_error", summary.p50},
+              {"p90_absolute_error", summary.p90},
+              {"worst_error", summary.worst},
+              {"worst_cell", summary.worst_label},
               {"aim", nullptr}};
-  if (it.aim) {
-    out["aim"] = {{"bound", it.aim->bound},
-                  {"met", it.met()},
-                  {"judged", it.role == Role::kJudge && !it.fake},
-                  {"source", it.aim->source}};
+  if (summary.aim) {
+    out["aim"] = {{"bound", summary.aim->bound},
+                  {"met", summary.met()},
+                  {"judged", summary.role == Role::kJudge && !summary.fake},
+                  {"source", summary.aim->source}};
   }
   return out;
 }
 
-Json order_json(const MeasuredOrder& it) {
-  return {{"config", it.config},     {"filler", it.filler}, {"compared", it.compared},
-          {"wrong", it.wrong},       {"ties", it.ties},     {"kendall", it.kendall()},
-          {"measured", it.measured}, {"simulated", it.simulated}};
+Json order_json(const MeasuredOrder& order) {
+  return {{"config", order.config},     {"filler", order.filler},      {"compared", order.compared},
+          {"wrong", order.wrong},       {"ties", order.ties},          {"kendall", order.kendall()},
+          {"measured", order.measured}, {"simulated", order.simulated}};
 }
 
 }  // namespace
@@ -218,34 +218,37 @@ std::string measured_summary_text(const std::vector<MeasuredSummary>& summaries)
   std::string out = fmt::format("{:<5} {:<18} {:<16} {:>4} {:>9} {:>8} {:>8} {:>8} {:>9}  {}\n",
                                 "role", "metric", "policy", "n", "|error|", "bias", "p50", "p90",
                                 "worst", "in");
-  for (const MeasuredSummary& it : summaries) {
-    out += fmt::format("{:<5} {:<18} {:<16} {:>4} {:>9.2f} {:>+8.2f} {:>8.2f} {:>8.2f} {:>+9.2f}"
-                       "  {:<6} worst: {}\n",
-                       role_name(it.role), metric_name(it.metric),
-                       it.policy.empty() ? "all" : it.policy, it.rows, it.mean_absolute, it.bias,
-                       it.p50, it.p90, it.worst, error_unit(it.metric), it.worst_label);
+  for (const MeasuredSummary& summary : summaries) {
+    out += fmt::format(
+        "{:<5} {:<18} {:<16} {:>4} {:>9.2f} {:>+8.2f} {:>8.2f} {:>8.2f} {:>+9.2f}"
+        "  {:<6} worst: {}\n",
+        role_name(summary.role), metric_name(summary.metric),
+        summary.policy.empty() ? "all" : summary.policy, summary.rows, summary.mean_absolute,
+        summary.bias, summary.p50, summary.p90, summary.worst, error_unit(summary.metric),
+        summary.worst_label);
   }
   out += "\naims (mean absolute error of judged cells)\n";
-  for (const MeasuredSummary& it : summaries) {
-    if (!it.aim || it.role != Role::kJudge) continue;
+  for (const MeasuredSummary& summary : summaries) {
+    if (!summary.aim || summary.role != Role::kJudge) continue;
     out += fmt::format("{:<18} <= {:>2.0f} {:<6} {}: {:.2f}   beside: {}\n",
-                       metric_name(it.metric), it.aim->bound, error_unit(it.metric),
-                       it.fake  ? "NOT JUDGED (a fake GPU measures nothing)"
-                       : it.met() ? "met"
-                                  : "MISSED",
-                       it.mean_absolute, it.aim->source);
+                       metric_name(summary.metric), summary.aim->bound, error_unit(summary.metric),
+                       summary.fake    ? "NOT JUDGED (a fake GPU measures nothing)"
+                       : summary.met() ? "met"
+                                       : "MISSED",
+                       summary.mean_absolute, summary.aim->source);
   }
   return out;
 }
 
 std::string measured_order_text(const std::vector<MeasuredOrder>& orders) {
   std::string out = "order of the policies, best first (>: apart, =: tied)\n";
-  for (const MeasuredOrder& it : orders) {
+  for (const MeasuredOrder& order : orders) {
     const std::string name =
-        it.config + ", " + (it.filler.empty() ? "training throughput" : it.filler + " throughput");
-    out += fmt::format("{}: {} of {} pairs wrong, {} tied; Kendall {:+.2f}\n", name, it.wrong,
-                       it.compared, it.ties, it.kendall());
-    out += fmt::format("  measured:  {}\n  simulated: {}\n", it.measured, it.simulated);
+        order.config + ", " +
+        (order.filler.empty() ? "training throughput" : order.filler + " throughput");
+    out += fmt::format("{}: {} of {} pairs wrong, {} tied; Kendall {:+.2f}\n", name, order.wrong,
+                       order.compared, order.ties, order.kendall());
+    out += fmt::format("  measured:  {}\n  simulated: {}\n", order.measured, order.simulated);
   }
   return out;
 }
@@ -307,8 +310,8 @@ std::string measured_json(const std::vector<MeasuredCell>& cells,
                           const std::vector<MeasuredOrder>& orders) {
   Json out = {{"cells", Json::array()}, {"summary", Json::array()}, {"order", Json::array()}};
   for (const MeasuredCell& cell : cells) out["cells"].push_back(cell_json(cell));
-  for (const MeasuredSummary& it : summaries) out["summary"].push_back(summary_json(it));
-  for (const MeasuredOrder& it : orders) out["order"].push_back(order_json(it));
+  for (const MeasuredSummary& summary : summaries) out["summary"].push_back(summary_json(summary));
+  for (const MeasuredOrder& order : orders) out["order"].push_back(order_json(order));
   // Names come from users' files: bytes that are not UTF-8 are replaced, never an exception.
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -40,18 +40,19 @@ class ProgramBuilder {
 
   Status write(const std::vector<WorkloadStep>& steps) {
     for (const WorkloadStep& step : steps) {
-      BUBBLESIM_RETURN_IF_ERROR(std::visit([this](const auto& it) { return one(it); }, step));
+      BUBBLESIM_RETURN_IF_ERROR(
+          std::visit([this](const auto& kind) { return write_step(kind); }, step));
       if (kernels_ > kMostKernels) return fault("more than 4 million kernels");
     }
     return {};
   }
 
-  Status one(const HostStep& step) {
+  Status write_step(const HostStep& step) {
     writer_.pause(step.span + step.each_sample * batch_);
     return {};
   }
 
-  Status one(const CopyStep& step) {
+  Status write_step(const CopyStep& step) {
     synth::OpDraft draft;
     draft.kind = program::WorkKind::kCopy;
     draft.name = writer_.name("copy");
@@ -60,17 +61,17 @@ class ProgramBuilder {
     return {};
   }
 
-  Status one(const SyncStep&) {
+  Status write_step(const SyncStep&) {
     writer_.wait_for_device();
     return {};
   }
 
-  Status one(const RepeatStep& step) {
+  Status write_step(const RepeatStep& step) {
     for (std::uint32_t i = 0; i < step.times; ++i) BUBBLESIM_RETURN_IF_ERROR(write(step.steps));
     return {};
   }
 
-  Status one(const KernelStep& step) {
+  Status write_step(const KernelStep& step) {
     auto [at, fresh] = drafts_.try_emplace(&step);
     if (fresh) {
       if (step.each_sample && batch_ == 0) {
@@ -86,7 +87,7 @@ class ProgramBuilder {
     return {};
   }
 
-  Status one(const ModelStep& step) {
+  Status write_step(const ModelStep& step) {
     auto [at, fresh] = drafts_.try_emplace(&step);
     if (fresh) {
       ModelStep sized = step;

@@ -26,12 +26,12 @@ constexpr std::array<TableAim, 7> kTableAims{{
     {"graphpipe", {AimMeasure::kEach, 0.02}},
 }};
 
-bool is_met(const Summary& it) {
-  if (!it.aim) return true;
-  if (it.rows == 0) return false;
+bool is_met(const Summary& summary) {
+  if (!summary.aim) return true;
+  if (summary.rows == 0) return false;
   const double reached =
-      it.aim->measure == AimMeasure::kMean ? it.mean_absolute : std::abs(it.worst);
-  return it.failed == 0 && reached <= it.aim->bound;
+      summary.aim->measure == AimMeasure::kMean ? summary.mean_absolute : std::abs(summary.worst);
+  return summary.failed == 0 && reached <= summary.aim->bound;
 }
 
 /// Of one role, or of all.
@@ -57,8 +57,8 @@ Summary summary_of(const std::vector<ReportRow>& rows, const std::string& table,
 }  // namespace
 
 std::optional<Aim> aim_of(std::string_view table) {
-  for (const TableAim& it : kTableAims) {
-    if (it.table == table) return it.aim;
+  for (const TableAim& table_aim : kTableAims) {
+    if (table_aim.table == table) return table_aim.aim;
   }
   return std::nullopt;
 }

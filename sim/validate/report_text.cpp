@@ -19,12 +19,13 @@ std::string row_line(const ReportRow& row) {
   return line + "\n";
 }
 
-std::string aim_text(const Summary& it) {
-  if (!it.aim) return "";
-  const char* verdict = it.met ? "met" : "missed";
-  if (it.aim->bound == 0) return fmt::format("exact: {}", verdict);
-  return fmt::format("{} <= {:.0f} %: {}", it.aim->measure == AimMeasure::kMean ? "mean" : "each",
-                     100 * it.aim->bound, verdict);
+std::string aim_text(const Summary& summary) {
+  if (!summary.aim) return "";
+  const char* verdict = summary.met ? "met" : "missed";
+  if (summary.aim->bound == 0) return fmt::format("exact: {}", verdict);
+  return fmt::format("{} <= {:.0f} %: {}",
+                     summary.aim->measure == AimMeasure::kMean ? "mean" : "each",
+                     100 * summary.aim->bound, verdict);
 }
 
 Json row_json(const ReportRow& row) {
@@ -40,21 +41,21 @@ Json row_json(const ReportRow& row) {
   return out;
 }
 
-Json summary_json(const Summary& it) {
-  Json out = {{"table", it.table},
-              {"role", it.role},
-              {"rows", it.rows},
-              {"stated", it.stated},
-              {"failed", it.failed},
-              {"mean_absolute_error", it.mean_absolute},
-              {"bias", it.bias},
-              {"worst", it.worst},
-              {"worst_row", it.worst_label},
-              {"within_5_percent", it.within_5_percent}};
-  if (it.aim) {
-    out["aim"] = {{"of", it.aim->measure == AimMeasure::kMean ? "mean" : "each"},
-                  {"bound", it.aim->bound},
-                  {"met", it.met}};
+Json summary_json(const Summary& summary) {
+  Json out = {{"table", summary.table},
+              {"role", summary.role},
+              {"rows", summary.rows},
+              {"stated", summary.stated},
+              {"failed", summary.failed},
+              {"mean_absolute_error", summary.mean_absolute},
+              {"bias", summary.bias},
+              {"worst", summary.worst},
+              {"worst_row", summary.worst_label},
+              {"within_5_percent", summary.within_5_percent}};
+  if (summary.aim) {
+    out["aim"] = {{"of", summary.aim->measure == AimMeasure::kMean ? "mean" : "each"},
+                  {"bound", summary.aim->bound},
+                  {"met", summary.met}};
   }
   return out;
 }
@@ -90,11 +91,12 @@ std::string summary_text(const std::vector<Summary>& summaries) {
   std::string out = fmt::format("{:<36} {:<5} {:>5} {:>6} {:>6} {:>8} {:>7} {:>7} {:>9}  {}\n",
                                 "table", "role", "rows", "stated", "failed", "|error|", "bias",
                                 "worst", "within 5%", "aim");
-  for (const Summary& it : summaries) {
+  for (const Summary& summary : summaries) {
     out += fmt::format(
-        "{:<36} {:<5} {:>5} {:>6} {:>6} {:>7.1f}% {:>+6.1f}% {:>+6.1f}% {:>8.0f}%  {}\n", it.table,
-        it.role, it.rows, it.stated, it.failed, 100 * it.mean_absolute, 100 * it.bias,
-        100 * it.worst, 100 * it.within_5_percent, aim_text(it));
+        "{:<36} {:<5} {:>5} {:>6} {:>6} {:>7.1f}% {:>+6.1f}% {:>+6.1f}% {:>8.0f}%  {}\n",
+        summary.table, summary.role, summary.rows, summary.stated, summary.failed,
+        100 * summary.mean_absolute, 100 * summary.bias, 100 * summary.worst,
+        100 * summary.within_5_percent, aim_text(summary));
   }
   return out;
 }
@@ -116,7 +118,7 @@ std::string report_json(const std::vector<ReportRow>& rows,
                         const std::vector<Summary>& summaries) {
   Json out = {{"rows", Json::array()}, {"summary", Json::array()}};
   for (const ReportRow& row : rows) out["rows"].push_back(row_json(row));
-  for (const Summary& it : summaries) out["summary"].push_back(summary_json(it));
+  for (const Summary& summary : summaries) out["summary"].push_back(summary_json(summary));
   return out.dump(1) + "\n";
 }
 

@@ -45,8 +45,8 @@ CheckedResult<TableSetting> find_setting(const std::string& name, const std::str
     out.vocabulary = root.integer<std::uint64_t>("vocabulary", {1, 1ULL << 32U});
     ObjectReader plan = root.child("plan");
     if (plan.present()) out.plan = synth::read_plan(plan, folder);
-    for (ObjectReader& it : root.children("machines", Presence::kOptional)) {
-      out.machines.push_back(read_machine(it, folder));
+    for (ObjectReader& machine : root.children("machines", Presence::kOptional)) {
+      out.machines.push_back(read_machine(machine, folder));
     }
     models = root.texts("models", Presence::kOptional);
     root.finish();

@@ -108,9 +108,9 @@ Result<void> read_published_form(const CsvTable& table, std::size_t i, TrainingR
 }
 
 bool same_sizes(const TrainingRow& row, const model::ModelSpec& model) {
-  const auto* it = std::get_if<model::TransformerSpec>(&model.network);
-  return it != nullptr && it->hidden == row.hidden && it->layers == row.layers &&
-         it->heads == row.heads;
+  const auto* transformer = std::get_if<model::TransformerSpec>(&model.network);
+  return transformer != nullptr && transformer->hidden == row.hidden &&
+         transformer->layers == row.layers && transformer->heads == row.heads;
 }
 
 // The row before its columns are read: what its table, or its machine, says of all rows.

@@ -37,10 +37,14 @@ const std::array<Check, 7>& checks() {
       {"megatron_deepspeed_a100_single_node", nullptr},
       {"published_training_runs", nullptr},
       {"all_reduce",
-       [](const ValidateRequest& it) { return judge_all_reduces(it.data, it.configs); }},
+       [](const ValidateRequest& request) {
+         return judge_all_reduces(request.data, request.configs);
+       }},
       {"schedules", [](const ValidateRequest&) -> Rows { return judge_schedules(); }},
       {"pipefill",
-       [](const ValidateRequest& it) { return judge_pipefill(it.configs, it.threads); }},
+       [](const ValidateRequest& request) {
+         return judge_pipefill(request.configs, request.threads);
+       }},
       {"graphpipe", [](const ValidateRequest&) -> Rows { return judge_graphpipe(); }},
   }};
   return kChecks;

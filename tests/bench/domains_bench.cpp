@@ -80,7 +80,7 @@ void measure(benchmark::State& state, const Job& job, const policy::Registry& re
   double events = 0, in_windows = 0, windows = 0;
   for (auto _ : state) {
     for (Mode& mode : modes) {
-      run::Scenario scenario{
+      run::RunScenario scenario{
           .policy = &mps, .parameters = &config->policies.front().parameters, .fillers = {0}};
       scenario.gpus = mode.setup;
       run::Simulation simulation(*loaded, scenario);

@@ -90,7 +90,7 @@ void job_and_filler(benchmark::State& state, const policy::PolicySpec& policy) {
   if (!bubbles) return state.SkipWithError(bubbles.error().text().c_str());
   std::uint64_t kernels = 0;
   for (auto _ : state) {
-    run::Scenario scenario{.policy = &policy, .parameters = &parameters, .fillers = {0}};
+    run::RunScenario scenario{.policy = &policy, .parameters = &parameters, .fillers = {0}};
     if (policy.needs.bubbles) scenario.bubbles = &*bubbles;
     run::Simulation simulation(loaded, scenario);
     const auto result = simulation.run();

@@ -121,7 +121,7 @@ double kernels_run(const run::LoadedRun& loaded, const observe::PolicyResult& re
 void simulate(benchmark::State& state, const Size& size, const policy::PolicySpec& policy) {
   const run::LoadedRun loaded = load(size);
   const policy::ParameterSet parameters = policy::defaults(policy);
-  run::Scenario scenario;
+  run::RunScenario scenario;
   scenario.policy = &policy;
   scenario.parameters = &parameters;
   for (std::uint32_t i = 0; i < size.fillers; ++i) scenario.fillers.push_back(i);

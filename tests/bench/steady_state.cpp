@@ -158,7 +158,7 @@ class Analysis {
                                         loaded->training->ranks.front().ops.size());
     if (alone_.insert(job).second && !simulate(*loaded, {})) return false;
     for (const run::PolicyChoice& choice : config.policies) {
-      run::Scenario scenario;
+      run::RunScenario scenario;
       scenario.policy = *registry_.find(choice.name);
       scenario.parameters = &choice.parameters;
       scenario.bubbles = &*bubbles;
@@ -168,7 +168,7 @@ class Analysis {
     return true;
   }
 
-  bool simulate(const run::LoadedRun& loaded, const run::Scenario& scenario) {
+  bool simulate(const run::LoadedRun& loaded, const run::RunScenario& scenario) {
     const std::clock_t begin = std::clock();
     const auto result = run::Simulation(loaded, scenario).run();
     if (!result) return refuse({result.error()});

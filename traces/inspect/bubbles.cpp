@@ -69,7 +69,7 @@ class GapExplainer {
   const RankTrace& rank_;
   const BubbleThresholds& thresholds_;
   CounterSet& counters_;
-  HostActivity host_;
+  HostPauses host_;
   IntervalCursor blocked_;
   IntervalCursor silent_;
 };

@@ -48,7 +48,7 @@ Intervals silent_stretches(const Intervals& calls, Duration host_silence) {
 
 }  // namespace
 
-HostActivity host_activity(const RankTrace& rank, Duration host_silence) {
+HostPauses host_activity(const RankTrace& rank, Duration host_silence) {
   const std::vector<char> driving = driving_threads(rank);
   const std::vector<char> waited = calls_that_waited(rank);
   std::vector<Interval> blocking;

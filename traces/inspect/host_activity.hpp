@@ -10,13 +10,13 @@
 
 namespace bubblesim::traces {
 
-struct HostActivity {
+struct HostPauses {
   Intervals blocked;  ///< a driving thread is blocked and none is in another call
   Intervals silent;   ///< at least `host_silence` without a call of a driving thread
 };
 
 /// Silence is reckoned over all recorded time: before the first and after the last call, too.
-[[nodiscard]] HostActivity host_activity(const RankTrace& rank, Duration host_silence);
+[[nodiscard]] HostPauses host_activity(const RankTrace& rank, Duration host_silence);
 
 /// Answers `within` for spans that are asked in time order, in linear time over all of them.
 class IntervalCursor {

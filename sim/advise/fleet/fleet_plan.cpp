@@ -112,7 +112,7 @@ class Planner {
     // What the filler asks for in vain is this pair's; all else is wrong with the job.
     const Error& fault = advice.error().front();
     if (fault.place.starts_with("/fillers")) return {.reason = fault.message};
-    for (const Error& one : advice.error()) faults.push_back(at_job(job, one));
+    for (const Error& error : advice.error()) faults.push_back(at_job(job, error));
     return {};
   }
 

@@ -55,10 +55,10 @@ std::string works_table(const FleetPlan& plan) {
   TextTable table({"work", "gained, GPU-h", "requests a day", "of the queue"},
                   {kLeft, kRight, kRight, kRight});
   for (std::size_t work = 0; work < plan.question.work.size(); ++work) {
-    const FillWork& one = plan.question.work[work];
+    const FillWork& offered = plan.question.work[work];
     const WorkSum sum = sum_of_work(plan, work);
-    table.row({one.name, fmt::format("{:.2f}", sum.gained), fmt::format("{:.0f}", sum.requests),
-               one.requests ? percent(sum.requests, *one.requests) : "no end"});
+    table.row({offered.name, fmt::format("{:.2f}", sum.gained), fmt::format("{:.0f}", sum.requests),
+               offered.requests ? percent(sum.requests, *offered.requests) : "no end"});
   }
   return table.text();
 }
@@ -100,11 +100,12 @@ Json kinds_json(const FleetPlan& plan) {
 Json works_json(const FleetPlan& plan) {
   Json list = Json::array();
   for (std::size_t work = 0; work < plan.question.work.size(); ++work) {
-    const FillWork& one = plan.question.work[work];
+    const FillWork& offered = plan.question.work[work];
     const WorkSum sum = sum_of_work(plan, work);
-    list.push_back({{"work", one.name},
-                    {"weight", one.weight},
-                    {"requests_in_queue", one.requests ? Json(*one.requests) : Json(nullptr)},
+    list.push_back({{"work", offered.name},
+                    {"weight", offered.weight},
+                    {"requests_in_queue",
+                     offered.requests ? Json(*offered.requests) : Json(nullptr)},
                     {"requests", sum.requests},
                     {"gained_gpu_hours", sum.gained}});
   }

@@ -36,8 +36,8 @@ double radical_inverse(std::size_t number, std::size_t prime) {
 }
 constexpr std::array<std::size_t, 10> kPrimes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29};
 
-ErrorSummary summary_of(std::vector<double> errors) {
-  ErrorSummary out;
+FitErrors summary_of(std::vector<double> errors) {
+  FitErrors out;
   out.count = errors.size();
   if (errors.empty()) return out;
   for (const double error : errors) out.mean += error / static_cast<double>(errors.size());

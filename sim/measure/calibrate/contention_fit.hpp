@@ -30,7 +30,7 @@ struct FittedParameter {
 };
 
 /// |predicted - measured| / measured.
-struct ErrorSummary {
+struct FitErrors {
   std::size_t count = 0;
   double mean = 0, p50 = 0, p90 = 0, worst = 0;
 };
@@ -39,7 +39,7 @@ struct ContentionFit {
   hardware::ContentionSpec spec;
   std::vector<FittedParameter> parameters;  ///< by contention_parameters()
   std::vector<double> predicted;            ///< by cell
-  ErrorSummary fitted, held_out, base;      ///< base: the base's constants, on the held-out cells
+  FitErrors fitted, held_out, base;         ///< base: the base's constants, on the held-out cells
   double condition = 0;   ///< of the derivatives by the fitted parameters; 0: none was fitted
 };
 

@@ -301,7 +301,7 @@ class Driver {
 
   bool bubble_edge() {
     if (bubble_ >= scenario_.bubbles.size()) return false;
-    const Bubble& bubble = scenario_.bubbles[bubble_];
+    const ScenarioBubble& bubble = scenario_.bubbles[bubble_];
     if (in_bubble_ && bubble.end <= now_) {
       in_bubble_ = false;
       ++bubble_;

@@ -30,7 +30,7 @@ struct Call {
   std::uint64_t function = 0;  ///< calls of one function are one kernel; 0: of its own
 };
 
-struct Bubble {
+struct ScenarioBubble {
   policy::Instant begin{};
   policy::Instant end{};
   policy::BubbleInfo info;
@@ -54,7 +54,7 @@ struct Scenario {
   Bytes training_memory;
   std::vector<Call> training;  ///< by `at`
   std::vector<Filler> fillers;
-  std::vector<Bubble> bubbles;  ///< by `begin`
+  std::vector<ScenarioBubble> bubbles;          ///< by `begin`
   std::vector<policy::Instant> iteration_ends;  ///< of training, ascending
   Duration notice{};            ///< from an operation's end to its completion
   Duration horizon{};           ///< nothing at or after it happens

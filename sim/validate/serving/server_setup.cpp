@@ -48,7 +48,9 @@ CheckedResult<model::ModelSpec> model_of(const std::string& name, const std::str
   }
   std::string known;
   for (const model::ModelFile& file : files) {
-    for (const std::string& one : file.published_as) known += (known.empty() ? "" : ", ") + one;
+    for (const std::string& public_name : file.published_as) {
+      known += (known.empty() ? "" : ", ") + public_name;
+    }
   }
   return fail(folder, {}, "no model is published as '" + name + "'; known: " + known);
 }

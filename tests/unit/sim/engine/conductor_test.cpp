@@ -275,12 +275,12 @@ TEST(Conductor, AnExceptionInAWindowOfThreadsReachesTheCaller) {
   EXPECT_THROW(conductor.run_until(), std::runtime_error);
 }
 
-TEST(Crew, GivesEachPieceToOneThreadInUnbrokenRanges) {
-  Crew crew(3);
+TEST(ThreadPool, GivesEachPieceToOneThreadInUnbrokenRanges) {
+  ThreadPool pool(3);
   for (int round = 0; round < 200; ++round) {
     std::vector<int> done(7, 0);
     std::vector<std::thread::id> who(7);
-    crew.run(done.size(), [&](std::size_t i) {
+    pool.run(done.size(), [&](std::size_t i) {
       ++done[i];
       who[i] = std::this_thread::get_id();
     });

@@ -159,7 +159,7 @@ void expect_the_same_shared(const policy::Sharing& sharing, std::int32_t priorit
     return std::make_unique<Fixed>(sharing, priority);
   };
   const policy::ParameterSet parameters;
-  run::Scenario scenario;
+  run::RunScenario scenario;
   scenario.policy = &spec;
   scenario.parameters = &parameters;
   scenario.fillers = {0};

@@ -69,7 +69,7 @@ TEST(JobRunnerOnTheFakeGpu, AServiceServesWhatItServesInTheSimulator) {
   loaded.config.fillers[0].batching.max_batch = 3;
   loaded.config.fillers[0].batching.max_wait = 400us;
   loaded.config.fillers[0].batching.batch_cost = 0.25;
-  run::Scenario scenario;
+  run::RunScenario scenario;
   scenario.training = false;
   scenario.fillers = {0};
   const auto simulated = run::Simulation(loaded, scenario).run();

@@ -54,7 +54,7 @@ TEST(ModelFiller, ContinuousBatchingComesWithATableOfIterations) {
   const auto fixed = load(filler);
   ASSERT_TRUE(fixed);
   EXPECT_FALSE(fixed->table);
-  names.batching = synth::Batching::kContinuous;
+  names.batching = synth::BatchingMode::kContinuous;
   const auto made = load(filler);
   ASSERT_TRUE(made);
   ASSERT_TRUE(made->table);

@@ -53,7 +53,7 @@ LoadedRun powered_run(const std::vector<FillerConfig>& fillers, const PowerConfi
 }
 
 observe::PolicyResult alone(const LoadedRun& loaded, Duration usage = {}) {
-  Scenario scenario;
+  RunScenario scenario;
   scenario.usage.interval = usage;
   auto result = Simulation(loaded, scenario).run();
   EXPECT_TRUE(result) << (result ? "" : result.error().text());

@@ -23,7 +23,7 @@ LoadedRun until_known(const std::vector<FillerConfig>& fillers) {
   return loaded;
 }
 
-observe::PolicyResult simulate_known(const LoadedRun& loaded, const Scenario& scenario) {
+observe::PolicyResult simulate_known(const LoadedRun& loaded, const RunScenario& scenario) {
   auto result = Simulation(loaded, scenario).run();
   EXPECT_TRUE(result) << (result ? "" : result.error().text());
   return result ? *result : observe::PolicyResult{};
@@ -87,7 +87,7 @@ TEST(PrecisionWatch, AQueuesPercentileIsThatOfItsClosedForm) {
   loaded.config.precision->most = 1000s;
   const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice mps = choice("mps", registry);
-  Scenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
+  RunScenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
                     .fillers = {0}, .training = false};
   const observe::PolicyResult result = simulate_known(loaded, scenario);
   ASSERT_EQ(result.precision->figures.size(), 1U);
@@ -114,7 +114,7 @@ TEST(PrecisionWatch, AnOverloadedFillerEndsNoRunLater) {
   LoadedRun loaded = until_known({online("chat", 5000)});
   const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice mps = choice("mps", registry);
-  Scenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
+  RunScenario scenario{.policy = *registry.find("mps"), .parameters = &mps.parameters,
                     .fillers = {0}, .training = false};
   const observe::PolicyResult result = simulate_known(loaded, scenario);
   EXPECT_TRUE(result.precision->figures.front().overloaded);

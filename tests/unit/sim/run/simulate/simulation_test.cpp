@@ -13,13 +13,13 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-Scenario with_fillers(const LoadedRun& loaded) {
-  Scenario scenario;
+RunScenario with_fillers(const LoadedRun& loaded) {
+  RunScenario scenario;
   for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
   return scenario;
 }
 
-observe::PolicyResult simulate(const LoadedRun& loaded, const Scenario& scenario) {
+observe::PolicyResult simulate(const LoadedRun& loaded, const RunScenario& scenario) {
   auto result = Simulation(loaded, scenario).run();
   EXPECT_TRUE(result) << (result ? "" : result.error().text());
   return result ? *result : observe::PolicyResult{};
@@ -56,7 +56,7 @@ TEST(Simulation, WhatEndsInTheWarmUpIsNotCounted) {
 // Alone, a pass takes 1.1 ms from launch to launch: its F and the return of the wait.
 TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
   const LoadedRun loaded = small_run({offline("filler")});
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.training = false;
   const observe::PolicyResult result = simulate(loaded, scenario);
   // Ends at 1.1 n: 63 x 1.1 = 69.3, on each of two GPUs.
@@ -67,7 +67,7 @@ TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
 TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().gpus = {{1}};
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.training = false;
   const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
   ASSERT_EQ(filler.instances.size(), 1U);
@@ -78,7 +78,7 @@ TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
 // One stream of arrivals, dealt to the GPUs in turn: the numbers differ by one at most.
 TEST(Simulation, ArrivalsGoRoundTheGpus) {
   LoadedRun loaded = small_run({online("chat", 500)});
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.training = false;
   const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
   ASSERT_EQ(filler.instances.size(), 2U);
@@ -93,7 +93,7 @@ TEST(Simulation, ArrivalsGoRoundTheGpus) {
 TEST(Simulation, ThroughputIsOfRequestsThatEndInTheWindowWheneverTheyArrived) {
   LoadedRun loaded = small_run({online("chat", 5000)});
   loaded.config.warmup = 30ms;
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.training = false;
   const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
   EXPECT_GT(filler.requests_before, 50U);
@@ -112,7 +112,7 @@ TEST(Simulation, RequestsForARefusedFillerAreCountedAsRefused) {
   LoadedRun loaded = small_run({online("chat", 500)});
   const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice exclusive = choice("exclusive", registry);
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.policy = *registry.find("exclusive");
   scenario.parameters = &exclusive.parameters;
   const observe::FillerResult filler = simulate(loaded, scenario).fillers.front();
@@ -130,7 +130,7 @@ TEST(Simulation, FillersAreAdmittedWhileTheirMemoryFits) {
   loaded.config.fillers[2].memory = Bytes{2'000'000'000};
   const policy::Registry registry = policies::builtin_policies();
   const PolicyChoice mps = choice("mps", registry);
-  Scenario scenario = with_fillers(loaded);
+  RunScenario scenario = with_fillers(loaded);
   scenario.policy = *registry.find("mps");
   scenario.parameters = &mps.parameters;
   const observe::PolicyResult result = simulate(loaded, scenario);
@@ -159,7 +159,7 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
   jailer.make = [](const policy::ParameterSet&) { return std::make_unique<Jailer>(); };
   const policy::ParameterSet none;
   LoadedRun loaded = small_run({offline("filler")});
-  Scenario scenario;
+  RunScenario scenario;
   scenario.policy = &jailer;
   scenario.parameters = &none;
   scenario.fillers = {0};
@@ -175,7 +175,7 @@ TEST(Simulation, TrainingThatStandsStillIsAnErrorThatSaysWhatItWaitsFor) {
 TEST(Simulation, MemoryOfAGpuIsNotKnownIfThatOfAClientIsNot) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.fillers.front().memory.reset();
-  Scenario scenario;
+  RunScenario scenario;
   scenario.fillers = {0};
   const auto result = Simulation(loaded, scenario).run();
   ASSERT_TRUE(result) << result.error().text();

@@ -1,4 +1,4 @@
-#include "sim/engine/crew.hpp"
+#include "sim/engine/thread_pool.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -21,20 +21,21 @@ void await_change(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-Crew::Crew(std::size_t threads) : size_(std::max<std::size_t>(1, threads)), faults_(size_) {}
+ThreadPool::ThreadPool(std::size_t threads)
+    : size_(std::max<std::size_t>(1, threads)), faults_(size_) {}
 
-Crew::~Crew() {
+ThreadPool::~ThreadPool() {
   leave_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
   for (std::thread& other : others_) other.join();
 }
 
-void Crew::start() {
+void ThreadPool::start() {
   for (std::size_t i = 1; i < size_; ++i) others_.emplace_back([this, i] { work(i); });
 }
 
-void Crew::run(std::size_t count, const std::function<void(std::size_t)>& task) {
+void ThreadPool::run(std::size_t count, const std::function<void(std::size_t)>& task) {
   if (size_ == 1) {
     for (std::size_t i = 0; i < count; ++i) task(i);
     return;
@@ -55,7 +56,7 @@ void Crew::run(std::size_t count, const std::function<void(std::size_t)>& task) 
   }
 }
 
-void Crew::work(std::size_t self) {
+void ThreadPool::work(std::size_t self) {
   for (std::uint64_t seen = 0;;) {
     await_change(round_, seen);
     if (leave_.load(std::memory_order_relaxed)) return;
@@ -65,7 +66,7 @@ void Crew::work(std::size_t self) {
   }
 }
 
-void Crew::run_range(std::size_t self) noexcept {
+void ThreadPool::run_range(std::size_t self) noexcept {
   try {
     const std::size_t end = count_ * (self + 1) / size_;
     for (std::size_t i = count_ * self / size_; i < end; ++i) (*task_)(i);

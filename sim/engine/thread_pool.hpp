@@ -12,13 +12,13 @@
 
 namespace bubblesim::engine {
 
-class Crew {
+class ThreadPool {
  public:
   /// The caller is one of `threads` (0 counts as 1); the others start with the first shared work.
-  explicit Crew(std::size_t threads);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit ThreadPool(std::size_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] std::size_t size() const { return size_; }
 

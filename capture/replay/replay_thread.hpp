@@ -20,23 +20,23 @@
 
 namespace bubblesim::capture {
 
-class HostThread;
+class ReplayThread;
 
 /// What the threads of a job share. All outlive them.
-struct HostThreadSetup {
+struct ReplayThreadSetup {
   const JobPlan* plan = nullptr;
   Device* device = nullptr;
   HostSignals* signals = nullptr;
   LaunchPath* path = nullptr;
   IterationLog* log = nullptr;
-  const std::vector<std::unique_ptr<HostThread>>* threads = nullptr;  ///< of the plan, all
+  const std::vector<std::unique_ptr<ReplayThread>>* threads = nullptr;  ///< of the plan, all
   std::function<void()> progress;  ///< at each step; may be empty
   std::function<void()> stop;      ///< the job has reached its iterations
 };
 
-class HostThread {
+class ReplayThread {
  public:
-  HostThread(const HostThreadSetup& setup, std::uint32_t index);
+  ReplayThread(const ReplayThreadSetup& setup, std::uint32_t index);
 
   /// Does all steps once; the first one's think time counts from `begin`. Device operations last
   /// `factor` times their own time. False: told to stop.
@@ -55,7 +55,7 @@ class HostThread {
   void end_step(std::size_t step);
   [[nodiscard]] HostTime now() const { return setup_.signals->now(); }
 
-  const HostThreadSetup& setup_;
+  const ReplayThreadSetup& setup_;
   const program::Program& program_;
   std::span<const program::Step> steps_;
   bool planned_costs_;

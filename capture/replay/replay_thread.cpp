@@ -1,4 +1,4 @@
-#include "capture/replay/host_thread.hpp"
+#include "capture/replay/replay_thread.hpp"
 
 #include <algorithm>
 
@@ -12,12 +12,12 @@ bool hands_over(const program::Program& program, std::uint32_t index) {
 
 }  // namespace
 
-HostThread::HostThread(const HostThreadSetup& setup, std::uint32_t index)
+ReplayThread::ReplayThread(const ReplayThreadSetup& setup, std::uint32_t index)
     : setup_(setup), program_(setup.plan->program), steps_(program_.threads[index].steps),
       planned_costs_(setup.device->host_costs() == HostCosts::kPlanned),
       step_ends_(hands_over(program_, index) ? steps_.size() : 0) {}
 
-bool HostThread::run_pass(HostTime begin, double factor) {
+bool ReplayThread::run_pass(HostTime begin, double factor) {
   factor_ = factor;
   last_end_ = begin;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -29,10 +29,10 @@ bool HostThread::run_pass(HostTime begin, double factor) {
 }
 
 // After the previous step, or after the other thread's where that ended later.
-bool HostThread::think(const program::Step& step) {
+bool ReplayThread::think(const program::Step& step) {
   HostTime base = last_end_;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
-    const HostThread& other = *(*setup_.threads)[after->after_thread];
+    const ReplayThread& other = *(*setup_.threads)[after->after_thread];
     const std::uint64_t needed = program::steps_needed(program_, *after, pass_);
     if (!setup_.signals->await(WakeEvent::kStep,
                                [&] { return other.steps_done_.load() >= needed; })) {
@@ -43,7 +43,7 @@ bool HostThread::think(const program::Step& step) {
   return setup_.signals->sleep_until(base + step.think.duration());
 }
 
-bool HostThread::call(const program::Step& step) {
+bool ReplayThread::call(const program::Step& step) {
   HostTime start = now();
   switch (step.kind) {
     case program::StepKind::kIteration:
@@ -74,8 +74,8 @@ bool HostThread::call(const program::Step& step) {
 
 // When the call returns that began at `start` and would return at `call_end` without waiting. Who
 // finds what it waits for ended pays no return lag.
-HostTime HostThread::wait(const program::Step& step, const program::Awaited& awaited,
-                          HostTime start, HostTime call_end) {
+HostTime ReplayThread::wait(const program::Step& step, const program::Awaited& awaited,
+                            HostTime start, HostTime call_end) {
   {
     const HostSignals::InsideDevice inside(*setup_.signals);
     wait_in_device(awaited);
@@ -85,7 +85,7 @@ HostTime HostThread::wait(const program::Step& step, const program::Awaited& awa
   return std::max(call_end, over + program::return_lag(program_, step));
 }
 
-void HostThread::wait_in_device(const program::Awaited& awaited) {
+void ReplayThread::wait_in_device(const program::Awaited& awaited) {
   Device& device = *setup_.device;
   switch (awaited.kind) {
     case program::AwaitedKind::kNothing: return;
@@ -95,7 +95,7 @@ void HostThread::wait_in_device(const program::Awaited& awaited) {
   }
 }
 
-void HostThread::end_step(std::size_t step) {
+void ReplayThread::end_step(std::size_t step) {
   if (setup_.progress) setup_.progress();
   if (step_ends_.empty()) {
     steps_done_.fetch_add(1);
