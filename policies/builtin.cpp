@@ -22,6 +22,7 @@ policy::Registry builtin_policies() {
   registry.add(freeride_spec());
   registry.add(reef_spec());
   registry.add(tally_spec());
+  registry.add(vcuda_spec());
   registry.add(xsched_spec());
   registry.add(ideal_spec());
   registry.add(ideal_spatial_spec());

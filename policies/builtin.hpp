@@ -23,6 +23,7 @@ namespace bubblesim::policies {
 [[nodiscard]] policy::PolicySpec freeride_spec();
 [[nodiscard]] policy::PolicySpec reef_spec();
 [[nodiscard]] policy::PolicySpec tally_spec();
+[[nodiscard]] policy::PolicySpec vcuda_spec();
 [[nodiscard]] policy::PolicySpec xsched_spec();
 [[nodiscard]] policy::PolicySpec ideal_spec();
 [[nodiscard]] policy::PolicySpec ideal_spatial_spec();

@@ -47,6 +47,7 @@ POLICIES = {
     "reef": (GREEN, "D", "xx", ":"),
     "tally": (BLUE, "s", "..", "--"),
     "xsched": (PURPLE, "^", "\\\\", "-."),
+    "vcuda": (GREY, "X", "..", "-."),
 }
 # Where series are no policies: by their order.
 SERIES = [(BLUE, "o", "", "-"), (ORANGE, "s", "//", "--"), (GREEN, "^", "..", "-."),
@@ -61,7 +62,8 @@ NAMES = {"exclusive": "Exclusive", "time_slicing": "Time slicing", "mps": "MPS",
          "ideal": "Ideal (oracle)", "ideal_spatial": "Ideal, spatial (oracle)", "mig": "MIG",
          "stream_priority": "Stream priority", "green_context": "Green contexts",
          "gpreempt": "GPreempt", "tgs_fast": "TGS, fast clocks", "antman": "AntMan",
-         "orion": "Orion", "reef": "REEF", "tally": "Tally", "xsched": "XSched"}
+         "orion": "Orion", "reef": "REEF", "tally": "Tally", "xsched": "XSched",
+         "vcuda": "vCUDA"}
 
 
 def style():

@@ -352,7 +352,9 @@ class Judging {
     for (const SharingRow& row : rows_) {
       std::optional<System> system;
       for (const SystemSetting& setting : stage_.settings.at(row.table).systems) {
-        if (setting.name == row.system) system = take(find_system(setting, row, stage_), errors);
+        if (setting.name == row.system && row.subject.starts_with(setting.case_name)) {
+          system = take(find_system(setting, row, stage_), errors);
+        }
       }
       if (row.system == kAlone) system = System{};
       systems_.push_back(std::move(system));

@@ -372,6 +372,7 @@ SystemSetting read_system(ObjectReader& object) {
   SystemSetting out;
   out.name = object.text("name");
   out.policy = object.text("policy");
+  out.case_name = object.text("case", "");
   ObjectReader parameters = object.child("parameters", Presence::kOptional);
   if (!parameters.present()) return out;
   for (const std::string& key : parameters.keys()) {

@@ -80,6 +80,7 @@ struct SharingRow {
 struct SystemSetting {
   std::string name;    ///< as the table calls it
   std::string policy;  ///< of the registry
+  std::string case_name;  ///< of rows whose subject begins so; empty: of all
   std::vector<std::pair<std::string, std::string>> parameters;  ///< names and texts
 };
 

@@ -1,5 +1,5 @@
-// Orion, Dilu, AntMan, tgs_fast, and what SpecInF does by iterations: one small scenario each, with
-// numbers to check by hand.
+// vcuda, Orion, Dilu, AntMan, tgs_fast, and what SpecInF does by iterations: one small scenario
+// each, with numbers to check by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +20,29 @@ Call at(Instant when, Call call) {
 
 constexpr KernelClass kCompute = KernelClass::kCompute;
 constexpr KernelClass kMemory = KernelClass::kMemory;
+
+/// 100 SMs: steps of 80,000 tokens. A kernel of 200,000 blocks passes at 0, the next one waits; of
+/// the first sample its 10 us are 1 %. 49 below the limit is 80,000 x 49 / 10 x 98 / 51 = 753,254:
+/// at 1 ms the bucket holds 553,254, three kernels. They are 3 % of the second sample: 693,019 more
+/// a refill, 1,446,273, so 1,399,527 at 2 ms, seven kernels.
+TEST(vcuda, lets_pass_what_its_tokens_cover) {
+  const Scenario scene = scenario(2500us, {kernel(200'000, 10us)}, 100);
+  const Outcome outcome =
+      drive("vcuda", {"filler_limit=50", "refill=1ms", "sample=1ms", "poll=100us"}, scene);
+  EXPECT_EQ(outcome.sharing.mode, SharingMode::kTimeSliced);
+  EXPECT_EQ(outcome.count(1, 0ms, 1ms), 1u);
+  EXPECT_EQ(outcome.count(1, 1ms, 2ms), 3u);
+  EXPECT_EQ(outcome.count(1, 2ms, 2500us), 7u);
+}
+
+/// Training launches 10 kernels of 1,000 blocks at once: the second waits for tokens.
+TEST(vcuda, holds_training_as_it_holds_all) {
+  Scenario busy = scenario(2ms, {kernel(1, 10us)}, 1);
+  for (int i = 0; i < 10; ++i) busy.training.push_back(at(Instant{i}, kernel(1'000, 10us)));
+  const Outcome outcome = drive("vcuda", {"refill=1ms", "sample=1ms", "poll=100us"}, busy);
+  EXPECT_EQ(outcome.count(0, 0ms, 1ms), 1u);
+  EXPECT_EQ(outcome.count(0, 1ms, 2ms), 9u);
+}
 
 /// Training launches a kernel bound by compute at 1 ms and one bound by memory at 5 ms; each runs
 /// 2 ms. The filler's kernels are bound by compute, 10 us long; 25 us may be outstanding: three

@@ -80,7 +80,7 @@ TEST(Sharing, PairsStayWithinTheirBounds) {
 TEST(Sharing, TrainingsInTurnsStayWithinTheirBounds) {
   expect_within("cotraining_gv100", {{"time_slicing", "relative_to_alone", 0.03},
                                      {"time_slicing", "p50_ms", 0.02},
-                                     {"time_slicing", "p95_ms", 0.04}});
+                                     {"time_slicing", "p95_ms", 0.05}});
 }
 
 TEST(Sharing, LoopsInTurnsStayWithinTheirBounds) {

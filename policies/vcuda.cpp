@@ -1,0 +1,199 @@
+// vcuda: a limit for each process, in percent of the GPU, kept by tokens (Tencent's
+// vcuda-controller, hard limits; HAMi-core is its successor). A launch hook in each process takes a
+// token a thread block and holds a kernel while there are less than none; a held thread looks again
+// every poll period. Every refill period the hook reads how much of the GPU its process used, and
+// adds a share of tokens that grows below the limit and shrinks above it (vcuda_tokens.hpp).
+//
+// Training has a limit as all others have: no process is protected, and the policy holds training's
+// launches. Copies and CUDA graphs are not gated. What is launched is left to run.
+//
+// Sharing: contexts take turns. Parameters: see the declarations. Ties: at one instant utilisation
+// is sampled first, then buckets are filled in client order, then held threads look, in the order
+// of being held.
+// Source: tkestack/vcuda-controller, src/hijack_call.c and include/hijack.h, behaviour
+// re-implemented. Limits: XSched's artifact (OSDI'25), cuda/fig11/scripts/cotrain_vcuda.sh.
+// Differs: utilisation is NVML's in the code, of the last sample. Here the time in which several
+// processes have work on the GPU counts in equal parts for each, and samples begin at instant 0
+// (inferred: contexts take turns of one length; NVML documents periods of 1/6 s to 1 s).
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "policies/builtin.hpp"
+#include "policies/client_queues.hpp"
+#include "policies/launch_polls.hpp"
+#include "policies/protected_client.hpp"
+#include "policies/vcuda_tokens.hpp"
+#include "sim/policy/declare.hpp"
+
+namespace bubblesim::policies {
+namespace {
+
+using namespace policy;
+using namespace std::chrono_literals;
+
+/// How much of the GPU each process used in the last whole sample.
+class UtilizationSamples {
+ public:
+  UtilizationSamples(Duration period, std::size_t clients)
+      : period_(period), busy_(clients), last_(clients) {}
+
+  /// Time until now passed with this work outstanding. Samples that ended are taken.
+  void advance(Instant now, const OutstandingOperations& outstanding) {
+    while (now_ < now) {
+      const Instant until = std::min(now, next_multiple(now_, period_));
+      count(until - now_, outstanding);
+      now_ = until;
+      if (now_ % period_ == Duration{}) take();
+    }
+  }
+
+  [[nodiscard]] std::int64_t percent(ClientId client) const { return last_[client.index()]; }
+
+ private:
+  void count(Duration span, const OutstandingOperations& outstanding) {
+    std::int64_t sharing = 0;
+    for (std::uint32_t id = 0; id < busy_.size(); ++id) {
+      sharing += outstanding.idle(ClientId{id}) ? 0 : 1;
+    }
+    for (std::uint32_t id = 0; id < busy_.size(); ++id) {
+      if (!outstanding.idle(ClientId{id})) busy_[id] += span / sharing;
+    }
+  }
+
+  void take() {
+    for (std::size_t id = 0; id < busy_.size(); ++id) {
+      last_[id] = busy_[id] * 100 / period_;
+      busy_[id] = Duration{};
+    }
+  }
+
+  Duration period_;
+  Instant now_{};
+  std::vector<Duration> busy_;      ///< of the present sample, by client
+  std::vector<std::int64_t> last_;  ///< percent, by client
+};
+
+class Vcuda final : public Policy {
+ public:
+  explicit Vcuda(const ParameterSet& given)
+      : training_limit_(given.integer("training_limit")),
+        filler_limit_(given.integer("filler_limit")),
+        refill_(given.duration("refill")),
+        constants_{.threads_per_sm = given.integer("threads_per_sm")},
+        samples_(given.duration("sample"), 0),
+        sample_(given.duration("sample")),
+        polls_(given.duration("poll")),
+        next_refill_(refill_) {}
+
+  Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
+    constants_.sms = gpu.sm_count;
+    outstanding_ = OutstandingOperations(clients.size());
+    samples_ = UtilizationSamples(sample_, clients.size());
+    runs_.assign(clients.size(), 1);
+    for (const ClientInfo& client : clients) {
+      buckets_.emplace_back(constants_, client.id == kProtected ? training_limit_ : filler_limit_);
+    }
+    return {SharingMode::kTimeSliced};
+  }
+
+  Admission admit(const ClientInfo& filler, Bytes used, const GpuInfo& gpu) override {
+    Admission admission = Policy::admit(filler, used, gpu);
+    runs_[filler.id.index()] = admission.admitted ? 1 : 0;
+    return admission;
+  }
+
+  Verdict on_launch(const LaunchInfo& launch, Instant now, Actions&) override {
+    turn(now);
+    if (passes(launch)) return Verdict::kAdmit;
+    polls_.hold(launch.client, now);
+    return Verdict::kHold;
+  }
+
+  void on_completion(const CompletionInfo& completion, Instant now, Actions&) override {
+    turn(now);
+    outstanding_.ended(completion.client);
+  }
+
+  void on_gone(ClientId client, Instant now, Actions&) override {
+    turn(now);
+    outstanding_.gone(client);
+    runs_[client.index()] = 0;
+  }
+
+  std::optional<Instant> next_tick() const override {
+    return polls_.next() ? std::min(next_refill_, *polls_.next()) : next_refill_;
+  }
+
+  void on_tick(Instant now, Actions& actions) override {
+    turn(now);
+    polls_.wake(now, actions, [this](const LaunchInfo& launch) { return passes(launch); });
+  }
+
+ private:
+  bool passes(const LaunchInfo& launch) {
+    const bool hooked = is_kernel(launch.kind) && launch.operations == 1;
+    if (hooked && !buckets_[launch.client.index()].passes(launch.blocks)) return false;
+    outstanding_.passed(launch);
+    return true;
+  }
+
+  void turn(Instant now) {
+    samples_.advance(now, outstanding_);
+    if (now < next_refill_) return;
+    const bool alone = std::ranges::count(runs_, 1) == 1;
+    for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
+      buckets_[id].refill(samples_.percent(ClientId{id}), alone);
+    }
+    next_refill_ = next_multiple(now, refill_);
+  }
+
+  std::int64_t training_limit_;
+  std::int64_t filler_limit_;
+  Duration refill_;
+  VcudaConstants constants_;
+  UtilizationSamples samples_;
+  Duration sample_;
+  LaunchPolls polls_;
+  Instant next_refill_;
+  OutstandingOperations outstanding_;
+  std::vector<VcudaTokens> buckets_;  ///< by client
+  std::vector<std::uint8_t> runs_;    ///< by client: its process is there
+};
+
+}  // namespace
+
+PolicySpec vcuda_spec() {
+  const std::string hook = "vcuda-controller, hijack_call.c";
+  const std::string shares = "XSched's artifact, cotrain_vcuda.sh";
+  PolicySpec spec;
+  spec.name = "vcuda";
+  spec.summary = "A limit for each process, kept by tokens that its measured use refills";
+  spec.source = "github.com/tkestack/vcuda-controller; GaiaGPU, ISPA'18";
+  spec.needs = {.completions = true};
+  spec.parameters = {
+      declare_integer("training_limit", 80, 1, 100,
+                      {"%", "Of the GPU, for training's process.", shares}),
+      declare_integer("filler_limit", 20, 1, 100,
+                      {"%", "Of the GPU, for each filler's process.", shares}),
+      declare_duration("refill", 120ms, 1us, 100s,
+                       {"", "Use is read and tokens are added so often.", hook + ": g_wait"}),
+      declare_duration("poll", 10ms, 1us, 10s,
+                       {"", "A held launch looks again so often.", hook + ": g_cycle"}),
+      declare_duration("sample", 167ms, 1us, 100s,
+                       {"", "Use is that of the last whole span of this length.",
+                        "NVML: 1/6 s to 1 s by product; the shortest"}),
+      declare_integer("threads_per_sm", 2048, 256, 4096,
+                      {"threads", "Resident ones: of V100, A100, H100.",
+                       "CUDA C Programming Guide, compute capabilities"}),
+  };
+  spec.demands = {{SystemFeature::kTimeSlicing}, {SystemFeature::kLaunchInterception}};
+  spec.not_searched = {"refill", "poll", "sample", "threads_per_sm"};
+  spec.settling = [](const ParameterSet& given, Duration) {  // shares swing for some refills
+    return given.duration("refill") * 20;
+  };
+  spec.make = [](const ParameterSet& given) { return std::make_unique<Vcuda>(given); };
+  return spec;
+}
+
+}  // namespace bubblesim::policies

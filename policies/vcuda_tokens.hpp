@@ -1,0 +1,51 @@
+// The bucket of tokens of one process, as the launch hook of Tencent's vcuda-controller keeps it
+// (tkestack/vcuda-controller, src/hijack_call.c: rate_limiter, delta, change_token): a launch takes
+// a token a thread block, and waits while there are less than none. A watcher adds a share so
+// often; the share grows while the process uses at most its limit of the GPU, and shrinks while it
+// uses more. The arithmetic is the code's, in whole numbers.
+#pragma once
+
+#include <cstdint>
+
+namespace bubblesim::policies {
+
+/// Where the code has its constants, and the GPU's.
+struct VcudaConstants {
+  std::int64_t sms = 1;
+  std::int64_t threads_per_sm = 2048;  ///< resident ones, as the CUDA attribute says
+  std::int64_t factor = 32;            ///< the bucket holds so many tokens a resident thread
+};
+
+class VcudaTokens {
+ public:
+  /// `limit`: percent of the GPU, 1 to 100.
+  VcudaTokens(const VcudaConstants& constants, std::int64_t limit)
+      : limit_(limit),
+        step_(constants.sms * constants.sms * constants.threads_per_sm / 256),
+        most_(constants.threads_per_sm * constants.sms * constants.factor) {}
+
+  /// Whether a launch of so many blocks passes; it is counted if so. Any number passes while the
+  /// bucket is not below 0.
+  [[nodiscard]] bool passes(std::uint64_t blocks) {
+    if (tokens_ < 0) return false;
+    tokens_ -= static_cast<std::int64_t>(blocks);
+    return true;
+  }
+
+  /// The watcher looks: the process used so many percent of the GPU, alone on it or not. Alone and
+  /// below a tenth of its limit it has just begun: its bucket is set, and the share stays.
+  void refill(std::int64_t used, bool alone);
+
+  [[nodiscard]] std::int64_t tokens() const { return tokens_; }
+
+ private:
+  [[nodiscard]] std::int64_t next_share(std::int64_t used) const;
+
+  std::int64_t limit_;
+  std::int64_t step_;
+  std::int64_t most_;
+  std::int64_t tokens_ = 0;
+  std::int64_t share_ = 0;
+};
+
+}  // namespace bubblesim::policies
