@@ -58,8 +58,8 @@ class TrainingPace {
   [[nodiscard]] Duration spread() const;
 
  private:
-  /// A bound in place of an undisturbed iteration drifts, and the budget with it: a start-up of 20 s
-  /// is the lesser evil for a job of hours.
+  /// A bound in place of an undisturbed iteration drifts, and the budget with it: a start-up of
+  /// 20 s is the lesser evil for a job of hours.
   static constexpr int kMostAlone = 20;
 
   void learn(Duration length);

@@ -35,8 +35,8 @@ def power(table):
               "LLaMA2-7B decoding 8 sequences, A100-40GB of 400 W, no cap",
               bool(none["training_w"] > 0.9 * LIMIT_W > none["decode_above_idle_w"]),
               "judged by nine tenths of the limit. What kernels of a class draw is put in, not "
-              "measured (configs/devices): the result is their mix. Training stays below the limit for what the host and exchanges leave "
-              "idle, and for kernels that DRAM bounds"),
+              "measured (configs/devices): the result is their mix. Training stays below the limit "
+              "for what the host and exchanges leave idle, and for kernels that DRAM bounds"),
         Claim("polca-caps", "a cap of 10 to 20 % costs training more than decode",
               "POLCA, arXiv 2308.12908: headroom is inference's; our reading", "inferred", lost,
               "the same, each alone",

@@ -43,7 +43,7 @@ std::string row(const CalibratedConstant& constant) {
   return text + "\n";
 }
 
-std::string errors_text(const char* what, const measure::ErrorSummary& errors) {
+std::string errors_text(const char* what, const measure::FitErrors& errors) {
   return fmt::format("{:<34} {:>6} {:>8.2f}% {:>8.2f}% {:>8.2f}% {:>8.2f}%\n", what, errors.count,
                      100 * errors.mean, 100 * errors.p50, 100 * errors.p90, 100 * errors.worst);
 }
@@ -68,7 +68,7 @@ std::string shares_text(const std::vector<measure::SmShare>& shares) {
 
 Json clock_json(const std::optional<double>& mhz) { return mhz ? Json(*mhz) : Json(nullptr); }
 
-Json errors_json(const measure::ErrorSummary& errors) {
+Json errors_json(const measure::FitErrors& errors) {
   return {{"cells", errors.count},
           {"mean", errors.mean},
           {"p50", errors.p50},

@@ -3,8 +3,8 @@
 // what a part of the SMs reaches.
 //
 // Rows with the role fit only, of the systems mps, mps_priority, time_slicing and sm_cap. What is
-// made small is the mean |relative error| of a table's figures (90th and 99th percentiles left out),
-// mean over the tables. Rows that are stated take no part.
+// made small is the mean |relative error| of a table's figures (90th and 99th percentiles left
+// out), mean over the tables. Rows that are stated take no part.
 // Coordinate search: each constant in turn is tried at its value times and over a step, which
 // shrinks when nothing is better. Deterministic.
 #pragma once

@@ -6,10 +6,10 @@
 // all of its blocks before the next in line places any; on a device of ClientOrder::kEven,
 // processes of an MPS server that are of one priority have even parts of the room instead. Resident
 // blocks are never evicted: a newcomer waits until a wave drains. Resident kernels slow each other
-// through DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under MPS); contexts
-// take turns in time slices, during which the others' blocks stand still, or have partitions of
-// their own (MIG). Two further modes exist for bounds that no GPU reaches. A client can be driven
-// off the GPU in four ways (program::Preemption).
+// through DRAM bandwidth, L2 and issue slots. Clients of one context share spatially (as under
+// MPS); contexts take turns in time slices, during which the others' blocks stand still, or have
+// partitions of their own (MIG). Two further modes exist for bounds that no GPU reaches. A client
+// can be driven off the GPU in four ways (program::Preemption).
 //
 // Stream order, launch latency and dependencies are the caller's: work is submitted when it may
 // start. Not thread-safe; all calls happen inside events of one Engine.

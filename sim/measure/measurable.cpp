@@ -33,8 +33,8 @@ Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& regi
   };
   if (lone.config.precision) {
     faults.push_back({lone.config.file, "/duration",
-                      "found \"auto\"; expected a span: nobody can say of a GPU beforehand how long "
-                      "it would take"});
+                      "found \"auto\"; expected a span: nobody can say of a GPU beforehand how "
+                      "long it would take"});
   }
   // Arrivals are drawn for the run itself; one that has no end says so here too.
   const PlanSetup with{.length = std::chrono::milliseconds(1)};

@@ -24,7 +24,7 @@ std::string row(const Replayed& replay) {
 }
 
 std::string section(const std::string& title, const std::vector<Replayed>& replays) {
-  const ErrorSummary errors = summarise(replays);
+  const ReplayErrors errors = summarise(replays);
   return "## " + title + "\n\n" + markdown(replays) + "\n" + std::to_string(errors.count) +
          " replayed: mean " + percent(errors.mean) + " %, worst " + percent(errors.worst) +
          " %\n";
@@ -32,8 +32,8 @@ std::string section(const std::string& title, const std::vector<Replayed>& repla
 
 }  // namespace
 
-ErrorSummary summarise(const std::vector<Replayed>& replays) {
-  ErrorSummary summary;
+ReplayErrors summarise(const std::vector<Replayed>& replays) {
+  ReplayErrors summary;
   for (const Replayed& replay : replays) {
     if (!replay.has_host_calls || !replay.fault.empty()) continue;
     ++summary.count;

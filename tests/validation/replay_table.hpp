@@ -9,13 +9,13 @@
 namespace bubblesim::validation {
 
 /// Mean and largest of the mean errors of those that were replayed.
-struct ErrorSummary {
+struct ReplayErrors {
   std::size_t count = 0;
   double mean = 0;
   double worst = 0;
 };
 
-[[nodiscard]] ErrorSummary summarise(const std::vector<Replayed>& replays);
+[[nodiscard]] ReplayErrors summarise(const std::vector<Replayed>& replays);
 
 /// One row a replay; what could not be replayed says why.
 [[nodiscard]] std::string markdown(const std::vector<Replayed>& replays);

@@ -31,7 +31,7 @@ class Replay : public testing::Test {
       EXPECT_EQ(replay.fault, "") << replay.name;
       EXPECT_LE(replay.report.mean_error(), kWorstAllowed) << replay.name;
     }
-    const ErrorSummary errors = summarise(replays);
+    const ReplayErrors errors = summarise(replays);
     EXPECT_GT(errors.count, 0U);
     EXPECT_LE(errors.mean, kMeanAllowed);
     std::printf("%zu replayed: mean error %.3f %%, worst %.3f %%\n", errors.count,

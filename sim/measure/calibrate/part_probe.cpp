@@ -69,7 +69,8 @@ ProbeRun part_run(const hardware::GpuSpec& spec) {
     }
     plans.push_back(plan.take(kPartPasses, offset));
     const double stretch = static_cast<double>(spec.sm_count) / part_sms(kParts[i], spec);
-    offset += scale(kPartKernel * (kPartPasses * kPartClasses.size()), 1.1 * stretch) + kBetweenParts;
+    offset += kBetweenParts +
+              scale(kPartKernel * (kPartPasses * kPartClasses.size()), 1.1 * stretch);
   }
   ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
   for (std::size_t i = 0; i < kParts.size(); ++i) {

@@ -79,7 +79,7 @@ class Domains : public testing::TestWithParam<Job> {
   }
 };
 
-std::string result_of(const LoadedRun& loaded, Scenario scenario, engine::Windows windows,
+std::string result_of(const LoadedRun& loaded, RunScenario scenario, engine::Windows windows,
                       std::size_t threads) {
   scenario.gpus = {windows, threads};
   auto result = Simulation(loaded, scenario).run();
@@ -100,7 +100,7 @@ TEST_P(Domains, NoResultDependsOnHowGpusRunBesideEachOther) {
   ASSERT_TRUE(bubbles) << bubbles.error().text();
   for (const PolicyChoice& choice : config->policies) {
     SCOPED_TRACE(choice.name);
-    Scenario scenario;
+    RunScenario scenario;
     scenario.policy = *registry().find(choice.name);
     scenario.parameters = &choice.parameters;
     scenario.bubbles = &*bubbles;

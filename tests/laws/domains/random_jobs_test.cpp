@@ -261,7 +261,7 @@ struct Outcome {
   std::uint64_t events = 0;
 };
 
-Outcome run(const LoadedRun& loaded, Scenario scenario, engine::Windows windows,
+Outcome run(const LoadedRun& loaded, RunScenario scenario, engine::Windows windows,
             std::size_t threads) {
   scenario.gpus = {windows, threads};
   scenario.limit = Duration{50'000'000};
@@ -292,7 +292,7 @@ TEST_P(RandomDomains, NoResultDependsOnHowGpusRunBesideEachOther) {
     ASSERT_TRUE(bubbles) << bubbles.error().text();
     for (const char* name : {"", "mps", "time_slicing", "reef", "tgs_fast", "orion", "pipefill"}) {
       SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));
-      Scenario scenario;
+      RunScenario scenario;
       policy::ParameterSet parameters;
       if (*name != '\0') {
         scenario.policy = *registry().find(name);

@@ -118,7 +118,7 @@ LoadedRun load(std::uint64_t seed, bool online) {
 }
 
 /// Time of the whole iterations, and how many.
-std::pair<Duration, std::size_t> iterations(const LoadedRun& loaded, const Scenario& scenario) {
+std::pair<Duration, std::size_t> iterations(const LoadedRun& loaded, const RunScenario& scenario) {
   Simulation simulation(loaded, scenario);
   const auto result = simulation.run();
   EXPECT_TRUE(result) << result.error().text();
@@ -150,7 +150,7 @@ TEST_P(TrainingLoss, IsAtMostTheBudgetAndOneBoundOfOutstandingWork) {
                                                       {"reference", "300ms"}};
       const auto parameters = policy::check_parameters(spec, given, "", "");
       ASSERT_TRUE(parameters);
-      Scenario scenario;
+      RunScenario scenario;
       scenario.policy = &spec;
       scenario.parameters = &*parameters;
       scenario.fillers = {0};

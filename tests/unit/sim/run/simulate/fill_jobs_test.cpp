@@ -28,7 +28,7 @@ FillerConfig queue(const std::string& name, std::vector<FillJobConfig> jobs) {
 observe::PolicyResult simulate(const LoadedRun& loaded,
                                const policy::PolicySpec* policy = nullptr) {
   static const policy::ParameterSet kNone;
-  Scenario scenario;
+  RunScenario scenario;
   scenario.policy = policy;
   scenario.parameters = &kNone;
   for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);
@@ -145,7 +145,7 @@ TEST(Placement, JobsOnOneGpuRunOneAfterAnother) {
 
 std::string fault_of(const LoadedRun& loaded, const policy::PolicySpec& spec) {
   static const policy::ParameterSet kNone;
-  Scenario scenario;
+  RunScenario scenario;
   scenario.policy = &spec;
   scenario.parameters = &kNone;
   for (std::uint32_t i = 0; i < loaded.config.fillers.size(); ++i) scenario.fillers.push_back(i);

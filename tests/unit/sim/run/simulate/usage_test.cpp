@@ -36,7 +36,7 @@ observe::RunReport report_of(const LoadedRun& loaded, const policy::Registry& re
 }
 
 observe::PolicyResult simulate(const LoadedRun& loaded, const observe::UsageSetup& usage) {
-  Scenario scenario;
+  RunScenario scenario;
   scenario.usage = usage;
   auto result = Simulation(loaded, scenario).run();
   EXPECT_TRUE(result) << (result ? "" : result.error().text());
@@ -144,12 +144,12 @@ TEST(Usage, ItIsTheSameForAnyNumberOfThreadsAndEventByEvent) {
   loaded.config.policies = {choice("mps", registry), choice("specinf", registry)};
   const std::string fine = observe::usage_rows(report_of(loaded, registry, 1ms));
   EXPECT_EQ(observe::usage_rows(report_of(loaded, registry, 1ms, 4)), fine);
-  Scenario in_order;
+  RunScenario in_order;
   in_order.gpus.windows = engine::Windows::kNever;
-  Scenario in_windows;
+  RunScenario in_windows;
   in_windows.gpus.windows = engine::Windows::kAlways;
   std::vector<std::string> rows;
-  for (Scenario* scenario : {&in_order, &in_windows}) {
+  for (RunScenario* scenario : {&in_order, &in_windows}) {
     scenario->usage.interval = 1ms;
     Simulation simulation(loaded, *scenario);
     observe::RunReport report;
