@@ -4,8 +4,8 @@
 // every poll period. Every refill period the hook reads how much of the GPU its process used, and
 // adds a share of tokens that grows below the limit and shrinks above it (vcuda_tokens.hpp).
 //
-// Training has a limit as all others have: no process is protected, and the policy holds training's
-// launches. Copies and CUDA graphs are not gated. What is launched is left to run.
+// No process is protected: with a `training_limit` below 100 the policy holds training's launches as
+// it holds all others. Copies and CUDA graphs are not gated. What is launched is left to run.
 //
 // Sharing: contexts take turns. Parameters: see the declarations. Ties: at one instant utilisation
 // is sampled first, then buckets are filled in client order, then held threads look, in the order
@@ -31,6 +31,9 @@ namespace {
 
 using namespace policy;
 using namespace std::chrono_literals;
+
+/// Percent; who may have the whole GPU is not limited.
+constexpr std::int64_t kWhole = 100;
 
 /// How much of the GPU each process used in the last whole sample.
 class UtilizationSamples {
@@ -132,7 +135,8 @@ class Vcuda final : public Policy {
 
  private:
   bool passes(const LaunchInfo& launch) {
-    const bool hooked = is_kernel(launch.kind) && launch.operations == 1;
+    const bool limited = launch.client != kProtected || training_limit_ < kWhole;
+    const bool hooked = limited && is_kernel(launch.kind) && launch.operations == 1;
     if (hooked && !buckets_[launch.client.index()].passes(launch.blocks)) return false;
     outstanding_.passed(launch);
     return true;
@@ -172,9 +176,10 @@ PolicySpec vcuda_spec() {
   spec.source = "github.com/tkestack/vcuda-controller; GaiaGPU, ISPA'18";
   spec.needs = {.completions = true};
   spec.parameters = {
-      declare_integer("training_limit", 80, 1, 100,
-                      {"%", "Of the GPU, for training's process.", shares}),
-      declare_integer("filler_limit", 20, 1, 100,
+      declare_integer("training_limit", kWhole, 1, kWhole,
+                      {"%", "Of the GPU, for training's process; 100: it is not held.",
+                       "inferred: whole GPUs have no hook; 80 in " + shares}),
+      declare_integer("filler_limit", 20, 1, kWhole,
                       {"%", "Of the GPU, for each filler's process.", shares}),
       declare_duration("refill", 120ms, 1us, 100s,
                        {"", "Use is read and tokens are added so often.", hook + ": g_wait"}),

@@ -49,7 +49,8 @@ TEST(Advise, CommandsOfTheAnswerWork) {
   const Json& policy = report["policies"][0];
   EXPECT_EQ(policy["training"]["normalised_fraction"], advice["recommended"]["training_kept"]);
   EXPECT_EQ(policy["fillers"][0]["requests_per_s"], advice["recommended"]["requests_per_s"]);
-  EXPECT_EQ(policy["fillers"][0]["latency"]["p95_ns"], advice["recommended"]["latency_p95_ns"]);
+  EXPECT_EQ(policy["fillers"][0]["latency"]["p95"]["value_ns"],
+            advice["recommended"]["latency_p95_ns"]);
 
   const Outcome measured = place.shell(command(1) + " --fake --json");
   EXPECT_EQ(measured.code, 0) << measured.err;

@@ -22,10 +22,21 @@ PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
 # Simulated times of configs and commands, and repetitions of sweeps: enough to run every path.
 SHORT = [(r'("/?duration": )"\w+"', r'\1"2s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
          (r'("repetitions": )\d+', r"\g<1>1")]
-# The program: runs without a config have their times on the command line.
+# The program: runs without a config have their times on the command line, and so have searches.
 SHORT_PROGRAM = """#!/usr/bin/env bash
 if [ "${1:-}" = run ] && [[ "${2:-}" != *.json ]]; then
   set -- run --duration 2s --warmup 200ms "${@:2}"
+elif [ "${1:-}" = advise ]; then
+  words=() before=
+  for word in "$@"; do
+    case "$before" in
+      --duration) word=600ms ;;
+      --warmup) word=200ms ;;
+      --budget) word=1s ;;
+    esac
+    words+=("$word") before=$word
+  done
+  set -- "${words[@]}"
 fi
 exec "$BUBBLESIM_PROGRAM" "$@"
 """

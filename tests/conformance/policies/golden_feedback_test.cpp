@@ -36,10 +36,11 @@ TEST(vcuda, lets_pass_what_its_tokens_cover) {
 }
 
 /// Training launches 10 kernels of 1,000 blocks at once: the second waits for tokens.
-TEST(vcuda, holds_training_as_it_holds_all) {
+TEST(vcuda, holds_training_if_it_has_a_limit) {
   Scenario busy = scenario(2ms, {kernel(1, 10us)}, 1);
   for (int i = 0; i < 10; ++i) busy.training.push_back(at(Instant{i}, kernel(1'000, 10us)));
-  const Outcome outcome = drive("vcuda", {"refill=1ms", "sample=1ms", "poll=100us"}, busy);
+  const Outcome outcome = drive(
+      "vcuda", {"training_limit=80", "refill=1ms", "sample=1ms", "poll=100us"}, busy);
   EXPECT_EQ(outcome.count(0, 0ms, 1ms), 1u);
   EXPECT_EQ(outcome.count(0, 1ms, 2ms), 9u);
 }

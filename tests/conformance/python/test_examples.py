@@ -16,7 +16,7 @@ def test_the_examples_of_the_readme_run(tmp_path, monkeypatch, capsys):
         (tmp_path / name).symlink_to(SOURCE / name)
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
-    assert len(examples) == 3
+    assert len(examples) == 4
     names = {}
     for example in examples:
         exec(compile(example, "README.md", "exec"), names)

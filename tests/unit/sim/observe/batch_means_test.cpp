@@ -79,9 +79,9 @@ TEST(BatchMeans, PlacesAddUp) {
 }
 
 // Samples 1 to 1,000 ms dealt to 20 batches in turn: of 50 the first ten have 48 at or below
-// 950 ms, the others 47. Shares are off their mean by 0.01: s^2 = 20 x 0.0001 / 19, and r = 17 / 20, for of
-// nineteen products eighteen are positive. With t = 2.09302 of 19 degrees of freedom h is
-// 2.09302 sqrt(1.85 / 0.15) sqrt(s^2 / 20) = 0.01686: ranks 967 and 934 of 1,000.
+// 950 ms, the others 47. Shares are off their mean by 0.01: s^2 = 20 x 0.0001 / 19, and
+// r = 17 / 20, for of nineteen products eighteen are positive. With t = 2.09302 of 19 degrees of
+// freedom h is 2.09302 sqrt(1.85 / 0.15) sqrt(s^2 / 20) = 0.01686: ranks 967 and 934 of 1,000.
 TEST(BatchMeans, APercentileIsTheReportsOwn) {
   std::vector<Duration> samples;
   for (int batch = 0; batch < 20; ++batch) {
