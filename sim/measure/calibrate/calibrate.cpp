@@ -98,10 +98,11 @@ Result<void> Calibrator::run(const Probe& probe) {
   } else if (probe.find != nullptr) {
     take_findings(name, probe.find(*records));
   } else if (name == "sms") {
-    out_.sm_shares = sm_shares(run, *records, base_);
+    out_.sm_shares = sm_shares(run, *records);
     take_findings(name, {tpc_finding(out_.sm_shares, base_)});
   } else if (name == "parts") {
-    take_findings(name, part_findings(part_times(*records, base_), base_));
+    // With the step of the SMs, if that was looked for before.
+    take_findings(name, part_findings(part_times(*records, out_.spec), base_));
   } else {
     fit(*records);
   }

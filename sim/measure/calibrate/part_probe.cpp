@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "sim/gpu/contention.hpp"
+#include "sim/measure/calibrate/part_fit.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
 #include "sim/measure/calibrate/probes.hpp"
 #include "sim/schedule/gpu_plan.hpp"
@@ -18,42 +17,10 @@ constexpr Duration kPartKernel = std::chrono::milliseconds(1);
 constexpr std::uint64_t kPartPasses = 9;
 constexpr Duration kBetweenParts = std::chrono::milliseconds(4);
 
+std::uint64_t part_blocks(const hardware::GpuSpec& spec) { return kPartWaves * spec.sm_count; }
+
 std::uint32_t part_sms(std::uint32_t percentage, const hardware::GpuSpec& spec) {
   return std::min(spec.sm_count, schedule::sm_cap(percentage, spec));
-}
-
-/// Relative to all SMs.
-double part_time_of(const PartTime& part, const hardware::GpuSpec& spec) {
-  const gpu::Contention contention(spec.contention, spec.sm_count, spec.part);
-  const double share = static_cast<double>(part.sms) / spec.sm_count;
-  const std::uint64_t blocks = kPartWaves * spec.sm_count;
-  const double waves = static_cast<double>((blocks + part.sms - 1) / part.sms) / kPartWaves;
-  return waves / contention.rate({}, 0, part.kernel_class, {share, share});
-}
-
-double part_squares(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec) {
-  double sum = 0;
-  for (const PartTime& part : parts) {
-    const double error = part_time_of(part, spec) / part.relative - 1;
-    sum += error * error;
-  }
-  return sum;
-}
-
-/// The best value of one constant, the other as it is, to a thousandth.
-void improve_part(const std::vector<PartTime>& parts, hardware::GpuSpec& spec,
-             double hardware::PartSpec::*constant, double least, double most) {
-  constexpr double kPartStep = 1e-3;
-  double best = spec.part.*constant;
-  double error = part_squares(parts, spec);
-  for (double value = least; value <= most; value += kPartStep) {
-    spec.part.*constant = value;
-    const double tried = part_squares(parts, spec);
-    if (tried >= error) continue;
-    error = tried;
-    best = value;
-  }
-  spec.part.*constant = best;
 }
 
 }  // namespace
@@ -64,7 +31,7 @@ ProbeRun part_run(const hardware::GpuSpec& spec) {
   for (std::uint32_t i = 0; i < kParts.size(); ++i) {
     ProbePlan plan(std::to_string(kParts[i]) + " % of the SMs", i);
     for (const program::KernelClass kernel_class : kPartClasses) {
-      plan.launch({lone_block_form(kPartWaves * spec.sm_count, kernel_class, spec), kPartKernel});
+      plan.launch({lone_block_form(part_blocks(spec), kernel_class, spec), kPartKernel});
       plan.wait();
     }
     plans.push_back(plan.take(kPartPasses, offset));
@@ -93,7 +60,9 @@ std::vector<PartTime> part_times(const Records& records, const hardware::GpuSpec
       if (spread.count == 0) continue;
       if (i == 0) whole = spread.middle;
       if (whole <= 0) continue;
-      out.push_back({kPartClasses[op], part_sms(kParts[i], spec), spread.middle / whole});
+      const std::uint32_t sms = part_sms(kParts[i], spec);
+      out.push_back({kPartClasses[op], sms, relative_waves(part_blocks(spec), sms, spec),
+                     spread.middle / whole});
     }
   }
   return out;
@@ -108,16 +77,10 @@ std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
     }
     return out;
   }
-  hardware::GpuSpec spec = base;
-  spec.part = {0.5, 1.2};
-  for (int round = 0; round < 4; ++round) {
-    improve_part(parts, spec, &hardware::PartSpec::dram_saturating_sms, 0.01, 1);
-    improve_part(parts, spec, &hardware::PartSpec::dark_clock_gain, 1, 2);
-  }
-  const double error = std::sqrt(part_squares(parts, spec) / static_cast<double>(parts.size()));
-  const std::array<double, 2> found{spec.part.dram_saturating_sms, spec.part.dark_clock_gain};
+  const PartFit fit = fit_parts(parts, base);
+  const std::array<double, 2> found{fit.part.dram_saturating_sms, fit.part.dark_clock_gain};
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i].spread = {parts.size(), found[i] - error, found[i], found[i] + error};
+    out[i].spread = {parts.size(), found[i] - fit.error, found[i], found[i] + fit.error};
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/measure/calibrate/part_fit.hpp"
 #include "sim/measure/calibrate/probe.hpp"
 
 namespace bubblesim::measure {
@@ -81,11 +82,6 @@ struct Turns {
 /// compute-bound kernel of many waves each.
 [[nodiscard]] ProbeRun part_run(const hardware::GpuSpec& spec);
 
-struct PartTime {
-  program::KernelClass kernel_class{};
-  std::uint32_t sms = 0;
-  double relative = 0;  ///< of a kernel's duration, to that on all SMs
-};
 [[nodiscard]] std::vector<PartTime> part_times(const Records& records,
                                                const hardware::GpuSpec& spec);
 
@@ -104,15 +100,16 @@ struct PartTime {
 struct SmShare {
   std::uint32_t percentage = 0;
   double length_ns = 0;    ///< median
+  double relative = 0;     ///< over that on all SMs; 0: not seen
   std::size_t count = 0;   ///< executions that nothing ran beside
-  std::uint32_t sms = 0;   ///< whose waves last nearest to that
+  std::uint32_t sms = 0;   ///< by the step that was found; 0: none was
 };
-[[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records,
-                                             const hardware::GpuSpec& spec);
+[[nodiscard]] std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records);
 
-/// tpc_sms: the step by which schedule::sm_cap gives all of these; the smallest, if several do.
-/// Without one that does for nine of ten, nothing is found.
-[[nodiscard]] Finding tpc_finding(const std::vector<SmShare>& shares,
-                                  const hardware::GpuSpec& spec);
+/// tpc_sms: the step by which schedule::sm_cap gives SMs on which the kernel takes these times, at
+/// a clock and a reach of DRAM that are not known either (fit_parts); the smallest, if several do.
+/// Nothing is found where the best step misses by more than 2 % (root mean square). Sets
+/// SmShare::sms.
+[[nodiscard]] Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::measure

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "sim/measure/calibrate/probe_plan.hpp"
 #include "sim/schedule/gpu_plan.hpp"
@@ -19,6 +18,8 @@ constexpr std::uint64_t kExecutions = 3;
 constexpr Duration kBetween = std::chrono::milliseconds(4);
 constexpr double kLatest = 1.1;  ///< of the time that the base device's steps would take
 constexpr std::uint32_t kMostStep = 16;
+constexpr double kMostError = 0.02;  ///< of the best step, root mean square
+constexpr double kBetter = 0.99;     ///< a larger step must be better by so much
 
 std::uint64_t waves(std::uint64_t blocks, std::uint32_t sms) { return (blocks + sms - 1) / sms; }
 std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
@@ -36,17 +37,18 @@ bool overlaps(const capture::OperationRecord& operation, const Records& records,
   return false;
 }
 
-std::uint32_t nearest_sms(double lengths, const hardware::GpuSpec& spec) {
-  std::uint32_t nearest = spec.sm_count;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::uint32_t sms = 1; sms <= spec.sm_count; ++sms) {
-    const double off =
-        std::abs(static_cast<double>(waves(blocks_of(spec), sms)) / spec.sm_count - lengths);
-    if (off >= least) continue;
-    least = off;
-    nearest = sms;
+/// What of these shares would be times on parts of the SMs, if SMs came in the spec's steps.
+std::vector<PartTime> part_times_of(const std::vector<SmShare>& shares,
+                                    const hardware::GpuSpec& spec) {
+  std::vector<PartTime> out;
+  for (const SmShare& share : shares) {
+    if (share.relative <= 0 || share.percentage == 100) continue;
+    const std::uint32_t sms =
+        std::min(spec.sm_count, schedule::sm_cap(share.percentage, spec));
+    out.push_back({program::KernelClass::kCompute, sms, relative_waves(blocks_of(spec), sms, spec),
+                   share.relative});
   }
-  return nearest;
+  return out;
 }
 
 }  // namespace
@@ -75,8 +77,7 @@ ProbeRun sm_run(const hardware::GpuSpec& spec) {
 }
 
 // The first execution of a client pays for the passage from another client's.
-std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records,
-                               const hardware::GpuSpec& spec) {
+std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records) {
   std::vector<SmShare> shares;
   double whole = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -86,35 +87,39 @@ std::vector<SmShare> sm_shares(const ProbeRun& run, const Records& records,
       lengths.push_back(length_of(operation));
     }
     const Spread spread = spread_of(std::move(lengths));
-    SmShare share{run.setup.jobs[i].sm_percentage, spread.middle, spread.count, 0};
+    SmShare share{run.setup.jobs[i].sm_percentage, spread.middle, 0, spread.count, 0};
     if (share.percentage == 100) whole = spread.middle;
-    if (whole > 0 && share.count > 0) share.sms = nearest_sms(share.length_ns / whole, spec);
+    if (whole > 0 && share.count > 0) share.relative = share.length_ns / whole;
     shares.push_back(share);
   }
   return shares;
 }
 
-Finding tpc_finding(const std::vector<SmShare>& shares, const hardware::GpuSpec& spec) {
-  std::size_t seen = 0, most = 0;
-  std::uint32_t best = 0;
-  for (const SmShare& share : shares) seen += share.sms > 0 && share.percentage < 100 ? 1 : 0;
+Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec) {
   hardware::GpuSpec tried = spec;
+  std::uint32_t best = 0;
+  double least = kMostError;
+  std::size_t seen = 0;
   for (tried.tpc_sms = 1; tried.tpc_sms <= kMostStep; ++tried.tpc_sms) {
-    std::size_t right = 0;
-    for (const SmShare& share : shares) {
-      if (share.sms == 0 || share.percentage == 100) continue;
-      right += schedule::sm_cap(share.percentage, tried) == share.sms ? 1 : 0;
-    }
-    if (right <= most) continue;
-    most = right;
+    const std::vector<PartTime> parts = part_times_of(shares, tried);
+    seen = parts.size();
+    if (seen < kLeastCount) break;
+    const double error = fit_parts(parts, tried).error;
+    if (error >= kBetter * least) continue;
+    least = error;
     best = tried.tpc_sms;
   }
   const auto step = static_cast<double>(best);
   Finding finding{"tpc_sms", {seen, step, step, step}, {}};
   if (seen < kLeastCount) {
     finding.missing = std::to_string(seen) + " percentages were seen";
-  } else if (10 * most < 9 * seen) {
+  } else if (best == 0) {
     finding.missing = "no step gives what " + std::to_string(seen) + " percentages gave";
+  } else {
+    tried.tpc_sms = best;
+    for (SmShare& share : shares) {
+      share.sms = std::min(tried.sm_count, schedule::sm_cap(share.percentage, tried));
+    }
   }
   return finding;
 }

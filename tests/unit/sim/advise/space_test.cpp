@@ -29,7 +29,7 @@ TEST(space, recommends_what_the_system_can_have) {
   const Space space(registry, system, {});
   const auto starts = space.starts();
   EXPECT_EQ(names(starts, space, true),
-            (std::set<std::string>{"exclusive", "reef", "time_slicing", "xsched"}));
+            (std::set<std::string>{"exclusive", "reef", "time_slicing", "vcuda", "xsched"}));
   for (const Proposal& one : starts) {  // reef without its driver, xsched at level 1
     if (!space.is_available(one)) continue;
     EXPECT_TRUE(space.lacking(one).empty()) << proposal_text(one);

@@ -122,9 +122,10 @@ TEST(UsageCsv, ALineIsAnInterval) {
   report.policies[1].usage = {{GpuId{3}, 10, {interval}}};
   EXPECT_EQ(usage_header(),
             "config,policy,policy_index,gpu,from_ms,to_ms,busy_fraction,training_busy_fraction,"
-            "filler_busy_fraction,training_sm_fraction,filler_sm_fraction,memory_bytes\n");
+            "filler_busy_fraction,training_sm_fraction,filler_sm_fraction,memory_bytes,"
+            "power_w,clock_mhz\n");
   EXPECT_EQ(usage_rows(report),
-            "\"one, two\",mps,1,3,1.000000,1.000008,0.75,0.5,0.375,0.25,0.125,35000000000\n");
+            "\"one, two\",mps,1,3,1.000000,1.000008,0.75,0.5,0.375,0.25,0.125,35000000000,,\n");
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_F(ClosedLoop, MpsIsFoundWithinOnePercent) {
 }
 
 TEST_F(ClosedLoop, PartsOfTheSmsAreFoundWithinOnePercent) {
-  const Calibration found = run({"parts"});
+  const Calibration found = run({"sms", "parts"});
   expect_near(found, "part/dram_saturating_sms", 0.31);
   expect_near(found, "part/dark_clock_gain", 1.17);
 }

@@ -1,0 +1,36 @@
+// What a part of the SMs reaches, fitted: the constants of hardware::PartSpec from times of kernels
+// that ran alone on some of the SMs, by the GPU model's own formula (sim/gpu/contention.hpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/hardware/gpu_spec.hpp"
+#include "sim/program/kinds.hpp"
+
+namespace bubblesim::measure {
+
+/// A kernel of many equal blocks, one on an SM at a time, on some of the SMs.
+struct PartTime {
+  program::KernelClass kernel_class{};
+  std::uint32_t sms = 0;
+  double waves = 1;     ///< over those on all SMs
+  double relative = 0;  ///< duration, over that on all SMs
+};
+
+/// `blocks` on so many SMs, over the waves on all SMs.
+[[nodiscard]] double relative_waves(std::uint64_t blocks, std::uint32_t sms,
+                                    const hardware::GpuSpec& spec);
+
+/// PartTime::relative by the model.
+[[nodiscard]] double modelled_time(const PartTime& part, const hardware::GpuSpec& spec);
+
+struct PartFit {
+  hardware::PartSpec part;
+  double error = 0;  ///< root mean square of the relative times' relative errors
+};
+
+/// Least squares, to a thousandth. Precondition: there are parts.
+[[nodiscard]] PartFit fit_parts(const std::vector<PartTime>& parts, hardware::GpuSpec spec);
+
+}  // namespace bubblesim::measure
