@@ -15,7 +15,13 @@ std::string_view severity_name(Severity severity) {
 }
 
 void CounterSet::add(const CounterSpec& spec, std::uint64_t count) {
-  add(spec.name, Entry{spec.severity, std::string(spec.help), count});
+  if (count == 0) return;
+  if (const auto found = entries_.find(spec.name); found != entries_.end()) {
+    found->second.count += count;  // the help, once held, is not copied again
+  } else {
+    entries_.emplace(std::string(spec.name),
+                     Entry{spec.severity, std::string(spec.help), count});
+  }
 }
 
 void CounterSet::add(std::string_view name, const Entry& entry) {
