@@ -6,7 +6,6 @@
 // several streams qualify, the operation that ended last before the waiter's start is taken.
 // A pair that contradicts the recorded times is dropped.
 #include <algorithm>
-#include <unordered_map>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/event_records.hpp"
@@ -17,26 +16,32 @@ namespace {
 
 using traces::HostCallKind;
 
-void add_edge(DraftOp& op, std::uint32_t before) {
-  for (const DraftEdge& edge : op.edges) {
-    if (edge.before == before) return;
+constexpr std::size_t kMostEdges = 200;
+
+bool has_edge(const Draft& draft, const DraftOp& op, std::uint32_t before) {
+  std::uint32_t edge = op.first_edge;
+  while (edge != program::kNoIndex && draft.edges[edge].before != before) {
+    edge = draft.edges[edge].next;
   }
-  if (op.edges.size() < 200) op.edges.push_back({before, {}});
+  return edge != program::kNoIndex;
+}
+
+/// Says whether the edge is new.
+bool add_new_edge(Draft& draft, DraftOp& op, std::uint32_t before) {
+  if (has_edge(draft, op, before) || draft.edge_count(op) >= kMostEdges) return false;
+  draft.add_edge(op, before, {});
+  return true;
 }
 
 void add_recorded(Draft& draft) {
   if (draft.trace->edges.empty()) return;
-  const traces::DeviceOp* first = draft.trace->device_ops.data();
-  std::unordered_map<std::uint32_t, std::uint32_t> index;  // recorded op -> draft op
-  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
-    index[static_cast<std::uint32_t>(draft.ops[i].recorded - first)] = i;
-  }
+  const std::vector<std::uint32_t> places = place_of_each(draft);
   for (const traces::Edge& edge : draft.trace->edges) {
-    const auto before = index.find(edge.before.value);
-    const auto after = index.find(edge.after.value);
-    if (before == index.end() || after == index.end()) continue;
-    if (draft.ops[before->second].end > draft.ops[after->second].start) continue;
-    add_edge(draft.ops[after->second], before->second);
+    const std::uint32_t before = places[edge.before.index()];
+    const std::uint32_t after = places[edge.after.index()];
+    if (before == program::kNoIndex || after == program::kNoIndex) continue;
+    if (draft.ops[before].end > draft.ops[after].start) continue;
+    add_new_edge(draft, draft.ops[after], before);
   }
 }
 
@@ -60,7 +65,7 @@ class LastLaunched {
     for (; next_ < draft_.calls.size() && draft_.calls[next_].start < at; ++next_) {
       const DraftCall& call = draft_.calls[next_];
       for (std::uint32_t i = 0; i < call.op_count; ++i) {
-        last_[draft_.ops[call.first_op + i].recorded->stream.index()] = call.first_op + i;
+        last_[draft_.stream_of(draft_.ops[call.target + i])] = call.target + i;
       }
     }
   }
@@ -69,7 +74,7 @@ class LastLaunched {
   [[nodiscard]] std::uint32_t best_for(const DraftOp& op) const {
     std::uint32_t best = program::kNoIndex;
     for (std::size_t stream = 0; stream < last_.size(); ++stream) {
-      if (stream == op.recorded->stream.index() || last_[stream] == program::kNoIndex) continue;
+      if (stream == draft_.stream_of(op) || last_[stream] == program::kNoIndex) continue;
       const DraftOp& candidate = draft_.ops[last_[stream]];
       if (candidate.end > op.start) continue;
       if (best == program::kNoIndex || candidate.end > draft_.ops[best].end) best = last_[stream];
@@ -99,16 +104,29 @@ void add_inferred(Draft& draft) {
     last.advance_to(at);
     const DraftCall* launch = next_launch(draft, wait.thread.value, at);
     if (launch == nullptr) continue;
-    DraftOp& op = draft.ops[launch->first_op];
+    DraftOp& op = draft.ops[launch->target];
     const std::uint32_t before = last.best_for(op);
     if (before == program::kNoIndex) continue;
-    const std::size_t edges = op.edges.size();
-    add_edge(op, before);
-    if (op.edges.size() > edges) draft.counters.add(kInferredEdges);
+    if (add_new_edge(draft, op, before)) draft.counters.add(kInferredEdges);
   }
 }
 
 }  // namespace
+
+void Draft::add_edge(DraftOp& op, std::uint32_t before, Duration lag) {
+  std::uint32_t* link = &op.first_edge;
+  while (*link != program::kNoIndex) link = &edges[*link].next;
+  *link = static_cast<std::uint32_t>(edges.size());
+  edges.push_back({before, program::kNoIndex, lag});
+}
+
+std::size_t Draft::edge_count(const DraftOp& op) const {
+  std::size_t count = 0;
+  for (std::uint32_t edge = op.first_edge; edge != program::kNoIndex; edge = edges[edge].next) {
+    ++count;
+  }
+  return count;
+}
 
 void find_edges(Draft& draft) {
   add_recorded(draft);

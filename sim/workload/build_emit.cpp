@@ -1,6 +1,5 @@
 // Writes a finished draft as a program.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,11 +17,9 @@ constexpr std::uint32_t kMostOpsInStep = UINT16_MAX;
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, const hardware::GpuSpec& spec)
-      : draft_(draft), spec_(spec), estimator_(*draft.trace, spec) {
-    places_.resize(draft.calls.size());
-    classes_.resize(draft.trace->names.size());
-  }
+  Emitter(Draft draft, const hardware::GpuSpec& spec)
+      : draft_(std::move(draft)), spec_(spec), estimator_(*draft_.trace, spec),
+        classes_(draft_.trace->names.size()) {}
 
   program::Program run() {
     program_.rank = draft_.trace->rank;
@@ -31,28 +28,28 @@ class Emitter {
     program_.stream_count = static_cast<std::uint16_t>(draft_.trace->streams.size());
     program_.marked_thread = draft_.marked_thread;
     program_.iterations = static_cast<std::uint32_t>(draft_.iteration_starts.size());
+    set_recorded_times();
+    program_.ops.reserve(draft_.ops.size());
+    program_.edges.reserve(draft_.edges.size());
     for (const DraftOp& op : draft_.ops) emit_op(op);
     estimated_.count(program_.counters);
+    std::vector<DraftOp>().swap(draft_.ops);  // before steps need room
+    std::vector<std::vector<std::uint32_t>>().swap(draft_.stream_ops);
+    steps_.resize(draft_.calls.size());
     for (std::uint32_t i = 0; i < draft_.thread_calls.size(); ++i) emit_thread(i);
     resolve_hand_overs();
     assign_result_slots();
-    set_recorded_times();
     return std::move(program_);
   }
 
  private:
-  struct Place {
-    std::uint32_t thread = 0;
-    std::uint32_t step = 0;  // the call's last step
-  };
-
   program::ShortSpan span(Duration value) {
     if (value > program::kLongestShortSpan) program_.counters.add(kClampedSpans);
     return program::short_span(value);
   }
 
   void emit_op(const DraftOp& draft_op) {
-    const traces::DeviceOp& recorded = *draft_op.recorded;
+    const traces::DeviceOp& recorded = draft_.recorded(draft_op);
     program::Op op;
     op.duration = draft_op.end - draft_op.start;
     op.launch_lag = span(draft_op.launch_lag);
@@ -64,9 +61,9 @@ class Emitter {
       op.profile = profile_of(recorded);
     }
     op.first_edge = static_cast<std::uint32_t>(program_.edges.size());
-    op.edge_count = static_cast<std::uint8_t>(draft_op.edges.size());
-    for (const DraftEdge& edge : draft_op.edges) {
-      program_.edges.push_back({edge.before, span(edge.lag)});
+    for (std::uint32_t i = draft_op.first_edge; i != program::kNoIndex; i = draft_.edges[i].next) {
+      program_.edges.push_back({draft_.edges[i].before, span(draft_.edges[i].lag)});
+      ++op.edge_count;
     }
     program_.ops.push_back(op);
   }
@@ -92,18 +89,24 @@ class Emitter {
       id = estimated_shapes_.intern(estimator_.estimate(op, kernel_class));
       id.value += static_cast<std::uint32_t>(trace.shapes.size());
     }
-    const auto [place, fresh] = profiles_.try_emplace(
-        {id, kernel_class}, static_cast<std::uint32_t>(program_.profiles.size()));
-    if (fresh) {
-      const traces::LaunchShape& shape =
-          known ? trace.shapes[id]
-                : estimated_shapes_[ShapeId{
-                      id.value - static_cast<std::uint32_t>(trace.shapes.size())}];
-      program_.profiles.push_back(
-          program::profile_kernel(launch_needs(shape), kernel_class, spec_));
-      program_.shapes.push_back(shape);
-    }
-    return place->second;
+    std::uint32_t& profile = profile_place(id, kernel_class);
+    if (profile != program::kNoIndex) return profile;
+    profile = static_cast<std::uint32_t>(program_.profiles.size());
+    const traces::LaunchShape& shape =
+        known ? trace.shapes[id]
+              : estimated_shapes_[ShapeId{
+                    id.value - static_cast<std::uint32_t>(trace.shapes.size())}];
+    program_.profiles.push_back(program::profile_kernel(launch_needs(shape), kernel_class, spec_));
+    program_.shapes.push_back(shape);
+    return profile;
+  }
+
+  /// Where the profile of a shape and class is, into Program::profiles; kNoIndex: not made yet.
+  std::uint32_t& profile_place(ShapeId shape, program::KernelClass kernel_class) {
+    constexpr std::size_t kClasses = 3;
+    const std::size_t place = kClasses * shape.index() + static_cast<std::size_t>(kernel_class);
+    if (place >= profiles_.size()) profiles_.resize(place + kClasses, program::kNoIndex);
+    return profiles_[place];
   }
 
   /// Names are few, operations many.
@@ -128,8 +131,9 @@ class Emitter {
                                                        : "launched outside the trace";
     TraceTime previous = draft_.begin;
     const auto& calls = draft_.thread_calls[index];
+    thread.steps.reserve(calls.size());
     for (const std::uint32_t call : calls) {
-      emit_call(thread, index, call, previous);
+      emit_call(thread, call, previous);
       previous = std::max(previous, draft_.calls[call].end);
     }
     program_.threads.push_back(std::move(thread));
@@ -145,14 +149,14 @@ class Emitter {
     }
   }
 
-  void emit_call(program::ThreadProgram& thread, std::uint32_t index, std::uint32_t number,
-                 TraceTime previous) {
+  void emit_call(program::ThreadProgram& thread, std::uint32_t number, TraceTime previous) {
     const DraftCall& call = draft_.calls[number];
-    const TraceTime base = call.after == program::kNoIndex
+    const DraftWait& wait = std::as_const(draft_).wait_of(call);
+    const TraceTime base = wait.after == program::kNoIndex
                                ? previous
-                               : std::max(previous, draft_.calls[call.after].end);
+                               : std::max(previous, draft_.calls[wait.after].end);
     Duration think = std::max(Duration{}, call.start - base);
-    if (call.after == program::kNoIndex && think > program::kLongestShortSpan) {
+    if (wait.after == program::kNoIndex && think > program::kLongestShortSpan) {
       emit_pause(thread, think, program::kLongestShortSpan);
       think = program::kLongestShortSpan;
     }
@@ -161,30 +165,30 @@ class Emitter {
     step.cost = span(call.cost);
     step.kind = call.kind;
     step.target = call.target;
-    if (call.waits || call.after != program::kNoIndex) {
+    if (wait.returns || wait.after != program::kNoIndex) {
       step.detail = static_cast<std::uint32_t>(program_.details.size());
-      program_.details.push_back({span(call.return_lag), program::kNoIndex, 0, call.passes_back});
-      if (call.after != program::kNoIndex) hand_overs_.push_back({step.detail, call.after});
+      program_.details.push_back({span(wait.return_lag), program::kNoIndex, 0, wait.passes_back});
+      if (wait.after != program::kNoIndex) hand_overs_.push_back({step.detail, wait.after});
     }
-    if (call.queue_op != program::kNoIndex) emit_queue_wait(thread, call, step);
+    if (wait.queue_op != program::kNoIndex) emit_queue_wait(thread, wait, step);
     emit_parts(thread, step, call.op_count);
-    places_[number] = {index, static_cast<std::uint32_t>(thread.steps.size() - 1)};
+    steps_[number] = static_cast<std::uint32_t>(thread.steps.size() - 1);
   }
 
   // What made room in the launch queue, before the launch itself.
-  void emit_queue_wait(program::ThreadProgram& thread, const DraftCall& call,
+  void emit_queue_wait(program::ThreadProgram& thread, const DraftWait& wait,
                        program::Step& launch) {
-    program::Step wait;
-    wait.think = std::exchange(launch.think, {});
-    wait.kind = program::StepKind::kWaitOp;
-    wait.target = call.queue_op;
-    wait.detail = std::exchange(launch.detail, program::kNoIndex);
-    if (wait.detail == program::kNoIndex) {
-      wait.detail = static_cast<std::uint32_t>(program_.details.size());
+    program::Step step;
+    step.think = std::exchange(launch.think, {});
+    step.kind = program::StepKind::kWaitOp;
+    step.target = wait.queue_op;
+    step.detail = std::exchange(launch.detail, program::kNoIndex);
+    if (step.detail == program::kNoIndex) {
+      step.detail = static_cast<std::uint32_t>(program_.details.size());
       program_.details.push_back({});
     }
-    program_.details[wait.detail].return_lag = span(call.queue_lag);
-    thread.steps.push_back(wait);
+    program_.details[step.detail].return_lag = span(wait.queue_lag);
+    thread.steps.push_back(step);
   }
 
   // A launch of more operations than a step can count becomes several steps.
@@ -206,8 +210,8 @@ class Emitter {
 
   void resolve_hand_overs() {
     for (const auto& [detail, call] : hand_overs_) {
-      program_.details[detail].after_thread = places_[call].thread;
-      program_.details[detail].after_step = places_[call].step;
+      program_.details[detail].after_thread = draft_.calls[call].thread;
+      program_.details[detail].after_step = steps_[call];
     }
   }
 
@@ -248,22 +252,22 @@ class Emitter {
     program_.recorded_device_span = last - first;
   }
 
-  const Draft& draft_;
+  Draft draft_;
   const hardware::GpuSpec& spec_;
   program::Program program_;
   ShapeEstimator estimator_;
   EstimatedTime estimated_;
   traces::ShapeTable<traces::LaunchShape> estimated_shapes_;
-  std::map<std::pair<ShapeId, program::KernelClass>, std::uint32_t> profiles_;
+  std::vector<std::uint32_t> profiles_;  ///< by shape and class: profile_place()
   std::vector<std::optional<program::KernelClass>> classes_;  ///< by name, once asked for
-  std::vector<Place> places_;
+  std::vector<std::uint32_t> steps_;  ///< by call: its last step, in its thread
   std::vector<std::pair<std::uint32_t, std::uint32_t>> hand_overs_;
 };
 
 }  // namespace
 
-program::Program emit(const Draft& draft, const hardware::GpuSpec& spec) {
-  return Emitter(draft, spec).run();
+program::Program emit(Draft draft, const hardware::GpuSpec& spec) {
+  return Emitter(std::move(draft), spec).run();
 }
 
 }  // namespace bubblesim::workload

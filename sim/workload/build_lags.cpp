@@ -31,14 +31,19 @@ Duration median(std::vector<Duration>& values) {
   return *middle;
 }
 
+// When what the operation follows on its stream ended: nothing if it is the first that ever runs.
+std::optional<TraceTime> follows(const Draft& draft, const DraftOp& op) {
+  if (op.previous != program::kNoIndex) return draft.ops[op.previous].end;
+  return draft.first_held_by[draft.stream_of(op)];
+}
+
 UsualLags measure(const Draft& draft) {
   std::vector<Duration> launches;
   std::vector<Duration> gaps;
   for (const DraftOp& op : draft.ops) {
     const TraceTime called = draft.calls[op.call].start;
-    if (op.start < called || !op.edges.empty()) continue;
-    const std::optional<TraceTime> before =
-        op.previous == program::kNoIndex ? op.pass_before : draft.ops[op.previous].end;
+    if (op.start < called || op.first_edge != program::kNoIndex) continue;
+    const std::optional<TraceTime> before = follows(draft, op);
     if (!before || *before <= called) {
       launches.push_back(op.start - called);
     } else if (*before <= op.start) {
@@ -48,10 +53,12 @@ UsualLags measure(const Draft& draft) {
   return {median(launches), median(gaps)};
 }
 
-/// Operations by their ends.
+/// Operations by their ends, where any is part of a graph.
 class Ends {
  public:
-  explicit Ends(const Draft& draft) : draft_(draft), by_end_(draft.ops.size()) {
+  explicit Ends(const Draft& draft) : draft_(draft) {
+    if (std::ranges::none_of(draft.calls, is_graph)) return;
+    by_end_.resize(draft.ops.size());
     for (std::uint32_t i = 0; i < by_end_.size(); ++i) by_end_[i] = i;
     std::stable_sort(by_end_.begin(), by_end_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return draft_.ops[a].end < draft_.ops[b].end;
@@ -67,16 +74,18 @@ class Ends {
     while (place != by_end_.begin()) {
       const std::uint32_t before = *--place;
       if (waits.start - draft_.ops[before].end > kUnexplained) break;
-      const bool other = draft_.ops[before].recorded->stream != waits.recorded->stream;
+      const bool other = draft_.stream_of(draft_.ops[before]) != draft_.stream_of(waits);
       if (before < op && other && (in_graph(op) || in_graph(before))) return before;
     }
     return program::kNoIndex;
   }
 
  private:
-  [[nodiscard]] bool in_graph(std::uint32_t op) const {
-    const DraftCall& call = draft_.calls[draft_.ops[op].call];
+  [[nodiscard]] static bool is_graph(const DraftCall& call) {
     return call.recorded_kind == traces::HostCallKind::kLaunchGraph || call.op_count > 1;
+  }
+  [[nodiscard]] bool in_graph(std::uint32_t op) const {
+    return is_graph(draft_.calls[draft_.ops[op].call]);
   }
 
   const Draft& draft_;
@@ -95,19 +104,34 @@ void assign(Draft& draft, std::uint32_t index, const Ends& ends, const UsualLags
     latest = dependency + lag;
     binding = &lag;
   };
-  if (op.previous != program::kNoIndex) consider(draft.ops[op.previous].end, op.gap);
-  if (op.pass_before && *op.pass_before <= op.start) consider(*op.pass_before, op.gap);
-  for (DraftEdge& edge : op.edges) consider(draft.ops[edge.before].end, edge.lag);
+  const std::optional<TraceTime> before = follows(draft, op);
+  if (before && *before <= op.start) consider(*before, op.gap);
+  for (std::uint32_t i = op.first_edge; i != program::kNoIndex; i = draft.edges[i].next) {
+    consider(draft.ops[draft.edges[i].before].end, draft.edges[i].lag);
+  }
   const Duration residual = op.start - latest;
   const std::uint32_t awaited =
       residual > kUnexplained ? ends.just_before(index) : program::kNoIndex;
   if (awaited != program::kNoIndex) {
-    op.edges.push_back({awaited, op.start - draft.ops[awaited].end});
+    draft.add_edge(op, awaited, op.start - draft.ops[awaited].end);
     draft.counters.add(kInferredEdges);
     return;
   }
   *binding += residual;
   if (residual > kUnexplained) draft.counters.add(kUnexplainedDelays);
+}
+
+// Trimming may have moved either end of an edge.
+void drop_contradicted_edges(Draft& draft, DraftOp& op) {
+  std::uint32_t* link = &op.first_edge;
+  while (*link != program::kNoIndex) {
+    DraftEdge& edge = draft.edges[*link];
+    if (draft.ops[edge.before].end > op.start) {
+      *link = edge.next;
+    } else {
+      link = &edge.next;
+    }
+  }
 }
 
 }  // namespace
@@ -117,10 +141,9 @@ void assign_lags(Draft& draft) {
   const Ends ends(draft);
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     DraftOp& op = draft.ops[i];
-    if (op.pass_before && *op.pass_before > op.start) draft.counters.add(kPassContradictions);
-    std::erase_if(op.edges, [&](const DraftEdge& edge) {
-      return draft.ops[edge.before].end > op.start;  // trimming may have moved either
-    });
+    const std::optional<TraceTime> before = follows(draft, op);
+    if (before && *before > op.start) draft.counters.add(kPassContradictions);
+    drop_contradicted_edges(draft, op);
     assign(draft, i, ends, usual);
   }
 }

@@ -4,7 +4,10 @@
 // call, and the call returned after it. The stream of a synchronisation that was recorded
 // without one is the stream whose last launched operation ended latest within the call.
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "sim/workload/build_counters.hpp"
 #include "sim/workload/event_records.hpp"
@@ -27,16 +30,18 @@ struct Progress {
 };
 
 // The call blocked until `end`, then needed the rest to return.
-void set_wait(DraftCall& call, program::StepKind kind, std::uint32_t target, TraceTime end) {
+void set_wait(Draft& draft, DraftCall& call, program::StepKind kind, std::uint32_t target,
+              TraceTime end) {
   call.kind = kind;
   call.target = target;
-  call.waits = true;
+  DraftWait& wait = draft.wait_of(call);
+  wait.returns = true;
   if (end > call.start) {
-    call.return_lag = std::max(Duration{}, call.end - end);
+    wait.return_lag = std::max(Duration{}, call.end - end);
     call.cost = std::min(kUsualCost, call.end - call.start);
   } else {
     call.cost = call.end - call.start;
-    call.return_lag = std::min(kUsualReturn, call.cost);
+    wait.return_lag = std::min(kUsualReturn, call.cost);
   }
 }
 
@@ -70,8 +75,8 @@ std::optional<std::uint32_t> awaited_stream(const Draft& draft, const Progress& 
 
 void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call) {
   std::optional<std::uint32_t> stream;
-  if (call.stream != traces::kNone && call.stream < progress.last.size()) {
-    stream = call.stream;
+  if (draft.named_stream(call) < progress.last.size()) {
+    stream = draft.named_stream(call);
   } else {
     stream = awaited_stream(draft, progress, call);
     if (stream) draft.counters.add(kInferredWaits);
@@ -79,7 +84,7 @@ void resolve_stream_sync(Draft& draft, const Progress& progress, DraftCall& call
   if (!stream) return;
   const auto end = stream_end(draft, progress, *stream);
   if (!end || *end > call.end) return;  // it cannot have waited for this
-  set_wait(call, program::StepKind::kWaitStream, *stream, *end);
+  set_wait(draft, call, program::StepKind::kWaitStream, *stream, *end);
 }
 
 // Everything launched so far has ended when the call returns, and some of it during the call.
@@ -90,15 +95,16 @@ void resolve_device_sync(Draft& draft, const Progress& progress, DraftCall& call
   }
   if (latest > call.end || latest == TraceTime::min()) return;
   if (call.recorded_kind == HostCallKind::kFree && latest <= call.start) return;
-  set_wait(call, program::StepKind::kWaitDevice, 0, latest);
+  set_wait(draft, call, program::StepKind::kWaitDevice, 0, latest);
 }
 
 // The operation that the event stands for, where both calls name it.
-bool resolve_named_event(const Draft& draft, const EventRecords& events, DraftCall& call) {
-  if (!events.knows(call.event, call.start)) return false;
-  const std::uint32_t op = events.awaited(call.event, call.start);
+bool resolve_named_event(Draft& draft, const EventRecords& events, DraftCall& call) {
+  const std::uint64_t event = draft.named_event(call);
+  if (!events.knows(event, call.start)) return false;
+  const std::uint32_t op = events.awaited(event, call.start);
   if (op != program::kNoIndex && draft.ops[op].end <= call.end) {
-    set_wait(call, program::StepKind::kWaitOp, op, draft.ops[op].end);
+    set_wait(draft, call, program::StepKind::kWaitOp, op, draft.ops[op].end);
   }
   return true;
 }
@@ -109,38 +115,29 @@ void resolve_event_sync(Draft& draft, std::size_t calls_before, DraftCall& call)
   const std::size_t oldest = calls_before > 4096 ? calls_before - 4096 : 0;
   for (std::size_t i = oldest; i < calls_before; ++i) {
     const DraftCall& launch = draft.calls[i];
-    for (std::uint32_t op = launch.first_op; op < launch.first_op + launch.op_count; ++op) {
+    for (std::uint32_t op = launch.target; op < launch.target + launch.op_count; ++op) {
       if (!ended_within(draft, op, call)) continue;
       if (best == program::kNoIndex || draft.ops[op].end > draft.ops[best].end) best = op;
     }
   }
   if (best == program::kNoIndex) return;
   draft.counters.add(kInferredWaits);
-  set_wait(call, program::StepKind::kWaitOp, best, draft.ops[best].end);
-}
-
-// Where each recorded operation is, into Draft::ops; kNoIndex: outside the window.
-std::vector<std::uint32_t> place_of_each(const Draft& draft) {
-  std::vector<std::uint32_t> places(draft.trace->device_ops.size(), program::kNoIndex);
-  const traces::DeviceOp* first = draft.trace->device_ops.data();
-  for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
-    places[static_cast<std::size_t>(draft.ops[i].recorded - first)] = i;
-  }
-  return places;
+  set_wait(draft, call, program::StepKind::kWaitOp, best, draft.ops[best].end);
 }
 
 // The launch follows the end of what made room; where that is not in the window, or not known, the
 // queue of the run holds the launch (program::kLaunchQueueDepth).
 void resolve_queue_wait(Draft& draft, const std::vector<std::uint32_t>& places, DraftCall& call) {
-  if (call.queue.held == Duration::zero()) return;
-  if (call.queue.inferred) draft.counters.add(kInferredQueueWaits);
-  call.cost -= call.queue.held;
-  if (call.queue.op == traces::kNone) return;
-  const std::uint32_t op = places[call.queue.op];
+  if (call.wait == program::kNoIndex) return;
+  DraftWait& wait = draft.waits[call.wait];
+  if (wait.queue.inferred) draft.counters.add(kInferredQueueWaits);
+  call.cost -= wait.queue.held;
+  if (wait.queue.op == traces::kNone) return;
+  const std::uint32_t op = places[wait.queue.op];
   if (op == program::kNoIndex || draft.ops[op].end > call.end) return;
-  call.queue_op = op;
+  wait.queue_op = op;
   call.cost = std::min(call.cost, call.end - draft.ops[op].end);
-  call.queue_lag = call.end - draft.ops[op].end - call.cost;
+  wait.queue_lag = call.end - draft.ops[op].end - call.cost;
 }
 
 // A copy of pageable memory is staged through the driver's own: the call returns with its last part
@@ -154,19 +151,20 @@ bool waited_while_staging(const DraftOp& copy, const DraftCall& call) {
 // A copy call that returns after its copy has ended, and not at once, was a blocking one.
 void resolve_launch(Draft& draft, DraftCall& call) {
   if (call.recorded_kind != HostCallKind::kCopy) return;
-  const DraftOp& last = draft.ops[call.first_op + call.op_count - 1];
-  const bool ended = ended_within(draft, call.first_op, call) && last.end <= call.end;
+  const DraftOp& last = draft.ops[call.target + call.op_count - 1];
+  const bool ended = ended_within(draft, call.target, call) && last.end <= call.end;
   if (!ended && !waited_while_staging(last, call)) return;
   call.end = std::max(call.end, last.end);
-  call.queue_op = program::kNoIndex;
-  set_wait(call, program::StepKind::kLaunchAndWait, call.first_op, last.end);
+  draft.wait_of(call).queue_op = program::kNoIndex;
+  set_wait(draft, call, program::StepKind::kLaunchAndWait, call.target, last.end);
 }
 
 // What had ended last when the pass was over, of this pass or of those before.
-void resolve_close(const Draft& draft, DraftCall& call) {
+void resolve_close(Draft& draft, DraftCall& call) {
   const Duration length = draft.pass->length;
   TraceTime latest = TraceTime::min();
   std::uint32_t best = program::kNoIndex;
+  std::int64_t passes_back = 0;
   for (std::uint32_t op = 0; op < draft.ops.size(); ++op) {
     const Duration late = std::max(Duration{}, draft.ops[op].end - call.end);
     const std::int64_t back = (late + length - Duration{1}) / length;
@@ -174,16 +172,57 @@ void resolve_close(const Draft& draft, DraftCall& call) {
     if (end <= latest) continue;
     latest = end;
     best = op;
-    call.passes_back = static_cast<std::uint32_t>(back);
+    passes_back = back;
   }
-  set_wait(call, program::StepKind::kWaitOp, best, latest);
+  set_wait(draft, call, program::StepKind::kWaitOp, best, latest);
+  draft.wait_of(call).passes_back = static_cast<std::uint32_t>(passes_back);
 }
+
+/// By thread, its calls in order of their ends. What starts a pause ends in another thread.
+class CallsByEnd {
+ public:
+  explicit CallsByEnd(const Draft& draft) : draft_(draft), by_thread_(draft.thread_calls) {
+    by_thread_.pop_back();  // calls of no recorded thread hand nothing over
+    const auto ends_earlier = [&](std::uint32_t a, std::uint32_t b) { return earlier(a, b); };
+    for (auto& calls : by_thread_) {
+      if (!std::ranges::is_sorted(calls, ends_earlier)) std::ranges::sort(calls, ends_earlier);
+    }
+  }
+
+  /// The call of another thread that ended last in (after, until]; of equals the last.
+  [[nodiscard]] std::uint32_t last_of_others(std::size_t thread, TraceTime after,
+                                             TraceTime until) const {
+    std::uint32_t best = program::kNoIndex;
+    for (std::size_t other = 0; other < by_thread_.size(); ++other) {
+      if (other == thread) continue;
+      const auto& calls = by_thread_[other];
+      const auto past = std::upper_bound(
+          calls.begin(), calls.end(), until,
+          [&](TraceTime at, std::uint32_t i) { return at < draft_.calls[i].end; });
+      if (past == calls.begin() || draft_.calls[*std::prev(past)].end <= after) continue;
+      if (best == program::kNoIndex || earlier(best, *std::prev(past))) best = *std::prev(past);
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] bool earlier(std::uint32_t a, std::uint32_t b) const {
+    const TraceTime end_a = draft_.calls[a].end;
+    const TraceTime end_b = draft_.calls[b].end;
+    return end_a != end_b ? end_a < end_b : a < b;
+  }
+
+  const Draft& draft_;
+  std::vector<std::vector<std::uint32_t>> by_thread_;
+};
 
 }  // namespace
 
 void find_waits(Draft& draft) {
   const EventRecords events(draft);
-  const std::vector<std::uint32_t> places = place_of_each(draft);
+  const bool queued = !draft.waits.empty();  // so far, only launch queues made calls wait
+  const std::vector<std::uint32_t> places =
+      queued ? place_of_each(draft) : std::vector<std::uint32_t>{};
   Progress progress{std::vector<std::uint32_t>(draft.trace->streams.size(), program::kNoIndex)};
   for (std::size_t i = 0; i < draft.calls.size(); ++i) {
     DraftCall& call = draft.calls[i];
@@ -201,36 +240,24 @@ void find_waits(Draft& draft) {
     if (call.op_count == 0) continue;
     resolve_queue_wait(draft, places, call);
     resolve_launch(draft, call);
-    for (std::uint32_t op = call.first_op; op < call.first_op + call.op_count; ++op) {
-      progress.last[draft.ops[op].recorded->stream.index()] = op;
+    for (std::uint32_t op = call.target; op < call.target + call.op_count; ++op) {
+      progress.last[draft.stream_of(draft.ops[op])] = op;
     }
   }
 }
 
 void find_hand_overs(Draft& draft) {
-  std::vector<std::uint32_t> by_end(draft.calls.size());
-  for (std::uint32_t i = 0; i < by_end.size(); ++i) by_end[i] = i;
-  std::stable_sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return draft.calls[a].end < draft.calls[b].end;
-  });
+  const CallsByEnd ends(draft);
   for (std::size_t thread = 0; thread < draft.trace->threads.size(); ++thread) {
     TraceTime previous_end = draft.begin;
     for (const std::uint32_t index : draft.thread_calls[thread]) {
       DraftCall& call = draft.calls[index];
-      const TraceTime pause_begin = previous_end;
-      previous_end = call.end;
+      const TraceTime pause_begin = std::exchange(previous_end, call.end);
       if (call.start - pause_begin < kHandOverPause) continue;
-      auto place = std::upper_bound(
-          by_end.begin(), by_end.end(), call.start,
-          [&](TraceTime at, std::uint32_t i) { return at < draft.calls[i].end; });
-      while (place != by_end.begin()) {
-        const DraftCall& other = draft.calls[*--place];
-        if (other.end <= pause_begin) break;
-        if (other.thread == call.thread || other.thread == draft.trace->threads.size()) continue;
-        call.after = *place;
-        draft.counters.add(kInferredHandOvers);
-        break;
-      }
+      const std::uint32_t other = ends.last_of_others(thread, pause_begin, call.start);
+      if (other == program::kNoIndex) continue;
+      draft.wait_of(call).after = other;
+      draft.counters.add(kInferredHandOvers);
     }
   }
 }
@@ -243,8 +270,10 @@ void tie_free_threads(Draft& draft) {
     const auto& calls = draft.thread_calls[thread];
     if (calls.empty() || thread == draft.marked_thread) continue;
     DraftCall& first = draft.calls[calls.front()];
-    if (first.after == program::kNoIndex && first.start >= draft.calls[mark].start)
-      first.after = mark;
+    if (std::as_const(draft).wait_of(first).after == program::kNoIndex &&
+        first.start >= draft.calls[mark].start) {
+      draft.wait_of(first).after = mark;
+    }
   }
 }
 

@@ -14,7 +14,7 @@ EventRecords::EventRecords(const Draft& draft) : launched_(draft.trace->streams.
   if (records_.empty()) return;
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     const DraftOp& op = draft.ops[i];
-    launched_[op.recorded->stream.index()].push_back({draft.calls[op.call].start, i});
+    launched_[draft.stream_of(op)].push_back({draft.calls[op.call].start, i});
   }
 }
 

@@ -194,9 +194,10 @@ RankParts collective_parts(const Draft& draft) {
   RankParts out{draft.trace, {}};
   for (std::uint32_t i = 0; i < draft.ops.size(); ++i) {
     const DraftOp& op = draft.ops[i];
-    if (op.recorded->collective == traces::kNone) continue;
-    out.parts.push_back({i, &draft.trace->collectives[op.recorded->collective], op.start, op.end,
-                         op.recorded->end()});
+    const traces::DeviceOp& recorded = draft.recorded(op);
+    if (recorded.collective == traces::kNone) continue;
+    out.parts.push_back({i, &draft.trace->collectives[recorded.collective], op.start, op.end,
+                         recorded.end()});
   }
   std::ranges::stable_sort(out.parts, {}, &CollectivePart::recorded_end);
   return out;

@@ -38,26 +38,17 @@ LaunchQueues::LaunchQueues(const traces::RankTrace& trace)
   measure_usual();
 }
 
-std::vector<LaunchQueues::Launch> LaunchQueues::launches() const {
-  std::vector<bool> seen(trace_.host_calls.size());
-  std::vector<Launch> found;
-  for (std::uint32_t i = 0; i < trace_.device_ops.size(); ++i) {
-    const std::uint32_t call = trace_.device_ops[i].launch;
-    if (call == traces::kNone || seen[call]) continue;
-    seen[call] = true;
-    found.push_back({call, i});
-  }
-  return found;
-}
-
 // Copies that blocked until they were done show nothing of a launch's cost.
 void LaunchQueues::measure_usual() {
   usual_.fill(kUsualLaunch);
   std::array<std::vector<Duration>, 4> costs;
-  for (const Launch& launch : launches()) {
-    const HostCall& call = trace_.host_calls[launch.call];
-    if (trace_.device_ops[launch.first_op].end() <= call.end()) continue;
-    if (pending(call, launch.first_op) >= kNearlyFull) continue;
+  std::vector<bool> seen(trace_.host_calls.size());
+  for (std::uint32_t op = 0; op < trace_.device_ops.size(); ++op) {
+    const std::uint32_t launch = trace_.device_ops[op].launch;
+    if (launch == traces::kNone || seen[launch]) continue;
+    seen[launch] = true;
+    const HostCall& call = trace_.host_calls[launch];
+    if (trace_.device_ops[op].end() <= call.end() || nearly_full(call, op)) continue;
     costs[kind_of_launch(call.kind)].push_back(call.duration);
   }
   for (std::size_t kind = 0; kind < costs.size(); ++kind) {
@@ -81,12 +72,12 @@ Duration LaunchQueues::stalled(const HostCall& call) const {
   return std::min(sum, call.duration);
 }
 
-// Operations before `first_op` on its stream that had not ended as the call began.
-std::size_t LaunchQueues::pending(const HostCall& call, std::uint32_t first_op) const {
+// At least kNearlyFull operations before `first_op` on its stream had not ended as the call began:
+// the one that far before it had not.
+bool LaunchQueues::nearly_full(const HostCall& call, std::uint32_t first_op) const {
+  const std::size_t place = places_[first_op];
   const Stream& stream = streams_[trace_.device_ops[first_op].stream.index()];
-  const auto before = stream.ends.begin() + places_[first_op];
-  const auto ended = std::upper_bound(stream.ends.begin(), before, call.start);
-  return static_cast<std::size_t>(before - ended);
+  return place >= kNearlyFull && stream.ends[place - kNearlyFull] > call.start;
 }
 
 std::uint32_t LaunchQueues::last_ended(const HostCall& call, std::uint32_t first_op) const {
@@ -113,8 +104,7 @@ QueueWait LaunchQueues::wait_of(std::uint32_t index, std::uint32_t first_op) con
   if (stall > Duration::zero()) return {stall, last_ended(call, first_op), false};
   const bool waited_for_its_own = trace_.device_ops[first_op].end() <= call.end();
   const Duration usual = usual_[kind_of_launch(call.kind)];
-  if (waited_for_its_own || call.duration <= kFarAbove * usual ||
-      pending(call, first_op) < kNearlyFull) {
+  if (waited_for_its_own || call.duration <= kFarAbove * usual || !nearly_full(call, first_op)) {
     return {};
   }
   const std::uint32_t op = last_ended(call, first_op);

@@ -52,15 +52,8 @@ class LaunchQueues {
     std::vector<std::uint32_t> ops;  ///< in order of start, which is that of their launches
     std::vector<TraceTime> ends;     ///< the latest so far
   };
-  /// A call that launched something.
-  struct Launch {
-    std::uint32_t call = 0;
-    std::uint32_t first_op = 0;
-  };
-
-  [[nodiscard]] std::vector<Launch> launches() const;
   [[nodiscard]] Duration stalled(const traces::HostCall& call) const;
-  [[nodiscard]] std::size_t pending(const traces::HostCall& call, std::uint32_t first_op) const;
+  [[nodiscard]] bool nearly_full(const traces::HostCall& call, std::uint32_t first_op) const;
   [[nodiscard]] std::uint32_t last_ended(const traces::HostCall& call,
                                          std::uint32_t first_op) const;
   void measure_usual();

@@ -18,34 +18,47 @@ std::vector<bool> launching_threads(const traces::RankTrace& trace) {
   return launching;
 }
 
-std::vector<TraceTime> sorted_ends(const traces::RankTrace& trace) {
-  std::vector<TraceTime> ends;
-  ends.reserve(trace.device_ops.size());
-  for (const traces::DeviceOp& op : trace.device_ops) ends.push_back(op.end());
-  std::sort(ends.begin(), ends.end());
-  return ends;
-}
+/// The ends of a recording's operations, sorted when they are first asked for.
+class SortedEnds {
+ public:
+  explicit SortedEnds(const traces::RankTrace& trace) : trace_(trace) {}
+
+  /// Whether an operation ended in (after, until].
+  [[nodiscard]] bool any_in(TraceTime after, TraceTime until) {
+    if (ends_.empty()) sort();
+    const auto ended = std::upper_bound(ends_.begin(), ends_.end(), after);
+    return ended != ends_.end() && *ended <= until;
+  }
+
+ private:
+  void sort() {
+    ends_.reserve(trace_.device_ops.size());
+    for (const traces::DeviceOp& op : trace_.device_ops) ends_.push_back(op.end());
+    std::sort(ends_.begin(), ends_.end());
+  }
+
+  const traces::RankTrace& trace_;
+  std::vector<TraceTime> ends_;
+};
 
 /// The queries of one thread since its last other call.
 struct QueryRow {
   std::vector<std::uint32_t> queries;  // calls of the trace
 };
 
-bool is_poll(const QueryRow& row, const traces::RankTrace& trace,
-             const std::vector<TraceTime>& ends) {
+bool is_poll(const QueryRow& row, const traces::RankTrace& trace, SortedEnds& ends) {
   if (row.queries.size() < kFewestQueries) return false;
   const HostCall& last = trace.host_calls[row.queries.back()];
   if (last.end() - trace.host_calls[row.queries.front()].start < kShortestPoll) return false;
   const TraceTime asked = trace.host_calls[row.queries[row.queries.size() - 2]].start;
-  const auto ended = std::upper_bound(ends.begin(), ends.end(), asked);
-  return ended != ends.end() && *ended <= last.end();
+  return ends.any_in(asked, last.end());
 }
 
 }  // namespace
 
 std::vector<Poll> find_polls(const traces::RankTrace& trace) {
   const std::vector<bool> launching = launching_threads(trace);
-  const std::vector<TraceTime> ends = sorted_ends(trace);
+  SortedEnds ends(trace);
   std::vector<QueryRow> rows(trace.threads.size());
   std::vector<Poll> polls;
   const auto close = [&](QueryRow& row) {

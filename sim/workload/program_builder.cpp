@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "sim/engine/thread_pool.hpp"
 #include "sim/workload/join_collectives.hpp"
 #include "sim/workload/program_draft.hpp"
 
@@ -39,6 +41,37 @@ Result<Draft> build_draft(const traces::RankTrace& trace, const traces::RankPass
   return draft;
 }
 
+/// What is left of a rank once its draft is gone.
+struct BuiltRank {
+  program::Program program;
+  RankParts parts;
+  TraceTime begin{};
+};
+
+Result<BuiltRank> build_rank(const traces::RankTrace& trace, const traces::RankPass* pass,
+                             const hardware::GpuSpec& spec, Window window) {
+  BUBBLESIM_ASSIGN_OR_RETURN(Draft draft, build_draft(trace, pass, window));
+  BuiltRank built;
+  built.parts = collective_parts(draft);
+  built.begin = draft.begin;
+  built.program = emit(std::move(draft), spec);
+  return built;
+}
+
+// Ranks know nothing of each other until they are joined.
+std::vector<Result<BuiltRank>> build_ranks(const traces::JobTrace& job,
+                                           const traces::JobPass& pass,
+                                           const hardware::GpuSpec& spec,
+                                           const BuildOptions& options) {
+  std::vector<Result<BuiltRank>> built(job.ranks.size());
+  engine::ThreadPool pool(std::min(options.threads, job.ranks.size()));
+  pool.run(job.ranks.size(), [&](std::size_t i) {
+    const traces::RankPass* its_pass = pass.ranks.empty() ? nullptr : &pass.ranks[i];
+    built[i] = build_rank(job.ranks[i], its_pass, spec, options.window);
+  });
+  return built;
+}
+
 void set_start_offsets(const std::vector<TraceTime>& begins, JobProgram& program) {
   const TraceTime first = *std::ranges::min_element(begins);
   for (std::size_t i = 0; i < begins.size(); ++i) {
@@ -65,9 +98,9 @@ Result<program::Program> build_program(const traces::RankTrace& trace,
     BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_rank_pass(trace, options.iterations));
     if (options.window == Window::kMedianIteration) pass = traces::median_iteration(trace, *pass);
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(const Draft draft,
+  BUBBLESIM_ASSIGN_OR_RETURN(Draft draft,
                              build_draft(trace, pass ? &*pass : nullptr, options.window));
-  return emit(draft, spec);
+  return emit(std::move(draft), spec);
 }
 
 Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware::GpuSpec& spec,
@@ -76,19 +109,20 @@ Result<JobProgram> build_job_program(const traces::JobTrace& job, const hardware
   if (options.window != Window::kWhole) {
     BUBBLESIM_ASSIGN_OR_RETURN(pass, traces::find_job_pass(job, options.iterations));
   }
-  JobProgram program;
-  std::vector<RankParts> parts;
-  std::vector<TraceTime> begins;
-  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
-    if (options.window == Window::kMedianIteration) {
+  if (options.window == Window::kMedianIteration) {
+    for (std::size_t i = 0; i < job.ranks.size(); ++i) {
       pass.ranks[i] = traces::median_iteration(job.ranks[i], pass.ranks[i]);
     }
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        const Draft draft,
-        build_draft(job.ranks[i], pass.ranks.empty() ? nullptr : &pass.ranks[i], options.window));
-    program.ranks.push_back(emit(draft, spec));
-    parts.push_back(collective_parts(draft));
-    begins.push_back(draft.begin);
+  }
+  JobProgram program;
+  program.ranks.reserve(job.ranks.size());  // growing would copy them
+  std::vector<RankParts> parts;
+  std::vector<TraceTime> begins;
+  for (Result<BuiltRank>& built : build_ranks(job, pass, spec, options)) {
+    if (!built) return tl::unexpected<Error>(built.error());
+    program.ranks.push_back(std::move(built->program));
+    parts.push_back(std::move(built->parts));
+    begins.push_back(built->begin);
   }
   if (!begins.empty()) set_start_offsets(begins, program);
   join_collectives(parts, program);

@@ -6,6 +6,7 @@
 // dependency that was satisfied last, so an unperturbed replay meets the recorded times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "sim/base/result.hpp"
@@ -26,6 +27,7 @@ enum class Window : std::uint8_t {
 struct BuildOptions {
   Window window = Window::kIterations;
   traces::IterationChoice iterations = {};  ///< kWhole: not used
+  std::size_t threads = 1;  ///< that build ranks; the programs are the same on any number
 };
 
 /// Counters that building adds to Program::counters, by name (declared in build_counters.hpp).

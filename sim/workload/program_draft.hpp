@@ -1,5 +1,8 @@
 // A program while it is built: recorded times beside what was found out about them. Internal to
 // the builder.
+//
+// Size: sizeof(DraftOp) + sizeof(DraftCall) <= 96 bytes a launched kernel; what few operations or
+// calls have lies in lists of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,47 +17,50 @@
 
 namespace bubblesim::workload {
 
-/// A dependency on an operation of another stream.
+/// A dependency on an operation of another stream: a link of the waiting operation's chain.
 struct DraftEdge {
   std::uint32_t before = program::kNoIndex;  ///< into Draft::ops
+  std::uint32_t next = program::kNoIndex;    ///< into Draft::edges; kNoIndex: the last
   Duration lag{};
 };
 
 struct DraftOp {
-  const traces::DeviceOp* recorded = nullptr;
   TraceTime start{};
   TraceTime end{};
-  std::uint32_t call = program::kNoIndex;      ///< the launching call, into Draft::calls
-  std::uint32_t previous = program::kNoIndex;  ///< on the same stream, in the same pass
-  /// The first of its stream, in a pass that repeats: when the stream's last one of the pass
-  /// before ended.
-  std::optional<TraceTime> pass_before;
-  std::vector<DraftEdge> edges;
   Duration launch_lag{};
   Duration gap{};
+  std::uint32_t recorded = 0;                    ///< into RankTrace::device_ops
+  std::uint32_t call = program::kNoIndex;        ///< the launching call, into Draft::calls
+  std::uint32_t previous = program::kNoIndex;    ///< on the same stream, in the same pass
+  std::uint32_t first_edge = program::kNoIndex;  ///< into Draft::edges
+};
+
+/// What few calls have: something that they wait for.
+struct DraftWait {
+  QueueWait queue;                             ///< launches: how a full launch queue held the call
+  std::uint32_t queue_op = program::kNoIndex;  ///< whose end made room, into Draft::ops
+  Duration queue_lag{};                        ///< from that end until the launch
+  Duration return_lag{};
+  bool returns = false;                        ///< has a return lag
+  std::uint32_t after = program::kNoIndex;     ///< hand-over: into Draft::calls
+  std::uint32_t passes_back = 0;               ///< as StepDetail
 };
 
 struct DraftCall {
   TraceTime start{};
   TraceTime end{};
+  Duration cost{};
   std::uint32_t thread = 0;
+  std::uint32_t recorded = traces::kNone;  ///< into RankTrace::host_calls; a poll: the last query
+  std::uint32_t target = 0;                ///< as Step::target; of launches into Draft::ops
+  std::uint32_t op_count = 0;
+  std::uint32_t wait = program::kNoIndex;  ///< into Draft::waits
   program::StepKind kind = program::StepKind::kPause;
   traces::HostCallKind recorded_kind = traces::HostCallKind::kOther;
-  std::uint32_t stream = traces::kNone;  ///< recorded stream of a synchronisation
-  std::uint64_t event = 0;               ///< recorded event of a synchronisation; 0: none
-  QueueWait queue;                       ///< launches: how a full launch queue held the call
-  std::uint32_t queue_op = program::kNoIndex;     ///< whose end made room, into Draft::ops
-  Duration queue_lag{};                  ///< from that end until the launch
-  std::uint32_t first_op = program::kNoIndex;     ///< launches: into Draft::ops
-  std::uint32_t op_count = 0;
-  std::uint32_t target = 0;              ///< as Step::target
-  Duration cost{};
-  Duration return_lag{};
-  bool waits = false;                    ///< has a return lag
-  std::uint32_t after = program::kNoIndex;        ///< hand-over: into Draft::calls
-  std::uint32_t passes_back = 0;         ///< as StepDetail
-  bool closes_pass = false;              ///< no recorded call: keeps the host's lead (close_pass)
+  bool closes_pass = false;                ///< no recorded call: keeps the host's lead (close_pass)
 };
+
+static_assert(sizeof(DraftOp) + sizeof(DraftCall) <= 96);
 
 struct Draft {
   const traces::RankTrace* trace = nullptr;
@@ -63,8 +69,13 @@ struct Draft {
   TraceTime end{};
   std::vector<DraftOp> ops;      ///< in launch order: call start, then start
   std::vector<DraftCall> calls;  ///< by start; every call that becomes a step
+  std::vector<DraftEdge> edges;  ///< of all operations, in no order
+  std::vector<DraftWait> waits;  ///< of all calls, in no order
   std::vector<std::vector<std::uint32_t>> stream_ops;  ///< by stream, in start order
-  std::vector<std::vector<std::uint32_t>> thread_calls;
+  /// By stream, of a pass that repeats: when the stream's last operation of the pass before ended,
+  /// which the first one of this pass follows.
+  std::vector<std::optional<TraceTime>> first_held_by;
+  std::vector<std::vector<std::uint32_t>> thread_calls;  ///< by thread, in start order
   std::vector<TraceTime> iteration_starts;
   TraceTime iterations_end{};
   std::uint32_t marked_thread = 0;
@@ -82,13 +93,45 @@ struct Draft {
   }
   /// The same of a host call: on the device's clock.
   [[nodiscard]] TraceTime called(TraceTime recorded) const { return moved(recorded) - host_late; }
-  /// The last operation of a stream as it was one pass before; nothing if passes do not repeat.
+  /// When the last operation of a stream ended, as it was one pass before; nothing if passes do
+  /// not repeat.
   [[nodiscard]] std::optional<TraceTime> pass_before(std::uint32_t stream) const {
     if (pass == nullptr || stream_ops[stream].empty()) return std::nullopt;
     return ops[stream_ops[stream].back()].end - pass->length;
   }
+  [[nodiscard]] const traces::DeviceOp& recorded(const DraftOp& op) const {
+    return trace->device_ops[op.recorded];
+  }
+  [[nodiscard]] std::size_t stream_of(const DraftOp& op) const {
+    return recorded(op).stream.index();
+  }
+  /// The stream and the event that a call's record names; none, 0: it names none.
+  [[nodiscard]] std::uint32_t named_stream(const DraftCall& call) const {
+    return call.recorded == traces::kNone ? traces::kNone : trace->host_calls[call.recorded].stream;
+  }
+  [[nodiscard]] std::uint64_t named_event(const DraftCall& call) const {
+    return call.recorded == traces::kNone ? 0 : trace->host_calls[call.recorded].event;
+  }
+  /// The call's wait, made if it has none yet. Valid until the next one is made.
+  DraftWait& wait_of(DraftCall& call) {
+    if (call.wait == program::kNoIndex) {
+      call.wait = static_cast<std::uint32_t>(waits.size());
+      waits.emplace_back();
+    }
+    return waits[call.wait];
+  }
+  /// The same, to read: one that waits for nothing if the call has none.
+  [[nodiscard]] const DraftWait& wait_of(const DraftCall& call) const {
+    static constexpr DraftWait kNoWait{};
+    return call.wait == program::kNoIndex ? kNoWait : waits[call.wait];
+  }
+  /// Adds a dependency behind those that the operation has.
+  void add_edge(DraftOp& op, std::uint32_t before, Duration lag);
+  [[nodiscard]] std::size_t edge_count(const DraftOp& op) const;
 };
 
+/// Sets the window of the draft's pass, or of its whole recording: its ends, iterations, clock.
+void set_window(Draft& draft);
 /// Collects the calls and operations of a pass, or of the whole recording (null).
 Draft collect(const traces::RankTrace& trace, const traces::RankPass* pass, Window window);
 /// Makes operations of one stream follow each other.
@@ -103,7 +146,9 @@ void find_waits(Draft& draft);
 void find_hand_overs(Draft& draft);
 /// Ties threads that begin by themselves to the marked thread's first iteration.
 void tie_free_threads(Draft& draft);
-/// Writes the finished program.
-program::Program emit(const Draft& draft, const hardware::GpuSpec& spec);
+/// Where each recorded operation is, into Draft::ops; kNoIndex: outside the window.
+std::vector<std::uint32_t> place_of_each(const Draft& draft);
+/// Writes the finished program; the draft goes as what it holds is written.
+program::Program emit(Draft draft, const hardware::GpuSpec& spec);
 
 }  // namespace bubblesim::workload

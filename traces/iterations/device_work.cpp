@@ -30,10 +30,12 @@ std::vector<std::vector<std::uint32_t>> by_stream(const RankTrace& rank) {
   for (std::uint32_t i = 0; i < rank.device_ops.size(); ++i) {
     ops[rank.device_ops[i].stream.index()].push_back(i);
   }
+  const auto starts_earlier = [&](std::uint32_t a, std::uint32_t b) {
+    return rank.device_ops[a].start < rank.device_ops[b].start;
+  };
   for (auto& stream : ops) {
-    std::stable_sort(stream.begin(), stream.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return rank.device_ops[a].start < rank.device_ops[b].start;
-    });
+    if (std::ranges::is_sorted(stream, starts_earlier)) continue;
+    std::ranges::stable_sort(stream, starts_earlier);
   }
   return ops;
 }
@@ -100,7 +102,9 @@ class Assignment {
     if (!has_launch(stream)) return;
     const std::vector<std::uint32_t> sure = between_launches(stream);
     Sequence sequence(rank_, pass_.recorded.size());
-    for (std::size_t i = 0; i < stream.size(); ++i) sequence.add(stream[i], sure[i]);
+    if (std::ranges::find(sure, kUnsure) != sure.end()) {  // else it is not asked
+      for (std::size_t i = 0; i < stream.size(); ++i) sequence.add(stream[i], sure[i]);
+    }
     for (std::size_t i = 0; i < stream.size();) {
       if (sure[i] != kUnsure) {
         if (sure[i] == kNone) ++outside_;
