@@ -57,7 +57,7 @@ Result<void> write_csv(const traces::JobTrace& job, const std::string& output) {
 int run_export(const ExportArguments& arguments) {
   const std::string& output = arguments.chrome.empty() ? arguments.output : arguments.chrome;
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback());
+  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();
   if (!trace) return report_fault(trace.error());
   if (auto made = make_folder_of(output); !made) return report_fault(made.error());

@@ -109,7 +109,7 @@ int run_import(const ImportArguments& arguments) {
   }
   if (arguments.output.empty()) return report_fault({{}, "--output", "expected the file to write"});
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback());
+  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();
   if (!trace) return report_fault(trace.error());
   if (auto made = make_folder_of(arguments.output); !made) return report_fault(made.error());

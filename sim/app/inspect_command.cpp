@@ -49,7 +49,7 @@ Result<workload::ReplayReport> replay_recording(const traces::JobTrace& trace,
                                                 const hardware::GpuSpec& device) {
   BUBBLESIM_ASSIGN_OR_RETURN(
       const workload::JobProgram job,
-      workload::build_job_program(trace, device, {workload::Window::kWhole}));
+      workload::build_job_program(trace, device, {workload::Window::kWhole, {}, threads_of(0)}));
   return workload::replay_alone(job, device);
 }
 
@@ -61,7 +61,7 @@ Result<ReplayComparison> run_replays(const run::LoadedTrace& trace,
   BUBBLESIM_ASSIGN_OR_RETURN(
       const workload::JobProgram job,
       workload::build_job_program(trace.job, device,
-                                  {workload::Window::kIterations, iterations}));
+                                  {workload::Window::kIterations, iterations, threads_of(0)}));
   ReplayComparison comparison;
   comparison.counters = job.counters;
   comparison.iterations_recorded = job.iterations_recorded;
@@ -104,7 +104,8 @@ Result<traces::Sensitivities> sensitivities_of(const traces::JobTrace& trace,
   if (!device) return tl::make_unexpected(device.error().front());
   BUBBLESIM_ASSIGN_OR_RETURN(const workload::JobProgram job,
                              workload::build_job_program(
-                                 trace, *device, {workload::Window::kIterations, iterations}));
+                                 trace, *device,
+                                 {workload::Window::kIterations, iterations, threads_of(0)}));
   return workload::find_sensitivities(job, *device);
 }
 
@@ -120,7 +121,7 @@ int run_inspect(const InspectArguments& arguments, const AppContext& context) {
   const auto iterations = traces::parse_iteration_choice(arguments.iterations);
   if (!iterations) return report_fault(iterations.error());
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback());
+  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();
   if (!trace) return report_fault(trace.error());
   if (!arguments.plot.empty()) {

@@ -179,7 +179,7 @@ Result<RetargetOutcome> retarget_and_write(const RetargetArguments& arguments,
 
 int run_retarget(const RetargetArguments& arguments, const AppContext& context) {
   ProgressLine progress;
-  auto trace = run::load_trace(arguments.paths, progress.callback());
+  auto trace = run::load_trace(arguments.paths, progress.callback(), threads_of(0));
   progress.clear();
   if (!trace) return report_fault(trace.error());
   const auto spec = spec_of(arguments, trace->job, context);

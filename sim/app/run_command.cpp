@@ -122,7 +122,8 @@ CheckedResult<void> run_config_file(const RunArguments& arguments, const AppCont
   if (auto set = set_limits(arguments, *config); !set) {
     return tl::make_unexpected(std::move(set).error());
   }
-  auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
+  auto loaded = run::load_run(*config, context.device_folder(), progress.callback(),
+                              arguments.threads);
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
   progress.clear();
   RunWatch watch(progress, 1);
@@ -145,7 +146,8 @@ CheckedResult<void> run_quick(const RunArguments& arguments, const AppContext& c
                               ProgressLine& progress, RunOutputs& outputs) {
   auto config = quick_config(arguments.quick, observe::FillerMode::kOffline, 0, 0, context);
   if (!config) return tl::unexpected<Errors>(config.error());
-  auto loaded = run::load_run(*config, context.device_folder(), progress.callback());
+  auto loaded = run::load_run(*config, context.device_folder(), progress.callback(),
+                              arguments.threads);
   if (!loaded) return tl::unexpected<Errors>(loaded.error());
   auto rate = alone_rate(*loaded);
   if (!rate) return tl::unexpected<Errors>(rate.error());

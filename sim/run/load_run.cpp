@@ -86,9 +86,9 @@ void add_filler(LoadedRun& run, std::shared_ptr<const FillerInputs> inputs) {
 }
 
 CheckedResult<LoadedRun> load_run(const RunConfig& config, const std::string& device_folder,
-                                  const ProgressText& progress) {
+                                  const ProgressText& progress, std::size_t threads) {
   BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs training,
-                             load_training(config, device_folder, progress));
+                             load_training(config, device_folder, progress, threads));
   BUBBLESIM_ASSIGN_OR_RETURN(
       LoadedRun loaded,
       assemble_run(config, std::make_shared<const TrainingInputs>(std::move(training))));

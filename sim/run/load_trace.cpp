@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "sim/engine/thread_pool.hpp"
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "traces/format/trace_reader.hpp"
 #include "traces/align.hpp"
@@ -117,21 +118,32 @@ struct Sorted {
 
 Result<void> add_job(Result<traces::JobTrace> job, LoadedTrace& loaded) {
   if (!job) return tl::unexpected<Error>(job.error());
+  loaded.job.ranks.reserve(loaded.job.ranks.size() + job->ranks.size());
   for (auto& rank : job->ranks) loaded.job.ranks.push_back(std::move(rank));
   return {};
 }
 
-Result<void> add_files(const Sorted& files, const ProgressText& progress, LoadedTrace& loaded) {
+traces::TaskRunner on_threads(std::size_t threads) {
+  return [threads](std::size_t count, const std::function<void(std::size_t)>& task) {
+    engine::ThreadPool(std::min(threads, count)).run(count, task);
+  };
+}
+
+Result<void> add_files(const Sorted& files, const ProgressText& progress, std::size_t threads,
+                       LoadedTrace& loaded) {
   const traces::ProgressCallback tell = callback(progress);
+  traces::ImportOptions options;
+  options.runner = on_threads(threads);
   for (const fs::path& file : files.btr) BUBBLESIM_RETURN_IF_ERROR(add_btr(file, loaded));
   if (!files.kineto.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_kineto_job(files.kineto, {}, tell), loaded));
+    BUBBLESIM_RETURN_IF_ERROR(
+        add_job(traces::import_kineto_job(files.kineto, options, tell), loaded));
   }
   if (!files.nsys.empty()) {
     BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_nsys_job(files.nsys, {}, tell), loaded));
   }
   if (!files.chakra.empty()) {
-    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_chakra(files.chakra, {}, tell), loaded));
+    BUBBLESIM_RETURN_IF_ERROR(add_job(traces::import_chakra(files.chakra, options, tell), loaded));
   }
   return {};
 }
@@ -150,7 +162,7 @@ bool looks_like_trace(const std::string& path) {
 }
 
 Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
-                               const ProgressText& progress) {
+                               const ProgressText& progress, std::size_t threads) {
   LoadedTrace loaded;
   Sorted sorted;
   for (const std::string& path : paths) {
@@ -160,7 +172,7 @@ Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
       if (!is_btr(file)) loaded.files.try_emplace(file.filename().string(), file.string());
     }
   }
-  BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, loaded));
+  BUBBLESIM_RETURN_IF_ERROR(add_files(sorted, progress, threads, loaded));
   if (loaded.job.ranks.empty()) {
     std::string lost;
     for (const auto& [name, entry] : loaded.counters) lost += "; " + name + ": " + entry.help;

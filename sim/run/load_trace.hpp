@@ -2,6 +2,7 @@
 // SQLite exports, Chakra execution traces (each plain or gzip), or folders of any.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -35,9 +36,11 @@ struct LoadedTrace {
   [[nodiscard]] Errors located(Errors faults) const;
 };
 
-/// `paths`: files, or folders that hold the files of one job. At least one.
+/// `paths`: files, or folders that hold the files of one job. At least one. The result is the same
+/// on any number of threads.
 [[nodiscard]] Result<LoadedTrace> load_trace(const std::vector<std::string>& paths,
-                                             const ProgressText& progress = {});
+                                             const ProgressText& progress = {},
+                                             std::size_t threads = 1);
 
 /// Whether the path is a folder or a trace, and so no config: by its name and its first 64 KiB.
 [[nodiscard]] bool looks_like_trace(const std::string& path);

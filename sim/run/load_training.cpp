@@ -30,13 +30,13 @@ std::optional<Bytes> memory_of(const traces::RankTrace& rank) {
 
 CheckedResult<TrainingInputs> load_recorded(const RunConfig& config,
                                             const std::string& device_folder,
-                                            const ProgressText& progress) {
-  auto trace = load_trace(config.training.traces, progress);
+                                            const ProgressText& progress, std::size_t threads) {
+  auto trace = load_trace(config.training.traces, progress, threads);
   if (!trace) return tl::make_unexpected(trace.error());
   auto device = device_of(trace->job, config.device, device_folder);
   if (!device) return tl::unexpected<Errors>(trace->located(device.error()));
   auto job = workload::build_job_program(
-      trace->job, *device, {workload::Window::kIterations, config.training.iterations});
+      trace->job, *device, {workload::Window::kIterations, config.training.iterations, threads});
   if (!job) return tl::make_unexpected(trace->located(job.error()));
   TrainingInputs inputs;
   inputs.device = *std::move(device);
@@ -170,11 +170,11 @@ std::optional<Duration> recorded_mean(const workload::JobProgram& job) {
 
 CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                             const std::string& device_folder,
-                                            const ProgressText& progress) {
+                                            const ProgressText& progress, std::size_t threads) {
   BUBBLESIM_ASSIGN_OR_RETURN(TrainingInputs inputs,
                              config.training.synth
                                  ? load_synthesised(config, device_folder, progress)
-                                 : load_recorded(config, device_folder, progress));
+                                 : load_recorded(config, device_folder, progress, threads));
   if (auto devices = hardware::read_device_folder(device_folder)) {
     inputs.devices = *std::move(devices);
   }

@@ -2,6 +2,7 @@
 // and lengths, so that many runs may share it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,10 +51,12 @@ struct FillerInputs {
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
 /// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
-/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it.
+/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it. `threads`
+/// read ranks and build their programs.
 [[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                                           const std::string& device_folder,
-                                                          const ProgressText& progress);
+                                                          const ProgressText& progress,
+                                                          std::size_t threads = 1);
 
 /// Depends on the filler's program and, in the text of faults, on its name.
 [[nodiscard]] CheckedResult<FillerInputs> load_filler(const FillerConfig& filler,

@@ -65,10 +65,12 @@ struct RunOptions {
   SharedBaselines baselines;
 };
 
-/// Reads traces, device and filler programs of a config. Every fault names its file.
+/// Reads traces, device and filler programs of a config, the ranks of the training job on
+/// `threads`. Every fault names its file.
 [[nodiscard]] CheckedResult<LoadedRun> load_run(const RunConfig& config,
                                                 const std::string& device_folder,
-                                                const ProgressText& progress = {});
+                                                const ProgressText& progress = {},
+                                                std::size_t threads = 1);
 
 /// Everything that one config gives. The same inputs give the same report.
 [[nodiscard]] Result<observe::RunReport> run_policies(const LoadedRun& loaded,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -18,31 +19,43 @@ constexpr std::uint64_t kMemoryStream = 2;
 
 using Index = std::unordered_map<std::uint64_t, std::uint32_t>;
 
-Index index_nodes(File& file) {
-  // Ids are the order of the program; that of the file says nothing.
-  std::stable_sort(file.nodes.begin(), file.nodes.end(),
-                   [](const ChakraNode& a, const ChakraNode& b) { return a.id < b.id; });
-  Index index;
-  std::vector<ChakraNode> kept;
-  kept.reserve(file.nodes.size());
-  for (ChakraNode& node : file.nodes) {
-    if (!index.try_emplace(node.id, static_cast<std::uint32_t>(kept.size())).second) {
-      file.trace.counters.add(kDuplicateIds);
-      continue;
-    }
-    kept.push_back(std::move(node));
-  }
-  file.nodes = std::move(kept);
-  return index;
+// Ids are the order of the program; that of the file says nothing.
+void sort_nodes(std::vector<ChakraNode>& nodes) {
+  if (std::ranges::is_sorted(nodes, {}, &ChakraNode::id)) return;
+  std::ranges::stable_sort(nodes, {}, &ChakraNode::id);
 }
 
+// Of nodes with one id, the first stays.
+void drop_duplicates(File& file) {
+  const auto rest = std::ranges::unique(file.nodes, {}, &ChakraNode::id);
+  if (rest.empty()) return;
+  file.trace.counters.add(kDuplicateIds, rest.size());
+  file.nodes.erase(rest.begin(), rest.end());
+}
+
+/// Where the node of an id is, among nodes sorted by id.
+class Places {
+ public:
+  explicit Places(const std::vector<ChakraNode>& nodes) {
+    ids_.reserve(nodes.size());
+    for (const ChakraNode& node : nodes) ids_.push_back(node.id);
+  }
+  [[nodiscard]] std::optional<std::uint32_t> of(std::uint64_t id) const {
+    const auto found = std::ranges::lower_bound(ids_, id);
+    if (found == ids_.end() || *found != id) return std::nullopt;
+    return static_cast<std::uint32_t>(found - ids_.begin());
+  }
+
+ private:
+  std::vector<std::uint64_t> ids_;
+};
+
 /// Returns how many ids no node has.
-std::uint64_t resolve(std::vector<std::uint64_t>& ids, const Index& index) {
+std::uint64_t resolve(std::vector<std::uint64_t>& ids, const Places& places) {
   const std::size_t before = ids.size();
   std::size_t kept = 0;
   for (const std::uint64_t id : ids) {
-    const auto found = index.find(id);
-    if (found != index.end()) ids[kept++] = found->second;
+    if (const auto place = places.of(id)) ids[kept++] = *place;
   }
   ids.resize(kept);
   return before - kept;
@@ -112,15 +125,17 @@ std::uint64_t stream_of(const ChakraNode& node, AssumedStreams& assumed, Counter
 }  // namespace
 
 void resolve_ids(File& file) {
-  const Index index = index_nodes(file);
+  sort_nodes(file.nodes);
+  drop_duplicates(file);
+  const Places places(file.nodes);
   std::uint64_t parents = 0;
   std::uint64_t callers = 0;
   for (ChakraNode& node : file.nodes) {
-    parents += resolve(node.data, index);
-    callers += resolve(node.control, index);
+    parents += resolve(node.data, places);
+    callers += resolve(node.control, places);
     if (!node.own) continue;
     auto& inferred = node.own->inferred_edges;
-    resolve(inferred, index);
+    resolve(inferred, places);
     std::sort(inferred.begin(), inferred.end());
   }
   count(file.trace.counters, kMissingParents, parents);

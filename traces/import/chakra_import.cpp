@@ -11,6 +11,7 @@
 #include "traces/import/chakra_layout.hpp"
 #include "traces/import/chakra_reader.hpp"
 #include "traces/import/chakra_records.hpp"
+#include "traces/import/read_files.hpp"
 #include "traces/import/text_window.hpp"
 
 namespace bubblesim::traces {
@@ -133,6 +134,15 @@ Result<ReadRank> read_rank(ByteStream& source, const std::string& name,
   return out;
 }
 
+Result<ReadRank> read_file(const fs::path& path, const ImportOptions& options,
+                           const ProgressCallback& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
+  const std::string name = path.string();
+  std::function<void()> on_block;
+  if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
+  return read_rank(source, name, options, on_block);
+}
+
 /// Lays out the ranks that lack starts, all together, and makes their records.
 Result<void> lay_out_rest(std::vector<ReadRank>& files) {
   std::vector<chakra::RankFile> ranks;
@@ -212,15 +222,11 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
   if (paths.empty()) return fail("no trace file given; expected one a rank");
   ImportOptions own = options;
   if (paths.size() > 1) own.rank.reset();
-  std::vector<ReadRank> files;
-  for (const fs::path& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(ByteStream source, ByteStream::open(path));
-    const std::string name = path.string();
-    std::function<void()> on_block;
-    if (progress) on_block = [&] { progress({name, source.consumed(), source.total()}); };
-    BUBBLESIM_ASSIGN_OR_RETURN(ReadRank file, read_rank(source, name, own, on_block));
-    files.push_back(std::move(file));
-  }
+  const auto read_one = [&own](const fs::path& path, const ProgressCallback& tell) {
+    return read_file(path, own, tell);
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<ReadRank> files,
+                             read_files<ReadRank>(paths, own.runner, progress, read_one));
   assign_ranks(paths, files);
   std::stable_sort(files.begin(), files.end(), [](const ReadRank& a, const ReadRank& b) {
     return a.rank < b.rank;
@@ -230,6 +236,7 @@ Result<JobTrace> import_chakra(std::span<const fs::path> paths, const ImportOpti
   std::uint32_t world = 1;
   for (const ReadRank& file : files) world = std::max(world, file.world_size);
   JobTrace job;
+  job.ranks.reserve(files.size());
   for (ReadRank& file : files) {
     file.trace.rank = file.rank;
     file.trace.world_size = world;

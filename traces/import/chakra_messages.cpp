@@ -66,8 +66,11 @@ AttributeValue value_of_attribute(const chakra_et::Attribute& attribute) {
 
 }  // namespace
 
-bool read_node_message(std::string_view bytes, File& file) {
-  chakra_et::Node message;
+NodeMessageReader::NodeMessageReader() : message_(std::make_unique<chakra_et::Node>()) {}
+NodeMessageReader::~NodeMessageReader() = default;
+
+bool NodeMessageReader::read(std::string_view bytes, File& file) {
+  chakra_et::Node& message = *message_;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
   ChakraNode node;
   node.id = message.id();

@@ -48,13 +48,20 @@ class Maker {
   }
 
   void sort_nodes() {
+    struct Place {
+      std::int64_t start_ns;
+      std::uint32_t order;
+      std::uint32_t node;
+      auto operator<=>(const Place&) const = default;
+    };
+    std::vector<Place> places;
+    places.reserve(file_.nodes.size());
     for (std::uint32_t i = 0; i < file_.nodes.size(); ++i) {
-      if (file_.nodes[i].start_ns) sorted_.push_back(i);
+      if (node_at(i).start_ns) places.push_back({*node_at(i).start_ns, order_[i], i});
     }
-    std::sort(sorted_.begin(), sorted_.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(*node_at(a).start_ns, order_[a]) <
-             std::tuple(*node_at(b).start_ns, order_[b]);
-    });
+    std::ranges::sort(places);
+    sorted_.reserve(places.size());
+    for (const Place& place : places) sorted_.push_back(place.node);
   }
 
   void add_op(std::uint32_t index) {

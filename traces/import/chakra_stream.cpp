@@ -97,10 +97,11 @@ bool is_chakra_stream(std::string_view head) {
 void read_stream(TextWindow& window, std::size_t limit, File& file) {
   limit = std::min<std::size_t>(limit, std::numeric_limits<std::int32_t>::max());
   CounterSet& counters = file.trace.counters;
+  NodeMessageReader nodes;
   bool first = true;
   while (const auto bytes = next_message(window, limit, counters)) {
     const bool read = first ? read_metadata_message(*bytes, file)
-                            : !bytes->empty() && read_node_message(*bytes, file);
+                            : !bytes->empty() && nodes.read(*bytes, file);
     if (!read) counters.add(kDamagedNodes);
     first = false;
   }

@@ -24,14 +24,21 @@ struct ImportProgress {
   std::uint64_t bytes_total = 0;
 };
 
-/// Called after every block of about 128 KiB of text, on the importing thread.
+/// Called after every block of about 128 KiB of text, on the importing thread; where others read
+/// files, too, of its own files only.
 using ProgressCallback = std::function<void(const ImportProgress&)>;
+
+/// Calls task(0) ... task(count - 1), each once, on any threads; returns when all are done.
+using TaskRunner =
+    std::function<void(std::size_t count, const std::function<void(std::size_t)>& task)>;
 
 struct ImportOptions {
   /// Overrides the rank that the file gives.
   std::optional<std::uint32_t> rank;
   /// A longer event is treated as damage. Also bounds the memory that damage can cost.
   std::size_t max_event_bytes = std::size_t{64} << 20U;
+  /// Reads the files of a job; none: one after another. The result does not depend on it.
+  TaskRunner runner = {};
 };
 
 /// Reads one rank. Times become absolute (base + ts). Faults: unreadable file, not a Kineto trace

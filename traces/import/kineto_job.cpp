@@ -8,6 +8,7 @@
 #include "traces/import/file_rank.hpp"
 #include "traces/import/kineto_counters.hpp"
 #include "traces/import/kineto_import.hpp"
+#include "traces/import/read_files.hpp"
 
 namespace bubblesim::traces {
 namespace {
@@ -103,11 +104,11 @@ bool is_trace_name(const fs::path& path) {
 Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const ImportOptions& options,
                                    const ProgressCallback& progress) {
   if (paths.empty()) return fail("no trace file given; expected one a rank");
-  std::vector<JobFile> files;
-  for (const fs::path& path : paths) {
-    BUBBLESIM_ASSIGN_OR_RETURN(JobFile file, read_file(path, options, progress));
-    files.push_back(std::move(file));
-  }
+  const auto read_one = [&options](const fs::path& path, const ProgressCallback& tell) {
+    return read_file(path, options, tell);
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<JobFile> files,
+                             read_files<JobFile>(paths, options.runner, progress, read_one));
   assign_ranks(files);
   std::stable_sort(files.begin(), files.end(), [](const JobFile& a, const JobFile& b) {
     return a.trace.rank < b.trace.rank;
@@ -116,6 +117,7 @@ Result<JobTrace> import_kineto_job(std::span<const fs::path> paths, const Import
   BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t world, agree_on_world(files));
   count_missing(files, world, files.front().trace.counters);
   JobTrace job;
+  job.ranks.reserve(files.size());
   for (JobFile& file : files) {
     file.trace.world_size = world;
     job.ranks.push_back(std::move(file.trace));

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <tuple>
 
 #include "sim/workload/program_builder.hpp"
 #include "sim/workload/replay.hpp"
@@ -89,6 +91,68 @@ void expect_us(const Replayed& replayed, std::int64_t expected) {
   EXPECT_EQ(longest, 1000 * expected);
   for (const auto& rank : replayed.repeated.ranks) {
     for (const Duration iteration : rank.simulated) EXPECT_EQ(to_ns(iteration), 1000 * expected);
+  }
+}
+
+// What a file of the job's records holds, to the byte.
+std::string written(const traces::JobTrace& job, const fs::path& path) {
+  EXPECT_TRUE(traces::format::write_job(path.string(), job));
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(LoadTrace, ranks_are_the_same_on_any_number_of_threads) {
+  const fs::path chakra = folder_ / "chakra";
+  fs::create_directory(chakra);
+  traces::testing::write_job(chakra.string(), "job", traces::testing::data_parallel(5, 3));
+  for (const std::string& folder : {(kSamples / "training").string(), chakra.string()}) {
+    const auto alone = load_trace({folder});
+    ASSERT_TRUE(alone);
+    for (const std::size_t threads : {2, 3, 64}) {
+      const auto together = load_trace({folder}, {}, threads);
+      ASSERT_TRUE(together);
+      EXPECT_EQ(written(together->job, folder_ / "together.btr"),
+                written(alone->job, folder_ / "alone.btr"));
+    }
+  }
+}
+
+TEST_F(LoadTrace, of_several_faults_the_first_files_is_told_on_any_number_of_threads) {
+  for (const char* const name : {"rank0.json", "rank1.json", "rank2.json"}) {
+    std::ofstream(folder_ / name) << (name == std::string("rank0.json") ? "" : "no trace");
+  }
+  const auto alone = load_trace({folder_.string()});
+  const auto together = load_trace({folder_.string()}, {}, 3);
+  ASSERT_FALSE(alone);
+  ASSERT_FALSE(together);
+  EXPECT_EQ(together.error().text(), alone.error().text());
+  EXPECT_THAT(alone.error().text(), HasSubstr("rank0.json"));
+}
+
+TEST_F(LoadTrace, programs_are_the_same_on_any_number_of_threads) {
+  const auto trace = load_trace({(kSamples / "training").string()});
+  ASSERT_TRUE(trace);
+  CounterSet counters;
+  const auto device = device_for_replay(
+      trace->job, kSamples.parent_path().parent_path() / "configs/devices", counters);
+  ASSERT_TRUE(device);
+  const auto alone = workload::build_job_program(trace->job, *device, {}).value();
+  const auto together = workload::build_job_program(
+      trace->job, *device, {workload::Window::kIterations, {}, 3}).value();
+  ASSERT_EQ(together.ranks.size(), alone.ranks.size());
+  EXPECT_EQ(together.collectives.size(), alone.collectives.size());
+  for (std::size_t i = 0; i < alone.ranks.size(); ++i) {
+    const program::Program& one = alone.ranks[i];
+    const program::Program& other = together.ranks[i];
+    EXPECT_EQ(other.rank, one.rank);
+    EXPECT_EQ(other.start_offset, one.start_offset);
+    ASSERT_EQ(other.ops.size(), one.ops.size());
+    for (std::size_t op = 0; op < one.ops.size(); ++op) {
+      ASSERT_EQ(std::tuple(other.ops[op].duration, other.ops[op].launch_lag.nanoseconds,
+                           other.ops[op].gap.nanoseconds, other.ops[op].collective),
+                std::tuple(one.ops[op].duration, one.ops[op].launch_lag.nanoseconds,
+                           one.ops[op].gap.nanoseconds, one.ops[op].collective));
+    }
   }
 }
 
