@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 set(header_folder ${CMAKE_INSTALL_INCLUDEDIR}/bubblesim)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/bubblesim)
 
+# Libraries that others link hold code, not this compiler's intermediate form.
+set_target_properties(bubblesim_base bubblesim_policy bubblesim_policy_testing PROPERTIES
+  INTERPROCEDURAL_OPTIMIZATION OFF)
 install(TARGETS bubblesim bubblesim_base bubblesim_policy bubblesim_policy_testing
   EXPORT bubblesimTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
