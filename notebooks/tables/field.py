@@ -67,6 +67,30 @@ def zero(frame):
     return table
 
 
+def overlap_form(text):
+    """How a plan's tensor ranks exchange: 'in turn', 'beside', 'beside, 8 SMs, fused'."""
+    overlap = json.loads(text).get("tensor_overlap")
+    if overlap is None:
+        return "in turn"
+    parts = ["beside"] + ([f"{overlap['sms']} SMs"] if "sms" in overlap else [])
+    return ", ".join(parts + (["fused"] if overlap.get("fused_norm") else []))
+
+
+def overlap(frame):
+    """Iterations by how tensor ranks exchange, against exchanges that computing waits for.
+
+    Tokens are those of a micro-batch; `waiting` is the share of an iteration in which nothing but
+    collectives runs, or nothing.
+    """
+    plans = frame[PLAN].map(json.loads)
+    table = pandas.DataFrame({
+        "form": frame[PLAN].map(overlap_form),
+        "tokens": plans.map(lambda plan: plan["micro_batch"]) * frame[PLAN + "/sequence"],
+        "iteration_ms": frame["training_iteration_mean_ms"], "waiting": frame["bubble_fraction"]})
+    base = table[table["form"] == "in turn"].set_index("tokens")["iteration_ms"]
+    return table.assign(gain=table["tokens"].map(base) / table["iteration_ms"])
+
+
 def experts(frame):
     """Iterations by skew and placement; the skew's cost, and the placement's gain."""
     table = pandas.DataFrame({

@@ -60,6 +60,24 @@ def experts(table):
     return figure
 
 
+def overlap(table):
+    """Gain of exchanges beside compute, and what an iteration still waits, by tokens."""
+    figure, grid = draw.grid(1, 2, height=2.2)
+    left, right = grid[0]
+    for i, (form, part) in enumerate(table.groupby("form", sort=False)):
+        colour, mark, _, dashes = draw.SERIES[i]
+        left.plot(part["tokens"], part["gain"], color=colour, marker=mark, linestyle=dashes)
+        right.plot(part["tokens"], 100 * part["waiting"], color=colour, marker=mark,
+                   linestyle=dashes, label=form)
+    left.set(ylabel="throughput over exchanges in turn")
+    right.set(ylabel="waiting, % of the iteration")
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("tokens of a micro-batch")
+    right.legend()
+    return figure
+
+
 def paths(table):
     """Throughput by how flows take up-links."""
     figure, grid = draw.grid(1, 1, height=2.0)

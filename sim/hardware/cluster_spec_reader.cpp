@@ -145,6 +145,10 @@ CollectiveSpec read_collectives(ObjectReader& root) {
   out.node_channels = count(reader, "node_channels", "blocks");
   out.net_channels = count(reader, "net_channels", "blocks");
   out.p2p_channels = count(reader, "p2p_channels", "blocks");
+  if (reader.has("block_bandwidth")) {
+    out.block_bandwidth = rate(reader, "block_bandwidth");
+    out.block_local_bandwidth = rate(reader, "block_local_bandwidth");
+  }
   return out;
 }
 

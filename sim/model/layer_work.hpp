@@ -29,6 +29,8 @@ struct Communication {
   Exchange exchange = Exchange::kAllReduce;
   double bytes = 0;         ///< the whole array, as nccl-tests counts it; kRing: sent by each
   bool overlaps_next = false;  ///< runs beside the following item, which does not wait for it
+  /// Kernels fused into its own pass over so many bytes, of which each rank takes its part.
+  double fused_bytes = 0;
 };
 
 using WorkItem = std::variant<KernelWork, Communication>;

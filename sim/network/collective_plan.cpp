@@ -42,9 +42,10 @@ std::uint32_t even_members(const Footprint& place) {
 /// One collective while its cheapest form is sought.
 class Planner {
  public:
-  Planner(const Topology& topology, CollectiveKind kind, Bytes bytes, const Group& group)
+  Planner(const Topology& topology, CollectiveKind kind, Bytes bytes, const Group& group,
+          const KernelForm& form)
       : topology_(topology), spec_(topology.spec()), costs_(spec_.collectives), kind_(kind),
-        bytes_(static_cast<double>(bytes.value)), place_(footprint(topology, group)),
+        bytes_(static_cast<double>(bytes.value)), form_(form), place_(footprint(topology, group)),
         each_(even_members(place_)) {
     if (kind == CollectiveKind::kSendRecv) {
       BUBBLESIM_CHECK(place_.ranks() == 2, "a send has a sender and a receiver");
@@ -170,8 +171,9 @@ class Planner {
   }
 
   std::uint32_t channel_limit(Algorithm algorithm) const {
-    if (algorithm == Algorithm::kDirect) return costs_.p2p_channels;
-    return place_.nodes() > 1 ? costs_.net_channels : costs_.node_channels;
+    std::uint32_t limit = place_.nodes() > 1 ? costs_.net_channels : costs_.node_channels;
+    if (algorithm == Algorithm::kDirect) limit = costs_.p2p_channels;
+    return form_.blocks > 0 ? std::min(limit, form_.blocks) : limit;
   }
 
   double quantum(Protocol protocol) const {
@@ -184,6 +186,17 @@ class Planner {
     if (algorithm == Algorithm::kDirect || quantum(protocol) <= 0) return limit;
     const double worth = std::floor(bytes_ / quantum(protocol));
     return static_cast<std::uint32_t>(std::clamp(worth, 1.0, static_cast<double>(limit)));
+  }
+
+  // What the blocks of a kernel of another form take: they move their parts of what the port
+  // carries, and pass over their parts of what is fused, one after the other.
+  double seconds_of_blocks(Algorithm algorithm, Protocol protocol) const {
+    if (form_ == KernelForm{}) return 0;
+    const Volume volume = volume_of(kind_, algorithm, bytes_, place_.ranks(), std::max(each_, 1U),
+                                    place_.nodes());
+    const double each = channels_of(algorithm, protocol);
+    return (volume.port / costs_.block_bandwidth.value +
+            form_.local_bytes / costs_.block_local_bandwidth.value) / each;
   }
 
   Duration least_of(Algorithm algorithm, Protocol protocol, double links) const {
@@ -205,7 +218,7 @@ class Planner {
     if (algorithm == Algorithm::kTree) share = costs_.tree_share;
     if (algorithm == Algorithm::kNvls) share = costs_.nvls_share;
     share *= costs_.bandwidth_share[static_cast<std::size_t>(protocol)];
-    return from_ns(seconds / share * 1e9);
+    return from_ns(std::max(seconds / share, seconds_of_blocks(algorithm, protocol)) * 1e9);
   }
 
   const Topology& topology_;
@@ -213,6 +226,7 @@ class Planner {
   const CollectiveSpec& costs_;
   CollectiveKind kind_;
   double bytes_;
+  KernelForm form_;
   Footprint place_;
   std::uint32_t each_;
   std::uint32_t from_ = 0;
@@ -222,8 +236,8 @@ class Planner {
 }  // namespace
 
 Transfer Topology::plan(CollectiveKind kind, Bytes bytes, const Group& group,
-                        Algorithm algorithm) const {
-  return Planner(*this, kind, bytes, group).best(algorithm);
+                        Algorithm algorithm, const KernelForm& form) const {
+  return Planner(*this, kind, bytes, group, form).best(algorithm);
 }
 
 }  // namespace bubblesim::network

@@ -5,6 +5,7 @@
 // over them, else each), every region's wide-area link. Immutable; may be read by many threads.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "sim/base/quantities.hpp"
@@ -26,6 +27,13 @@ enum class CollectiveKind : std::uint8_t {
 
 enum class Direction : std::uint8_t { kOut, kIn };
 
+/// The kernel of a collective that is not NCCL's own (TokenWeave, arXiv 2505.11329).
+struct KernelForm {
+  std::uint32_t blocks = 0;  ///< on each GPU, at most; 0: as many as NCCL opens
+  double local_bytes = 0;    ///< of its own memory that each GPU passes over besides
+  friend auto operator<=>(const KernelForm&, const KernelForm&) = default;
+};
+
 class Topology {
  public:
   /// Precondition: a cluster of several nodes has NICs (cluster files are checked for it).
@@ -39,9 +47,11 @@ class Topology {
   /// (all-gather) or keeps (reduce-scatter), what each rank gives in an all-to-all. A group of one
   /// costs nothing. An algorithm that does not apply to the collective or the group is replaced by
   /// the fastest that does; Transfer::algorithm says which. O(members).
-  /// Precondition: members are distinct and lie on the cluster.
+  /// Preconditions: members are distinct and lie on the cluster; a `form` needs the cluster's
+  /// CollectiveSpec::block_bandwidth.
   [[nodiscard]] Transfer plan(CollectiveKind kind, Bytes bytes, const Group& group,
-                              Algorithm algorithm = Algorithm::kAuto) const;
+                              Algorithm algorithm = Algorithm::kAuto,
+                              const KernelForm& form = {}) const;
 
   [[nodiscard]] Duration solo_time(const Transfer& transfer) const {
     return network::solo_time(transfer, links_);

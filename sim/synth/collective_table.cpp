@@ -49,7 +49,8 @@ std::string_view channel_name(Channel channel) {
 }
 
 std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind, double bytes,
-                                    const Communicator& communicator) {
+                                    const Communicator& communicator,
+                                    const network::KernelForm& form) {
   const auto [place, fresh] =
       uses_.try_emplace(use, static_cast<std::uint32_t>(job_.collectives.size()));
   const auto whole = static_cast<std::uint64_t>(std::llround(bytes));
@@ -61,7 +62,7 @@ std::uint32_t CollectiveTable::find(const Use& use, network::CollectiveKind kind
   const auto& listed = communicator.group.listed;
   const Demand demand{kind, whole, communicator.first_rank,
                       listed.empty() ? 0 : listed.front(), listed.empty() ? 0 : listed.back(),
-                      communicator.group.size(), use.channel};
+                      communicator.group.size(), use.channel, form};
   workload::JoinedCollective joined;
   joined.participants = communicator.simulated;
   joined.bytes = demand.bytes;
@@ -98,7 +99,8 @@ std::uint32_t CollectiveTable::transfer_of(const Demand& demand,
       transfers_.try_emplace(demand, static_cast<std::uint32_t>(job_.transfers.size()));
   if (fresh) {
     job_.transfers.push_back(
-        topology_.plan(demand.kind, Bytes{demand.bytes}, communicator.group));
+        topology_.plan(demand.kind, Bytes{demand.bytes}, communicator.group,
+                       network::Algorithm::kAuto, demand.form));
   }
   return place->second;
 }

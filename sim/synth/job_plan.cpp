@@ -9,6 +9,7 @@
 #include "sim/pipeline/registry.hpp"
 #include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_check.hpp"
+#include "sim/synth/tensor_overlap.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -89,6 +90,27 @@ Result<void> enlarge(const JobRequest& request, const std::vector<StageLayers>& 
   return {};
 }
 
+// Both parts of a micro-batch whose exchanges run beside compute have kinds of layers of their own.
+Result<std::vector<std::uint32_t>> part_layers(const JobRequest& request, const KernelTimer& timer,
+                                          TimedModel& model) {
+  std::vector<std::uint32_t> kinds;
+  const auto& overlap = request.plan.tensor_overlap;
+  if (!overlap) return kinds;
+  const std::uint32_t whole = request.plan.micro_batch;
+  const std::uint32_t first = overlap->first > 0 ? overlap->first : whole / 2;
+  for (const std::uint32_t samples : {first, whole - first}) {
+    model::TrainingShape shape = shape_of(request);
+    shape.micro_batch = samples;
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        model::ModelWork work,
+        model::training_work(request.model, split_of(request.plan), shape));
+    if (overlap->fused_norm) fuse_norms(work);
+    kinds.push_back(append_kinds(model, std::move(work), timer,
+                                 request.software.backward_exchanges));
+  }
+  return kinds;
+}
+
 Result<std::vector<StageLayers>> layers_of(const JobRequest& request, const TimedModel& model,
                                            std::uint32_t depth) {
   if (!request.plan.stages.empty()) {
@@ -119,6 +141,8 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   if (auto done = enlarge(request, *layers, timer, timed); !done) {
     return faults(plan, std::move(done).error(), "/stages");
   }
+  auto parts = part_layers(request, timer, timed);
+  if (!parts) return faults(plan, std::move(parts).error(), "/tensor_overlap");
   std::vector<StageLayers> by_stage;
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
     by_stage.push_back((*layers)[s % depth]);
@@ -132,7 +156,7 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   RankGrid grid(plan, request.cluster);
   const std::uint32_t copies = made->schedule.stages / depth;
   return ParallelPlan{std::move(request), grid, std::move(made->schedule), std::move(made->graph),
-                 std::move(timed), std::move(stages), copies};
+                 std::move(timed), std::move(stages), copies, std::move(*parts)};
 }
 
 CheckedResult<ParallelPlan> plan_job(JobRequest request) {

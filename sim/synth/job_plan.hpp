@@ -43,6 +43,9 @@ struct ParallelPlan {
   TimedModel model;
   std::vector<Stage> stages;   ///< by the schedule's stage numbers
   std::uint32_t copies = 1;    ///< of the model in a pipeline: 2 in DualPipe and Chimera
+  /// Where micro-batches are in parts (PlanSpec::tensor_overlap): by part, what is added to a kind
+  /// of layer to find the part's own, into ModelWork::kinds.
+  std::vector<std::uint32_t> part_kinds;
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }
   /// Kind of layer `layer` (into ModelWork::layers).

@@ -126,6 +126,37 @@ void check_parameters(const PlanSpec& plan, Errors& errors) {
   }
 }
 
+// Two parts need exchanges among tensor ranks and a sample each; kernels of another form need to
+// know what one of their blocks moves.
+void check_tensor_overlap(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (!plan.tensor_overlap) return;
+  const TensorOverlapPlan& overlap = *plan.tensor_overlap;
+  const auto refuse = [&](const char* key, std::string message) {
+    errors.push_back(fault(plan, std::string("/tensor_overlap") + key, std::move(message)));
+  };
+  if (plan.tensor == 1) {
+    refuse("", "says how tensor ranks exchange; expected \"tensor\" of at least 2");
+  }
+  if (!plan.stages.empty()) refuse("", "expected a chain of stages; found \"stages\"");
+  if (plan.micro_batch < 2) {
+    refuse("", "a micro-batch of 1 sample has no two parts; expected \"micro_batch\" of 2 or more");
+  } else if (overlap.first >= plan.micro_batch) {
+    refuse("/first", fmt::format("found {} samples of {}; expected 1 to {}", overlap.first,
+                                 plan.micro_batch, plan.micro_batch - 1));
+  }
+  if (overlap.fused_norm && plan.sequence_parallel) {
+    refuse("/fused_norm", "expected \"sequence_parallel\": false; with it norms are split already");
+  }
+  const bool other_kernel = overlap.blocks > 0 || overlap.fused_norm;
+  if (other_kernel && request.cluster.collectives.block_bandwidth.value <= 0) {
+    refuse(overlap.blocks > 0 ? "/sms" : "/fused_norm",
+           "cluster " + request.cluster.name +
+               " does not say what a block of a collective moves; expected one that does "
+               "(collectives/block_bandwidth), as h100-dgx");
+  }
+}
+
 void check_regions(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   if (plan.wide_area.mode == WideAreaMode::kEveryIteration) return;
@@ -271,6 +302,7 @@ Errors check_plan(const JobRequest& request) {
   check_batch(request.plan, errors);
   check_experts(request.plan, errors);
   check_parameters(request.plan, errors);
+  check_tensor_overlap(request, errors);
   check_regions(request, errors);
   return errors;
 }

@@ -58,6 +58,16 @@ void read_routing(ObjectReader& object, PlanSpec& plan) {
   plan.routing = std::move(routing);
 }
 
+void read_tensor_overlap(ObjectReader& object, PlanSpec& plan) {
+  ObjectReader reader = object.child("tensor_overlap", Presence::kOptional);
+  if (!reader.present()) return;
+  TensorOverlapPlan overlap;
+  overlap.first = reader.integer<std::uint32_t>("first", {0, 1U << 20U}, 0);
+  overlap.blocks = reader.integer<std::uint32_t>("sms", {0, 1024}, 0);
+  overlap.fused_norm = reader.flag("fused_norm", false);
+  plan.tensor_overlap = overlap;
+}
+
 void read_split(ObjectReader& object, PlanSpec& plan) {
   const Range<std::uint32_t> ranks{1, kMostRanks};
   plan.data = object.integer<std::uint32_t>("data", ranks, 1);
@@ -66,6 +76,7 @@ void read_split(ObjectReader& object, PlanSpec& plan) {
   plan.expert = object.integer<std::uint32_t>("expert", ranks, 1);
   plan.pipeline = object.integer<std::uint32_t>("pipeline", ranks, 1);
   plan.sequence_parallel = object.flag("sequence_parallel", false);
+  read_tensor_overlap(object, plan);
   plan.expert_load = object.number("expert_load", {1, 1e6}, 1);
   read_routing(object, plan);
   if (plan.routing && object.has("expert_load")) {

@@ -41,6 +41,16 @@ struct ParameterPlan {
   double element_bytes = 0;  ///< qwZ: of an element gathered from the first copy; 0: the weights'
 };
 
+/// Exchanges among tensor ranks beside compute: a micro-batch is two parts, of which each computes
+/// while the other's exchange is under way (TokenWeave, arXiv 2505.11329: prompts of inference;
+/// Domino, arXiv 2409.15241: samples of training).
+struct TensorOverlapPlan {
+  std::uint32_t first = 0;   ///< samples of the first part; 0: half of the micro-batch
+  std::uint32_t blocks = 0;  ///< of each exchange's kernel, an SM each; 0: as many as NCCL opens
+  bool fused_norm = false;   ///< the residual's sum and the norm after a forward exchange are part
+                             ///< of its kernel, a part of the tokens on each rank
+};
+
 /// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
 enum class WideAreaMode : std::uint8_t {
   kEveryIteration,  ///< the same synchronous exchange as within a region
@@ -79,6 +89,7 @@ struct PlanSpec {
   std::uint32_t expert = 1;       ///< inside the data and context ranks
   std::uint32_t pipeline = 1;
   bool sequence_parallel = false;
+  std::optional<TensorOverlapPlan> tensor_overlap;
   double expert_load = 1;         ///< tokens of the busiest expert rank over the mean, >= 1
   std::optional<ExpertRouting> routing;        ///< instead of expert_load, which comes of it
 

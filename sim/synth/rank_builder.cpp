@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sim/synth/rank_memory.hpp"
 
@@ -91,6 +92,7 @@ void RankBuilder::forward(const Action& action) {
   transfers_.receive_inputs(action.stage, action.micro_batch);
   const Layers layers = forward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) forward_layer(layers, i);
+  emitter_.join_parts();
   transfers_.send_outputs(action.stage, action.micro_batch);
 }
 
@@ -98,6 +100,7 @@ void RankBuilder::backward(const Action& action) {
   transfers_.receive_gradients(action.stage, action.micro_batch);
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) backward_layer(layers, i);
+  emitter_.join_parts();
   gradients_.end_pass();
   transfers_.send_gradients(action.stage, action.micro_batch);
 }
@@ -107,17 +110,19 @@ void RankBuilder::input_grad(const Action& action) {
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     gradients_.before_layer(layers, i, HostPass::kBackward);
-    emitter_.emit(timed(layers[i]).recompute, HostPass::kForward);
-    emitter_.emit(timed(layers[i]).input_grad, HostPass::kBackward);
+    emit(layers[i], &TimedLayer::recompute, HostPass::kForward);
+    emit(layers[i], &TimedLayer::input_grad, HostPass::kBackward);
   }
+  emitter_.join_parts();
   transfers_.send_gradients(action.stage, action.micro_batch);
 }
 
 void RankBuilder::weight_grad(const Action& action) {
   for (const std::uint32_t layer : backward_layers(action.stage)) {
-    emitter_.emit(timed(layer).weight_grad, HostPass::kBackward);
+    emit(layer, &TimedLayer::weight_grad, HostPass::kBackward);
     gradients_.after_backward(layer, last_pass_);
   }
+  emitter_.join_parts();
   gradients_.end_pass();
 }
 
@@ -134,23 +139,41 @@ void RankBuilder::overlapped(const Action& action) {
     emitter_.select_lane(1);
     if (i < back.size()) backward_layer(back, i);
   }
+  emitter_.join_parts();
   transfers_.send_gradients(action.other_stage, action.other_micro_batch);
   emitter_.select_lane(0);
+  emitter_.join_parts();
   transfers_.send_outputs(action.stage, action.micro_batch);
   gradients_.end_pass();
 }
 
+// The layer's items but for the first `done`; in turns where micro-batches are in parts.
+void RankBuilder::emit(std::uint32_t layer, std::vector<TimedItem> TimedLayer::* items,
+                       HostPass pass, std::size_t done) {
+  const auto rest = [&](const TimedLayer& timed) { return std::span(timed.*items).subspan(done); };
+  if (plan_.part_kinds.empty()) return emitter_.emit(rest(timed(layer)), pass);
+  emitter_.emit_in_turns(rest(part(layer, 0)), rest(part(layer, 1)), pass);
+}
+
+// Whether the last exchange of the layer before has the layer's first norm fused into it.
+bool RankBuilder::norm_is_done(const Layers& layers, std::size_t at) const {
+  const auto& overlap = plan_.plan().tensor_overlap;
+  if (at == 0 || !overlap || !overlap->fused_norm) return false;
+  const auto* last =
+      std::get_if<model::Communication>(&part(layers[at - 1], 0).forward.back());
+  return last != nullptr && last->fused_bytes > 0 && timed(layers[at]).norm_first;
+}
+
 void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
   gradients_.before_layer(layers, at, HostPass::kForward);
-  emitter_.emit(timed(layers[at]).forward, HostPass::kForward);
+  emit(layers[at], &TimedLayer::forward, HostPass::kForward, norm_is_done(layers, at) ? 1 : 0);
   wait_after(ComputeWait::kLayer);
 }
 
 void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
-  const TimedLayer& layer = timed(layers[at]);
   gradients_.before_layer(layers, at, HostPass::kBackward);
-  emitter_.emit(layer.recompute, HostPass::kForward);
-  emitter_.emit(layer.backward, HostPass::kBackward);
+  emit(layers[at], &TimedLayer::recompute, HostPass::kForward);
+  emit(layers[at], &TimedLayer::backward, HostPass::kBackward);
   wait_after(ComputeWait::kLayer);
   gradients_.after_backward(layers[at], last_pass_);
 }
@@ -175,6 +198,10 @@ RankBuilder::Layers RankBuilder::backward_layers(std::uint32_t stage) const {
 
 const TimedLayer& RankBuilder::timed(std::uint32_t layer) const {
   return plan_.model.layers[plan_.kind_of(layer)];
+}
+
+const TimedLayer& RankBuilder::part(std::uint32_t layer, std::size_t number) const {
+  return plan_.model.layers[plan_.part_kinds[number] + plan_.kind_of(layer)];
 }
 
 }  // namespace bubblesim::synth

@@ -28,6 +28,9 @@ class RankBuilder {
   void input_grad(const pipeline::Action& action);
   void weight_grad(const pipeline::Action& action);
   void overlapped(const pipeline::Action& action);
+  void emit(std::uint32_t layer, std::vector<TimedItem> TimedLayer::* items, HostPass pass,
+            std::size_t done = 0);
+  [[nodiscard]] bool norm_is_done(const Layers& layers, std::size_t at) const;
   void forward_layer(const Layers& layers, std::size_t at);
   void backward_layer(const Layers& layers, std::size_t at);
   void wait_after(ComputeWait what);
@@ -37,6 +40,8 @@ class RankBuilder {
   [[nodiscard]] Layers forward_layers(std::uint32_t stage) const;
   [[nodiscard]] Layers backward_layers(std::uint32_t stage) const;
   [[nodiscard]] const TimedLayer& timed(std::uint32_t layer) const;
+  /// Of a part of a micro-batch.
+  [[nodiscard]] const TimedLayer& part(std::uint32_t layer, std::size_t number) const;
 
   const ParallelPlan& plan_;
   RankEmitter emitter_;

@@ -1,5 +1,6 @@
 #include "sim/synth/rank_emitter.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace bubblesim::synth {
@@ -20,6 +21,16 @@ CollectiveKind kind_of(model::Exchange exchange) {
     case model::Exchange::kRing: break;
   }
   return CollectiveKind::kSendRecv;
+}
+
+// Items up to the first exchange and those that follow it at once.
+std::size_t until_exchange(std::span<const TimedItem> items) {
+  const auto is_exchange = [](const TimedItem& item) {
+    return std::holds_alternative<model::Communication>(item);
+  };
+  const auto exchange = std::find_if(items.begin(), items.end(), is_exchange);
+  return static_cast<std::size_t>(std::find_if_not(exchange, items.end(), is_exchange) -
+                                  items.begin());
 }
 
 }  // namespace
@@ -44,7 +55,7 @@ CallCost RankEmitter::cost_of(HostPass pass) const {
   return {software.optimizer_gap, software.launch_call};
 }
 
-void RankEmitter::emit(const std::vector<TimedItem>& items, HostPass pass) {
+void RankEmitter::emit(std::span<const TimedItem> items, HostPass pass) {
   for (const TimedItem& item : items) {
     if (const auto* what = std::get_if<model::Communication>(&item)) {
       exchange(*what, pass);
@@ -55,6 +66,27 @@ void RankEmitter::emit(const std::vector<TimedItem>& items, HostPass pass) {
     if (kernel.profile == program::kNoIndex) kernel = prepare(plan_.model.kernels[index]);
     emit(kernel, pass);
   }
+}
+
+void RankEmitter::emit_in_turns(std::span<const TimedItem> first,
+                                std::span<const TimedItem> second, HostPass pass) {
+  std::array parts{first, second};
+  while (!parts[0].empty() || !parts[1].empty()) {
+    for (part_ = 0; part_ < parts.size(); ++part_) {
+      const std::size_t turn = until_exchange(parts[part_]);
+      emit(parts[part_].first(turn), pass);
+      parts[part_] = parts[part_].subspan(turn);
+    }
+  }
+  part_ = 0;
+}
+
+void RankEmitter::join_parts() {
+  auto& [first, second] = lanes_[lane_];
+  first.waits.insert(first.waits.end(), second.waits.begin(), second.waits.end());
+  first.overlapping.insert(first.overlapping.end(), second.overlapping.begin(),
+                           second.overlapping.end());
+  second = {};
 }
 
 PreparedKernel RankEmitter::prepare(const TimedKernel& timed) {
@@ -81,6 +113,9 @@ CollectiveCall RankEmitter::call_of(const model::Communication& what) {
     case model::Axis::kTensor:
       call.use.channel = Channel::kTensor;
       call.communicator = plan_.grid.tensor(place_);
+      if (const auto& overlap = plan_.plan().tensor_overlap) {
+        call.form = {overlap->blocks, what.fused_bytes / call.communicator.group.size()};
+      }
       break;
     case model::Axis::kContext:
       call.use.channel = Channel::kContext;
@@ -129,7 +164,8 @@ std::uint32_t RankEmitter::launch_after(const CollectiveCall& call, Duration thi
   draft.kind = program::WorkKind::kCollective;
   draft.stream = call.stream;
   draft.name = writer_.name(call.name);
-  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.communicator);
+  draft.collective = collectives_.find(call.use, call.kind, call.bytes, call.communicator,
+                                       call.form);
   draft.profile = collective_profile(draft.collective);
   return writer_.launch(draft, after, {think, plan_.request.software.launch_call});
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct CollectiveCall {
   Communicator communicator;
   std::uint16_t stream = kExchangeStream;
   std::string_view name;
+  network::KernelForm form;
 };
 
 /// A kernel whose profile and name the rank's program has.
@@ -55,7 +57,13 @@ class RankEmitter {
   [[nodiscard]] ProgramWriter& writer() { return writer_; }
 
   /// Kernels and exchanges, each after the one before it.
-  void emit(const std::vector<TimedItem>& items, HostPass pass);
+  void emit(std::span<const TimedItem> items, HostPass pass);
+  /// Two parts of a micro-batch in turns: each up to its next exchange, beside which the other
+  /// computes.
+  void emit_in_turns(std::span<const TimedItem> first, std::span<const TimedItem> second,
+                     HostPass pass);
+  /// What the next kernel of either part would wait for, the next kernel waits for.
+  void join_parts();
   /// A kernel that no layer has: the optimiser's.
   [[nodiscard]] PreparedKernel prepare(const TimedKernel& kernel);
   void emit(const PreparedKernel& kernel, HostPass pass);
@@ -85,7 +93,7 @@ class RankEmitter {
     std::vector<std::uint32_t> overlapping;  ///< of the kernel after the next
   };
 
-  [[nodiscard]] Lane& lane() { return lanes_[lane_]; }
+  [[nodiscard]] Lane& lane() { return lanes_[lane_][part_]; }
   void exchange(const model::Communication& what, HostPass pass);
   [[nodiscard]] CollectiveCall call_of(const model::Communication& what);
   [[nodiscard]] CallCost cost_of(HostPass pass) const;
@@ -100,8 +108,9 @@ class RankEmitter {
   std::vector<PreparedKernel> kernels_;   ///< by TimedModel::kernels; profile kNoIndex: not yet
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
   std::map<Channel, std::uint64_t> uses_;
-  std::array<Lane, 2> lanes_;
+  std::array<std::array<Lane, 2>, 2> lanes_;  ///< of each part of a micro-batch
   std::uint32_t lane_ = 0;
+  std::uint32_t part_ = 0;
   std::uint32_t last_compute_ = program::kNoIndex;
 };
 

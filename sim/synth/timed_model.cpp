@@ -26,6 +26,12 @@ Duration sum(const std::vector<TimedItem>& items, const std::vector<TimedKernel>
 
 }  // namespace
 
+bool begins_with_norm(const model::LayerWork& layer) {
+  if (layer.forward.empty()) return false;
+  const auto* kernel = std::get_if<model::KernelWork>(&layer.forward.front());
+  return kernel != nullptr && kernel->kind == model::KernelKind::kNormalisation;
+}
+
 program::LaunchNeeds needs_of(const model::Launch& launch) {
   program::LaunchNeeds needs;
   needs.blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
@@ -77,6 +83,7 @@ std::uint32_t append_kinds(TimedModel& model, model::ModelWork work, const Kerne
     layer.input_grad = timer.time(kind.input_grad, model.kernels);
     layer.weight_grad = timer.time(kind.weight_grad, model.kernels);
     layer.backward = timer.time(model::backward_items(kind, exchanges), model.kernels);
+    layer.norm_first = begins_with_norm(kind);
     layer.forward_time = sum(layer.forward, model.kernels);
     layer.backward_time =
         sum(layer.recompute, model.kernels) + sum(layer.backward, model.kernels);

@@ -27,6 +27,8 @@ struct TimedKernel {
 /// What the GPU model needs to know of a launch.
 [[nodiscard]] program::LaunchNeeds needs_of(const model::Launch& launch);
 
+[[nodiscard]] bool begins_with_norm(const model::LayerWork& layer);
+
 /// A kernel (into TimedModel::kernels) or an exchange.
 using TimedItem = std::variant<std::uint32_t, model::Communication>;
 
@@ -36,6 +38,7 @@ struct TimedLayer {
   std::vector<TimedItem> input_grad;
   std::vector<TimedItem> weight_grad;
   std::vector<TimedItem> backward;   ///< both, not taken apart: each after the other
+  bool norm_first = false;   ///< the forward pass begins with a norm
   Duration forward_time{};   ///< sum of kernels
   Duration backward_time{};  ///< recomputation included
 };

@@ -46,6 +46,27 @@ def test_gains_are_over_zero_3_on_the_same_network():
     assert list(table["gain"]) == [1, 4, 1, 2]
 
 
+def overlap_rows():
+    """1,024 tokens: exchanges in turn 100 ms, beside compute on 8 and on 2 SMs 80 and 110."""
+    rows = []
+    for overlap, ms, waiting in ((None, 100.0, 0.3), ({}, 90.0, 0.2),
+                                 ({"sms": 8, "fused_norm": True}, 80.0, 0.1),
+                                 ({"sms": 2, "fused_norm": True}, 110.0, 0.4)):
+        plan = {"micro_batch": 2} | ({} if overlap is None else {"tensor_overlap": overlap})
+        rows.append({field.PLAN: json.dumps(plan), field.PLAN + "/sequence": 512,
+                     "training_iteration_mean_ms": ms, "bubble_fraction": waiting})
+    return pandas.DataFrame(rows)
+
+
+def test_exchanges_beside_compute_are_held_against_those_in_turn():
+    table = field.overlap(overlap_rows())
+    assert list(table["form"]) == ["in turn", "beside", "beside, 8 SMs, fused",
+                                   "beside, 2 SMs, fused"]
+    assert list(table["tokens"]) == [1024] * 4
+    assert list(table["gain"]) == pytest.approx([1, 1 / 0.9, 1.25, 1 / 1.1])
+    assert [claim.agrees for claim in field_claims.overlap(table)] == [True] * 4
+
+
 def test_a_skew_costs_against_even_routing_and_a_placement_gains_against_the_skew():
     rows = [(zipf, placement) for zipf in (0, 1) for placement in ("contiguous", "balanced")]
     table = field.experts(pandas.DataFrame({
