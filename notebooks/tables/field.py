@@ -151,6 +151,31 @@ def days(faults_per_day=(0.5, 1.0, 1.5, 2.0)):
         for found, seconds in DAYS.items() for count in faults_per_day])
 
 
+def outages(frame):
+    """One fault by how it is found and how often the job is checkpointed, beside the closed form.
+
+    `kept` is goodput over what the same job does without faults; `closed_form` takes the fault's
+    spans and the iterations since the last checkpoint off the measured window.
+    """
+    faults = frame["/training/faults"].map(json.loads)
+    seconds = faults.map(lambda faults: sum(
+        float(fault[key].removesuffix("s")) for fault in faults
+        for key in ("detection", "restart")))
+    table = pandas.DataFrame({
+        "stands_still_s": seconds, "checkpoint_every": frame["/training/checkpoint_every"],
+        "policy": frame["policy"],
+        "goodput_per_s": frame["training_goodput_per_s"].fillna(
+            frame["training_iterations_per_s"]),
+        "redone": frame["training_redone_iterations"].fillna(0),
+        "bubble": frame["bubble_fraction"], "filler_per_s": frame["filler_requests_per_s"],
+        "window_s": frame["simulated_s"] - frame["warmup_s"]})
+    whole = table[table["stands_still_s"] == 0].groupby("policy")["goodput_per_s"].first()
+    rate = table["policy"].map(whole)
+    table["kept"] = table["goodput_per_s"] / rate
+    lost = table["stands_still_s"] + table["redone"] / rate
+    return table.assign(closed_form=1 - lost / table["window_s"])
+
+
 def speculation(frame):
     """Requests a second on a GPU of one's own, by how often a drafted token is accepted."""
     programs = frame["/fillers/0/program"].map(json.loads)

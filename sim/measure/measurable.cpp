@@ -36,6 +36,10 @@ Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& regi
                       "found \"auto\"; expected a span: nobody can say of a GPU beforehand how "
                       "long it would take"});
   }
+  if (!lone.config.training.faults.empty()) {
+    faults.push_back({lone.config.file, "/training/faults",
+                      "nobody stops a job on a real GPU here; expected none"});
+  }
   // Arrivals are drawn for the run itself; one that has no end says so here too.
   const PlanSetup with{.length = std::chrono::milliseconds(1)};
   note(training_plan(lone, with));

@@ -159,6 +159,13 @@ const CsvColumn kCsvColumns[] = {
      [](const CsvRow& r) { return number(r.policy.training.samples_per_s); }},
     {"training_normalised_fraction", CellType::kNumber,
      [](const CsvRow& r) { return number(r.policy.training.normalised_to_alone); }},
+    {"training_redone_iterations", CellType::kInteger,
+     [](const CsvRow& r) {
+       const auto& redone = r.policy.training.redone;
+       return redone ? std::to_string(*redone) : std::string();
+     }},
+    {"training_goodput_per_s", CellType::kNumber,
+     [](const CsvRow& r) { return number(r.policy.training.goodput_per_s); }},
     {"filler", CellType::kText, of_filler<[](const FillerResult& f) { return f.name; }>},
     {"filler_mode", CellType::kText,
      of_filler<[](const FillerResult& f) { return std::string(filler_mode_name(f.mode)); }>},

@@ -38,6 +38,8 @@ Json training_json(const TrainingResult& training) {
           {"stands_still", training.stands_still},
           {"samples_per_s", optional_json(training.samples_per_s)},
           {"normalised_fraction", optional_json(training.normalised_to_alone)},
+          {"redone_iterations", optional_json(training.redone)},
+          {"goodput_per_s", optional_json(training.goodput_per_s)},
           {"ranks", std::move(ranks)}};
 }
 

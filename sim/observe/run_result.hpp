@@ -48,6 +48,10 @@ struct TrainingResult {
   double iterations_per_s = 0;   ///< 0: no iteration finished in the window
   std::optional<double> samples_per_s;
   std::optional<double> normalised_to_alone;
+  /// Where faults stop the job: iterations since the last checkpoint, done again, and iterations a
+  /// second without them.
+  std::optional<std::uint64_t> redone;
+  std::optional<double> goodput_per_s;
   std::string stands_still;      ///< why, if a rank ended no iteration in the window
 };
 

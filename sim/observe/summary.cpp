@@ -26,6 +26,34 @@ std::size_t counted_for_mean(const RankIterations& rank, std::size_t finished) {
   return over == finished ? finished : finished - over;
 }
 
+// Iterations of the counted ones [first, last) that are done again: at each fault those since the
+// last checkpoint. The iteration in which a fault strikes goes on where it stood.
+std::uint64_t done_again(const RankIterations& rank, std::size_t first, std::size_t last,
+                         const TrainingScale& scale) {
+  std::uint64_t all = 0;  // done again so far, which are no progress
+  std::uint64_t counted = 0;
+  for (const Duration fault : scale.faults) {
+    const std::size_t struck = first_after(rank.times, fault);
+    const std::uint64_t again = (struck - all) % scale.checkpoint_every;
+    all += again;
+    if (struck >= first && struck < last) counted += again;
+  }
+  return counted;
+}
+
+// Of the first rank, for all ranks stop and go on together.
+void summarise_faults(const TrainingScale& scale, TrainingResult& result) {
+  if (scale.faults.empty() || result.ranks.empty()) return;
+  const RankIterations& rank = result.ranks.front();
+  const std::size_t first = std::min(rank.first_counted, rank.times.size());
+  const std::size_t counted = counted_for_mean(rank, rank.times.size() - first);
+  result.redone = done_again(rank, rank.times.size() - counted, rank.times.size(), scale);
+  const double kept = counted == 0 ? 0
+                                   : 1 - std::min(1.0, static_cast<double>(*result.redone) /
+                                                           static_cast<double>(counted));
+  result.goodput_per_s = kept * result.iterations_per_s;
+}
+
 }  // namespace
 
 TrainingResult summarise_training(std::vector<RankIterations> ranks, const TrainingScale& scale) {
@@ -66,6 +94,7 @@ TrainingResult summarise_training(std::vector<RankIterations> ranks, const Train
   if (scale.alone_iterations_per_s && *scale.alone_iterations_per_s > 0) {
     result.normalised_to_alone = result.iterations_per_s / *scale.alone_iterations_per_s;
   }
+  summarise_faults(scale, result);
   return result;
 }
 

@@ -13,6 +13,8 @@ namespace bubblesim::observe {
 struct TrainingScale {
   std::optional<double> samples_per_iteration;    ///< > 0
   std::optional<double> alone_iterations_per_s;   ///< 0 counts as not known
+  std::vector<Duration> faults{};       ///< that stop the job, since the start, in order
+  std::uint64_t checkpoint_every = 1;   ///< iterations, >= 1
 };
 
 /// Index of the first iteration that ends after `warmup`, if they run back to back from the

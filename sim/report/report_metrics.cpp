@@ -26,6 +26,7 @@ constexpr std::array kMetrics = {
     ReportMetric{"gpu_busy_fraction", "GPU busy", "% of time", sweep::Better::kMore,
                  MetricForm::kPercent},
     ReportMetric{"training_iterations_per_s", "training", "iterations/s"},
+    ReportMetric{"training_goodput_per_s", "training, work done again aside", "iterations/s"},
     ReportMetric{"training_samples_per_s", "training samples", "samples/s"},
     ReportMetric{"requests_unfinished", "unfinished requests", "", sweep::Better::kLess},
     ReportMetric{"jobs_finished", "fill jobs finished", ""},

@@ -10,6 +10,7 @@
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/observe/summary.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/run/run_config.hpp"
 #include "sim/synth/server_plan.hpp"
@@ -53,6 +54,28 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
   rank.slowdown = straggler.slowdown;
   rank.from = kSimStart + straggler.from;
   rank.until = straggler.until ? kSimStart + *straggler.until : SimTime::max();
+}
+
+/// What the config does to a rank, jitter aside.
+[[nodiscard]] inline workload::Perturbation perturbation_of(const TrainingConfig& training,
+                                                            std::uint32_t rank) {
+  workload::Perturbation out;
+  for (const Straggler& straggler : training.stragglers) {
+    if (straggler.rank == rank) slow(out, straggler);
+  }
+  for (const JobFault& fault : training.faults) {
+    out.outages.push_back({kSimStart + fault.at, kSimStart + fault.end()});
+  }
+  return out;
+}
+
+/// What turns the iterations of the config's job into its results.
+[[nodiscard]] inline observe::TrainingScale scale_of(const LoadedRun& run,
+                                                     std::optional<double> alone_iterations_per_s) {
+  observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
+  for (const JobFault& fault : run.config.training.faults) scale.faults.push_back(fault.at);
+  scale.checkpoint_every = run.config.training.checkpoint_every;
+  return scale;
 }
 
 /// The rank at this position as a policy is told of it.

@@ -49,10 +49,7 @@ workload::LoneSetup setup_of(const LoadedRun& run) {
   workload::LoneSetup setup;
   setup.repeat = workload::Repeat::kLoop;
   for (const program::Program& rank : run.training->ranks) {
-    setup.perturbations.emplace_back();
-    for (const Straggler& straggler : run.config.training.stragglers) {
-      if (straggler.rank == rank.rank) slow(setup.perturbations.back(), straggler);
-    }
+    setup.perturbations.push_back(perturbation_of(run.config.training, rank.rank));
   }
   return setup;
 }

@@ -101,6 +101,22 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
   return stragglers;
 }
 
+std::vector<JobFault> read_faults(ObjectReader& training) {
+  std::vector<JobFault> faults;
+  for (ObjectReader& reader : training.children("faults", Presence::kOptional)) {
+    JobFault fault;
+    fault.at = reader.duration("at", kSpan);
+    fault.detection = reader.duration("detection", kSpan);
+    fault.restart = reader.duration("restart", kSpan);
+    if (!faults.empty() && fault.at < faults.back().end()) {
+      reader.fault("at", "is before the job goes on after the fault before it; expected " +
+                             format_duration(faults.back().end()) + " or later");
+    }
+    faults.push_back(fault);
+  }
+  return faults;
+}
+
 /// Exactly one of "trace" and "synth".
 void read_job(const ReadContext& context, ObjectReader& training, TrainingConfig& config) {
   training.one_of({"trace", "synth"});
@@ -128,6 +144,9 @@ TrainingConfig read_training(const ReadContext& context, ObjectReader training) 
   }
   config.jitter_cv = training.number("jitter_cv", {0, 10}, 0);
   config.stragglers = read_stragglers(training);
+  config.faults = read_faults(training);
+  config.checkpoint_every =
+      training.integer<std::uint64_t>("checkpoint_every", {1, kMostIterations}, 1);
   return config;
 }
 

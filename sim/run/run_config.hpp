@@ -35,6 +35,14 @@ struct Straggler {
   std::optional<Duration> until = std::nullopt;  ///< > from; nothing: the whole run
 };
 
+/// A fault that stops the whole job.
+struct JobFault {
+  Duration at{};         ///< since the start
+  Duration detection{};  ///< until it is found
+  Duration restart{};    ///< from then on until the job goes on
+  [[nodiscard]] Duration end() const { return at + detection + restart; }
+};
+
 struct TrainingConfig {
   /// Files or folders; empty if and only if `synth` is there.
   std::vector<std::string> traces;
@@ -45,6 +53,8 @@ struct TrainingConfig {
   std::optional<double> samples_per_iteration;
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
   std::vector<Straggler> stragglers;  ///< at most one a rank
+  std::vector<JobFault> faults;       ///< in order, each after the end of the one before
+  std::uint64_t checkpoint_every = 1; ///< iterations; those since the last are done again
 };
 
 /// A filler's program: one pass of a recorded rank.

@@ -227,8 +227,8 @@ class PolicyRuns {
     const std::optional<double> rate = training_->iterations_per_s > 0
                                            ? std::optional(training_->iterations_per_s)
                                            : std::nullopt;
-    result.training = observe::summarise_training(
-        std::move(result.training.ranks), {loaded_.samples_per_iteration, rate});
+    result.training = observe::summarise_training(std::move(result.training.ranks),
+                                                  scale_of(loaded_, rate));
     for (std::size_t i = 0; i < result.fillers.size(); ++i) {
       observe::summarise_filler(result.fillers[i], result.simulated - result.warmup,
                                 own_rate(result.fillers[i], profiles_[i]));

@@ -121,11 +121,9 @@ std::vector<policy::ClientInfo> Simulation::client_infos(GpuId gpu) const {
 workload::RunSetup Simulation::training_setup(const program::Program& rank) {
   workload::RunSetup setup;
   setup.repeat = workload::Repeat::kLoop;
+  setup.perturbation = perturbation_of(loaded_.config.training, rank.rank);
   setup.perturbation.jitter_cv = loaded_.config.training.jitter_cv;
   setup.perturbation.seed = loaded_.config.seed;
-  for (const Straggler& straggler : loaded_.config.training.stragglers) {
-    if (straggler.rank == rank.rank) slow(setup.perturbation, straggler);
-  }
   setup.rendezvous = machine_.network();
   return setup;
 }

@@ -50,7 +50,7 @@ observe::TrainingResult collect_training(EndedSimulation& ended) {
   }
   ended.counters.add(kTrainingStoodStill, still.size());
   auto result =
-      observe::summarise_training(std::move(ranks), {ended.loaded.samples_per_iteration, {}});
+      observe::summarise_training(std::move(ranks), scale_of(ended.loaded, std::nullopt));
   if (!still.empty()) result.stands_still = why_still(ended, still);
   return result;
 }

@@ -77,7 +77,16 @@ void ProgramRun::begin_step(Thread& thread) {
     if (other.steps_done == needed) base = std::max(base, other.last_end);
   }
   thread.state = Thread::State::kThinking;
-  engine_.schedule(thread.entity, std::max(base + step.think.duration(), engine_.now()));
+  engine_.schedule(thread.entity,
+                   past_outages(std::max(base + step.think.duration(), engine_.now())));
+}
+
+// When the call is made: a host whose job stands still makes it when the job goes on.
+SimTime ProgramRun::past_outages(SimTime call) const {
+  for (const Outage& outage : setup_.perturbation.outages) {
+    if (call >= outage.from && call < outage.until) return outage.until;
+  }
+  return call;
 }
 
 // The call starts: does what the step says.

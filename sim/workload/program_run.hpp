@@ -28,11 +28,19 @@ enum class Repeat : std::uint8_t {
   kOnePass,  ///< it waits for the next start_pass
 };
 
+/// A span in which the hosts of a rank make no call: a fault, until it is found and the job
+/// restarted.
+struct Outage {
+  SimTime from{};
+  SimTime until{};  ///< exclusive
+};
+
 /// Slows a rank's device operations (not collectives, whose span is the network's).
 struct Perturbation {
   double slowdown = 1.0;          ///< factor, > 0, of operations that begin in the span below
   SimTime from = kSimStart;
   SimTime until = SimTime::max();
+  std::vector<Outage> outages{};  ///< in order, not overlapping
   double jitter_cv = 0.0;         ///< of a factor drawn anew for each iteration, mean 1, >= 0
   std::uint64_t seed = 0;
 };
@@ -165,6 +173,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
   void end_step(Thread& thread, SimTime end);
   void begin_step(Thread& thread);
+  [[nodiscard]] SimTime past_outages(SimTime call) const;
   void end_thread_pass(Thread& thread);
   void end_pass_if_idle(SimTime now);
   void wake_threads(SimTime now);

@@ -115,6 +115,24 @@ def test_a_day_keeps_what_faults_do_not_take():
     assert field.goodput(100, float("inf"), 3600, 0, 0) == 0
 
 
+def test_a_fault_is_held_against_its_closed_form():
+    # 10 iterations/s over 38 s: 3 s at a stand and 20 iterations again are 5 of 38 s.
+    fault = [{"at": "12s", "detection": "1s", "restart": "2s"}]
+    rows = []
+    for policy, filler in (("exclusive", 0.0), ("mps", 5.0)):
+        for faults, rate, redone, goodput in (([], 10.0, None, None),
+                                              (fault, 350 / 38, 20, 330 / 38)):
+            rows.append({"/training/faults": json.dumps(faults), "policy": policy,
+                         "/training/checkpoint_every": 50, "training_iterations_per_s": rate,
+                         "training_redone_iterations": redone, "training_goodput_per_s": goodput,
+                         "bubble_fraction": 0.1, "simulated_s": 40.0, "warmup_s": 2.0,
+                         "filler_requests_per_s": filler * (2 if faults else 1)})
+    table = field.outages(pandas.DataFrame(rows))
+    assert list(table["kept"]) == pytest.approx([1, 33 / 38] * 2)
+    assert list(table["closed_form"]) == pytest.approx([1, 33 / 38] * 2)
+    assert [claim.agrees for claim in field_claims.outages(table)] == [True, True]
+
+
 def test_a_slow_rank_is_held_against_the_whole_job():
     table = field.faults(pandas.DataFrame({
         field.PLAN: ["ddp-4", "ddp-4"],

@@ -59,6 +59,8 @@ inline PolicyResult sample_policy() {
   policy.training.iterations_per_s = 4;
   policy.training.samples_per_s = 32;
   policy.training.normalised_to_alone = 0.8;
+  policy.training.redone = 1;
+  policy.training.goodput_per_s = 3;
   policy.fillers = {sample_filler()};
   GpuUse gpu;
   gpu.busy_fraction = 0.75;

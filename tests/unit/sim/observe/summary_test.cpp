@@ -51,6 +51,22 @@ TEST(SummariseTraining, MeansAreOverWholePasses) {
   EXPECT_EQ(result.iterations, 5U);
 }
 
+// Ten iterations of 100 ms, a checkpoint after every three. The first fault strikes after four, of
+// which one is done again; the second after nine, eight of them progress: two again.
+TEST(SummariseTraining, WhatIsDoneAgainAfterFaultsIsNoGoodput) {
+  TrainingScale scale;
+  scale.faults = {milliseconds{450}, milliseconds{950}};
+  scale.checkpoint_every = 3;
+  const std::vector<int> ten(10, 100);
+  const auto result = summarise_training({rank_of_ms(0, ten), rank_of_ms(1, ten)}, scale);
+  EXPECT_EQ(result.redone, 3U);
+  EXPECT_DOUBLE_EQ(*result.goodput_per_s, 7);
+  EXPECT_DOUBLE_EQ(result.iterations_per_s, 10);
+  // Of the last five iterations, those after a warm-up, the second fault's alone count.
+  EXPECT_EQ(summarise_training({rank_of_ms(0, ten, 5)}, scale).redone, 2U);
+  EXPECT_FALSE(summarise_training({rank_of_ms(0, ten)}, {}).goodput_per_s.has_value());
+}
+
 // Less than a pass is all there is.
 TEST(SummariseTraining, MeansAreOverWhatThereIsIfNoPassWasFinished) {
   RankIterations rank = rank_of_ms(0, {300, 100});

@@ -217,5 +217,26 @@ TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
             (std::vector<Duration>{7ms, 7ms, 11ms, 10ms, 7ms, 7ms}));
 }
 
+// A fault strikes at 15 ms, 1 ms into the third iteration, and is found and the job restarted at
+// 25 ms. What was launched ends by 19; the host's call at the iteration's end, due at 21, is made at
+// 25: 11 ms. Of the two iterations before, a checkpoint after every three has none.
+TEST(Simulation, AFaultStopsAllRanksUntilTheJobIsRestarted) {
+  LoadedRun loaded = small_run({});
+  loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
+  loaded.config.training.checkpoint_every = 3;
+  const auto result = Simulation(loaded, {}).run();
+  ASSERT_TRUE(result.has_value());
+  for (const observe::RankIterations& rank : result->training.ranks) {
+    ASSERT_GE(rank.times.size(), 4U);
+    EXPECT_EQ(std::vector<Duration>(rank.times.begin(), rank.times.begin() + 4),
+              (std::vector<Duration>{7ms, 7ms, 11ms, 7ms}));
+  }
+  const std::size_t done = result->training.ranks[0].times.size();
+  ASSERT_TRUE(result->training.goodput_per_s.has_value());
+  EXPECT_EQ(result->training.redone, 2U);
+  EXPECT_NEAR(*result->training.goodput_per_s / result->training.iterations_per_s,
+              1 - 2.0 / static_cast<double>(done), 1e-12);
+}
+
 }  // namespace
 }  // namespace bubblesim::run
