@@ -187,8 +187,9 @@ void GradientExchange::reduce_copies() {
                          plan.grid.pair(at, std::max(here, other)), "reduce stage copies");
 }
 
-void GradientExchange::step(std::uint32_t iteration) {
+void GradientExchange::step(std::uint32_t iteration, HostTransfers& host) {
   agree_on_norm();
+  if (updates_on_host(emitter_.plan().plan())) host.update();
   for (const Launches& launches : optimizer_) {
     for (std::uint32_t i = 0; i < launches.count; ++i)
       emitter_.emit(launches.kernel, HostPass::kOptimizer);
@@ -214,7 +215,7 @@ void GradientExchange::agree_on_norm() {
 void GradientExchange::prepare_optimizer() {
   const ParallelPlan& plan = emitter_.plan();
   const double own = own_elements(plan, emitter_.place().pipeline);
-  if (own == 0) return;
+  if (own == 0 || updates_on_host(plan.plan())) return;
   const KernelTimer timer(plan.request.gpu, plan.request.efficiency,
                           plan.request.software.slowdown);
   const auto work = model::optimizer_work(own, plan.plan().optimizer);

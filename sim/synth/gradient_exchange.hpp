@@ -18,6 +18,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/rank_emitter.hpp"
 #include "sim/synth/rank_memory.hpp"
 
@@ -36,8 +37,8 @@ class GradientExchange {
   void end_pass();
   /// After the last action: all gradients are reduced before the next kernel.
   void finish();
-  /// Norm, optimiser kernels, and parameters back to everyone.
-  void step(std::uint32_t iteration);
+  /// Norm, optimiser kernels or the host's update, and parameters back to everyone.
+  void step(std::uint32_t iteration, HostTransfers& host);
 
  private:
   /// Parameters with the same replicas: of experts, and all others.

@@ -157,6 +157,25 @@ void check_tensor_overlap(const JobRequest& request, Errors& errors) {
   }
 }
 
+void check_host(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (!plan.host.moves()) return;
+  if (plan.host.bandwidth.value <= 0 && request.gpu.host_bandwidth.value <= 0) {
+    errors.push_back(fault(plan, "/host",
+                           request.gpu.name + " does not say its host's bandwidth; expected "
+                           "\"bandwidth_gb_per_s\""));
+  }
+  if (plan.host.checkpoint_every > 0 && plan.host.optimizer_per_s > 0) {
+    errors.push_back(fault(plan, "/host/checkpoint_every",
+                           "the host has the optimiser's states already; expected either"));
+  }
+  if (plan.host.checkpoint_every > 0 &&
+      plan.wide_area.mode != WideAreaMode::kEveryIteration) {
+    errors.push_back(fault(plan, "/host/checkpoint_every",
+                           "expected regions that exchange in every iteration"));
+  }
+}
+
 void check_regions(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   if (plan.wide_area.mode == WideAreaMode::kEveryIteration) return;
@@ -303,6 +322,7 @@ Errors check_plan(const JobRequest& request) {
   check_experts(request.plan, errors);
   check_parameters(request.plan, errors);
   check_tensor_overlap(request, errors);
+  check_host(request, errors);
   check_regions(request, errors);
   return errors;
 }

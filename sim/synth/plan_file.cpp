@@ -147,6 +147,20 @@ void read_parameters(ObjectReader& object, PlanSpec& plan) {
   plan.parameters.element_bytes = reader.number("element_bytes", {0.25, 8}, stored);
 }
 
+void read_host(ObjectReader& object, HostPlan& out) {
+  ObjectReader reader = object.child("host", Presence::kOptional);
+  if (!reader.present()) return;
+  if (reader.has("bandwidth_gb_per_s")) {
+    out.bandwidth = BytesPerSecond{1e9 * reader.number("bandwidth_gb_per_s", {0.001, 1e6})};
+  }
+  out.activations = reader.number("activations", {0, 1}, 0);
+  out.ahead = reader.integer<std::uint32_t>("ahead", {0, 1024}, 1);
+  if (reader.has("optimizer_per_s")) {
+    out.optimizer_per_s = reader.number("optimizer_per_s", {1, 1e15});
+  }
+  out.checkpoint_every = reader.integer<std::uint32_t>("checkpoint_every", {0, 10'000}, 0);
+}
+
 void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
   ObjectReader reader = object.child("wide_area", Presence::kOptional);
   if (!reader.present()) return;
@@ -190,6 +204,7 @@ PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
   read_work(object, plan);
   read_gradients(object, plan);
   read_parameters(object, plan);
+  read_host(object, plan.host);
   read_wide_area(object, plan.wide_area);
   return plan;
 }

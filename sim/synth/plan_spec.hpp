@@ -51,6 +51,20 @@ struct TensorOverlapPlan {
                              ///< of its kernel, a part of the tokens on each rank
 };
 
+/// What is kept in host memory, or in NVMe and CXL memory behind it, and moved over the host's link
+/// (sim/synth/host_transfers.hpp).
+struct HostPlan {
+  BytesPerSecond bandwidth{};    ///< of a GPU's link, one direction; 0: the device's
+  double activations = 0;        ///< share of what a layer keeps for its backward pass
+  std::uint32_t ahead = 1;       ///< layers fetched ahead of their backward pass
+  double optimizer_per_s = 0;    ///< parameters that the host updates a second; 0: the GPU does
+  std::uint32_t checkpoint_every = 0;  ///< iterations between checkpoints; 0: none
+
+  [[nodiscard]] bool moves() const {
+    return activations > 0 || optimizer_per_s > 0 || checkpoint_every > 0;
+  }
+};
+
 /// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
 enum class WideAreaMode : std::uint8_t {
   kEveryIteration,  ///< the same synchronous exchange as within a region
@@ -110,6 +124,7 @@ struct PlanSpec {
   Sharding sharding = Sharding::kNone;
   GradientPlan gradients;
   ParameterPlan parameters;
+  HostPlan host;
   WideAreaPlan wide_area;
   std::string software = "pytorch";            ///< a file of configs/software
   Folding folding = Folding::kAll;

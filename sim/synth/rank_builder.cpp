@@ -22,7 +22,7 @@ bool completes_gradients(const Action& action) {
 RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
-      gradients_(emitter_), last_gradient_(plan.stages.size(), 0), held_(plan),
+      gradients_(emitter_), host_(emitter_), last_gradient_(plan.stages.size(), 0), held_(plan),
       fixed_bytes_(static_memory(plan, place.pipeline).total()) {
   const auto& actions = plan.schedule.actions[place.pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -32,8 +32,9 @@ RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
 
 program::Program RankBuilder::build() {
   const WideAreaPlan& wide = plan_.plan().wide_area;
-  const std::uint32_t iterations =
-      wide.mode == WideAreaMode::kEveryIteration ? 1 : wide.every;
+  const std::uint32_t iterations = wide.mode == WideAreaMode::kEveryIteration
+                                       ? std::max(plan_.plan().host.checkpoint_every, 1U)
+                                       : wide.every;
   for (std::uint32_t i = 0; i < iterations; ++i) iterate(i);
   return emitter_.writer().finish();
 }
@@ -43,6 +44,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   writer.begin_iteration();
   mark_memory();
   writer.pause(plan_.request.software.iteration);
+  host_.begin_iteration(iteration);
   const auto& actions = plan_.schedule.actions[emitter_.place().pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
     writer.pause(plan_.request.software.action);
@@ -51,7 +53,8 @@ void RankBuilder::iterate(std::uint32_t iteration) {
     wait_after(ComputeWait::kAction);
   }
   gradients_.finish();
-  gradients_.step(iteration);
+  host_.before_step();
+  gradients_.step(iteration, host_);
   // An exchange between regions that nobody waits for runs on into the next iteration.
   if (plan_.plan().wide_area.mode == WideAreaMode::kAsynchronous) {
     wait_for_compute();
@@ -91,7 +94,9 @@ void RankBuilder::run(std::size_t number) {
 void RankBuilder::forward(const Action& action) {
   transfers_.receive_inputs(action.stage, action.micro_batch);
   const Layers layers = forward_layers(action.stage);
-  for (std::size_t i = 0; i < layers.size(); ++i) forward_layer(layers, i);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    forward_layer(layers, i, action.micro_batch);
+  }
   emitter_.join_parts();
   transfers_.send_outputs(action.stage, action.micro_batch);
 }
@@ -99,7 +104,9 @@ void RankBuilder::forward(const Action& action) {
 void RankBuilder::backward(const Action& action) {
   transfers_.receive_gradients(action.stage, action.micro_batch);
   const Layers layers = backward_layers(action.stage);
-  for (std::size_t i = 0; i < layers.size(); ++i) backward_layer(layers, i);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    backward_layer(layers, i, action.micro_batch);
+  }
   emitter_.join_parts();
   gradients_.end_pass();
   transfers_.send_gradients(action.stage, action.micro_batch);
@@ -110,8 +117,10 @@ void RankBuilder::input_grad(const Action& action) {
   const Layers layers = backward_layers(action.stage);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     gradients_.before_layer(layers, i, HostPass::kBackward);
+    host_.before_backward(layers, i, action.micro_batch);
     emit(layers[i], &TimedLayer::recompute, HostPass::kForward);
     emit(layers[i], &TimedLayer::input_grad, HostPass::kBackward);
+    host_.after_pass();
   }
   emitter_.join_parts();
   transfers_.send_gradients(action.stage, action.micro_batch);
@@ -135,9 +144,9 @@ void RankBuilder::overlapped(const Action& action) {
   const Layers back = backward_layers(action.other_stage);
   for (std::size_t i = 0; i < std::max(ahead.size(), back.size()); ++i) {
     emitter_.select_lane(0);
-    if (i < ahead.size()) forward_layer(ahead, i);
+    if (i < ahead.size()) forward_layer(ahead, i, action.micro_batch);
     emitter_.select_lane(1);
-    if (i < back.size()) backward_layer(back, i);
+    if (i < back.size()) backward_layer(back, i, action.other_micro_batch);
   }
   emitter_.join_parts();
   transfers_.send_gradients(action.other_stage, action.other_micro_batch);
@@ -164,16 +173,23 @@ bool RankBuilder::norm_is_done(const Layers& layers, std::size_t at) const {
   return last != nullptr && last->fused_bytes > 0 && timed(layers[at]).norm_first;
 }
 
-void RankBuilder::forward_layer(const Layers& layers, std::size_t at) {
+void RankBuilder::forward_layer(const Layers& layers, std::size_t at,
+                                std::uint32_t micro_batch) {
   gradients_.before_layer(layers, at, HostPass::kForward);
+  host_.before_forward(layers[at]);
   emit(layers[at], &TimedLayer::forward, HostPass::kForward, norm_is_done(layers, at) ? 1 : 0);
+  host_.after_forward(layers[at], micro_batch);
+  host_.after_pass();
   wait_after(ComputeWait::kLayer);
 }
 
-void RankBuilder::backward_layer(const Layers& layers, std::size_t at) {
+void RankBuilder::backward_layer(const Layers& layers, std::size_t at,
+                                 std::uint32_t micro_batch) {
   gradients_.before_layer(layers, at, HostPass::kBackward);
+  host_.before_backward(layers, at, micro_batch);
   emit(layers[at], &TimedLayer::recompute, HostPass::kForward);
   emit(layers[at], &TimedLayer::backward, HostPass::kBackward);
+  host_.after_pass();
   wait_after(ComputeWait::kLayer);
   gradients_.after_backward(layers[at], last_pass_);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/synth/gradient_exchange.hpp"
+#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/rank_emitter.hpp"
 #include "sim/synth/stage_transfers.hpp"
 
@@ -31,8 +32,8 @@ class RankBuilder {
   void emit(std::uint32_t layer, std::vector<TimedItem> TimedLayer::* items, HostPass pass,
             std::size_t done = 0);
   [[nodiscard]] bool norm_is_done(const Layers& layers, std::size_t at) const;
-  void forward_layer(const Layers& layers, std::size_t at);
-  void backward_layer(const Layers& layers, std::size_t at);
+  void forward_layer(const Layers& layers, std::size_t at, std::uint32_t micro_batch);
+  void backward_layer(const Layers& layers, std::size_t at, std::uint32_t micro_batch);
   void wait_after(ComputeWait what);
   void wait_for_compute();
   void mark_memory();
@@ -47,6 +48,7 @@ class RankBuilder {
   RankEmitter emitter_;
   StageTransfers transfers_;
   GradientExchange gradients_;
+  HostTransfers host_;
   std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
   HeldActivations held_;
   double fixed_bytes_;

@@ -147,11 +147,15 @@ std::uint32_t RankEmitter::launch(const CollectiveCall& call, Duration think) {
   return launch_after(call, think, {last_compute_});
 }
 
-std::uint32_t RankEmitter::launch_in_turn(const CollectiveCall& call, Duration think) {
+std::vector<std::uint32_t> RankEmitter::awaited() {
   std::vector<std::uint32_t> after = lane().waits;
   after.insert(after.end(), lane().overlapping.begin(), lane().overlapping.end());
   if (last_compute_ != program::kNoIndex) after.push_back(last_compute_);
-  return launch_after(call, think, after);
+  return after;
+}
+
+std::uint32_t RankEmitter::launch_in_turn(const CollectiveCall& call, Duration think) {
+  return launch_after(call, think, awaited());
 }
 
 std::uint32_t RankEmitter::launch_at_once(const CollectiveCall& call, Duration think) {

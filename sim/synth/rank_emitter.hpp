@@ -2,7 +2,8 @@
 //
 // Streams: kComputeStream; kExchangeStream for exchanges inside layers; kGradientStream for
 // gradients and sharded parameters; kWideAreaStream for exchanges between regions that are not
-// part of every iteration; further ones are handed out to pipeline transfers.
+// part of every iteration; further ones are handed out to pipeline transfers and to copies between
+// GPU and host.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ inline constexpr std::uint16_t kComputeStream = 0;
 inline constexpr std::uint16_t kExchangeStream = 1;
 inline constexpr std::uint16_t kGradientStream = 2;
 inline constexpr std::uint16_t kWideAreaStream = 3;
-inline constexpr std::uint16_t kFirstTransferStream = 4;
+inline constexpr std::uint16_t kFirstOtherStream = 4;
 
 /// Whose host costs a call has.
 enum class HostPass : std::uint8_t { kForward, kBackward, kOptimizer };
@@ -84,6 +85,11 @@ class RankEmitter {
   void select_lane(std::uint32_t number) { lane_ = number; }
   [[nodiscard]] std::uint32_t lane_number() const { return lane_; }
 
+  /// What the next kernel of the lane waits for, and the last kernel so far.
+  [[nodiscard]] std::vector<std::uint32_t> awaited();
+  /// A stream for one use alone.
+  [[nodiscard]] std::uint16_t new_stream() { return next_stream_++; }
+
   /// The last kernel on the compute stream; kNoIndex: there is none yet.
   [[nodiscard]] std::uint32_t last_compute() const { return last_compute_; }
 
@@ -109,6 +115,7 @@ class RankEmitter {
   std::map<std::uint32_t, std::uint32_t> profile_of_channels_;
   std::map<Channel, std::uint64_t> uses_;
   std::array<std::array<Lane, 2>, 2> lanes_;  ///< of each part of a micro-batch
+  std::uint16_t next_stream_ = kFirstOtherStream;
   std::uint32_t lane_ = 0;
   std::uint32_t part_ = 0;
   std::uint32_t last_compute_ = program::kNoIndex;

@@ -6,12 +6,24 @@
 namespace bubblesim::synth {
 namespace {
 
+// Activations of layers under way to the host, and of those that have come back ahead of their use.
+double host_buffers(const ParallelPlan& plan, std::uint32_t pipeline) {
+  const HostPlan& host = plan.plan().host;
+  if (host.activations == 0) return 0;
+  double largest = 0;
+  for_each_layer(plan, pipeline, [&](std::uint32_t layer) {
+    largest =
+        std::max(largest, plan.model.work.kinds[plan.kind_of(layer)].activation_bytes);
+  });
+  return 2.0 * (host.ahead + 1.0) * host.activations * largest;
+}
+
+}  // namespace
+
 double split_over_replicas(const ParallelPlan& plan, const Elements& elements) {
   return elements.shared / plan.grid.replicas({}).group.size() +
          elements.experts / plan.grid.expert_replicas({}).group.size();
 }
-
-}  // namespace
 
 double sum(const std::vector<double>& tensors) {
   return std::accumulate(tensors.begin(), tensors.end(), 0.0);
@@ -58,6 +70,7 @@ StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   }
   out.gradients = memory.gradients * (splits_gradients(spec) ? part : whole);
   out.optimizer = memory.states * (spec.sharding != Sharding::kNone ? part : whole);
+  if (spec.host.optimizer_per_s > 0) out.optimizer = 0;
   return out;
 }
 
@@ -66,7 +79,7 @@ KeptBytes activation_bytes(const ParallelPlan& plan, std::uint32_t stage) {
   const StageLayers& layers = plan.stages[stage].layers;
   for (std::uint32_t i = layers.first; i < layers.last; ++i) {
     const model::LayerWork& work = plan.model.work.kinds[plan.kind_of(i)];
-    out.forward += work.activation_bytes;
+    out.forward += work.activation_bytes * (1 - plan.plan().host.activations);
     out.after_input_grad += work.weight_grad_bytes;
   }
   return out;
@@ -112,7 +125,7 @@ double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline) {
 MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
   MemoryNeed need;
   need.fixed = static_memory(plan, pipeline);
-  need.working = working_bytes(plan, pipeline);
+  need.working = working_bytes(plan, pipeline) + host_buffers(plan, pipeline);
   HeldActivations held(plan);
   for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
     held.before(action);

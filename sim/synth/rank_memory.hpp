@@ -22,7 +22,7 @@ struct StaticMemory {
 /// data-parallel size from the stage of sharding on that splits it.
 [[nodiscard]] StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline);
 
-/// What a micro-batch of a stage keeps.
+/// What a micro-batch of a stage keeps on the GPU.
 struct KeptBytes {
   double forward = 0;           ///< from its forward pass on
   double after_input_grad = 0;  ///< where the backward pass is split: from its first half on
@@ -45,6 +45,7 @@ class HeldActivations {
 
 /// The most that a layer of the rank needs besides while its backward pass runs: gradients of
 /// activations; where parameters are sharded, those gathered, and a layer's whole gradients.
+/// MemoryNeed::working has the buffers of HostPlan::activations too: twice `ahead` and one layers.
 [[nodiscard]] double working_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
 
 /// Peak of a rank over the schedule.
@@ -63,6 +64,8 @@ struct Elements {
 };
 /// On a rank; of one layer, the head's own copy of a tied embedding included.
 [[nodiscard]] Elements elements_of(const ParallelPlan& plan, std::uint32_t pipeline);
+/// A replica's part of them.
+[[nodiscard]] double split_over_replicas(const ParallelPlan& plan, const Elements& elements);
 /// Elements of all tensors of a list.
 [[nodiscard]] double sum(const std::vector<double>& tensors);
 [[nodiscard]] Elements elements_of_layer(const ParallelPlan& plan, std::uint32_t layer);

@@ -54,7 +54,7 @@ std::vector<std::uint32_t> StageTransfers::sending_order(const Route& route) con
 StageTransfers::End& StageTransfers::end_of(const Route& route) {
   const auto [place, fresh] = ends_.try_emplace(route);
   if (fresh) {
-    place->second.stream = next_stream_++;
+    place->second.stream = emitter_.new_stream();
     place->second.order = sending_order(route);
   }
   return place->second;

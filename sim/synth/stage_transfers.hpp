@@ -56,7 +56,6 @@ class StageTransfers {
 
   RankEmitter& emitter_;
   std::map<Route, End> ends_;
-  std::uint16_t next_stream_ = kFirstTransferStream;
 };
 
 }  // namespace bubblesim::synth

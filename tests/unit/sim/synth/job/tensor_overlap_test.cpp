@@ -1,5 +1,5 @@
-// Exchanges of tensor ranks beside compute (TokenWeave, arXiv 2505.11329): iterations by a walk over
-// two resources, the compute stream and the exchanges' stream.
+// Exchanges of tensor ranks beside compute (TokenWeave, arXiv 2505.11329): iterations by a walk
+// over two resources, the compute stream and the exchanges' stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -152,8 +152,8 @@ double exposed(const JobRequest& request) {
 }
 
 // Ports of 100 GB/s: an exchange of half a micro-batch is shorter than a part's products, so that
-// what stays exposed is where a pass turns, and exchanges of the vocabulary's ends: under a third of
-// what is exposed unsplit, where exchanges of forward passes all are.
+// what stays exposed is where a pass turns, and exchanges of the vocabulary's ends: under a third
+// of what is exposed unsplit, where exchanges of forward passes all are.
 TEST(TensorOverlap, HidesExchangesThatAreShorterThanCompute) {
   EXPECT_LT(exposed(overlapped(tensor_job(1e11))), exposed(tensor_job(1e11)) / 3);
 }

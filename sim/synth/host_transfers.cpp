@@ -1,0 +1,137 @@
+#include "sim/synth/host_transfers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/rank_memory.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+// Passes over layers, forward and backward, that a rank makes in an iteration.
+std::size_t layer_passes(const ParallelPlan& plan, std::uint32_t pipeline) {
+  std::size_t passes = 0;
+  const auto layers = [&](std::uint32_t stage) {
+    return plan.stages[stage].layers.last - plan.stages[stage].layers.first;
+  };
+  for (const pipeline::Action& action : plan.schedule.actions[pipeline]) {
+    if (action.has_forward()) passes += layers(action.stage);
+    if (action.has_input_grad()) passes += layers(action.backward_stage());
+  }
+  return passes;
+}
+
+}  // namespace
+
+bool updates_on_host(const PlanSpec& plan) { return plan.host.optimizer_per_s > 0; }
+
+BytesPerSecond host_bandwidth(const ParallelPlan& plan) {
+  const BytesPerSecond given = plan.plan().host.bandwidth;
+  return given.value > 0 ? given : plan.request.gpu.host_bandwidth;
+}
+
+double checkpoint_bytes(const ParallelPlan& plan, std::uint32_t pipeline) {
+  return split_over_replicas(plan, elements_of(plan, pipeline)) *
+         model::optimizer_memory(plan.plan().optimizer).states;
+}
+
+HostTransfers::HostTransfers(RankEmitter& emitter) : emitter_(emitter) {
+  const ParallelPlan& plan = emitter.plan();
+  if (plan.plan().host.checkpoint_every == 0) return;
+  const std::uint32_t pipeline = emitter.place().pipeline;
+  piece_bytes_ = checkpoint_bytes(plan, pipeline) /
+                 static_cast<double>(std::max<std::size_t>(layer_passes(plan, pipeline), 1));
+}
+
+std::uint16_t HostTransfers::stream_of(Way way) {
+  const auto [place, fresh] = streams_.try_emplace(way);
+  if (fresh) place->second = emitter_.new_stream();
+  return place->second;
+}
+
+Duration HostTransfers::time_of(double bytes) const {
+  return kCopyLatency +
+         Duration{std::llround(bytes / host_bandwidth(emitter_.plan()).value * 1e9)};
+}
+
+std::uint32_t HostTransfers::copy(Way way, std::string_view name, double bytes,
+                                  const std::vector<std::uint32_t>& after) {
+  OpDraft draft;
+  draft.kind = program::WorkKind::kCopy;
+  draft.stream = stream_of(way);
+  draft.name = emitter_.writer().name(name);
+  draft.duration = time_of(bytes);
+  return emitter_.writer().launch(draft, after,
+                                  {{}, emitter_.plan().request.software.launch_call});
+}
+
+double HostTransfers::kept_bytes(std::uint32_t layer) const {
+  const ParallelPlan& plan = emitter_.plan();
+  return plan.plan().host.activations *
+         plan.model.work.kinds[plan.kind_of(layer)].activation_bytes;
+}
+
+void HostTransfers::begin_iteration(std::uint32_t iteration) {
+  const std::uint32_t every = emitter_.plan().plan().host.checkpoint_every;
+  saves_ = every > 0 && iteration % every == 0;
+  out_.clear();
+  in_.clear();
+  under_way_.clear();
+}
+
+// As many layers as are fetched ahead may be on their way out, and the one before this.
+void HostTransfers::before_forward(std::uint32_t layer) {
+  if (kept_bytes(layer) == 0) return;
+  const std::size_t most = std::size_t{emitter_.plan().plan().host.ahead} + 1;
+  if (under_way_.size() < most) return;
+  emitter_.wait_next(under_way_[under_way_.size() - most]);
+}
+
+void HostTransfers::after_forward(std::uint32_t layer, std::uint32_t micro_batch) {
+  const double bytes = kept_bytes(layer);
+  if (bytes == 0) return;
+  const std::uint32_t op =
+      copy(Way::kOut, "activations to host", bytes, {emitter_.last_compute()});
+  out_[{layer, micro_batch}] = op;
+  under_way_.push_back(op);
+}
+
+// Not before the kernels so far: room for more layers than `ahead` is not kept.
+void HostTransfers::fetch(const Key& key) {
+  const auto out = out_.find(key);
+  if (out == out_.end() || in_.contains(key)) return;
+  in_[key] = copy(Way::kIn, "activations from host", kept_bytes(key.first),
+                  {out->second, emitter_.last_compute()});
+}
+
+void HostTransfers::before_backward(const std::vector<std::uint32_t>& layers, std::size_t at,
+                                    std::uint32_t micro_batch) {
+  const std::size_t last = at + emitter_.plan().plan().host.ahead;
+  for (std::size_t i = at; i <= last && i < layers.size(); ++i) fetch({layers[i], micro_batch});
+  const auto in = in_.find({layers[at], micro_batch});
+  if (in != in_.end()) emitter_.wait_next(in->second);
+}
+
+void HostTransfers::after_pass() {
+  if (!saves_ || piece_bytes_ == 0) return;
+  last_piece_ = copy(Way::kOut, "checkpoint to host", piece_bytes_, {});
+}
+
+void HostTransfers::before_step() {
+  if (last_piece_ != program::kNoIndex) emitter_.wait_next(last_piece_);
+  last_piece_ = program::kNoIndex;
+}
+
+void HostTransfers::update() {
+  const PlanSpec& plan = emitter_.plan().plan();
+  const double own = own_elements(emitter_.plan(), emitter_.place().pipeline);
+  const model::OptimizerMemory memory = model::optimizer_memory(plan.optimizer);
+  const std::uint32_t out =
+      copy(Way::kOut, "gradients to host", own * memory.gradients, emitter_.awaited());
+  emitter_.writer().wait_for(out);
+  emitter_.writer().pause(Duration{std::llround(own / plan.host.optimizer_per_s * 1e9)});
+  emitter_.wait_next(copy(Way::kIn, "parameters from host", own * memory.weights, {}));
+}
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,73 @@
+// What a rank moves between its GPU and host memory, or NVMe and CXL memory behind it (PlanSpec::
+// host): activations, checkpoints, gradients and parameters of an optimiser on the host.
+//
+// Each direction has a stream, in which copies wait for each other: the link is theirs in turns. A
+// copy takes kCopyLatency and its bytes over the bandwidth.
+//
+// Activations (SSDTrain, arXiv 2408.10013): a layer's are copied out after its forward pass, and
+// in before its backward pass, some layers ahead of their use; as many layers may be under way out.
+// Checkpoints in host memory (Gemini, SOSP 2023): optimiser states, in a piece a layer's pass, from
+// the iteration's beginning on; the optimiser waits for the last piece. An optimiser on the host
+// (ZeRO-Offload, arXiv 2101.06840): gradients out, the host's update, parameters in, at once after
+// all backward passes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/synth/rank_emitter.hpp"
+
+namespace bubblesim::synth {
+
+class HostTransfers {
+ public:
+  explicit HostTransfers(RankEmitter& emitter);
+
+  void begin_iteration(std::uint32_t iteration);
+  /// Around a layer's forward pass.
+  void before_forward(std::uint32_t layer);
+  void after_forward(std::uint32_t layer, std::uint32_t micro_batch);
+  /// Before layer `at` of a backward pass over `layers` (in the order of use).
+  void before_backward(const std::vector<std::uint32_t>& layers, std::size_t at,
+                       std::uint32_t micro_batch);
+  /// After a layer's pass, forward or backward: the next piece of a checkpoint.
+  void after_pass();
+  /// All gradients are there: what the optimiser waits for.
+  void before_step();
+  /// The optimiser's step. Precondition: updates_on_host().
+  void update();
+
+ private:
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  ///< layer and micro-batch
+  enum class Way : std::uint8_t { kOut, kIn };
+
+  [[nodiscard]] Duration time_of(double bytes) const;
+  std::uint32_t copy(Way way, std::string_view name, double bytes,
+                     const std::vector<std::uint32_t>& after);
+  [[nodiscard]] double kept_bytes(std::uint32_t layer) const;
+  void fetch(const Key& key);
+  std::uint16_t stream_of(Way way);
+
+  RankEmitter& emitter_;
+  std::map<Way, std::uint16_t> streams_;
+  std::map<Key, std::uint32_t> out_;        ///< operations
+  std::map<Key, std::uint32_t> in_;
+  std::vector<std::uint32_t> under_way_;    ///< copies out of forward passes, in order
+  double piece_bytes_ = 0;                  ///< of a checkpoint, a layer's pass
+  bool saves_ = false;                      ///< the present iteration writes a checkpoint
+  std::uint32_t last_piece_ = program::kNoIndex;
+};
+
+/// Whether the plan's optimiser runs on the host.
+[[nodiscard]] bool updates_on_host(const PlanSpec& plan);
+/// Of the link, one direction: as the plan says, or as the device's file does.
+[[nodiscard]] BytesPerSecond host_bandwidth(const ParallelPlan& plan);
+/// Optimiser states that a rank writes for a checkpoint: replicas that hold the same write a part
+/// each.
+[[nodiscard]] double checkpoint_bytes(const ParallelPlan& plan, std::uint32_t pipeline);
+
+}  // namespace bubblesim::synth
