@@ -16,6 +16,7 @@
 #include "sim/synth/graph_stages.hpp"
 #include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_memory.hpp"
+#include "sim/synth/rollout.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -176,6 +177,30 @@ void check_host(const JobRequest& request, Errors& errors) {
   }
 }
 
+// A replica is one GPU with all parameters, and is simulated: others end apart from it.
+void check_rollout(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (!plan.rollout) return;
+  const auto refuse = [&](const char* place, std::string message) {
+    errors.push_back(fault(plan, place, std::move(message)));
+  };
+  if (plan.tensor * plan.context * plan.pipeline > 1 || plan.sharding == Sharding::kParameters) {
+    refuse("/rollout", "expected replicas of one GPU that hold all parameters: tensor, context and "
+                       "pipeline 1, \"sharding\" not \"parameters\"");
+  }
+  if (plan.data > 1 && plan.folding != Folding::kNothing) {
+    refuse("/folding", "replicas end their rollouts apart; expected \"nothing\"");
+  }
+  if (plan.wide_area.mode != WideAreaMode::kEveryIteration || plan.host.checkpoint_every > 1) {
+    refuse("/rollout", "expected iterations that are alike but for it: no wide_area, and "
+                       "checkpoints in every one or in none");
+  }
+  const RolloutPlan& rollout = *plan.rollout;
+  const auto last = generation_step(
+      request, 1, 1, counted_context(rollout.prompt_tokens + rollout.most_tokens));
+  if (!last) refuse("/rollout", last.error().message);
+}
+
 void check_regions(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   if (plan.wide_area.mode == WideAreaMode::kEveryIteration) return;
@@ -323,6 +348,7 @@ Errors check_plan(const JobRequest& request) {
   check_parameters(request.plan, errors);
   check_tensor_overlap(request, errors);
   check_host(request, errors);
+  check_rollout(request, errors);
   check_regions(request, errors);
   return errors;
 }

@@ -161,6 +161,21 @@ void read_host(ObjectReader& object, HostPlan& out) {
   out.checkpoint_every = reader.integer<std::uint32_t>("checkpoint_every", {0, 10'000}, 0);
 }
 
+void read_rollout(ObjectReader& object, PlanSpec& plan) {
+  ObjectReader reader = object.child("rollout", Presence::kOptional);
+  if (!reader.present()) return;
+  constexpr std::uint32_t kMostTokens = 1U << 20U;
+  RolloutPlan rollout;
+  rollout.prompt_tokens = reader.integer<std::uint32_t>("prompt_tokens", {1, kMostTokens});
+  rollout.mean_tokens = reader.number("mean_tokens", {1, static_cast<double>(kMostTokens)});
+  rollout.cv = reader.number("cv", {0.01, 100});
+  rollout.most_tokens = reader.integer<std::uint32_t>("most_tokens", {1, kMostTokens});
+  rollout.spare = reader.number("spare", {1, 16}, 1);
+  rollout.rounds = reader.integer<std::uint32_t>("rounds", {1, 1000}, 1);
+  rollout.seed = reader.integer<std::uint64_t>("seed", {0, 1ULL << 53U}, 1);
+  plan.rollout = rollout;
+}
+
 void read_wide_area(ObjectReader& object, WideAreaPlan& out) {
   ObjectReader reader = object.child("wide_area", Presence::kOptional);
   if (!reader.present()) return;
@@ -205,6 +220,7 @@ PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
   read_gradients(object, plan);
   read_parameters(object, plan);
   read_host(object, plan.host);
+  read_rollout(object, plan);
   read_wide_area(object, plan.wide_area);
   return plan;
 }

@@ -65,6 +65,18 @@ struct HostPlan {
   }
 };
 
+/// Responses that every replica generates before each training step (sim/synth/rollout.hpp): as
+/// many as it trains on, of lengths drawn from a lognormal distribution.
+struct RolloutPlan {
+  std::uint32_t prompt_tokens = 1;
+  double mean_tokens = 1;          ///< of a response, before it is cut to most_tokens
+  double cv = 1;                   ///< coefficient of variation
+  std::uint32_t most_tokens = 1;
+  double spare = 1;                ///< responses begun over those kept, the first to end; >= 1
+  std::uint32_t rounds = 1;        ///< iterations with lengths of their own, then the same again
+  std::uint64_t seed = 1;
+};
+
 /// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
 enum class WideAreaMode : std::uint8_t {
   kEveryIteration,  ///< the same synchronous exchange as within a region
@@ -125,6 +137,7 @@ struct PlanSpec {
   GradientPlan gradients;
   ParameterPlan parameters;
   HostPlan host;
+  std::optional<RolloutPlan> rollout;
   WideAreaPlan wide_area;
   std::string software = "pytorch";            ///< a file of configs/software
   Folding folding = Folding::kAll;

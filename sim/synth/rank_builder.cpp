@@ -22,7 +22,8 @@ bool completes_gradients(const Action& action) {
 RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
                          const RankPlace& place)
     : plan_(plan), emitter_(plan, collectives, place), transfers_(emitter_),
-      gradients_(emitter_), host_(emitter_), last_gradient_(plan.stages.size(), 0), held_(plan),
+      gradients_(emitter_), host_(emitter_), rollout_(emitter_),
+      last_gradient_(plan.stages.size(), 0), held_(plan),
       fixed_bytes_(static_memory(plan, place.pipeline).total()) {
   const auto& actions = plan.schedule.actions[place.pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -32,9 +33,10 @@ RankBuilder::RankBuilder(const ParallelPlan& plan, CollectiveTable& collectives,
 
 program::Program RankBuilder::build() {
   const WideAreaPlan& wide = plan_.plan().wide_area;
-  const std::uint32_t iterations = wide.mode == WideAreaMode::kEveryIteration
-                                       ? std::max(plan_.plan().host.checkpoint_every, 1U)
-                                       : wide.every;
+  std::uint32_t iterations = wide.mode == WideAreaMode::kEveryIteration
+                                 ? std::max(plan_.plan().host.checkpoint_every, 1U)
+                                 : wide.every;
+  if (plan_.plan().rollout) iterations = plan_.plan().rollout->rounds;
   for (std::uint32_t i = 0; i < iterations; ++i) iterate(i);
   return emitter_.writer().finish();
 }
@@ -44,6 +46,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   writer.begin_iteration();
   mark_memory();
   writer.pause(plan_.request.software.iteration);
+  rollout_.generate(iteration);
   host_.begin_iteration(iteration);
   const auto& actions = plan_.schedule.actions[emitter_.place().pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {

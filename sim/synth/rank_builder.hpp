@@ -8,6 +8,7 @@
 #include "sim/synth/gradient_exchange.hpp"
 #include "sim/synth/host_transfers.hpp"
 #include "sim/synth/rank_emitter.hpp"
+#include "sim/synth/rollout.hpp"
 #include "sim/synth/stage_transfers.hpp"
 
 namespace bubblesim::synth {
@@ -49,6 +50,7 @@ class RankBuilder {
   StageTransfers transfers_;
   GradientExchange gradients_;
   HostTransfers host_;
+  Rollout rollout_;
   std::vector<std::size_t> last_gradient_;  ///< by stage: the action that completes its gradients
   HeldActivations held_;
   double fixed_bytes_;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/check.hpp"
+#include "sim/synth/rollout.hpp"
+
 namespace bubblesim::synth {
 namespace {
 
@@ -132,6 +135,11 @@ MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
     need.activations = std::max(need.activations, held.bytes());
     held.after(action);
     need.activations = std::max(need.activations, held.bytes());
+  }
+  if (plan.plan().rollout) {
+    const auto cache = rollout_cache_bytes(plan.request);
+    BUBBLESIM_CHECK(cache.has_value(), "a checked rollout has keys and values");
+    need.activations = std::max(need.activations, *cache);
   }
   return need;
 }
