@@ -179,7 +179,16 @@ class Answerer {
 
   static void make_offline(Json& filler) {
     filler["mode"] = "offline";
+    keep_lengths(filler);
     for (const char* key : {"arrivals", "deadline", "max_wait", "jobs"}) filler.erase(key);
+  }
+
+  /// A server whose requests are as long as its file of arrivals says needs that file for them.
+  static void keep_lengths(Json& filler) {
+    Json& program = filler["program"];
+    if (!program.contains("engine") || program.contains("requests")) return;
+    const Json& arrivals = filler["arrivals"];
+    program["requests"] = {{"path", arrivals["path"]}, {"format", arrivals["format"]}};
   }
 
   void keep_alone(const observe::RunReport& report, const run::RunConfig& given) {

@@ -49,7 +49,8 @@ std::optional<Error> latency_fault(const Question& question, const run::LoadedRu
                                    std::size_t filler) {
   const run::FillerConfig& config = loaded.config.fillers[filler];
   const bool table = filler < loaded.tables.size() && loaded.tables[filler].has_value();
-  if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline || table) {
+  const bool steps = table || loaded.server(filler) != nullptr;
+  if (!question.limits.p95 || config.mode != observe::FillerMode::kOnline || steps) {
     return std::nullopt;
   }
   const Duration pass = run::measure_pass(*loaded.fillers[filler], loaded.device);
@@ -60,6 +61,17 @@ std::optional<Error> latency_fault(const Question& question, const run::LoadedRu
                    " for a pass with a GPU of its own; expected at least that"};
 }
 
+std::optional<Error> token_fault(const Question& question, const run::LoadedRun& loaded) {
+  const TokenLatency& slo = question.limits.slo;
+  if (!slo.ttft && !slo.tpot) return std::nullopt;
+  for (std::size_t i = 0; i < loaded.config.fillers.size(); ++i) {
+    if (loaded.server(i) != nullptr) return std::nullopt;
+  }
+  return Error{question.file, "/slo",
+               "found limits on tokens, but no filler is a language-model server; expected a "
+               "program with \"engine\", or p95, the latency of whole requests"};
+}
+
 }  // namespace
 
 Errors check_job(const Question& question, const run::LoadedRun& loaded) {
@@ -68,6 +80,7 @@ Errors check_job(const Question& question, const run::LoadedRun& loaded) {
     faults.push_back({question.base_file, "/fillers", "found none; expected what may fill the "
                                                       "bubbles: at least one filler"});
   }
+  if (const auto fault = token_fault(question, loaded)) faults.push_back(*fault);
   for (std::size_t i = 0; i < loaded.config.fillers.size(); ++i) {
     for (const auto& fault : {memory_fault(question, loaded, i),
                               latency_fault(question, loaded, i)}) {

@@ -9,7 +9,8 @@ namespace bubblesim::advise {
 
 /// No filler to advise on; a filler that is larger than every GPU's free memory, with the largest
 /// that would do; a p95 that a service could not keep with a GPU of its own, with the least that it
-/// could. A job that does not fit its GPU cannot be loaded: that fault is sim/run's.
+/// could; limits on tokens where no filler is a language-model server. A job that does not fit its
+/// GPU cannot be loaded: that fault is sim/run's.
 [[nodiscard]] Errors check_job(const Question& question, const run::LoadedRun& loaded);
 
 }  // namespace bubblesim::advise

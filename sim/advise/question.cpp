@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "sim/advise/result_cells.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
@@ -149,12 +148,6 @@ TokenLatency read_slo(const std::string& text, Errors& faults) {
 
 Errors check_question(const Question& question, const policy::Registry& registry) {
   Errors faults = check_places(question);
-  const TokenLatency& slo = question.limits.slo;
-  if ((slo.ttft || slo.tpot) && !measures_tokens()) {
-    faults.push_back({question.file, "/slo",
-                      "found limits on tokens, which no run of this version measures; expected "
-                      "p95, the latency of whole requests"});
-  }
   const SystemChoice& system = question.system;
   for (const policy::SystemFeature feature : system.can.value_or(system.cannot)) {
     if (!system.can || system.has(feature)) continue;

@@ -42,6 +42,4 @@ TokenLatency RowReader::token_latency() const {
   return {latency(kFirstToken), latency(kEachToken)};
 }
 
-bool measures_tokens() { return column_of(kFirstToken) && column_of(kEachToken); }
-
 }  // namespace bubblesim::advise

@@ -23,7 +23,4 @@ class RowReader {
   const observe::ResultRow& row_;
 };
 
-/// Whether rows have columns of token latencies at all.
-[[nodiscard]] bool measures_tokens();
-
 }  // namespace bubblesim::advise

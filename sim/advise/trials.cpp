@@ -25,7 +25,8 @@ void add_row(TrialResult& result, const RowReader& row, const OwnFiller& filler)
   const double rate = row.number_or_zero("filler_requests_per_s");
   const double own = filler.requests_per_s;
   result.requests_per_s += rate;
-  result.tokens_per_s += rate * filler.tokens_per_request;
+  result.tokens_per_s +=
+      row.number("output_tokens_per_s").value_or(rate * filler.tokens_per_request);
   result.offered_per_s += row.number_or_zero("filler_offered_per_s");
   if (own > 0) result.gain += rate / own;
   result.overloaded = result.overloaded || row.number_or_zero("overloaded") > 0;

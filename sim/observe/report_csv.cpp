@@ -19,14 +19,24 @@ struct CsvRow {
   std::optional<std::size_t> filler_index;
   const FillerResult* filler;
   std::optional<LatencySummary> latency;
+  std::optional<LatencySummary> ttft;  ///< of a language-model server, as `tpot`
+  std::optional<LatencySummary> tpot;
 };
 
+CsvRow row_of(const RunReport& report, const PolicyResult& policy, std::size_t index) {
+  const FillerResult& filler = policy.fillers[index];
+  CsvRow row{report, policy, index, &filler, filler.latency.summary(), {}, {}};
+  if (!filler.server) return row;
+  row.ttft = filler.server->ttft.summary();
+  row.tpot = filler.server->tpot.summary();
+  return row;
+}
+
 std::vector<CsvRow> rows_of(const RunReport& report, const PolicyResult& policy) {
-  if (policy.fillers.empty()) return {{report, policy, std::nullopt, nullptr, std::nullopt}};
+  if (policy.fillers.empty()) return {{report, policy, std::nullopt, nullptr, {}, {}, {}}};
   std::vector<CsvRow> rows;
   for (std::size_t i = 0; i < policy.fillers.size(); ++i) {
-    const FillerResult& filler = policy.fillers[i];
-    rows.push_back({report, policy, i, &filler, filler.latency.summary()});
+    rows.push_back(row_of(report, policy, i));
   }
   return rows;
 }
@@ -131,6 +141,35 @@ std::string latency_cell(const CsvRow& row) {
   return latency_cell(row.latency, Value);
 }
 
+template <auto Value>
+std::string ttft_cell(const CsvRow& row) {
+  return latency_cell(row.ttft, Value);
+}
+
+template <auto Value>
+std::string tpot_cell(const CsvRow& row) {
+  return latency_cell(row.tpot, Value);
+}
+
+template <int kPercent>
+std::string tbt_cell(const CsvRow& row) {
+  if (!row.filler || !row.filler->server) return {};
+  const auto value = row.filler->server->tbt.percentile(kPercent);
+  return value ? milliseconds(value->value) : std::string();
+}
+
+/// A cell that is empty but for language-model servers.
+template <auto Make>
+std::string of_server(const CsvRow& row) {
+  return row.filler && row.filler->server ? Make(*row.filler->server) : std::string();
+}
+
+template <auto Count>
+std::string server_count(const CsvRow& row) {
+  return row.filler && row.filler->server ? std::to_string((*row.filler->server).*Count)
+                                          : std::string();
+}
+
 const CsvColumn kCsvColumns[] = {
     {"config", CellType::kText, [](const CsvRow& r) { return r.report.config; }},
     {"seed", CellType::kInteger, [](const CsvRow& r) { return std::to_string(r.report.seed); }},
@@ -200,6 +239,36 @@ const CsvColumn kCsvColumns[] = {
     {"overloaded", CellType::kInteger, of_filler<[](const FillerResult& f) {
        return f.mode == FillerMode::kOnline ? std::string(f.overloaded ? "1" : "0") : std::string();
      }>},
+    {"ttft_mean_ms", CellType::kNumber, ttft_cell<&LatencySummary::mean>},
+    {"ttft_p50_ms", CellType::kNumber, ttft_cell<&LatencySummary::p50>},
+    {"ttft_p90_ms", CellType::kNumber, ttft_cell<&LatencySummary::p90>},
+    {"ttft_p95_ms", CellType::kNumber, ttft_cell<&LatencySummary::p95>},
+    {"ttft_p99_ms", CellType::kNumber, ttft_cell<&LatencySummary::p99>},
+    {"ttft_lower_bound_from", CellType::kText,
+     [](const CsvRow& r) { return lower_bound_from(r.ttft); }},
+    {"tpot_mean_ms", CellType::kNumber, tpot_cell<&LatencySummary::mean>},
+    {"tpot_p50_ms", CellType::kNumber, tpot_cell<&LatencySummary::p50>},
+    {"tpot_p90_ms", CellType::kNumber, tpot_cell<&LatencySummary::p90>},
+    {"tpot_p95_ms", CellType::kNumber, tpot_cell<&LatencySummary::p95>},
+    {"tpot_p99_ms", CellType::kNumber, tpot_cell<&LatencySummary::p99>},
+    {"tbt_p50_ms", CellType::kNumber, tbt_cell<50>},
+    {"tbt_p95_ms", CellType::kNumber, tbt_cell<95>},
+    {"tbt_p99_ms", CellType::kNumber, tbt_cell<99>},
+    {"tbt_max_ms", CellType::kNumber, tbt_cell<100>},
+    {"output_tokens_per_s", CellType::kNumber,
+     of_server<[](const ServerResult& s) { return number(s.output_tokens_per_s); }>},
+    {"goodput_per_s", CellType::kNumber,
+     of_server<[](const ServerResult& s) { return number(s.goodput_per_s); }>},
+    {"requests_within_limits", CellType::kInteger, of_server<[](const ServerResult& s) {
+       return s.within_limits ? std::to_string(*s.within_limits) : std::string();
+     }>},
+    {"server_preemptions", CellType::kInteger, server_count<&ServerResult::preemptions>},
+    {"recomputed_tokens", CellType::kInteger, server_count<&ServerResult::recomputed_tokens>},
+    {"prefix_hit_tokens", CellType::kInteger, server_count<&ServerResult::prefix_hit_tokens>},
+    {"kv_mean_fraction", CellType::kNumber,
+     of_server<[](const ServerResult& s) { return number(s.mean_kv_fraction); }>},
+    {"kv_most_fraction", CellType::kNumber,
+     of_server<[](const ServerResult& s) { return number(s.most_kv_fraction); }>},
     {"filler_memory_bytes", CellType::kInteger,
      of_filler<[](const FillerResult& f) { return std::to_string(f.memory.value); }>},
     {"filler_instances_unplaced", CellType::kInteger,

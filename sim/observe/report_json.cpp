@@ -107,9 +107,22 @@ Json limits_json(const std::optional<ServiceLimits>& limits) {
           {"latency_ns", span_json(limits->latency)}};
 }
 
+Json tbt_json(const LatencyHistogram& gaps) {
+  const auto span = [&gaps](double percent) {
+    const auto value = gaps.percentile(percent);
+    return span_json(value ? std::optional(value->value) : std::nullopt);
+  };
+  return {{"samples", gaps.completed()},
+          {"p50_ns", span(50)},
+          {"p95_ns", span(95)},
+          {"p99_ns", span(99)},
+          {"max_ns", span(100)}};
+}
+
 Json server_json(const ServerResult& server) {
   return {{"ttft", latency_json(server.ttft)},
           {"tpot", latency_json(server.tpot)},
+          {"tbt", tbt_json(server.tbt)},
           {"output_tokens", server.output_tokens},
           {"output_tokens_per_s", server.output_tokens_per_s},
           {"steps", server.steps},

@@ -46,6 +46,12 @@ std::string goodput_cell(const ServerRow& row) {
   return goodput ? fmt::format("{:.3f}", *goodput) : "-";
 }
 
+template <int kPercent>
+std::string tbt_cell(const ServerRow& row) {
+  const auto value = row.filler->server->tbt.percentile(kPercent);
+  return value ? fmt::format("{:.3f}", to_seconds(value->value) * 1e3) : "-";
+}
+
 constexpr Distribution kTtft = &ServerRow::ttft;
 constexpr Distribution kTpot = &ServerRow::tpot;
 
@@ -63,6 +69,10 @@ constexpr std::array kServerColumns{
     ServerColumn{"p90", Columns::kAll, wait_cell<kTpot, &LatencySummary::p90>},
     ServerColumn{"p95", Columns::kAll, wait_cell<kTpot, &LatencySummary::p95>},
     ServerColumn{"p99", Columns::kFew, wait_cell<kTpot, &LatencySummary::p99>},
+    ServerColumn{"TBT p50 ms", Columns::kAll, tbt_cell<50>},
+    ServerColumn{"p95", Columns::kAll, tbt_cell<95>},
+    ServerColumn{"p99", Columns::kAll, tbt_cell<99>},
+    ServerColumn{"max", Columns::kAll, tbt_cell<100>},
     ServerColumn{"goodput/s", Columns::kFew, goodput_cell},
     ServerColumn{"tokens/s", Columns::kFew,
                  [](const ServerRow& row) {
@@ -134,7 +144,8 @@ std::string servers_header() {
       text += "," + std::string(what) + "_" + figure + "_ms";
     }
   }
-  return text + ",output_tokens_per_s,goodput_per_s,requests_within_limits,preemptions,"
+  return text + ",tbt_p50_ms,tbt_p95_ms,tbt_p99_ms,tbt_max_ms"
+                ",output_tokens_per_s,goodput_per_s,requests_within_limits,preemptions,"
                 "recomputed_tokens,prefix_hit_tokens,kv_mean_fraction,kv_most_fraction\n";
 }
 
@@ -148,6 +159,9 @@ std::string servers_rows(const RunReport& report) {
     text += ",";
     append_csv_cell(text, row.filler->name);
     text += csv_waits(server.ttft) + csv_waits(server.tpot) + csv_waits(row.filler->latency);
+    for (const double percent : {50.0, 95.0, 99.0, 100.0}) {
+      text += "," + csv_wait(server.tbt.percentile(percent));
+    }
     text += "," + number(server.output_tokens_per_s) + ",";
     if (server.goodput_per_s) text += number(*server.goodput_per_s);
     text += ",";

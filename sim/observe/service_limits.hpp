@@ -6,6 +6,7 @@
 
 #include "sim/base/time.hpp"
 #include "sim/observe/latency.hpp"
+#include "sim/observe/latency_histogram.hpp"
 
 namespace bubblesim::observe {
 
@@ -45,6 +46,7 @@ struct ServedTokens {
 struct ServerResult {
   LatencyDistribution ttft;   ///< of requests that arrived in it; waiting ones are lower bounds
   LatencyDistribution tpot;   ///< of those that ended, of two tokens or more
+  LatencyHistogram tbt;       ///< online: times between tokens that came in it
   std::uint64_t output_tokens = 0;   ///< of requests that ended in it
   std::uint64_t steps = 0;
   std::uint64_t preemptions = 0;     ///< in the whole run, as what follows

@@ -32,6 +32,13 @@ const observe::FillerResult& filler_of(const RunOutput& self, std::size_t policy
   return result.fillers[filler];
 }
 
+/// Times to first token and per output token.
+py::tuple token_latencies(const RunOutput& self, std::size_t policy, std::size_t filler) {
+  const auto& server = filler_of(self, policy, filler).server;
+  if (!server) throw py::value_error("found a filler that is no language-model server");
+  return py::make_tuple(server->ttft, server->tpot);
+}
+
 /// (rank, lengths, the first that counts) of every rank.
 py::list iterations(const py::object& self, std::size_t policy) {
   py::list list;
@@ -116,6 +123,7 @@ void bind_run_output(py::module_& module) {
       .def("latency", [](const RunOutput& self, std::size_t policy, std::size_t filler) {
         return filler_of(self, policy, filler).latency;
       })
+      .def("token_latencies", &token_latencies)
       .def("latencies", [](const py::object& self, std::size_t policy, std::size_t filler) {
         const auto& result = filler_of(self.cast<const RunOutput&>(), policy, filler);
         return view(py::dtype("i8"), result.latency.samples(), self);

@@ -86,6 +86,24 @@ def test_latencies_are_a_view_and_their_histogram_is_within_one_percent(result):
         histogram.percentile(0)
 
 
+def test_a_servers_tokens_have_latencies_of_their_own():
+    served = config(["mps"], duration="600ms")
+    served["fillers"] = [{
+        "name": "chat", "mode": "online",
+        "program": {"model": "llama-68m", "efficiency": "a100-40gb",
+                    "engine": {"max_model_len": 256, "kv_blocks": 64},
+                    "requests": {"prompt_tokens": 40, "output_tokens": 5}},
+        "arrivals": {"process": "poisson", "rate_per_s": 50}}]
+    result = bubblesim.run(served)
+    ttft, tpot = result.token_latencies("mps", "chat")
+    assert 0 < tpot.completed <= ttft.completed
+    assert ttft.percentile(50) / 1e6 == result.frame()["ttft_p50_ms"][0]
+    assert tpot.percentile(95) / 1e6 == result.frame()["tpot_p95_ms"][0]
+    assert ttft.histogram().completed == ttft.completed
+    with pytest.raises(ValueError, match="no language-model server"):
+        bubblesim.run(config(["mps"])).token_latencies("mps")
+
+
 def test_a_view_keeps_the_result_alive():
     samples = bubblesim.run(config(["mps"])).latencies("mps")
     total = samples.sum()

@@ -73,6 +73,12 @@ class RunResult(dict):
         place = self._policy(policy)
         return self._data.latency(place, self._filler(place, filler))
 
+    def token_latencies(self, policy, filler=None):
+        """Of a language-model server, a pair of Latencies: time to first token, and time per
+        output token after the first."""
+        place = self._policy(policy)
+        return self._data.token_latencies(place, self._filler(place, filler))
+
     def timeline(self):
         """What ran when, if run(timeline=...) recorded it: a frame with gpu, client (its name),
         kind (one of SLICE_KINDS), name, start_ns, end_ns (simulated), request (-1: none)."""

@@ -186,6 +186,16 @@ TEST_F(AnswerTest, a_latency_that_the_service_alone_does_not_keep_is_told_at_onc
   EXPECT_THAT(text_of(advice.error()), HasSubstr("expected at least that"));
 }
 
+TEST_F(AnswerTest, limits_on_tokens_need_a_language_model_server) {
+  write_job(6ms, 100us);
+  write_filler("short.csv", 20, 50us);
+  Question one = question("short.csv");
+  one.limits.slo.ttft = 500ms;
+  const auto advice = ask(one);
+  ASSERT_FALSE(advice);
+  EXPECT_THAT(text_of(advice.error()), HasSubstr("no filler is a language-model server"));
+}
+
 TEST_F(AnswerTest, axes_that_the_base_cannot_have_are_faults) {
   write_job(6ms, 100us);
   write_filler("short.csv", 20, 50us);

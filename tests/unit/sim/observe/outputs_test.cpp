@@ -12,6 +12,7 @@
 #include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
 #include "sim/observe/report_servers.hpp"
+#include "sim/observe/result_rows.hpp"
 #include "tests/unit/sim/observe/sample_report.hpp"
 
 namespace bubblesim::observe {
@@ -103,6 +104,32 @@ TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
   EXPECT_NE(table.find("300.000  >400.000"), std::string::npos) << table;
   const std::string row = servers_rows(report);
   EXPECT_NE(row.find(",12.5,0.5,1,3,0,0,0.25,0\n"), std::string::npos) << row;
+}
+
+/// The cell of the first row's column.
+std::string first_cell(const RunReport& report, std::string_view column) {
+  const auto columns = result_columns();
+  const auto at = std::ranges::find(columns, column, &ResultColumn::name) - columns.begin();
+  const Cell& cell = result_rows(report).front().cells[static_cast<std::size_t>(at)];
+  if (const auto* number = std::get_if<double>(&cell)) return std::to_string(*number);
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return std::to_string(*whole);
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? "" : *text;
+}
+
+TEST(Outputs, ResultsHaveTheFiguresOfServersAndNothingElsewhere) {
+  RunReport report = sample_report();
+  for (const char* column : {"ttft_p95_ms", "tpot_mean_ms", "goodput_per_s", "kv_mean_fraction",
+                             "server_preemptions", "requests_within_limits"}) {
+    EXPECT_EQ(first_cell(report, column), "") << column;
+  }
+  report.policies[0].fillers[0].server = sample_server();
+  EXPECT_EQ(first_cell(report, "ttft_p50_ms"), "300.000000");
+  EXPECT_EQ(first_cell(report, "ttft_lower_bound_from"), "p90");
+  EXPECT_EQ(first_cell(report, "tpot_mean_ms"), "25.000000");
+  EXPECT_EQ(first_cell(report, "goodput_per_s"), "0.500000");
+  EXPECT_EQ(first_cell(report, "requests_within_limits"), "1");
+  EXPECT_EQ(first_cell(report, "server_preemptions"), "3");
 }
 
 TEST(Outputs, EveryColumnOfUsageOverTimeIsDefinedAndNoOther) {
