@@ -36,7 +36,7 @@ Result<RecordedArrivals> parse_document(std::string_view text, ArrivalFormat for
                                         const std::string& label, Lengths lengths) {
   if (lengths == Lengths::kRead) {
     return fail(label, {}, "a format of arrival times alone; expected one with prompt and output "
-                           "lengths: azure, splitwise, mooncake or bundle");
+                           "lengths: azure, splitwise, servegen, mooncake or bundle");
   }
   return format == ArrivalFormat::kGaps ? parse_gaps(text, label) : parse_queries(text, label);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct RecordedLength {
   std::uint32_t prompt_tokens = 1;  ///< at least 1
   std::uint32_t output_tokens = 1;  ///< at least 1
   std::vector<std::uint64_t> hashes;  ///< of the prompt (kHashTokens each); empty: not recorded
+  /// Requests of the same one are turns: a prompt begins with prompt and output of the turn before.
+  std::optional<std::uint64_t> conversation{};
 };
 
 /// Tokens that one of Mooncake's hashes stands for (Qin et al., FAST 2025; its traces' README).

@@ -78,6 +78,7 @@ FieldNames names_of(ArrivalFormat format) {
     case ArrivalFormat::kAzure: return {"TIMESTAMP", "ContextTokens", "GeneratedTokens", {}};
     case ArrivalFormat::kMooncake:
       return {"timestamp", "input_length", "output_length", "hash_ids"};
+    case ArrivalFormat::kServegen: return {"timestamp", "input_tokens", "output_tokens", {}};
     case ArrivalFormat::kBundle: return {"arrival_time", "input_toks", "output_toks", {}};
     default: return {"arrived_at", "num_prefill_tokens", "num_decode_tokens", {}};
   }

@@ -1,4 +1,4 @@
-// Requests in formats with one of them a line: Azure, Splitwise, Mooncake, bundles.
+// Requests in formats with one of them a line: Azure, Splitwise, ServeGen, Mooncake, bundles.
 #pragma once
 
 #include <cstddef>

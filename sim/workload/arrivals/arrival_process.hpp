@@ -34,6 +34,7 @@ enum class ArrivalFormat : std::uint8_t {
   kAzure,      ///< CSV: TIMESTAMP,ContextTokens,GeneratedTokens
   kMooncake,   ///< JSON lines with "timestamp" in ms
   kBundle,     ///< JSON lines with "arrival_time" in s (LLMServingSim's measured runs)
+  kServegen,   ///< CSV with a column timestamp in s (requests of ServeGen's clients)
   kGaps,       ///< JSON array of gaps in s
   kSplitwise,  ///< CSV with a column arrived_at in s
   kQueries,    ///< JSON: {"queries": [{"timestamp": s, ...}]}

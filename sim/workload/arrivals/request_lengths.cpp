@@ -13,6 +13,17 @@ std::uint32_t longest(const LengthSpec& length) {
   return std::get<LognormalLength>(length).most;
 }
 
+RecordedLength largest(const DrawnLengths& drawn) {
+  RecordedLength length{longest(drawn.prompt), longest(drawn.output), {}};
+  if (!drawn.sessions) return length;
+  const std::uint64_t turn = std::uint64_t{length.prompt_tokens} + length.output_tokens;
+  const std::uint64_t all = turn * drawn.sessions->turns;
+  if (turn >= drawn.sessions->window) return length;
+  length.prompt_tokens = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(all, drawn.sessions->window) - length.output_tokens);
+  return length;
+}
+
 LengthSequence::LengthSequence(RequestLengths spec, RandomStream random)
     : spec_(std::move(spec)), random_(std::move(random)) {}
 
@@ -38,6 +49,20 @@ void LengthSequence::draw() {
   const auto& drawn = std::get<DrawnLengths>(spec_);
   last_.prompt_tokens = draw(drawn.prompt);
   last_.output_tokens = draw(drawn.output);
+  if (drawn.sessions) say(*drawn.sessions);
+}
+
+// The next turn of the user whose turn it is.
+void LengthSequence::say(const Sessions& sessions) {
+  users_.resize(sessions.users);
+  User& user = users_[(drawn_ - 1) % sessions.users];
+  const std::uint64_t turn = std::uint64_t{last_.prompt_tokens} + last_.output_tokens;
+  const bool ends = user.turns == sessions.turns || user.tokens + turn > sessions.window;
+  if (ends || user.turns == 0) user = {++conversations_, 0, 0};
+  last_.conversation = user.conversation;
+  last_.prompt_tokens += user.tokens;
+  user.tokens += static_cast<std::uint32_t>(turn);
+  ++user.turns;
 }
 
 // A lognormal variable of mean m and coefficient of variation c is exp of a normal one of variance

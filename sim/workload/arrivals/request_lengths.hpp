@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -30,11 +31,26 @@ using LengthSpec = std::variant<FixedLength, LognormalLength>;
 /// The longest that it can draw.
 [[nodiscard]] std::uint32_t longest(const LengthSpec& length);
 
+/// Conversations of so many users, whose turns arrive one after another: request n is the next turn
+/// of user n modulo `users`. A turn's prompt is all that was said before and its new tokens, which
+/// are what is drawn.
+struct Sessions {
+  std::uint32_t users = 1;   ///< at least 1
+  std::uint32_t turns = 1;   ///< of a conversation, then the user begins another; at least 1
+  /// Prompt and output of a turn together; a user whose next turn would exceed it begins another
+  /// conversation with that turn.
+  std::uint32_t window = 1;
+};
+
 /// Prompts and outputs are drawn independently of each other.
 struct DrawnLengths {
   LengthSpec prompt;
   LengthSpec output;
+  std::optional<Sessions> sessions{};  ///< nothing: every request stands alone
 };
+
+/// The largest request that it can draw: of those with the longest output, the longest prompt.
+[[nodiscard]] RecordedLength largest(const DrawnLengths& drawn);
 
 /// Pairs of prompt and output of recorded requests.
 struct ListedLengths {
@@ -58,13 +74,23 @@ class LengthSequence {
   [[nodiscard]] const RecordedLength& of(std::uint64_t number);
 
  private:
+  /// What a user has said and heard in the present conversation.
+  struct User {
+    std::uint64_t conversation = 0;
+    std::uint32_t turns = 0;
+    std::uint32_t tokens = 0;
+  };
+
   void draw();
   [[nodiscard]] std::uint32_t draw(const LengthSpec& length);
+  void say(const Sessions& sessions);
 
   RequestLengths spec_;
   RandomStream random_;
   std::uint64_t drawn_ = 0;  ///< requests so far
   RecordedLength last_;
+  std::vector<User> users_;
+  std::uint64_t conversations_ = 0;
 };
 
 }  // namespace bubblesim::workload

@@ -73,6 +73,10 @@ TEST(ArrivalFile, LengthsOfEachFormatAreReadWhereTheyAreAskedFor) {
                                       "0.5,396.0,109\n",
                                       ArrivalFormat::kSplitwise, "t", Lengths::kRead)),
             "396/109;");
+  EXPECT_EQ(lengths_of(parse_arrivals("request_id,timestamp,input_tokens,output_tokens\n"
+                                      "0,2.25,1204,310\n",
+                                      ArrivalFormat::kServegen, "t", Lengths::kRead)),
+            "1204/310;");
   EXPECT_EQ(lengths_of(parse_arrivals("{\"timestamp\": 0, \"input_length\": 700, "
                                       "\"output_length\": 5, \"hash_ids\": [0, 14]}\n",
                                       ArrivalFormat::kMooncake, "t", Lengths::kRead)),

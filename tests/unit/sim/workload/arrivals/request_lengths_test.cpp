@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 namespace bubblesim::workload {
 namespace {
@@ -72,6 +74,36 @@ TEST(RequestLengths, LengthsStayWithinTheirBounds) {
     EXPECT_GE(lengths.of(number).prompt_tokens, 20U);
     EXPECT_LE(lengths.of(number).prompt_tokens, 200U);
   }
+}
+
+/// Prompts of 100 new tokens and 10 of output: a turn is 110 tokens.
+DrawnLengths conversations(std::uint32_t users, std::uint32_t turns, std::uint32_t window) {
+  return {FixedLength{100}, FixedLength{10}, Sessions{users, turns, window}};
+}
+
+TEST(RequestLengths, TurnsOfAConversationHoldAllThatWasSaidBefore) {
+  LengthSequence lengths(conversations(2, 3, 10'000), stream());
+  // Requests 0, 2, 4 are one user's, 1, 3, 5 the other's; the fourth turn begins anew.
+  for (const auto& [number, prompt, conversation] :
+       std::vector<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>>{
+           {0, 100, 1}, {1, 100, 2}, {2, 210, 1}, {3, 210, 2}, {4, 320, 1}, {6, 100, 3}}) {
+    const RecordedLength& length = lengths.of(number);
+    EXPECT_EQ(length.prompt_tokens, prompt) << number;
+    EXPECT_EQ(length.output_tokens, 10U);
+    EXPECT_EQ(length.conversation, conversation) << number;
+  }
+  EXPECT_EQ(largest(conversations(2, 3, 10'000)).prompt_tokens, 320U);
+}
+
+TEST(RequestLengths, AConversationEndsAtTheWindow) {
+  // 110, 220, 330 tokens: the third turn would exceed 300.
+  const DrawnLengths spec = conversations(1, 9, 300);
+  LengthSequence lengths(spec, stream());
+  EXPECT_EQ(lengths.of(1).prompt_tokens, 210U);
+  EXPECT_EQ(lengths.of(2).prompt_tokens, 100U);
+  EXPECT_EQ(lengths.of(2).conversation, 2U);
+  EXPECT_EQ(largest(spec).prompt_tokens, 290U);
+  EXPECT_EQ(largest(conversations(1, 9, 80)).prompt_tokens, 100U) << "no turn fits: it is refused";
 }
 
 }  // namespace
