@@ -21,6 +21,11 @@ BlockKey key(Owner owner, std::uint64_t id, std::uint32_t block) {
 
 }  // namespace
 
+double uniform_of(std::uint64_t seed, std::uint64_t request, std::uint64_t place) {
+  const std::uint64_t bits = mixed(mixed(mixed(seed + 1) + request) + place);
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
 BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
                    std::uint32_t block_size) {
   const SharedPrefix& prefix = request.prefix;

@@ -1,4 +1,5 @@
-// Keys of cache blocks: what two requests share has the same keys, nothing else does.
+// Keys of cache blocks: what two requests share has the same keys, nothing else does. And draws by
+// hashes, which need no state.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +14,8 @@ namespace bubblesim::serving {
 /// Keys are hashes of 64 bits: two blocks collide with a chance of about 2^-64.
 [[nodiscard]] BlockKey block_key(const Request& request, std::uint64_t life, std::uint32_t block,
                                  std::uint32_t block_size);
+
+/// A number in [0, 1) that depends on these three alone.
+[[nodiscard]] double uniform_of(std::uint64_t seed, std::uint64_t request, std::uint64_t place);
 
 }  // namespace bubblesim::serving

@@ -22,6 +22,12 @@ struct SharedPrefix {
   std::uint32_t tokens_per_hash = 0;  ///< 0: no hashes
 };
 
+/// What comes with a request from another server, which computed its prompt and sampled its first
+/// token (prefill and decode apart).
+struct Handover {
+  SimTime first_token{};
+};
+
 struct Request {
   std::uint64_t number = 0;         ///< the caller's; unique among requests in flight
   SimTime arrival{};
@@ -29,6 +35,7 @@ struct Request {
   std::uint32_t output_tokens = 1;  ///< at least 1
   std::int32_t priority = 0;        ///< smaller goes first; ignored where the first to come does
   SharedPrefix prefix;
+  std::optional<Handover> handed{};  ///< its prompt's keys and values come with it, into own blocks
 };
 
 /// A request that was served. Of its instants each is that of a step's scheduling or end.

@@ -54,6 +54,10 @@ Arrival Scheduler::arrive(const Request& request) {
   sequence.request = request;
   sequence.life = ++lives_;
   sequence.turn = ++last_turn_;
+  if (request.handed) {
+    sequence.received = 1;
+    sequence.first_token = sequence.last_token = request.handed->first_token;
+  }
   queue_.insert(place_of(slot));
   ++counts_.arrived;
   counts_.most_waiting =
@@ -87,15 +91,13 @@ const Step* Scheduler::next_step(SimTime now) {
   step_ = &flight.step;
   if (std::exchange(flight.ended, false)) step_->clear();
   budget_ = spec_.max_num_batched_tokens;
-  if (spec_.mixing == Mixing::kPromptsApart) {
-    schedule_waiting(now);
-    if (step_->sequences.empty()) schedule_running();
-  } else {
-    const std::uint64_t preemptions = counts_.preemptions;
-    schedule_running();
-    if (counts_.preemptions == preemptions) schedule_waiting(now);
-  }
-  // Preemptions of a step that came to nothing stay in it, for the next attempt.
+  // Where a step came to nothing but preemptions, they have made room for another attempt. They
+  // stay in the step.
+  std::uint64_t preemptions = 0;
+  do {
+    preemptions = counts_.preemptions;
+    fill_step(now);
+  } while (step_->sequences.empty() && counts_.preemptions > preemptions);
   if (step_->sequences.empty()) return nullptr;
   flight.lives.clear();
   for (const StepSequence& part : step_->sequences) {
@@ -107,10 +109,28 @@ const Step* Scheduler::next_step(SimTime now) {
   return step_;
 }
 
+void Scheduler::fill_step(SimTime now) {
+  if (spec_.mixing == Mixing::kPromptsApart) {
+    schedule_waiting(now);
+    if (step_->sequences.empty()) schedule_after_swaps();
+    return;
+  }
+  const std::uint64_t preemptions = counts_.preemptions;
+  schedule_running();
+  if (counts_.preemptions == preemptions) schedule_waiting(now);
+  if (step_->sequences.empty() && step_->blocks_swapped_in > 0) schedule_after_swaps();
+}
+
 void Scheduler::note_peaks() {
   counts_.most_blocks = std::max(counts_.most_blocks, pool_.used());
   counts_.most_running =
       std::max(counts_.most_running, static_cast<std::uint32_t>(running_.size()));
+}
+
+// There is nobody else to compute for: the step waits for the sequences that come back.
+void Scheduler::schedule_after_swaps() {
+  step_->awaits_swaps = step_->blocks_swapped_in > 0;
+  schedule_running();
 }
 
 void Scheduler::schedule_running() {
@@ -124,9 +144,17 @@ void Scheduler::schedule_running() {
         sequence.known_tokens() + sequence.sampling - sequence.computed;
     const std::uint32_t new_tokens = std::min(capped(wanted), budget_);
     if (new_tokens == 0) continue;
-    if (!make_room(slot, new_tokens)) return;
-    add_to_step(slot, new_tokens);
+    const std::uint32_t drafts = drafts_for(sequence, new_tokens);
+    if (!make_room(slot, new_tokens + drafts)) return;
+    add_to_step(slot, new_tokens, drafts);
   }
+}
+
+// What is drafted beyond the output's end would be for nothing, and take blocks.
+std::uint32_t Scheduler::drafts_for(const Sequence& sequence, std::uint32_t new_tokens) const {
+  if (sequence.computed < sequence.prefill_end) return 0;
+  return std::min({spec_.speculation.tokens, budget_ - new_tokens,
+                   sequence.request.output_tokens - sequence.received - 1});
 }
 
 bool Scheduler::awaits_its_end(const Sequence& sequence) const {
@@ -173,6 +201,7 @@ void Scheduler::preempt(Slot slot) {
   ++counts_.preemptions;
   step_->preempted.push_back(sequence.request.number);
   if (spec_.preemption == Preemption::kRecompute || !swap_out(sequence)) {
+    drop_host_copy(sequence);
     sequence.lost = sequence.computed;
     sequence.computed = 0;
   }
@@ -183,16 +212,36 @@ void Scheduler::preempt(Slot slot) {
 
 bool Scheduler::swap_out(Sequence& sequence) {
   const auto blocks = static_cast<std::uint32_t>(sequence.blocks.size());
-  if (host_blocks_used_ + blocks > spec_.host_blocks) {
+  const std::uint32_t copied = blocks - sequence.host_blocks;
+  if (!make_host_room(copied)) {
     ++counts_.swaps_without_room;
     return false;
   }
-  host_blocks_used_ += blocks;
-  sequence.swapped_blocks = blocks;
-  step_->blocks_swapped_out += blocks;
+  host_blocks_used_ += copied;
+  sequence.swapped_blocks = sequence.host_blocks = blocks;
+  step_->blocks_swapped_out += copied;
+  count_copies(copied);
   ++counts_.swap_outs;
-  counts_.blocks_swapped_out += blocks;
+  counts_.blocks_swapped_out += copied;
   return true;
+}
+
+// What sequences that run keep on the host gives way, the longest admitted first.
+bool Scheduler::make_host_room(std::uint32_t blocks) {
+  for (const Slot slot : running_) {
+    if (host_blocks_used_ + blocks <= spec_.host_blocks) break;
+    drop_host_copy(sequences_[slot]);
+  }
+  return host_blocks_used_ + blocks <= spec_.host_blocks;
+}
+
+void Scheduler::drop_host_copy(Sequence& sequence) {
+  host_blocks_used_ -= std::exchange(sequence.host_blocks, 0);
+}
+
+void Scheduler::count_copies(std::uint32_t blocks) {
+  if (spec_.swap_group == 0) return;
+  step_->swap_copies += (blocks + spec_.swap_group - 1) / spec_.swap_group;
 }
 
 void Scheduler::unschedule(Slot slot) {
@@ -205,6 +254,7 @@ void Scheduler::unschedule(Slot slot) {
   if (part->emits) --sequence.sampling;
   budget_ += part->new_tokens;
   counts_.computed_tokens -= part->new_tokens;
+  counts_.drafted_tokens -= part->drafted;
   step_->totals.remove(*part);
   parts.erase(part);
 }
@@ -235,12 +285,17 @@ bool Scheduler::admit(Slot slot, SimTime now) {
   running_.push_back(slot);
   sequence.runs = true;
   if (spec_.reserve == Reserve::kWholeRequest) reserved_blocks_ += whole_blocks(sequence);
-  add_to_step(slot, new_tokens);
+  if (swapped && spec_.swap_timing == SwapTiming::kBeside) {
+    hold_blocks(sequence);
+  } else {
+    add_to_step(slot, new_tokens, 0);
+  }
   return true;
 }
 
 std::uint32_t Scheduler::find_prefix(const Sequence& sequence) {
   prefix_.clear();
+  if (sequence.request.handed && sequence.preemptions == 0) return sequence.request.prompt_tokens;
   const std::uint32_t most = (sequence.known_tokens() - 1) / spec_.block_size;
   if (spec_.enable_prefix_caching) {
     while (prefix_.size() < most) {
@@ -278,6 +333,11 @@ std::uint32_t Scheduler::whole_blocks(const Sequence& sequence) const {
 
 void Scheduler::begin_prefill(Sequence& sequence, std::uint32_t found, SimTime now) {
   if (sequence.preemptions == 0) sequence.admitted = now;
+  if (sequence.request.handed && sequence.preemptions == 0) {
+    sequence.computed = sequence.prefill_end = found;
+    counts_.handed_tokens += found;
+    return;
+  }
   for (const BlockIndex block : prefix_) {
     pool_.share(block);
     sequence.blocks.push_back(block);
@@ -293,27 +353,36 @@ void Scheduler::begin_prefill(Sequence& sequence, std::uint32_t found, SimTime n
 
 void Scheduler::swap_in(Sequence& sequence) {
   step_->blocks_swapped_in += sequence.swapped_blocks;
+  count_copies(sequence.swapped_blocks);
   counts_.blocks_swapped_in += sequence.swapped_blocks;
-  host_blocks_used_ -= sequence.swapped_blocks;
+  const std::uint32_t kept = spec_.swap_reuse ? sequence.computed / spec_.block_size : 0;
+  host_blocks_used_ -= sequence.host_blocks - kept;
+  sequence.host_blocks = kept;
   sequence.swapped_blocks = 0;
 }
 
-void Scheduler::add_to_step(Slot slot, std::uint32_t new_tokens) {
+void Scheduler::hold_blocks(Sequence& sequence) {
+  const std::uint32_t blocks = blocks_of(spec_, sequence.computed);
+  while (sequence.blocks.size() < blocks) sequence.blocks.push_back(pool_.take());
+}
+
+void Scheduler::add_to_step(Slot slot, std::uint32_t new_tokens, std::uint32_t drafts) {
   Sequence& sequence = sequences_[slot];
   StepSequence part;
   part.request = sequence.request.number;
-  part.new_tokens = new_tokens;
+  part.new_tokens = new_tokens + drafts;
+  part.drafted = drafts;
   part.context = sequence.computed;
   part.slot = slot;
   part.prefill = sequence.computed < sequence.prefill_end;
-  sequence.computed += new_tokens;
-  part.emits = sequence.computed == sequence.known_tokens() + sequence.sampling;
+  sequence.computed += part.new_tokens;
+  part.emits = sequence.computed - drafts == sequence.known_tokens() + sequence.sampling;
   if (part.emits) ++sequence.sampling;
-  const std::uint32_t blocks = blocks_of(spec_, sequence.computed);
-  while (sequence.blocks.size() < blocks) sequence.blocks.push_back(pool_.take());
+  hold_blocks(sequence);
   if (spec_.enable_prefix_caching) remember_blocks(sequence);
-  budget_ -= new_tokens;
-  counts_.computed_tokens += new_tokens;
+  budget_ -= part.new_tokens;
+  counts_.computed_tokens += part.new_tokens;
+  counts_.drafted_tokens += drafts;
   step_->totals.add(part);
   step_->sequences.push_back(part);
 }
@@ -342,13 +411,14 @@ const StepOutcome& Scheduler::finish_step(SimTime now) {
   Flight& flight = flights_[oldest_flight_];
   outcome_.tokens = 0;
   outcome_.first_token.clear();
+  outcome_.gaps.clear();
   outcome_.finished.clear();
   for (std::size_t i = 0; i < flight.lives.size(); ++i) {
     const StepSequence& part = flight.step.sequences[i];
     if (sequences_[part.slot].life != flight.lives[i]) {
       counts_.dropped_tokens += part.new_tokens;
     } else if (part.emits) {
-      receive(part.slot, now);
+      receive(part, now);
     }
   }
   if (!outcome_.finished.empty()) {
@@ -360,17 +430,37 @@ const StepOutcome& Scheduler::finish_step(SimTime now) {
   return outcome_;
 }
 
-void Scheduler::receive(Slot slot, SimTime now) {
-  Sequence& sequence = sequences_[slot];
+void Scheduler::receive(const StepSequence& part, SimTime now) {
+  Sequence& sequence = sequences_[part.slot];
+  const std::uint32_t accepted = accepted_of(sequence, part.drafted);
+  const std::uint32_t rejected = part.drafted - accepted;
   --sequence.sampling;
-  ++sequence.received;
-  ++outcome_.tokens;
-  ++counts_.output_tokens;
+  sequence.computed -= rejected;
+  sequence.received += 1 + accepted;
+  outcome_.tokens += 1 + accepted;
+  counts_.output_tokens += 1 + accepted;
+  counts_.rejected_tokens += rejected;
   if (sequence.received == 1) {
     sequence.first_token = now;
     outcome_.first_token.push_back(sequence.request.number);
+  } else {
+    outcome_.gaps.push_back(now - sequence.last_token);
+    outcome_.gaps.insert(outcome_.gaps.end(), accepted, Duration{});
   }
-  if (sequence.received == sequence.request.output_tokens) end(slot, now);
+  sequence.last_token = now;
+  if (sequence.received == sequence.request.output_tokens) end(part.slot, now);
+}
+
+// Drawn by the request and its place in the output: no step changes what another one draws.
+std::uint32_t Scheduler::accepted_of(const Sequence& sequence, std::uint32_t drafted) const {
+  if (drafted == 0) return 0;
+  const Speculation& drafts = spec_.speculation;
+  double rest = uniform_of(drafts.seed, sequence.request.number, sequence.received);
+  std::uint32_t accepted = 0;
+  while (accepted < drafted && rest >= drafts.accepted[accepted]) {
+    rest -= drafts.accepted[accepted++];
+  }
+  return accepted;
 }
 
 void Scheduler::end(Slot slot, SimTime now) {
@@ -385,7 +475,7 @@ void Scheduler::end(Slot slot, SimTime now) {
   done.first_token = sequence.first_token;
   done.last_token = now;
   if (!sequence.runs) queue_.erase(place_of(slot));
-  host_blocks_used_ -= sequence.swapped_blocks;
+  drop_host_copy(sequence);
   if (spec_.reserve == Reserve::kWholeRequest) reserved_blocks_ -= whole_blocks(sequence);
   release(sequence);
   sequence.life = 0;

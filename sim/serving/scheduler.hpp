@@ -11,6 +11,8 @@
 //   3. If nobody was preempted, waiting requests are admitted in order while budget, sequences and
 //      blocks allow (Reserve); the first that is not admitted ends the step.
 //   4. The step that computes a sequence's last known token samples the next one.
+//   5. A request that a prefill server hands over (Request::handed) takes the blocks of its prompt
+//      when it is admitted, and decodes from its first token on; preempted, it is like any other.
 //
 // Scheduling one ahead (Pacing::kOneAhead): up to two steps are in flight. next_step assumes that
 // the step in flight samples its tokens; a preempted sequence still receives its token in flight.
@@ -78,6 +80,7 @@ class Scheduler {
   /// No request waits or runs.
   [[nodiscard]] bool is_idle() const { return queue_.empty() && running_.empty(); }
   [[nodiscard]] std::uint32_t blocks_used() const { return pool_.used(); }
+  [[nodiscard]] std::uint32_t host_blocks_used() const { return host_blocks_used_; }
   [[nodiscard]] const SchedulerCounts& counts() const { return counts_; }
   /// The request that was admitted first of those that run; nothing: none runs.
   [[nodiscard]] std::optional<std::uint64_t> oldest_running() const;
@@ -97,13 +100,15 @@ class Scheduler {
     std::uint32_t prefill_end = 0;    ///< tokens known at its last admission
     std::uint32_t known_blocks = 0;   ///< of `blocks`, those that the prefix cache was told of
     std::uint32_t lost = 0;           ///< tokens computed before its last preemption
-    std::uint32_t swapped_blocks = 0; ///< on the host
+    std::uint32_t swapped_blocks = 0; ///< on the host, and not in the cache
+    std::uint32_t host_blocks = 0;    ///< on the host
     std::uint32_t preemptions = 0;
     std::uint64_t life = 0;           ///< tells users of the slot apart; 0: none
     std::int64_t turn = 0;            ///< its place in the queue among equals
     bool runs = false;
     SimTime admitted{};
     SimTime first_token{};
+    SimTime last_token{};
 
     [[nodiscard]] std::uint32_t known_tokens() const { return request.prompt_tokens + received; }
   };
@@ -125,16 +130,22 @@ class Scheduler {
   Slot new_slot();
   [[nodiscard]] Place place_of(Slot slot) const;
 
+  void fill_step(SimTime now);
   void note_peaks();
 
   // Running sequences.
   void schedule_running();
   [[nodiscard]] bool awaits_its_end(const Sequence& sequence) const;
+  [[nodiscard]] std::uint32_t drafts_for(const Sequence& sequence, std::uint32_t new_tokens) const;
   [[nodiscard]] std::uint32_t capped(std::uint32_t tokens) const;
   [[nodiscard]] bool make_room(Slot slot, std::uint32_t new_tokens);
   [[nodiscard]] Slot least_urgent() const;
   void preempt(Slot slot);
   [[nodiscard]] bool swap_out(Sequence& sequence);
+  [[nodiscard]] bool make_host_room(std::uint32_t blocks);
+  void drop_host_copy(Sequence& sequence);
+  void count_copies(std::uint32_t blocks);
+  void schedule_after_swaps();
   void unschedule(Slot slot);
 
   // Waiting requests.
@@ -145,14 +156,16 @@ class Scheduler {
   [[nodiscard]] std::uint32_t whole_blocks(const Sequence& sequence) const;
   void begin_prefill(Sequence& sequence, std::uint32_t found, SimTime now);
   void swap_in(Sequence& sequence);
+  void hold_blocks(Sequence& sequence);
 
   // Both.
-  void add_to_step(Slot slot, std::uint32_t new_tokens);
+  void add_to_step(Slot slot, std::uint32_t new_tokens, std::uint32_t drafts);
   void remember_blocks(Sequence& sequence);
   [[nodiscard]] BlockKey key_of(const Sequence& sequence, std::uint32_t block) const;
   void release(Sequence& sequence);
 
-  void receive(Slot slot, SimTime now);
+  void receive(const StepSequence& part, SimTime now);
+  [[nodiscard]] std::uint32_t accepted_of(const Sequence& sequence, std::uint32_t drafted) const;
   void end(Slot slot, SimTime now);
 
   SchedulerSpec spec_;

@@ -24,6 +24,13 @@ constexpr CounterSpec kDropped{
 constexpr CounterSpec kPrefixHits{
     "server_tokens_from_prefix_cache", Severity::kInfo,
     "prompt tokens that were not computed: their keys and values were cached"};
+constexpr CounterSpec kDrafted{
+    "server_tokens_drafted", Severity::kInfo, "drafted tokens that decode steps checked"};
+constexpr CounterSpec kRejected{
+    "server_tokens_rejected", Severity::kInfo, "drafted tokens that were not accepted"};
+constexpr CounterSpec kHanded{
+    "server_tokens_handed_over", Severity::kInfo,
+    "prompt tokens that were not computed here: a prefill server had computed them"};
 constexpr CounterSpec kSwapsWithoutRoom{
     "server_swaps_without_room", Severity::kNotice,
     "preempted requests computed again, since the host had no room for their cache"};
@@ -41,6 +48,9 @@ void add_counters(const SchedulerCounts& counts, CounterSet& counters) {
   add(kRecomputed, counts.recomputed_tokens);
   add(kDropped, counts.dropped_tokens);
   add(kPrefixHits, counts.prefix_hit_tokens);
+  add(kDrafted, counts.drafted_tokens);
+  add(kRejected, counts.rejected_tokens);
+  add(kHanded, counts.handed_tokens);
   add(kSwapsWithoutRoom, counts.swaps_without_room);
 }
 

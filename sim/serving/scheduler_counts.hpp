@@ -9,7 +9,7 @@ namespace bubblesim::serving {
 
 /// Since the scheduler was made. Of every finished request prompt_tokens + output_tokens - 1 tokens
 /// are computed, for its last one is sampled only. So when all requests have ended:
-///   computed = (sum of these) - prefix_hits + recomputed + dropped.
+///   computed = (sum of these) - handed - prefix_hits + recomputed + dropped + rejected.
 struct SchedulerCounts {
   std::uint64_t arrived = 0;    ///< and taken into the queue
   std::uint64_t finished = 0;
@@ -20,8 +20,11 @@ struct SchedulerCounts {
   std::uint64_t computed_tokens = 0;    ///< through the model
   std::uint64_t output_tokens = 0;      ///< to users
   std::uint64_t prefix_hit_tokens = 0;  ///< not computed: they were in the cache
+  std::uint64_t handed_tokens = 0;      ///< not computed: they came from a prefill server
   std::uint64_t recomputed_tokens = 0;  ///< computed before, lost in a preemption
   std::uint64_t dropped_tokens = 0;     ///< computed after the end of the output
+  std::uint64_t drafted_tokens = 0;     ///< of those computed
+  std::uint64_t rejected_tokens = 0;    ///< of those drafted
   std::uint64_t preemptions = 0;        ///< of both kinds
   std::uint64_t swap_outs = 0;          ///< sequences
   std::uint64_t swaps_without_room = 0; ///< recomputed instead

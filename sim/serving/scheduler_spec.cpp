@@ -1,5 +1,6 @@
 #include "sim/serving/scheduler_spec.hpp"
 
+#include <cmath>
 #include <string>
 
 namespace bubblesim::serving {
@@ -21,7 +22,36 @@ Result<void> check_sizes(const SchedulerSpec& spec) {
 
 bool is_share(double value) { return value >= 0 && value < 1; }
 
+Result<void> check_speculation(const SchedulerSpec& spec) {
+  const Speculation& drafts = spec.speculation;
+  if (drafts.tokens == 0) return {};
+  if (spec.pacing != Pacing::kSynchronous) {
+    return fail("speculation with steps that are scheduled ahead; expected pacing \"synchronous\": "
+                "what the next step computes depends on what is accepted");
+  }
+  double sum = 0;
+  for (const double chance : drafts.accepted) {
+    if (!(chance >= 0)) return fail("a chance of accepted drafts is below 0");
+    sum += chance;
+  }
+  if (drafts.accepted.size() != std::size_t{drafts.tokens} + 1 || std::abs(sum - 1) > 1e-6) {
+    return fail("found " + std::to_string(drafts.accepted.size()) +
+                " chances of accepted drafts with the sum " + std::to_string(sum) + "; expected " +
+                std::to_string(drafts.tokens + 1) + ", of 0 to " + std::to_string(drafts.tokens) +
+                " tokens, with the sum 1");
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<double> independent_acceptance(std::uint32_t tokens, double chance) {
+  std::vector<double> accepted;
+  double all = 1;  // of those so far
+  for (std::uint32_t i = 0; i < tokens; ++i, all *= chance) accepted.push_back(all * (1 - chance));
+  accepted.push_back(all);
+  return accepted;
+}
 
 SchedulerSpec vllm_settings() {
   SchedulerSpec spec;
@@ -45,8 +75,14 @@ SchedulerSpec orca_settings() {
 
 Result<void> check(const SchedulerSpec& spec) {
   BUBBLESIM_RETURN_IF_ERROR(check_sizes(spec));
+  BUBBLESIM_RETURN_IF_ERROR(check_speculation(spec));
   if (!is_share(spec.watermark)) return fail("watermark is outside of [0, 1)");
   if (!is_share(spec.prefix_hit_rate)) return fail("prefix_hit_rate is outside of [0, 1)");
+  const bool swaps_somehow = spec.swap_group > 0 || spec.swap_reuse ||
+                             spec.swap_timing != SwapTiming::kBefore;
+  if (swaps_somehow && spec.preemption != Preemption::kSwap) {
+    return fail("a setting of swaps without preemption by swapping; expected preemption \"swap\"");
+  }
   if (spec.chunking == Chunking::kWhole && spec.long_prefill_token_threshold != 0) {
     return fail("long_prefill_token_threshold with whole prompts; expected 0: it cuts prompts");
   }

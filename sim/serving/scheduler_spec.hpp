@@ -2,10 +2,12 @@
 //
 // Sources: vLLM's documentation of its engine arguments and `SchedulerConfig` (version 0.19);
 // Kwon et al., SOSP 2023 (paged cache, preemption by recomputation and by swapping); Yu et al.,
-// OSDI 2022 (Orca); Agrawal et al., OSDI 2024 (Sarathi-Serve).
+// OSDI 2022 (Orca); Agrawal et al., OSDI 2024 (Sarathi-Serve); Shen et al., arXiv 2411.18424
+// (FastSwitch).
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/result.hpp"
 
@@ -44,6 +46,13 @@ enum class Preemption : std::uint8_t {
   kSwap,       ///< copied to the host and back; recomputed if the host has no room
 };
 
+/// When swapped blocks are copied.
+enum class SwapTiming : std::uint8_t {
+  kBefore,  ///< before the step: all sequences wait
+  kBeside,  ///< while the step runs; a sequence that comes back takes part from the next one on, if
+            ///< there are others to compute for (FastSwitch: asynchronous swaps)
+};
+
 /// When a step is scheduled.
 enum class Pacing : std::uint8_t {
   kSynchronous,  ///< when the step before it has ended
@@ -57,6 +66,20 @@ enum class OutputEnd : std::uint8_t {
   kStopToken,   ///< it is not: a further token is computed and dropped
 };
 
+/// Drafts that take no kernels of their own, such as n-grams of the prompt (vLLM's `ngram`): a
+/// decoding sequence's step computes its own token and as many drafted ones, and keeps those that
+/// are accepted.
+struct Speculation {
+  std::uint32_t tokens = 0;  ///< drafted a step, or as many as the output still lacks; 0: none
+  /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1.
+  std::vector<double> accepted;
+  std::uint64_t seed = 0;    ///< of the draws
+};
+
+/// Each drafted token is accepted with this chance if all before it were, so that a step yields
+/// (1 - chance^(tokens + 1)) / (1 - chance) tokens on average (Leviathan et al., ICML 2023).
+[[nodiscard]] std::vector<double> independent_acceptance(std::uint32_t tokens, double chance);
+
 struct SchedulerSpec {
   std::uint32_t max_num_batched_tokens = 2048;  ///< a step; at least 1
   std::uint32_t max_num_seqs = 256;             ///< running at once; at least 1
@@ -66,6 +89,11 @@ struct SchedulerSpec {
   /// one less (`BlockPool`, the null block).
   std::uint32_t kv_blocks = 1;
   std::uint32_t host_blocks = 0;                ///< for swapping
+  /// Blocks that one copy moves of a layer's keys or values, as far as a sequence has as many; 0:
+  /// all that a step swaps at once (FastSwitch: block groups; vLLM copies block by block).
+  std::uint32_t swap_group = 0;
+  /// Full blocks that come back stay on the host, too, and are not copied out again (FastSwitch).
+  bool swap_reuse = false;
   /// A running sequence's prompt takes at most so many tokens a step; 0: as many as the budget.
   std::uint32_t long_prefill_token_threshold = 0;
   /// Share of the blocks, [0, 1), that admission leaves free while anything runs.
@@ -80,8 +108,10 @@ struct SchedulerSpec {
   Chunking chunking = Chunking::kChunks;
   Reserve reserve = Reserve::kPrompt;
   Preemption preemption = Preemption::kRecompute;
+  SwapTiming swap_timing = SwapTiming::kBefore;
   Pacing pacing = Pacing::kSynchronous;
   OutputEnd output_end = OutputEnd::kTokenLimit;
+  Speculation speculation{};  ///< with Pacing::kSynchronous only
 };
 
 /// The settings with which each engine schedules; sizes (blocks, window, sequences) are the

@@ -10,6 +10,7 @@ void StepTotals::add(const StepSequence& sequence) {
     prefill_context += sequence.context;
   } else {
     ++decode_sequences;
+    decode_tokens += sequence.new_tokens;
     decode_context += sequence.context;
   }
 }
@@ -22,6 +23,7 @@ void StepTotals::remove(const StepSequence& sequence) {
     prefill_context -= sequence.context;
   } else {
     --decode_sequences;
+    decode_tokens -= sequence.new_tokens;
     decode_context -= sequence.context;
   }
 }
@@ -32,6 +34,8 @@ void Step::clear() {
   preempted.clear();
   blocks_swapped_out = 0;
   blocks_swapped_in = 0;
+  swap_copies = 0;
+  awaits_swaps = false;
 }
 
 }  // namespace bubblesim::serving

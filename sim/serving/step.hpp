@@ -8,11 +8,12 @@
 
 namespace bubblesim::serving {
 
-/// What a step does for one request. A decoding sequence has one new token.
+/// What a step does for one request. A decoding sequence has one new token, and drafted ones.
 struct StepSequence {
   std::uint64_t request = 0;     ///< its number
   std::uint32_t new_tokens = 1;  ///< that go through the model
   std::uint32_t context = 0;     ///< tokens before them, whose keys and values are in the cache
+  std::uint32_t drafted = 0;     ///< of the new tokens, those that are checked
   std::uint32_t slot = 0;        ///< the scheduler's own index
   /// Computes its prompt, or after a preemption prompt and output again; else decodes the token
   /// that it sampled last.
@@ -27,9 +28,10 @@ struct StepTotals {
   std::uint32_t emitting_sequences = 0;  ///< rows of the last layer's logits
   std::uint64_t prefill_tokens = 0;      ///< new ones
   std::uint64_t prefill_context = 0;
-  std::uint64_t decode_context = 0;      ///< each decoding sequence has one new token besides
+  std::uint64_t decode_tokens = 0;       ///< new ones
+  std::uint64_t decode_context = 0;
 
-  [[nodiscard]] std::uint64_t tokens() const { return prefill_tokens + decode_sequences; }
+  [[nodiscard]] std::uint64_t tokens() const { return prefill_tokens + decode_tokens; }
   void add(const StepSequence& sequence);
   void remove(const StepSequence& sequence);
   friend bool operator==(const StepTotals&, const StepTotals&) = default;
@@ -40,8 +42,10 @@ struct Step {
   std::vector<StepSequence> sequences;   ///< in the order in which they were scheduled
   StepTotals totals;
   std::vector<std::uint64_t> preempted;  ///< requests that lost their place, newest first
-  std::uint32_t blocks_swapped_out = 0;  ///< to the host, before the step
-  std::uint32_t blocks_swapped_in = 0;   ///< from the host, before the step
+  std::uint32_t blocks_swapped_out = 0;  ///< to the host (SwapTiming)
+  std::uint32_t blocks_swapped_in = 0;   ///< from the host
+  std::uint32_t swap_copies = 0;  ///< groups of blocks (SchedulerSpec::swap_group); 0: all in one
+  bool awaits_swaps = false;  ///< SwapTiming::kBeside: computes for sequences that come back in it
 
   /// An empty one; vectors keep their memory.
   void clear();
@@ -51,6 +55,7 @@ struct Step {
 struct StepOutcome {
   std::uint32_t tokens = 0;                ///< that reach users
   std::vector<std::uint64_t> first_token;  ///< requests that have their first
+  std::vector<Duration> gaps;              ///< of each further token, since the one before it
   std::vector<FinishedRequest> finished;   ///< in the step's order
 };
 

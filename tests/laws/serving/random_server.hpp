@@ -20,6 +20,7 @@ struct RandomLoad {
   std::uint32_t most_prompt = 60;
   std::uint32_t most_output = 40;
   std::uint64_t conversations = 0;  ///< 0: none; requests are turns of so many
+  bool handed = false;              ///< every second one comes from a prefill server
 };
 
 class RandomSource final : public RequestSource {
@@ -36,6 +37,9 @@ class RandomSource final : public RequestSource {
     request.output_tokens = up_to(load_.most_output);
     request.priority = static_cast<std::int32_t>(up_to(3));
     if (load_.conversations > 0) request.prefix.conversation = number_ % load_.conversations;
+    if (load_.handed && number_ % 2 == 0 && request.output_tokens > 1) {
+      request.handed = Handover{now_};
+    }
     return request;
   }
 
@@ -65,6 +69,7 @@ struct ServerLog final : ServerObserver {
   void on_step(const Step& step, SimTime, SimTime, const Scheduler& state) override {
     steps.push_back(step);
     blocks.push_back(state.blocks_used());
+    host_blocks.push_back(state.host_blocks_used());
   }
   void on_finished(const FinishedRequest& request) override { finished.push_back(request); }
 
@@ -72,6 +77,7 @@ struct ServerLog final : ServerObserver {
   std::vector<Request> refused;
   std::vector<Step> steps;
   std::vector<std::uint32_t> blocks;  ///< held after each step
+  std::vector<std::uint32_t> host_blocks;
   std::vector<FinishedRequest> finished;
   SchedulerCounts counts;
   SimTime end{};

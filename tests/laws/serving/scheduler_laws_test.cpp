@@ -13,7 +13,7 @@
 namespace bubblesim::serving {
 namespace {
 
-constexpr std::uint64_t kSeeds = 24;
+constexpr std::uint64_t kSeeds = 150;
 
 /// Settings drawn from all that check() allows, with caches of a few requests.
 SchedulerSpec random_spec(std::uint64_t seed) {
@@ -41,6 +41,14 @@ SchedulerSpec random_spec(std::uint64_t seed) {
     spec.max_num_batched_tokens = 1 + static_cast<std::uint32_t>(below(60));
     spec.long_prefill_token_threshold = static_cast<std::uint32_t>(below(2) * below(30));
   }
+  if (spec.pacing == Pacing::kSynchronous && below(2) == 0) {
+    spec.speculation = {3, independent_acceptance(3, 0.6), seed};
+  }
+  if (spec.preemption == Preemption::kSwap) {
+    spec.swap_timing = static_cast<SwapTiming>(below(2));
+    spec.swap_group = static_cast<std::uint32_t>(below(4));
+    spec.swap_reuse = below(2) == 0;
+  }
   return spec;
 }
 
@@ -48,6 +56,7 @@ RandomLoad random_load(std::uint64_t seed) {
   RandomLoad load;
   load.seed = seed;
   load.conversations = seed % 3 == 0 ? 5 : 0;
+  load.handed = seed % 4 == 1;
   return load;
 }
 
@@ -66,10 +75,11 @@ TEST(SchedulerLaws, EveryRequestThatWasTakenEndsOnceWithAllOfItsTokens) {
     EXPECT_EQ(log.queued.size() + log.refused.size(), 200u);
     std::set<std::uint64_t> ended;
     std::uint64_t tokens = 0;
+    for (const Request& request : log.queued) tokens -= request.handed ? 1 : 0;
     for (const FinishedRequest& request : log.finished) {
       EXPECT_TRUE(ended.insert(request.number).second);
       EXPECT_LE(request.arrival, request.admitted);
-      EXPECT_LT(request.admitted, request.first_token);
+      EXPECT_LT(request.admitted, request.last_token);
       EXPECT_LE(request.first_token, request.last_token);
       tokens += request.output_tokens;
     }
@@ -91,8 +101,9 @@ TEST(SchedulerLaws, TokensAreConserved) {
       for (const StepSequence& part : step.sequences) computed += part.new_tokens;
     }
     EXPECT_EQ(computed, log.counts.computed_tokens);
-    EXPECT_EQ(computed + log.counts.prefix_hit_tokens,
-              needed + log.counts.recomputed_tokens + log.counts.dropped_tokens);
+    EXPECT_EQ(computed + log.counts.prefix_hit_tokens + log.counts.handed_tokens,
+              needed + log.counts.recomputed_tokens + log.counts.dropped_tokens +
+                  log.counts.rejected_tokens);
   });
 }
 
@@ -107,27 +118,32 @@ TEST(SchedulerLaws, StepsKeepTheBudgetTheSequencesAndTheCache) {
         EXPECT_TRUE(requests.insert(part.request).second);
         EXPECT_GE(part.new_tokens, 1u);
         EXPECT_LT(part.context + part.new_tokens, spec.max_model_len + 1);
-        EXPECT_TRUE(part.prefill || part.new_tokens == 1);
+        EXPECT_TRUE(part.prefill || part.new_tokens == 1 + part.drafted);
         sums.add(part);
       }
       EXPECT_EQ(sums, step.totals);
     }
     EXPECT_LE(log.counts.most_blocks, spec.kv_blocks);
     EXPECT_EQ(log.blocks.back(), 0u);
+    for (const std::uint32_t blocks : log.host_blocks) EXPECT_LE(blocks, spec.host_blocks);
+    EXPECT_EQ(log.host_blocks.back(), 0u);
   });
 }
 
 TEST(SchedulerLaws, ASequenceIsComputedInOrderAndGoesBackOnlyWhenItWasPreempted) {
   for_all([](const SchedulerSpec&, const ServerLog& log) {
     std::map<std::uint64_t, std::uint64_t> computed;
+    std::map<std::uint64_t, std::uint64_t> drafted;  // of which all may have been rejected
     std::set<std::uint64_t> known;
     for (const Step& step : log.steps) {
       for (const std::uint64_t request : step.preempted) known.erase(request);
       for (const StepSequence& part : step.sequences) {
         const bool goes_on = !known.insert(part.request).second;
         std::uint64_t& so_far = computed[part.request];
-        EXPECT_TRUE(!goes_on || part.context == so_far);
+        EXPECT_TRUE(!goes_on || (part.context <= so_far &&
+                                 part.context + drafted[part.request] >= so_far));
         so_far = part.context + part.new_tokens;
+        drafted[part.request] = part.drafted;
       }
     }
   });

@@ -83,6 +83,95 @@ TEST(SchedulerPreemption, SwappedSequencesGoOnWhereTheyStopped) {
   EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);
 }
 
+/// As tight_spec, with swaps and room for them.
+SchedulerSpec swapping_spec() {
+  SchedulerSpec spec = tight_spec();
+  spec.preemption = Preemption::kSwap;
+  spec.host_blocks = 8;
+  return spec;
+}
+
+TEST(SchedulerPreemption, ASwapIsCopiedInGroupsOfBlocks) {
+  for (const auto& [group, copies] : {std::pair{0U, 0U}, {1U, 2U}, {2U, 1U}, {5U, 1U}}) {
+    SchedulerSpec spec = swapping_spec();
+    spec.swap_group = group;
+    Scheduler scheduler(spec);
+    fill(scheduler);
+    const Step* step = scheduler.next_step(kSimStart);
+    EXPECT_EQ(step->blocks_swapped_out, 2u);
+    EXPECT_EQ(step->swap_copies, copies) << group;
+  }
+}
+
+TEST(SchedulerPreemption, BesideAStepASequenceComesBackForTheNext) {
+  SchedulerSpec spec = swapping_spec();
+  spec.swap_timing = SwapTiming::kBeside;
+  spec.kv_blocks = 5;
+  spec.max_num_seqs = 3;
+  Scheduler scheduler(spec);
+  fill(scheduler);
+  // Of five blocks each has two and the first takes the fifth; the second gives way.
+  const Step* step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "1:1@8*");
+  EXPECT_EQ(step->blocks_swapped_out, 2u);
+  scheduler.finish_step(kSimStart);
+  for (int i = 1; i < 4; ++i) do_step(scheduler);  // the first ends: five blocks are free
+  // Nobody else runs: it is waited for.
+  step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "2:1@8*");
+  EXPECT_TRUE(step->awaits_swaps);
+}
+
+TEST(SchedulerPreemption, BesideAStepOthersAreComputedMeanwhile) {
+  SchedulerSpec spec = swapping_spec();
+  spec.swap_timing = SwapTiming::kBeside;
+  spec.max_num_seqs = 3;
+  Scheduler scheduler(spec);
+  fill(scheduler);
+  do_step(scheduler);                          // the second gives way; the first has three blocks
+  for (int i = 1; i < 3; ++i) do_step(scheduler);
+  EXPECT_EQ(do_step(scheduler), "1:1@11*");    // its last
+  scheduler.arrive(make_request(3, 2, 2));     // one block
+  // The second comes back with two blocks and would need a third; it takes no part yet.
+  const Step* step = scheduler.next_step(kSimStart);
+  EXPECT_EQ(text_of(step), "3:p2@0*");
+  EXPECT_EQ(step->blocks_swapped_in, 2u);
+  EXPECT_FALSE(step->awaits_swaps);
+  scheduler.finish_step(kSimStart);
+  EXPECT_EQ(do_step(scheduler), "2:1@8* 3:1@2*");
+}
+
+TEST(SchedulerPreemption, WhatTheHostHasIsNotCopiedOutAgain) {
+  SchedulerSpec spec = swapping_spec();
+  spec.swap_reuse = true;
+  spec.order = Order::kPriority;
+  Scheduler scheduler(spec);
+  Request low = make_request(1, 7, 9);
+  low.priority = 1;
+  scheduler.arrive(low);
+  EXPECT_EQ(do_step(scheduler), "1:p7@0*");
+  scheduler.arrive(make_request(2, 8, 2));
+  EXPECT_EQ(do_step(scheduler), "1:1@7* 2:p8@0*");
+  EXPECT_EQ(do_step(scheduler), "2:1@8*");        // the first gives way for itself: two blocks
+  EXPECT_EQ(do_step(scheduler), "1:1@8*");        // back, and its full blocks stay on the host
+  EXPECT_EQ(scheduler.host_blocks_used(), 2u);
+  scheduler.arrive(make_request(3, 1, 8));
+  EXPECT_EQ(do_step(scheduler), "1:1@9* 3:p1@0*");
+  EXPECT_EQ(do_step(scheduler), "1:1@10* 3:1@1*");
+  EXPECT_EQ(do_step(scheduler), "1:1@11* 3:1@2*");
+  EXPECT_EQ(do_step(scheduler), "3:1@3*");        // three blocks, of which the host has two
+  EXPECT_EQ(scheduler.counts().blocks_swapped_out, 2u + 1u);
+  EXPECT_EQ(scheduler.host_blocks_used(), 3u);
+}
+
+TEST(SchedulerPreemption, SettingsOfSwapsNeedSwaps) {
+  SchedulerSpec spec = tight_spec();
+  spec.swap_reuse = true;
+  EXPECT_FALSE(check(spec));
+  spec.preemption = Preemption::kSwap;
+  EXPECT_TRUE(check(spec));
+}
+
 TEST(SchedulerPreemption, WithoutRoomOnTheHostItIsRecomputedAndCounted) {
   SchedulerSpec spec = tight_spec();
   spec.preemption = Preemption::kSwap;
@@ -104,10 +193,8 @@ TEST(SchedulerPreemption, TheLeastUrgentGivesWayEvenIfTheStepHadItAlready) {
   EXPECT_EQ(do_step(scheduler), "1:p7@0*");
   scheduler.arrive(make_request(2, 8, 4));
   EXPECT_EQ(do_step(scheduler), "1:1@7* 2:p8@0*");
-  // Both want a third block; the cache has none. The first would give way for itself: it is the
-  // least urgent, so it leaves before it is scheduled, and the step ends there.
-  const Step* step = scheduler.next_step(kSimStart);
-  EXPECT_EQ(text_of(step), "-");
+  // Both want a third block; the cache has none. The first gives way for itself, being the least
+  // urgent, which ends the attempt; the next one has room for the second.
   EXPECT_EQ(do_step(scheduler), "2:1@8*");
   EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);  // not yet: it waits
   EXPECT_EQ(do_step(scheduler), "2:1@9*");

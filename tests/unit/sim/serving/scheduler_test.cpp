@@ -50,6 +50,7 @@ TEST(Scheduler, TotalsAreTheSumsOverTheSequences) {
   expected.emitting_sequences = 1;
   expected.prefill_tokens = 7;
   expected.prefill_context = 7;
+  expected.decode_tokens = 1;
   expected.decode_context = 3;
   EXPECT_EQ(step->totals, expected);
   EXPECT_EQ(step->totals.tokens(), 8u);
@@ -192,6 +193,37 @@ TEST(Scheduler, AFinishedRequestHasTheTimesOfItsSteps) {
   EXPECT_EQ(done.ttft(), std::chrono::milliseconds(13));                 // 14 - 1
   EXPECT_EQ(done.latency(), std::chrono::milliseconds(18));              // 19 - 1
   EXPECT_EQ(done.tpot(), Duration(std::chrono::microseconds(2500)));     // (19 - 14) / 2
+}
+
+TEST(Scheduler, AStepTellsHowLongEachFurtherTokenTook) {
+  Scheduler scheduler(small_spec());
+  scheduler.arrive(make_request(1, 2, 3));
+  ASSERT_NE(scheduler.next_step(at_ms(0)), nullptr);
+  EXPECT_THAT(scheduler.finish_step(at_ms(5)).gaps, ::testing::IsEmpty());
+  ASSERT_NE(scheduler.next_step(at_ms(5)), nullptr);
+  EXPECT_THAT(scheduler.finish_step(at_ms(7)).gaps, ElementsAre(std::chrono::milliseconds(2)));
+  ASSERT_NE(scheduler.next_step(at_ms(9)), nullptr);
+  EXPECT_THAT(scheduler.finish_step(at_ms(12)).gaps, ElementsAre(std::chrono::milliseconds(5)));
+}
+
+TEST(Scheduler, ARequestThatIsHandedOverDecodesFromItsFirstToken) {
+  Scheduler scheduler(small_spec());
+  Request request = make_request(1, 10, 3);
+  request.arrival = at_ms(1);
+  request.handed = Handover{at_ms(4)};
+  scheduler.arrive(request);
+  EXPECT_EQ(text_of(scheduler.next_step(at_ms(6))), "1:1@10*");
+  EXPECT_EQ(scheduler.blocks_used(), 3u);  // 11 tokens
+  const StepOutcome& second = scheduler.finish_step(at_ms(8));
+  EXPECT_THAT(second.gaps, ElementsAre(std::chrono::milliseconds(4)));
+  EXPECT_TRUE(second.first_token.empty());
+  EXPECT_EQ(text_of(scheduler.next_step(at_ms(8))), "1:1@11*");
+  const StepOutcome& third = scheduler.finish_step(at_ms(9));
+  ASSERT_EQ(third.finished.size(), 1u);
+  EXPECT_EQ(third.finished.front().ttft(), std::chrono::milliseconds(3));
+  EXPECT_EQ(third.finished.front().latency(), std::chrono::milliseconds(8));
+  EXPECT_EQ(scheduler.counts().handed_tokens, 10u);
+  EXPECT_EQ(scheduler.counts().computed_tokens, 2u);  // 10 + 3 - 1 - 10
 }
 
 TEST(SchedulerSpec, FaultsAreSentences) {
