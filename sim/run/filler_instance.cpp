@@ -53,6 +53,11 @@ void FillerInstance::note_cache(SimTime now) {
       observe::CounterSample{*cache_track_, now, 100 * blocks / scheduler->spec().kv_blocks});
 }
 
+void FillerInstance::on_token_gaps(std::span<const Duration> gaps, SimTime now) {
+  if (now < warmup_ || mode != observe::FillerMode::kOnline) return;
+  for (const Duration gap : gaps) server.tbt.add(gap);
+}
+
 void FillerInstance::on_batch(std::uint64_t requests, SimTime now) {
   if (now >= warmup_) ++passes;
   note_cache(now);

@@ -10,6 +10,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/observe/batch_means.hpp"
 #include "sim/observe/latency.hpp"
+#include "sim/observe/latency_histogram.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/service_limits.hpp"
 #include "sim/observe/timeline.hpp"
@@ -32,6 +33,7 @@ class FillWorkListener {
 struct ServerTally {
   observe::LatencyDistribution ttft;  ///< online: of requests that arrived in it
   observe::LatencyDistribution tpot;
+  observe::LatencyHistogram tbt;      ///< times between tokens that came in it
   std::uint64_t output_tokens = 0;    ///< of requests that ended in it
   std::uint64_t within_limits = 0;    ///< of those that arrived in it too
   double block_seconds = 0;           ///< integral of the blocks in use, from step to step
@@ -48,6 +50,7 @@ class FillerInstance final : public workload::ServiceListener {
 
   void on_served(const workload::ServedRequest& request) override;
   void on_batch(std::uint64_t requests, SimTime now) override;
+  void on_token_gaps(std::span<const Duration> gaps, SimTime now) override;
   /// Puts the number of waiting requests into the timeline, if there is one.
   void note_queue(SimTime now);
 

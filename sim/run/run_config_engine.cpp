@@ -16,6 +16,10 @@ constexpr std::uint32_t kMostSequences = 1U << 16;
 constexpr std::uint32_t kMostWindow = 1U << 24;
 constexpr std::uint32_t kMostBlockTokens = 4096;
 constexpr std::uint32_t kMostCacheBlocks = 1U << 30;
+constexpr std::uint32_t kMostDrafts = 64;
+constexpr std::uint32_t kMostPrefillGpus = 1U << 16;
+constexpr std::uint32_t kMostUsers = 1U << 20;
+constexpr std::uint32_t kMostTurns = 1U << 16;
 
 enum class Rules : std::uint8_t { kVllm, kSarathi, kOrca };
 constexpr std::array<Choice<Rules>, 3> kRules{
@@ -33,6 +37,10 @@ constexpr std::array<Choice<serving::Reserve>, 3> kReserves{
      {"request", serving::Reserve::kWholeRequest}}};
 constexpr std::array<Choice<serving::Preemption>, 2> kPreemptions{
     {{"recompute", serving::Preemption::kRecompute}, {"swap", serving::Preemption::kSwap}}};
+constexpr std::array<Choice<serving::SwapTiming>, 2> kSwapTimings{
+    {{"before", serving::SwapTiming::kBefore}, {"beside", serving::SwapTiming::kBeside}}};
+constexpr std::array<Choice<synth::KvWrites>, 2> kKvWrites{
+    {{"contiguous", synth::KvWrites::kContiguous}, {"blocks", synth::KvWrites::kBlocks}}};
 constexpr std::array<Choice<serving::Pacing>, 2> kPacings{
     {{"synchronous", serving::Pacing::kSynchronous}, {"one_ahead", serving::Pacing::kOneAhead}}};
 constexpr std::array<Choice<serving::OutputEnd>, 2> kOutputEnds{
@@ -75,6 +83,9 @@ void read_settings(ObjectReader& reader, SchedulerSpec& spec) {
   choose("chunking", kChunkings, spec.chunking);
   choose("reserve", kReserves, spec.reserve);
   choose("preemption", kPreemptions, spec.preemption);
+  choose("swap_timing", kSwapTimings, spec.swap_timing);
+  if (reader.has("swap_reuse")) spec.swap_reuse = reader.flag("swap_reuse");
+  spec.swap_group = reader.integer<std::uint32_t>("swap_group", {0, kMostCacheBlocks}, 0);
   choose("pacing", kPacings, spec.pacing);
   choose("output_end", kOutputEnds, spec.output_end);
 }
@@ -89,13 +100,37 @@ synth::CacheSize read_cache(ObjectReader& reader) {
   return synth::MemoryShare{reader.number("gpu_memory_utilization", {0.01, 1})};
 }
 
+serving::Speculation read_drafts(ObjectReader reader) {
+  serving::Speculation drafts;
+  drafts.tokens = reader.integer<std::uint32_t>("tokens", {1, kMostDrafts});
+  reader.one_of({"acceptance", "accepted"});
+  drafts.accepted = reader.has("accepted")
+                        ? reader.numbers("accepted", {0, 1})
+                        : serving::independent_acceptance(
+                              drafts.tokens, reader.number("acceptance", {0, 1}));
+  return drafts;
+}
+
+synth::PrefillSplit read_prefill(ObjectReader reader) {
+  synth::PrefillSplit split;
+  split.gpus = reader.integer<std::uint32_t>("gpus", {1, kMostPrefillGpus});
+  split.link = reader.rate("link", {BytesPerSecond{1}});
+  split.write = reader.duration("write", kSpan);
+  split.writes = reader.choice("writes", kKvWrites, synth::KvWrites::kContiguous);
+  return split;
+}
+
 synth::EngineSettings read_engine(ObjectReader reader) {
   synth::EngineSettings settings;
   settings.scheduler = settings_of(reader.choice("rules", kRules, Rules::kVllm));
   read_sizes(reader, settings.scheduler);
   read_settings(reader, settings.scheduler);
+  if (reader.has("speculation")) {
+    settings.scheduler.speculation = read_drafts(reader.child("speculation"));
+  }
   settings.cache = read_cache(reader);
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
+  if (reader.has("prefill")) settings.prefill = read_prefill(reader.child("prefill"));
   if (!reader.present()) return settings;
   if (const auto right = serving::check(settings.scheduler); !right) {
     reader.fault("", right.error().message);
@@ -133,9 +168,17 @@ synth::RequestNames read_requests(const ReadContext& context, ObjectReader reade
     requests.lengths = std::move(file);
     return requests;
   }
-  const workload::LengthSpec prompt = read_length(reader, "prompt_tokens", window - 1);
-  requests.lengths =
-      workload::DrawnLengths{prompt, read_length(reader, "output_tokens", window - 1)};
+  workload::DrawnLengths drawn;
+  drawn.prompt = read_length(reader, "prompt_tokens", window - 1);
+  drawn.output = read_length(reader, "output_tokens", window - 1);
+  if (reader.has("sessions")) {
+    ObjectReader sessions = reader.child("sessions");
+    drawn.sessions.emplace();
+    drawn.sessions->users = sessions.integer<std::uint32_t>("users", {1, kMostUsers});
+    drawn.sessions->turns = sessions.integer<std::uint32_t>("turns", {1, kMostTurns});
+    drawn.sessions->window = window;
+  }
+  requests.lengths = drawn;
   return requests;
 }
 

@@ -157,6 +157,10 @@ void check_engine(ObjectReader& reader, const FillerConfig& filler,
   for (const char* key : {"requests_per_pass", "max_batch", "batch_cost", "max_wait"}) {
     if (reader.has(key)) reader.fault(key, "an engine forms its own batches; expected no such key");
   }
+  if (engine.settings.prefill && filler.mode != FillerMode::kOnline) {
+    reader.fault("program", "found \"prefill\" in \"engine\"; only online fillers compute prompts "
+                            "and tokens on different GPUs");
+  }
   const bool recorded = filler.arrivals && std::holds_alternative<workload::FileArrivals>(
                                                *filler.arrivals);
   if (!engine.requests.lengths && !recorded) {

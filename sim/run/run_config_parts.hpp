@@ -23,11 +23,12 @@ inline constexpr Range<Duration> kPositiveSpan{Duration{1}, kLongestSpan};
 inline constexpr Range<Bytes> kPositiveBytes{Bytes{1}};
 
 /// Formats of recorded requests.
-inline constexpr std::array<Choice<workload::ArrivalFormat>, 6> kFormats{
+inline constexpr std::array<Choice<workload::ArrivalFormat>, 7> kFormats{
     {{"azure", workload::ArrivalFormat::kAzure},
      {"mooncake", workload::ArrivalFormat::kMooncake},
      {"gaps", workload::ArrivalFormat::kGaps},
      {"splitwise", workload::ArrivalFormat::kSplitwise},
+     {"servegen", workload::ArrivalFormat::kServegen},
      {"queries", workload::ArrivalFormat::kQueries},
      {"bundle", workload::ArrivalFormat::kBundle}}};
 

@@ -68,9 +68,8 @@ Result<workload::RequestLengths> server_requests(const FillerConfig& filler,
     return read_list(file->path, file->format, file->pick, spec);
   }
   const auto& drawn = std::get<workload::DrawnLengths>(*names.requests.lengths);
-  BUBBLESIM_RETURN_IF_ERROR(check_length(
-      {workload::longest(drawn.prompt), workload::longest(drawn.output), {}}, spec, {},
-      "filler \"" + filler.name + "\": requests"));
+  BUBBLESIM_RETURN_IF_ERROR(check_length(workload::largest(drawn), spec, {},
+                                         "filler \"" + filler.name + "\": requests"));
   return drawn;
 }
 

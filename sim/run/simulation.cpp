@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/server_requests.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
@@ -11,13 +12,22 @@
 namespace bubblesim::run {
 namespace {
 
-// A timeline and the queue of fill jobs follow all GPUs, event by event.
-engine::ConductorSetup conductor_setup(const RunConfig& config, const RunScenario& scenario) {
+bool computes_prompts_apart(const LoadedRun& loaded, std::uint32_t filler) {
+  return loaded.server(filler) != nullptr && loaded.server(filler)->prefill;
+}
+
+// A timeline, the queue of fill jobs and prompts that go to other GPUs follow all of them, event by
+// event.
+engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenario& scenario) {
   engine::ConductorSetup setup = scenario.gpus;
-  const bool jobs = std::ranges::any_of(config.fillers, [](const FillerConfig& filler) {
+  const auto& fillers = loaded.config.fillers;
+  const bool jobs = std::ranges::any_of(fillers, [](const FillerConfig& filler) {
     return filler.mode == observe::FillerMode::kJobs;
   });
-  if (jobs || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
+  const bool apart = std::ranges::any_of(scenario.fillers, [&](std::uint32_t filler) {
+    return computes_prompts_apart(loaded, filler);
+  });
+  if (jobs || apart || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
   return setup;
 }
 
@@ -26,7 +36,7 @@ engine::ConductorSetup conductor_setup(const RunConfig& config, const RunScenari
 Simulation::Simulation(const LoadedRun& loaded, RunScenario scenario)
     : loaded_(loaded),
       scenario_(std::move(scenario)),
-      machine_(loaded.device, &*loaded.training, conductor_setup(loaded.config, scenario_)),
+      machine_(loaded.device, &*loaded.training, conductor_setup(loaded, scenario_)),
       warmup_(end_of_warmup()),
       goal_(loaded.config.iterations, loaded.training->ranks.size()),
       places_(loaded, scenario_),
@@ -165,12 +175,43 @@ Result<void> Simulation::build_arrivals() {
       }
     }
     if (instances.empty()) continue;
+    if (computes_prompts_apart(loaded_, filler)) {
+      BUBBLESIM_RETURN_IF_ERROR(split_prefill(*loaded_.server(filler), config.name, instances));
+    }
     BUBBLESIM_ASSIGN_OR_RETURN(
         auto process,
         workload::make_arrivals(*config.arrivals, RandomStream(loaded_.config.seed,
                                                                "arrivals of " + config.name)));
     routers_.push_back(std::make_unique<ArrivalRouter>(machine_.engine(), std::move(process),
                                                        std::move(instances), warmup_));
+  }
+  return {};
+}
+
+// `instances` becomes those that requests arrive at. Without a GPU to decode on, none is taken.
+Result<void> Simulation::split_prefill(const synth::ServerPlan& plan, const std::string& name,
+                                       std::vector<FillerInstance*>& instances) {
+  const std::size_t first = plan.prefill->gpus;
+  if (first >= instances.size()) {
+    return fail("filler \"" + name + "\": found \"prefill\" on " + std::to_string(first) +
+                " of its " + std::to_string(instances.size()) +
+                " GPUs; expected fewer, so that there are some to decode on");
+  }
+  std::vector<FillerInstance*> decoders(instances.begin() + static_cast<std::ptrdiff_t>(first),
+                                        instances.end());
+  std::erase_if(decoders, [](const FillerInstance* one) { return !one->admitted; });
+  instances.resize(first);
+  if (decoders.empty()) {
+    for (FillerInstance* instance : instances) instance->admitted = false;
+    return {};
+  }
+  DecodePool& pool = *decode_pools_.emplace_back(std::make_unique<DecodePool>(decoders));
+  for (FillerInstance* instance : instances) {
+    if (!instance->admitted) continue;
+    kv_links_.push_back(std::make_unique<KvLink>(machine_.engine(), plan, pool));
+    auto* service = dynamic_cast<workload::EngineService*>(instance->service.get());
+    BUBBLESIM_CHECK(service != nullptr, "a GPU that computes prompts runs no engine");
+    service->compute_prompts_for(*kv_links_.back());
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/base/counters.hpp"
@@ -12,6 +13,7 @@
 #include "sim/run/fill_queue.hpp"
 #include "sim/run/filler_places.hpp"
 #include "sim/run/gpu_node.hpp"
+#include "sim/run/kv_handover.hpp"
 #include "sim/run/loaded_run.hpp"
 #include "sim/run/precision_watch.hpp"
 #include "sim/run/scenario.hpp"
@@ -44,6 +46,8 @@ class Simulation final {
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
   Result<void> build_queue();
   Result<void> build_arrivals();
+  Result<void> split_prefill(const synth::ServerPlan& plan, const std::string& name,
+                             std::vector<FillerInstance*>& instances);
   void start();
   [[nodiscard]] SimTime end_of_warmup() const;
   void end_warmup(SimTime now);
@@ -68,6 +72,8 @@ class Simulation final {
   ServerRequests requests_;
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
+  std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill apart
+  std::vector<std::unique_ptr<KvLink>> kv_links_;
   std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs
   std::optional<PrecisionWatch> watch_;  ///< nothing: the run's length is given
   std::optional<SimTime> next_usage_;    ///< where the next interval of usage ends

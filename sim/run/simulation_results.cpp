@@ -85,7 +85,7 @@ void add_server(const EndedSimulation& ended, FillerInstance& instance,
   const serving::Scheduler& scheduler = *instance.service->scheduler();
   ServerTally& tally = instance.server;
   if (instance.mode == observe::FillerMode::kOnline) {
-    for (const serving::UnfinishedRequest& request : scheduler.unfinished()) {
+    for (const serving::UnfinishedRequest& request : instance.service->unfinished_tokens()) {
       if (request.arrival < ended.warmup) continue;
       if (request.first_token) {
         tally.ttft.add(*request.first_token - request.arrival);
@@ -96,6 +96,7 @@ void add_server(const EndedSimulation& ended, FillerInstance& instance,
   }
   result.ttft.merge(tally.ttft);
   result.tpot.merge(tally.tpot);
+  result.tbt.merge(tally.tbt);
   result.output_tokens += tally.output_tokens;
   result.steps += instance.passes;
   const serving::SchedulerCounts& counts = scheduler.counts();

@@ -37,6 +37,12 @@ void PassWriter::copy_to_device(double bytes) {
   writer_.launch(copy_draft("request to device", bytes), {}, call_);
 }
 
+std::uint32_t PassWriter::copy_beside() {
+  OpDraft draft = copy_draft("swapped blocks", 0);
+  draft.stream = 1;
+  return writer_.launch(draft, {}, call_);
+}
+
 // Layers of one kind are timed once.
 Result<void> PassWriter::add_drafts(const model::ModelWork& work) {
   drafts_.clear();

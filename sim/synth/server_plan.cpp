@@ -34,7 +34,7 @@ double cache_bytes(const CacheSize& size, double block, double gpu, double other
 }  // namespace
 
 Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSettings& settings) {
-  ServerPlan plan{request, settings.scheduler, {}};
+  ServerPlan plan{request, settings.scheduler, {}, 0, 1, settings.prefill};
   serving::SchedulerSpec& spec = plan.scheduler;
   spec.kv_blocks = 1;
   BUBBLESIM_RETURN_IF_ERROR(serving::check(spec));
@@ -57,11 +57,23 @@ Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSett
   spec.host_blocks = static_cast<std::uint32_t>(
       std::min(static_cast<double>(settings.host_cache.value) / block, kMostBlocks));
   plan.memory.kv_cache = blocks * block;
+  plan.block_bytes = block;
+  plan.layers = static_cast<std::uint32_t>(
+      std::get<model::TransformerSpec>(request.model.network).layers);
   if (plan.memory.total() > gpu) {
     return fail(request.model.name + ": a server takes " + megabytes(plan.memory.total()) +
                 " of " + megabytes(gpu) + "; expected a smaller KV cache or model");
   }
   return plan;
+}
+
+Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens) {
+  const PrefillSplit& split = *plan.prefill;
+  const std::uint32_t blocks = serving::blocks_of(plan.scheduler, prompt_tokens);
+  const std::int64_t writes =
+      split.writes == KvWrites::kContiguous ? 1 : std::int64_t{2} * plan.layers * blocks;
+  return writes * split.write +
+         Duration{std::llround(blocks * plan.block_bytes / split.link.value * 1e9)};
 }
 
 }  // namespace bubblesim::synth

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
+#include "sim/base/time.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
@@ -24,18 +26,41 @@ struct MemoryShare {
 };
 using CacheSize = std::variant<CacheBlocks, Bytes, MemoryShare>;
 
+/// How a prompt's keys and values are written to another GPU.
+enum class KvWrites : std::uint8_t {
+  kContiguous,  ///< at once (P/D-Serve, arXiv 2408.08147)
+  kBlocks,      ///< each block's keys, and its values, of each layer
+};
+
+/// Prefill and decode apart: of a filler's GPUs the first compute prompts, the others decode.
+struct PrefillSplit {
+  std::uint32_t gpus = 1;     ///< that compute prompts
+  BytesPerSecond link;        ///< of each of them, > 0
+  Duration write{};           ///< what a write costs besides its bytes
+  KvWrites writes = KvWrites::kContiguous;
+};
+
 /// Settings before the sizes of blocks are known.
 struct EngineSettings {
   serving::SchedulerSpec scheduler;  ///< kv_blocks and host_blocks are found from what follows
   CacheSize cache = MemoryShare{};
   Bytes host_cache;                  ///< for swapping
+  std::optional<PrefillSplit> prefill;  ///< nothing: each GPU serves requests to their end
 };
 
 struct ServerPlan {
   InferenceRequest request;  ///< a Generation: how decode steps are launched; lengths are unused
   serving::SchedulerSpec scheduler;
   InstanceMemory memory;     ///< weights, cache, and activations of the largest step
+  double block_bytes = 0;    ///< of a block of the cache
+  std::uint32_t layers = 1;  ///< that have keys and values
+  std::optional<PrefillSplit> prefill;
 };
+
+/// From a GPU that computed a prompt to one that decodes: the blocks' bytes over the link, and
+/// PrefillSplit::write for each write; rounded to the nearest nanosecond. Precondition: the plan
+/// has `prefill`.
+[[nodiscard]] Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens);
 
 /// Faults: a model that is no decoder, memory that the GPU does not have, a cache of no block,
 /// serving::check.

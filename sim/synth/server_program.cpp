@@ -54,7 +54,8 @@ model::IterationSums sums_of(const serving::Step& step, std::uint32_t padded) {
     (part.prefill ? sums.prompts : sums.singles).add({part.new_tokens, part.context});
   }
   sums.tokens = padded;
-  sums.rows = step.sequences.size();  // of a prompt's chunk too, whose sample is thrown away
+  // Of a prompt's chunk too, whose sample is thrown away; of every drafted token.
+  sums.rows = step.totals.prefill_sequences + step.totals.decode_tokens;
   return sums;
 }
 
@@ -66,8 +67,7 @@ Result<std::unique_ptr<ServerProgram>> ServerProgram::make(Shared<ServerPlan> pl
 
 ServerProgram::ServerProgram(Shared<ServerPlan> plan)
     : plan_(std::move(plan)),
-      timer_(plan_->request.gpu, plan_->request.efficiency, plan_->request.software.slowdown),
-      block_bytes_(plan_->memory.kv_cache / plan_->scheduler.kv_blocks) {}
+      timer_(plan_->request.gpu, plan_->request.efficiency, plan_->request.software.slowdown) {}
 
 Result<void> ServerProgram::write_threads() {
   const InferenceRequest& request = plan_->request;
@@ -78,8 +78,10 @@ Result<void> ServerProgram::write_threads() {
         model::ModelWork work,
         model::summed_iteration_work(request.model, {}, request.precision, sums));
     passes.writer().pause(request.step_host);
+    const std::uint32_t swap = swaps_beside() ? passes.copy_beside() : program::kNoIndex;
     passes.copy_to_device(kTokenBytes);
     BUBBLESIM_RETURN_IF_ERROR(passes.pass_and_result(work, mode, kTokenBytes));
+    if (swaps_beside()) passes.writer().wait_for(swap);
     passes.writer().end_thread(name);
     return work;
   };
@@ -109,7 +111,8 @@ Result<void> ServerProgram::write_threads() {
   return {};
 }
 
-// A thread launches the copy of its input, then all else in order.
+// A thread launches the copy of its input, then all else in order; before that, if the plan has
+// it, the copy of swapped blocks.
 ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram& thread) {
   Template out;
   std::uint32_t ops = 0;
@@ -119,8 +122,9 @@ ServerProgram::Template ServerProgram::template_of(const program::ThreadProgram&
     first = std::min(first, step.target);
     ops += step.count;
   }
-  out.input = first;
-  out.first = first + 1;
+  out.swap = first;
+  out.input = swaps_beside() ? first + 1 : first;
+  out.first = out.input + 1;
   out.result = first + ops - 1;
   for (std::uint32_t& slot : out.attention) slot = add_profile({}, {});
   return out;
@@ -146,8 +150,10 @@ std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
   const model::IterationSums sums = sums_of(step, tokens);
   time_attention(thread, sums);
   write(thread, body(tokens), head(static_cast<std::uint32_t>(sums.rows), kind));
+  const bool beside = swaps_beside() && !step.awaits_swaps;
+  if (swaps_beside()) program_.ops[thread.swap].duration = beside ? swap_time(step) : Duration{};
   program_.ops[thread.input].duration =
-      copy_time(kTokenBytes * tokens + swapped_bytes(step));
+      copy_time(kTokenBytes * tokens) + (beside ? Duration{} : swap_time(step));
   program_.ops[thread.result].duration = copy_time(kTokenBytes * static_cast<double>(sums.rows));
   program::Step& begin = program_.threads[kind].steps.front();
   if (begin.kind == program::StepKind::kPause) {
@@ -156,9 +162,15 @@ std::uint32_t ServerProgram::set(const serving::Step& step, bool queued) {
   return kind;
 }
 
-double ServerProgram::swapped_bytes(const serving::Step& step) const {
-  return block_bytes_ *
-         (static_cast<double>(step.blocks_swapped_out) + step.blocks_swapped_in);
+bool ServerProgram::swaps_beside() const {
+  return plan_->scheduler.swap_timing == serving::SwapTiming::kBeside;
+}
+
+Duration ServerProgram::swap_time(const serving::Step& step) const {
+  const double bytes =
+      plan_->block_bytes * (static_cast<double>(step.blocks_swapped_out) + step.blocks_swapped_in);
+  return std::int64_t{2} * plan_->layers * step.swap_copies * kCopyLatency +
+         (copy_time(bytes) - kCopyLatency);
 }
 
 ServerProgram::Timed ServerProgram::time(const model::KernelWork& work) {

@@ -8,8 +8,10 @@
 //
 // What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
 // captures, but for attention and logits. What is simplified: prompts and mixed steps are launched
-// kernel by kernel (vLLM's piecewise graphs take fewer launches), and swapped blocks are copied
-// before the step with its input.
+// kernel by kernel (vLLM's piecewise graphs take fewer launches). Swapped blocks take their bytes
+// over the host link, in both directions one after the other, and kCopyLatency for each copy
+// (swap_group): before the step with its input, or beside its kernels on a stream of their own,
+// for which the step waits at its end (swap_timing).
 //
 // Policies know a kernel by name and profile: a product of another number of tokens is another
 // kernel; attention is one for each kind of step.
@@ -62,6 +64,7 @@ class ServerProgram final : public workload::StepProgram {
   struct Template {
     std::uint32_t first = 0;        ///< of its kernels, into the program's ops
     std::uint32_t input = 0;        ///< the copy of tokens to the device
+    std::uint32_t swap = 0;         ///< the copy of swapped blocks beside it, if the plan has it
     std::uint32_t result = 0;       ///< the copy of tokens to the host
     std::array<std::uint32_t, 2> attention{};  ///< profiles, which each step writes anew
   };
@@ -74,7 +77,8 @@ class ServerProgram final : public workload::StepProgram {
   [[nodiscard]] Timed time(const model::KernelWork& work);
   void time_attention(const Template& thread, const model::IterationSums& sums);
   void write(const Template& thread, const Timings& body, const std::vector<Timed>& head);
-  [[nodiscard]] double swapped_bytes(const serving::Step& step) const;
+  [[nodiscard]] bool swaps_beside() const;
+  [[nodiscard]] Duration swap_time(const serving::Step& step) const;
   std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
 
   Shared<ServerPlan> plan_;
@@ -84,7 +88,6 @@ class ServerProgram final : public workload::StepProgram {
   std::array<Template, kKinds> threads_;
   std::vector<std::uint32_t> layers_;        ///< of all threads, into kinds; the last is the head
   std::size_t before_attention_ = 0;         ///< kernels of a block
-  double block_bytes_ = 0;                   ///< of a block of the cache
   std::map<std::uint32_t, Timings> bodies_;  ///< by tokens
   std::map<std::pair<std::uint32_t, Kind>, std::vector<Timed>> heads_;
   std::vector<Timed> attention_;             ///< of the present step

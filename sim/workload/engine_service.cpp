@@ -1,5 +1,6 @@
 #include "sim/workload/engine_service.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace bubblesim::workload {
@@ -41,9 +42,19 @@ void EngineService::arrive(std::uint64_t number, SimTime now) {
   request.arrival = now;
   request.prompt_tokens = length.prompt_tokens;
   request.output_tokens = length.output_tokens;
+  request.prefix.conversation = length.conversation;
   request.prefix.hashes = length.hashes;
   request.prefix.tokens_per_hash = length.hashes.empty() ? 0 : kHashTokens;
+  if (sink_ != nullptr) {
+    if (request.output_tokens > 1) prompts_.emplace(number, request);
+    request.output_tokens = 1;
+  }
   scheduler_.arrive(request);
+}
+
+void EngineService::take_over(const serving::Request& request, SimTime now) {
+  scheduler_.arrive(request);
+  if (queue_.running() == nullptr) refill(now);
 }
 
 void EngineService::refill(SimTime now) {
@@ -56,13 +67,21 @@ void EngineService::refill(SimTime now) {
 
 void EngineService::pass_finished(SimTime now) {
   const serving::StepOutcome& outcome = queue_.finish(now);
-  for (const serving::FinishedRequest& request : outcome.finished) {
-    listener_.on_served(served(request));
-  }
+  if (!outcome.gaps.empty()) listener_.on_token_gaps(outcome.gaps, now);
+  for (const serving::FinishedRequest& request : outcome.finished) finished(request, now);
   const std::uint64_t count = outcome.finished.size();
   listener_.on_batch(count, now);
   // The listener may have given it a request, which started the next step.
   if (queue_.running() == nullptr) refill(now);
+}
+
+void EngineService::finished(const serving::FinishedRequest& request, SimTime now) {
+  const auto prompt = prompts_.find(request.number);
+  if (prompt == prompts_.end()) return listener_.on_served(served(request));
+  serving::Request handed = std::move(prompt->second);
+  prompts_.erase(prompt);
+  handed.handed = serving::Handover{request.first_token};
+  sink_->hand_over(std::move(handed), now);
 }
 
 std::optional<std::uint64_t> EngineService::serving() const {
@@ -72,9 +91,18 @@ std::optional<std::uint64_t> EngineService::serving() const {
 
 std::vector<SimTime> EngineService::unfinished() const {
   std::vector<SimTime> arrivals;
-  if (offline_) return arrivals;
-  for (const auto& request : scheduler_.unfinished()) arrivals.push_back(request.arrival);
+  for (const auto& request : unfinished_tokens()) arrivals.push_back(request.arrival);
   return arrivals;
+}
+
+std::vector<serving::UnfinishedRequest> EngineService::unfinished_tokens() const {
+  if (offline_) return {};
+  std::vector<serving::UnfinishedRequest> requests = scheduler_.unfinished();
+  if (sink_ == nullptr) return requests;
+  const auto underway = sink_->underway();
+  requests.insert(requests.end(), underway.begin(), underway.end());
+  std::ranges::stable_sort(requests, {}, &serving::UnfinishedRequest::arrival);
+  return requests;
 }
 
 }  // namespace bubblesim::workload

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/serving/scheduler.hpp"
@@ -19,6 +20,16 @@
 
 namespace bubblesim::workload {
 
+/// Takes requests whose prompts are computed to where they are decoded.
+class HandoverSink {
+ public:
+  virtual ~HandoverSink() = default;
+  /// `request` has its first token (Request::handed).
+  virtual void hand_over(serving::Request request, SimTime now) = 0;
+  /// Those that have not arrived yet.
+  [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> underway() const = 0;
+};
+
 class EngineService final : public RequestService {
  public:
   /// `run` runs the program of `steps`, was set up with Repeat::kOnePass, and its observer must
@@ -26,6 +37,11 @@ class EngineService final : public RequestService {
   EngineService(ProgramRun& run, StepProgram& steps, const serving::SchedulerSpec& spec,
                 LengthSequence lengths, ServiceListener& listener);
 
+  /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
+  /// outlives it. Online, before anything arrives.
+  void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
+  /// A request whose prompt another server has computed.
+  void take_over(const serving::Request& request, SimTime now);
   /// Requests have no end: as many wait as could run.
   void start_offline(SimTime now) override;
   void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
@@ -33,11 +49,13 @@ class EngineService final : public RequestService {
   [[nodiscard]] std::optional<std::uint64_t> serving() const override;
   [[nodiscard]] std::size_t queued() const override { return scheduler_.waiting(); }
   [[nodiscard]] std::vector<SimTime> unfinished() const override;
+  [[nodiscard]] std::vector<serving::UnfinishedRequest> unfinished_tokens() const override;
   [[nodiscard]] const serving::Scheduler* scheduler() const override { return &scheduler_; }
 
  private:
   void arrive(std::uint64_t number, SimTime now);
   void refill(SimTime now);
+  void finished(const serving::FinishedRequest& request, SimTime now);
 
   ProgramRun& run_;
   StepProgram& steps_;
@@ -45,6 +63,8 @@ class EngineService final : public RequestService {
   LengthSequence lengths_;
   serving::Scheduler scheduler_;
   serving::StepQueue queue_;
+  HandoverSink* sink_ = nullptr;  ///< null: it serves requests to their end
+  std::unordered_map<std::uint64_t, serving::Request> prompts_;  ///< for it, as they arrived
   std::uint64_t next_offline_ = 0;
   bool offline_ = false;
 };

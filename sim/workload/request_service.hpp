@@ -5,13 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/base/time.hpp"
-
-namespace bubblesim::serving {
-class Scheduler;
-}
+#include "sim/serving/scheduler.hpp"
 
 namespace bubblesim::workload {
 
@@ -32,6 +30,8 @@ class ServiceListener {
   virtual void on_served(const ServedRequest& request) = 0;
   /// A pass has ended; `requests` ended with it.
   virtual void on_batch(std::uint64_t requests, SimTime now) = 0;
+  /// Before that, of a language-model engine: times between tokens that the step has brought.
+  virtual void on_token_gaps(std::span<const Duration> /*gaps*/, SimTime /*now*/) {}
 };
 
 class RequestService {
@@ -51,6 +51,10 @@ class RequestService {
   [[nodiscard]] virtual std::size_t queued() const = 0;
   /// Requests that arrived and have not been served, oldest first.
   [[nodiscard]] virtual std::vector<SimTime> unfinished() const = 0;
+  /// The same of a language-model engine, with their first tokens.
+  [[nodiscard]] virtual std::vector<serving::UnfinishedRequest> unfinished_tokens() const {
+    return {};
+  }
   /// The scheduler of a language-model engine; null: it is none.
   [[nodiscard]] virtual const serving::Scheduler* scheduler() const { return nullptr; }
 };

@@ -75,6 +75,52 @@ TEST(EngineProgram, LengthsAreFixedDrawnOrOfAFile) {
   EXPECT_EQ(file.pick, workload::ListedLengths::Pick::kAtRandom);
 }
 
+TEST(EngineProgram, SwapsAndPrefillApartAreSettings) {
+  const std::string engine_text = R"({"max_model_len": 4096, "kv_blocks": 100,
+      "preemption": "swap", "host_cache": "8GB", "swap_group": 20, "swap_timing": "beside",
+      "swap_reuse": true, "prefill": {"gpus": 1, "link": "25GB/s", "write": "5us",
+                                      "writes": "blocks"}})";
+  Json config = server(engine_text);
+  config["fillers"][1]["mode"] = "online";
+  config["fillers"][1]["arrivals"] = {{"process", "poisson"}, {"rate_per_s", 1}};
+  const synth::EngineSettings settings = engine(read(config)).settings;
+  EXPECT_EQ(settings.scheduler.swap_group, 20U);
+  EXPECT_EQ(settings.scheduler.swap_timing, serving::SwapTiming::kBeside);
+  EXPECT_TRUE(settings.scheduler.swap_reuse);
+  ASSERT_TRUE(settings.prefill);
+  EXPECT_EQ(settings.prefill->gpus, 1U);
+  EXPECT_EQ(settings.prefill->link.value, 25e9);
+  EXPECT_EQ(settings.prefill->writes, synth::KvWrites::kBlocks);
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "swap_reuse": true})")),
+              HasSubstr("expected preemption \"swap\""));
+}
+
+TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
+  const std::string begin = R"({"max_model_len": 4096, "kv_blocks": 1, "pacing": "synchronous",
+                                "speculation": {"tokens": 2, )";
+  EXPECT_THAT(engine(read(server(begin + R"("acceptance": 0.5}})"))).settings.scheduler
+                  .speculation.accepted,
+              ::testing::ElementsAre(0.5, 0.25, 0.25));
+  EXPECT_THAT(engine(read(server(begin + R"("accepted": [0.2, 0.3, 0.5]}})"))).settings.scheduler
+                  .speculation.accepted,
+              ::testing::ElementsAre(0.2, 0.3, 0.5));
+  EXPECT_THAT(fault(server(begin + R"("accepted": [0.2, 0.3]}})")), HasSubstr("found 2 chances"));
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1,
+                               "speculation": {"tokens": 2, "acceptance": 0.5}})")),
+              HasSubstr("expected pacing"));
+}
+
+TEST(EngineProgram, SessionsAreTurnsWithinTheWindow) {
+  const auto filler = read(server(R"({"max_model_len": 4096, "kv_blocks": 100})",
+                                  R"({"prompt_tokens": 64, "output_tokens": 16,
+                                      "sessions": {"users": 8, "turns": 5}})"));
+  const auto& lengths = std::get<workload::DrawnLengths>(*engine(filler).requests.lengths);
+  ASSERT_TRUE(lengths.sessions);
+  EXPECT_EQ(lengths.sessions->users, 8U);
+  EXPECT_EQ(lengths.sessions->turns, 5U);
+  EXPECT_EQ(lengths.sessions->window, 4096U);
+}
+
 TEST(EngineProgram, ServiceLimitsAreTheFillers) {
   Json config = server(R"({"max_model_len": 4096, "kv_blocks": 100})");
   config["fillers"][1]["slo"] = {{"ttft", "500ms"}, {"tpot", "50ms"}};

@@ -82,6 +82,50 @@ TEST(ServerRun, OnlineRequestsAreConservedAndWaitForTheirTokens) {
   }
 }
 
+/// The first of two GPUs computes prompts, which go over `link` to the second.
+LoadedRun apart_run(BytesPerSecond link, const policy::Registry& registry) {
+  LoadedRun loaded = server_run(observe::FillerMode::kOnline, registry);
+  synth::ServerPlan plan = *loaded.servers[0].value();
+  plan.prefill = synth::PrefillSplit{1, link, Duration{}, synth::KvWrites::kContiguous};
+  loaded.servers[0].emplace(std::move(plan));
+  loaded.config.fillers[0].arrivals = workload::PoissonArrivals{40};
+  return loaded;
+}
+
+TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
+  const auto registry = policies::builtin_policies();
+  const LoadedRun fast = apart_run({1e12}, registry);
+  const LoadedRun slow = apart_run({1e8}, registry);
+  const auto fast_report = server_report(fast, registry, 1);
+  const auto slow_report = server_report(slow, registry, 1);
+  // A prompt of one token takes a block over the link, 100 MB/s slow.
+  const Duration least = synth::handover_time(**slow.servers[0], 1);
+  for (std::size_t i = 0; i < slow_report.policies.size(); ++i) {
+    SCOPED_TRACE(slow_report.policies[i].policy);
+    const observe::FillerResult& chat = slow_report.policies[i].fillers[0];
+    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
+              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    EXPECT_GT(chat.requests_completed, 30U);
+    EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(),
+              chat.requests_arrived);
+    EXPECT_GE(chat.server->tbt.percentile(100)->value, least);
+    const observe::FillerResult& quick = fast_report.policies[i].fillers[0];
+    EXPECT_GT(chat.latency.percentile(50)->value, quick.latency.percentile(50)->value);
+    EXPECT_GT(slow_report.policies[i].counters.count("server_tokens_handed_over"), 1000U);
+  }
+}
+
+TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun loaded = apart_run({1e9}, registry);
+  synth::ServerPlan plan = *loaded.servers[0].value();
+  plan.prefill->gpus = 2;
+  loaded.servers[0].emplace(std::move(plan));
+  const auto report = run_policies(loaded, registry, {});
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().text(), HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
+}
+
 TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
   const auto registry = policies::builtin_policies();
   const auto report =

@@ -150,6 +150,61 @@ TEST(ServerProgram, SwappedBlocksAreCopiedBeforeTheStep) {
   EXPECT_EQ(copies() - before, copy_time(8 + 100 * 16 * 524288.0) - copy_time(8));
 }
 
+/// LLaMA2-7B's 32 layers, swapped in groups of blocks.
+ServerPlan swapping_plan(serving::SwapTiming timing) {
+  EngineSettings settings = engine_settings();
+  settings.scheduler.preemption = serving::Preemption::kSwap;
+  settings.scheduler.swap_timing = timing;
+  settings.host_cache = Bytes{8'000'000'000};
+  return value(plan_server(generation(1, 1, DecodeMode::kEager), settings));
+}
+
+/// 100 blocks out in 3 copies of each layer's keys, and of its values.
+serving::Step swapping_step() {
+  serving::Step step = step_of({decode_at(10)});
+  step.blocks_swapped_out = 100;
+  step.swap_copies = 3;
+  return step;
+}
+
+const Duration kSwapTime = 2 * 32 * 3 * kCopyLatency + Duration{33'554'432};  // 100 of 8 MiB
+
+TEST(ServerProgram, EachCopyOfAGroupOfBlocksHasItsLatency) {
+  const auto server = server_of(swapping_plan(serving::SwapTiming::kBefore));
+  const std::uint32_t thread = server->set(swapping_step(), false);
+  const program::Program& program = server->program();
+  const std::uint32_t input = program.threads[thread].steps.front().target;
+  EXPECT_EQ(program.ops[input].duration, copy_time(8) + kSwapTime);
+}
+
+TEST(ServerProgram, BesideTheStepTheyAreCopiedOnAStreamOfTheirOwn) {
+  const auto server = server_of(swapping_plan(serving::SwapTiming::kBeside));
+  serving::Step step = swapping_step();
+  const std::uint32_t thread = server->set(step, false);
+  const program::Program& program = server->program();
+  const std::uint32_t swap = program.threads[thread].steps.front().target;
+  EXPECT_EQ(program.ops[swap].duration, kSwapTime);
+  EXPECT_NE(program.ops[swap].stream, program.ops[swap + 1].stream);
+  EXPECT_EQ(program.ops[swap + 1].duration, copy_time(8));
+  const program::Step& last = *(program.threads[thread].steps.rbegin() + 1);  // before the end
+  EXPECT_EQ(last.kind, program::StepKind::kWaitOp);
+  EXPECT_EQ(last.target, swap);
+  step.awaits_swaps = true;  // nobody else to compute for: before the kernels
+  (void)server->set(step, false);
+  EXPECT_EQ(program.ops[swap].duration, Duration{});
+  EXPECT_EQ(program.ops[swap + 1].duration, copy_time(8) + kSwapTime);
+}
+
+// 100 tokens are 7 blocks of 8 MiB: 58,720,256 bytes over 25 GB/s, and 5 us for each write.
+TEST(ServerPlan, APromptGoesOverTheLinkByItsBytesAndItsWrites) {
+  EngineSettings settings = engine_settings();
+  settings.prefill = PrefillSplit{1, {25e9}, std::chrono::microseconds{5}, KvWrites::kContiguous};
+  ServerPlan plan = value(plan_server(generation(1, 1), settings));
+  EXPECT_EQ(handover_time(plan, 100), Duration{2'348'810 + 5'000});
+  plan.prefill->writes = KvWrites::kBlocks;  // keys and values of 32 layers: 448 writes
+  EXPECT_EQ(handover_time(plan, 100), Duration{2'348'810 + 448 * 5'000});
+}
+
 TEST(ServerPlan, TheCacheHasWhatTheShareOfMemoryLeaves) {
   InferenceRequest request = generation(1, 1);
   EngineSettings settings = engine_settings();
