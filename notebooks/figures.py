@@ -9,8 +9,8 @@ Functions named after a figure return its table, a pandas frame; units are in th
 Nothing here simulates: `scripts/figures` does, and writes what this reads.
 """
 from tables import (
-    beyond, beyond_claims, beyond_draw, beyond_draw_jobs, beyond_jobs, draw, errors, field,
-    field_claims, field_draw, pipefill, pipefill_claims, pipefill_sensitivity, specinf,
+    beyond, beyond_claims, beyond_draw, beyond_draw_jobs, beyond_jobs, beyond_llm, draw, errors,
+    field, field_claims, field_draw, pipefill, pipefill_claims, pipefill_sensitivity, specinf,
     specinf_claims, specinf_draw, tour)
 from tables.claims import Claim, save as save_claims, within
 from tables.draw import (
@@ -21,8 +21,8 @@ from tables.results import (
 
 __all__ = [
     "COLUMN", "Claim", "Missing", "PAGE", "bars", "beyond", "beyond_claims", "beyond_draw",
-    "beyond_draw_jobs", "beyond_jobs", "draw", "errors", "field", "field_claims", "field_draw",
-    "grid", "half_interval", "legend", "lines",
-    "logarithmic", "over_seeds", "parameter", "parameters", "pipefill", "pipefill_claims",
-    "pipefill_sensitivity", "points", "reduced", "run", "save", "save_claims", "settings",
-    "specinf", "specinf_claims", "specinf_draw", "style", "sweep", "tour", "usage", "within"]
+    "beyond_draw_jobs", "beyond_jobs", "beyond_llm", "draw", "errors", "field", "field_claims",
+    "field_draw", "grid", "half_interval", "legend", "lines", "logarithmic", "over_seeds",
+    "parameter", "parameters", "pipefill", "pipefill_claims", "pipefill_sensitivity", "points",
+    "reduced", "run", "save", "save_claims", "settings", "specinf", "specinf_claims",
+    "specinf_draw", "style", "sweep", "tour", "usage", "within"]

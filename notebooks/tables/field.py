@@ -214,3 +214,24 @@ def sharing(frame):
     return pandas.DataFrame({
         "policy": frame["policy"], "training_kept": frame["training_normalised_fraction"],
         "filler_throughput": frame["filler_normalised_fraction"]})
+
+
+def apart(frame):
+    """Requests a second and what users wait for, by how many of 8 GPUs compute prompts."""
+    return pandas.DataFrame({
+        "prefill_gpus": frame["/fillers/0/program/engine/prefill/gpus"],
+        "requests_per_s": frame["filler_requests_per_s"],
+        "ttft_p50_ms": frame["ttft_p50_ms"], "tbt_p50_ms": frame["tbt_p50_ms"],
+        "tbt_p99_ms": frame["tbt_p99_ms"]})
+
+
+SWAPS = {"recompute": "recomputed", "blocks": "swapped, block by block",
+         "groups": "swapped, groups of 20 blocks", "beside": "groups, beside the steps",
+         "reuse": "groups, beside, copies kept"}
+
+
+def swaps(frame):
+    """Tails of TTFT and of the time between tokens under a tight cache; means over seeds."""
+    columns = ["ttft_p95_ms", "ttft_p99_ms", "tbt_p99_ms", "tbt_max_ms", "server_preemptions"]
+    table = frame.groupby("config", sort=False)[columns].mean().reset_index()
+    return table.assign(config=table["config"].map(SWAPS)).rename(columns={"config": "gives way"})

@@ -86,3 +86,25 @@ def paths(table):
              linewidth=0.4)
     axes.set(ylabel="throughput, % of spread flows'")
     return figure
+
+
+def apart(table):
+    """Throughput by ratio, and how long tokens wait for each other."""
+    figure, grid = draw.grid(1, 2, height=2.0)
+    for axes, value, name in zip(grid[0], ("requests_per_s", "tbt_p99_ms"),
+                                 ("requests/s", "p99 between tokens, ms")):
+        axes.plot(table["prefill_gpus"], table[value], color=draw.BLUE, marker="o")
+        axes.set(xlabel="GPUs of 8 that compute prompts", ylabel=name)
+    return figure
+
+
+def swaps(table):
+    """Tails by how sequences give way."""
+    figure, grid = draw.grid(1, 2, height=2.0)
+    for axes, value, name in zip(grid[0], ("ttft_p99_ms", "tbt_p99_ms"),
+                                 ("p99 of TTFT, ms", "p99 between tokens, ms")):
+        axes.bar(range(len(table)), table[value], color=draw.BLUE, edgecolor="black", linewidth=0.4)
+        axes.set_xticks(range(len(table)), table["gives way"], rotation=40, ha="right",
+                        rotation_mode="anchor", fontsize=6)
+        axes.set_ylabel(name)
+    return figure

@@ -111,5 +111,36 @@ TEST(Run, TakesADeviceFileOfOnesOwn) {
   EXPECT_EQ(parse_json(config.out)["device"], "NVIDIA H100 80GB HBM3");
 }
 
+/// A bundle of one request of 300 tokens and three more, in folder "run".
+void write_bundle(const Workplace& place, const std::string& meta) {
+  ASSERT_EQ(place.shell("mkdir -p run/vllm").code, 0);
+  place.write("run/config.json",
+              R"({"link_bw": 16, "link_latency": 0,
+                  "nodes": [{"instances": [{"hardware": "RTX4090"}]}]})");
+  place.write("run/vllm/meta.json", meta);
+  place.write("run/vllm/requests.jsonl",
+              R"({"request_id": "a", "input_toks": 300, "output_toks": 3, "arrival_time": 10,)"
+              R"( "queued_ts": 1, "first_token_ts": 2, "last_token_ts": 3})"
+              "\n");
+}
+
+std::string settings(const std::string& more) {
+  return R"({"model": "meta-llama/Llama-3.1-8B", "vllm_version": "0.19.0", )"
+         R"("engine_kwargs": {"max_num_seqs": 8, "max_num_batched_tokens": 512, )" +
+         more + "}";
+}
+
+TEST(ValidateServing, WhatCannotBeServedIsASentenceAndExitCode2) {
+  const Workplace place;
+  write_bundle(place, R"({"model": "meta-llama/Llama-3.1-8B"})");
+  expect_fault(place, "validate serving run", HasSubstr("expected the engine's settings"));
+  write_bundle(place, settings(R"("max_model_len": 200})"));
+  expect_fault(place, "validate serving run", HasSubstr("but the model's window is 200"));
+  write_bundle(place, settings(R"("max_model_len": 4096}, "kv_cache": {"num_gpu_blocks": 4})"));
+  expect_fault(place, "validate serving run", HasSubstr("but the whole KV cache holds 48"));
+  place.write("layers.json", "{}");
+  expect_fault(place, "validate serving run --layers layers.json", HasSubstr("layers.json"));
+}
+
 }  // namespace
 }  // namespace bubblesim::app_test

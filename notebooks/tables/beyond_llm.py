@@ -1,0 +1,106 @@
+"""A language-model server beside training: what its users wait for, and which limits are kept.
+
+One row a job and policy, means over seeds. TTFT is the time to the first token, TPOT the time per
+output token after it; both at their 95th percentile. A percentile that waiting requests bound from
+below only counts as beyond its limit.
+"""
+import pandas
+
+from . import draw
+from .claims import Claim, percent
+
+JOBS = {"pipeline": "pipeline of 4", "tensor": "4 tensor ranks"}
+# What is to be kept: training's pace, and the limits that configs/figures/beyond-llm.json states.
+TRAINING, TTFT_MS, TPOT_MS = 0.95, 1000.0, 100.0
+WHERE = ("Llama 3.1 8B, prompts of 512 and outputs of 128 tokens in the mean, 2 requests/s on each "
+         "of 4 A100-80GB, beside LLaMA2-7B; p95, means of 2 seeds")
+
+
+def servers(frame):
+    """Training kept, TTFT, TPOT and requests within both limits, by job and policy."""
+    bounded = frame["ttft_lower_bound_from"].fillna("").isin(["p50", "p90", "p95"])
+    frame = frame.assign(
+        job=frame["config"].map(JOBS), bounded=bounded | (frame["overloaded"] == 1),
+        within=frame["requests_within_limits"] / frame["requests_arrived"])
+    out = frame.groupby(["job", "policy"], sort=False).agg(
+        oracle=("oracle", "max"), admitted=("filler_gpus_admitted", "min"),
+        training_kept=("training_normalised_fraction", "mean"),
+        ttft_p50_ms=("ttft_p50_ms", "mean"), ttft_p95_ms=("ttft_p95_ms", "mean"),
+        tpot_p50_ms=("tpot_p50_ms", "mean"), tpot_p95_ms=("tpot_p95_ms", "mean"),
+        within=("within", "mean"), bounded=("bounded", "max")).reset_index()
+    out["keeps"] = [kept_limits(row) for _, row in out.iterrows()]
+    return out
+
+
+def kept_limits(row):
+    """'training, TTFT, TPOT', or those of them that a row keeps; 'none'."""
+    kept = [("training", row["training_kept"] >= TRAINING),
+            ("TTFT", not row["bounded"] and row["ttft_p95_ms"] <= TTFT_MS),
+            ("TPOT", not row["bounded"] and row["tpot_p95_ms"] <= TPOT_MS)]
+    return ", ".join(name for name, holds in kept if holds) or "none"
+
+
+def keepers(table, job, what="training, TTFT, TPOT"):
+    """Real policies that keep all of `what` beside a job."""
+    part = table[(table["job"] == job) & (table["oracle"] == 0)]
+    wanted = set(what.split(", "))
+    return [row["policy"] for _, row in part.iterrows()
+            if wanted <= set(row["keeps"].split(", "))]
+
+
+def named(policies):
+    """Policies as a sentence shows them."""
+    return ", ".join(draw.label(policy) for policy in policies) or "none"
+
+
+def draw_servers(table):
+    """A panel a job and figure, a bar a policy; dashed lines are the limits."""
+    jobs = list(JOBS.values())
+    figure, grid = draw.grid(3, len(jobs), height=1.6, sharey="row", sharex=True)
+    rows = (("training_kept", "training kept", TRAINING),
+            ("ttft_p95_ms", "p95 of TTFT, ms", TTFT_MS),
+            ("tpot_p95_ms", "p95 of TPOT, ms", TPOT_MS))
+    for column, job in zip(grid.T, jobs):
+        part = table[(table["job"] == job) & (table["admitted"] > 0)]
+        colours = [draw.POLICIES[policy][0] for policy in part["policy"]]
+        for axes, (value, name, limit) in zip(column, rows):
+            axes.bar(range(len(part)), part[value], color=colours, edgecolor="black", linewidth=0.4)
+            axes.axhline(limit, color="black", linestyle="--", linewidth=0.7)
+            if value != "training_kept":
+                axes.set_yscale("log")
+        column[0].set_title(job)
+        column[2].set_xticks(range(len(part)), [draw.label(policy) for policy in part["policy"]],
+                             rotation=60, ha="right", rotation_mode="anchor", fontsize=5.5)
+    for axes, (_, name, _) in zip(grid[:, 0], rows):
+        axes.set_ylabel(name)
+    return figure
+
+
+def findings(table):
+    """What we find where no paper says it, judged by the table."""
+    found = []
+    for key, job in JOBS.items():
+        part = table[(table["job"] == job) & (table["admitted"] > 0)].set_index("policy")
+        alike = keepers(table, job)
+        cheap = keepers(table, job, "training")
+        best = part.loc[[policy for policy in cheap if policy in part.index], "within"]
+        ours = (f"all three limits: {named(alike)}; training alone: "
+                f"{named([policy for policy in cheap if policy not in alike])}")
+        if len(best):
+            ours += (f"; of those that keep training the most requests within limits: "
+                     f"{draw.label(best.idxmax())}, {percent(best.max(), 0)}")
+        found.append(Claim(
+            f"llm-beside-{key}", f"beside a {job} some policy keeps 95 % of training, TTFT of 1 s "
+            "and TPOT of 100 ms", "ours: no paper says it", "inferred", ours, WHERE,
+            bool(alike), CAUSES[key]))
+    return found
+
+
+CAUSES = {"pipeline": "", "tensor": ""}
+
+
+def frame_of_costs(table):
+    """What each policy's TTFT and TPOT cost training, for the notebook: sorted by what it keeps."""
+    out = table.assign(training_lost=1 - table["training_kept"])
+    return pandas.DataFrame(out[["job", "policy", "training_lost", "ttft_p50_ms", "ttft_p95_ms",
+                                 "tpot_p50_ms", "tpot_p95_ms", "within", "keeps"]])
