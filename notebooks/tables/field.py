@@ -151,6 +151,14 @@ def days(faults_per_day=(0.5, 1.0, 1.5, 2.0)):
         for found, seconds in DAYS.items() for count in faults_per_day])
 
 
+def span_s(text):
+    """A span of a config in seconds: '500ms', '2s'."""
+    for unit, seconds in (("ms", 1e-3), ("s", 1.0)):
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * seconds
+    raise ValueError(f"{text!r}: found no span in ms or s")
+
+
 def outages(frame):
     """One fault by how it is found and how often the job is checkpointed, beside the closed form.
 
@@ -159,7 +167,7 @@ def outages(frame):
     """
     faults = frame["/training/faults"].map(json.loads)
     seconds = faults.map(lambda faults: sum(
-        float(fault[key].removesuffix("s")) for fault in faults
+        span_s(fault[key]) for fault in faults
         for key in ("detection", "restart")))
     table = pandas.DataFrame({
         "stands_still_s": seconds, "checkpoint_every": frame["/training/checkpoint_every"],
@@ -174,6 +182,55 @@ def outages(frame):
     table["kept"] = table["goodput_per_s"] / rate
     lost = table["stands_still_s"] + table["redone"] / rate
     return table.assign(closed_form=1 - lost / table["window_s"])
+
+
+def host_form(text):
+    """What a plan keeps on the host: 'nothing', '50 % of activations, 6.5 GB/s', 'optimiser'."""
+    host = json.loads(text).get("host")
+    if host is None:
+        return "nothing"
+    if "checkpoint_every" in host:
+        form = "checkpoint"
+    elif "optimizer_per_s" in host:
+        form = "optimiser"
+    else:
+        form = f"{100 * host['activations']:.0f} % of activations"
+    rate = host.get("bandwidth_gb_per_s")
+    return form if rate is None else f"{form}, {rate:g} GB/s"
+
+
+def host(frame):
+    """What training keeps on the host: its cost, its memory, and on how many GPUs a filler fits."""
+    alone = frame[frame["policy"] == "exclusive"].set_index(PLAN)
+    both = frame[frame["policy"] == "mps"].set_index(PLAN)
+    table = pandas.DataFrame({
+        "on_host": alone.index.map(host_form),
+        "iteration_s": (alone["training_iteration_mean_ms"] / 1e3).to_numpy(),
+        "training_gb": (alone["memory_high_water_bytes"] / 1e9).to_numpy(),
+        "filler_gpus": both.loc[alone.index, "filler_gpus_admitted"].to_numpy(),
+        "filler_per_s": both.loc[alone.index, "filler_requests_per_s"].to_numpy()})
+    nothing = table.loc[table["on_host"] == "nothing", "iteration_s"].iloc[0]
+    return table.assign(costs=table["iteration_s"] / nothing - 1)
+
+
+def rollout_form(text):
+    """How long a plan's responses are: 'no rollout', 'even', 'cv 1', 'cv 1, spare 1.25'."""
+    lengths = json.loads(text).get("rollout")
+    if lengths is None:
+        return "no rollout"
+    form = "even" if lengths["cv"] < 0.1 else f"cv {lengths['cv']:g}"
+    return form if "spare" not in lengths else f"{form}, spare {lengths['spare']:g}"
+
+
+def rollout(frame):
+    """Iterations with rollouts by their lengths: the rollout's share, the wait, what fills it."""
+    table = pandas.DataFrame({
+        "lengths": frame[PLAN].map(rollout_form), "policy": frame["policy"],
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3,
+        "waiting": frame["bubble_fraction"], "kept": frame["training_normalised_fraction"],
+        "filler": frame["filler_normalised_fraction"]})
+    plain = table[table["lengths"] == "no rollout"].set_index("policy")["iteration_s"]
+    return table.assign(rollout=1 - table["policy"].map(plain) / table["iteration_s"])
 
 
 def speculation(frame):

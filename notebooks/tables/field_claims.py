@@ -218,6 +218,67 @@ def outages(table):
               bool(filled.iloc[-1] > filled.iloc[0]), "")]
 
 
+def host(table):
+    """Activations, checkpoints and an optimiser in host memory."""
+    by = table.set_index("on_host")
+    half, every = by.loc["50 % of activations"], by.loc["checkpoint"]
+    saved = by.loc["nothing", "training_gb"] - half["training_gb"]
+    where = "LLaMA2-7B as a pipeline of 4 stages on A100-40GB, PCIe of 31.5 GB/s a GPU"
+    most = by["filler_gpus"].max()
+    gained = by[by["filler_gpus"] > by.loc["nothing", "filler_gpus"]]
+    return [
+        Claim("ssdtrain", "activations to SSDs take 47 % off their peak at negligible cost",
+              "SSDTrain, arXiv 2408.10013, abstract", "stated",
+              f"half of them: {saved:.1f} GB less, iterations {percent(half['costs'], 1)} longer; "
+              f"over 6.5 GB/s {percent(by.loc['50 % of activations, 6.5 GB/s', 'costs'], 0)}",
+              where, bool(saved > 0 and half["costs"] < 0.03),
+              "judged by 3 %. What a link hides is its bandwidth over what a layer keeps for the "
+              "time that it computes; SSDTrain chooses the share by that"),
+        Claim("gemini", "checkpoints in host memory in every iteration hardly cost training",
+              "a summary of Gemini, SOSP 2023 (micahlerner.com)", "second-hand",
+              f"iterations {percent(every['costs'], 1)} longer", where,
+              bool(every["costs"] < 0.02),
+              "judged by 2 %. Copies go to the GPU's own host; Gemini's cross the network to "
+              "others too"),
+        Claim("host-filler", "a filler fits only because of it", "ours: no paper says it",
+              "inferred", f"on {most:.0f} GPUs in place of "
+              f"{by.loc['nothing', 'filler_gpus']:.0f}: " + ", ".join(gained.index),
+              where + ", BERT-large of 8 GB", bool(len(gained) > 0),
+              "each stage of a pipeline keeps other numbers of micro-batches")]
+
+
+def rollout(table):
+    """Rollouts of reinforcement learning: their share, their wait, and who fills it."""
+    alone = table[table["policy"] == "exclusive"].set_index("lengths")
+    filled = table[table["policy"] == "mps"].set_index("lengths")
+    spare = alone.loc["cv 1", "iteration_s"] / alone.loc["cv 1, spare 1.25", "iteration_s"]
+    where = ("Llama 3 8B on 8 A100-80GB, 16 responses a GPU of 2,000 tokens in the mean, "
+             "lognormal, cut at 16,000")
+    return [
+        Claim("rollout-share", "rollouts are 63 to 84 % of an iteration",
+              "Seer, arXiv 2511.14617", "second-hand", percent(alone.loc["cv 1", "rollout"], 0),
+              where, within(alone.loc["cv 1", "rollout"], 0.60, 0.87),
+              "lengths, responses a GPU and the training step are free choices"),
+        Claim("rollout-wait", "the long tail of lengths leaves GPUs idle",
+              "RollPacker, arXiv 2509.21009, abstract", "stated",
+              f"{percent(alone.loc['cv 1', 'waiting'], 0)} of the time, "
+              f"{percent(alone.loc['even', 'waiting'], 0)} where lengths are even", where,
+              bool(alone.loc["cv 1", "waiting"] > alone.loc["even", "waiting"] + 0.1),
+              "GPUs whose responses have ended; a GPU that decodes its last one is not idle here"),
+        Claim("rollpacker-gain", "short rounds and what goes with them: 2.03 to 2.56 times veRL",
+              "RollPacker, arXiv 2509.21009, abstract", "stated",
+              f"{spare:.2f} times with a quarter more responses begun", where, None,
+              "one of its parts alone: long rounds, in which what was left out is made up for, and "
+              "changes of parallelism are no setting here"),
+        Claim("rollout-filled", "others' work fills the tail", "ours; RollMux, arXiv 2512.11306, "
+              "fills it with another job's phases", "inferred",
+              f"BERT-large has {percent(filled.loc['cv 1', 'filler'], 0)} of GPUs of its own under "
+              f"MPS, training {percent(filled.loc['cv 1', 'kept'], 0)} of its rate", where,
+              bool(filled.loc["cv 1", "filler"] > filled.loc["even", "filler"]),
+              "against even lengths, where no tail is; beside decode steps it takes what DRAM "
+              "leaves")]
+
+
 def existing(tables):
     """Systems that were here before: speculation, graphs of stages, regions, Dilu."""
     gain = tables["speculation"].set_index("acceptance")["gain"]
@@ -306,5 +367,5 @@ def all_claims(tables):
     return (power(tables["power"]) + zero(tables["zero"])
             + overlap(tables["overlap"]) + experts(tables["experts"])
             + paths(tables["paths"]) + faults(tables["faults"], tables["days"])
-            + outages(tables["outages"]) + existing(tables)
-            + apart(tables["apart"]) + swaps(tables["swaps"]))
+            + outages(tables["outages"]) + host(tables["host"]) + rollout(tables["rollout"])
+            + existing(tables) + apart(tables["apart"]) + swaps(tables["swaps"]))

@@ -115,6 +115,13 @@ def test_a_day_keeps_what_faults_do_not_take():
     assert field.goodput(100, float("inf"), 3600, 0, 0) == 0
 
 
+def test_spans_of_configs_are_seconds():
+    assert field.span_s("500ms") == 0.5
+    assert field.span_s("2s") == 2
+    with pytest.raises(ValueError):
+        field.span_s("2 hours")
+
+
 def test_a_fault_is_held_against_its_closed_form():
     # 10 iterations/s over 38 s: 3 s at a stand and 20 iterations again are 5 of 38 s.
     fault = [{"at": "12s", "detection": "1s", "restart": "2s"}]
@@ -131,6 +138,39 @@ def test_a_fault_is_held_against_its_closed_form():
     assert list(table["kept"]) == pytest.approx([1, 33 / 38] * 2)
     assert list(table["closed_form"]) == pytest.approx([1, 33 / 38] * 2)
     assert [claim.agrees for claim in field_claims.outages(table)] == [True, True]
+
+
+def test_what_is_on_the_host_is_held_against_nothing():
+    rows = []
+    half, slow = {"activations": 0.5}, {"activations": 0.5, "bandwidth_gb_per_s": 6.5}
+    for kept, ms, gigabytes, gpus in ((None, 1000.0, 38e9, 1), (half, 1010.0, 33e9, 4),
+                                      (slow, 1500.0, 33e9, 4),
+                                      ({"checkpoint_every": 1}, 1000.0, 38e9, 1)):
+        plan = json.dumps({} if kept is None else {"host": kept})
+        rows += [{field.PLAN: plan, "policy": policy, "training_iteration_mean_ms": ms,
+                  "memory_high_water_bytes": gigabytes, "filler_gpus_admitted": gpus,
+                  "filler_requests_per_s": 10.0 * gpus} for policy in ("exclusive", "mps")]
+    table = field.host(pandas.DataFrame(rows))
+    assert list(table["on_host"]) == ["nothing", "50 % of activations",
+                                      "50 % of activations, 6.5 GB/s", "checkpoint"]
+    assert list(table["costs"]) == pytest.approx([0, 0.01, 0.5, 0])
+    assert [claim.agrees for claim in field_claims.host(table)] == [True, True, True]
+
+
+def test_rollouts_are_held_against_iterations_without():
+    rows = []
+    for lengths, seconds, waiting in ((None, 30.0, 0.0), ({"cv": 0.01}, 60.0, 0.01),
+                                      ({"cv": 1}, 100.0, 0.3),
+                                      ({"cv": 1, "spare": 1.25}, 80.0, 0.1)):
+        plan = json.dumps({} if lengths is None else {"rollout": lengths})
+        rows += [{field.PLAN: plan, "policy": policy, "training_iteration_mean_ms": 1e3 * seconds,
+                  "bubble_fraction": waiting, "training_normalised_fraction": 0.9,
+                  "filler_normalised_fraction": waiting} for policy in ("exclusive", "mps")]
+    table = field.rollout(pandas.DataFrame(rows))
+    alone = table[table["policy"] == "exclusive"]
+    assert list(alone["lengths"]) == ["no rollout", "even", "cv 1", "cv 1, spare 1.25"]
+    assert list(alone["rollout"]) == pytest.approx([0, 0.5, 0.7, 0.625])
+    assert [claim.agrees for claim in field_claims.rollout(table)] == [True, True, None, True]
 
 
 def test_a_slow_rank_is_held_against_the_whole_job():
