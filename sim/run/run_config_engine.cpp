@@ -16,6 +16,7 @@ constexpr std::uint32_t kMostSequences = 1U << 16;
 constexpr std::uint32_t kMostWindow = 1U << 24;
 constexpr std::uint32_t kMostBlockTokens = 4096;
 constexpr std::uint32_t kMostCacheBlocks = 1U << 30;
+constexpr std::uint32_t kMostPeriod = 1U << 30;
 constexpr std::uint32_t kMostDrafts = 64;
 constexpr std::uint32_t kMostPrefillGpus = 1U << 16;
 constexpr std::uint32_t kMostUsers = 1U << 20;
@@ -86,6 +87,7 @@ void read_settings(ObjectReader& reader, SchedulerSpec& spec) {
   choose("swap_timing", kSwapTimings, spec.swap_timing);
   if (reader.has("swap_reuse")) spec.swap_reuse = reader.flag("swap_reuse");
   spec.swap_group = reader.integer<std::uint32_t>("swap_group", {0, kMostCacheBlocks}, 0);
+  spec.priority_period = reader.integer<std::uint32_t>("priority_period", {0, kMostPeriod}, 0);
   choose("pacing", kPacings, spec.pacing);
   choose("output_end", kOutputEnds, spec.output_end);
 }

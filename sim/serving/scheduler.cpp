@@ -9,6 +9,8 @@
 namespace bubblesim::serving {
 namespace {
 
+constexpr double kPriorities = 1 << 20;  // so many that hardly two requests have the same
+
 /// Tokens that the cache holds of a request in the end: its last one is sampled only, unless a step
 /// scheduled ahead of its stop token computes that, too.
 std::uint64_t most_cached(const SchedulerSpec& spec, const Request& request) {
@@ -91,6 +93,7 @@ const Step* Scheduler::next_step(SimTime now) {
   step_ = &flight.step;
   if (std::exchange(flight.ended, false)) step_->clear();
   budget_ = spec_.max_num_batched_tokens;
+  if (spec_.priority_period > 0) renew_priorities();
   // Where a step came to nothing but preemptions, they have made room for another attempt. They
   // stay in the step.
   std::uint64_t preemptions = 0;
@@ -119,6 +122,31 @@ void Scheduler::fill_step(SimTime now) {
   schedule_running();
   if (counts_.preemptions == preemptions) schedule_waiting(now);
   if (step_->sequences.empty() && step_->blocks_swapped_in > 0) schedule_after_swaps();
+}
+
+// The most urgent that fit together run: each with the blocks of its tokens and of the next one.
+void Scheduler::renew_priorities() {
+  if (counts_.steps % spec_.priority_period != 0 || renewed_at_ == counts_.steps) return;
+  renewed_at_ = counts_.steps;
+  std::vector<Slot> slots = running_;
+  for (const Place& place : queue_) slots.push_back(place.slot);
+  queue_.clear();
+  for (const Slot slot : slots) {
+    Request& request = sequences_[slot].request;
+    request.priority = static_cast<std::int32_t>(
+        kPriorities * uniform_of(spec_.speculation.seed, request.number, counts_.steps));
+    if (!sequences_[slot].runs) queue_.insert(place_of(slot));
+  }
+  std::ranges::sort(slots, {}, [this](Slot slot) { return place_of(slot); });
+  std::uint64_t blocks = 0;
+  std::size_t fit = 0;
+  for (; fit < slots.size() && fit < spec_.max_num_seqs; ++fit) {
+    blocks += blocks_of(spec_, sequences_[slots[fit]].known_tokens() + std::uint64_t{1});
+    if (blocks > spec_.kv_blocks) break;
+  }
+  for (std::size_t i = slots.size(); i-- > std::max<std::size_t>(fit, 1);) {
+    if (sequences_[slots[i]].runs) preempt(slots[i]);
+  }
 }
 
 void Scheduler::note_peaks() {

@@ -131,6 +131,7 @@ class Scheduler {
   [[nodiscard]] Place place_of(Slot slot) const;
 
   void fill_step(SimTime now);
+  void renew_priorities();
   void note_peaks();
 
   // Running sequences.
@@ -186,6 +187,7 @@ class Scheduler {
   std::uint64_t lives_ = 0;
   std::int64_t last_turn_ = 0;       ///< given to an arrival
   std::int64_t first_turn_ = 0;      ///< given next to a preempted sequence
+  std::uint64_t renewed_at_ = 0;     ///< step before which priorities were drawn last
   StepOutcome outcome_;
   SchedulerCounts counts_;
 };

@@ -83,6 +83,12 @@ Result<void> check(const SchedulerSpec& spec) {
   if (swaps_somehow && spec.preemption != Preemption::kSwap) {
     return fail("a setting of swaps without preemption by swapping; expected preemption \"swap\"");
   }
+  if (spec.priority_period > 0 &&
+      (spec.order != Order::kPriority || spec.preemption != Preemption::kSwap ||
+       spec.reserve == Reserve::kWholeRequest)) {
+    return fail("priorities that change; expected order \"priority\", preemption \"swap\", and no "
+                "whole requests reserved");
+  }
   if (spec.chunking == Chunking::kWhole && spec.long_prefill_token_threshold != 0) {
     return fail("long_prefill_token_threshold with whole prompts; expected 0: it cuts prompts");
   }

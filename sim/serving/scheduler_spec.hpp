@@ -112,6 +112,11 @@ struct SchedulerSpec {
   Pacing pacing = Pacing::kSynchronous;
   OutputEnd output_end = OutputEnd::kTokenLimit;
   Speculation speculation{};  ///< with Pacing::kSynchronous only
+  /// Steps after which the priorities of all requests in flight are drawn anew, and the most urgent
+  /// ones that the cache holds together run, whoever did (FastSwitch: fairness by priorities that
+  /// change); 0: never. With Order::kPriority and Preemption::kSwap only (recomputed, requests that
+  /// take turns may never end), and not with Reserve::kWholeRequest.
+  std::uint32_t priority_period = 0;
 };
 
 /// The settings with which each engine schedules; sizes (blocks, window, sequences) are the

@@ -45,6 +45,11 @@ SchedulerSpec random_spec(std::uint64_t seed) {
     spec.speculation = {3, independent_acceptance(3, 0.6), seed};
   }
   if (spec.preemption == Preemption::kSwap) {
+    if (spec.order == Order::kPriority && spec.reserve != Reserve::kWholeRequest &&
+        below(2) == 0) {
+      spec.priority_period = 7;
+      spec.host_blocks = 20'000;
+    }
     spec.swap_timing = static_cast<SwapTiming>(below(2));
     spec.swap_group = static_cast<std::uint32_t>(below(4));
     spec.swap_reuse = below(2) == 0;

@@ -164,6 +164,27 @@ TEST(SchedulerPreemption, WhatTheHostHasIsNotCopiedOutAgain) {
   EXPECT_EQ(scheduler.host_blocks_used(), 3u);
 }
 
+// Two of three requests fit. Whenever priorities change, the two most urgent run.
+TEST(SchedulerPreemption, PrioritiesThatChangeTakeTurns) {
+  SchedulerSpec spec = swapping_spec();
+  spec.order = Order::kPriority;
+  spec.priority_period = 2;
+  spec.host_blocks = 100;
+  Scheduler scheduler(spec);
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    scheduler.arrive(make_request(number, 4, 3));
+  }
+  std::string steps;
+  for (std::string step = do_step(scheduler); step != "-"; step = do_step(scheduler)) {
+    steps += step + "; ";
+  }
+  EXPECT_EQ(scheduler.counts().finished, 3u);
+  EXPECT_GT(scheduler.counts().preemptions, 0u) << steps;
+  EXPECT_EQ(scheduler.counts().recomputed_tokens, 0u);
+  spec.order = Order::kFirstCome;
+  EXPECT_FALSE(check(spec));
+}
+
 TEST(SchedulerPreemption, SettingsOfSwapsNeedSwaps) {
   SchedulerSpec spec = tight_spec();
   spec.swap_reuse = true;

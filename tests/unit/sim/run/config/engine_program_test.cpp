@@ -93,6 +93,8 @@ TEST(EngineProgram, SwapsAndPrefillApartAreSettings) {
   EXPECT_EQ(settings.prefill->writes, synth::KvWrites::kBlocks);
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "swap_reuse": true})")),
               HasSubstr("expected preemption \"swap\""));
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "priority_period": 5})")),
+              HasSubstr("expected order \"priority\""));
 }
 
 TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
