@@ -9,7 +9,7 @@ import pandas
 from . import draw
 from .claims import Claim, percent
 
-JOBS = {"pipeline": "pipeline of 4", "tensor": "4 tensor ranks"}
+JOBS = {"pipeline": "a pipeline of 4", "tensor": "4 tensor ranks"}
 # What is to be kept: training's pace, and the limits that configs/figures/beyond-llm.json states.
 TRAINING, TTFT_MS, TPOT_MS = 0.95, 1000.0, 100.0
 KEPT_UP = 0.9  # of what arrives in the window: requests take some seconds, so chance alone moves it
@@ -85,14 +85,14 @@ def findings(table):
         part = table[(table["job"] == job) & (table["admitted"] > 0)].set_index("policy")
         alike = keepers(table, job)
         cheap = keepers(table, job, "training")
-        best = part.loc[[policy for policy in cheap if policy in part.index], "within"]
+        best = part.loc[[policy for policy in cheap if policy in part.index], "within"].dropna()
         ours = (f"all three limits: {named(alike)}; training alone: "
                 f"{named([policy for policy in cheap if policy not in alike])}")
         if len(best):
             ours += (f"; of those that keep training the most requests within limits: "
                      f"{draw.label(best.idxmax())}, {percent(best.max(), 0)}")
         found.append(Claim(
-            f"llm-beside-{key}", f"beside a {job} some policy keeps 95 % of training, TTFT of 1 s "
+            f"llm-beside-{key}", f"beside {job} some policy keeps 95 % of training, TTFT of 1 s "
             "and TPOT of 100 ms", "ours: no paper says it", "inferred", ours, WHERE,
             bool(alike), CAUSES[key]))
     return found

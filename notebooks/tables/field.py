@@ -282,13 +282,12 @@ def apart(frame):
         "tbt_p99_ms": frame["tbt_p99_ms"]})
 
 
-SWAPS = {"recompute": "recomputed", "blocks": "swapped, block by block",
-         "groups": "swapped, groups of 20 blocks", "beside": "groups, beside the steps",
-         "reuse": "groups, beside, copies kept"}
+SWAPS = {"blocks": "block by block", "groups": "groups of 20 blocks",
+         "beside": "groups, beside the steps", "reuse": "groups, beside, copies kept"}
 
 
 def swaps(frame):
     """Tails of TTFT and of the time between tokens under a tight cache; means over seeds."""
     columns = ["ttft_p95_ms", "ttft_p99_ms", "tbt_p99_ms", "tbt_max_ms", "server_preemptions"]
     table = frame.groupby("config", sort=False)[columns].mean().reset_index()
-    return table.assign(config=table["config"].map(SWAPS)).rename(columns={"config": "gives way"})
+    return table.assign(config=table["config"].map(SWAPS)).rename(columns={"config": "swapped"})

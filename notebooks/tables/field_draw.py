@@ -99,12 +99,12 @@ def apart(table):
 
 
 def swaps(table):
-    """Tails by how sequences give way."""
+    """Tails by how sequences are swapped."""
     figure, grid = draw.grid(1, 2, height=2.0)
     for axes, value, name in zip(grid[0], ("ttft_p99_ms", "tbt_p99_ms"),
                                  ("p99 of TTFT, ms", "p99 between tokens, ms")):
         axes.bar(range(len(table)), table[value], color=draw.BLUE, edgecolor="black", linewidth=0.4)
-        axes.set_xticks(range(len(table)), table["gives way"], rotation=40, ha="right",
+        axes.set_xticks(range(len(table)), table["swapped"], rotation=40, ha="right",
                         rotation_mode="anchor", fontsize=6)
         axes.set_ylabel(name)
     return figure
