@@ -59,21 +59,21 @@ def draw_servers(table):
     """A panel a job and figure, a bar a policy; dashed lines are the limits."""
     jobs = list(JOBS.values())
     figure, grid = draw.grid(3, len(jobs), height=1.6, sharey="row", sharex=True)
-    rows = (("training_kept", "training kept", TRAINING),
-            ("ttft_p95_ms", "p95 of TTFT, ms", TTFT_MS),
-            ("tpot_p95_ms", "p95 of TPOT, ms", TPOT_MS))
+    rows = (("training_kept", "training kept", TRAINING, None),
+            ("ttft_p95_ms", "p95 of TTFT, ms", TTFT_MS, 30),
+            ("tpot_p95_ms", "p95 of TPOT, ms", TPOT_MS, 5))
     for column, job in zip(grid.T, jobs):
         part = table[(table["job"] == job) & (table["admitted"] > 0)]
         colours = [draw.POLICIES[policy][0] for policy in part["policy"]]
-        for axes, (value, name, limit) in zip(column, rows):
+        for axes, (value, _, limit, least) in zip(column, rows):
             axes.bar(range(len(part)), part[value], color=colours, edgecolor="black", linewidth=0.4)
             axes.axhline(limit, color="black", linestyle="--", linewidth=0.7)
-            if value != "training_kept":
-                axes.set_yscale("log")
+            if least:
+                axes.set(yscale="log", ylim=(least, None))
         column[0].set_title(job)
         column[2].set_xticks(range(len(part)), [draw.label(policy) for policy in part["policy"]],
                              rotation=60, ha="right", rotation_mode="anchor", fontsize=5.5)
-    for axes, (_, name, _) in zip(grid[:, 0], rows):
+    for axes, (_, name, _, _) in zip(grid[:, 0], rows):
         axes.set_ylabel(name)
     return figure
 
