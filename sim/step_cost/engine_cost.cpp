@@ -11,6 +11,17 @@ namespace {
 
 Duration rounded(double microseconds) { return Duration(std::llround(microseconds * 1000)); }
 
+// Members of a group run graphs only where each batch fits into one, and then all run the largest
+// of these; else none is padded (vLLM, `coordinate_batch_across_dp` in vllm/v1/worker/dp_utils.py).
+void pad_together(std::vector<Batch>& batches, const CaptureSizes& sizes) {
+  if (batches.size() < 2) return;
+  const std::uint32_t tokens = std::ranges::max_element(batches, {}, &Batch::tokens)->tokens;
+  const std::uint32_t padded =
+      std::ranges::max_element(batches, {}, &Batch::padded_tokens)->padded_tokens;
+  const bool graphs = !sizes.empty() && tokens <= sizes.back();
+  for (Batch& batch : batches) batch.padded_tokens = graphs ? padded : batch.tokens;
+}
+
 }  // namespace
 
 EngineCost::EngineCost(KernelTimes& kernels, const model::TransformerSpec& model,
@@ -27,12 +38,13 @@ Duration EngineCost::of(const serving::Step& step, bool queued) {
 Duration EngineCost::of_group(std::span<const serving::Step* const> steps, bool queued) {
   BUBBLESIM_CHECK(!steps.empty(), "a step of a group without members");
   batches_.resize(steps.size());
-  double group_tokens = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i] == nullptr) batches_[i] = idle_batch();
     else set_batch(*steps[i], capture_sizes_, batches_[i]);
-    group_tokens += batches_[i].padded_tokens;
   }
+  pad_together(batches_, capture_sizes_);
+  double group_tokens = 0;
+  for (const Batch& batch : batches_) group_tokens += batch.padded_tokens;
   double slowest = 0;
   for (const Batch& batch : batches_) {
     const double us = kernels_.batch_us(batch) + exchange_us(model_, layout_, batch.padded_tokens,

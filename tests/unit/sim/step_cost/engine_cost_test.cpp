@@ -87,6 +87,38 @@ TEST(EngineCost, OfAGroupIsThatOfItsSlowestMember) {
   EXPECT_EQ(server.cost.of_group(idle, true), server.cost.of(large, true));
 }
 
+/// A microsecond a padded token, and of the experts what they are asked for.
+class CountedTimes final : public KernelTimes {
+ public:
+  double batch_us(const Batch& batch) override { return batch.padded_tokens; }
+  double experts_us(double group_tokens) override {
+    experts_tokens = group_tokens;
+    return 0;
+  }
+  void add_counters(CounterSet&) const override {}
+  double experts_tokens = 0;
+};
+
+TEST(EngineCost, OfAGroupPadsAllToTheLargestGraphOrNone) {
+  CountedTimes times;
+  model::TransformerSpec model = test::small_model();
+  model.mixture = model::MixtureSpec{8, 2, 32, 0, 0, 1};
+  const ServerLayout layout;
+  const EngineSpec engine;
+  EngineCost cost(times, model, layout, engine, {8, 16});
+  const serving::Step one = decodes(1, 10);
+  const serving::Step nine = decodes(9, 10);
+  const serving::Step many = decodes(17, 10);
+  const std::array<const serving::Step*, 3> graphs = {&one, nullptr, &nine};
+  (void)cost.of_group(graphs, true);
+  EXPECT_EQ(times.experts_tokens, 3 * 16);  // each runs the graph of 16
+  const std::array<const serving::Step*, 3> eager = {&one, &nine, &many};
+  (void)cost.of_group(eager, true);
+  EXPECT_EQ(times.experts_tokens, 1 + 9 + 17);
+  (void)cost.of(one, true);
+  EXPECT_EQ(times.experts_tokens, 8);       // alone it has its own
+}
+
 TEST(TableTimes, CountsLookupsBeyondTheProfile) {
   Server server;
   (void)server.cost.of(decodes(4, 3000), true);
