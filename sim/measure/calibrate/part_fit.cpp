@@ -57,13 +57,17 @@ double modelled_time(const PartTime& part, const hardware::GpuSpec& spec) {
   return part.waves / contention.rate({}, 0, part.kernel_class, {share, share});
 }
 
+double part_error(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec) {
+  return std::sqrt(squares(parts, spec) / static_cast<double>(parts.size()));
+}
+
 PartFit fit_parts(const std::vector<PartTime>& parts, hardware::GpuSpec spec) {
   spec.part = {0.5, 1.2};
   for (int round = 0; round < kRounds; ++round) {
     improve_around(parts, spec, &hardware::PartSpec::dram_saturating_sms, 0.01, 1);
     improve_around(parts, spec, &hardware::PartSpec::dark_clock_gain, 1, 2);
   }
-  return {spec.part, std::sqrt(squares(parts, spec) / static_cast<double>(parts.size()))};
+  return {spec.part, part_error(parts, spec)};
 }
 
 }  // namespace bubblesim::measure

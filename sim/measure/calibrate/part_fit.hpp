@@ -25,9 +25,12 @@ struct PartTime {
 /// PartTime::relative by the model.
 [[nodiscard]] double modelled_time(const PartTime& part, const hardware::GpuSpec& spec);
 
+/// Root mean square of the relative times' relative errors. Precondition: there are parts.
+[[nodiscard]] double part_error(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec);
+
 struct PartFit {
   hardware::PartSpec part;
-  double error = 0;  ///< root mean square of the relative times' relative errors
+  double error = 0;  ///< part_error
 };
 
 /// Least squares, to a thousandth. Precondition: there are parts.

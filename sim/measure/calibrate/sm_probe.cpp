@@ -104,7 +104,8 @@ Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec)
     const std::vector<PartTime> parts = part_times_of(shares, tried);
     seen = parts.size();
     if (seen < kLeastCount) break;
-    const double error = fit_parts(parts, tried).error;
+    tried.part = {};  // SMs in proportion, which no fit has
+    const double error = std::min(part_error(parts, tried), fit_parts(parts, tried).error);
     if (error >= kBetter * least) continue;
     least = error;
     best = tried.tpc_sms;

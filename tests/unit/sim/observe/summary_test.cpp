@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-RankIterations rank_of_ms(std::uint32_t rank, std::initializer_list<int> times,
+RankIterations rank_of_ms(std::uint32_t rank, const std::vector<int>& times,
                           std::size_t first_counted = 0) {
   RankIterations iterations{rank, {}, first_counted};
   for (const int time : times) iterations.times.push_back(milliseconds{time});
