@@ -4,8 +4,8 @@
 // every poll period. Every refill period the hook reads how much of the GPU its process used, and
 // adds a share of tokens that grows below the limit and shrinks above it (vcuda_tokens.hpp).
 //
-// No process is protected: with a `training_limit` below 100 the policy holds training's launches as
-// it holds all others. Copies and CUDA graphs are not gated. What is launched is left to run.
+// No process is protected: with a `training_limit` below 100 the policy holds training's launches
+// as it holds all others. Copies and CUDA graphs are not gated. What is launched is left to run.
 //
 // Sharing: contexts take turns. Parameters: see the declarations. Ties: at one instant utilisation
 // is sampled first, then buckets are filled in client order, then held threads look, in the order

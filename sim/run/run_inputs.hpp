@@ -51,8 +51,8 @@ struct FillerInputs {
 [[nodiscard]] std::optional<Duration> recorded_mean(const workload::JobProgram& job);
 
 /// Depends on the config's traces or synthesised job and its device, and on nothing else of it.
-/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it. `threads`
-/// read ranks and build their programs.
+/// `device_folder` is devices/ of a folder of configs: what jobs are made of is beside it.
+/// `threads` read ranks and build their programs.
 [[nodiscard]] CheckedResult<TrainingInputs> load_training(const RunConfig& config,
                                                           const std::string& device_folder,
                                                           const ProgressText& progress,

@@ -85,7 +85,8 @@ struct Turns {
 [[nodiscard]] std::vector<PartTime> part_times(const Records& records,
                                                const hardware::GpuSpec& spec);
 
-/// part/dram_saturating_sms and part/dark_clock_gain: least squares by the GPU model's own formula.
+/// part/dram_saturating_sms and part/dark_clock_gain: least squares by the GPU model's own formula,
+/// with the base's part of a kernel's time that DRAM bounds: calibrate `contention` before.
 /// The spread is the value, and the relative times' root mean square error on either side.
 [[nodiscard]] std::vector<Finding> part_findings(const std::vector<PartTime>& parts,
                                                  const hardware::GpuSpec& base);

@@ -110,7 +110,7 @@ TEST(Outputs, ServersHaveATableOfTheirOwnAndOthersHaveNone) {
 std::string first_cell(const RunReport& report, std::string_view column) {
   const auto columns = result_columns();
   const auto at = std::ranges::find(columns, column, &ResultColumn::name) - columns.begin();
-  const Cell& cell = result_rows(report).front().cells[static_cast<std::size_t>(at)];
+  const Cell cell = result_rows(report).front().cells[static_cast<std::size_t>(at)];
   if (const auto* number = std::get_if<double>(&cell)) return std::to_string(*number);
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) return std::to_string(*whole);
   const auto* text = std::get_if<std::string>(&cell);

@@ -103,6 +103,7 @@ const Setting kSettings[] = {
     {"wide-area-averaging", "roberta-large", "two-regions"},
     {"wide-area-asynchronous", "roberta-large", "two-regions"},
     {"megatron-8192", "gpt-1t", "h100-roce"},
+    {"token-split-8", "qwen3-32b", "h100-dgx"},
     {"moe-skewed", "mixtral-8x7b", "dgx-a100-80gb"},
     {"zero3-384", "gpt-18b", "v100-dgx2-24"},
     {"zeropp-384", "gpt-18b", "v100-dgx2-24"},

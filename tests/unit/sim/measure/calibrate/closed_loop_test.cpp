@@ -103,7 +103,12 @@ TEST_F(ClosedLoop, MpsIsFoundWithinOnePercent) {
   expect_near(found, "tpc_sms", 6);
 }
 
+// How far DRAM bounds the kernels of a class is the base's: `contention` finds it.
 TEST_F(ClosedLoop, PartsOfTheSmsAreFoundWithinOnePercent) {
+  hardware::GpuSpec bound_alike = real_device();
+  bound_alike.contention = base_device().contention;
+  fake_ = make_fake_gpu(bound_alike);
+  place_.fake = fake_.get();
   const Calibration found = run({"sms", "parts"});
   expect_near(found, "part/dram_saturating_sms", 0.31);
   expect_near(found, "part/dark_clock_gain", 1.17);

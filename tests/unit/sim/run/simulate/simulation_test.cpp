@@ -218,8 +218,8 @@ TEST(Simulation, AStragglerThatIsFoundSlowsTheJobUntilThen) {
 }
 
 // A fault strikes at 15 ms, 1 ms into the third iteration, and is found and the job restarted at
-// 25 ms. What was launched ends by 19; the host's call at the iteration's end, due at 21, is made at
-// 25: 11 ms. Of the two iterations before, a checkpoint after every three has none.
+// 25 ms. What was launched ends by 19; the host's call at the iteration's end, due at 21, is made
+// at 25: 11 ms. Of the two iterations before, a checkpoint after every three has none.
 TEST(Simulation, AFaultStopsAllRanksUntilTheJobIsRestarted) {
   LoadedRun loaded = small_run({});
   loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
