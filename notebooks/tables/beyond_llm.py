@@ -100,17 +100,17 @@ def findings(table):
 
 CAUSES = {
     "pipeline":
-        "bubbles are 29 % of the time, some in steps' reach: the oracle of time serves from them with "
-        "66 ms a token. SpecInF comes next, at what its budget of 2 % buys besides. FreeRide's whole "
-        "steps and the part of each bubble that PipeFill leaves free make tokens wait; Orion, REEF, "
-        "Tally, XSched and GPreempt look for times with nothing outstanding, and a wait for a peer "
-        "is a kernel to them; who shares SMs or turns serves first tokens within 0.5 s and costs "
-        "training 11 to 53 %",
+        "bubbles are 29 % of the time, some in steps' reach: the oracle of time serves from "
+        "them with 66 ms a token. SpecInF comes next, at what its budget of 2 % buys besides. "
+        "FreeRide's whole steps and the part of each bubble that PipeFill leaves free make "
+        "tokens wait; Orion, REEF, Tally, XSched and GPreempt look for times with nothing "
+        "outstanding, and a wait for a peer is a kernel to them; who shares SMs or turns serves "
+        "first tokens within 0.5 s and costs training 11 to 53 %",
     "tensor":
-        "19 % of the time are all-reduces of some 0.1 ms each (32 layers x 4 x 8 micro-batches an "
-        "iteration of 0.6 s): no step of a server fits into one, so that an oracle of time falls "
-        "behind, too, and who serves takes 27 to 74 % of training. Room there is beside kernels, not "
-        "between them: the oracle of time and space keeps all limits"}
+        "19 % of the time are all-reduces of some 0.1 ms each (32 layers x 4 x 8 micro-batches "
+        "an iteration of 0.6 s): no step of a server fits into one, so that an oracle of time "
+        "falls behind, too, and who serves takes 27 to 74 % of training. Room there is beside "
+        "kernels, not between them: the oracle of time and space keeps all limits"}
 
 
 def frame_of_costs(table):
