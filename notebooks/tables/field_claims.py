@@ -7,8 +7,12 @@ TOKENWEAVE = "arXiv 2505.11329, abstract"
 FRONTIER = "arXiv 2501.04266, abstract"
 MOETUNER = "arXiv 2502.06643, abstract"
 PD_SERVE = "a summary of P/D-Serve (emergentmind.com/articles/2408.08147)"
-PD_CAUSE = ""
-SWAP_CAUSE = ""
+PD_CAUSE = ("the scarcer kind bounds it: a GPU computes some 13.5 such prompts/s or decodes some 16 "
+            "requests/s, and min(13.5 p, 16 (8 - p)) has its maximum at p = 4.3. Links of 25 GB/s are "
+            "never the bound here; a shared network, faults and prefixes are not in this setting")
+SWAP_CAUSE = ("swaps go over a host link of 25 GB/s, one direction after the other; what a copy costs "
+              "besides its bytes, 1.5 us, is assumed, and so is how often priorities change. Their "
+              "engine, loads and conversations of several turns are not here")
 LIMIT_W = 400  # of an A100 (configs/devices/a100-40gb.json)
 
 
