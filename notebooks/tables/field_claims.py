@@ -7,12 +7,15 @@ TOKENWEAVE = "arXiv 2505.11329, abstract"
 FRONTIER = "arXiv 2501.04266, abstract"
 MOETUNER = "arXiv 2502.06643, abstract"
 PD_SERVE = "a summary of P/D-Serve (emergentmind.com/articles/2408.08147)"
-PD_CAUSE = ("the scarcer kind bounds it: a GPU computes some 13.5 such prompts/s or decodes some 16 "
-            "requests/s, and min(13.5 p, 16 (8 - p)) has its maximum at p = 4.3. Links of 25 GB/s are "
-            "never the bound here; a shared network, faults and prefixes are not in this setting")
-SWAP_CAUSE = ("swaps go over a host link of 25 GB/s, one direction after the other; what a copy costs "
-              "besides its bytes, 1.5 us, is assumed, and so is how often priorities change. Their "
-              "engine, loads and conversations of several turns are not here")
+PD_CAUSE = (
+    "the scarcer kind bounds it: a GPU computes some 13.5 such prompts/s or decodes "
+    "some 16 requests/s, and min(13.5 p, 16 (8 - p)) has its maximum at p = 4.3. "
+    "Links of 25 GB/s are never the bound here; a shared network, faults and prefixes "
+    "are not in this setting")
+SWAP_CAUSE = (
+    "swaps go over a host link of 25 GB/s, one direction after the other; what a copy "
+    "costs besides its bytes, 1.5 us, is assumed, and so is how often priorities "
+    "change. Their engine, loads and conversations of several turns are not here")
 LIMIT_W = 400  # of an A100 (configs/devices/a100-40gb.json)
 
 
@@ -362,8 +365,9 @@ def swaps(table):
         "fastswitch-tails", "coarse, asynchronous swaps without needless copies: tails of TTFT and "
         "TBT 1.4 to 11.2 times shorter than vLLM's", "FastSwitch, arXiv 2411.18424, abstract",
         "stated", "; ".join(f"{name} {gain:.1f} times" for name, gain in gains.items()),
-        "LLaMA2-7B on an A100-80GB, a cache of 17,600 tokens, 3.5 requests/s, priorities drawn anew "
-        "every 25 steps; against swaps block by block", within(max(gains.values()), 1.4, 11.2), SWAP_CAUSE)]
+        "LLaMA2-7B on an A100-80GB, a cache of 17,600 tokens, 3.5 requests/s, priorities drawn "
+        "anew every 25 steps; against swaps block by block",
+        within(max(gains.values()), 1.4, 11.2), SWAP_CAUSE)]
 
 
 def all_claims(tables):
