@@ -209,7 +209,8 @@ def outages(table):
     alone = table[(table["policy"] == "exclusive") & (table["stands_still_s"] > 0)]
     filled = table[table["policy"] == "mps"].groupby("stands_still_s")["filler_per_s"].first()
     off = (alone["kept"] - alone["closed_form"]).abs().max()
-    where = "RoBERTa-large as a pipeline on 4 A100-40GB, one fault in 38 s"
+    where = ("RoBERTa-large as a pipeline on 4 A100-40GB, one fault in "
+             f"{alone['window_s'].iloc[0]:.0f} s")
     shown = ", ".join(
         f"{percent(row['kept'], 0)} ({row['stands_still_s']:.0f} s, checkpoint every "
         f"{row['checkpoint_every']:.0f})" for _, row in alone.iterrows())
