@@ -23,9 +23,9 @@ namespace {
 std::atomic<std::size_t> live_bytes{0};
 std::atomic<std::size_t> peak_bytes{0};
 
-void* allocate(std::size_t size) {
+void* allocate(std::size_t size) noexcept {
   void* const memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) return nullptr;
   const std::size_t bytes = malloc_usable_size(memory);
   const std::size_t live = live_bytes.fetch_add(bytes) + bytes;
   std::size_t peak = peak_bytes.load();
@@ -41,8 +41,16 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size) {
+  void* const memory = allocate(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return allocate(size);
+}
 void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t /*size*/) noexcept { release(memory); }
 
 namespace bubblesim {
