@@ -101,16 +101,17 @@ function(bubblesim_suites all skipping)
   set(${skipping} "${some}" PARENT_SCOPE)
 endfunction()
 
-# bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE])
+# bubblesim_test(NAME unit_base SOURCES a_test.cpp ... DEPENDS bubblesim::base ... [SINGLE] [SHARDS 3])
 # One executable and one CTest case: CTest spends a tenth of a second on each of its cases, and most
 # cases of GoogleTest take a hundredth. Of a suite with cases that skip themselves, each is a CTest
-# case of its own, so that the summary says what was skipped; SINGLE forbids that.
+# case of its own, so that the summary says what was skipped; SINGLE forbids that. SHARDS: so many
+# CTest cases in place of one, NAME_1 ..., which share the cases of GoogleTest (its own sharding).
 function(bubblesim_test)
   if(NOT TARGET bubblesim_test_scratch)
     add_library(bubblesim_test_scratch OBJECT ${PROJECT_SOURCE_DIR}/tests/scratch_folder.cpp)
     target_link_libraries(bubblesim_test_scratch PRIVATE bubblesim_options)
   endif()
-  cmake_parse_arguments(ARG "SINGLE" "NAME" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SINGLE" "NAME;SHARDS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} bubblesim_options
     bubblesim_test_scratch GTest::gtest_main GTest::gmock)
@@ -128,9 +129,21 @@ function(bubblesim_test)
   endif()
   list(JOIN skipping ":" skipping_filter)
   if(NOT "${all}" STREQUAL "${skipping}")
-    add_test(NAME ${ARG_NAME}
-             COMMAND ${ARG_NAME} --gtest_brief=1 --gtest_filter=*-${skipping_filter})
-    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 600)
+    set(shards 1)
+    if(ARG_SHARDS)
+      set(shards ${ARG_SHARDS})
+    endif()
+    foreach(shard RANGE 1 ${shards})
+      set(test ${ARG_NAME})
+      if(shards GREATER 1)
+        set(test ${ARG_NAME}_${shard})
+      endif()
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${test}
+               COMMAND ${ARG_NAME} --gtest_brief=1 --gtest_filter=*-${skipping_filter})
+      set_tests_properties(${test} PROPERTIES TIMEOUT 600
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    endforeach()
   endif()
   if(skipping)
     # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
