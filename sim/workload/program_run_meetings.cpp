@@ -6,8 +6,14 @@
 namespace bubblesim::workload {
 namespace {
 
-// Nothing runs faster than alone; the GPU model rounds times of shared work to nanoseconds.
+// The GPU model rounds times of shared work to nanoseconds.
 constexpr double kCaution = 0.999;
+
+// Of the time alone, the least that work can take: nothing runs faster than alone but what is
+// confined to a part of the SMs, while the others are dark.
+double least_share(const hardware::GpuSpec& spec) {
+  return kCaution / std::max(1.0, spec.part.dark_clock_gain);
+}
 
 }  // namespace
 
@@ -25,8 +31,8 @@ void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) cons
     std::optional<NextMeeting> meeting = next_meeting_of(stream, now);
     if (!meeting) continue;
     const Duration ahead = own_durations ? meeting->earliest - now : Duration{};
-    meeting->earliest =
-        now + Duration{static_cast<std::int64_t>(static_cast<double>(ahead.count()) * kCaution)};
+    meeting->earliest = now + Duration{static_cast<std::int64_t>(
+                                  static_cast<double>(ahead.count()) * least_share(gpu_.spec()))};
     next.push_back(*meeting);
   }
 }
