@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/base/divide.hpp"
 #include "sim/gpu/contention.hpp"
+#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -13,9 +15,13 @@ constexpr double kCoarse = 2e-2;
 constexpr double kFine = 1e-3;
 
 double squares(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec) {
+  const gpu::Contention contention(spec.contention, spec.sm_count, spec.part);
   double sum = 0;
   for (const PartTime& part : parts) {
-    const double error = modelled_time(part, spec) / part.relative - 1;
+    const double share = static_cast<double>(part.sms) / spec.sm_count;
+    const double modelled =
+        part.waves / contention.rate({}, 0, part.kernel_class, {share, share});
+    const double error = modelled / part.relative - 1;
     sum += error * error;
   }
   return sum;
@@ -46,15 +52,13 @@ void improve_around(const std::vector<PartTime>& parts, hardware::GpuSpec& spec,
 
 }  // namespace
 
-double relative_waves(std::uint64_t blocks, std::uint32_t sms, const hardware::GpuSpec& spec) {
-  const auto waves = [blocks](std::uint32_t count) { return (blocks + count - 1) / count; };
-  return static_cast<double>(waves(sms)) / static_cast<double>(waves(spec.sm_count));
+std::uint32_t sms_of(std::uint32_t percentage, const hardware::GpuSpec& spec) {
+  return std::min(spec.sm_count, schedule::sm_cap(percentage, spec));
 }
 
-double modelled_time(const PartTime& part, const hardware::GpuSpec& spec) {
-  const gpu::Contention contention(spec.contention, spec.sm_count, spec.part);
-  const double share = static_cast<double>(part.sms) / spec.sm_count;
-  return part.waves / contention.rate({}, 0, part.kernel_class, {share, share});
+double relative_waves(std::uint64_t blocks, std::uint32_t sms, const hardware::GpuSpec& spec) {
+  return static_cast<double>(divide_up(blocks, sms)) /
+         static_cast<double>(divide_up(blocks, spec.sm_count));
 }
 
 double part_error(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec) {

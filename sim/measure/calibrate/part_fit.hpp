@@ -18,12 +18,12 @@ struct PartTime {
   double relative = 0;  ///< duration, over that on all SMs
 };
 
+/// SMs that a client of this MPS percentage has.
+[[nodiscard]] std::uint32_t sms_of(std::uint32_t percentage, const hardware::GpuSpec& spec);
+
 /// `blocks` on so many SMs, over the waves on all SMs.
 [[nodiscard]] double relative_waves(std::uint64_t blocks, std::uint32_t sms,
                                     const hardware::GpuSpec& spec);
-
-/// PartTime::relative by the model.
-[[nodiscard]] double modelled_time(const PartTime& part, const hardware::GpuSpec& spec);
 
 /// Root mean square of the relative times' relative errors. Precondition: there are parts.
 [[nodiscard]] double part_error(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec);

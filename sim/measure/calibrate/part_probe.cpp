@@ -4,7 +4,6 @@
 #include "sim/measure/calibrate/part_fit.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
 #include "sim/measure/calibrate/probes.hpp"
-#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -19,10 +18,6 @@ constexpr Duration kBetweenParts = std::chrono::milliseconds(4);
 
 std::uint64_t part_blocks(const hardware::GpuSpec& spec) { return kPartWaves * spec.sm_count; }
 
-std::uint32_t part_sms(std::uint32_t percentage, const hardware::GpuSpec& spec) {
-  return std::min(spec.sm_count, schedule::sm_cap(percentage, spec));
-}
-
 }  // namespace
 
 ProbeRun part_run(const hardware::GpuSpec& spec) {
@@ -35,7 +30,7 @@ ProbeRun part_run(const hardware::GpuSpec& spec) {
       plan.wait();
     }
     plans.push_back(plan.take(kPartPasses, offset));
-    const double stretch = static_cast<double>(spec.sm_count) / part_sms(kParts[i], spec);
+    const double stretch = static_cast<double>(spec.sm_count) / sms_of(kParts[i], spec);
     offset += kBetweenParts +
               scale(kPartKernel * (kPartPasses * kPartClasses.size()), 1.1 * stretch);
   }
@@ -60,7 +55,7 @@ std::vector<PartTime> part_times(const Records& records, const hardware::GpuSpec
       if (spread.count == 0) continue;
       if (i == 0) whole = spread.middle;
       if (whole <= 0) continue;
-      const std::uint32_t sms = part_sms(kParts[i], spec);
+      const std::uint32_t sms = sms_of(kParts[i], spec);
       out.push_back({kPartClasses[op], sms, relative_waves(part_blocks(spec), sms, spec),
                      spread.middle / whole});
     }

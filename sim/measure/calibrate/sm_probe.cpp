@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "sim/base/divide.hpp"
 #include "sim/measure/calibrate/probe_plan.hpp"
-#include "sim/schedule/gpu_plan.hpp"
 
 namespace bubblesim::measure {
 namespace {
@@ -21,7 +21,6 @@ constexpr std::uint32_t kMostStep = 16;
 constexpr double kMostError = 0.02;  ///< of the best step, root mean square
 constexpr double kBetter = 0.99;     ///< a larger step must be better by so much
 
-std::uint64_t waves(std::uint64_t blocks, std::uint32_t sms) { return (blocks + sms - 1) / sms; }
 std::uint64_t blocks_of(const hardware::GpuSpec& spec) {
   return std::uint64_t{spec.sm_count} * spec.sm_count;
 }
@@ -43,8 +42,7 @@ std::vector<PartTime> part_times_of(const std::vector<SmShare>& shares,
   std::vector<PartTime> out;
   for (const SmShare& share : shares) {
     if (share.relative <= 0 || share.percentage == 100) continue;
-    const std::uint32_t sms =
-        std::min(spec.sm_count, schedule::sm_cap(share.percentage, spec));
+    const std::uint32_t sms = sms_of(share.percentage, spec);
     out.push_back({program::KernelClass::kCompute, sms, relative_waves(blocks_of(spec), sms, spec),
                    share.relative});
   }
@@ -63,10 +61,9 @@ ProbeRun sm_run(const hardware::GpuSpec& spec) {
     plan.launch({form, kWave * spec.sm_count});
     plan.wait();
     plans.push_back(plan.take(kExecutions, offset));
-    const std::uint32_t sms =
-        std::min(spec.sm_count, schedule::sm_cap(kPercentages[i], spec));
+    const std::uint32_t sms = sms_of(kPercentages[i], spec);
     const auto length = static_cast<double>(to_ns(kWave) * kExecutions) *
-                        static_cast<double>(waves(blocks_of(spec), sms));
+                        static_cast<double>(divide_up(blocks_of(spec), sms));
     offset += Duration{std::llround(kLatest * length)} + kBetween;
   }
   ProbeRun run = probe_run(capture::Substrate::kMps, std::move(plans));
@@ -118,9 +115,7 @@ Finding tpc_finding(std::vector<SmShare>& shares, const hardware::GpuSpec& spec)
     finding.missing = "no step gives what " + std::to_string(seen) + " percentages gave";
   } else {
     tried.tpc_sms = best;
-    for (SmShare& share : shares) {
-      share.sms = std::min(tried.sm_count, schedule::sm_cap(share.percentage, tried));
-    }
+    for (SmShare& share : shares) share.sms = sms_of(share.percentage, tried);
   }
   return finding;
 }
