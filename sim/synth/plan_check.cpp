@@ -14,6 +14,7 @@
 #include "sim/pipeline/check.hpp"
 #include "sim/pipeline/csv.hpp"
 #include "sim/synth/graph_stages.hpp"
+#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_memory.hpp"
 #include "sim/synth/rollout.hpp"
@@ -166,7 +167,7 @@ void check_host(const JobRequest& request, Errors& errors) {
                            request.gpu.name + " does not say its host's bandwidth; expected "
                            "\"bandwidth_gb_per_s\""));
   }
-  if (plan.host.checkpoint_every > 0 && plan.host.optimizer_per_s > 0) {
+  if (plan.host.checkpoint_every > 0 && updates_on_host(plan)) {
     errors.push_back(fault(plan, "/host/checkpoint_every",
                            "the host has the optimiser's states already; expected either"));
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "sim/base/check.hpp"
+#include "sim/synth/host_transfers.hpp"
 #include "sim/synth/rollout.hpp"
 
 namespace bubblesim::synth {
@@ -73,7 +74,7 @@ StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   }
   out.gradients = memory.gradients * (splits_gradients(spec) ? part : whole);
   out.optimizer = memory.states * (spec.sharding != Sharding::kNone ? part : whole);
-  if (spec.host.optimizer_per_s > 0) out.optimizer = 0;
+  if (updates_on_host(spec)) out.optimizer = 0;
   return out;
 }
 

@@ -20,6 +20,11 @@ std::uint32_t samples_of(const PlanSpec& plan) {
   return static_cast<std::uint32_t>(plan.global_batch / plan.data);
 }
 
+/// Responses that a replica draws to keep so many.
+std::uint32_t drawn_for(std::uint32_t kept, const RolloutPlan& plan) {
+  return static_cast<std::uint32_t>(std::ceil(kept * plan.spare));
+}
+
 model::Launch step_launch(const hardware::GpuSpec& gpu) {
   model::Launch launch;
   launch.grid = {gpu.sm_count, 1, 1};
@@ -41,7 +46,7 @@ std::vector<std::uint32_t> response_lengths(const RolloutPlan& plan, std::uint32
   workload::LengthSequence lengths(
       spec, RandomStream(plan.seed, "responses of replica " + std::to_string(replica) +
                                         " in round " + std::to_string(round)));
-  const auto drawn = static_cast<std::uint32_t>(std::ceil(kept * plan.spare));
+  const std::uint32_t drawn = drawn_for(kept, plan);
   std::vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < drawn; ++i) out.push_back(lengths.of(i).output_tokens);
   std::sort(out.begin(), out.end());
@@ -79,7 +84,7 @@ Result<TimedKernel> generation_step(const JobRequest& request, std::uint32_t seq
 
 Result<double> rollout_cache_bytes(const JobRequest& request) {
   const RolloutPlan& rollout = *request.plan.rollout;
-  const double responses = std::ceil(samples_of(request.plan) * rollout.spare);
+  const std::uint32_t responses = drawn_for(samples_of(request.plan), rollout);
   return model::kv_cache_bytes(
       request.model, {}, request.plan.precision,
       responses * (rollout.prompt_tokens + static_cast<double>(rollout.most_tokens)));
@@ -92,11 +97,9 @@ void Rollout::generate(std::uint32_t iteration) {
   const std::uint32_t kept = samples_of(plan.plan());
   const std::vector<std::uint32_t> lengths =
       response_lengths(rollout, kept, emitter_.place().data, iteration);
-  const auto drawn = static_cast<std::uint32_t>(std::ceil(kept * rollout.spare));
-  const auto prompt = generation_step(plan.request, 1, rollout.prompt_tokens, 0);
-  BUBBLESIM_CHECK(prompt.has_value(), "a checked rollout has prompts");
-  const PreparedKernel prepared = emitter_.prepare(*prompt);
-  for (std::uint32_t i = 0; i < drawn; ++i) emitter_.emit(prepared, HostPass::kForward);
+  const PreparedKernel& prompt = step(1, rollout.prompt_tokens, 0);
+  const std::uint32_t drawn = drawn_for(kept, rollout);
+  for (std::uint32_t i = 0; i < drawn; ++i) emitter_.emit(prompt, HostPass::kForward);
   decode(lengths);
   exchange();
 }
@@ -106,22 +109,22 @@ void Rollout::generate(std::uint32_t iteration) {
 void Rollout::decode(const std::vector<std::uint32_t>& lengths) {
   const RolloutPlan& rollout = *emitter_.plan().plan().rollout;
   const auto kept = static_cast<std::uint32_t>(lengths.size());
-  const auto others =
-      static_cast<std::uint32_t>(std::ceil(kept * rollout.spare)) - kept;
+  const std::uint32_t others = drawn_for(kept, rollout) - kept;
   std::size_t ended = 0;
   for (std::uint32_t tokens = 1; tokens < lengths.back(); ++tokens) {
     while (lengths[ended] <= tokens) ++ended;
     const auto running = static_cast<std::uint32_t>(lengths.size() - ended) + others;
-    emitter_.emit(step(running, counted_context(rollout.prompt_tokens + tokens)),
+    emitter_.emit(step(running, 1, counted_context(rollout.prompt_tokens + tokens)),
                   HostPass::kForward);
   }
 }
 
-const PreparedKernel& Rollout::step(std::uint32_t sequences, std::uint64_t context) {
-  const auto [place, fresh] = steps_.try_emplace({sequences, context});
+const PreparedKernel& Rollout::step(std::uint32_t sequences, std::uint64_t new_tokens,
+                                    std::uint64_t context) {
+  const auto [place, fresh] = steps_.try_emplace({sequences, new_tokens, context});
   if (fresh) {
-    const auto timed = generation_step(emitter_.plan().request, sequences, 1, context);
-    BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has decode steps");
+    const auto timed = generation_step(emitter_.plan().request, sequences, new_tokens, context);
+    BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has prompts and decode steps");
     place->second = emitter_.prepare(*timed);
   }
   return place->second;

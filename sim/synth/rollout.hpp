@@ -11,7 +11,7 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "sim/base/result.hpp"
@@ -47,10 +47,11 @@ class Rollout {
   void generate(std::uint32_t iteration);
 
  private:
-  using Key = std::pair<std::uint32_t, std::uint64_t>;  ///< sequences and context
+  using Key = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  ///< generation_step's
 
   void decode(const std::vector<std::uint32_t>& lengths);
-  [[nodiscard]] const PreparedKernel& step(std::uint32_t sequences, std::uint64_t context);
+  [[nodiscard]] const PreparedKernel& step(std::uint32_t sequences, std::uint64_t new_tokens,
+                                           std::uint64_t context);
   void exchange();
 
   RankEmitter& emitter_;

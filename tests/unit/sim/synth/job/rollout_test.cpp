@@ -18,20 +18,8 @@ using testing::HasSubstr;
 /// A Llama-like model of 2 blocks, trained by `data` replicas of one GPU on 4 samples each.
 JobRequest rollout_job(std::uint32_t data, double spare = 1) {
   JobRequest request = tiny_job();
-  model::TransformerSpec spec;
-  spec.layers = 2;
-  spec.hidden = 1024;
-  spec.heads = 8;
-  spec.kv_heads = 8;
-  spec.head_size = 128;
-  spec.ffn = 4096;
-  spec.vocabulary = 32000;
+  model::TransformerSpec spec = llama_like(2, 1024);
   spec.max_sequence = 8192;
-  spec.positions = model::Positions::kRotary;
-  spec.norm = model::Norm::kRms;
-  spec.gated = true;
-  spec.biases = false;
-  spec.dropout = false;
   request.model = {"small decoder", spec};
   request.plan.attention = model::AttentionKernels::kFlash;
   request.plan.sequence = 256;

@@ -20,21 +20,9 @@ using testing::HasSubstr;
 /// 6 blocks of a Llama-like transformer on 4 tensor ranks of a node whose ports have `rate`.
 JobRequest tensor_job(double rate) {
   JobRequest request = tiny_job();
-  model::TransformerSpec spec;
-  spec.layers = 6;
-  spec.hidden = 2048;
-  spec.heads = 16;
-  spec.kv_heads = 16;
-  spec.head_size = 128;
-  spec.ffn = 8192;
-  spec.vocabulary = 32000;
+  model::TransformerSpec spec = llama_like(6, 2048);
   spec.max_sequence = 1024;
   spec.mask = model::AttentionMask::kCausal;
-  spec.positions = model::Positions::kRotary;
-  spec.norm = model::Norm::kRms;
-  spec.gated = true;
-  spec.biases = false;
-  spec.dropout = false;
   spec.head = model::Head::kLanguageModel;
   request.model = {"small llama", spec};
   request.plan.tensor = 4;

@@ -29,6 +29,23 @@ inline model::ModelSpec linear_layers(std::uint32_t layers, std::uint32_t branch
   return {"linear layers", spec};
 }
 
+/// A transformer of Llama's form with heads of 128.
+inline model::TransformerSpec llama_like(std::uint32_t layers, std::uint32_t hidden) {
+  model::TransformerSpec spec;
+  spec.layers = layers;
+  spec.hidden = hidden;
+  spec.heads = spec.kv_heads = hidden / 128;
+  spec.head_size = 128;
+  spec.ffn = 4 * hidden;
+  spec.vocabulary = 32000;
+  spec.positions = model::Positions::kRotary;
+  spec.norm = model::Norm::kRms;
+  spec.gated = true;
+  spec.biases = false;
+  spec.dropout = false;
+  return spec;
+}
+
 inline hardware::GpuSpec plain_gpu() {
   hardware::GpuSpec gpu;
   gpu.name = "plain";
