@@ -44,7 +44,7 @@ std::unique_ptr<workload::RequestService> make_service(engine::Engine& engine,
   const std::uint32_t filler = instance.filler;
   if (instance.steps) {
     serving::SchedulerSpec spec = loaded.server(filler)->scheduler;
-    spec.speculation.seed = loaded.config.seed;
+    spec.seed = loaded.config.seed;
     return std::make_unique<workload::EngineService>(
         run, *instance.steps, spec,
         lengths_on(loaded, instance, *requests[filler]), instance);

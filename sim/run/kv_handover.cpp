@@ -7,11 +7,15 @@
 
 namespace bubblesim::run {
 
+workload::EngineService& engine_of(FillerInstance& instance) {
+  auto* engine = dynamic_cast<workload::EngineService*>(instance.service.get());
+  BUBBLESIM_CHECK(engine != nullptr, "an instance with prefill apart runs no engine");
+  return *engine;
+}
+
 DecodePool::DecodePool(const std::vector<FillerInstance*>& instances) {
   for (FillerInstance* instance : instances) {
-    auto* service = dynamic_cast<workload::EngineService*>(instance->service.get());
-    BUBBLESIM_CHECK(service != nullptr, "a GPU that decodes runs no engine");
-    decoders_.push_back({instance, service});
+    decoders_.push_back({instance, &engine_of(*instance)});
   }
 }
 

@@ -19,6 +19,9 @@
 
 namespace bubblesim::run {
 
+/// The engine that an admitted instance of a filler with prefill apart runs.
+[[nodiscard]] workload::EngineService& engine_of(FillerInstance& instance);
+
 /// The instances of a filler that decode.
 class DecodePool {
  public:

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/base/check.hpp"
 #include "sim/base/units.hpp"
 #include "sim/run/server_requests.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
@@ -199,7 +198,7 @@ Result<void> Simulation::split_prefill(const synth::ServerPlan& plan, const std:
   }
   std::vector<FillerInstance*> decoders(instances.begin() + static_cast<std::ptrdiff_t>(first),
                                         instances.end());
-  std::erase_if(decoders, [](const FillerInstance* one) { return !one->admitted; });
+  std::erase_if(decoders, [](const FillerInstance* instance) { return !instance->admitted; });
   instances.resize(first);
   if (decoders.empty()) {
     for (FillerInstance* instance : instances) instance->admitted = false;
@@ -209,9 +208,7 @@ Result<void> Simulation::split_prefill(const synth::ServerPlan& plan, const std:
   for (FillerInstance* instance : instances) {
     if (!instance->admitted) continue;
     kv_links_.push_back(std::make_unique<KvLink>(machine_.engine(), plan, pool));
-    auto* service = dynamic_cast<workload::EngineService*>(instance->service.get());
-    BUBBLESIM_CHECK(service != nullptr, "a GPU that computes prompts runs no engine");
-    service->compute_prompts_for(*kv_links_.back());
+    engine_of(*instance).compute_prompts_for(*kv_links_.back());
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/check.hpp"
+#include "sim/base/divide.hpp"
 #include "sim/serving/prefix_key.hpp"
 
 namespace bubblesim::serving {
@@ -134,7 +135,7 @@ void Scheduler::renew_priorities() {
   for (const Slot slot : slots) {
     Request& request = sequences_[slot].request;
     request.priority = static_cast<std::int32_t>(
-        kPriorities * uniform_of(spec_.speculation.seed, request.number, counts_.steps));
+        kPriorities * uniform_of(spec_.seed, request.number, counts_.steps));
     if (!sequences_[slot].runs) queue_.insert(place_of(slot));
   }
   std::ranges::sort(slots, {}, [this](Slot slot) { return place_of(slot); });
@@ -269,7 +270,7 @@ void Scheduler::drop_host_copy(Sequence& sequence) {
 
 void Scheduler::count_copies(std::uint32_t blocks) {
   if (spec_.swap_group == 0) return;
-  step_->swap_copies += (blocks + spec_.swap_group - 1) / spec_.swap_group;
+  step_->swap_copies += divide_up(blocks, spec_.swap_group);
 }
 
 void Scheduler::unschedule(Slot slot) {
@@ -482,11 +483,11 @@ void Scheduler::receive(const StepSequence& part, SimTime now) {
 // Drawn by the request and its place in the output: no step changes what another one draws.
 std::uint32_t Scheduler::accepted_of(const Sequence& sequence, std::uint32_t drafted) const {
   if (drafted == 0) return 0;
-  const Speculation& drafts = spec_.speculation;
-  double rest = uniform_of(drafts.seed, sequence.request.number, sequence.received);
+  const std::vector<double>& chances = spec_.speculation.accepted;
+  double rest = uniform_of(spec_.seed, sequence.request.number, sequence.received);
   std::uint32_t accepted = 0;
-  while (accepted < drafted && rest >= drafts.accepted[accepted]) {
-    rest -= drafts.accepted[accepted++];
+  while (accepted < drafted && rest >= chances[accepted]) {
+    rest -= chances[accepted++];
   }
   return accepted;
 }

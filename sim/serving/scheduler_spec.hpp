@@ -73,7 +73,6 @@ struct Speculation {
   std::uint32_t tokens = 0;  ///< drafted a step, or as many as the output still lacks; 0: none
   /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1.
   std::vector<double> accepted;
-  std::uint64_t seed = 0;    ///< of the draws
 };
 
 /// Each drafted token is accepted with this chance if all before it were, so that a step yields
@@ -117,6 +116,7 @@ struct SchedulerSpec {
   /// change); 0: never. With Order::kPriority and Preemption::kSwap only (recomputed, requests that
   /// take turns may never end), and not with Reserve::kWholeRequest.
   std::uint32_t priority_period = 0;
+  std::uint64_t seed = 0;  ///< of what is drawn: tokens that are accepted, priorities
 };
 
 /// The settings with which each engine schedules; sizes (blocks, window, sequences) are the

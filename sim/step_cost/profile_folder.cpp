@@ -6,12 +6,15 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/base/csv_table.hpp"
 #include "sim/base/input_file.hpp"
+#include "sim/base/nearest.hpp"
 #include "sim/step_cost/profile_meta.hpp"
 #include "traces/import/byte_stream.hpp"
 
@@ -90,11 +93,9 @@ Result<void> read_dense(const std::string& path, RankTables& rank) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, read_layers(path, "tokens"));
   for (const auto& [name, points] : layers) {
     if (!dense_calls_of(name)) {
-      std::string known;
-      for (const std::string& layer : dense_layer_names()) {
-        known += (known.empty() ? "" : ", ") + layer;
-      }
-      return fail(path, {}, "the layer '" + name + "' is not known; known: " + known);
+      const std::vector<std::string> known = dense_layer_names();
+      const std::vector<std::string_view> names(known.begin(), known.end());
+      return fail(path, {}, "the layer '" + name + "' is not known; known: " + list_names(names));
     }
     rank.dense.emplace(name, curve_of(points));
   }

@@ -42,7 +42,8 @@ SchedulerSpec random_spec(std::uint64_t seed) {
     spec.long_prefill_token_threshold = static_cast<std::uint32_t>(below(2) * below(30));
   }
   if (spec.pacing == Pacing::kSynchronous && below(2) == 0) {
-    spec.speculation = {3, independent_acceptance(3, 0.6), seed};
+    spec.speculation = {3, independent_acceptance(3, 0.6)};
+    spec.seed = seed;
   }
   if (spec.preemption == Preemption::kSwap) {
     if (spec.order == Order::kPriority && spec.reserve != Reserve::kWholeRequest &&

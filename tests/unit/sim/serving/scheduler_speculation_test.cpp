@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 /// Two drafted tokens a step, of which as many are accepted as the chances say.
 SchedulerSpec drafting_spec(std::vector<double> accepted) {
   SchedulerSpec spec = small_spec();
-  spec.speculation = {static_cast<std::uint32_t>(accepted.size()) - 1, std::move(accepted), 1};
+  spec.speculation = {static_cast<std::uint32_t>(accepted.size()) - 1, std::move(accepted)};
+  spec.seed = 1;
   return spec;
 }
 
