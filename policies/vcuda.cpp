@@ -38,8 +38,12 @@ constexpr std::int64_t kWhole = 100;
 /// How much of the GPU each process used in the last whole sample.
 class UtilizationSamples {
  public:
-  UtilizationSamples(Duration period, std::size_t clients)
-      : period_(period), busy_(clients), last_(clients) {}
+  explicit UtilizationSamples(Duration period) : period_(period) {}
+
+  void start(std::size_t clients) {
+    busy_.assign(clients, Duration{});
+    last_.assign(clients, 0);
+  }
 
   /// Time until now passed with this work outstanding. Samples that ended are taken.
   void advance(Instant now, const OutstandingOperations& outstanding) {
@@ -66,7 +70,7 @@ class UtilizationSamples {
 
   void take() {
     for (std::size_t id = 0; id < busy_.size(); ++id) {
-      last_[id] = busy_[id] * 100 / period_;
+      last_[id] = busy_[id] * kWhole / period_;
       busy_[id] = Duration{};
     }
   }
@@ -84,15 +88,14 @@ class Vcuda final : public Policy {
         filler_limit_(given.integer("filler_limit")),
         refill_(given.duration("refill")),
         constants_{.threads_per_sm = given.integer("threads_per_sm")},
-        samples_(given.duration("sample"), 0),
-        sample_(given.duration("sample")),
+        samples_(given.duration("sample")),
         polls_(given.duration("poll")),
         next_refill_(refill_) {}
 
   Sharing start(const GpuInfo& gpu, std::span<const ClientInfo> clients) override {
     constants_.sms = gpu.sm_count;
     outstanding_ = OutstandingOperations(clients.size());
-    samples_ = UtilizationSamples(sample_, clients.size());
+    samples_.start(clients.size());
     runs_.assign(clients.size(), 1);
     for (const ClientInfo& client : clients) {
       buckets_.emplace_back(constants_, client.id == kProtected ? training_limit_ : filler_limit_);
@@ -157,7 +160,6 @@ class Vcuda final : public Policy {
   Duration refill_;
   VcudaConstants constants_;
   UtilizationSamples samples_;
-  Duration sample_;
   LaunchPolls polls_;
   Instant next_refill_;
   OutstandingOperations outstanding_;

@@ -27,12 +27,13 @@ void ProgramRun::next_meetings(SimTime now, std::vector<NextMeeting>& next) cons
   }
   const bool own_durations =
       setup_.perturbation.slowdown >= 1 && setup_.perturbation.jitter_cv <= 0 && pass_factor_ >= 1;
+  const double share = least_share(gpu_.spec());
   for (const std::uint32_t stream : meetings_->with_meetings) {
     std::optional<NextMeeting> meeting = next_meeting_of(stream, now);
     if (!meeting) continue;
     const Duration ahead = own_durations ? meeting->earliest - now : Duration{};
-    meeting->earliest = now + Duration{static_cast<std::int64_t>(
-                                  static_cast<double>(ahead.count()) * least_share(gpu_.spec()))};
+    meeting->earliest =
+        now + Duration{static_cast<std::int64_t>(static_cast<double>(ahead.count()) * share)};
     next.push_back(*meeting);
   }
 }
