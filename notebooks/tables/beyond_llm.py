@@ -4,8 +4,6 @@ One row a job and policy, means over seeds. TTFT is the time to the first token,
 output token after it; both at their 95th percentile. A server that completes less than what arrives
 but for KEPT_UP falls behind: its times grow with the run, and it keeps neither limit.
 """
-import pandas
-
 from . import draw
 from .claims import Claim, percent
 
@@ -116,5 +114,5 @@ CAUSES = {
 def frame_of_costs(table):
     """What each policy's TTFT and TPOT cost training, for the notebook: sorted by what it keeps."""
     out = table.assign(training_lost=1 - table["training_kept"])
-    return pandas.DataFrame(out[["job", "policy", "training_lost", "ttft_p50_ms", "ttft_p95_ms",
-                                 "tpot_p50_ms", "tpot_p95_ms", "within", "keeps"]])
+    return out[["job", "policy", "training_lost", "ttft_p50_ms", "ttft_p95_ms",
+                "tpot_p50_ms", "tpot_p95_ms", "within", "keeps"]]
