@@ -3,13 +3,15 @@ log, and is ended with everything that it started. Needs Python 3.8 and nothing 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, Iterator, List, Optional
 
 PATIENCE_S = 8.0  # between asking a group to end and ending it
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def signal_group(process: "subprocess.Popen[bytes]", number: int) -> None:
@@ -24,8 +26,18 @@ def end_on_signals() -> None:
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, leave)
+
+
+@contextlib.contextmanager
+def ending_waits() -> Iterator[None]:
+    """A process is being started, and nobody could end it yet."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_group(process: "subprocess.Popen[bytes]", patience_s: float = PATIENCE_S) -> None:
@@ -46,21 +58,26 @@ def start_logged(command: List[str], log: Path, env: Optional[Dict[str, str]] = 
     """The leader of a new group; both of its outputs go to `log`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=cwd,
-                                stdin=subprocess.DEVNULL, start_new_session=True)
+        return subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=cwd,
+            stdin=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING))
 
 
 def run_logged(command: List[str], log: Path, limit_s: float,
                env: Optional[Dict[str, str]] = None, cwd: Optional[Path] = None,
                patience_s: float = PATIENCE_S) -> Optional[int]:
     """The exit code; none: it took longer than `limit_s`."""
-    process = start_logged(command, log, env, cwd)
+    process = None
     try:
+        with ending_waits():
+            process = start_logged(command, log, env, cwd)
         return process.wait(timeout=max(limit_s, 0.1))
     except subprocess.TimeoutExpired:
         return None
     finally:
-        end_group(process, patience_s)
+        if process is not None:
+            end_group(process, patience_s)
 
 
 def first_line(command: List[str], limit_s: float = 30.0) -> str:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from processes import end_group, last_lines, start_logged
+from processes import end_group, ending_waits, last_lines, start_logged
 
 from .context import Context, Verdict, failed, module_command, ok, partial, read_json, write_json
 from .mps import MpsDaemon, MpsRefused, without_mps
@@ -62,8 +62,9 @@ class Probe:
         common = {key: value for key, value in self.context.environment().items()
                   if not key.startswith("CUDA_MPS_")}
         chosen = {key: value for key, value in environment.items() if key.startswith("CUDA_MPS_")}
-        process = start_logged(command, folder / "log.txt", {**common, **chosen})
-        self.children.append((name, process))
+        with ending_waits():
+            process = start_logged(command, folder / "log.txt", {**common, **chosen})
+            self.children.append((name, process))
         until = min(time.monotonic() + READY_S, self.deadline)
         while not (folder / "ready").exists():
             if process.poll() is not None or time.monotonic() > until:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import end_group, last_lines, start_logged
+from processes import end_group, ending_waits, last_lines, start_logged
 
 from .parts import Part
 from .statistics import median, median_interval, ratio_interval
@@ -55,7 +55,11 @@ class Job:
         self.command += ["--iterations", str(iterations), "--times", str(self.times),
                          "--hold", str(self.hold)]
         self.until = min(time.monotonic() + part.limit_s, tools.deadline)
-        self.process = start_logged(self.command, self.log)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with ending_waits():
+            self.process = start_logged(self.command, self.log)
 
     def wait_ready(self) -> int:
         """The job's process id, once its warm-up is over."""
@@ -85,7 +89,8 @@ class Job:
 
     def stop(self) -> None:
         """At once: the job has nothing to put back."""
-        end_group(self.process, patience_s=0)
+        if self.process is not None:
+            end_group(self.process, patience_s=0)
 
     def _check_time(self, what: str) -> None:
         if time.monotonic() > self.until:
@@ -155,6 +160,7 @@ def record(tools: Tools, part: Part, work: Path, iterations: int, stop_after: in
     shutil.rmtree(folder, ignore_errors=True)
     job = Job(tools, part, "capturing", work, iterations)
     try:
+        job.start()
         start_recording(tools, job.wait_ready(), folder, stop_after)
         job.go()
         facts.update(job.finish())
@@ -213,6 +219,7 @@ def run_arm(tools: Tools, part: Part, arm: str, work: Path) -> dict[str, Any]:
         return facts
     job = Job(tools, part, arm, work, part.iterations)
     try:
+        job.start()
         job.wait_ready()
         job.go()
         return job.finish()

@@ -124,10 +124,11 @@ class Processes(unittest.TestCase):
                 time.sleep(0.02)
             self.assertFalse(self.runs(pid))
 
-    def test_a_script_that_is_told_to_end_ends_what_it_started(self) -> None:
+    def check_that_a_script_ends_what_it_started(self, preparation: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             marker, log = Path(folder) / "child", Path(folder) / "log"
-            code = ("import sys, processes; from pathlib import Path; processes.end_on_signals(); "
+            code = ("import sys, processes\nfrom pathlib import Path\n"
+                    f"processes.end_on_signals()\n{preparation}\n"
                     "processes.run_logged(['sh', '-c', f'echo $$ >{sys.argv[1]}; exec sleep 60'], "
                     "Path(sys.argv[2]), 60)")
             script = subprocess.Popen([sys.executable, "-c", code, str(marker), str(log)],
@@ -138,6 +139,18 @@ class Processes(unittest.TestCase):
             script.terminate()
             self.assertEqual(script.wait(timeout=20), 143)
             self.assertFalse(self.runs(int(marker.read_text())))
+
+    def test_a_script_that_is_told_to_end_ends_what_it_started(self) -> None:
+        self.check_that_a_script_ends_what_it_started("")
+
+    def test_one_that_is_told_while_it_starts_something_does_too(self) -> None:
+        self.check_that_a_script_ends_what_it_started(
+            "import time\n"
+            "class Slow(processes.subprocess.Popen):\n"
+            "    def __init__(self, *args, **options):\n"
+            "        super().__init__(*args, **options)\n"
+            "        time.sleep(0.5)\n"
+            "processes.subprocess.Popen = Slow")
 
 
 if __name__ == "__main__":
