@@ -13,6 +13,8 @@ constexpr std::size_t kMostKeys = std::size_t{1} << 18U;
 /// An iteration so much longer may be of another kind: an evaluation, a checkpoint, a pipeline's
 /// flush. Of it, fillers of this GPU cost no more than the time that they were in the way.
 constexpr double kOtherKind = 1.5;
+/// Fillers in the way for so small a part of an iteration, a kernel that ran into it, do not count.
+constexpr int kNegligible = 1000;
 
 }  // namespace
 
@@ -83,6 +85,7 @@ std::optional<Duration> TrainingPace::end_iteration(bool filled, Duration expose
   const std::optional<policy::Instant> begin = std::exchange(begin_, now);
   if (!begin) return std::nullopt;
   const Duration length = now - *begin;
+  filled = filled && kNegligible * exposed > length;
   if (!filled && measures(*begin)) {
     learn(length);
     return std::nullopt;

@@ -40,6 +40,7 @@ class TrainingPace {
     begin_.reset();
     reference_.reset();
     quiet_.clear();
+    turn_.clear();
   }
 
   /// An iteration has ended at `now`. `exposed`: time of it with fillers in the way; `charged`:

@@ -224,6 +224,34 @@ TEST(training_pace, takes_the_period_of_launches_where_no_marks_come) {
   EXPECT_FALSE(pace.launch(2, 640ms));
 }
 
+/// Micro-batches of 100 ms were taken for iterations before the first mark came: of one of 8 s with
+/// marks, the one of 9 s after it lost 1 s, and is of no other kind than that of 100 ms.
+TEST(training_pace, forgets_the_period_of_launches_when_marks_come) {
+  TrainingPace pace(1s);
+  for (int i = 1; i < 9; ++i) {
+    EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, i * 100ms), std::nullopt);
+  }
+  EXPECT_EQ(pace.reference(), Duration{100ms});
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(true, 0ms, 0ms, 1s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(false, 0ms, 0ms, 9s), std::nullopt);
+  EXPECT_EQ(pace.reference(), Duration{8s});
+  EXPECT_EQ(pace.end_iteration(true, 3s, 2s, 18s), Duration{1s});
+}
+
+/// A filler's kernel that runs 8 ms into an iteration of 8 s is a thousandth of it: it counts as
+/// one without fillers. 9 ms are more.
+TEST(training_pace, overlooks_a_kernel_that_ran_into_an_iteration) {
+  TrainingPace pace(1s);
+  pace.mark();
+  EXPECT_EQ(pace.end_iteration(true, 0ms, 0ms, 2s), std::nullopt);
+  EXPECT_EQ(pace.end_iteration(true, 9ms, 9ms, 10s), Duration{});
+  EXPECT_TRUE(pace.measures(10s));
+  EXPECT_EQ(pace.end_iteration(true, 8ms, 8ms, 18s), std::nullopt);
+  EXPECT_EQ(pace.reference(), Duration{8s});
+  EXPECT_FALSE(pace.measures(18s));
+}
+
 /// Kernels of 10 us at 0 and 110 us: a bubble of 100 us lies before the second place.
 TEST(training_watch, learns_how_long_training_idled_at_a_place) {
   TrainingWatch watch(50us);
