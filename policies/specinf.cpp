@@ -17,8 +17,8 @@
 // run beside training's, their blocks first; none, and it has bubbles, till it owes as much as the
 // bucket holds. The barrier is for requests of which the bucket holds two. Offline fillers wait
 // while a request is served.
-// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`). On a real GPU
-// the gate takes what it takes.
+// Gate: launches that may be held ask, and go on `ask` later; others tell (`tell`): training's ask
+// only while the budget lets a request hold them. On a real GPU the gate takes what it takes.
 // Admission: where training and what was admitted before leave enough memory, less a reserve; the
 // same rule may choose the GPU (spare_memory_placer.hpp).
 //
@@ -83,6 +83,7 @@ class SpecInf final : public Policy {
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
+    may_hold_training_ &= std::ranges::find(roles_, Role::kOnline) != roles_.end();
     work_ = FillerWork(clients.size(), first_);
     return {SharingMode::kMps};
   }
@@ -125,8 +126,9 @@ class SpecInf final : public Policy {
   void on_iteration(const IterationInfo& iteration, Instant now, Actions& actions) override {
     if (iteration.client != kProtected) return;
     pass_time(now, actions);
-    pace_.mark();
+    const bool first = pace_.mark();
     end_iteration(now);
+    if (first) budget_.forgive();
     after_change(now, actions);
   }
 
@@ -146,7 +148,8 @@ class SpecInf final : public Policy {
 
  private:
   Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
-    if (launch.kind == WorkKind::kKernel && holds_training(now, actions)) return Verdict::kHold;
+    const bool may_wait = launch.kind == WorkKind::kKernel && launch.waits;
+    if (may_wait && holds_training(now, actions)) return Verdict::kHold;
     pass_training(launch, now);
     return Verdict::kAdmit;
   }
@@ -245,6 +248,14 @@ class SpecInf final : public Policy {
     return means_ == Means::kClose && watch_.kernels() > 1 && watch_.ahead() > run_ahead_;
   }
 
+  /// Asking delays each launch of training, so it asks only while it may be held.
+  void let_training_ask(Instant now, Actions& actions) {
+    if (!may_hold_training_) return;
+    look_at_budget(now, actions);
+    const bool asks = means_ >= Means::kClose || actions.held(kProtected) > 0;
+    if (std::exchange(asks_, asks) != asks) actions.set_asking(kProtected, asks);
+  }
+
   /// How much of fillers' work may be outstanding in this bubble.
   [[nodiscard]] Duration room(Instant now) const {
     const std::optional<Instant> end = watch_.expected_end();
@@ -287,6 +298,7 @@ class SpecInf final : public Policy {
         if ((roles_[id] == Role::kOnline) == online) let_filler_go(ClientId{id}, now, actions);
       }
     }
+    let_training_ask(now, actions);
     plan_tick(now, actions);
   }
 
@@ -322,6 +334,7 @@ class SpecInf final : public Policy {
   TrainingPace pace_;
   std::vector<Role> roles_;
   bool serves_ = false;     ///< an online filler was admitted
+  bool asks_ = true;        ///< training's launches do, as at the start
   Means means_ = Means::kBubbles;
   bool filled_ = false;     ///< fillers ran in this iteration
   bool turned_ = false;     ///< and since training computed last
@@ -372,7 +385,7 @@ PolicySpec specinf_spec() {
                        {"", "A launch that may be held goes on so much later. Simulated only.",
                         gate}),
       declare_duration("tell", 140ns, 0ns, 1ms,
-                       {"", "And one that is only told: training's without online fillers.",
+                       {"", "And one that is only told: training's while nothing may hold it.",
                         gate}),
       declare_duration("linger", 50us, 0ns, 1s,
                        {"", "A request goes on if its next launch comes within this.", ours}),

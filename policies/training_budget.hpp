@@ -62,6 +62,9 @@ class TrainingBudget {
     exposed_ = still_ = charged_ = Duration{};
   }
 
+  /// What was measured was no iteration: no loss by it is owed.
+  void forgive() { credit_ = std::max(credit_, Duration{}); }
+
   [[nodiscard]] Duration credit() const { return credit_; }
   [[nodiscard]] Duration most() const { return most_; }
   /// More than one bucket is owed.

@@ -34,13 +34,15 @@ class TrainingPace {
 
   /// Training launches a kernel. Whether an iteration ends before it, found by its period.
   bool launch(std::uint64_t key, policy::Instant now);
-  /// The framework marks the end of an iteration: from now on only marks count.
-  void mark() {
-    if (std::exchange(marked_, true)) return;
+  /// The framework marks the end of an iteration: from now on only marks count. Whether this is the
+  /// first mark, so that what was measured before was no iteration.
+  bool mark() {
+    if (std::exchange(marked_, true)) return false;
     begin_.reset();
     reference_.reset();
     quiet_.clear();
     turn_.clear();
+    return true;
   }
 
   /// An iteration has ended at `now`. `exposed`: time of it with fillers in the way; `charged`:

@@ -108,4 +108,12 @@ policy::Refusal GateOutlet::move_memory(ClientId, Bytes, Bytes) {
   return " while it runs; a gate cannot move it";
 }
 
+policy::Refusal GateOutlet::set_asking(ClientId id, bool asks) {
+  Client& client = clients_[id.index()];
+  if (client.preempted && !asks) return " while its launches are parked";
+  client.mode = asks ? GateMode::kAsk : GateMode::kTell;
+  board_.set_mode(id, client.mode);
+  return {};
+}
+
 }  // namespace bubblesim::capture

@@ -54,6 +54,7 @@ class GateOutlet final : public policy::Outlet {
   policy::Refusal proceed(ClientId client) override;
   policy::Refusal reshape(ClientId client, const policy::LaunchForm& form) override;
   policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override;
+  policy::Refusal set_asking(ClientId client, bool asks) override;
   void arm_tick(std::optional<policy::Instant> next, policy::Instant) override { tick_ = next; }
   void call_begins() override { call_began_ = clock_.now(); }
   void call_returned() override;

@@ -13,6 +13,6 @@
 
 namespace bubblesim::policy {
 
-inline constexpr std::uint32_t kContractVersion = 5;
+inline constexpr std::uint32_t kContractVersion = 6;
 
 }  // namespace bubblesim::policy

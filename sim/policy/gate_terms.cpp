@@ -13,6 +13,12 @@ const Value* value_of(const ParameterSet& given, std::string_view name) {
   return found == given.end() ? nullptr : &found->second;
 }
 
+Duration duration_of(const ParameterSet& given, std::string_view name) {
+  const Value* value = value_of(given, name);
+  const Duration* span = value == nullptr ? nullptr : std::get_if<Duration>(value);
+  return span == nullptr ? Duration{} : *span;
+}
+
 }  // namespace
 
 bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients) {
@@ -23,12 +29,11 @@ bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clien
   return std::ranges::find(clients, Role::kOnline, &ClientInfo::role) != clients.end();
 }
 
-Duration launch_delay(const ParameterSet& given, std::span<const ClientInfo> clients,
-                      ClientId client) {
-  const bool asks = client != ClientId{0} || holds_training(given, clients);
-  const Value* delay = value_of(given, asks ? "ask" : "tell");
-  const Duration* span = delay == nullptr ? nullptr : std::get_if<Duration>(delay);
-  return span == nullptr ? Duration{} : *span;
+GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
+                     ClientId client) {
+  const bool asks = client != ClientId{0} || value_of(given, "barrier") == nullptr ||
+                    holds_training(given, clients);
+  return {asks, duration_of(given, "ask"), duration_of(given, "tell")};
 }
 
 }  // namespace bubblesim::policy

@@ -2,7 +2,8 @@
 //
 // `barrier`: whose launches it may hold: both; requests: training's too, for online fillers.
 // `ask`, `tell`: a launch that may be held goes on so much later, and one that the policy is only
-// told of. On a real GPU the gate takes what it takes; a simulation takes these.
+// told of. On a real GPU the gate takes what it takes; a simulation takes these. What they do at
+// the start may change (Actions::set_asking).
 #pragma once
 
 #include <span>
@@ -16,8 +17,13 @@ namespace bubblesim::policy {
 /// Whether launches of the protected client must ask. Without `barrier`: no.
 [[nodiscard]] bool holds_training(const ParameterSet& given, std::span<const ClientInfo> clients);
 
-/// How much later a launch of the client goes on, whatever is decided. 0 where nothing is said.
-[[nodiscard]] Duration launch_delay(const ParameterSet& given, std::span<const ClientInfo> clients,
-                                    ClientId client);
+struct GateTerms {
+  bool asks = true;  ///< at the start; a policy without `barrier` may hold whom it will
+  Duration ask{};    ///< how much later a launch goes on, whatever is decided; 0: nothing is said
+  Duration tell{};
+};
+
+[[nodiscard]] GateTerms gate_terms(const ParameterSet& given, std::span<const ClientInfo> clients,
+                                   ClientId client);
 
 }  // namespace bubblesim::policy

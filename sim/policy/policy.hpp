@@ -82,6 +82,7 @@ struct LaunchInfo {
                                  ///< calculator, on all SMs); 0: not known
   std::uint64_t kernel = 0;      ///< equal for launches of one function by one client
   KernelClass bound = KernelClass::kUnknown;  ///< only if the policy declared kernel_classes
+  bool waits = true;  ///< its thread waits for the verdict; else it has gone on, and is told
 };
 
 /// A device operation that ended; reported after the device's completion-notice delay, only if
@@ -169,6 +170,10 @@ class Actions {
   /// Moves the client's memory until so much of it is on the device; kernels that start then reach
   /// the rest through the host link.
   virtual void set_resident_memory(ClientId client, Bytes resident) = 0;
+  /// Whether the client's launches ask and wait for a verdict from now on, which delays each, or
+  /// only tell. At the start fillers ask, and training where the policy's `barrier` says so
+  /// (gate_terms.hpp). Launches that are under way do as before: LaunchInfo::waits says it.
+  virtual void set_asking(ClientId client, bool asks) = 0;
 };
 
 /// A sharing policy for one GPU. Calls come one at a time, at non-decreasing instants.

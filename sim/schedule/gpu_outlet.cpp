@@ -15,8 +15,9 @@ void reshape_next(workload::ProgramRun& run, const std::optional<policy::LaunchF
 
 }  // namespace
 
-void GpuOutlet::attach(workload::ProgramRun* run, Bytes memory, Bytes resident) {
-  clients_.push_back({run, memory});
+void GpuOutlet::attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
+                       const policy::GateTerms& terms) {
+  clients_.push_back({run, memory, terms});
   place_memory(clients_.back(), resident);
 }
 
@@ -77,6 +78,11 @@ policy::Refusal GpuOutlet::move_memory(ClientId client, Bytes resident, Bytes mo
   const SimTime due = begin + Duration{std::llround(nanoseconds)};
   moves_.push_back({due, client.index(), resident});
   if (moves_.size() == 1) engine_.schedule(moves_timer_.entity, due);
+  return {};
+}
+
+policy::Refusal GpuOutlet::set_asking(ClientId client, bool asks) {
+  clients_[client.index()].terms.asks = asks;
   return {};
 }
 

@@ -13,6 +13,7 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/gpu/gpu.hpp"
+#include "sim/policy/gate_terms.hpp"
 #include "sim/policy/session/outlet.hpp"
 #include "sim/schedule/method_timer.hpp"
 #include "sim/workload/program_run.hpp"
@@ -35,7 +36,11 @@ class GpuOutlet final : public policy::Outlet {
         moves_timer_(engine, *this, &GpuOutlet::end_moves) {}
 
   /// In order of policy clients; null: a client that was refused. 0 bytes: not known.
-  void attach(workload::ProgramRun* run, Bytes memory, Bytes resident);
+  void attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
+              const policy::GateTerms& terms);
+  [[nodiscard]] const policy::GateTerms& terms(std::size_t client) const {
+    return clients_[client].terms;
+  }
   [[nodiscard]] std::size_t client_of(const workload::ProgramRun& run) const;
 
   void admit(const policy::LaunchInfo& launch, policy::Waiter waiter,
@@ -49,6 +54,7 @@ class GpuOutlet final : public policy::Outlet {
   policy::Refusal proceed(ClientId client) override;
   policy::Refusal reshape(ClientId, const policy::LaunchForm&) override { return {}; }
   policy::Refusal move_memory(ClientId client, Bytes resident, Bytes moved) override;
+  policy::Refusal set_asking(ClientId client, bool asks) override;
   void arm_tick(std::optional<policy::Instant> next, policy::Instant now) override;
   void end() override { engine_.stop(); }
 
@@ -56,6 +62,7 @@ class GpuOutlet final : public policy::Outlet {
   struct Client {
     workload::ProgramRun* run = nullptr;
     Bytes memory;
+    policy::GateTerms terms;
   };
   struct Move {
     SimTime due{};

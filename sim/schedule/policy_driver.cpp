@@ -1,6 +1,7 @@
 #include "sim/schedule/policy_driver.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/policy/session/launch_description.hpp"
 #include "sim/schedule/policy_terms.hpp"
@@ -17,9 +18,8 @@ PolicyDriver::PolicyDriver(engine::Engine& engine, gpu::Gpu& gpu, const policy::
       session_(spec, policy, outlet_, gpu.mode() == program::SharingMode::kTimeSliced) {}
 
 void PolicyDriver::attach(workload::ProgramRun* run, Bytes memory, Bytes resident,
-                          Duration launch_delay) {
-  launch_delays_.push_back(launch_delay);
-  outlet_.attach(run, memory, resident);
+                          const policy::GateTerms& terms) {
+  outlet_.attach(run, memory, resident, terms);
   session_.add_client({memory, resident, run != nullptr});
 }
 
@@ -48,25 +48,30 @@ policy::LaunchInfo PolicyDriver::describe(const workload::LaunchCall& call) cons
 }
 
 bool PolicyDriver::may_launch(const workload::LaunchCall& call, SimTime now) {
-  const Duration delay = launch_delays_[outlet_.client_of(*call.run)];
-  if (delay == Duration{}) return is_admitted(call, now);
+  const policy::GateTerms& terms = outlet_.terms(outlet_.client_of(*call.run));
+  const Duration delay = terms.asks ? terms.ask : terms.tell;
+  if (delay == Duration{}) return is_admitted(call, terms.asks, now);
   const SimTime due = now + delay;
   const auto later = std::ranges::upper_bound(questions_, due, {}, &Question::due);
   if (later == questions_.begin()) engine_.schedule(question_timer_.entity, due);
-  questions_.insert(later, {due, call});
+  questions_.insert(later, {due, call, terms.asks});
   return false;
 }
 
-bool PolicyDriver::is_admitted(const workload::LaunchCall& call, SimTime now) {
-  return session_.on_launch(describe(call), call.thread, instant(now)) == policy::Verdict::kAdmit;
+bool PolicyDriver::is_admitted(const workload::LaunchCall& call, bool waits, SimTime now) {
+  policy::LaunchInfo launch = describe(call);
+  launch.waits = waits;
+  return session_.on_launch(std::move(launch), call.thread, instant(now)) ==
+         policy::Verdict::kAdmit;
 }
 
 // A launch that goes on now may bring its thread to the next one, which asks anew.
 void PolicyDriver::deliver_questions(SimTime now) {
   while (!questions_.empty() && questions_.front().due <= now) {
-    const workload::LaunchCall call = questions_.front().call;
+    const Question question = questions_.front();
     questions_.pop_front();
-    if (is_admitted(call, now)) call.run->resume(call.thread, now);
+    const workload::LaunchCall& call = question.call;
+    if (is_admitted(call, question.waits, now)) call.run->resume(call.thread, now);
   }
   if (!questions_.empty()) engine_.schedule(question_timer_.entity, questions_.front().due);
 }

@@ -34,9 +34,9 @@ class PolicyDriver final : public workload::LaunchGate {
 
   /// In order of policy clients; a refused filler has no run. Before the start. Of the client's
   /// `memory`, `resident` is on the device; 0: not known. Its launches reach the policy, and go on,
-  /// `launch_delay` later than they are called.
+  /// as much later than they are called as `terms` say.
   void attach(workload::ProgramRun* run, Bytes memory = {}, Bytes resident = {},
-              Duration launch_delay = {});
+              const policy::GateTerms& terms = {});
   /// Asks for the first tick.
   void start();
 
@@ -57,6 +57,7 @@ class PolicyDriver final : public workload::LaunchGate {
   struct Question {
     SimTime due{};
     workload::LaunchCall call;
+    bool waits = true;
   };
   struct Notice {
     SimTime due{};
@@ -69,7 +70,7 @@ class PolicyDriver final : public workload::LaunchGate {
   [[nodiscard]] policy::LaunchInfo describe(const workload::LaunchCall& call) const;
   [[nodiscard]] static policy::Instant instant(SimTime now) { return now - kSimStart; }
   void tick(SimTime now) { session_.on_tick(instant(now)); }
-  [[nodiscard]] bool is_admitted(const workload::LaunchCall& call, SimTime now);
+  [[nodiscard]] bool is_admitted(const workload::LaunchCall& call, bool waits, SimTime now);
   void deliver_questions(SimTime now);
   void deliver_notices(SimTime now);
   void begin_bubble(std::uint32_t op, SimTime now);
@@ -78,9 +79,8 @@ class PolicyDriver final : public workload::LaunchGate {
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   const BubbleTable* bubbles_;
-  std::vector<Duration> launch_delays_;  ///< by client
-  std::deque<Question> questions_;       ///< by due
-  std::deque<Notice> notices_;           ///< by due
+  std::deque<Question> questions_;  ///< by due
+  std::deque<Notice> notices_;      ///< by due
   MethodTimer<PolicyDriver> ticks_;
   MethodTimer<PolicyDriver> notice_timer_;
   MethodTimer<PolicyDriver> question_timer_;

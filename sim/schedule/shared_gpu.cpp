@@ -50,7 +50,7 @@ workload::ProgramRun* SharedGpu::add_client(const program::Program* program,
     driver_->attach(nullptr);
   } else {
     driver_->attach(clients_.back(), infos_[index].memory, plan_.decided.resident[index],
-                    policy::launch_delay(*parameters_, infos_, infos_[index].id));
+                    policy::gate_terms(*parameters_, infos_, infos_[index].id));
   }
   return clients_.back();
 }

@@ -116,7 +116,9 @@ void bind_infos(py::module_& module) {
       .def_readonly("kernel", &LaunchInfo::kernel,
                     "Equal for launches of one function by one client.")
       .def_readonly("bound", &LaunchInfo::bound,
-                    "What bounds it; only with Needs(kernel_classes).");
+                    "What bounds it; only with Needs(kernel_classes).")
+      .def_readonly("waits", &LaunchInfo::waits,
+                    "Its thread waits for the verdict; else it has gone on.");
   py::class_<CompletionInfo>(module, "CompletionInfo", "A device operation that ended.")
       .def_property_readonly("client", client_of<CompletionInfo>(), "Whose.")
       .def_readonly("kind", &CompletionInfo::kind, "Of what.")

@@ -55,7 +55,11 @@ void bind_actions(py::module_& module) {
                                      std::uint64_t resident) {
              self.get().set_resident_memory(ClientId{client}, Bytes{resident});
            }, py::arg("client"), py::arg("resident"),
-           "Bytes of the client that are on the device from now on.");
+           "Bytes of the client that are on the device from now on.")
+      .def("set_asking", [](const BorrowedActions& self, std::uint32_t client, bool asks) {
+             self.get().set_asking(ClientId{client}, asks);
+           }, py::arg("client"), py::arg("asks"),
+           "Whether the client's launches wait for verdicts from now on, or are only told.");
 }
 
 void add_count(const BorrowedCounters& self, const std::string& name, Severity severity,

@@ -131,4 +131,9 @@ void CheckedActions::set_resident_memory(ClientId client, Bytes resident) {
   }
 }
 
+void CheckedActions::set_asking(ClientId client, bool asks) {
+  constexpr std::string_view kWhat = "set the asking";
+  if (affects(client, kWhat)) (void)is_done(outlet_.set_asking(client, asks), client, kWhat);
+}
+
 }  // namespace bubblesim::policy

@@ -53,6 +53,7 @@ class CheckedActions : public Actions {
   void proceed(ClientId client) final;
   void reshape(ClientId client, const LaunchForm& form) final;
   void set_resident_memory(ClientId client, Bytes resident) final;
+  void set_asking(ClientId client, bool asks) final;
 
   /// Adds a client, in order of ids, before the first call.
   void add_client(const SessionClient& client) {

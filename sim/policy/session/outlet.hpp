@@ -57,6 +57,8 @@ class Outlet {
   virtual Refusal reshape(ClientId client, const LaunchForm& form) = 0;
   /// `moved` bytes go to or from the device; `resident` bytes of the client's are there then.
   virtual Refusal move_memory(ClientId client, Bytes resident, Bytes moved) = 0;
+  /// Launches of the client ask from now on, or tell.
+  virtual Refusal set_asking(ClientId client, bool asks) = 0;
 
   /// After each call, when all that it decided is done: when Session::on_tick is due next. An
   /// instant that has passed means at once; nothing: not at all.

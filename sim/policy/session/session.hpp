@@ -52,7 +52,8 @@ class Session final : public CheckedActions {
   void begin(Instant now) { final_outlet_.arm_tick(policy_.next_tick(), now); }
 
   /// A thread calls a launch. What comes of it reaches the outlet before this returns. What the
-  /// policy did not declare that it needs is struck from `launch`.
+  /// policy did not declare that it needs is struck from `launch`. The policy may hold it if it
+  /// `waits` and has a waiter.
   Verdict on_launch(LaunchInfo&& launch, Waiter waiter, Instant now);
   void on_completion(const CompletionInfo& completion, Instant now) {
     if (!spec_.needs.completions || is_silent(completion.client)) return;
@@ -101,6 +102,7 @@ Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Insta
   if (is_silent(launch.client)) return Verdict::kAdmit;
   if (!spec_.needs.kernel_durations) launch.profiled = {};
   if (!spec_.needs.kernel_classes) launch.bound = KernelClass::kUnknown;
+  if (waiter == kNobodyWaits) launch.waits = false;
   Client& client = clients_[launch.client.index()];
   Verdict verdict = Verdict::kAdmit;
   const auto ask = [&] {
@@ -114,7 +116,7 @@ Verdict Session<OutletType>::on_launch(LaunchInfo&& launch, Waiter waiter, Insta
     final_outlet_.admit(launch, waiter, form);
     return verdict;
   }
-  if (waiter == kNobodyWaits) {
+  if (!launch.waits) {
     refuse("held a launch of client " + std::to_string(launch.client.value) +
            ", whose threads do not wait for verdicts");
   } else {

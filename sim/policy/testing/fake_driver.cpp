@@ -60,6 +60,7 @@ class FakeDevice final : public Outlet {
     info.bound = next.bound;
     info.sm_blocks = next.sm_blocks;
     info.kernel = next.function > 0 ? next.function : index % calls(id).size();
+    info.waits = client.asks;
     return info;
   }
   /// When the client's first operation ends; nothing if none may end.
@@ -135,6 +136,10 @@ class FakeDevice final : public Outlet {
   Refusal move_memory(ClientId client, Bytes resident, Bytes) override {
     return note("resident", client, format_bytes(resident));
   }
+  Refusal set_asking(ClientId client, bool asks) override {
+    clients_[client.index()].asks = asks;
+    return note("asking", client, asks ? "asks" : "tells");
+  }
   void arm_tick(std::optional<Instant> next, Instant) override { tick_ = next; }
 
  private:
@@ -143,6 +148,7 @@ class FakeDevice final : public Outlet {
     std::uint64_t launches = 0;
     std::vector<std::optional<Instant>> threads;
     std::optional<Preemption> off;  ///< the device, since `off_since`
+    bool asks = true;
     std::uint64_t running = 0;      ///< the launch that was on the device then
     Instant off_since{};
   };

@@ -17,6 +17,7 @@ class NoActions : public policy::Actions {
   void proceed(ClientId) override {}
   void reshape(ClientId, const policy::LaunchForm&) override {}
   void set_resident_memory(ClientId, Bytes) override {}
+  void set_asking(ClientId, bool) override {}
 
  private:
   policy::LaunchInfo launch_;

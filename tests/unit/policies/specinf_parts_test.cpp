@@ -124,6 +124,19 @@ TEST(training_budget, holds_no_more_than_its_horizon_or_an_iteration) {
   EXPECT_EQ(budget.credit(), 40ms);
 }
 
+/// 4 ms of exposure cost 4 ms, of which 1 ms had come in: 3 ms are owed. They are forgiven; what a
+/// bucket holds is not.
+TEST(training_budget, forgives_what_is_owed) {
+  TrainingBudget budget({0.01, 1s});
+  budget.pass(100ms, 4ms);
+  EXPECT_EQ(budget.credit(), Duration{-3ms});
+  budget.forgive();
+  EXPECT_EQ(budget.credit(), Duration{});
+  budget.pass(100ms, {});
+  budget.forgive();
+  EXPECT_EQ(budget.credit(), Duration{1ms});
+}
+
 /// Half full, 10 of 20 ms: worth is what gains four times its cost. Empty: nothing that costs.
 TEST(training_budget, buys_dear_gains_only_while_it_is_full) {
   TrainingBudget budget({0.02, 1s});
@@ -245,7 +258,7 @@ TEST(training_pace, overlooks_a_kernel_that_ran_into_an_iteration) {
   TrainingPace pace(1s);
   pace.mark();
   EXPECT_EQ(pace.end_iteration(true, 0ms, 0ms, 2s), std::nullopt);
-  EXPECT_EQ(pace.end_iteration(true, 9ms, 9ms, 10s), Duration{});
+  EXPECT_EQ(pace.end_iteration(true, 9ms, 9ms, 10s), Duration{9ms});  // a bound
   EXPECT_TRUE(pace.measures(10s));
   EXPECT_EQ(pace.end_iteration(true, 8ms, 8ms, 18s), std::nullopt);
   EXPECT_EQ(pace.reference(), Duration{8s});

@@ -283,5 +283,34 @@ TEST(PolicyHost, AClientThatGoesIsToldOnceAndItsLaunchesAreForgotten) {
   EXPECT_EQ(rig.host->counts().clients_died, 1u);
 }
 
+/// Training tells at 5 and need not wait; then the policy wants to be asked, and holds what comes at
+/// 15 until its tick at 30; what comes after that tick tells again.
+TEST(PolicyHost, TrainingAsksWhileThePolicyWantsIt) {
+  HostRig rig;
+  rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant, policy::Actions& act) {
+    if (launch.client != ClientId{0}) return policy::Verdict::kAdmit;
+    EXPECT_EQ(launch.waits, launch.launch == 2);
+    if (launch.launch == 1) act.set_asking(ClientId{0}, true);
+    return launch.launch == 2 ? policy::Verdict::kHold : policy::Verdict::kAdmit;
+  };
+  rig.policy.next = 30us;
+  rig.policy.ticks = [&rig](policy::Instant, policy::Actions& act) {
+    rig.policy.next.reset();
+    act.release(ClientId{0});
+    act.set_asking(ClientId{0}, false);
+  };
+  rig.start_host();
+  rig.start_client(0, Turn::kTraining, [&](GateClient& gate) {
+    for (const auto begin : {5us, 15us, 40us}) {
+      rig.clock->sleep_until(at(begin));
+      const Passage passage = gate.launch(kernel());
+      rig.note(passage.held ? "held" : passage.asked > Duration{} ? "asked" : "told");
+    }
+  });
+  rig.run_until(60us);
+  EXPECT_FALSE(rig.host->fault());
+  EXPECT_THAT(rig.log, ElementsAre("5us told", "30us held", "40us told"));
+}
+
 }  // namespace
 }  // namespace bubblesim::capture

@@ -32,11 +32,21 @@ TEST(gate_terms, training_asks_as_the_barrier_says) {
   EXPECT_FALSE(holds_training({}, clients(Role::kOnline)));
 }
 
-TEST(gate_terms, who_asks_waits_longer_than_who_tells) {
-  EXPECT_EQ(launch_delay(gate("requests"), clients(Role::kOnline), ClientId{0}), 3us);
-  EXPECT_EQ(launch_delay(gate("requests"), clients(Role::kOffline), ClientId{0}), 200ns);
-  EXPECT_EQ(launch_delay(gate("fillers"), clients(Role::kOffline), ClientId{1}), 3us);
-  EXPECT_EQ(launch_delay({}, clients(Role::kOffline), ClientId{1}), 0ns);
+TEST(gate_terms, who_may_be_held_asks_at_the_start) {
+  const auto asks = [](const ParameterSet& given, Role filler, std::uint32_t client) {
+    return gate_terms(given, clients(filler), ClientId{client}).asks;
+  };
+  EXPECT_TRUE(asks(gate("requests"), Role::kOnline, 0));
+  EXPECT_FALSE(asks(gate("requests"), Role::kOffline, 0));
+  EXPECT_TRUE(asks(gate("fillers"), Role::kOffline, 1));
+  EXPECT_TRUE(asks({}, Role::kOffline, 0));
+}
+
+TEST(gate_terms, asking_and_telling_take_what_is_said) {
+  const GateTerms said = gate_terms(gate("requests"), clients(Role::kOnline), ClientId{0});
+  EXPECT_EQ(said.ask, 3us);
+  EXPECT_EQ(said.tell, 200ns);
+  EXPECT_EQ(gate_terms({}, clients(Role::kOffline), ClientId{1}).ask, 0ns);
 }
 
 }  // namespace

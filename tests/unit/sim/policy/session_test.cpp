@@ -43,6 +43,7 @@ class WrittenOutlet final : public Outlet {
   Refusal move_memory(ClientId, Bytes, Bytes moved) override {
     return note("move " + std::to_string(moved.value));
   }
+  Refusal set_asking(ClientId, bool asks) override { return note(asks ? "ask" : "tell"); }
   void arm_tick(std::optional<Instant> next, Instant) override { tick = next; }
   void end() override { log_.push_back("end"); }
 
@@ -260,6 +261,13 @@ TEST_F(SessionTest, DecisionsAboutARefusedClientHaveNoEffect) {
   EXPECT_EQ(session_->counts().preemptions, 0u);
 }
 
+TEST_F(SessionTest, WhoNeedNotAskIsNotHeld) {
+  begin();
+  policy_.decide = [](Actions& actions) { actions.set_asking(kFiller, false); };
+  session_->on_tick(at(10));
+  EXPECT_THAT(log_, ElementsAre("tick", "tell", "tick done"));
+}
+
 TEST_F(SessionTest, MemoryMovesByTheDifference) {
   begin();
   policy_.decide = [](Actions& actions) {
@@ -361,6 +369,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "drove off kernels of client 7 of 3"},
         Illegal{"proceed_nobody", [](Actions& actions) { actions.proceed(kNobody); },
                 "let kernels proceed of client 7 of 3"},
+        Illegal{"ask_of_nobody", [](Actions& actions) { actions.set_asking(kNobody, true); },
+                "set the asking of client 7 of 3"},
         Illegal{"faster", [](Actions& actions) { actions.reshape(kFiller, {0, 0.5}); },
                 "made a kernel faster than it is, by a slowdown below 1"},
         Illegal{"memory",

@@ -60,7 +60,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
       setup.gate = driver_.get();
       setup.observer = observers_.back().get();
       runs_.push_back(std::make_unique<workload::ProgramRun>(engine_, *gpu_, program, setup));
-      driver_->attach(runs_.back().get(), memory_, memory_, launch_delay_);
+      driver_->attach(runs_.back().get(), memory_, memory_, terms_);
     }
     driver_->attach(nullptr);  // a filler that was refused
     driver_->start();
@@ -83,7 +83,7 @@ class PolicyDriverTest : public testing::Test, public HoldListener {
   ScriptedPolicy policy_;
   const BubbleTable* bubbles_ = nullptr;
   gpu::SharingSetup sharing_;
-  Duration launch_delay_{};  ///< of each client's launches
+  policy::GateTerms terms_;  ///< of each client
   Bytes memory_;  ///< of each client, all of it on the device; 0: not known
   std::vector<program::Program> programs_;
   std::unique_ptr<gpu::Gpu> gpu_;

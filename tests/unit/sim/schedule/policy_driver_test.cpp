@@ -49,7 +49,7 @@ TEST_F(PolicyDriverTest, CompletionsAreNoticedAfterTheDevicesDelay) {
 // Each launch asks for 3: the job's of 10 is decided on at 13, the filler's of 15 at 18; its second
 // comes 5 later, at 23, and is held at 26. A held one has asked already when it is released.
 TEST_F(PolicyDriverTest, ALaunchIsDecidedOnWhenItHasAsked) {
-  launch_delay_ = us(3);
+  terms_.ask = us(3);
   spec_.needs.completions = true;
   policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions&) {
     return launch.client == kFiller && launch.launch == 2 ? Verdict::kHold : Verdict::kAdmit;
@@ -62,6 +62,22 @@ TEST_F(PolicyDriverTest, ALaunchIsDecidedOnWhenItHasAsked) {
   EXPECT_EQ(spans(1), (Spans{{18, 20}, {47, 49}}));
   EXPECT_EQ(policy_.calls[0], (std::pair<std::string, std::int64_t>{"launch", 13}));
   EXPECT_EQ(policy_.calls[1], (std::pair<std::string, std::int64_t>{"launch", 18}));
+}
+
+// The job asks for 3 at 10 and is told at 13 that it need not any more: its next call, at 23, goes
+// on after 1. It cannot be held then.
+TEST_F(PolicyDriverTest, WhoNeedNotAskTellsAndGoesOn) {
+  terms_.ask = us(3);
+  terms_.tell = us(1);
+  policy_.launch_rule = [](const policy::LaunchInfo& launch, policy::Actions& actions) {
+    EXPECT_EQ(launch.waits, launch.launch == 1);
+    actions.set_asking(kJob, false);
+    return launch.launch == 3 ? Verdict::kHold : Verdict::kAdmit;
+  };
+  run({ProgramMaker().kernel(10, 2).kernel(10, 2).kernel(10, 2).end().program()});
+  EXPECT_EQ(spans(0), (Spans{{13, 15}, {24, 26}, {-1, -1}}));
+  EXPECT_EQ(fault(), "policy fake: illegal decision at 35us: held a launch of client 0, whose "
+                     "threads do not wait for verdicts");
 }
 
 // The filler's launch at 15 is held until the job's completion is noticed, at 44; its second
