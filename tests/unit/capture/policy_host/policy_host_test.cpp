@@ -287,7 +287,8 @@ TEST(PolicyHost, AClientThatGoesIsToldOnceAndItsLaunchesAreForgotten) {
 /// 15 until its tick at 30; what comes after that tick tells again.
 TEST(PolicyHost, TrainingAsksWhileThePolicyWantsIt) {
   HostRig rig;
-  rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant, policy::Actions& act) {
+  rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant,
+                         policy::Actions& act) {
     if (launch.client != ClientId{0}) return policy::Verdict::kAdmit;
     EXPECT_EQ(launch.waits, launch.launch == 2);
     if (launch.launch == 1) act.set_asking(ClientId{0}, true);
