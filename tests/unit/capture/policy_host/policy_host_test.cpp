@@ -283,8 +283,8 @@ TEST(PolicyHost, AClientThatGoesIsToldOnceAndItsLaunchesAreForgotten) {
   EXPECT_EQ(rig.host->counts().clients_died, 1u);
 }
 
-/// Training tells at 5 and need not wait; then the policy wants to be asked, and holds what comes at
-/// 15 until its tick at 30; what comes after that tick tells again.
+/// Training tells at 5 and need not wait; then the policy wants to be asked, and holds what comes
+/// at 15 until its tick at 30; what comes after that tick tells again.
 TEST(PolicyHost, TrainingAsksWhileThePolicyWantsIt) {
   HostRig rig;
   rig.policy.launch = [](const policy::LaunchInfo& launch, policy::Instant,
