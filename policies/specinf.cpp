@@ -168,7 +168,7 @@ class SpecInf final : public Policy {
   }
 
   void pass_filler(const LaunchInfo& launch, Instant now) {
-    if (watch_.computes() && work_.empty()) budget_.pass({}, turn_);
+    if (watch_.computes() && work_.empty()) budget_.pass({}, {turn_});
     turned_ |= !watch_.computes();
     work_.pass(launch, now);
     filled_ = true;
@@ -179,16 +179,18 @@ class SpecInf final : public Policy {
   void note_training() {
     const bool computed = std::exchange(computed_, watch_.computes());
     if (computed || !computed_) return;
-    if (turned_) budget_.pass({}, turn_);
+    if (turned_) budget_.pass({}, {turn_});
     turned_ = false;
     disturbed_ |= !work_.empty();
   }
 
   void pass_time(Instant now, Actions& actions) {
     const Duration time = now - std::exchange(last_, now);
-    const bool exposed = watch_.computes() && !work_.empty();
-    const bool still = !watch_.computes() && actions.held(kProtected) > 0;
-    budget_.pass(time, exposed ? time : Duration{}, still ? time : Duration{});
+    const bool held = actions.held(kProtected) > 0;
+    TrainingBudget::Way way;
+    if (held) (watch_.computes() ? way.held : way.still) = time;
+    if (!held && watch_.computes() && !work_.empty()) way.exposed = time;
+    budget_.pass(time, way);
   }
 
   void end_iteration(Instant now) {

@@ -38,12 +38,19 @@ class TrainingBudget {
     spread_ = spread;
   }
 
-  /// Time has passed since the last call: `exposed` of it with fillers beside training, and
-  /// `still` with training's launches held and nothing of it on the GPU.
-  void pass(Duration time, Duration exposed, Duration still = {}) {
-    const Duration charge = scale(exposed, price_) + still;
-    exposed_ += exposed;
-    still_ += still;
+  /// Time in which fillers were in training's way.
+  struct Way {
+    Duration exposed{};  ///< on the GPU beside it
+    Duration held{};     ///< with its launches held, and its kernels outstanding
+    Duration still{};    ///< with its launches held, and nothing of it on the GPU
+  };
+
+  /// Time has passed since the last call. Whether training's host had run ahead of what was held
+  /// shows when the iteration ends; until then all of that time counts.
+  void pass(Duration time, const Way& way) {
+    const Duration charge = scale(way.exposed, price_) + way.held + way.still;
+    exposed_ += way.exposed + way.held;
+    still_ += way.still;
     charged_ += charge;
     if (credit_ < most_) credit_ = std::min(most_, credit_ + scale(time, share_));
     credit_ -= charge;

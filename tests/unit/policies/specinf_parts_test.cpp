@@ -76,9 +76,9 @@ TEST(filler_work, adds_up_what_kernels_took_before) {
 /// (90 + 5).
 TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
   TrainingBudget budget({0.02, 1s});
-  budget.pass(1s, 0ms);
+  budget.pass(1s, {0ms});
   EXPECT_EQ(budget.credit(), 20ms);
-  budget.pass(0ms, 5ms);
+  budget.pass(0ms, {5ms});
   EXPECT_EQ(budget.credit(), 15ms);
   EXPECT_EQ(budget.charged(), 5ms);
   budget.end_iteration(1ms);
@@ -90,8 +90,8 @@ TEST(training_budget, replaces_what_was_charged_by_what_was_measured) {
 /// Standing still costs all of its time, and says nothing of the price: 20 ms less 5.
 TEST(training_budget, charges_all_of_the_time_that_training_stood_still) {
   TrainingBudget budget({0.02, 1s});
-  budget.pass(1s, 0ms);
-  budget.pass(0ms, 0ms, 5ms);
+  budget.pass(1s, {0ms});
+  budget.pass(0ms, {0ms, {}, 5ms});
   EXPECT_EQ(budget.credit(), 15ms);
   EXPECT_EQ(budget.exposed(), 5ms);
   budget.end_iteration(5ms);
@@ -103,10 +103,10 @@ TEST(training_budget, charges_all_of_the_time_that_training_stood_still) {
 TEST(training_budget, keeps_what_an_iteration_gains_by_itself) {
   TrainingBudget budget({0.02, 1s});
   budget.see_iteration(100ms, 6ms);
-  budget.pass(1s, 0ms);
+  budget.pass(1s, {0ms});
   budget.end_iteration(-9ms);
   EXPECT_EQ(budget.credit(), 26ms);
-  budget.pass(1s, 0ms);
+  budget.pass(1s, {0ms});
   EXPECT_EQ(budget.credit(), 26ms);
   budget.end_iteration(52ms);
   EXPECT_EQ(budget.credit(), -26ms);
@@ -117,18 +117,31 @@ TEST(training_budget, keeps_what_an_iteration_gains_by_itself) {
 
 TEST(training_budget, holds_no_more_than_its_horizon_or_an_iteration) {
   TrainingBudget budget({0.02, 1s});
-  budget.pass(10s, 0ms);
+  budget.pass(10s, {0ms});
   EXPECT_EQ(budget.credit(), 20ms);
   budget.see_iteration(2s);
-  budget.pass(10s, 0ms);
+  budget.pass(10s, {0ms});
   EXPECT_EQ(budget.credit(), 40ms);
+}
+
+/// 5 ms with launches held while kernels are outstanding cost 5 ms, whatever the price. The
+/// iteration lost 1 ms, since the host had run ahead: 4 come back, and the price falls to
+/// 91 ms of 95 (90 of 90 are believed).
+TEST(training_budget, charges_held_launches_until_the_iteration_shows_what_they_cost) {
+  TrainingBudget budget({0.02, 1s});
+  budget.pass(1s, {});
+  budget.pass(0ms, {{}, 5ms, {}});
+  EXPECT_EQ(budget.credit(), 15ms);
+  budget.end_iteration(1ms);
+  EXPECT_EQ(budget.credit(), 19ms);
+  EXPECT_DOUBLE_EQ(budget.price(), (0.9 * 0.1 + 0.001) / (0.9 * 0.1 + 0.005));
 }
 
 /// 4 ms of exposure cost 4 ms, of which 1 ms had come in: 3 ms are owed. They are forgiven; what a
 /// bucket holds is not.
 TEST(training_budget, forgives_what_is_owed) {
   TrainingBudget budget({0.01, 1s});
-  budget.pass(100ms, 4ms);
+  budget.pass(100ms, {4ms});
   EXPECT_EQ(budget.credit(), Duration{-3ms});
   budget.forgive();
   EXPECT_EQ(budget.credit(), Duration{});
@@ -141,11 +154,11 @@ TEST(training_budget, forgives_what_is_owed) {
 TEST(training_budget, buys_dear_gains_only_while_it_is_full) {
   TrainingBudget budget({0.02, 1s});
   EXPECT_FALSE(budget.is_worth(1s, 1us));
-  budget.pass(500ms, 0ms);
+  budget.pass(500ms, {0ms});
   EXPECT_TRUE(budget.is_worth(4ms, 1ms));
   EXPECT_FALSE(budget.is_worth(3900us, 1ms));
   EXPECT_FALSE(budget.is_worth(1s, 11ms));
-  budget.pass(500ms, 0ms);
+  budget.pass(500ms, {0ms});
   EXPECT_TRUE(budget.is_worth(1us, 1ms));
 }
 
