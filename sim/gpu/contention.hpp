@@ -12,16 +12,20 @@
 // recorded durations say so already; so one client's demand is at most 1. Clients that share a
 // MIG instance have `bandwidth` of the DRAM's, and D is their demand over that.
 //
-// A kernel of a client that may use a part s of the SMs that the kernel would fill has fewer blocks
-// at a time, and these are faster: by DRAM, since fewer SMs than all saturate it, and by the clock,
-// which rises while SMs are dark. Its blocks' DRAM-bound part takes m(s) of its time, and asks for
-// 1 / m(s) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
+// A kernel of a client that may use a part s of the SMs that the kernel sits on alone (blocks are
+// spread before they are stacked) has fewer blocks at a time, or more of them on an SM. They are
+// faster by DRAM, since fewer SMs than all saturate it, and, where they are fewer, by the clock,
+// which rises while SMs are dark. Their DRAM-bound part takes m(s) w of its time, and asks for
+// 1 / (m(s) w) of the bandwidth; the rest takes 1 / c(l) where l of all SMs are lit:
 //
 //   m(s) = ((s^4 + a^4) / (1 + a^4))^(1/4)        a: PartSpec::dram_saturating_sms
 //   c(l) = min(PartSpec::dark_clock_gain, l^(-1/3))
 //
 // m is the smooth minimum of what SMs ask for and what DRAM gives; c keeps the power of the SMs,
 // lit share x clock x voltage^2, where it is, the voltage being in proportion to the clock.
+// DRAM moves the kernel's bytes and knows no waves: the few blocks of a last wave have more
+// bandwidth each. Where the kernel takes W waves on all SMs and V on the part, w = W / (s V), so
+// that its DRAM-bound time grows by m(s) / s whatever V is.
 #pragma once
 
 #include <algorithm>
@@ -63,8 +67,9 @@ struct Pressure {
 
 /// How much of the GPU a kernel may use of what it would: see above.
 struct Confinement {
-  double sms = 1;  ///< s
-  double lit = 1;  ///< l
+  double sms = 1;    ///< s
+  double lit = 1;    ///< l
+  double waves = 1;  ///< w
 
   [[nodiscard]] bool none() const { return sms >= 1 && lit >= 1; }
 };
@@ -108,8 +113,9 @@ class Contention {
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
     if (all.none && l2 <= 0 && confined.none()) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
-    const double stretch = memory * all.dram_stretch * memory_time(confined.sms) +
-                           (1 - memory) * all.issue_stretch / clock(confined.lit);
+    const double stretch =
+        memory * all.dram_stretch * memory_time(confined.sms) * confined.waves +
+        (1 - memory) * all.issue_stretch / clock(confined.lit);
     return 1 / (std::max(confined.none() ? 1.0 : 0.0, stretch) * (1 + l2));
   }
   /// m(s) and c(l) above.

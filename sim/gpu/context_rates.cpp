@@ -1,6 +1,7 @@
 // How fast resident kernels go beside each other.
 #include <algorithm>
 
+#include "sim/base/divide.hpp"
 #include "sim/gpu/context.hpp"
 
 namespace bubblesim::gpu {
@@ -26,15 +27,20 @@ void Context::note_lit() {
   lit_ = std::min(1.0, sms / shared_.spec.sm_count);
 }
 
-// A kernel that its client's cap leaves all the SMs that it fills was recorded with the clock that
-// it has.
+// A kernel sits on as many SMs as it can: blocks are spread before they are stacked. One whose
+// blocks all fit into its client's cap was recorded with the clock that it has.
 Confinement Context::confinement_of(const WorkState& state) const {
   if (!shared_.confined) return {};
-  const double cap = shared_.clients[state.work.client.index()].setup.sm_cap;
-  const double fills = static_cast<double>(state.waves.full_wave()) /
-                       state.work.profile->residency.blocks_per_sm;
-  const double sms = std::min(1.0, cap / fills);
-  return {sms, std::max(sms, lit_)};
+  const program::KernelProfile& profile = *state.work.profile;
+  const std::uint64_t cap = shared_.clients[state.work.client.index()].setup.sm_cap;
+  const std::uint64_t full = state.waves.full_wave();
+  const std::uint64_t spread = std::min<std::uint64_t>(full, shared_.spec.sm_count);
+  if (cap >= spread) return {};
+  const std::uint64_t held = std::min(full, cap * profile.residency.blocks_per_sm);
+  const double sms = static_cast<double>(cap) / static_cast<double>(spread);
+  const double waves = static_cast<double>(divide_up(profile.blocks, full)) /
+                       static_cast<double>(divide_up(profile.blocks, held));
+  return {sms, held < full ? std::max(sms, lit_) : 1.0, waves / sms};
 }
 
 // A collective draws on no shared resource until its peers are there and its end is known.
@@ -42,7 +48,10 @@ Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
                                      state.waves.full_wave(), state.sm_share);
-  if (shared_.confined) demand.dram /= contention_.memory_time(confinement_of(state).sms);
+  if (shared_.confined) {
+    const Confinement confined = confinement_of(state);
+    demand.dram /= contention_.memory_time(confined.sms) * confined.waves;
+  }
   return demand;
 }
 

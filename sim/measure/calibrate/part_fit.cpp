@@ -19,8 +19,8 @@ double squares(const std::vector<PartTime>& parts, const hardware::GpuSpec& spec
   double sum = 0;
   for (const PartTime& part : parts) {
     const double share = static_cast<double>(part.sms) / spec.sm_count;
-    const double modelled =
-        part.waves / contention.rate({}, 0, part.kernel_class, {share, share});
+    const gpu::Confinement confined{share, share, 1 / (share * part.waves)};
+    const double modelled = part.waves / contention.rate({}, 0, part.kernel_class, confined);
     const double error = modelled / part.relative - 1;
     sum += error * error;
   }

@@ -17,9 +17,9 @@ class PartOfSms : public GpuTest {
     spec_.contention.memory_kernel_memory_boundness = 1;
   }
   /// Relative to all SMs.
-  double time_on(std::uint32_t sms, program::KernelClass kernel_class) {
+  double time_on(std::uint32_t sms, program::KernelClass kernel_class, std::uint64_t blocks = 8) {
     make(spec_, {.mode = program::SharingMode::kMps});
-    program::KernelProfile profile = blocks_of_warps(8, 4);
+    program::KernelProfile profile = blocks_of_warps(blocks, 4);
     profile.kernel_class = kernel_class;
     const std::int64_t now = to_ns(engine_.now());
     kernel_at(now, ++kernels_, client(0, sms), kSolo, profile);
@@ -45,6 +45,21 @@ TEST_F(PartOfSms, OneSmIsFarFromSaturatingIt) {
   EXPECT_NEAR(time_on(1, program::KernelClass::kMemory), 2, 1e-5);
 }
 
+TEST_F(PartOfSms, DramKnowsNoWaves) {
+  // 12 blocks take two waves on four SMs and on three. DRAM asks for what three SMs ask for:
+  // m = ((3/4)^4 + (1/2)^4) / (1 + (1/2)^4) = (97 / 256) / (17 / 16) = 97 / 272, to the power of
+  // 1/4, over 3/4; 8 blocks, of which three SMs hold 6, take the same and not two waves.
+  const double expected = std::pow(97.0 / 272, 0.25) / 0.75;
+  EXPECT_NEAR(time_on(3, program::KernelClass::kMemory, 12), expected, 1e-5);
+  EXPECT_NEAR(time_on(3, program::KernelClass::kMemory, 8), expected, 1e-5);
+}
+
+TEST_F(PartOfSms, ComputeTakesWholeWaves) {
+  // The clock is (4/3)^(1/3) of the full one; 12 blocks take two waves of two, 8 two of one.
+  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 12), 1 / std::cbrt(4.0 / 3), 1e-5);
+  EXPECT_NEAR(time_on(3, program::KernelClass::kCompute, 8), 2 / std::cbrt(4.0 / 3), 1e-5);
+}
+
 TEST_F(PartOfSms, TheClockRisesWhileSmsAreDark) {
   EXPECT_NEAR(time_on(3, program::KernelClass::kCompute), 2 / std::cbrt(4.0 / 3), 1e-5);
   EXPECT_NEAR(time_on(2, program::KernelClass::kCompute), 2 / 1.2, 1e-5);  // its most
@@ -56,17 +71,20 @@ TEST_F(PartOfSms, TheClockStaysWhileOthersUseTheRest) {
   program::KernelProfile compute = blocks_of_warps(8, 4);
   compute.kernel_class = program::KernelClass::kCompute;
   kernel_at(0, 1, client(0, 2), kSolo, compute);
-  kernel_at(0, 2, client(0, 2), kSolo, blocks_of_warps(4, 4));
+  program::KernelProfile other = blocks_of_warps(4, 4);
+  other.kernel_class = program::KernelClass::kCompute;
+  kernel_at(0, 2, client(0, 2), kSolo, other);
   run();
   EXPECT_EQ(end(2), kSolo);
   EXPECT_NEAR(static_cast<double>(end(1)), kSolo + kSolo / 1.2, 2);
 }
 
-TEST_F(PartOfSms, AKernelThatFitsFeelsNothing) {
-  make(spec_, {.mode = program::SharingMode::kMps});
-  kernel_at(0, 1, client(0, 2), kSolo, blocks_of_warps(4, 4));
-  run();
-  EXPECT_EQ(end(1), kSolo);
+TEST_F(PartOfSms, BlocksThatAllFitAreStackedOnFewerSms) {
+  // Alone, 4 blocks sit on four SMs, one each; on two SMs they are two each, still in one wave.
+  // DRAM takes (2 / 17)^(1/4) / (1/2); blocks that compute were recorded with the clock they have.
+  EXPECT_NEAR(time_on(2, program::KernelClass::kMemory, 4), 2 * std::pow(2.0 / 17, 0.25), 1e-5);
+  EXPECT_EQ(time_on(2, program::KernelClass::kCompute, 4), 1);
+  EXPECT_EQ(time_on(2, program::KernelClass::kMemory, 2), 1) << "two blocks sit on two SMs";
 }
 
 TEST_F(PartOfSms, APartitionsBandwidthBoundsIt) {
