@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "sim/app/validate_commands.hpp"
+#include "sim/base/units.hpp"
 #include "sim/validate/judge_sharing.hpp"
 #include "sim/validate/mechanisms.hpp"
 #include "sim/validate/sharing_text.hpp"
@@ -21,6 +22,7 @@ struct SharingArguments {
   std::vector<std::string> systems;
   std::vector<std::string> without;
   bool ablation = false;
+  std::string window;
   std::size_t threads = 0;
   JudgeOutputs outputs;
 };
@@ -76,6 +78,13 @@ int validate_sharing(const SharingArguments& arguments, const AppContext& contex
     const auto left_out = validate::leave_out(*stage, mechanism);
     if (!left_out) return report_faults(Errors{left_out.error()});
   }
+  if (!arguments.window.empty()) {
+    const auto window = parse_duration(arguments.window);
+    if (!window || *window <= Duration{}) {
+      return report_faults(Errors{{"--over-time", "", "expected a duration above 0, like 5s"}});
+    }
+    stage->window = *window;
+  }
   if (arguments.ablation) return ablate(arguments, *rows, *stage);
   ProgressLine line;
   const auto judged = validate::judge_sharing(*rows, *stage, threads_of(arguments.threads),
@@ -118,6 +127,9 @@ void add_validate_sharing(CLI::App& parent, AppContext& context) {
                       "Leave a mechanism of the model out (may be repeated): " + names);
   command->add_flag("--ablation", arguments->ablation,
                     "Mean errors with all mechanisms and without each, where they differ");
+  command->add_option("--over-time", arguments->window,
+                      "Print, below each row, its client's passes a second in one window of this "
+                      "length (such as 5s) after another");
   add_judge_outputs(*command, arguments->outputs);
   command->add_option("--jobs", arguments->threads, "Threads; 0: one a core")
       ->capture_default_str();

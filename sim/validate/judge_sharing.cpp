@@ -130,6 +130,10 @@ class Scene {
     setup.policy = system.spec;
     setup.parameters = &system.parameters;
     setup.length = scale(length(), slowdown_bound(row_, gpu));
+    if (const MeasuredSpan* span = measured_span()) {
+      setup.from = span->from;
+      setup.length = span->until;
+    }
     setup.latencies_from = setting_.latencies_from;
     for (std::size_t i = 0; i < lone_.size(); ++i) setup.clients.push_back(client(i, setup.length));
     SceneFigures out;
@@ -170,6 +174,13 @@ class Scene {
            client.pause_ms / client.epoch;
   }
 
+  [[nodiscard]] const MeasuredSpan* measured_span() const {
+    for (const MeasuredSpan& span : setting_.spans) {
+      if (row_.subject.starts_with(span.case_name)) return &span;
+    }
+    return nullptr;
+  }
+
   [[nodiscard]] Duration length() const {
     Duration out = setting_.least_length;
     for (std::size_t i = 0; i < lone_.size(); ++i) {
@@ -206,6 +217,7 @@ class Scene {
     if (shared.clients[i].loops) return 0.0;
     SceneSetup setup;
     setup.gpu = shared.gpu;
+    setup.from = shared.from;
     setup.length = shared.length;
     setup.clients = {shared.clients[i]};
     BUBBLESIM_ASSIGN_OR_RETURN(const auto figures, run_scene(setup));
@@ -216,6 +228,16 @@ class Scene {
   const SharingSetting& setting_;
   std::vector<const LoneClient*> lone_;
 };
+
+std::vector<double> rates_over_time(const std::vector<SimTime>& ends, Duration window) {
+  if (window <= Duration{} || ends.empty()) return {};
+  std::vector<double> out(static_cast<std::size_t>((ends.back() - kSimStart) / window));
+  for (const SimTime end : ends) {
+    const auto at = static_cast<std::size_t>((end - kSimStart) / window);
+    if (at < out.size()) out[at] += 1 / to_seconds(window);
+  }
+  return out;
+}
 
 // Rows of one scene have one run.
 std::string scene_key(const SharingRow& row, const SharingStage& stage) {
@@ -443,6 +465,8 @@ class Judging {
       return out;
     }
     const Scene scene(rows_[i], stage_, lone_);
+    const std::size_t client = out.row.figures.front().client;
+    out.over_time = rates_over_time(figures->shared[client].ends, stage_.window);
     for (SharingFigure& figure : out.row.figures) {
       figure.simulated = scene.figure(figure, *figures);
       if (figure.simulated > 0) continue;

@@ -24,6 +24,9 @@ struct JudgedRow {
   SharingRow row;
   Outcome outcome = Outcome::kPredicted;
   std::string note;  ///< why it is not predicted
+  /// Passes a second of its figures' client, in one SharingStage::window after another from the
+  /// run's start on, whole ones only; empty without a window.
+  std::vector<double> over_time;
 };
 
 /// Errors of one metric of a table under one system.
@@ -65,6 +68,7 @@ struct SharingStage {
   std::map<std::string, PairMachine> machines;     ///< by device
   std::vector<PairWorkload> workloads;
   const policy::Registry* policies = nullptr;
+  Duration window{};  ///< of rates over time; 0: none are told
 
   [[nodiscard]] const std::string& device_of(const SharingRow& row) const {
     return row.device.empty() ? settings.at(row.table).device : row.device;

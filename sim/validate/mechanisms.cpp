@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
 
 #include "sim/base/nearest.hpp"
 
@@ -68,22 +69,85 @@ void spread_requests(SharingStage& stage) {
   for (auto& [table, setting] : stage.settings) setting.burst = Duration{};
 }
 
+// Whether some policy of the row's system demands one of these features, whatever its parameters.
+bool demands_one(const SharingRow& row, const SharingStage& stage,
+                 std::initializer_list<policy::SystemFeature> features) {
+  const auto& systems = stage.settings.at(row.table).systems;
+  return std::any_of(systems.begin(), systems.end(), [&](const SystemSetting& setting) {
+    const auto spec = stage.policies->find(setting.policy);
+    if (setting.name != row.system || !spec) return false;
+    return std::any_of((*spec)->demands.begin(), (*spec)->demands.end(), [&](const auto& demand) {
+      return demand.parameter.empty() &&
+             std::find(features.begin(), features.end(), demand.feature) != features.end();
+    });
+  });
+}
+
+bool run_together(const SharingRow& row, const SharingStage& stage) {
+  return row.clients.size() > 1 &&
+         !demands_one(row, stage, {policy::SystemFeature::kTimeSlicing});
+}
+
+bool take_turns(const SharingRow& row, const SharingStage& stage) {
+  using policy::SystemFeature;
+  return row.clients.size() > 1 &&
+         !demands_one(row, stage,
+                      {SystemFeature::kMps, SystemFeature::kMig, SystemFeature::kOneProcess});
+}
+
+bool has_a_part(const SharingRow& row, const SharingStage&) {
+  return row.sm_percentage > 0 || row.partition > 0;
+}
+
+bool contend(const SharingRow& row, const SharingStage& stage) {
+  return has_a_part(row, stage) || run_together(row, stage);
+}
+
+bool has_requests(const SharingRow& row, const SharingStage&) {
+  return std::any_of(row.clients.begin(), row.clients.end(),
+                     [](const SharingClient& client) { return client.pace == Pace::kEven; });
+}
+
 constexpr std::array<Mechanism, 8> kMechanisms{{
-    {"arrival_order", "equal MPS clients have even parts of the room", &share_evenly},
-    {"client_switch", "a kernel that follows another client's comes at once", &arrive_at_once},
-    {"long_slices", "slices of 1.024 ms, switches of 50 us", &slice_as_programmed},
-    {"contention", "kernels that run together do not slow each other", &leave_out_contention},
-    {"l2", "no slowdown by the neighbours' traffic below saturation", &leave_out_l2},
-    {"dram_saturation", "traffic in proportion to a client's SMs", &share_dram_by_sms},
-    {"dark_clock", "the clock stays while SMs are dark", &keep_the_clock},
-    {"bursts", "requests come evenly", &spread_requests},
+    {"arrival_order", "equal MPS clients have even parts of the room", &share_evenly,
+     &run_together},
+    {"client_switch", "a kernel that follows another client's comes at once", &arrive_at_once,
+     &run_together},
+    {"long_slices", "slices of 1.024 ms, switches of 50 us", &slice_as_programmed, &take_turns},
+    {"contention", "kernels that run together do not slow each other", &leave_out_contention,
+     &contend},
+    {"l2", "no slowdown by the neighbours' traffic below saturation", &leave_out_l2,
+     &run_together},
+    {"dram_saturation", "traffic in proportion to a client's SMs", &share_dram_by_sms,
+     &has_a_part},
+    {"dark_clock", "the clock stays while SMs are dark", &keep_the_clock, &has_a_part},
+    {"bursts", "requests come evenly", &spread_requests, &has_requests},
 }};
 
-CheckedResult<std::vector<SharingSummary>> summaries_of(
-    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
-    const std::function<void(const std::string&)>& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_sharing(rows, stage, threads, progress));
-  return summarise_sharing(judged);
+using Progress = std::function<void(const std::string&)>;
+
+// All rows without the mechanism: those that it does not touch are as they were with it.
+CheckedResult<std::vector<JudgedRow>> judge_without(const Mechanism& mechanism,
+                                                    const std::vector<JudgedRow>& with,
+                                                    const SharingStage& stage,
+                                                    std::size_t threads,
+                                                    const Progress& progress) {
+  std::vector<SharingRow> touched;
+  for (const JudgedRow& row : with) {
+    if (mechanism.touches(row.row, stage)) touched.push_back(row.row);
+  }
+  SharingStage changed = stage;
+  mechanism.leave_out(changed);
+  const Progress named = [&](const std::string& text) {
+    if (progress) progress("without " + std::string(mechanism.name) + ": " + text);
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto without, judge_sharing(touched, changed, threads, named));
+  std::vector<JudgedRow> out = with;
+  auto next = without.begin();
+  for (JudgedRow& row : out) {
+    if (mechanism.touches(row.row, stage)) row = *next++;
+  }
+  return out;
 }
 
 // Of a metric that has rows of both roles, those marked judge; else all there are.
@@ -111,15 +175,17 @@ Result<void> leave_out(SharingStage& stage, std::string_view name) {
   return fail("--without", "", unknown_name_message("mechanism", name, names));
 }
 
-CheckedResult<std::vector<Ablation>> ablate_sharing(
-    const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
-    const std::function<void(const std::string&)>& progress) {
-  BUBBLESIM_ASSIGN_OR_RETURN(const auto with, summaries_of(rows, stage, threads, progress));
+CheckedResult<std::vector<Ablation>> ablate_sharing(const std::vector<SharingRow>& rows,
+                                                    const SharingStage& stage,
+                                                    std::size_t threads,
+                                                    const Progress& progress) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const auto judged, judge_sharing(rows, stage, threads, progress));
+  const auto with = summarise_sharing(judged);
   std::vector<Ablation> out;
   for (const Mechanism& mechanism : kMechanisms) {
-    SharingStage changed = stage;
-    mechanism.leave_out(changed);
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto without, summaries_of(rows, changed, threads, progress));
+    BUBBLESIM_ASSIGN_OR_RETURN(const auto changed,
+                               judge_without(mechanism, judged, stage, threads, progress));
+    const auto without = summarise_sharing(changed);
     for (const SharingSummary& cell : with) {
       if (!counts(cell, with)) continue;
       const auto same = std::find_if(without.begin(), without.end(), [&](const auto& other) {

@@ -17,6 +17,8 @@ struct Mechanism {
   std::string_view name;
   std::string_view without;  ///< what is there in its place
   void (*leave_out)(SharingStage& stage);
+  /// Whether it can move the row's figures; told by who shares what, before anything is simulated.
+  bool (*touches)(const SharingRow& row, const SharingStage& stage);
 };
 
 [[nodiscard]] std::span<const Mechanism> sharing_mechanisms();
@@ -35,8 +37,8 @@ struct Ablation {
   double without = 0;
 };
 
-/// Judges the rows once with all mechanisms and once without each. Only cells whose mean |error|
-/// moves by 0.1 points or more are told. Faults: as judge_sharing.
+/// Judges the rows once with all mechanisms and, without each, those that it touches. Only cells
+/// whose mean |error| moves by 0.1 points or more are told. Faults: as judge_sharing.
 [[nodiscard]] CheckedResult<std::vector<Ablation>> ablate_sharing(
     const std::vector<SharingRow>& rows, const SharingStage& stage, std::size_t threads,
     const std::function<void(const std::string&)>& progress);

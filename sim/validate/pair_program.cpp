@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -79,7 +80,8 @@ class ProgramBuilder {
       }
       for (const KernelLine& line : step.kernels) {
         const model::KernelWork work = step.each_sample ? of_batch(line.work) : line.work;
-        const synth::OpDraft draft = line.given ? given(line) : timed(work);
+        const bool known = line.given && line.given->time;
+        const synth::OpDraft draft = known ? given(line) : timed(work, line.given);
         at->second.insert(at->second.end(), line.count, draft);
       }
     }
@@ -192,8 +194,15 @@ class ProgramBuilder {
     return work;
   }
 
-  synth::OpDraft timed(const model::KernelWork& work) {
-    const synth::TimedKernel kernel = timer_.time(work);
+  synth::OpDraft timed(const model::KernelWork& work,
+                       const std::optional<KernelLine::Given>& given = {}) {
+    synth::TimedKernel kernel = timer_.time(work);
+    if (given) {
+      kernel.launch = given->launch;
+      kernel.profile.blocks = given->launch.grid[0];
+      kernel.profile.residency =
+          program::residency_of(synth::needs_of(given->launch), machine_.gpu.sm);
+    }
     synth::OpDraft draft;
     draft.name = writer_.name(kernel.name);
     draft.duration = scale(kernel.duration, workload_.kernel_factor);
@@ -204,7 +213,7 @@ class ProgramBuilder {
   synth::OpDraft given(const KernelLine& line) {
     synth::OpDraft draft;
     draft.name = writer_.name(line.work.name);
-    draft.duration = line.given->time;
+    draft.duration = *line.given->time;
     program::KernelProfile profile = program::profile_kernel(
         synth::needs_of(line.given->launch),
         line.given->memory_bound ? program::KernelClass::kMemory : program::KernelClass::kCompute,

@@ -48,7 +48,7 @@ struct Defaults {
 
 KernelLine::Given read_given(ObjectReader& object) {
   KernelLine::Given out;
-  out.time = object.duration("time", {Duration{1}});
+  if (object.has("time")) out.time = object.duration("time", {Duration{1}});
   out.launch.grid[0] = object.integer<std::uint32_t>("blocks", {1, 1u << 31});
   out.launch.block[0] = object.integer<std::uint32_t>("threads", {1, 1024}, 256);
   out.launch.registers_per_thread = object.integer<std::uint16_t>("registers", {0, 255}, 32);
@@ -83,7 +83,7 @@ KernelLine read_kernel(ObjectReader& object, const Defaults& defaults) {
     out.work.elements = std::max(1.0, object.number("elements", {0, 1e13}, passed));
     out.work.flops = out.work.elements;
   }
-  if (object.has("time")) out.given = read_given(object);
+  if (object.has("time") || object.has("blocks")) out.given = read_given(object);
   return out;
 }
 

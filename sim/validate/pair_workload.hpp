@@ -57,11 +57,11 @@ struct ModelStep {
 struct KernelLine {
   model::KernelWork work;
   std::uint32_t count = 1;
-  /// Given instead of computed from `work`: its time alone and its launch.
+  /// Given instead of computed from `work`: its launch, and its time alone if it is known.
   struct Given {
-    Duration time{};
+    std::optional<Duration> time;
     model::Launch launch;
-    bool memory_bound = false;
+    bool memory_bound = false;  ///< where its time is known
   };
   std::optional<Given> given;
 };

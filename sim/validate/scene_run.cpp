@@ -47,16 +47,20 @@ class SceneWorker final : public schedule::ClientWatch, public engine::EventHand
     engine_.schedule(entity_, in_epoch == 0 ? now + client_.pause : next_pass(in_epoch, now));
   }
 
-  [[nodiscard]] ClientFigures figures(double from) const {
+  // `share` of the passes that end after `from` gives no latency.
+  [[nodiscard]] ClientFigures figures(SimTime from, double share) const {
     ClientFigures out;
-    out.passes = ends_.size();
-    const auto skipped = static_cast<std::ptrdiff_t>(from * static_cast<double>(ends_.size()));
-    out.latencies.assign(latencies_.begin() + skipped, latencies_.end());
+    out.ends = ends_;
+    const auto first = std::lower_bound(ends_.begin(), ends_.end(), from);
+    const auto latency = latencies_.begin() + (first - ends_.begin());
+    out.passes = static_cast<std::uint64_t>(ends_.end() - first);
+    const auto skipped = static_cast<std::ptrdiff_t>(share * static_cast<double>(out.passes));
+    out.latencies.assign(latency + skipped, latencies_.end());
     std::sort(out.latencies.begin(), out.latencies.end());
-    if (ends_.size() == 1) {
-      out.per_s = 1 / to_seconds(latencies_.front());
-    } else if (ends_.size() > 1) {
-      out.per_s = static_cast<double>(ends_.size() - 1) / to_seconds(ends_.back() - ends_.front());
+    if (out.passes == 1) {
+      out.per_s = 1 / to_seconds(*latency);
+    } else if (out.passes > 1) {
+      out.per_s = static_cast<double>(out.passes - 1) / to_seconds(ends_.back() - *first);
     }
     return out;
   }
@@ -140,7 +144,9 @@ Result<std::vector<ClientFigures>> run_scene(const SceneSetup& setup) {
   machine.conductor().run_until(kSimStart + setup.length);
   if (auto fault = gpu->fault()) return tl::unexpected<Error>(*std::move(fault));
   std::vector<ClientFigures> out;
-  for (const auto& worker : workers) out.push_back(worker->figures(setup.latencies_from));
+  for (const auto& worker : workers) {
+    out.push_back(worker->figures(kSimStart + setup.from, setup.latencies_from));
+  }
   return out;
 }
 

@@ -40,14 +40,16 @@ struct SceneSetup {
   const policy::ParameterSet* parameters = nullptr;
   std::vector<SceneClient> clients;            ///< the first is the protected one
   Duration length{};
+  Duration from{};            ///< passes that end before it are not counted
   double latencies_from = 0;  ///< of each client's passes, the first share gives no latency
 };
 
-/// One client's passes that ended within the run.
+/// One client's passes that ended within the run, from SceneSetup::from on.
 struct ClientFigures {
   std::uint64_t passes = 0;
   double per_s = 0;                 ///< from the first end to the last one
   std::vector<Duration> latencies;  ///< ascending, of the passes kept
+  std::vector<SimTime> ends;        ///< of all passes of the run, ascending
 
   /// Both 0 without a pass.
   [[nodiscard]] double mean_ms() const;

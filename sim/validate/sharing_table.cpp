@@ -383,6 +383,18 @@ SystemSetting read_system(ObjectReader& object) {
   return out;
 }
 
+std::vector<MeasuredSpan> read_spans(ObjectReader& arrivals) {
+  std::vector<MeasuredSpan> out;
+  if (!arrivals.has("measured")) return out;
+  for (ObjectReader& entry : arrivals.children("measured")) {
+    const std::string name = entry.text("case");
+    const Duration from = entry.duration("from", {});
+    const Duration until = entry.duration("until", {from + Duration{1}});
+    out.push_back({name, from, until});
+  }
+  return out;
+}
+
 SharingSetting read_setting(ObjectReader& root) {
   SharingSetting out;
   (void)root.text("note", "");
@@ -399,6 +411,7 @@ SharingSetting read_setting(ObjectReader& root) {
   out.least_length = arrivals.duration("least_length", {Duration{1000000}});
   out.requests = arrivals.integer<std::uint32_t>("requests", {1, 1u << 24U});
   out.latencies_from = arrivals.number("latencies_from", {0, 0.9}, 0.0);
+  out.spans = read_spans(arrivals);
   out.epoch = arrivals.integer<std::uint32_t>("epoch", {1, 1u << 24U}, 0U);
   out.epoch_pause = arrivals.duration("epoch_pause", {}, Duration{});
   out.step_pause = arrivals.duration("step_pause", {}, Duration{});

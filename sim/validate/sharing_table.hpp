@@ -84,6 +84,13 @@ struct SystemSetting {
   std::vector<std::pair<std::string, std::string>> parameters;  ///< names and texts
 };
 
+/// What of a run was measured.
+struct MeasuredSpan {
+  std::string case_name;  ///< of rows whose subject begins so
+  Duration from{};
+  Duration until{};
+};
+
 struct SharingSetting {
   std::string path;
   std::string device;       ///< a file of configs/devices and of configs/efficiency
@@ -94,6 +101,7 @@ struct SharingSetting {
   Duration least_length{};  ///< of a run
   std::uint32_t requests = 60;  ///< a run is as long as so many passes take, if that is longer
   double latencies_from = 0;    ///< the first share of passes gives no latency
+  std::vector<MeasuredSpan> spans;  ///< in place of `least_length` and `requests`; may be empty
   std::uint32_t epoch = 0;      ///< passes between the pauses of loops that pause; 0: they do not
   Duration epoch_pause{};       ///< of such a loop, alone
   Duration step_pause{};        ///< of such a loop, between passes whose input is there

@@ -1,6 +1,7 @@
 #include "sim/validate/sharing_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
@@ -17,7 +18,11 @@ std::string row_line(const JudgedRow& row) {
     line += fmt::format(" | {} {:.4g} {:.4g} {:+.1f}%", figure.metric, figure.measured,
                         figure.simulated, 100 * figure.error());
   }
-  return line + "\n";
+  line += "\n";
+  if (!row.over_time.empty()) {
+    line += fmt::format("      passes/s over time: {:.3g}\n", fmt::join(row.over_time, " "));
+  }
+  return line;
 }
 
 Json row_json(const JudgedRow& row) {

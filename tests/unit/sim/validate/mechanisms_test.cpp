@@ -42,6 +42,52 @@ TEST(Mechanisms, AnUnknownOneIsAFaultWithTheNearestName) {
   EXPECT_THAT(found.error().text(), testing::HasSubstr("arrival_order"));
 }
 
+policy::PolicySpec policy_that_demands(const char* name, policy::SystemFeature feature) {
+  policy::PolicySpec out;
+  out.name = name;
+  out.demands = {{feature}};
+  return out;
+}
+
+std::vector<std::string_view> what_touches(const SharingRow& row) {
+  policy::Registry policies;
+  policies.add(policy_that_demands("mps", policy::SystemFeature::kMps));
+  policies.add(policy_that_demands("turns", policy::SystemFeature::kTimeSlicing));
+  SharingStage stage = one_machine();
+  stage.policies = &policies;
+  stage.settings["t"].systems = {{"mps", "mps"}, {"turns", "turns"}, {"other", "nobody's"}};
+  std::vector<std::string_view> out;
+  for (const Mechanism& mechanism : sharing_mechanisms()) {
+    if (mechanism.touches(row, stage)) out.push_back(mechanism.name);
+  }
+  return out;
+}
+
+TEST(Mechanisms, TouchOnlyRowsWhoseClientsShareInTheirWay) {
+  using testing::ElementsAre;
+  SharingRow row;
+  row.table = "t";
+  row.system = "mps";
+  row.clients.resize(2);
+  EXPECT_THAT(what_touches(row), ElementsAre("arrival_order", "client_switch", "contention", "l2"));
+  row.clients.front().pace = Pace::kEven;
+  row.system = "turns";
+  EXPECT_THAT(what_touches(row), ElementsAre("long_slices", "bursts"));
+  row.clients.resize(1);
+  row.clients.front().pace = Pace::kLoop;
+  row.sm_percentage = 50;
+  EXPECT_THAT(what_touches(row), ElementsAre("contention", "dram_saturation", "dark_clock"));
+}
+
+TEST(Mechanisms, AllMayTouchARowWhosePolicyIsNotKnown) {
+  SharingRow row;
+  row.table = "t";
+  row.system = "other";
+  row.clients.resize(2);
+  row.partition = 3;
+  EXPECT_EQ(what_touches(row).size(), 7u) << "but bursts: no requests";
+}
+
 TEST(Mechanisms, AnAblationTellsBothErrors) {
   const std::string text =
       ablation_text({{"arrival_order", "pairs", "mps", "p95_ms", 6, 0.2, 0.45}});

@@ -49,6 +49,22 @@ TEST(PairWorkload, RepeatsAndCountsBecomeLaunches) {
   EXPECT_EQ(program->ops[0].duration, Duration{10'000});
 }
 
+TEST(PairWorkload, AGivenLaunchLeavesTheTimeComputed) {
+  std::string text = kJob;
+  const std::string product = R"("m": 4, "n": 5, "k": 6)";
+  text.insert(text.find(product), R"("blocks": 7, "threads": 512, )");
+  const auto as_computed = parse_workload(kJob, "job.json");
+  const auto as_given = parse_workload(text, "job.json");
+  ASSERT_TRUE(as_computed && as_given);
+  const auto computed = pair_program(*as_computed, pair_machine());
+  const auto given = pair_program(*as_given, pair_machine());
+  ASSERT_TRUE(computed && given);
+  EXPECT_EQ(given->ops[3].duration, computed->ops[3].duration);
+  const program::KernelProfile& profile = given->profiles[given->ops[3].profile];
+  EXPECT_EQ(profile.blocks, 7u);
+  EXPECT_EQ(profile.residency.warps, 16u);
+}
+
 TEST(PairWorkload, StretchingScalesDeviceAndHost) {
   const auto job = parse_workload(kJob, "job.json");
   const auto program = pair_program(*job, pair_machine());
