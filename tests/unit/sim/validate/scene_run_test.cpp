@@ -71,6 +71,23 @@ TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
   EXPECT_DOUBLE_EQ(figures->front().mean_ms(), 0.002);
 }
 
+TEST(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
+  // They end at 2,000, 4,000 and 6,000 ns; from 4,000 on there are two, 2,000 ns apart.
+  const hardware::GpuSpec gpu = plain_gpu();
+  const auto work = program(gpu, 2, Duration{1000});
+  SceneSetup setup;
+  setup.gpu = &gpu;
+  setup.clients = {service_of(work, 3)};
+  setup.length = Duration{6000};
+  setup.from = Duration{4000};
+  const auto figures = run_scene(setup);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->front().passes, 2u);
+  EXPECT_EQ(figures->front().latencies.size(), 2u);
+  EXPECT_DOUBLE_EQ(figures->front().per_s, 1 / 2e-6);
+  EXPECT_EQ(figures->front().ends.size(), 3u) << "rates over time are of all passes";
+}
+
 TEST(SceneRun, RequestsThatDoNotEndWithinTheRunAreNotServed) {
   const hardware::GpuSpec gpu = plain_gpu();
   const auto work = program(gpu, 2, Duration{1000});
