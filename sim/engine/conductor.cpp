@@ -20,6 +20,7 @@ constexpr std::int64_t kLongestStretch = 16;
 Conductor::Conductor(const ConductorSetup& setup) : mode_(setup.windows), pool_(setup.threads) {
   engines_.push_back(std::make_unique<Engine>());
   engines_.front()->order_ = &order_;
+  engines_.front()->tells_ = true;
   engines_.front()->floor_ = &order_.clock;
   engines_.front()->domain_ = order_.firsts.add();
 }
@@ -30,6 +31,7 @@ Engine& Conductor::add_domain(const ContactBound& bound) {
   engines_.push_back(std::make_unique<Engine>());
   Engine& engine = *engines_.back();
   engine.order_ = &order_;
+  engine.tells_ = true;
   engine.floor_ = &order_.clock;
   engine.domain_ = order_.firsts.add();
   bounds_.push_back(&bound);
@@ -129,15 +131,14 @@ void Conductor::run_turn(Engine& engine, SimTime until) {
   EventQueue& firsts = order_.firsts;
   order_.clock = firsts.first_time();
   firsts.clear(engine.domain_);
-  order_.running = &engine;
+  engine.tells_ = false;
   struct Done {  // also when a handler throws
-    Engine::Order& order;
     Engine& engine;
     ~Done() {
-      order.running = nullptr;
+      engine.tells_ = true;
       engine.publish();
     }
-  } const done{order_, engine};
+  } const done{engine};
   std::optional<EntityId> next = engine.queue_.first();
   while (true) {
     engine.step(*next);
@@ -146,13 +147,16 @@ void Conductor::run_turn(Engine& engine, SimTime until) {
     if (!next) break;
     const SimTime due = engine.queue_.first_time();
     if (due >= until) break;
-    if (const std::optional<EntityId> other = firsts.first()) {  // mostly far ahead
-      const SimTime first = firsts.first_time();
-      if (first <= due && EventKey{first, firsts.phase(*other), other->value} < *engine.next_key())
-        break;
-    }
+    if (!firsts.first_is_after(due) && other_comes_first(*engine.next_key())) break;
     order_.clock = due;
   }
+}
+
+// Before a domain's next event, while the domain has its turn.
+bool Conductor::other_comes_first(const EventKey& next) const {
+  const std::optional<EntityId> other = order_.firsts.first();
+  if (!other) return false;
+  return EventKey{order_.firsts.first_time(), order_.firsts.phase(*other), other->value} < next;
 }
 
 std::optional<SimTime> Conductor::next_due() const {

@@ -86,6 +86,7 @@ class Conductor {
   void run_window(SimTime from, SimTime until);
   void run_in_order(SimTime until);
   void run_turn(Engine& engine, SimTime until);
+  [[nodiscard]] bool other_comes_first(const EventKey& next) const;
 
   Windows mode_;
   ThreadPool pool_;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -42,6 +44,11 @@ class Engine {
   void schedule(EntityId entity, SimTime at);
   /// Removes the entity's event, if it has one.
   void cancel(EntityId entity);
+  /// Whether no other entity has its phase: then when it was scheduled decides nothing, only for
+  /// what time.
+  [[nodiscard]] bool is_only_of_phase(EntityId entity) const {
+    return of_phase_[static_cast<std::size_t>(entities_[entity.index()].phase)] == 1;
+  }
   /// When the entity's event is due; nothing if none is pending.
   [[nodiscard]] std::optional<SimTime> due(EntityId entity) const;
 
@@ -77,11 +84,14 @@ class Engine {
     SimTime clock = kSimStart;  ///< of the event that runs in order
     EventQueue firsts{Ties::kByEntity};  ///< each domain's next event, while they run in order
     bool in_order = true;       ///< false: in a window, where each domain runs on its own
-    const Engine* running = nullptr;  ///< in order: whose event it is
     bool stopped = false;       ///< by an event that ran in order
   };
 
+  [[gnu::noinline]] void schedule_with_room(EntityId entity, SimTime at);
   void step(EntityId next);
+  void run_at_once();
+  [[nodiscard]] bool at_once_is_next() const;
+  void queue_at_once();
   void run_before(SimTime until);
   void publish();
   [[nodiscard]] std::optional<EventKey> next_key() const;
@@ -94,16 +104,42 @@ class Engine {
   };
 
   std::vector<Entity> entities_;
+  std::array<std::uint32_t, 6> of_phase_{};  ///< entities, by Phase
   EventQueue queue_;
   /// Whose event runs: its key stays in the queue until its handler sets another, or has returned.
   EntityId running_ = kNobody;
+  bool in_step_ = false;
+  /// Whose event an event set for its own instant: it is mostly the next, and then needs no place
+  /// in the queue. Between steps nobody.
+  EntityId at_once_ = kNobody;
+  EventQueue::Key at_once_key_ = 0;
   SimTime now_ = kSimStart;
   std::uint64_t events_ = 0;
   bool stopped_ = false;
+  bool tells_ = false;  ///< the conductor is to know at once of what comes next
   Phase reached_ = Phase::kCompletion;
   const SimTime* floor_ = &now_;
   Order* order_ = nullptr;  ///< null: no conductor
   EntityId domain_{};       ///< in `firsts`
 };
+
+// Runs the next event, which is this entity's, and what comes at once after it.
+inline void Engine::step(EntityId next) {
+  now_ = queue_.first_time();
+  running_ = next;
+  in_step_ = true;
+  struct Done {  // also when a handler throws
+    Engine& engine;
+    ~Done() {
+      engine.in_step_ = false;
+      if (engine.at_once_ != kNobody) engine.queue_at_once();
+      if (engine.running_ != kNobody) engine.queue_.clear(engine.running_);
+      engine.running_ = kNobody;
+    }
+  } const done{*this};
+  ++events_;
+  entities_[next.index()].handler->on_event(now_);
+  if (at_once_ != kNobody) run_at_once();
+}
 
 }  // namespace bubblesim::engine

@@ -93,6 +93,7 @@ void EventQueue::lay_out_keys() {
   phase_shift_ = entity_bits + std::max(kTicketBits, entity_bits + kTicketBitsAnEntity);
   time_shift_ = phase_shift_ + kPhaseBits;
   late_ = kNone << time_shift_;
+  late_after_ = late_ >> time_shift_;
   tickets_end_ = Key{1} << phase_shift_;
   ticket_step_ = ties_ == Ties::kByScheduling ? leaves_ : 0;
 }

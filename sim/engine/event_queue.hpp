@@ -44,10 +44,32 @@ class EventQueue {
   /// Sets or replaces the entity's key; SimTime::max() removes it. O(log entities).
   void set(EntityId entity, SimTime time, Phase phase) {
     BUBBLESIM_DCHECK(entity.index() < size(), "no such entity");
-    if (time < base_ || ticket_ == tickets_end_) make_room(time);
+    if (!has_room(time)) make_room(time);
+    put(entity, draw_key(entity, time, phase));
+  }
+  /// Whether a key of this time can be set as keys are laid out now; else set() makes room first.
+  /// Callers that make room themselves, out of line, keep the usual way short.
+  [[nodiscard]] bool has_room(SimTime time) const {
+    return time >= base_ && ticket_ != tickets_end_;
+  }
+  void make_room(SimTime time);
+
+  /// What set() gives the entity, in two steps: the key is drawn, and put there later, or never.
+  /// Until then set() and add() make no room. Precondition: has_room(time).
+  using Key = std::uint64_t;
+  [[nodiscard]] Key draw_key(EntityId entity, SimTime time, Phase phase) {
     const Key rest = Key{static_cast<std::uint8_t>(phase)} << phase_shift_ | ticket_ | entity.value;
     ticket_ += ticket_step_;
-    replay(entity, pack(entity, time, base_, rest));
+    return pack(entity, time, base_, rest);
+  }
+  void put(EntityId entity, Key key) { replay(entity, key); }
+  /// Whether a key that was drawn comes before all that are there, that of `except` left out.
+  [[nodiscard]] bool is_first(Key key, std::optional<EntityId> except) const {
+    if (!except) return key < tree_[kRoot];
+    for (std::size_t node = leaves_ + except->index(); node > kRoot; node /= 2) {
+      if (tree_[node ^ 1U] < key) return false;
+    }
+    return true;
   }
   /// Removes the entity's key, if there is one.
   void clear(EntityId entity) {
@@ -71,9 +93,12 @@ class EventQueue {
   }
   /// When that one is due. Precondition: first().
   [[nodiscard]] SimTime first_time() const { return early_time(tree_[kRoot]); }
+  /// True: nothing is due at `time` or before. False: first() is to be asked. Costs a comparison.
+  [[nodiscard]] bool first_is_after(SimTime time) const {
+    return time >= base_ && tree_[kRoot] >> time_shift_ > static_cast<Key>((time - base_).count());
+  }
 
  private:
-  using Key = std::uint64_t;
   static constexpr Key kNone = UINT64_MAX;
   static constexpr std::size_t kRoot = 1;
 
@@ -91,7 +116,7 @@ class EventQueue {
   /// The key of a time with these lower bits.
   [[nodiscard]] Key pack(EntityId entity, SimTime time, SimTime base, Key rest) const {
     const auto after = static_cast<Key>((time - base).count());
-    if (after < late_ >> time_shift_) return after << time_shift_ | rest;
+    if (after < late_after_) [[likely]] return after << time_shift_ | rest;
     late_times_[entity.index()] = time;
     return time == SimTime::max() ? kNone : late_ | rest;
   }
@@ -104,7 +129,6 @@ class EventQueue {
     }
     tree[kRoot] = key;
   }
-  void make_room(SimTime time);
   void follow() const;
   void rebase(SimTime base) const;
   void draw_tickets_anew();
@@ -119,6 +143,7 @@ class EventQueue {
   mutable SimTime base_ = kSimStart;             ///< no pending time is before
   std::size_t leaves_ = 1;  ///< a power of two
   Key late_ = kNone;        ///< the smallest key of times that are too far after the base
+  Key late_after_ = kNone;      ///< nanoseconds after the base from which on times are late
   unsigned time_shift_ = 0;
   unsigned phase_shift_ = 0;
   // Tickets, where they stand in keys.

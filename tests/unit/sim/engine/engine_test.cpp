@@ -105,6 +105,53 @@ TEST_F(EngineTest, AHandlerMayScheduleItsOwnInstantAgain) {
   EXPECT_EQ(log_, (Log{"a@10", "b@10", "a@10"}));
 }
 
+TEST_F(EngineTest, AnEventForItsOwnInstantComesAfterWhatIsBeforeIt) {
+  const EntityId a = engine_.add_entity(a_, Phase::kCompletion);
+  const EntityId b = engine_.add_entity(b_, Phase::kDispatch);
+  const EntityId c = engine_.add_entity(c_, Phase::kDispatch);
+  Named d{"d", log_};
+  const EntityId host = engine_.add_entity(d, Phase::kHost);
+  for (const EntityId id : {a, c, host}) engine_.schedule(id, at(10));
+  a_.then = [&] {
+    engine_.schedule(b, at(10));
+    EXPECT_EQ(engine_.due(b), at(10));
+  };
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@10", "d@10", "c@10", "b@10"}));  // by phase, then as scheduled
+  EXPECT_EQ(engine_.events(), 4u);
+}
+
+TEST_F(EngineTest, AnEventForItsOwnInstantMayMoveAndBeCancelled) {
+  const EntityId a = engine_.add_entity(a_, Phase::kCompletion);
+  const EntityId b = engine_.add_entity(b_, Phase::kDispatch);
+  const EntityId c = engine_.add_entity(c_, Phase::kDispatch);
+  engine_.schedule(a, at(10));
+  a_.then = [&] {
+    const bool first = log_.size() == 1;
+    for (const EntityId id : {b, c}) engine_.schedule(id, engine_.now());
+    engine_.schedule(b, at(20));  // later; then behind c
+    if (first) engine_.cancel(c);
+    engine_.schedule(a, first ? at(20) : SimTime::max());
+  };
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@10", "a@20", "c@20", "b@20"}));
+}
+
+TEST_F(EngineTest, AStopLeavesAnEventOfItsOwnInstantForLater) {
+  const EntityId a = engine_.add_entity(a_, Phase::kCompletion);
+  const EntityId b = engine_.add_entity(b_, Phase::kDispatch);
+  engine_.schedule(a, at(10));
+  a_.then = [&] {
+    engine_.schedule(b, at(10));
+    engine_.stop();
+  };
+  engine_.run_until();
+  EXPECT_EQ(log_, Log{"a@10"});
+  EXPECT_EQ(engine_.next_due(), at(10));
+  engine_.run_until();
+  EXPECT_EQ(log_, (Log{"a@10", "b@10"}));
+}
+
 TEST_F(EngineTest, AHandlerMayCancelAnother) {
   const EntityId a = engine_.add_entity(a_, Phase::kHost);
   const EntityId b = engine_.add_entity(b_, Phase::kHost);
