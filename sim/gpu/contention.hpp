@@ -110,13 +110,22 @@ class Contention {
   [[nodiscard]] double rate(const Pressure& all, double own_dram,
                             program::KernelClass kernel_class,
                             const Confinement& confined = {}) const {
+    if (confined.none()) return rate_on_all_sms(all, own_dram, kernel_class);
     const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
-    if (all.none && l2 <= 0 && confined.none()) return 1;
     const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
     const double stretch =
         memory * all.dram_stretch * memory_time(confined.sms) * confined.waves +
         (1 - memory) * all.issue_stretch / clock(confined.lit);
-    return 1 / (std::max(confined.none() ? 1.0 : 0.0, stretch) * (1 + l2));
+    return 1 / (std::max(0.0, stretch) * (1 + l2));
+  }
+  /// The same without confinement.
+  [[nodiscard]] double rate_on_all_sms(const Pressure& all, double own_dram,
+                                       program::KernelClass kernel_class) const {
+    const double l2 = l2_slowdown_ * std::max(0.0, all.dram - own_dram);
+    if (all.none && l2 <= 0) return 1;
+    const double memory = boundness_[static_cast<std::size_t>(kernel_class)];
+    const double stretch = memory * all.dram_stretch + (1 - memory) * all.issue_stretch;
+    return 1 / (std::max(1.0, stretch) * (1 + l2));
   }
   /// m(s) and c(l) above.
   [[nodiscard]] double memory_time(double sms) const;

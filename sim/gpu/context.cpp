@@ -1,6 +1,7 @@
 #include "sim/gpu/context.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace bubblesim::gpu {
 
@@ -92,8 +93,7 @@ void Context::reset(ClientId client, SimTime now) {
   tidy(now);
 }
 
-void Context::drop_placed() {
-  if (!all_placed_) return;
+void Context::drop_all_placed() {
   all_placed_ = false;
   const std::size_t dropped = std::erase_if(waiting_, [this](const Waiting& next) {
     return shared_.works[next.id].waves.unplaced() == 0;
@@ -131,21 +131,40 @@ void Context::settle(SimTime now) {
   if (frozen_) return;
   std::size_t kept = 0;
   for (const WorkId id : resident_) {
-    if (settle_one(id, now)) resident_[kept++] = id;
+    if (goes_on(shared_.works[id], now - settled_) || settle_one(id, now)) resident_[kept++] = id;
   }
   resident_.resize(kept);
   drop_placed();
   settled_ = now;
 }
 
+// Whether the work is a kernel of which no block ends in this time; lets the time pass then.
+inline bool Context::goes_on(WorkState& state, Duration span) {
+  if (state.behind_held || state.work.kind == program::WorkKind::kCollective) return false;
+  if (!state.waves.goes_on(span)) return false;
+  const double block_ns = state.waves.go_on(span);
+  if (block_ns > 0) {
+    shared_.usage.add_sm_ns(state.work.client,
+                            block_ns / state.work.profile->residency.blocks_per_sm);
+  } else {
+    thin_ = true;
+  }
+  return true;
+}
+
 // A kernel behind one that is held by its cap follows itself only until now: in the instant of an
 // event the cap may let go, and then the other comes first.
-Waves::Passed Context::pass(WorkState& state, Duration span) {
+inline Waves::Passed Context::pass(WorkState& state, Duration span) {
   if (!state.refills) return state.waves.pass(span, Refill::kNone);
   if (!state.behind_held || span == Duration::zero()) return state.waves.pass(span, Refill::kSelf);
   const Waves::Passed before = state.waves.pass(span - Duration{1}, Refill::kSelf);
   const Waves::Passed last = state.waves.pass(Duration{1}, Refill::kNone);
   return {before.freed + last.freed, before.block_ns + last.block_ns};
+}
+
+// Who has all blocks placed has none to follow those that end.
+inline Waves::Passed Context::pass_placed(WorkState& state, Duration span) {
+  return state.behind_held ? pass(state, span) : state.waves.pass(span, Refill::kNone);
 }
 
 double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
@@ -164,11 +183,12 @@ double Context::unsettled_sm_ns(ClientId client, SimTime now) const {
 }
 
 // False once the work is finished.
-bool Context::settle_one(WorkId id, SimTime now) {
+inline bool Context::settle_one(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
   const program::Residency& needs = state.work.profile->residency;
   const bool waited = state.waves.unplaced() > 0;
-  const Waves::Passed passed = pass(state, now - settled_);
+  const Waves::Passed passed = waited ? pass(state, now - settled_)
+                                      : pass_placed(state, now - settled_);
   all_placed_ = all_placed_ || (waited && state.waves.unplaced() == 0);
   if (passed.freed > 0) {
     pool_.give(state.work.client, needs, passed.freed);
@@ -209,10 +229,12 @@ void Context::set_running(WorkState& state, bool running, SimTime now) {
 // Drops from the list what has no resident blocks left, and says whether rates may have changed.
 void Context::tidy(SimTime now) {
   if (thin_) drop_thin(now);
-  const bool was_mixed = mixed_;
-  mixed_ = false;
-  for (const WorkId id : resident_) {
-    mixed_ = mixed_ || shared_.works[id].work.client != shared_.works[resident_[0]].work.client;
+  const bool was_mixed = std::exchange(mixed_, false);
+  if (resident_.size() > 1) {
+    const ClientId first = shared_.works[resident_[0]].work.client;
+    mixed_ = std::any_of(resident_.begin() + 1, resident_.end(), [&](WorkId id) {
+      return shared_.works[id].work.client != first;
+    });
   }
   rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
 }
@@ -236,9 +258,29 @@ void Context::drop_thin(SimTime now) {
   resident_.resize(kept);
 }
 
+bool Context::nothing_is_due(SimTime now) const {
+  return std::all_of(resident_.begin(), resident_.end(), [&](WorkId id) {
+    const WorkState& state = shared_.works[id];
+    return state.work.kind == program::WorkKind::kCollective ? state.end > now
+                                                             : state.waves.lasts_on();
+  });
+}
+
 SimTime Context::next_event(SimTime now) const {
   Duration next = arriving_.empty() ? Duration::max() : arriving_.front().at - now;
-  for (const WorkId id : resident_) next = std::min(next, until_event(id, now));
+  const bool nobody_waits = waiting_.empty();
+  const bool undisturbed = !mixed_ && !watched_;
+  double left = std::numeric_limits<double>::infinity();  // of kernels of which nobody waits
+  for (const WorkId id : resident_) {
+    const WorkState& state = shared_.works[id];
+    if (nobody_waits && state.work.kind == program::WorkKind::kKernel) {
+      left = std::min(left, undisturbed ? state.waves.left_to_last_end()
+                                        : state.waves.left_to_first_end());
+    } else {
+      next = std::min(next, until_event(id, now));
+    }
+  }
+  next = std::min(next, Waves::whole_ns(left));
   return next < SimTime::max() - now ? now + next : SimTime::max();
 }
 
@@ -250,9 +292,8 @@ Duration Context::until_event(WorkId id, SimTime now) const {
     return state.end == SimTime::max() ? Duration::max() : std::max(state.end - now, Duration{});
   }
   const Waves& waves = state.waves;
-  const bool nobody_waits = waiting_.empty();
   const bool only_it_waits = waiting_.size() == 1 && waiting_.front().id == id && state.refills;
-  if (!mixed_ && !watched_ && (nobody_waits || only_it_waits)) return waves.until_last_end();
+  if (!mixed_ && !watched_ && only_it_waits) return waves.until_last_end();
   if (state.refills) return waves.until_last_placed();
   return waves.until_first_end();
 }

@@ -47,6 +47,11 @@ class Context {
   /// Whether a kernel that is submitted now has the GPU to itself, whole, until somebody else
   /// comes, and so ends when it has run for as long as alone.
   [[nodiscard]] bool leaves_alone(const Work& work) const;
+  /// Whether a kernel that is submitted now begins at once with all of its blocks, beside those
+  /// that are there, of which none has ended since: nobody waits. Its waves have been started.
+  [[nodiscard]] bool begins_at_once(const WorkState& state, SimTime now) const;
+  /// Such a kernel begins, as if it had arrived and been placed.
+  void begin(WorkId id, SimTime now);
   /// Such a kernel begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);
   /// Takes in a kernel that has run alone since then, as if it had been placed here.
@@ -81,12 +86,16 @@ class Context {
   void set_rates();
   /// SMs times nanoseconds that the client's blocks covered since the last settling.
   [[nodiscard]] double unsettled_sm_ns(ClientId client, SimTime now) const;
+  /// True: next_event() lies after now, whatever rates will be set. False: it is to be asked.
+  /// Precondition: placed at now, not frozen, no client is confined to a part of the SMs.
+  [[nodiscard]] bool nothing_is_due(SimTime now) const;
   /// SimTime::max() if nothing will happen by itself. Precondition: placed at now, rates set, not
   /// frozen.
   [[nodiscard]] SimTime next_event(SimTime now) const;
 
  private:
   [[nodiscard]] bool before(WorkId a, WorkId b) const;
+  [[nodiscard]] SimTime passes_front_end(ClientId client, SimTime now) const;
   /// What keeps waiting blocks of a kernel out.
   enum class Held : std::uint8_t {
     kNot,
@@ -116,10 +125,15 @@ class Context {
     bool held;   ///< by its cap: it can use no more
   };
 
-  bool settle_one(WorkId id, SimTime now);
-  static Waves::Passed pass(WorkState& state, Duration span);
+  inline bool goes_on(WorkState& state, Duration span);
+  inline bool settle_one(WorkId id, SimTime now);
+  inline static Waves::Passed pass(WorkState& state, Duration span);
+  inline static Waves::Passed pass_placed(WorkState& state, Duration span);
   void finish(WorkId id, SimTime now);
-  void drop_placed();
+  void drop_placed() {
+    if (all_placed_) drop_all_placed();
+  }
+  void drop_all_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] bool as_recorded(ClientId client) const;
   [[nodiscard]] std::uint64_t room_for(const WorkState& state, std::uint64_t most) const;
@@ -152,8 +166,9 @@ class Context {
   [[nodiscard]] bool all_at_full_rate() const;
   void note_lit();
   [[nodiscard]] Confinement confinement_of(const WorkState& state) const;
-  [[nodiscard]] Demand demand_of(const WorkState& state) const;
-  void set_rate(WorkState& state, const Pressure& all, double own_dram) const;
+  [[nodiscard]] inline Demand demand_of(const WorkState& state) const;
+  inline void set_rate(WorkState& state, const Pressure& all, double own_dram) const;
+  inline void set_rates_of_two();
   [[nodiscard]] Duration until_event(WorkId id, SimTime now) const;
 
   Shared& shared_;

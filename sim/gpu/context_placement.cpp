@@ -91,6 +91,11 @@ void Context::place(SimTime now) {
 // is the only one of its priority, stand in one line.
 void Context::place_waiting(SimTime now) {
   if (!changed_) return;
+  if (waiting_.empty()) {
+    marked_ = 0;
+    all_placed_ = changed_ = false;
+    return tidy(now);
+  }
   Line line;
   const std::size_t marked = std::exchange(marked_, 0);
   for (std::size_t from = 0; from < waiting_.size();) {
@@ -184,14 +189,16 @@ Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
 void Context::arrive(WorkId id, SimTime now) {
   if (!shared_.processes) return add(id);
   const ClientId client = shared_.works[id].work.client;
-  if (!last_client_ || *last_client_ == client) {
-    last_arrival_ = std::max(last_arrival_, now);
-  } else {
-    last_arrival_ = now + shared_.spec.client_switch;
-  }
+  last_arrival_ = passes_front_end(client, now);
   last_client_ = client;
   if (last_arrival_ == now) return add(id);
   arriving_.push_back({id, last_arrival_});
+}
+
+// When a kernel of the client is through that is submitted now.
+SimTime Context::passes_front_end(ClientId client, SimTime now) const {
+  if (!last_client_ || *last_client_ == client) return std::max(last_arrival_, now);
+  return now + shared_.spec.client_switch;
 }
 
 bool Context::leaves_alone(const Work& work) const {
@@ -202,6 +209,46 @@ bool Context::leaves_alone(const Work& work) const {
   const bool follows = shared_.processes && last_client_;
   return (!follows || *last_client_ == work.client) &&
          pool_.has_room_for_all(work.profile->residency);
+}
+
+bool Context::begins_at_once(const WorkState& state, SimTime now) const {
+  if (!waiting_.empty() || !arriving_.empty() || changed_ || thin_ || frozen_) return false;
+  const ClientId client = state.work.client;
+  if (capped(client) || shared_.clients[client.index()].off) return false;
+  if (shared_.processes && passes_front_end(client, now) > now) return false;
+  const Duration span = now - settled_;
+  for (const WorkId id : resident_) {
+    const WorkState& other = shared_.works[id];
+    if (other.behind_held) return false;
+    const bool ends = other.work.kind == program::WorkKind::kCollective
+                          ? other.end <= now
+                          : span > Duration::zero() && !other.waves.goes_on(span);
+    if (ends) return false;
+  }
+  const std::uint64_t blocks = state.waves.unplaced();
+  return blocks == state.waves.full_wave() && room_for(state, blocks) >= blocks;
+}
+
+void Context::begin(WorkId id, SimTime now) {
+  if (settled_ != now) settle(now);
+  WorkState& state = shared_.works[id];
+  const ClientId client = state.work.client;
+  if (shared_.processes) {
+    last_arrival_ = passes_front_end(client, now);
+    last_client_ = client;
+  }
+  state.sm_share = contention_.sm_share(state.waves.full_wave());
+  state.refills = true;
+  state.behind_held = false;
+  pool_.take(client, state.work.profile->residency, state.waves.unplaced());
+  state.waves.set_rate(1);
+  state.waves.place(state.waves.unplaced());
+  state.listed = state.started = true;
+  resident_.push_back(id);
+  set_running(state, true, now);
+  const bool was_mixed = mixed_;
+  mixed_ = mixed_ || shared_.works[resident_.front()].work.client != client;
+  rates_due_ = rates_due_ || mixed_ || was_mixed || !all_at_full_rate();
 }
 
 void Context::pass_alone(ClientId client, SimTime now) {

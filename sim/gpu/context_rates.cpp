@@ -44,7 +44,7 @@ Confinement Context::confinement_of(const WorkState& state) const {
 }
 
 // A collective draws on no shared resource until its peers are there and its end is known.
-Demand Context::demand_of(const WorkState& state) const {
+inline Demand Context::demand_of(const WorkState& state) const {
   if (state.work.kind == program::WorkKind::kCollective && state.end == SimTime::max()) return {};
   Demand demand = Contention::demand(*state.work.profile, state.waves.resident(),
                                      state.waves.full_wave(), state.sm_share);
@@ -55,9 +55,12 @@ Demand Context::demand_of(const WorkState& state) const {
   return demand;
 }
 
-void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
+inline void Context::set_rate(WorkState& state, const Pressure& all, double own_dram) const {
   if (state.work.kind == program::WorkKind::kCollective) return;
   const program::KernelProfile& profile = *state.work.profile;
+  if (!shared_.confined && leftover_ <= 0) {
+    return state.waves.set_rate(contention_.rate_on_all_sms(all, own_dram, profile.kernel_class));
+  }
   double rate = contention_.rate(all, own_dram, profile.kernel_class, confinement_of(state));
   if (leftover_ > 0) {
     const double sms =
@@ -74,20 +77,13 @@ void Context::set_rates() {
   rates_due_ = false;
   if (shared_.confined) note_lit();
   if (all_at_full_rate()) {
-    for (const WorkId id : resident_) set_rate(shared_.works[id], {}, 0);
+    for (const WorkId id : resident_) {
+      WorkState& state = shared_.works[id];
+      if (state.work.kind == program::WorkKind::kKernel) state.waves.set_rate(1);
+    }
     return;
   }
-  if (resident_.size() == 2 && mixed_) {
-    WorkState& one = shared_.works[resident_[0]];
-    WorkState& other = shared_.works[resident_[1]];
-    const Demand of_one = demand_of(one).of_client();
-    const Demand of_other = demand_of(other).of_client();
-    const Pressure all = contention_.pressure(
-        {of_one.dram + of_other.dram, of_one.issue + of_other.issue});
-    set_rate(one, all, of_one.dram);
-    set_rate(other, all, of_other.dram);
-    return;
-  }
+  if (resident_.size() == 2 && mixed_) return set_rates_of_two();
   demands_.clear();
   for (const WorkId id : resident_) {
     const WorkState& state = shared_.works[id];
@@ -98,6 +94,15 @@ void Context::set_rates() {
     WorkState& state = shared_.works[id];
     set_rate(state, all, demands_.of(state.work.client).dram);
   }
+}
+
+inline void Context::set_rates_of_two() {
+  WorkState* const two[] = {&shared_.works[resident_[0]], &shared_.works[resident_[1]]};
+  Demand demands[2];
+  for (std::size_t i = 0; i < 2; ++i) demands[i] = demand_of(*two[i]).of_client();
+  const Pressure all = contention_.pressure(
+      {demands[0].dram + demands[1].dram, demands[0].issue + demands[1].issue});
+  for (std::size_t i = 0; i < 2; ++i) set_rate(*two[i], all, demands[i].dram);
 }
 
 }  // namespace bubblesim::gpu

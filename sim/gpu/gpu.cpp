@@ -15,6 +15,8 @@ ClientId Gpu::add_client(const ClientSetup& setup, WorkListener& listener) {
 
 WorkId Gpu::submit(const Work& work) { return model_->submit(work); }
 
+void Gpu::expect_submission() { model_->expect_submission(); }
+
 void Gpu::finish_collective(WorkId work, SimTime end) { model_->finish_collective(work, end); }
 
 void Gpu::set_sm_cap(ClientId client, std::uint32_t sm_cap) { model_->set_sm_cap(client, sm_cap); }

@@ -95,6 +95,7 @@ Duration Gpu::Model::at_clock(const Work& work) {
 WorkId Gpu::Model::submit(const Work& work) {
   BUBBLESIM_CHECK(work.client.index() < shared_.clients.size(), "work of an unknown client");
   BUBBLESIM_CHECK(work.solo >= Duration::zero(), "work does not take negative time");
+  if (expected_ > 0) --expected_;
   const WorkId id = shared_.works.allocate();
   WorkState& state = shared_.works[id];
   state.work = work;
@@ -108,6 +109,10 @@ WorkId Gpu::Model::submit(const Work& work) {
     return id;
   }
   leave_alone();
+  if (begins_beside(id)) {
+    begin_beside(id, engine_.now());
+    return id;
+  }
   queue(id, engine_.now());
   update(engine_.now());
   return id;
@@ -233,7 +238,7 @@ void Gpu::Model::update(SimTime now) {
   reschedule(now);
 }
 
-void Gpu::Model::step(SimTime now) {
+inline void Gpu::Model::step(SimTime now) {
   if (!transfers_.idle()) run_transfers(now);
   settle_live(now);
   if (slicer_) take_turns(now);
@@ -264,7 +269,7 @@ void Gpu::Model::hand_leftover(SimTime now) {
 
 // What ends in the instant in which it was placed or told to end has an event of its own: rounds of
 // one update after the first find nothing that is due.
-void Gpu::Model::settle_live(SimTime now) {
+inline void Gpu::Model::settle_live(SimTime now) {
   for (const std::size_t live : live_) {
     Context& context = contexts_[live];
     if (event_ || context.settled() < now) context.settle(now);
@@ -334,7 +339,16 @@ void Gpu::Model::tell(SimTime now) {
   shared_.notes.clear();
 }
 
+// Whether what comes next may be left to a submission that is still to come in this instant: it
+// is the next in any case, since nothing on the GPU is due before time goes on.
+bool Gpu::Model::may_wait_for_submission(SimTime now) const {
+  return expected_at_ == now && scheduled_ > now && one_context() && !shared_.confined &&
+         transfers_.next_end() > now && engine_.is_only_of_phase(entity_) &&
+         contexts_.front().nothing_is_due(now);
+}
+
 void Gpu::Model::reschedule(SimTime now) {
+  if (expected_ > 0 && may_wait_for_submission(now)) return;
   SimTime next = transfers_.next_end();
   for (const std::size_t live : live_) {
     contexts_[live].set_rates();

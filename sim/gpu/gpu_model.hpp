@@ -24,6 +24,11 @@ class Gpu::Model {
 
   ClientId add_client(const ClientSetup& setup, WorkListener& listener);
   WorkId submit(const Work& work);
+  void expect_submission() {
+    const SimTime now = engine_.now();
+    expected_ = expected_at_ == now ? expected_ + 1 : 1;
+    expected_at_ = now;
+  }
   void finish_collective(WorkId work, SimTime end);
   void set_sm_cap(ClientId client, std::uint32_t sm_cap);
   void set_priority(ClientId client, std::int32_t priority);
@@ -45,8 +50,8 @@ class Gpu::Model {
   [[nodiscard]] Duration at_clock(const Work& work);
   void update(SimTime now);
   void queue(WorkId id, SimTime now);
-  void step(SimTime now);
-  void settle_live(SimTime now);
+  inline void step(SimTime now);
+  inline void settle_live(SimTime now);
   void add_context(const ClientSetup& setup);
   void note_caps();
   [[nodiscard]] bool lives(std::size_t context) const;
@@ -61,6 +66,7 @@ class Gpu::Model {
   void note_work(SimTime now);
   void tell(SimTime now);
   void reschedule(SimTime now);
+  [[nodiscard]] bool may_wait_for_submission(SimTime now) const;
 
   // A kernel that is alone on the GPU (gpu_model_alone.cpp).
   [[nodiscard]] bool may_run_alone(const Work& work) const;
@@ -68,6 +74,10 @@ class Gpu::Model {
   void end_alone(SimTime now);
   void leave_alone();
   [[nodiscard]] double alone_sm_ns(ClientId client, SimTime now) const;
+
+  // A kernel that begins at once beside others (gpu_model_beside.cpp).
+  [[nodiscard]] bool begins_beside(WorkId id);
+  void begin_beside(WorkId id, SimTime now);
 
   /// A kernel that has the GPU to itself: no context knows of it. Whoever else comes has it
   /// handed to its context first.
@@ -90,6 +100,8 @@ class Gpu::Model {
   engine::EntityId entity_;
   std::uint64_t arrivals_ = 0;
   SimTime scheduled_ = SimTime::max();  ///< what the engine has for this GPU
+  std::uint32_t expected_ = 0;          ///< submissions that are to come at `expected_at_`
+  SimTime expected_at_ = kSimStart;
   bool updating_ = false;
   bool again_ = false;
   bool event_ = false;  ///< the update was called by the engine, for something that is due

@@ -31,8 +31,9 @@ bool Gpu::Model::may_run_alone(const Work& work) const {
 
 void Gpu::Model::begin_alone(WorkId id, SimTime now) {
   WorkState& state = shared_.works[id];
-  const Work work = state.work;
   state.started = state.running = true;
+  const Work& work = state.work;  // dangles once the listener has submitted
+  const Duration solo = work.solo;
   alone_ = {id, now};
   contexts_.front().pass_alone(work.client, now);
   shared_.usage.begin(work.client, work.kind, now);
@@ -41,14 +42,14 @@ void Gpu::Model::begin_alone(WorkId id, SimTime now) {
   shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
   updating_ = false;
   if (again_) return update(now);
-  scheduled_ = now + work.solo;
+  scheduled_ = now + solo;
   engine_.schedule(entity_, scheduled_);
 }
 
 void Gpu::Model::end_alone(SimTime now) {
   const WorkId id = std::exchange(alone_, std::nullopt)->work;
   WorkState& state = shared_.works[id];
-  const Work work = state.work;
+  const Work& work = state.work;  // dangles once the listener has submitted
   const std::uint64_t capacity = std::uint64_t{work.profile->residency.blocks_per_sm} *
                                  shared_.spec.sm_count;
   const std::uint64_t blocks = work.profile->blocks;

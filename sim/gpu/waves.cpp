@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace bubblesim::gpu {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Ended cohorts at the front of the vector are dropped when they are this many.
 constexpr std::size_t kDropAfter = 32;
 
@@ -64,14 +62,6 @@ void Waves::push(double end, std::uint64_t blocks) {
   }
 }
 
-Duration Waves::until(double end) const {
-  const double left = (end - progress_) / speed_ - kToleranceNs;
-  if (left <= 0) return Duration::zero();
-  if (left >= 0x1p62) return Duration::max();
-  const auto whole = static_cast<std::int64_t>(left);
-  return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
-}
-
 // All rounds in which every resident block was replaced by one that waited.
 void Waves::skip_full_rounds() {
   const double head_end = cohorts_[head_].end;
@@ -83,7 +73,26 @@ void Waves::skip_full_rounds() {
   unplaced_ -= static_cast<std::uint64_t>(rounds) * resident_;
 }
 
+// As pass_ends() has it, of a kernel whose resident blocks end together, and no others wait: most.
+inline Waves::Passed Waves::pass_last(Duration span) {
+  const double moved = static_cast<double>(span.count()) * speed_;
+  progress_ += moved;
+  place_from_ = progress_;
+  double block_units = static_cast<double>(resident_) * moved;
+  const Cohort last = cohorts_[head_];
+  if (!due(last.end)) return {0, block_units / speed_};
+  cohorts_.clear();
+  head_ = 0;
+  resident_ = 0;
+  block_units -= static_cast<double>(last.blocks) * std::max(0.0, progress_ - last.end);
+  if (progress_ - last.end < speed_) place_from_ = last.end;
+  return {last.blocks, block_units / speed_};
+}
+
 Waves::Passed Waves::pass_ends(Duration span, Refill refill) {
+  if (unplaced_ == 0 && head_ + 1 == cohorts_.size() && span > Duration::zero()) {
+    return pass_last(span);
+  }
   if (span <= Duration::zero() && (head_ >= cohorts_.size() || !due(cohorts_[head_].end))) {
     return {};
   }
@@ -111,11 +120,6 @@ Waves::Passed Waves::pass_ends(Duration span, Refill refill) {
   }
   passed.block_ns = block_units / speed_;
   return passed;
-}
-
-Duration Waves::until_first_end() const {
-  if (head_ == cohorts_.size()) return Duration::max();
-  return until(cohorts_[head_].end);
 }
 
 // Full rounds first, keeping 1..resident blocks for the last one; the last of those begin when

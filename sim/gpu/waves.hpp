@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -59,15 +60,43 @@ class Waves {
   };
   /// Lets time pass at the current rate.
   Passed pass(Duration span, Refill refill) {
-    const double moved = static_cast<double>(span.count()) * speed_;
-    if (span <= Duration::zero() || may_end_by(progress_ + moved)) return pass_ends(span, refill);
+    return goes_on(span) ? Passed{0, go_on(span)} : pass_ends(span, refill);
+  }
+
+  /// The span is some time, and surely no block ends in it.
+  [[nodiscard]] bool goes_on(Duration span) const {
+    return span > Duration::zero() && !may_end_by(progress_ + units_in(span));
+  }
+  /// Lets such a span pass; returns Passed::block_ns.
+  double go_on(Duration span) {
+    const double moved = units_in(span);
     progress_ += moved;
     place_from_ = progress_;
-    return {0, static_cast<double>(resident_) * moved / speed_};
+    return static_cast<double>(resident_) * moved / speed_;
+  }
+
+  /// No block ends within a nanosecond, however fast blocks run that are not faster than alone.
+  [[nodiscard]] bool lasts_on() const {
+    return head_ == cohorts_.size() || cohorts_[head_].end - progress_ > waves_;
   }
 
   /// Until the next block ends; Duration::max() if none will.
-  [[nodiscard]] Duration until_first_end() const;
+  [[nodiscard]] Duration until_first_end() const { return whole_ns(left_to_first_end()); }
+  /// The same before it is rounded to nanoseconds. Of several kernels the least comes first.
+  [[nodiscard]] double left_to_first_end() const {
+    return head_ == cohorts_.size() ? kNever : left(cohorts_[head_].end);
+  }
+  /// Until everything has ended, likewise. Precondition: no blocks wait.
+  [[nodiscard]] double left_to_last_end() const {
+    return head_ == cohorts_.size() ? kNever : left(cohorts_.back().end);
+  }
+  /// Rounded up; Duration::max() if it is as good as never.
+  [[nodiscard]] static Duration whole_ns(double left) {
+    if (left <= 0) return Duration::zero();
+    if (left >= 0x1p62) return Duration::max();
+    const auto whole = static_cast<std::int64_t>(left);
+    return Duration{static_cast<double>(whole) < left ? whole + 1 : whole};
+  }
   /// Until the last block is placed, if ending ones are replaced by waiting ones: till then as many
   /// are resident as now. If none wait, until the next block ends.
   [[nodiscard]] Duration until_last_placed() const;
@@ -82,6 +111,7 @@ class Waves {
 
   // A block that has less than this left has ended: far below a nanosecond, far above rounding.
   static constexpr double kToleranceNs = 1e-6;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   // Mostly there is far more left, which takes no division to see.
   [[nodiscard]] bool may_end_by(double progress) const {
@@ -91,8 +121,13 @@ class Waves {
     const double left = end - progress_;
     return left <= 2 * kToleranceNs * speed_ && left / speed_ <= kToleranceNs;
   }
+  [[nodiscard]] double units_in(Duration span) const {
+    return static_cast<double>(span.count()) * speed_;
+  }
   Passed pass_ends(Duration span, Refill refill);
-  [[nodiscard]] Duration until(double end) const;
+  inline Passed pass_last(Duration span);
+  [[nodiscard]] double left(double end) const { return (end - progress_) / speed_ - kToleranceNs; }
+  [[nodiscard]] Duration until(double end) const { return whole_ns(left(end)); }
   void push(double end, std::uint64_t blocks);
   [[nodiscard]] double last_placed() const;
   void skip_full_rounds();

@@ -1,0 +1,34 @@
+// A kernel that is submitted while nobody waits, and that fits beside those that are there, begins
+// at once: it stands in no line, and none of its steps has to look for others. Most kernels of two
+// clients are such. Every figure and the order of every call are as if it had been queued and
+// placed (tests/laws/gpu).
+#include "sim/gpu/gpu_model.hpp"
+
+namespace bubblesim::gpu {
+
+// Starts its waves, which queue() would do anew.
+bool Gpu::Model::begins_beside(WorkId id) {
+  WorkState& state = shared_.works[id];
+  const Work& work = state.work;
+  if (updating_ || !one_context() || !transfers_.idle()) return false;
+  if (work.kind != program::WorkKind::kKernel || work.most_blocks > 0) return false;
+  if (work.profile == nullptr || work.profile->blocks == 0) return false;
+  const std::uint64_t full = std::uint64_t{work.profile->residency.blocks_per_sm} *
+                             shared_.spec.sm_count;
+  if (work.profile->blocks > full) return false;
+  state.waves.start(work.solo, work.profile->blocks, full);
+  return contexts_.front().begins_at_once(state, engine_.now());
+}
+
+void Gpu::Model::begin_beside(WorkId id, SimTime now) {
+  contexts_.front().begin(id, now);
+  const Work& work = shared_.works[id].work;  // dangles once the listener has submitted
+  updating_ = true;
+  again_ = false;
+  shared_.clients[work.client.index()].listener->on_work_started(work.cookie, id, now);
+  updating_ = false;
+  if (again_) return update(now);
+  reschedule(now);
+}
+
+}  // namespace bubblesim::gpu
