@@ -20,6 +20,7 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const program::Pro
                        const RunSetup& setup)
     : engine_(engine), gpu_(gpu), program_(program), setup_(setup),
       client_(gpu.add_client(client_of(setup.client, program), *this)),
+      takes_turns_(gpu.mode() == program::SharingMode::kTimeSliced),
       random_(setup.perturbation.seed, "jitter of " + setup.client.name),
       results_(program.result_slots) {
   for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
@@ -63,7 +64,7 @@ void ProgramRun::start_thread(std::uint32_t thread_index, SimTime at) {
 }
 
 // Plans the thread's next call: its think time after the last step or after the hand-over.
-void ProgramRun::begin_step(Thread& thread) {
+inline void ProgramRun::begin_step(Thread& thread) {
   const program::Step& step = thread.step();
   SimTime base = thread.last_end;
   if (const program::StepDetail* after = program::hand_over(program_, step)) {
@@ -82,7 +83,7 @@ void ProgramRun::begin_step(Thread& thread) {
 }
 
 // When the call is made: a host whose job stands still makes it when the job goes on.
-SimTime ProgramRun::past_outages(SimTime call) const {
+inline SimTime ProgramRun::past_outages(SimTime call) const {
   for (const Outage& outage : setup_.perturbation.outages) {
     if (call >= outage.from && call < outage.until) return outage.until;
   }
@@ -112,8 +113,9 @@ void ProgramRun::call(Thread& thread, SimTime now) {
     case program::StepKind::kLaunch:
     case program::StepKind::kLaunchAndWait: {
       thread.launch = ++launch_calls_;
-      const LaunchCall launch_call{this, thread.index, step.target, step.count, thread.launch};
-      if (setup_.gate != nullptr && !setup_.gate->may_launch(launch_call, now)) {
+      if (setup_.gate != nullptr &&
+          !setup_.gate->may_launch(
+              {this, thread.index, step.target, step.count, thread.launch}, now)) {
         thread.state = Thread::State::kHeld;
         return;
       }
@@ -136,6 +138,17 @@ void ProgramRun::resume(std::uint32_t thread_index, SimTime now) {
   if (launch(thread, step, now)) wait(thread, step, now);
 }
 
+inline void ProgramRun::push(const PendingOp& pending, SimTime now) {
+  const program::Op& op = program_.ops[pending.op];
+  Stream& stream = *streams_[op.stream];
+  stream.pending.push(pending);
+  if (pending.counts) ++stream.queued_calls;
+  ++stream.launched;
+  if (op.collective != program::kNoIndex) ++stream.meetings_launched;
+  ++outstanding_;
+  if (stream.state == Stream::State::kIdle) advance(stream, now);
+}
+
 // Puts the step's operations on their streams; false if the first one's queue has no room yet.
 bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) {
   Stream& first = *streams_[program_.ops[step.target].stream];
@@ -147,11 +160,12 @@ bool ProgramRun::launch(Thread& thread, const program::Step& step, SimTime now) 
   const program::LaunchForm form = std::exchange(form_, {});
   const auto most =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(form.most_blocks, program::kNoIndex));
-  for (std::uint32_t i = 0; i < step.count; ++i) {
-    const std::uint32_t index = step.target + i;
-    push({index, most, thread.pass, thread.launch, now + program_.ops[index].launch_lag.duration(),
-          static_cast<float>(form.slowdown), counts && i == 0},
-         now);
+  PendingOp pending{step.target, most, thread.pass, thread.launch, {},
+                    static_cast<float>(form.slowdown), counts};
+  for (; pending.op < step.target + step.count; ++pending.op) {
+    pending.ready = now + program_.ops[pending.op].launch_lag.duration();
+    push(pending, now);
+    pending.counts = false;
   }
   return true;
 }
@@ -162,17 +176,6 @@ void ProgramRun::launch(const OutsideLaunch& outside, SimTime now) {
           outside.slowdown, false},
          now);
   }
-}
-
-void ProgramRun::push(const PendingOp& pending, SimTime now) {
-  const program::Op& op = program_.ops[pending.op];
-  Stream& stream = *streams_[op.stream];
-  stream.pending.push(pending);
-  if (pending.counts) ++stream.queued_calls;
-  ++stream.launched;
-  if (op.collective != program::kNoIndex) ++stream.meetings_launched;
-  ++outstanding_;
-  if (stream.state == Stream::State::kIdle) advance(stream, now);
 }
 
 void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
@@ -186,6 +189,7 @@ void ProgramRun::wait_for_queue(Thread& thread, Stream& stream) {
 
 // Ends the step at once if there is nothing to wait for, else blocks the thread.
 void ProgramRun::wait(Thread& thread, const program::Step& step, SimTime now) {
+  if (step.kind == program::StepKind::kLaunch) return end_step(thread, thread.call_end);
   thread.wait_slot = program::kNoIndex;
   thread.wait_stream = program::kNoIndex;
   const program::Awaited awaited = program::awaited_by(program_, step);
@@ -235,11 +239,13 @@ void ProgramRun::end_step(Thread& thread, SimTime end) {
     setup_.observer->on_host_call({this, thread.index, static_cast<std::uint32_t>(ended),
                                    thread.call_start, end});
   }
-  for (const auto& other : threads_) {
-    if (other->state != Thread::State::kAwaiting) continue;
-    const program::StepDetail& detail = program_.details[other->step().detail];
-    if (detail.after_thread != thread.index || detail.after_step > ended) continue;
-    begin_step(*other);
+  if (threads_.size() > 1) {  // mostly not
+    for (const auto& other : threads_) {
+      if (other->state != Thread::State::kAwaiting) continue;
+      const program::StepDetail& detail = program_.details[other->step().detail];
+      if (detail.after_thread != thread.index || detail.after_step > ended) continue;
+      begin_step(*other);
+    }
   }
   if (thread.next < thread.program.steps.size()) {
     begin_step(thread);

@@ -167,13 +167,13 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
 
   void call(Thread& thread, SimTime now);
   bool launch(Thread& thread, const program::Step& step, SimTime now);
-  void push(const PendingOp& pending, SimTime now);
+  inline void push(const PendingOp& pending, SimTime now);
   void wait(Thread& thread, const program::Step& step, SimTime now);
   void wait_for_queue(Thread& thread, Stream& stream);
   [[nodiscard]] bool wait_is_over(const Thread& thread) const;
   void end_step(Thread& thread, SimTime end);
-  void begin_step(Thread& thread);
-  [[nodiscard]] SimTime past_outages(SimTime call) const;
+  inline void begin_step(Thread& thread);
+  [[nodiscard]] inline SimTime past_outages(SimTime call) const;
   void end_thread_pass(Thread& thread);
   void end_pass_if_idle(SimTime now);
   void wake_threads(SimTime now);
@@ -182,8 +182,8 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void retract(Stream& stream);
   void submit(Stream& stream, SimTime now);
   /// Of an operation that is handed over now.
-  [[nodiscard]] Duration duration_of(const program::Op& op, double slowdown) const;
-  [[nodiscard]] double remote_stretch(const program::Op& op) const;
+  [[nodiscard]] inline Duration duration_of(const program::Op& op, double slowdown) const;
+  [[nodiscard]] inline double remote_stretch(const program::Op& op) const;
   [[nodiscard]] SimTime next_launch_of(const Meeting& meeting, std::int64_t pass,
                                        SimTime now) const;
   [[nodiscard]] bool about_to_arrive(const Stream& stream) const;
@@ -197,6 +197,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   const program::Program& program_;
   RunSetup setup_;
   ClientId client_;
+  bool takes_turns_;  ///< clients of the GPU do, so that it is told of what is in the channel
   RandomStream random_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<std::unique_ptr<Stream>> streams_;

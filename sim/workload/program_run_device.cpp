@@ -27,6 +27,8 @@ void ProgramRun::advance(Stream& stream, SimTime now) {
   if (stream.state == Stream::State::kBlocked) --blocked_streams_;
   stream.state = Stream::State::kScheduled;
   engine_.schedule(stream.entity, std::max(start.at, now));
+  if (start.at <= now) gpu_.expect_submission();
+  if (!takes_turns_) return;
   if (op.kind != program::WorkKind::kCopy && start.at <= now + gpu::kInChannel) announce(stream);
 }
 
@@ -52,7 +54,8 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
   const program::KernelProfile* profile =
       op.profile == program::kNoIndex ? nullptr : &program_.profiles[op.profile];
   // A memset takes no SMs here, but it is work of its context.
-  const bool memset = op.kind == program::WorkKind::kMemset && op.duration <= gpu::kInChannel;
+  const bool memset = takes_turns_ && op.kind == program::WorkKind::kMemset &&
+                      op.duration <= gpu::kInChannel;
   if (memset) announce(stream);
   gpu_.submit({client_, op.kind, duration_of(op, pending.slowdown), profile, stream.index,
                pending.most_blocks});
@@ -60,15 +63,16 @@ void ProgramRun::submit(Stream& stream, SimTime now) {
 }
 
 // At least the time of its remote traffic over the host link: a roofline of the two memories.
-double ProgramRun::remote_stretch(const program::Op& op) const {
+inline double ProgramRun::remote_stretch(const program::Op& op) const {
+  if (remote_share_ <= 0) return 1;
   const double host = gpu_.spec().host_bandwidth.value;
-  if (remote_share_ <= 0 || host <= 0 || op.profile == program::kNoIndex) return 1;
+  if (host <= 0 || op.profile == program::kNoIndex) return 1;
   const double traffic = program_.profiles[op.profile].dram_share *
                          gpu_.spec().dram_bandwidth.value * remote_share_;
   return std::max(1.0, traffic / host);
 }
 
-Duration ProgramRun::duration_of(const program::Op& op, double slowdown) const {
+inline Duration ProgramRun::duration_of(const program::Op& op, double slowdown) const {
   const Perturbation& what = setup_.perturbation;
   const bool slow = engine_.now() >= what.from && engine_.now() < what.until;
   return program::duration_of(op, pass_factor_ * iteration_factor_ *

@@ -75,7 +75,7 @@ class ProgramRun::PendingQueue {
     --size_;
   }
   void push(const PendingOp& pending) {
-    if (size_ == slots_.size()) grow();
+    if (size_ == slots_.size()) [[unlikely]] grow();
     slots_[(head_ + size_) & (slots_.size() - 1)] = pending;
     ++size_;
   }
