@@ -291,31 +291,36 @@ class SpecInf final : public Policy {
   }
 
   void let_go(Instant now, Actions& actions) {
-    while (actions.held(kProtected) > 0 && !must_hold_training(now, actions)) {
+    bool held = false;
+    while (actions.held(kProtected) > 0) {
+      held = must_hold_training(now, actions);
+      if (held) break;
       pass_training(actions.oldest_held(kProtected), now);
       actions.release(kProtected);
     }
     for (const bool online : {true, false}) {
       for (std::uint32_t id = 1; id < roles_.size(); ++id) {
-        if ((roles_[id] == Role::kOnline) == online) let_filler_go(ClientId{id}, now, actions);
+        if ((roles_[id] == Role::kOnline) != online) continue;
+        held |= let_filler_go(ClientId{id}, now, actions);
       }
     }
     let_training_ask(now, actions);
-    plan_tick(now, actions);
+    plan_tick(held, now);
   }
 
-  void let_filler_go(ClientId filler, Instant now, Actions& actions) {
-    while (actions.held(filler) > 0 && passes(actions.oldest_held(filler), now, actions)) {
+  /// Whether a launch is held still.
+  [[nodiscard]] bool let_filler_go(ClientId filler, Instant now, Actions& actions) {
+    while (actions.held(filler) > 0) {
+      if (!passes(actions.oldest_held(filler), now, actions)) return true;
       pass_filler(actions.oldest_held(filler), now);
       actions.release(filler);
     }
+    return false;
   }
 
   /// While something is held: budget and room grow with time.
-  void plan_tick(Instant now, const Actions& actions) {
+  void plan_tick(bool held, Instant now) {
     tick_.reset();
-    bool held = false;
-    for (std::uint32_t id = 0; id < roles_.size(); ++id) held |= actions.held(ClientId{id}) > 0;
     if (!held) return;
     tick_ = now + look_;
     if (pace_.measures(now)) tick_ = std::max(*tick_, pace_.deadline());

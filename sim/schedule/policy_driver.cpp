@@ -69,7 +69,7 @@ bool PolicyDriver::is_admitted(const workload::LaunchCall& call, bool waits, Sim
 void PolicyDriver::deliver_questions(SimTime now) {
   while (!questions_.empty() && questions_.front().due <= now) {
     const Question question = questions_.front();
-    questions_.pop_front();
+    questions_.erase(questions_.begin());
     const workload::LaunchCall& call = question.call;
     if (is_admitted(call, question.waits, now)) call.run->resume(call.thread, now);
   }

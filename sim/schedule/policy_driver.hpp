@@ -79,8 +79,8 @@ class PolicyDriver final : public workload::LaunchGate {
   const gpu::Gpu& gpu_;
   bool notices_wanted_;
   const BubbleTable* bubbles_;
-  std::deque<Question> questions_;  ///< by due
-  std::deque<Notice> notices_;      ///< by due
+  std::vector<Question> questions_;  ///< by due; a few at most, one a thread
+  std::deque<Notice> notices_;       ///< by due
   MethodTimer<PolicyDriver> ticks_;
   MethodTimer<PolicyDriver> notice_timer_;
   MethodTimer<PolicyDriver> question_timer_;
