@@ -19,12 +19,17 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
 Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
                        const LinkTable& links) {
   meetings_.reserve(meetings.size());
-  for (const MeetingSpec& spec : meetings) {
-    BUBBLESIM_CHECK(spec.participants >= 1, "a collective has at least one participant");
-    meetings_.push_back({spec.participants, 0, {}, spec.transfer, {}});
-    meetings_.back().waiters.reserve(spec.participants);
-    if (spec.transfer != nullptr && !fabric_) fabric_ = std::make_unique<Fabric>(engine, links);
-  }
+  const bool carries = !links.empty() || std::ranges::any_of(meetings, &MeetingSpec::transfer);
+  if (carries) fabric_ = std::make_unique<Fabric>(engine, links);
+  for (const MeetingSpec& spec : meetings) add(spec);
+}
+
+std::uint32_t Rendezvous::add(const MeetingSpec& spec) {
+  BUBBLESIM_CHECK(spec.participants >= 1, "a collective has at least one participant");
+  BUBBLESIM_CHECK(spec.transfer == nullptr || fabric_, "a transfer without links");
+  meetings_.push_back({spec.participants, 0, {}, spec.transfer, {}});
+  meetings_.back().waiters.reserve(spec.participants);
+  return static_cast<std::uint32_t>(meetings_.size() - 1);
 }
 
 void Rendezvous::arrive(std::uint32_t collective, Participant& participant, std::uint64_t cookie,
@@ -77,12 +82,14 @@ void Rendezvous::on_flow_finished(std::uint64_t collective, SimTime now) {
 }
 
 void Rendezvous::release(Meeting& meeting, SimTime now) {
-  // A participant that is told may arrive elsewhere at once: hand over a list of our own.
+  // A participant that is told may arrive elsewhere, or add a collective, at once: hand over a list
+  // of our own, and do not look at the meeting again.
+  const bool carried = meeting.transfer != nullptr;
   std::vector<Waiter> released = std::move(released_);
   released.assign(meeting.waiters.begin(), meeting.waiters.end());
   meeting.waiters.clear();
   for (const Waiter& waiter : released) {
-    if (meeting.transfer != nullptr) {
+    if (carried) {
       waiter.participant->on_transfer_finished(waiter.cookie, now);
     } else {
       waiter.participant->on_all_arrived(waiter.cookie, now);

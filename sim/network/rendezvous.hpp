@@ -49,9 +49,13 @@ class Rendezvous final : private FlowListener {
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
 
-  /// Has a fabric of `links` if any collective has a transfer; transfers outlive this.
+  /// Has a fabric of `links`, if there are any; transfers outlive this.
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
              const LinkTable& links);
+
+  /// One more collective, of others than the ranks (a server that shares their links); its number.
+  /// Precondition: the constructor was given the links that its transfer loads.
+  std::uint32_t add(const MeetingSpec& spec);
 
   /// `participant`'s kernel has started. If it is the last one, every participant is told, in
   /// order of arrival: before this returns, or when the fabric has carried the transfer.
@@ -88,7 +92,7 @@ class Rendezvous final : private FlowListener {
   void on_flow_finished(std::uint64_t collective, SimTime now) override;
   void release(Meeting& meeting, SimTime now);
 
-  std::unique_ptr<Fabric> fabric_;  ///< null: no collective has a transfer
+  std::unique_ptr<Fabric> fabric_;  ///< null: no transfer can be carried
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> looked_at_;  ///< collectives that somebody expects
   std::vector<Waiter> released_;
