@@ -480,9 +480,16 @@ void Scheduler::receive(const StepSequence& part, SimTime now) {
   if (sequence.received == sequence.request.output_tokens) end(part.slot, now);
 }
 
-// Drawn by the request and its place in the output: no step changes what another one draws.
-std::uint32_t Scheduler::accepted_of(const Sequence& sequence, std::uint32_t drafted) const {
+// Drawn by the request and its place in the output: no step changes what another one draws. Nothing
+// is received before the first token, so place 0 is free for where a request's record begins.
+std::uint32_t Scheduler::accepted_of(Sequence& sequence, std::uint32_t drafted) const {
   if (drafted == 0) return 0;
+  const std::vector<std::uint32_t>& recorded = *spec_.speculation.recorded;
+  if (!recorded.empty()) {
+    const double begin = uniform_of(spec_.seed, sequence.request.number, 0);
+    const auto first = static_cast<std::size_t>(begin * static_cast<double>(recorded.size()));
+    return std::min(drafted, recorded[(first + sequence.checks++) % recorded.size()]);
+  }
   const std::vector<double>& chances = spec_.speculation.accepted;
   double rest = uniform_of(spec_.seed, sequence.request.number, sequence.received);
   std::uint32_t accepted = 0;

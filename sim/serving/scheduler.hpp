@@ -103,6 +103,7 @@ class Scheduler {
     std::uint32_t swapped_blocks = 0; ///< on the host, and not in the cache
     std::uint32_t host_blocks = 0;    ///< on the host
     std::uint32_t preemptions = 0;
+    std::uint32_t checks = 0;         ///< steps that checked drafts of its
     std::uint64_t life = 0;           ///< tells users of the slot apart; 0: none
     std::int64_t turn = 0;            ///< its place in the queue among equals
     bool runs = false;
@@ -166,7 +167,7 @@ class Scheduler {
   void release(Sequence& sequence);
 
   void receive(const StepSequence& part, SimTime now);
-  [[nodiscard]] std::uint32_t accepted_of(const Sequence& sequence, std::uint32_t drafted) const;
+  [[nodiscard]] std::uint32_t accepted_of(Sequence& sequence, std::uint32_t drafted) const;
   void end(Slot slot, SimTime now);
 
   SchedulerSpec spec_;

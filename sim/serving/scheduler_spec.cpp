@@ -1,5 +1,6 @@
 #include "sim/serving/scheduler_spec.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -28,6 +29,12 @@ Result<void> check_speculation(const SchedulerSpec& spec) {
   if (spec.pacing != Pacing::kSynchronous) {
     return fail("speculation with steps that are scheduled ahead; expected pacing \"synchronous\": "
                 "what the next step computes depends on what is accepted");
+  }
+  if (!drafts.recorded->empty()) {
+    const std::uint32_t most = *std::ranges::max_element(*drafts.recorded);
+    if (most <= drafts.tokens) return {};
+    return fail("recorded " + std::to_string(most) + " accepted drafts; expected at most the " +
+                std::to_string(drafts.tokens) + " that a step drafts");
   }
   double sum = 0;
   for (const double chance : drafts.accepted) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
+#include "sim/base/shared.hpp"
 
 namespace bubblesim::serving {
 
@@ -66,13 +67,17 @@ enum class OutputEnd : std::uint8_t {
   kStopToken,   ///< it is not: a further token is computed and dropped
 };
 
-/// Drafts that take no kernels of their own, such as n-grams of the prompt (vLLM's `ngram`): a
-/// decoding sequence's step computes its own token and as many drafted ones, and keeps those that
-/// are accepted.
+/// A decoding sequence's step computes its own token and as many drafted ones, and keeps those that
+/// are accepted. What drafting takes is the cost of a step's matter: nothing where drafts are
+/// n-grams of the prompt (vLLM's `ngram`), else a smaller model's passes.
 struct Speculation {
   std::uint32_t tokens = 0;  ///< drafted a step, or as many as the output still lacks; 0: none
-  /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1.
+  /// Chances that 0, 1, ... `tokens` are accepted; their sum is 1. Unused with `recorded`.
   std::vector<double> accepted;
+  /// Tokens accepted in steps that were recorded one after another, each at most `tokens`. A
+  /// request begins at a place of its own, drawn, and goes on from there, at the end from the
+  /// beginning; where fewer are drafted, no more are accepted. Empty: drawn by their chances.
+  Shared<std::vector<std::uint32_t>> recorded{};
 };
 
 /// Each drafted token is accepted with this chance if all before it were, so that a step yields

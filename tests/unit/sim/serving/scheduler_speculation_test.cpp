@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 
+#include "sim/base/scratch_folder.hpp"
+#include "sim/serving/acceptance_file.hpp"
 #include "sim/serving/scheduler.hpp"
 #include "tests/unit/sim/serving/serving_testing.hpp"
 
@@ -62,6 +66,65 @@ TEST(SchedulerSpeculation, AStepYieldsWhatIndependentAcceptanceSays) {
   while (!scheduler.is_idle()) do_step(scheduler);
   const auto steps = static_cast<double>(scheduler.counts().steps - 1);
   EXPECT_NEAR(19'999 / steps, (1 - std::pow(0.6, 4)) / (1 - 0.6), 0.02 * 2.176);
+}
+
+/// Three drafted tokens a step, of which as many are accepted as were in recorded steps.
+SchedulerSpec recorded_spec(std::vector<std::uint32_t> recorded) {
+  SchedulerSpec spec = small_spec();
+  spec.speculation.tokens = 3;
+  spec.speculation.recorded = std::move(recorded);
+  return spec;
+}
+
+// After the first token a request of 24 gets 1 + accepted tokens a step, in the file's order from a
+// place of its own on: whichever that is, 2, 0, 3 and 1 accepted are 10 tokens in four steps.
+TEST(SchedulerSpeculation, RecordedAcceptanceComesInItsOrder) {
+  Scheduler scheduler(recorded_spec({2, 0, 3, 1}));
+  scheduler.arrive(make_request(1, 2, 24));
+  do_step(scheduler);
+  std::vector<std::uint32_t> tokens;
+  while (!scheduler.is_idle()) {
+    ASSERT_NE(scheduler.next_step(kSimStart), nullptr);
+    tokens.push_back(scheduler.finish_step(kSimStart).tokens);
+  }
+  ASSERT_GE(tokens.size(), 8u);
+  const std::vector<std::uint32_t> recorded{3, 1, 4, 2};
+  const auto first = std::find(recorded.begin(), recorded.end(), tokens[0]) - recorded.begin();
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(tokens[i], recorded[(static_cast<std::size_t>(first) + i) % 4]) << i;
+  }
+  EXPECT_EQ(scheduler.counts().output_tokens, 24u);
+}
+
+// Requests begin at places of their own, so that the file's mean is theirs: 1 + 6 / 4 tokens.
+TEST(SchedulerSpeculation, RequestsBeginAtPlacesOfTheirOwn) {
+  Scheduler scheduler(recorded_spec({3, 3, 0, 0}));
+  std::uint64_t tokens = 0;
+  for (std::uint64_t number = 0; number < 2000; ++number) {
+    scheduler.arrive(make_request(number, 2, 40));
+    do_step(scheduler);
+    ASSERT_NE(scheduler.next_step(kSimStart), nullptr);
+    tokens += scheduler.finish_step(kSimStart).tokens;
+    while (!scheduler.is_idle()) do_step(scheduler);
+  }
+  EXPECT_NEAR(static_cast<double>(tokens) / 2000, 2.5, 0.1);  // three errors of 1.5 / sqrt(2000)
+}
+
+TEST(SchedulerSpeculation, AFileOfAcceptanceIsChecked) {
+  const auto folder = ScratchFolder::make(::testing::TempDir(), "acceptance");
+  ASSERT_TRUE(folder);
+  const std::string path = (*folder)->path() + "/accepted.csv";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_acceptance(path, 3);
+  };
+  EXPECT_THAT(*read("step,accepted\n0,3\n1,0\n2,2\n"), ElementsAre(3u, 0u, 2u));
+  EXPECT_THAT(read("step,tokens\n0,3\n").error().text(), HasSubstr("no column \"accepted\""));
+  EXPECT_THAT(read("accepted\n3\n4\n").error().text(),
+              HasSubstr("line 3: accepted: found \"4\"; expected a whole number of 0 to 3"));
+  EXPECT_THAT(read("accepted\n1.5\n").error().text(), HasSubstr("found \"1.5\""));
+  EXPECT_THAT(check(recorded_spec({1, 4})).error().message,
+              HasSubstr("recorded 4 accepted drafts; expected at most the 3"));
 }
 
 TEST(SchedulerSpeculation, ChancesAreCheckedAndStepsAheadRefused) {
