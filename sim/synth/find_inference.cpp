@@ -22,7 +22,7 @@ CheckedResult<model::Efficiency> efficiency_of(const InferenceNames& names,
 Generation generation_of(const InferenceNames& names, const std::string& configs,
                          Errors& errors) {
   Generation out;
-  out.prompt_tokens = *names.prompt_tokens;
+  out.prompt_tokens = names.prompt_tokens.value_or(1);
   out.output_tokens = names.output_tokens;
   out.decode = names.decode;
   if (!names.speculation) return out;
@@ -51,10 +51,8 @@ CheckedResult<InferenceRequest> find_inference(const InferenceNames& names,
   out.batch = names.batch;
   out.precision = names.precision;
   out.step_host = names.step_host;
-  if (names.prompt_tokens) {
+  if (names.prompt_tokens || names.engine) {
     out.shape = generation_of(names, configs, errors);
-  } else if (names.engine) {
-    out.shape = Generation{1, 1, names.decode, {}};
   } else {
     out.shape = OnePass{names.sequence, names.attention};
   }

@@ -42,6 +42,7 @@ struct RequestNames {
 struct EngineNames {
   EngineSettings settings;
   RequestNames requests;
+  std::optional<std::string> accepted_file;  ///< serving::Speculation::recorded
 };
 
 /// Each name is a path (it has a "/" or ends in ".json"), else the id of a file of its folder.
@@ -53,7 +54,7 @@ struct InferenceNames {
   std::optional<std::uint64_t> prompt_tokens;  ///< generation; nothing: one pass
   std::uint64_t output_tokens = 1;             ///< generation
   DecodeMode decode = DecodeMode::kEager;      ///< generation
-  std::optional<SpeculationNames> speculation; ///< generation
+  std::optional<SpeculationNames> speculation; ///< generation; of an engine, the draft only
   BatchingMode batching = BatchingMode::kStatic;  ///< generation
   std::optional<Bytes> kv_cache;               ///< continuous; nothing: of the whole batch
   /// Instead of prompt_tokens and batch: `decode` is all of the generation that it uses.

@@ -1,6 +1,6 @@
 // What an inference instance serves: a model on one GPU, and the shape of its requests.
 //
-// Tensor-parallel inference is out of scope: an instance is one GPU.
+// An instance is one GPU, but for an engine's server (server_plan.hpp).
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "sim/synth/rank_emitter.hpp"
+
 namespace bubblesim::synth {
 namespace {
 
@@ -51,9 +53,7 @@ Result<void> PassWriter::add_drafts(const model::ModelWork& work) {
   for (const model::LayerWork& kind : work.kinds) {
     std::vector<OpDraft>& drafts = kinds.emplace_back();
     for (const model::WorkItem& item : kind.forward) {
-      if (const auto* kernel = std::get_if<model::KernelWork>(&item)) {
-        drafts.push_back(draft_of(*kernel));
-      }
+      drafts.push_back(std::visit([this](const auto& what) { return draft_of(what); }, item));
     }
     flops.push_back(model::flops_of(kind.forward));
   }
@@ -77,6 +77,16 @@ OpDraft PassWriter::draft_of(const model::KernelWork& work) {
     return writer_.add_profile(profile, launch);
   });
   draft.duration = timed.duration;
+  return draft;
+}
+
+OpDraft PassWriter::draft_of(const model::Communication& what) {
+  OpDraft draft;
+  draft.kind = program::WorkKind::kCollective;
+  draft.name = writer_.name(what.name);
+  draft.profile = writer_.add_profile(
+      program::profile_kernel(collective_needs(1), program::KernelClass::kMemory, request_.gpu),
+      collective_launch(1));
   return draft;
 }
 

@@ -1,5 +1,7 @@
-// Writes passes of a model as an inference server launches them: kernels in order on one stream
-// from one host thread, by single calls or as a CUDA graph; copies to and from the host.
+// Writes passes of a model as an inference server launches them: kernels and exchanges between GPUs
+// in order on one stream from one host thread, by single calls or as a CUDA graph; copies to and
+// from the host. Exchanges meet nobody and take no time as written: whoever runs the program on
+// several GPUs joins them.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +50,7 @@ class PassWriter {
  private:
   [[nodiscard]] Result<void> add_drafts(const model::ModelWork& work);
   [[nodiscard]] OpDraft draft_of(const model::KernelWork& work);
+  [[nodiscard]] OpDraft draft_of(const model::Communication& what);
   [[nodiscard]] OpDraft copy_draft(std::string_view name, double bytes);
   std::uint32_t emit(DecodeMode mode);
 

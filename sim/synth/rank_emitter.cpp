@@ -12,17 +12,6 @@ constexpr std::uint32_t kCollectiveThreads = 544;
 constexpr std::uint32_t kCollectiveRegisters = 96;
 constexpr std::uint64_t kCollectiveSharedBytes = 16 << 10;
 
-CollectiveKind kind_of(model::Exchange exchange) {
-  switch (exchange) {
-    case model::Exchange::kAllReduce: return CollectiveKind::kAllReduce;
-    case model::Exchange::kAllGather: return CollectiveKind::kAllGather;
-    case model::Exchange::kReduceScatter: return CollectiveKind::kReduceScatter;
-    case model::Exchange::kAllToAll: return CollectiveKind::kAllToAll;
-    case model::Exchange::kRing: break;
-  }
-  return CollectiveKind::kSendRecv;
-}
-
 // Items up to the first exchange and those that follow it at once.
 std::size_t until_exchange(std::span<const TimedItem> items) {
   const auto is_exchange = [](const TimedItem& item) {
@@ -37,6 +26,26 @@ std::size_t until_exchange(std::span<const TimedItem> items) {
 
 program::LaunchNeeds collective_needs(std::uint32_t channels) {
   return {channels, kCollectiveThreads, kCollectiveRegisters, kCollectiveSharedBytes};
+}
+
+model::Launch collective_launch(std::uint32_t channels) {
+  model::Launch launch;
+  launch.grid = {channels, 1, 1};
+  launch.block = {kCollectiveThreads, 1, 1};
+  launch.registers_per_thread = kCollectiveRegisters;
+  launch.shared_memory_bytes = kCollectiveSharedBytes;
+  return launch;
+}
+
+CollectiveKind collective_kind(model::Exchange exchange) {
+  switch (exchange) {
+    case model::Exchange::kAllReduce: return CollectiveKind::kAllReduce;
+    case model::Exchange::kAllGather: return CollectiveKind::kAllGather;
+    case model::Exchange::kReduceScatter: return CollectiveKind::kReduceScatter;
+    case model::Exchange::kAllToAll: return CollectiveKind::kAllToAll;
+    case model::Exchange::kRing: break;
+  }
+  return CollectiveKind::kSendRecv;
 }
 
 RankEmitter::RankEmitter(const ParallelPlan& plan, CollectiveTable& collectives,
@@ -106,7 +115,7 @@ void RankEmitter::emit(const PreparedKernel& kernel, HostPass pass) {
 
 CollectiveCall RankEmitter::call_of(const model::Communication& what) {
   CollectiveCall call;
-  call.kind = kind_of(what.exchange);
+  call.kind = collective_kind(what.exchange);
   call.bytes = what.bytes;
   call.name = what.name;
   switch (what.axis) {
@@ -178,14 +187,10 @@ std::uint32_t RankEmitter::collective_profile(std::uint32_t collective) {
   const std::uint32_t channels = collectives_.channels(collective);
   const auto [place, fresh] = profile_of_channels_.try_emplace(channels, 0);
   if (fresh) {
-    const program::LaunchNeeds needs = collective_needs(channels);
-    model::Launch launch;
-    launch.grid = {channels, 1, 1};
-    launch.block = {kCollectiveThreads, 1, 1};
-    launch.registers_per_thread = kCollectiveRegisters;
-    launch.shared_memory_bytes = kCollectiveSharedBytes;
     place->second = writer_.add_profile(
-        program::profile_kernel(needs, program::KernelClass::kMemory, plan_.request.gpu), launch);
+        program::profile_kernel(collective_needs(channels), program::KernelClass::kMemory,
+                                plan_.request.gpu),
+        collective_launch(channels));
   }
   return place->second;
 }

@@ -125,5 +125,9 @@ class RankEmitter {
 /// warp a block, with 96 registers a thread (launch shapes of ncclDevKernel in the H100 and A100
 /// traces of the public profiler data; earlier versions differ by a few warps).
 [[nodiscard]] program::LaunchNeeds collective_needs(std::uint32_t channels);
+[[nodiscard]] model::Launch collective_launch(std::uint32_t channels);
+
+/// What the network calls an exchange.
+[[nodiscard]] network::CollectiveKind collective_kind(model::Exchange exchange);
 
 }  // namespace bubblesim::synth

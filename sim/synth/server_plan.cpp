@@ -16,13 +16,25 @@ constexpr double kMostBlocks = std::numeric_limits<std::uint32_t>::max() / 2;
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes * 1e-6)) + " MB"; }
 
 /// A prompt that fills the budget, and logits of as many sequences as may run.
-Result<model::ModelWork> largest_step(const InferenceRequest& request,
+Result<model::ModelWork> largest_step(const model::ModelSpec& which,
+                                      const model::Split& split, model::Precision precision,
                                       const serving::SchedulerSpec& spec) {
   model::IterationSums sums;
   sums.prompts.add({spec.max_num_batched_tokens, 0});
   sums.tokens = spec.max_num_batched_tokens;
   sums.rows = std::min(spec.max_num_seqs, spec.max_num_batched_tokens);
-  return model::summed_iteration_work(request.model, {}, request.precision, sums);
+  return model::summed_iteration_work(which, split, precision, sums);
+}
+
+/// Adds its weights, and the activations of its largest step as far as another model's are smaller:
+/// passes of two models come one after another. Returns the bytes of a block of its cache.
+Result<double> add_model(const model::ModelSpec& which, ServerPlan& plan) {
+  const model::Precision precision = plan.request.precision;
+  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work,
+                             largest_step(which, plan.split, precision, plan.scheduler));
+  plan.memory.weights += weight_bytes(work, precision);
+  plan.memory.activations = std::max(plan.memory.activations, pass_bytes(work));
+  return model::kv_cache_bytes(which, plan.split, precision, plan.scheduler.block_size);
 }
 
 double cache_bytes(const CacheSize& size, double block, double gpu, double others) {
@@ -35,15 +47,15 @@ double cache_bytes(const CacheSize& size, double block, double gpu, double other
 
 Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSettings& settings) {
   ServerPlan plan{request, settings.scheduler, {}, 0, 1, settings.prefill};
+  plan.split.tensor = settings.tensor;
   serving::SchedulerSpec& spec = plan.scheduler;
   spec.kv_blocks = 1;
   BUBBLESIM_RETURN_IF_ERROR(serving::check(spec));
-  BUBBLESIM_ASSIGN_OR_RETURN(const model::ModelWork work, largest_step(request, spec));
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const double block,
-      model::kv_cache_bytes(request.model, {}, request.precision, spec.block_size));
-  plan.memory.weights = weight_bytes(work, request.precision);
-  plan.memory.activations = pass_bytes(work);
+  BUBBLESIM_ASSIGN_OR_RETURN(double block, add_model(request.model, plan));
+  if (const auto& drafts = std::get<Generation>(request.shape).speculation) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const double draft_block, add_model(drafts->draft, plan));
+    block += draft_block;
+  }
   const auto gpu = static_cast<double>(request.gpu.memory.value);
   const double others = plan.memory.weights + plan.memory.activations;
   const double cache = cache_bytes(settings.cache, block, gpu, others);
@@ -67,13 +79,22 @@ Result<ServerPlan> plan_server(const InferenceRequest& request, const EngineSett
   return plan;
 }
 
-Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens) {
-  const PrefillSplit& split = *plan.prefill;
+Bytes handover_bytes(const ServerPlan& plan, std::uint32_t prompt_tokens) {
   const std::uint32_t blocks = serving::blocks_of(plan.scheduler, prompt_tokens);
-  const std::int64_t writes =
-      split.writes == KvWrites::kContiguous ? 1 : std::int64_t{2} * plan.layers * blocks;
-  return writes * split.write +
-         Duration{std::llround(blocks * plan.block_bytes / split.link.value * 1e9)};
+  return Bytes{static_cast<std::uint64_t>(std::llround(blocks * plan.block_bytes))};
+}
+
+Duration handover_writes(const ServerPlan& plan, std::uint32_t prompt_tokens) {
+  const std::uint32_t blocks = serving::blocks_of(plan.scheduler, prompt_tokens);
+  const bool contiguous = plan.prefill->writes == KvWrites::kContiguous;
+  const std::int64_t writes = contiguous ? 1 : std::int64_t{2} * plan.layers * blocks;
+  return writes * plan.prefill->write;
+}
+
+Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens) {
+  const auto bytes = static_cast<double>(handover_bytes(plan, prompt_tokens).value);
+  return handover_writes(plan, prompt_tokens) +
+         Duration{std::llround(bytes / plan.prefill->link.value * 1e9)};
 }
 
 }  // namespace bubblesim::synth

@@ -1,5 +1,5 @@
-// What a language-model server is: a model on one GPU, the settings of its scheduler, and the KV
-// cache that the GPU's memory leaves it.
+// What a language-model server is: a model on one GPU or split over several, the settings of its
+// scheduler, and the KV cache that each GPU's memory leaves it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "sim/base/quantities.hpp"
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
+#include "sim/model/layer_work.hpp"
 #include "sim/serving/scheduler_spec.hpp"
 #include "sim/synth/inference_memory.hpp"
 #include "sim/synth/inference_request.hpp"
@@ -35,7 +36,7 @@ enum class KvWrites : std::uint8_t {
 /// Prefill and decode apart: of a filler's GPUs the first compute prompts, the others decode.
 struct PrefillSplit {
   std::uint32_t gpus = 1;     ///< that compute prompts
-  BytesPerSecond link;        ///< of each of them, > 0
+  BytesPerSecond link;        ///< of each of them, its own; 0: the cluster's links, training's too
   Duration write{};           ///< what a write costs besides its bytes
   KvWrites writes = KvWrites::kContiguous;
 };
@@ -46,24 +47,34 @@ struct EngineSettings {
   CacheSize cache = MemoryShare{};
   Bytes host_cache;                  ///< for swapping
   std::optional<PrefillSplit> prefill;  ///< nothing: each GPU serves requests to their end
+  std::uint32_t tensor = 1;  ///< GPUs of a server, which share each layer (tensor_parallel_size)
 };
 
 struct ServerPlan {
-  InferenceRequest request;  ///< a Generation: how decode steps are launched; lengths are unused
+  /// A Generation: how decode steps are launched, and which model drafts, if one does. The rest of
+  /// it is unused.
+  InferenceRequest request;
   serving::SchedulerSpec scheduler;
-  InstanceMemory memory;     ///< weights, cache, and activations of the largest step
-  double block_bytes = 0;    ///< of a block of the cache
+  /// Of a GPU: weights, cache, and activations of the largest step; a draft model's too.
+  InstanceMemory memory;
+  double block_bytes = 0;    ///< of a block of the cache, on each GPU
   std::uint32_t layers = 1;  ///< that have keys and values
   std::optional<PrefillSplit> prefill;
+  model::Split split{};      ///< over the server's GPUs: tensor parallel
+
+  /// GPUs of a server.
+  [[nodiscard]] std::uint32_t gpus() const { return split.tensor; }
 };
 
-/// From a GPU that computed a prompt to one that decodes: the blocks' bytes over the link, and
-/// PrefillSplit::write for each write; rounded to the nearest nanosecond. Precondition: the plan
-/// has `prefill`.
+/// From a GPU that computed a prompt to one that decodes: the bytes of its blocks, and
+/// PrefillSplit::write for each write. Precondition: the plan has `prefill`.
+[[nodiscard]] Bytes handover_bytes(const ServerPlan& plan, std::uint32_t prompt_tokens);
+[[nodiscard]] Duration handover_writes(const ServerPlan& plan, std::uint32_t prompt_tokens);
+/// Both over a link of its own, rounded to the nearest nanosecond. Precondition: it has one.
 [[nodiscard]] Duration handover_time(const ServerPlan& plan, std::uint32_t prompt_tokens);
 
-/// Faults: a model that is no decoder, memory that the GPU does not have, a cache of no block,
-/// serving::check.
+/// Faults: a model that is no decoder or cannot be split so, memory that a GPU does not have, a
+/// cache of no block, serving::check.
 [[nodiscard]] Result<ServerPlan> plan_server(const InferenceRequest& request,
                                              const EngineSettings& settings);
 

@@ -6,6 +6,17 @@
 // launch of the step at hand: matrix products by its tokens, the head by its sequences, attention
 // by the sums of its queries, keys and pairs. Timed products are kept by their number of tokens.
 //
+// A server over several GPUs has a program on each, all of which take the same steps: kernels of a
+// GPU's part of each layer, and between them exchanges, each of which starts when the last of the
+// GPUs has come to it. What its scheduler tells the other GPUs' processes is in the step's host
+// time.
+//
+// A draft model runs before the model that checks its tokens: over a step's prompts once, and in a
+// step with decoding sequences once for each token that a step drafts, a token of each of them at a
+// time (vLLM's proposer, vllm/v1/spec_decode, makes as many passes over the whole batch, too). Of
+// what was accepted, the draft model's cache has all but the last token, which is the first that it
+// sees: where all were accepted, one more, which is left out.
+//
 // What is rounded: decode steps launched as a CUDA graph are padded to the sizes that vLLM
 // captures, but for attention and logits. What is simplified: prompts and mixed steps are launched
 // kernel by kernel (vLLM's piecewise graphs take fewer launches). Swapped blocks take their bytes
@@ -19,19 +30,21 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/model/inference_work.hpp"
-#include "sim/synth/profile_table.hpp"
+#include "sim/synth/pass_times.hpp"
+#include "sim/synth/server_exchanges.hpp"
 #include "sim/synth/server_plan.hpp"
 #include "sim/workload/step_program.hpp"
 
 namespace bubblesim::synth {
+
+class PassWriter;
 
 /// The tokens that a graph of a decode step of `sequences` computes: 1, 2, 4, then every 8 up to
 /// 256, then every 16 up to 512 (vLLM 0.19, `cudagraph_capture_sizes`); beyond that, as many.
@@ -42,8 +55,10 @@ namespace bubblesim::synth {
 
 class ServerProgram final : public workload::StepProgram {
  public:
-  /// Fault: as summed_iteration_work. Fewer than 2^16 kernels a step.
-  [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(Shared<ServerPlan> plan);
+  /// `exchanges`: of the server's GPUs, and outlives this; null: they meet nobody, and take no
+  /// time. Fault: as summed_iteration_work. Fewer than 2^16 kernels a step.
+  [[nodiscard]] static Result<std::unique_ptr<ServerProgram>> make(
+      Shared<ServerPlan> plan, ServerExchanges* exchanges = nullptr);
 
   [[nodiscard]] const program::Program& program() const override { return program_; }
   [[nodiscard]] std::uint32_t set(const serving::Step& step, bool queued) override;
@@ -52,45 +67,32 @@ class ServerProgram final : public workload::StepProgram {
   enum Kind : std::uint8_t { kPrompts, kDecode, kMixed };
   static constexpr std::size_t kKinds = 3;
 
-  /// A kernel at the present step.
-  struct Timed {
-    Duration duration{};
-    std::uint32_t profile = program::kNoIndex;
-  };
-  /// The kernels of each layer kind.
-  using Timings = std::vector<std::vector<Timed>>;
-
-  /// Where a thread's operations are.
+  /// Where a thread's operations are, and the profiles of its passes' attention: of drafts, if
+  /// there are any, and of the model itself last.
   struct Template {
-    std::uint32_t first = 0;        ///< of its kernels, into the program's ops
-    std::uint32_t input = 0;        ///< the copy of tokens to the device
-    std::uint32_t swap = 0;         ///< the copy of swapped blocks beside it, if the plan has it
-    std::uint32_t result = 0;       ///< the copy of tokens to the host
-    std::array<std::uint32_t, 2> attention{};  ///< profiles, which each step writes anew
+    std::uint32_t first = 0;   ///< of its kernels, into the program's ops
+    std::uint32_t input = 0;   ///< the copy of tokens to the device
+    std::uint32_t swap = 0;    ///< the copy of swapped blocks beside it, if the plan has it
+    std::uint32_t result = 0;  ///< the copy of tokens to the host
+    std::vector<PassTimes::AttentionSlots> attention{};
   };
 
-  explicit ServerProgram(Shared<ServerPlan> plan);
+  ServerProgram(Shared<ServerPlan> plan, ServerExchanges* exchanges);
   [[nodiscard]] Result<void> write_threads();
-  [[nodiscard]] Template template_of(const program::ThreadProgram& thread);
-  [[nodiscard]] const Timings& body(std::uint32_t tokens);
-  [[nodiscard]] const std::vector<Timed>& head(std::uint32_t rows, Kind kind);
-  [[nodiscard]] Timed time(const model::KernelWork& work);
-  void time_attention(const Template& thread, const model::IterationSums& sums);
-  void write(const Template& thread, const Timings& body, const std::vector<Timed>& head);
+  [[nodiscard]] Result<void> write_thread(PassWriter& passes, Kind kind);
+  [[nodiscard]] Template template_of(const program::ThreadProgram& thread, Kind kind);
+  [[nodiscard]] DecodeMode mode_of(Kind kind, std::uint32_t draft) const;
+  [[nodiscard]] std::uint32_t drafts_of(Kind kind) const;
+  [[nodiscard]] model::IterationSums draft_sums(const serving::Step& step, Kind kind,
+                                                std::uint32_t draft) const;
   [[nodiscard]] bool swaps_beside() const;
   [[nodiscard]] Duration swap_time(const serving::Step& step) const;
-  std::uint32_t add_profile(const program::KernelProfile& profile, const model::Launch& launch);
 
   Shared<ServerPlan> plan_;
-  KernelTimer timer_;
   program::Program program_;
-  ProfileTable profiles_;
+  PassTimes passes_;
+  std::optional<PassTimes> drafts_;  ///< nothing: drafts take no kernels, or there are none
   std::array<Template, kKinds> threads_;
-  std::vector<std::uint32_t> layers_;        ///< of all threads, into kinds; the last is the head
-  std::size_t before_attention_ = 0;         ///< kernels of a block
-  std::map<std::uint32_t, Timings> bodies_;  ///< by tokens
-  std::map<std::pair<std::uint32_t, Kind>, std::vector<Timed>> heads_;
-  std::vector<Timed> attention_;             ///< of the present step
 };
 
 }  // namespace bubblesim::synth

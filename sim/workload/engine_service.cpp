@@ -22,7 +22,7 @@ ServedRequest served(const serving::FinishedRequest& request) {
 EngineService::EngineService(ProgramRun& run, StepProgram& steps,
                              const serving::SchedulerSpec& spec, LengthSequence lengths,
                              ServiceListener& listener)
-    : run_(run), steps_(steps), listener_(listener), lengths_(std::move(lengths)),
+    : gpus_{{&run, &steps}}, listener_(listener), lengths_(std::move(lengths)),
       scheduler_(spec), queue_(scheduler_) {}
 
 void EngineService::start_offline(SimTime now) {
@@ -62,10 +62,15 @@ void EngineService::refill(SimTime now) {
     arrive(next_offline_++, now);
   }
   const auto start = queue_.refill(now);
-  if (start) run_.start_thread(steps_.set(*start->step, start->queued), now);
+  if (!start) return;
+  at_work_ = gpus_.size();
+  for (const Gpu& gpu : gpus_) {
+    gpu.run->start_thread(gpu.steps->set(*start->step, start->queued), now);
+  }
 }
 
 void EngineService::pass_finished(SimTime now) {
+  if (--at_work_ > 0) return;
   const serving::StepOutcome& outcome = queue_.finish(now);
   if (!outcome.gaps.empty()) listener_.on_token_gaps(outcome.gaps, now);
   for (const serving::FinishedRequest& request : outcome.finished) finished(request, now);

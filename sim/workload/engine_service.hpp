@@ -4,6 +4,9 @@
 // A step starts when the one before it has ended, its tokens being on the host. What vLLM hides by
 // launching a step before its predecessor has ended (a launch and copies of some bytes, about
 // 20 us) is not hidden. With Pacing::kOneAhead a step's host time is.
+//
+// A server over several GPUs starts a step on all of them at once, each GPU's program being told of
+// it, and the step has ended when each of them has done its part.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +40,8 @@ class EngineService final : public RequestService {
   EngineService(ProgramRun& run, StepProgram& steps, const serving::SchedulerSpec& spec,
                 LengthSequence lengths, ServiceListener& listener);
 
+  /// Another GPU of the server. `run` and `steps` as the constructor's. Before anything arrives.
+  void add_gpu(ProgramRun& run, StepProgram& steps) { gpus_.push_back({&run, &steps}); }
   /// From now on it computes prompts and first tokens only; what comes after goes to `sink`, which
   /// outlives it. Online, before anything arrives.
   void compute_prompts_for(HandoverSink& sink) { sink_ = &sink; }
@@ -45,6 +50,7 @@ class EngineService final : public RequestService {
   /// Requests have no end: as many wait as could run.
   void start_offline(SimTime now) override;
   void arrive_together(std::uint64_t first, std::uint64_t count, SimTime now) override;
+  /// Of each GPU's part of a step.
   void pass_finished(SimTime now) override;
   [[nodiscard]] std::optional<std::uint64_t> serving() const override;
   [[nodiscard]] std::size_t queued() const override { return scheduler_.waiting(); }
@@ -53,12 +59,17 @@ class EngineService final : public RequestService {
   [[nodiscard]] const serving::Scheduler* scheduler() const override { return &scheduler_; }
 
  private:
+  struct Gpu {
+    ProgramRun* run = nullptr;
+    StepProgram* steps = nullptr;
+  };
+
   void arrive(std::uint64_t number, SimTime now);
   void refill(SimTime now);
   void finished(const serving::FinishedRequest& request, SimTime now);
 
-  ProgramRun& run_;
-  StepProgram& steps_;
+  std::vector<Gpu> gpus_;
+  std::size_t at_work_ = 0;  ///< GPUs that have not done their part of the step
   ServiceListener& listener_;
   LengthSequence lengths_;
   serving::Scheduler scheduler_;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/model/speculation.hpp"
 #include "sim/synth/pass_writer.hpp"
 #include "tests/unit/sim/synth/inference/requests.hpp"
 
@@ -83,6 +84,82 @@ TEST(ServerProgram, AMixedStepHasTheKernelsOfTheModelsIteration) {
   const auto step = step_of({decode_at(700), decode_at(31), prompt_of(300, 512)});
   EXPECT_EQ(kernels_of(server->program(), server->set(step, false)),
             iteration_of(plan, {{1, 700}, {1, 31}, {300, 512}}));
+}
+
+/// Three tokens a step, drafted by a model of two blocks.
+ServerPlan drafting_plan(DecodeMode decode = DecodeMode::kEager) {
+  InferenceRequest request = generation(1, 1, decode);
+  std::get<Generation>(request.shape).speculation =
+      Speculation{value(model::find_model("llama-68m", configs("models"))), model::chain(3), 0};
+  EngineSettings settings = engine_settings();
+  settings.scheduler.speculation = {3, serving::independent_acceptance(3, 0.6)};
+  return value(plan_server(request, settings));
+}
+
+/// The draft model's iteration, as iteration_of().
+std::vector<std::pair<std::string, Duration>> draft_of(
+    const ServerPlan& plan, const std::vector<model::SequenceState>& sequences) {
+  ServerPlan draft = plan;
+  draft.request.model = std::get<Generation>(plan.request.shape).speculation->draft;
+  return iteration_of(draft, sequences);
+}
+
+template <class List>
+void append(List& list, const List& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+/// A sequence that checks three drafted tokens.
+serving::StepSequence check_at(std::uint32_t context) {
+  serving::StepSequence part = decode_at(context);
+  part.new_tokens = 4;
+  part.drafted = 3;
+  return part;
+}
+
+// Three passes of the draft model, a token further each; then all four tokens of each sequence,
+// with attention of single tokens and logits of every token.
+TEST(ServerProgram, ADraftModelRunsOnceForEachDraftedToken) {
+  const ServerPlan plan = drafting_plan();
+  const auto server = server_of(plan);
+  const auto thread = server->set(step_of({check_at(700), check_at(31)}), false);
+  auto expected = draft_of(plan, {{1, 700}, {1, 31}});
+  append(expected, draft_of(plan, {{1, 701}, {1, 32}}));
+  append(expected, draft_of(plan, {{1, 702}, {1, 33}}));
+  const std::size_t drafts = expected.size();
+  const auto kernels = kernels_of(server->program(), thread);
+  ASSERT_GT(kernels.size(), drafts);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), kernels.begin()));
+  model::IterationSums sums = sums_of(step_of({check_at(700), check_at(31)}), 8);
+  EXPECT_EQ(sums.rows, 8U);
+  PassWriter passes(plan.request);
+  ASSERT_TRUE(passes.pass(value(model::summed_iteration_work(plan.request.model, {},
+                                                             plan.request.precision, sums)),
+                          DecodeMode::kEager));
+  const auto verify = kernels_of(passes.writer().finish(), 0);
+  EXPECT_TRUE(std::equal(verify.begin(), verify.end(), kernels.begin() + drafts, kernels.end()));
+}
+
+TEST(ServerProgram, ADraftModelReadsPromptsToo) {
+  const ServerPlan plan = drafting_plan();
+  const auto server = server_of(plan);
+  auto prompts = draft_of(plan, {{300, 512}});
+  append(prompts, iteration_of(plan, {{300, 512}}));
+  EXPECT_EQ(kernels_of(server->program(), server->set(step_of({prompt_of(300, 512)}), false)),
+            prompts);
+  const auto mixed = step_of({check_at(700), prompt_of(300, 512)});
+  auto drafts = draft_of(plan, {{1, 700}, {300, 512}});
+  append(drafts, draft_of(plan, {{1, 701}}));
+  append(drafts, draft_of(plan, {{1, 702}}));
+  const auto kernels = kernels_of(server->program(), server->set(mixed, false));
+  EXPECT_TRUE(std::equal(drafts.begin(), drafts.end(), kernels.begin()));
+}
+
+TEST(ServerPlan, ADraftModelTakesMemoryToo) {
+  const ServerPlan plan = drafting_plan();
+  const ServerPlan alone = plan_of(DecodeMode::kEager);
+  EXPECT_NEAR(plan.memory.weights - alone.memory.weights, 2 * 68e6, 2e6);
+  EXPECT_EQ(plan.block_bytes - alone.block_bytes, 16 * 2 * 2 * 768 * 2.0);  // 2 blocks of 768
 }
 
 TEST(ServerProgram, StepsOfOneKindHaveTheirOwnThreadsAndAreSetAnew) {

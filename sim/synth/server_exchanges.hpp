@@ -1,0 +1,47 @@
+// Where the GPUs of a tensor-parallel server meet: a collective for each kind and size of exchange
+// that its steps have, carried by the links that training's collectives load too.
+//
+// An exchange costs what sim/network says of the server's GPUs. Its kernel holds SMs on each of
+// them from its own start on, as training's does. Single-threaded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "sim/model/layer_work.hpp"
+#include "sim/network/rendezvous.hpp"
+#include "sim/network/topology.hpp"
+
+namespace bubblesim::synth {
+
+class ServerExchanges {
+ public:
+  struct Meeting {
+    std::uint32_t collective = 0;  ///< in the rendezvous
+    std::uint32_t channels = 1;    ///< blocks of the collective's kernel on each GPU
+  };
+
+  /// `group`: the server's GPUs, all of which run its steps. The others outlive this, and the
+  /// rendezvous was made with the topology's links.
+  ServerExchanges(const network::Topology& topology, network::Group group,
+                  network::Rendezvous& rendezvous)
+      : topology_(topology), group_(std::move(group)), rendezvous_(rendezvous) {}
+
+  /// Where all GPUs meet for this exchange: the same for each that asks, whichever step asks first.
+  [[nodiscard]] Meeting meeting(const model::Communication& what);
+  [[nodiscard]] network::Rendezvous& rendezvous() { return rendezvous_; }
+
+ private:
+  struct Planned {
+    network::Transfer transfer;
+    Meeting meeting;
+  };
+
+  const network::Topology& topology_;
+  network::Group group_;
+  network::Rendezvous& rendezvous_;
+  std::map<std::pair<network::CollectiveKind, std::uint64_t>, Planned> planned_;  ///< by bytes
+};
+
+}  // namespace bubblesim::synth

@@ -1,0 +1,382 @@
+// A server over two GPUs: its kernels are those of the split model, its exchanges the network's,
+// and links that training loads too are shared.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+
+#include "sim/serving/lone_server.hpp"
+#include "sim/step_cost/model_times.hpp"
+#include "sim/synth/pass_writer.hpp"
+#include "sim/synth/rank_emitter.hpp"
+#include "sim/synth/server_program.hpp"
+#include "sim/workload/engine_service.hpp"
+#include "sim/workload/machine.hpp"
+#include "tests/unit/sim/synth/inference/requests.hpp"
+
+namespace bubblesim::synth {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kGpus = 2;
+constexpr double kPort = 100e9;  // bytes/s
+constexpr Duration kHop = microseconds{2};
+
+/// Two GPUs on one switch whose rings take a hop a step and their bytes, nothing else: the form of
+/// step_cost::exchange_us.
+network::Topology two_gpus() {
+  hardware::ClusterSpec spec;
+  spec.name = "two";
+  spec.gpus_per_node = kGpus;
+  spec.node.bandwidth = {kPort};
+  spec.collectives.ring_hop = {kHop, kHop, kHop};
+  spec.collectives.tree_hop = {kHop, kHop, kHop};
+  return network::Topology(spec);
+}
+
+/// LLaMA2-7B over two GPUs, whose hosts cost nothing, and which wait for nothing between kernels.
+ServerPlan split_plan(DecodeMode decode = DecodeMode::kGraph) {
+  InferenceRequest request = generation(1, 1, decode);
+  request.precision = model::Precision::kBf16;
+  request.software.launch_call = request.software.forward_gap = Duration{};
+  request.gpu.stream_gap = Duration{};
+  EngineSettings settings;
+  settings.scheduler.max_model_len = 4096;
+  settings.scheduler.max_num_seqs = 64;
+  settings.cache = CacheBlocks{2000};
+  settings.tensor = kGpus;
+  return value(plan_server(request, settings));
+}
+
+/// Sequences that decode their next token.
+serving::Step decode_step(std::uint32_t sequences, std::uint32_t context) {
+  serving::Step step;
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    serving::StepSequence part;
+    part.request = i;
+    part.context = context;
+    part.emits = true;
+    step.sequences.push_back(part);
+    step.totals.add(part);
+  }
+  return step;
+}
+
+class End final : public workload::RunObserver {
+ public:
+  void on_pass_finished(workload::ProgramRun&, SimTime now) override { end = now - kSimStart; }
+  Duration end{};
+};
+
+/// The two GPUs, on which the server and ranks of a job run.
+class TwoGpus {
+ public:
+  explicit TwoGpus(const ServerPlan& plan, workload::JobProgram job = {})
+      : plan_(plan), job_(with_links(std::move(job), topology_)), machine_(gpu_, &job_),
+        exchanges_(topology_, network::strided_group(0, kGpus), *machine_.network()) {
+    for (std::uint32_t i = 0; i < kGpus; ++i) {
+      gpus_.push_back(&machine_.add_gpu());
+      programs_.push_back(value(ServerProgram::make(plan_, &exchanges_)));
+      workload::RunSetup setup;
+      setup.repeat = workload::Repeat::kOnePass;
+      setup.rendezvous = machine_.network();
+      setup.observer = &ends_[i];
+      runs_.push_back(&machine_.add_program(*gpus_[i], programs_[i]->program(), setup));
+      if (job_.ranks.empty()) continue;
+      setup.client.name = "training";
+      setup.observer = &job_ends_[i];
+      machine_.add_program(*gpus_[i], job_.ranks[i], setup).start_pass(kSimStart);
+    }
+  }
+
+  Duration time_of(const serving::Step& step) {
+    for (std::uint32_t i = 0; i < kGpus; ++i) {
+      runs_[i]->start_thread(programs_[i]->set(step, false), kSimStart);
+    }
+    machine_.conductor().run_until();
+    EXPECT_EQ(ends_[0].end, ends_[1].end);
+    return ends_[0].end;
+  }
+  [[nodiscard]] Duration job_time() const { return job_ends_[0].end; }
+  [[nodiscard]] const network::Topology& topology() const { return topology_; }
+  [[nodiscard]] workload::Machine& machine() { return machine_; }
+  [[nodiscard]] workload::ProgramRun& run(std::size_t gpu) { return *runs_[gpu]; }
+  [[nodiscard]] ServerProgram& program(std::size_t gpu) { return *programs_[gpu]; }
+
+ private:
+  static workload::JobProgram with_links(workload::JobProgram job,
+                                         const network::Topology& topology) {
+    if (job.links.empty()) job.links = topology.links();
+    return job;
+  }
+
+  ServerPlan plan_;
+  network::Topology topology_ = two_gpus();
+  hardware::GpuSpec gpu_ = plan_.request.gpu;
+  workload::JobProgram job_;
+  workload::Machine machine_;
+  ServerExchanges exchanges_;
+  std::vector<workload::MachineGpu*> gpus_;
+  std::vector<std::unique_ptr<ServerProgram>> programs_;
+  std::vector<workload::ProgramRun*> runs_;
+  std::array<End, kGpus> ends_;
+  std::array<End, kGpus> job_ends_;
+};
+
+/// A step of one GPU's kernels, without exchanges: its time, and that of its kernels.
+struct WithoutExchanges {
+  Duration step{};
+  Duration kernels{};
+};
+
+WithoutExchanges without_exchanges(const ServerPlan& plan, const serving::Step& step) {
+  const auto program = value(ServerProgram::make(plan));
+  workload::Machine machine(plan.request.gpu);
+  End end;
+  workload::RunSetup setup;
+  setup.repeat = workload::Repeat::kOnePass;
+  setup.observer = &end;
+  auto& run = machine.add_program(machine.add_gpu(), program->program(), setup);
+  const std::uint32_t thread = program->set(step, false);
+  run.start_thread(thread, kSimStart);
+  machine.conductor().run_until();
+  WithoutExchanges out{end.end, {}};
+  for (const program::Step& call : program->program().threads[thread].steps) {
+    for (std::uint32_t i = 0; i < call.count; ++i) {
+      const program::Op& op = program->program().ops[call.target + i];
+      if (op.kind == program::WorkKind::kKernel) out.kernels += op.duration;
+    }
+  }
+  return out;
+}
+
+model::ModelSpec llama() { return value(model::find_model("llama2-7b", configs("models"))); }
+
+step_cost::ServerLayout two_gpu_layout() {
+  step_cost::ServerLayout layout;
+  layout.tensor = kGpus;
+  layout.link = {{kPort}, kHop};
+  return layout;
+}
+
+TEST(ServerGpus, EachGpuHasItsPartOfWeightsAndCache) {
+  InferenceRequest request = generation(1, 1);
+  EngineSettings settings;
+  settings.scheduler.max_model_len = 4096;
+  settings.cache = CacheBlocks{1000};
+  const ServerPlan whole = value(plan_server(request, settings));
+  settings.tensor = 4;
+  const ServerPlan split = value(plan_server(request, settings));
+  EXPECT_EQ(split.gpus(), 4U);
+  EXPECT_EQ(4 * split.memory.kv_cache, whole.memory.kv_cache);
+  EXPECT_NEAR(4 * split.memory.weights, whole.memory.weights, 1e-3 * whole.memory.weights);
+  settings.tensor = 3;
+  EXPECT_FALSE(plan_server(request, settings));
+}
+
+// 8 sequences: an all-reduce of 8 x 4096 x 2 bytes after the embedding and twice in each of 32
+// blocks, and 8 x 32000 x 2 bytes of logits gathered.
+TEST(ServerGpus, AStepTakesItsKernelsAndItsExchanges) {
+  const ServerPlan plan = split_plan();
+  const serving::Step step = decode_step(8, 700);
+  TwoGpus server(plan);
+  const Duration all = server.time_of(step);
+  const WithoutExchanges alone = without_exchanges(plan, step);
+  const auto group = network::strided_group(0, kGpus);
+  const Duration reduce = server.topology().solo_time(server.topology().plan(
+      network::CollectiveKind::kAllReduce, Bytes{65'536}, group));
+  const Duration gather = server.topology().solo_time(server.topology().plan(
+      network::CollectiveKind::kAllGather, Bytes{512'000}, group));
+  EXPECT_EQ(reduce, Duration{2 * 2'000 + 656});      // 2 hops, 65,536 bytes over 100 GB/s
+  EXPECT_EQ(gather, Duration{2'000 + 2'560});        // a hop, half of the logits
+  EXPECT_EQ(all - alone.step, 65 * reduce + gather);
+}
+
+// The other road, `validate serving`: the kernel model of the same layout, and rings.
+TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
+  const ServerPlan plan = split_plan();
+  const serving::Step step = decode_step(8, 700);
+  const Duration all = TwoGpus(plan).time_of(step);
+  const WithoutExchanges alone = without_exchanges(plan, step);
+  const step_cost::ServerLayout layout = two_gpu_layout();
+  const model::ModelSpec model = llama();
+  step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
+  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, {},
+                             step_cost::vllm_capture_sizes(64));
+  const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
+  EXPECT_LT(copies, microseconds{20});
+  EXPECT_NEAR(to_ns(cost.of(step, false)), to_ns(all - copies), 66);  // exchanges are rounded up
+}
+
+/// Requests that arrive 20 ms apart.
+class Requests final : public serving::RequestSource {
+ public:
+  std::optional<serving::Request> next() override {
+    if (number_ == 40) return std::nullopt;
+    serving::Request request;
+    request.number = number_;
+    request.arrival = kSimStart + static_cast<std::int64_t>(number_) * milliseconds{20};
+    request.prompt_tokens = 200 + 37 * static_cast<std::uint32_t>(number_ % 7);
+    request.output_tokens = 20 + 13 * static_cast<std::uint32_t>(number_ % 5);
+    ++number_;
+    return request;
+  }
+
+ private:
+  std::uint64_t number_ = 0;
+};
+
+class Latencies final : public serving::ServerObserver {
+ public:
+  void on_arrival(const serving::Request&, serving::Arrival what) override {
+    EXPECT_EQ(what, serving::Arrival::kQueued);
+  }
+  void on_step(const serving::Step&, SimTime, SimTime, const serving::Scheduler&) override {}
+  void on_finished(const serving::FinishedRequest& request) override {
+    sum += to_seconds(request.latency());
+    ++count;
+  }
+  double sum = 0;
+  int count = 0;
+};
+
+/// The server's program as serve_alone() sees it: each step on a machine of its own.
+class OnTwoGpus final : public serving::StepCost {
+ public:
+  explicit OnTwoGpus(const ServerPlan& plan) : plan_(plan) {}
+  Duration of(const serving::Step& step, bool) override { return TwoGpus(plan_).time_of(step); }
+
+ private:
+  const ServerPlan& plan_;
+};
+
+double latency_of(const ServerPlan& plan, serving::StepCost& cost) {
+  serving::Scheduler scheduler(plan.scheduler);
+  Requests requests;
+  Latencies latencies;
+  serving::serve_alone(scheduler, requests, cost, latencies);
+  EXPECT_EQ(latencies.count, 40);
+  return latencies.sum / latencies.count;
+}
+
+// Alone there are no copies, some 11 us a step; and sequences that fill a graph up attend to a
+// token, which shortens the mean by which a batch's attention is timed: up to 3 % of a step.
+TEST(ServerGpus, RequestsWaitAsLongAsOnTheServerAlone) {
+  const ServerPlan plan = split_plan();
+  const step_cost::ServerLayout layout = two_gpu_layout();
+  const model::ModelSpec model = llama();
+  step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
+  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, {},
+                             step_cost::vllm_capture_sizes(64));
+  OnTwoGpus engine(plan);
+  const double alone = latency_of(plan, cost);
+  EXPECT_NEAR(latency_of(plan, engine), alone, 0.025 * alone);
+}
+
+/// Two ranks with one all-reduce of `bytes` from the start on, over the GPUs' ports or over links
+/// of its own as fast as these.
+workload::JobProgram all_reduce_job(double bytes, bool shares_ports, const hardware::GpuSpec& gpu) {
+  const network::Topology topology = two_gpus();
+  workload::JobProgram job;
+  job.links = topology.links();
+  job.transfers.push_back(topology.plan(network::CollectiveKind::kAllReduce,
+                                        Bytes{static_cast<std::uint64_t>(bytes)},
+                                        network::strided_group(0, kGpus)));
+  for (network::LinkLoad& load : job.transfers.front().loads) {
+    if (shares_ports) break;
+    job.links.push_back({kPort});
+    load.link = network::LinkId{static_cast<std::uint32_t>(job.links.size() - 1)};
+  }
+  workload::JoinedCollective joined;
+  joined.participants = kGpus;
+  joined.transfer = 0;
+  job.collectives.push_back(joined);
+  for (std::uint32_t rank = 0; rank < kGpus; ++rank) {
+    ProgramWriter writer(rank, gpu);
+    OpDraft draft;
+    draft.kind = program::WorkKind::kCollective;
+    draft.name = writer.name("gradients");
+    draft.collective = 0;
+    draft.profile = writer.add_profile(
+        program::profile_kernel(collective_needs(1), program::KernelClass::kMemory, gpu),
+        collective_launch(1));
+    writer.wait_for(writer.launch(draft, {}, {}));
+    job.ranks.push_back(writer.finish());
+  }
+  return job;
+}
+
+// While training's all-reduce is under way, an exchange has half of each port: its bytes take twice
+// as long, and training's as much longer as the exchanges' bytes take alone: 65 x 0.656 + 2.56 us.
+TEST(ServerGpus, LinksAreSharedWithTraining) {
+  const ServerPlan plan = split_plan();
+  const serving::Step step = decode_step(8, 700);
+  constexpr double kBytes = 1e10;  // 100 ms: longer than the step
+  TwoGpus apart(plan, all_reduce_job(kBytes, false, plan.request.gpu));
+  TwoGpus shared(plan, all_reduce_job(kBytes, true, plan.request.gpu));
+  const Duration step_apart = apart.time_of(step);
+  const Duration step_shared = shared.time_of(step);
+  constexpr double kOwn = 65 * 655.36 + 2'560;  // ns
+  EXPECT_LT(step_shared, apart.job_time());
+  EXPECT_NEAR(to_ns(step_shared - step_apart), kOwn, 66);
+  EXPECT_NEAR(to_ns(shared.job_time() - apart.job_time()), kOwn, 66);
+}
+
+/// Counts what an engine's service serves.
+class Served final : public workload::ServiceListener {
+ public:
+  void on_served(const workload::ServedRequest& request) override {
+    sum += to_seconds(request.end - request.arrival);
+    ++count;
+  }
+  void on_batch(std::uint64_t, SimTime) override { ++steps; }
+  double sum = 0;
+  int count = 0;
+  int steps = 0;
+};
+
+class Passes final : public workload::RunObserver {
+ public:
+  void on_pass_finished(workload::ProgramRun&, SimTime now) override {
+    service->pass_finished(now);
+  }
+  workload::EngineService* service = nullptr;
+};
+
+// A step ends with the later of its GPUs, once.
+TEST(ServerGpus, TheServiceGoesOnWhenAllGpusHaveDoneTheirPart) {
+  const ServerPlan plan = split_plan();
+  const network::Topology topology = two_gpus();
+  workload::JobProgram job;
+  job.links = topology.links();
+  workload::Machine machine(plan.request.gpu, &job);
+  ServerExchanges exchanges(topology, network::strided_group(0, kGpus), *machine.network());
+  Passes passes;
+  std::vector<std::unique_ptr<ServerProgram>> programs;
+  std::vector<workload::ProgramRun*> runs;
+  for (std::uint32_t i = 0; i < kGpus; ++i) {
+    programs.push_back(value(ServerProgram::make(plan, &exchanges)));
+    workload::RunSetup setup;
+    setup.repeat = workload::Repeat::kOnePass;
+    setup.rendezvous = machine.network();
+    setup.observer = &passes;
+    runs.push_back(&machine.add_program(machine.add_gpu(), programs[i]->program(), setup));
+  }
+  Served served;
+  workload::DrawnLengths lengths{workload::FixedLength{100}, workload::FixedLength{10}};
+  workload::EngineService service(*runs[0], *programs[0], plan.scheduler,
+                                  {lengths, RandomStream(1, "lengths")}, served);
+  service.add_gpu(*runs[1], *programs[1]);
+  passes.service = &service;
+  service.arrive_together(0, 3, kSimStart);
+  machine.conductor().run_until();
+  EXPECT_EQ(served.count, 3);
+  EXPECT_EQ(served.steps, 10);  // the prompts together, then nine tokens each
+  EXPECT_EQ(runs[0]->passes(), 10U);
+  EXPECT_EQ(runs[1]->passes(), 10U);
+}
+
+}  // namespace
+}  // namespace bubblesim::synth
