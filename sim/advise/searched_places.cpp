@@ -59,8 +59,10 @@ std::vector<std::string> idlest_gpus(const std::vector<double>& bubbles) {
   return values;
 }
 
+// The GPUs of a server over several are no free choice.
 bool may_choose_gpus(const Json& filler) {
   return !filler.contains("instances") && !filler.contains("jobs") &&
+         sweep::find_value(filler, "/program/engine/tensor_parallel") == nullptr &&
          (!filler.contains("gpus") || filler["gpus"] == "all");
 }
 

@@ -77,7 +77,7 @@ void ClientMonitor::record(const workload::ProgramRun& watched, std::uint32_t in
     found = timeline_names_.emplace(op.name.value, name).first;
   }
   observe::Slice slice{meters_.gpu, client_, found->second, kind, since, until};
-  if (filler_ != nullptr) slice.request = filler_->service->serving().value_or(slice.request);
+  if (filler_ != nullptr) slice.request = filler_->served_by().serving().value_or(slice.request);
   meters_.timeline->add(slice);
 }
 
@@ -115,7 +115,7 @@ void FillerMonitor::on_op_resumed(workload::ProgramRun& watched, std::uint32_t o
 
 void FillerMonitor::on_pass_finished(workload::ProgramRun& watched, SimTime now) {
   tell_iteration(watched, now - watched.pass_start(), now);
-  filler_->service->pass_finished(now);
+  filler_->served_by().pass_finished(now);
 }
 
 }  // namespace bubblesim::run

@@ -7,6 +7,10 @@
 
 namespace bubblesim::run {
 
+workload::RequestService& FillerInstance::served_by() const {
+  return group == nullptr ? *service : *group->instances.front()->service;
+}
+
 void FillerInstance::on_served(const workload::ServedRequest& request) {
   if (request.output_tokens > 0) count_tokens(request);
   if (mode != observe::FillerMode::kOnline) {

@@ -1,4 +1,5 @@
-// A filler on one GPU while it is simulated: its service, and what came of its requests.
+// A filler on one GPU while it is simulated: its service, and what came of its requests. A server
+// over several GPUs has an instance on each.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "sim/observe/run_result.hpp"
 #include "sim/observe/service_limits.hpp"
 #include "sim/observe/timeline.hpp"
+#include "sim/synth/server_exchanges.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 #include "sim/workload/request_service.hpp"
 #include "sim/workload/step_program.hpp"
@@ -21,6 +23,7 @@
 namespace bubblesim::run {
 
 class FillerInstance;
+struct ServerGpus;
 
 /// Told of what a worker of fill jobs has done.
 class FillWorkListener {
@@ -61,7 +64,11 @@ class FillerInstance final : public workload::ServiceListener {
   std::uint32_t filler = 0;   ///< into RunConfig::fillers
   observe::FillerMode mode = observe::FillerMode::kOffline;
   std::unique_ptr<workload::StepProgram> steps;  ///< null: no engine's server
-  std::unique_ptr<workload::RequestService> service;  ///< null if not admitted
+  ServerGpus* group = nullptr;  ///< null: it is a server by itself, or none
+  /// Null if not admitted, and on the further GPUs of a server.
+  std::unique_ptr<workload::RequestService> service;
+  /// That its program's passes are of. Precondition: it is admitted.
+  [[nodiscard]] workload::RequestService& served_by() const;
   std::optional<observe::ServiceLimits> limits;  ///< of an engine's requests
 
   FillWorkListener* work = nullptr;                       ///< kJobs
@@ -86,6 +93,17 @@ class FillerInstance final : public workload::ServiceListener {
   std::optional<observe::TrackId> queue_track_;
   std::optional<observe::TrackId> cache_track_;
 };
+
+/// A server over several GPUs: its instances, of which the first has the service.
+struct ServerGpus {
+  std::vector<FillerInstance*> instances;
+  synth::ServerExchanges exchanges;
+};
+
+/// On a further GPU of a server: it has no service of its own.
+[[nodiscard]] inline bool joins_server(const FillerInstance* instance) {
+  return instance->group != nullptr && instance->group->instances.front() != instance;
+}
 
 /// Deals a filler's requests to its instances, one after another.
 class ArrivalRouter final : public engine::EventHandler {

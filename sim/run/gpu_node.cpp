@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sim/base/check.hpp"
+#include "sim/run/kv_handover.hpp"
 #include "sim/synth/server_program.hpp"
 #include "sim/workload/continuous_service.hpp"
 #include "sim/workload/engine_service.hpp"
@@ -18,9 +19,12 @@ double fraction(Duration part, Duration whole) {
 }
 
 /// The program of an engine's steps; null: the filler is no engine's server.
-std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded, std::uint32_t filler) {
-  if (loaded.server(filler) == nullptr) return nullptr;
-  auto steps = synth::ServerProgram::make(*loaded.servers[filler]);
+std::unique_ptr<workload::StepProgram> make_steps(const LoadedRun& loaded,
+                                                  const FillerInstance& instance) {
+  if (loaded.server(instance.filler) == nullptr) return nullptr;
+  auto steps = synth::ServerProgram::make(
+      *loaded.servers[instance.filler],
+      instance.group == nullptr ? nullptr : &instance.group->exchanges);
   BUBBLESIM_CHECK(steps.has_value(), "a server's program that could be made when it was loaded");
   return *std::move(steps);
 }
@@ -99,13 +103,19 @@ void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& reques
   setup.repeat = workload::Repeat::kOnePass;
   for (const auto& instance : instances_) {
     auto monitor = std::make_unique<FillerMonitor>(meters_, *instance);
-    instance->steps = make_steps(loaded, instance->filler);
+    instance->steps = make_steps(loaded, *instance);
     const program::Program* program =
         instance->steps ? &instance->steps->program() : &*loaded.fillers[instance->filler];
+    if (!instance->admitted) program = nullptr;
+    setup.rendezvous = instance->group ? &instance->group->exchanges.rendezvous() : nullptr;
     monitor->run = gpu_->add_client(program, setup, monitor.get());
     if (monitor->run == nullptr) continue;
     instance->limits = loaded.config.fillers[instance->filler].limits;
-    instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
+    if (joins_server(instance.get())) {
+      engine_of(*instance->group->instances.front()).add_gpu(*monitor->run, *instance->steps);
+    } else {
+      instance->service = make_service(gpu_->engine(), *monitor->run, loaded, requests, *instance);
+    }
     fillers_.push_back(std::move(monitor));
   }
 }

@@ -2,7 +2,7 @@
 // a policy or none; and what is measured of them.
 //
 // Made in this order: instances (add_instance), the GPU as its policy decides (open), the programs
-// on it (add_training, then start_service for each instance), start. A domain of its own
+// on it (add_training, then add_services), start. A domain of its own
 // (sim/engine): by itself it reaches out to others only where its rank ends the run's last
 // iteration. Not thread-safe.
 #pragma once
@@ -36,7 +36,8 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   /// Null: no rank runs here. `goal` outlives this.
   void add_training(const program::Program* rank, workload::RunSetup setup, IterationGoal& goal);
   /// The instances' programs and services, of the admitted ones. `requests`: what servers of
-  /// engines are asked, by RunConfig::fillers.
+  /// engines are asked, by RunConfig::fillers. Of a server over several GPUs the first GPU comes
+  /// first.
   void add_services(const LoadedRun& loaded, const ServerRequests& requests);
   /// The rank's first pass and the policy's session begin.
   void start();

@@ -9,7 +9,7 @@ namespace bubblesim::run {
 
 workload::EngineService& engine_of(FillerInstance& instance) {
   auto* engine = dynamic_cast<workload::EngineService*>(instance.service.get());
-  BUBBLESIM_CHECK(engine != nullptr, "an instance with prefill apart runs no engine");
+  BUBBLESIM_CHECK(engine != nullptr, "an instance of an engine's server runs no engine");
   return *engine;
 }
 
@@ -37,16 +37,40 @@ void DecodePool::arrive(std::size_t instance, const serving::Request& request, S
   decoder.instance->note_queue(now);
 }
 
-KvLink::KvLink(engine::Engine& engine, const synth::ServerPlan& plan, DecodePool& pool)
-    : engine_(engine), plan_(plan), pool_(pool),
-      entity_(engine.add_entity(*this, engine::Phase::kArrival)) {}
+KvLink::KvLink(engine::Engine& engine, const synth::ServerPlan& plan, GpuId from,
+               DecodePool& pool, const SharedLinks* links)
+    : engine_(engine), plan_(plan), from_(from), pool_(pool), links_(links),
+      entity_(engine.add_entity(*this, engine::Phase::kArrival)) {
+  if (links_ != nullptr) meeting_ = links_->rendezvous.add({1, &send_});
+}
 
 void KvLink::hand_over(serving::Request request, SimTime now) {
-  const SimTime begin = transfers_.empty() ? now : std::max(now, transfers_.back().ends);
-  const SimTime ends = begin + synth::handover_time(plan_, request.prompt_tokens);
-  transfers_.push_back({std::move(request), pool_.choose(), ends});
-  if (transfers_.size() == 1) engine_.schedule(entity_, ends);
+  transfers_.push_back({std::move(request), pool_.choose()});
+  if (transfers_.size() == 1) begin(now);
 }
+
+void KvLink::begin(SimTime now) {
+  const Transfer& next = transfers_.front();
+  const std::uint32_t tokens = next.request.prompt_tokens;
+  if (links_ == nullptr) {
+    return engine_.schedule(entity_, now + synth::handover_time(plan_, tokens));
+  }
+  network::Group ends;
+  ends.listed = {links_->places[from_.index()], links_->places[pool_.gpu(next.to).index()]};
+  send_ = links_->topology.plan(network::CollectiveKind::kSendRecv,
+                                synth::handover_bytes(plan_, tokens), ends);
+  send_.latency += synth::handover_writes(plan_, tokens);
+  links_->rendezvous.arrive(meeting_, *this, 0, now);
+}
+
+void KvLink::finish(SimTime now) {
+  const Transfer done = std::move(transfers_.front());
+  transfers_.pop_front();
+  if (!transfers_.empty()) begin(now);
+  pool_.arrive(done.to, done.request, now);
+}
+
+void KvLink::on_all_arrived(std::uint64_t, SimTime now) { finish(now); }
 
 std::vector<serving::UnfinishedRequest> KvLink::underway() const {
   std::vector<serving::UnfinishedRequest> requests;
@@ -56,11 +80,6 @@ std::vector<serving::UnfinishedRequest> KvLink::underway() const {
   return requests;
 }
 
-void KvLink::on_event(SimTime now) {
-  const Transfer done = std::move(transfers_.front());
-  transfers_.pop_front();
-  if (!transfers_.empty()) engine_.schedule(entity_, transfers_.front().ends);
-  pool_.arrive(done.to, done.request, now);
-}
+void KvLink::on_event(SimTime now) { finish(now); }
 
 }  // namespace bubblesim::run

@@ -82,6 +82,7 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   TrainingInputs inputs;
   inputs.device = plan->request.gpu;
   inputs.program = std::move(job.program);
+  inputs.topology.emplace(network::Topology(plan->request.cluster));
   inputs.counters = inputs.program.counters;
   inputs.world_size = job.world_size;
   inputs.fold = job.fold;
@@ -147,6 +148,22 @@ Errors check_power(const RunConfig& config, const hardware::GpuSpec& device) {
   return errors;
 }
 
+// Exchanges and transfers between a filler's GPUs go over links that are known, between GPUs that
+// are all simulated.
+Errors check_links(const RunConfig& config, const TrainingInputs& training) {
+  Errors errors;
+  for (std::size_t i = 0; i < config.fillers.size(); ++i) {
+    const std::optional<std::string> key = key_with_links(config.fillers[i]);
+    if (!key || (training.topology && training.fold == 1)) continue;
+    const std::string why =
+        training.topology ? "a job with folded ranks; expected \"folding\": \"nothing\""
+                          : "a recorded job, of whose links nothing is known; expected \"synth\"";
+    errors.push_back({config.file, "/fillers/" + std::to_string(i) + "/program/engine/" + *key,
+                      "found GPUs that exchange beside " + why});
+  }
+  return errors;
+}
+
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
   for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
@@ -186,6 +203,8 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
   Errors faults = check_numbers(config, training->program);
   const Errors power = check_power(config, training->device);
   faults.insert(faults.end(), power.begin(), power.end());
+  const Errors servers = check_links(config, *training);
+  faults.insert(faults.end(), servers.begin(), servers.end());
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   LoadedRun run;
   run.config = config;
@@ -193,6 +212,7 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
   if (config.power && config.power->clock_mhz) {
     run.device.clock = *config.power->clock_mhz / run.device.power.full_clock_mhz;
   }
+  run.topology = training->topology;
   run.world_size = training->world_size;
   run.fold = training->fold;
   run.samples_per_iteration = config.training.samples_per_iteration;

@@ -10,6 +10,7 @@
 #include "sim/base/result.hpp"
 #include "sim/base/shared.hpp"
 #include "sim/hardware/gpu_spec.hpp"
+#include "sim/network/topology.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/run/run_config.hpp"
@@ -24,6 +25,8 @@ struct LoadedRun {
   RunConfig config;
   hardware::GpuSpec device;
   Shared<workload::JobProgram> training;
+  /// The links of the job's cluster, whose GPUs have its ranks' numbers; nothing: not known.
+  std::optional<Shared<network::Topology>> topology;
   std::uint32_t world_size = 1;  ///< ranks of the whole job
   std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
   std::optional<double> samples_per_iteration;  ///< of the whole job

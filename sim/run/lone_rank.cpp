@@ -152,12 +152,23 @@ Error no_such_rank(const LoadedRun& run, std::uint32_t rank) {
           "the job has no such rank; simulated are " + known};
 }
 
+Result<void> check_one_gpu_servers(const RunConfig& config) {
+  for (const FillerConfig& filler : config.fillers) {
+    if (gpus_of_server(filler) == 1) continue;
+    return fail(config.file, "filler \"" + filler.name + "\"",
+                "found a server over " + std::to_string(gpus_of_server(filler)) +
+                    " GPUs; a rank by itself has one");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank) {
   const std::vector<program::Program>& ranks = run.training->ranks;
   const auto found = std::ranges::find(ranks, rank, &program::Program::rank);
   if (found == ranks.end()) return tl::unexpected<Error>(no_such_rank(run, rank));
+  BUBBLESIM_RETURN_IF_ERROR(check_one_gpu_servers(run.config));
   const auto position = static_cast<std::size_t>(found - ranks.begin());
   BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Duration> durations,
                              measure_collectives(run, position));

@@ -19,7 +19,7 @@ namespace bubblesim::run {
 /// gamma gaps of k times the mean and 1 / sqrt(k) of the coefficient of variation, which is what
 /// every k-th arrival of such a process is; of recorded arrivals all, k times as far apart.
 ///
-/// Fault: no such rank; a job that stops.
+/// Fault: no such rank; a server over several GPUs; a job that stops.
 [[nodiscard]] Result<LoadedRun> lone_rank(const LoadedRun& run, std::uint32_t rank);
 
 }  // namespace bubblesim::run

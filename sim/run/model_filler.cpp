@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "sim/hardware/gpu_spec_file.hpp"
+#include "sim/serving/acceptance_file.hpp"
 #include "sim/synth/find_inference.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/inference_program.hpp"
@@ -24,8 +25,13 @@ struct Made {
 
 Result<Made> make_server(const synth::EngineNames& engine,
                          const synth::InferenceRequest& request) {
-  BUBBLESIM_ASSIGN_OR_RETURN(synth::ServerPlan plan,
-                             synth::plan_server(request, engine.settings));
+  synth::EngineSettings settings = engine.settings;
+  if (engine.accepted_file) {
+    serving::Speculation& drafts = settings.scheduler.speculation;
+    BUBBLESIM_ASSIGN_OR_RETURN(drafts.recorded,
+                               serving::read_acceptance(*engine.accepted_file, drafts.tokens));
+  }
+  BUBBLESIM_ASSIGN_OR_RETURN(synth::ServerPlan plan, synth::plan_server(request, settings));
   Made made;
   made.memory = plan.memory.total();
   made.filler.server.emplace(std::move(plan));

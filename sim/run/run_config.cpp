@@ -311,6 +311,11 @@ Errors check_ranks(const RunConfig& config, const std::vector<std::uint32_t>& ra
                         "found " + std::to_string(*found.instances) + " instances for " +
                             std::to_string(gpus) + " GPUs; expected that many or fewer"});
     }
+    if (const std::uint32_t each = gpus_of_server(found); gpus % each != 0) {
+      errors.push_back({config.file, filler + "/program/engine/tensor_parallel",
+                        "found servers over " + std::to_string(each) + " GPUs on " +
+                            std::to_string(gpus) + "; expected a divisor of that"});
+    }
     if (!found.gpus) continue;
     for (const std::uint32_t gpu : *config.fillers[i].gpus) {
       if (gpu >= ranks.size()) report(gpu, filler + "/gpus", "GPU");

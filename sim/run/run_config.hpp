@@ -104,6 +104,12 @@ struct FillerConfig {
 /// The role of a filler, as policies see it.
 [[nodiscard]] policy::Role role_of(const FillerConfig& filler);
 
+/// GPUs of each of the filler's servers: 1, unless it is an engine's with tensor parallel ranks.
+[[nodiscard]] std::uint32_t gpus_of_server(const FillerConfig& filler);
+
+/// Where its config says so, the key of its engine that needs the links of training's cluster.
+[[nodiscard]] std::optional<std::string> key_with_links(const FillerConfig& filler);
+
 /// Power is metered, and limited where a limit is given: by a clock, by watts, or by the lower of
 /// the two.
 struct PowerConfig {
@@ -164,7 +170,7 @@ struct RunConfig {
                                                         const policy::Registry& registry);
 
 /// What can only be checked once the traces are known: GPUs and stragglers that the job of
-/// `ranks` ranks does not have. Empty: no fault.
+/// `ranks` ranks does not have, servers over more GPUs than there are. Empty: no fault.
 [[nodiscard]] Errors check_ranks(const RunConfig& config, std::uint32_t ranks);
 
 /// The same for a job whose simulated ranks have these numbers, ascending: GPU n runs the n-th.

@@ -19,6 +19,7 @@ constexpr std::uint32_t kMostCacheBlocks = 1U << 30;
 constexpr std::uint32_t kMostPeriod = 1U << 30;
 constexpr std::uint32_t kMostDrafts = 64;
 constexpr std::uint32_t kMostPrefillGpus = 1U << 16;
+constexpr std::uint32_t kMostTensor = 1024;
 constexpr std::uint32_t kMostUsers = 1U << 20;
 constexpr std::uint32_t kMostTurns = 1U << 16;
 
@@ -102,10 +103,20 @@ synth::CacheSize read_cache(ObjectReader& reader) {
   return synth::MemoryShare{reader.number("gpu_memory_utilization", {0.01, 1})};
 }
 
-serving::Speculation read_drafts(ObjectReader reader) {
+/// A file's place is held by chances, until it is read.
+serving::Speculation read_drafts(const ReadContext& context, ObjectReader reader,
+                                 synth::InferenceNames& names) {
   serving::Speculation drafts;
   drafts.tokens = reader.integer<std::uint32_t>("tokens", {1, kMostDrafts});
-  reader.one_of({"acceptance", "accepted"});
+  if (const auto draft = read_optional_id(context, reader, "draft")) {
+    names.speculation = {*draft, model::chain(drafts.tokens), 0};
+  }
+  reader.one_of({"acceptance", "accepted", "accepted_file"});
+  if (reader.has("accepted_file")) {
+    names.engine->accepted_file = read_path(context, reader, "accepted_file");
+    drafts.accepted = serving::independent_acceptance(drafts.tokens, 0);
+    return drafts;
+  }
   drafts.accepted = reader.has("accepted")
                         ? reader.numbers("accepted", {0, 1})
                         : serving::independent_acceptance(
@@ -116,28 +127,28 @@ serving::Speculation read_drafts(ObjectReader reader) {
 synth::PrefillSplit read_prefill(ObjectReader reader) {
   synth::PrefillSplit split;
   split.gpus = reader.integer<std::uint32_t>("gpus", {1, kMostPrefillGpus});
-  split.link = reader.rate("link", {BytesPerSecond{1}});
+  if (reader.has("link")) split.link = reader.rate("link", {BytesPerSecond{1}});
   split.write = reader.duration("write", kSpan);
   split.writes = reader.choice("writes", kKvWrites, synth::KvWrites::kContiguous);
   return split;
 }
 
-synth::EngineSettings read_engine(ObjectReader reader) {
-  synth::EngineSettings settings;
+void read_engine(const ReadContext& context, ObjectReader reader, synth::InferenceNames& names) {
+  synth::EngineSettings& settings = names.engine->settings;
   settings.scheduler = settings_of(reader.choice("rules", kRules, Rules::kVllm));
   read_sizes(reader, settings.scheduler);
   read_settings(reader, settings.scheduler);
   if (reader.has("speculation")) {
-    settings.scheduler.speculation = read_drafts(reader.child("speculation"));
+    settings.scheduler.speculation = read_drafts(context, reader.child("speculation"), names);
   }
   settings.cache = read_cache(reader);
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
+  settings.tensor = reader.integer<std::uint32_t>("tensor_parallel", {1, kMostTensor}, 1);
   if (reader.has("prefill")) settings.prefill = read_prefill(reader.child("prefill"));
-  if (!reader.present()) return settings;
+  if (!reader.present()) return;
   if (const auto right = serving::check(settings.scheduler); !right) {
     reader.fault("", right.error().message);
   }
-  return settings;
 }
 
 /// A number of tokens, or a distribution.
@@ -186,14 +197,14 @@ synth::RequestNames read_requests(const ReadContext& context, ObjectReader reade
 
 }  // namespace
 
-synth::EngineNames read_engine_program(const ReadContext& context, ObjectReader& program) {
-  synth::EngineNames engine;
-  engine.settings = read_engine(program.child("engine"));
+void read_engine_program(const ReadContext& context, ObjectReader& program,
+                         synth::InferenceNames& names) {
+  synth::EngineNames& engine = names.engine.emplace();
+  read_engine(context, program.child("engine"), names);
   if (program.has("requests")) {
     engine.requests = read_requests(context, program.child("requests"),
                                     engine.settings.scheduler.max_model_len);
   }
-  return engine;
 }
 
 }  // namespace bubblesim::run::config_detail

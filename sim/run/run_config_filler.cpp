@@ -161,6 +161,12 @@ void check_engine(ObjectReader& reader, const FillerConfig& filler,
     reader.fault("program", "found \"prefill\" in \"engine\"; only online fillers compute prompts "
                             "and tokens on different GPUs");
   }
+  if (engine.settings.tensor > 1) {
+    if (filler.mode == FillerMode::kJobs || filler.instances || engine.settings.prefill) {
+      reader.fault("program", "found \"tensor_parallel\" in \"engine\"; a server over several GPUs "
+                              "has no fill jobs, no \"instances\" and no \"prefill\"");
+    }
+  }
   const bool recorded = filler.arrivals && std::holds_alternative<workload::FileArrivals>(
                                                *filler.arrivals);
   if (!engine.requests.lengths && !recorded) {
@@ -208,6 +214,19 @@ FillerConfig read_filler(const ReadContext& context, ObjectReader& reader) {
 }  // namespace bubblesim::run::config_detail
 
 namespace bubblesim::run {
+
+std::uint32_t gpus_of_server(const FillerConfig& filler) {
+  const auto* engine = config_detail::engine_of(filler);
+  return engine == nullptr ? 1 : engine->settings.tensor;
+}
+
+std::optional<std::string> key_with_links(const FillerConfig& filler) {
+  if (gpus_of_server(filler) > 1) return "tensor_parallel";
+  const auto* engine = config_detail::engine_of(filler);
+  const bool apart = engine != nullptr && engine->settings.prefill;
+  return apart && engine->settings.prefill->link.value == 0 ? std::optional<std::string>("prefill")
+                                                            : std::nullopt;
+}
 
 policy::Role role_of(const FillerConfig& filler) {
   if (filler.mode == observe::FillerMode::kOnline) return policy::Role::kOnline;

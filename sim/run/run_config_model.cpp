@@ -94,7 +94,7 @@ synth::InferenceNames read_model_program(const ReadContext& context, ObjectReade
                 "an engine's requests are in \"requests\", its cache in \"engine\"; expected no "
                 "such key");
     names.decode = program.choice("decode", kDecodeModes, synth::DecodeMode::kEager);
-    names.engine = read_engine_program(context, program);
+    read_engine_program(context, program, names);
     return names;
   }
   refuse_keys(program, {"requests"},

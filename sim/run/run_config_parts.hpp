@@ -61,9 +61,9 @@ struct ReadContext {
 [[nodiscard]] synth::InferenceNames read_model_program(const ReadContext& context,
                                                        ObjectReader& program);
 
-/// The server of such a program, if it is an engine's.
-[[nodiscard]] synth::EngineNames read_engine_program(const ReadContext& context,
-                                                     ObjectReader& program);
+/// The server of such a program, if it is an engine's: `names.engine`, and what drafts.
+void read_engine_program(const ReadContext& context, ObjectReader& program,
+                         synth::InferenceNames& names);
 
 [[nodiscard]] FillerConfig read_filler(const ReadContext& context, ObjectReader& reader);
 

@@ -30,6 +30,7 @@ inline constexpr CounterSpec kMemoryUnknown{
 struct TrainingInputs {
   hardware::GpuSpec device;
   workload::JobProgram program;
+  std::optional<Shared<network::Topology>> topology;  ///< as LoadedRun
   std::uint32_t world_size = 1;  ///< as LoadedRun
   std::uint32_t fold = 1;
   std::optional<double> samples;  ///< of an iteration, by the plan

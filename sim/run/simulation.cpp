@@ -15,8 +15,12 @@ bool computes_prompts_apart(const LoadedRun& loaded, std::uint32_t filler) {
   return loaded.server(filler) != nullptr && loaded.server(filler)->prefill;
 }
 
-// A timeline, the queue of fill jobs and prompts that go to other GPUs follow all of them, event by
-// event.
+std::uint32_t gpus_of_server(const LoadedRun& loaded, std::uint32_t filler) {
+  return loaded.server(filler) == nullptr ? 1 : loaded.server(filler)->gpus();
+}
+
+// A timeline, the queue of fill jobs, prompts that go to other GPUs and servers over several follow
+// all of them, event by event.
 engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenario& scenario) {
   engine::ConductorSetup setup = scenario.gpus;
   const auto& fillers = loaded.config.fillers;
@@ -24,10 +28,21 @@ engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenari
     return filler.mode == observe::FillerMode::kJobs;
   });
   const bool apart = std::ranges::any_of(scenario.fillers, [&](std::uint32_t filler) {
-    return computes_prompts_apart(loaded, filler);
+    return computes_prompts_apart(loaded, filler) || gpus_of_server(loaded, filler) > 1;
   });
   if (jobs || apart || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
   return setup;
+}
+
+/// Tells the server's instances of each other, and of whether it starts.
+void settle(ServerGpus& server) {
+  const auto refused = std::ranges::find(server.instances, false, &FillerInstance::admitted);
+  for (FillerInstance* instance : server.instances) {
+    instance->group = &server;
+    if (refused == server.instances.end() || !instance->admitted) continue;
+    instance->admitted = false;
+    instance->reason = "its server was refused on GPU " + std::to_string((*refused)->gpu.value);
+  }
 }
 
 }  // namespace
@@ -39,7 +54,13 @@ Simulation::Simulation(const LoadedRun& loaded, RunScenario scenario)
       warmup_(end_of_warmup()),
       goal_(loaded.config.iterations, loaded.training->ranks.size()),
       places_(loaded, scenario_),
-      end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup, engine::Phase::kObserve) {}
+      end_of_warmup_(machine_.engine(), *this, &Simulation::end_warmup, engine::Phase::kObserve) {
+  for (const program::Program& rank : loaded.training->ranks) {
+    places_on_cluster_.push_back(rank.rank);
+  }
+  if (!loaded.topology) return;
+  shared_links_.emplace(SharedLinks{**loaded.topology, *machine_.network(), places_on_cluster_});
+}
 
 SimTime Simulation::end_of_warmup() const {
   const Duration given = loaded_.config.warmup;
@@ -75,6 +96,8 @@ Result<void> Simulation::build() {
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
     BUBBLESIM_RETURN_IF_ERROR(build_node(GpuId{gpu}));
   }
+  group_servers();
+  for (const auto& node : nodes_) add_programs(*node);
   return build_queue();
 }
 
@@ -102,13 +125,46 @@ Result<void> Simulation::build_node(GpuId gpu) {
   schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
   if (scenario_.bubbles != nullptr) decider.bubbles = &(*scenario_.bubbles)[gpu.index()];
   BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));
-  const program::Program& rank = loaded_.training->ranks[gpu.index()];
   for (const auto& instance : node.instances()) {
     instance->keeps_course = loaded_.config.precision.has_value();
   }
+  return {};
+}
+
+// Servers over several GPUs: of a filler's GPUs, in order, each so many together. One that a policy
+// refuses on a GPU starts on none.
+void Simulation::group_servers() {
+  for (const std::uint32_t filler : scenario_.fillers) {
+    const std::size_t gpus = gpus_of_server(loaded_, filler);
+    if (gpus == 1) continue;
+    const std::vector<FillerInstance*> instances = instances_of(filler);
+    for (auto first = instances.begin(); first != instances.end(); first += gpus) {
+      const std::vector<FillerInstance*> together(first, first + gpus);
+      network::Group group;
+      for (const FillerInstance* instance : together) {
+        group.listed.push_back(places_on_cluster_[instance->gpu.index()]);
+      }
+      servers_.push_back(std::make_unique<ServerGpus>(ServerGpus{
+          together, {**loaded_.topology, std::move(group), *machine_.network()}}));
+      settle(*servers_.back());
+    }
+  }
+}
+
+void Simulation::add_programs(GpuNode& node) {
+  const program::Program& rank = loaded_.training->ranks[node.id().index()];
   node.add_training(scenario_.training ? &rank : nullptr, training_setup(rank), goal_);
   node.add_services(loaded_, requests_);
-  return {};
+}
+
+std::vector<FillerInstance*> Simulation::instances_of(std::uint32_t filler) const {
+  std::vector<FillerInstance*> instances;
+  for (const auto& node : nodes_) {
+    for (const auto& instance : node->instances()) {
+      if (instance->filler == filler) instances.push_back(instance.get());
+    }
+  }
+  return instances;
 }
 
 // Training first, whether it runs or not.
@@ -167,13 +223,9 @@ Result<void> Simulation::build_arrivals() {
   for (const std::uint32_t filler : scenario_.fillers) {
     const FillerConfig& config = loaded_.config.fillers[filler];
     if (config.mode != observe::FillerMode::kOnline) continue;
-    std::vector<FillerInstance*> instances;
-    for (const auto& node : nodes_) {
-      for (const auto& instance : node->instances()) {
-        if (instance->filler == filler) instances.push_back(instance.get());
-      }
-    }
+    std::vector<FillerInstance*> instances = instances_of(filler);
     if (instances.empty()) continue;
+    std::erase_if(instances, joins_server);
     if (computes_prompts_apart(loaded_, filler)) {
       BUBBLESIM_RETURN_IF_ERROR(split_prefill(*loaded_.server(filler), config.name, instances));
     }
@@ -207,7 +259,9 @@ Result<void> Simulation::split_prefill(const synth::ServerPlan& plan, const std:
   DecodePool& pool = *decode_pools_.emplace_back(std::make_unique<DecodePool>(decoders));
   for (FillerInstance* instance : instances) {
     if (!instance->admitted) continue;
-    kv_links_.push_back(std::make_unique<KvLink>(machine_.engine(), plan, pool));
+    const bool own = plan.prefill->link.value > 0;
+    kv_links_.push_back(std::make_unique<KvLink>(machine_.engine(), plan, instance->gpu, pool,
+                                                 own ? nullptr : &*shared_links_));
     engine_of(*instance).compute_prompts_for(*kv_links_.back());
   }
   return {};
@@ -217,7 +271,7 @@ void Simulation::start() {
   for (const auto& node : nodes_) node->start();
   for (const auto& node : nodes_) {
     for (const auto& instance : node->instances()) {
-      if (instance->admitted && instance->mode == observe::FillerMode::kOffline) {
+      if (instance->service && instance->mode == observe::FillerMode::kOffline) {
         instance->service->start_offline(kSimStart);
       }
     }

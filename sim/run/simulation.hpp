@@ -42,6 +42,9 @@ class Simulation final {
   Result<void> build();
   Result<void> read_requests();
   Result<void> build_node(GpuId gpu);
+  void group_servers();
+  void add_programs(GpuNode& node);
+  [[nodiscard]] std::vector<FillerInstance*> instances_of(std::uint32_t filler) const;
   [[nodiscard]] std::vector<policy::ClientInfo> client_infos(GpuId gpu) const;
   [[nodiscard]] workload::RunSetup training_setup(const program::Program& rank);
   Result<void> build_queue();
@@ -70,9 +73,12 @@ class Simulation final {
   IterationGoal goal_;
   FillerPlaces places_;
   ServerRequests requests_;
+  std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
   std::vector<std::unique_ptr<GpuNode>> nodes_;
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill apart
+  std::vector<std::uint32_t> places_on_cluster_;  ///< by GPU
+  std::optional<SharedLinks> shared_links_;       ///< nothing: not known
   std::vector<std::unique_ptr<KvLink>> kv_links_;
   std::unique_ptr<FillQueue> queue_;  ///< null: there are no fill jobs
   std::optional<PrecisionWatch> watch_;  ///< nothing: the run's length is given

@@ -57,6 +57,12 @@ void visit_filler(Json& filler, const std::string& pointer, const NameVisitor& v
     if (Json* speculation = member(*program, "speculation")) {
       visit_keys(*speculation, place + "/speculation", {{"draft", NamedKind::kModel}}, visit);
     }
+    if (Json* engine = member(*program, "engine")) {
+      if (Json* drafts = member(*engine, "speculation")) {
+        visit_keys(*drafts, place + "/engine/speculation",
+                   {{"draft", NamedKind::kModel}, {"accepted_file", NamedKind::kFile}}, visit);
+      }
+    }
     if (Json* requests = member(*program, "requests")) {
       visit_keys(*requests, place + "/requests", {{"path", NamedKind::kFile}}, visit);
     }

@@ -91,10 +91,32 @@ TEST(EngineProgram, SwapsAndPrefillApartAreSettings) {
   EXPECT_EQ(settings.prefill->gpus, 1U);
   EXPECT_EQ(settings.prefill->link.value, 25e9);
   EXPECT_EQ(settings.prefill->writes, synth::KvWrites::kBlocks);
+  EXPECT_FALSE(key_with_links(read(config)));
+  config["fillers"][1]["program"]["engine"]["prefill"].erase("link");
+  EXPECT_EQ(key_with_links(read(config)), "prefill");
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "swap_reuse": true})")),
               HasSubstr("expected preemption \"swap\""));
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "priority_period": 5})")),
               HasSubstr("expected order \"priority\""));
+}
+
+TEST(EngineProgram, AServerMayHaveSeveralGpus) {
+  const std::string text = R"({"max_model_len": 4096, "kv_blocks": 100, "tensor_parallel": 2})";
+  Json config = server(text);
+  config["fillers"][1].erase("instances");
+  const FillerConfig filler = read(config);
+  EXPECT_EQ(engine(filler).settings.tensor, 2U);
+  EXPECT_EQ(gpus_of_server(filler), 2U);
+  EXPECT_EQ(gpus_of_server(read(server(R"({"max_model_len": 4096, "kv_blocks": 1})"))), 1U);
+  config["fillers"][1]["instances"] = 1;
+  EXPECT_THAT(fault(config), HasSubstr("a server over several GPUs has no fill jobs, no "
+                                       "\"instances\" and no \"prefill\""));
+  config["fillers"][1].erase("instances");
+  config["fillers"][1]["gpus"] = {0, 1, 2};
+  const Errors faults = check_ranks(*parse(config), 4);
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_THAT(faults.front().text(),
+              HasSubstr("found servers over 2 GPUs on 3; expected a divisor of that"));
 }
 
 TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
@@ -107,6 +129,16 @@ TEST(EngineProgram, DraftsHaveAChanceOrAListOfChances) {
                   .speculation.accepted,
               ::testing::ElementsAre(0.2, 0.3, 0.5));
   EXPECT_THAT(fault(server(begin + R"("accepted": [0.2, 0.3]}})")), HasSubstr("found 2 chances"));
+  EXPECT_EQ(engine(read(server(begin + R"("accepted_file": "/data/a.csv"}})"))).accepted_file,
+            "/data/a.csv");
+  const FillerConfig drafted =
+      read(server(begin + R"("acceptance": 0.5, "draft": "llama-68m"}})"));
+  const auto& names = std::get<synth::InferenceNames>(drafted.program);
+  ASSERT_TRUE(names.speculation);
+  EXPECT_EQ(names.speculation->draft, "llama-68m");
+  EXPECT_EQ(names.speculation->tree.expansion.size(), 2U);
+  EXPECT_THAT(fault(server(begin + R"("acceptance": 0.5, "accepted_file": "a.csv"}})")),
+              HasSubstr("accepted_file"));
   EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1,
                                "speculation": {"tokens": 2, "acceptance": 0.5}})")),
               HasSubstr("expected pacing"));

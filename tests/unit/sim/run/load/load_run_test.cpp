@@ -131,6 +131,38 @@ TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
   EXPECT_EQ(whole->fold, 1U);
 }
 
+/// A server over two GPUs.
+void add_server(RunConfig& made) {
+  synth::InferenceNames names;
+  names.model = "llama-68m";
+  synth::EngineNames& engine = names.engine.emplace();
+  engine.settings.scheduler.max_model_len = 512;
+  engine.settings.cache = synth::CacheBlocks{100};
+  engine.settings.tensor = 2;
+  engine.requests.lengths =
+      workload::DrawnLengths{workload::FixedLength{60}, workload::FixedLength{20}, {}};
+  made.fillers.front().program = names;
+}
+
+TEST(LoadRun, GpusThatExchangeNeedLinksThatAreKnownAndNobodyFolded) {
+  RunConfig recorded = config();
+  add_server(recorded);
+  EXPECT_THAT(fault(recorded),
+              HasSubstr("/fillers/0/program/engine/tensor_parallel: found GPUs that exchange "
+                        "beside a recorded job"));
+  RunConfig made = synthesised("ddp-4");
+  add_server(made);
+  const auto folded = load(made);
+  ASSERT_FALSE(folded);
+  EXPECT_THAT(folded.error().back().text(),
+              HasSubstr("a job with folded ranks; expected \"folding\""));
+  made.training.synth->folding = synth::Folding::kNothing;
+  const auto loaded = load(made);
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->server(0)->gpus(), 2U);
+  EXPECT_EQ((*loaded->topology)->spec().gpus_per_node, 4U);
+}
+
 TEST(LoadRun, TheConfigsDeviceStandsInForTheClusters) {
   RunConfig made = synthesised("ddp-4");
   made.device = "h100";

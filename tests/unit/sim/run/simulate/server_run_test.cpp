@@ -115,6 +115,41 @@ TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
   }
 }
 
+/// The same over the ports of a cluster, which carry `rate` and take 2 us to begin; nothing else
+/// uses them.
+LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry) {
+  LoadedRun loaded = apart_run({0}, registry);
+  hardware::ClusterSpec cluster;
+  cluster.gpus_per_node = 2;
+  cluster.node.bandwidth = rate;
+  cluster.collectives.p2p_base = 2us;
+  loaded.topology.emplace(network::Topology(cluster));
+  workload::JobProgram job = *loaded.training;
+  job.links = (*loaded.topology)->links();
+  loaded.training = std::move(job);
+  return loaded;
+}
+
+// A link of its own as fast, with writes of 2 us, gives each transfer the same time.
+TEST(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun own = apart_run({1e8}, registry);
+  synth::ServerPlan plan = *own.servers[0].value();
+  plan.prefill->write = 2us;
+  own.servers[0].emplace(std::move(plan));
+  const auto shared = server_report(apart_on_cluster({1e8}, registry), registry, 1);
+  const auto alone = server_report(own, registry, 1);
+  for (std::size_t i = 0; i < alone.policies.size(); ++i) {
+    SCOPED_TRACE(alone.policies[i].policy);
+    const observe::FillerResult& a = alone.policies[i].fillers[0];
+    const observe::FillerResult& b = shared.policies[i].fillers[0];
+    EXPECT_GT(b.requests_completed, 30U);
+    EXPECT_NEAR(to_seconds(b.latency.percentile(50)->value),
+                to_seconds(a.latency.percentile(50)->value),
+                1e-2 * to_seconds(a.latency.percentile(50)->value));
+  }
+}
+
 TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   const auto registry = policies::builtin_policies();
   LoadedRun loaded = apart_run({1e9}, registry);
@@ -124,6 +159,69 @@ TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   const auto report = run_policies(loaded, registry, {});
   ASSERT_FALSE(report);
   EXPECT_THAT(report.error().text(), HasSubstr("found \"prefill\" on 2 of its 2 GPUs"));
+}
+
+/// One server over both GPUs, whose ports carry 100 GB/s.
+LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry) {
+  LoadedRun loaded = server_run(mode, registry);
+  auto& names = std::get<synth::InferenceNames>(loaded.config.fillers[0].program);
+  names.engine->settings.tensor = 2;
+  const auto device = hardware::find_gpu_spec("a100-40gb", kDeviceFolder);
+  FillerConfig filler = loaded.config.fillers[0];
+  auto made = load_model_filler(filler, *device, kDeviceFolder);
+  EXPECT_TRUE(made) << made.error().front().text();
+  loaded.fillers[0] = std::move(made->program);
+  loaded.servers[0] = std::move(made->server);
+  hardware::ClusterSpec cluster;
+  cluster.gpus_per_node = 2;
+  cluster.node.bandwidth = {100e9};
+  loaded.topology.emplace(network::Topology(cluster));
+  workload::JobProgram job = *loaded.training;
+  job.links = (*loaded.topology)->links();
+  loaded.training = std::move(job);
+  return loaded;
+}
+
+TEST(ServerRun, OverTwoGpusItHasPartsOnBothAndLosesNoRequest) {
+  const auto registry = policies::builtin_policies();
+  const LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry);
+  const auto report = server_report(loaded, registry, 1);
+  for (const observe::PolicyResult& policy : report.policies) {
+    SCOPED_TRACE(policy.policy);
+    const observe::FillerResult& chat = policy.fillers[0];
+    EXPECT_EQ(chat.requests_before + chat.requests_arrived,
+              chat.requests_completed + chat.requests_unfinished + chat.requests_refused);
+    EXPECT_GT(chat.requests_completed, 100U);
+    EXPECT_EQ(chat.server->ttft.completed() + chat.server->ttft.unfinished(),
+              chat.requests_arrived);
+    ASSERT_EQ(chat.instances.size(), 2U);
+    EXPECT_TRUE(chat.instances[0].admitted && chat.instances[1].admitted);
+    for (const observe::GpuUse& gpu : policy.gpus) EXPECT_GT(gpu.filler_sm_fraction, 0);
+  }
+  const auto again = server_report(loaded, registry, 4);
+  EXPECT_EQ(again.policies[0].fillers[0].latency.samples(),
+            report.policies[0].fillers[0].latency.samples());
+}
+
+TEST(ServerRun, RefusedOnOneOfItsGpusItStartsOnNone) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun loaded = split_run(observe::FillerMode::kOnline, registry);
+  loaded.rank_memory = {Bytes{10'000'000'000}, loaded.device.memory};
+  const auto report = server_report(loaded, registry, 1);
+  const observe::FillerResult& chat = report.policies[0].fillers[0];
+  EXPECT_FALSE(chat.instances[0].admitted);
+  EXPECT_EQ(chat.instances[0].reason, "its server was refused on GPU 1");
+  EXPECT_FALSE(chat.instances[1].admitted);
+  EXPECT_GT(chat.requests_refused, 0U);
+  EXPECT_EQ(chat.requests_refused, chat.requests_arrived);
+  for (const observe::GpuUse& gpu : report.policies[0].gpus) EXPECT_EQ(gpu.filler_sm_fraction, 0);
+}
+
+TEST(ServerRun, OverTwoGpusOfflineItServesWithoutEnd) {
+  const auto registry = policies::builtin_policies();
+  const auto report =
+      server_report(split_run(observe::FillerMode::kOffline, registry), registry, 1);
+  EXPECT_GT(report.policies[0].fillers[0].requests_completed, 100U);
 }
 
 TEST(ServerRun, OfflineItServesWithoutEndAndNobodyWaits) {
