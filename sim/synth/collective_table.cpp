@@ -42,6 +42,7 @@ std::string_view channel_name(Channel channel) {
     case Channel::kWideArea: return "wide area";
     case Channel::kSecondary: return "second copy";
     case Channel::kResponses: return "responses";
+    case Channel::kWeights: return "weights";
     case Channel::kForwardTransfer: return "forward";
     case Channel::kBackwardTransfer: return "backward";
     case Channel::kReceived: return "received";

@@ -46,8 +46,9 @@ void check_cluster(const JobRequest& request, Errors& errors) {
                                                  cluster.nodes)));
     return;
   }
+  const std::uint64_t generators = plan.rollout ? plan.rollout->generators : 0;
   const std::uint64_t world =
-      std::uint64_t{plan.data} * plan.tensor * plan.context * plan.pipeline;
+      std::uint64_t{plan.data} * plan.tensor * plan.context * plan.pipeline + generators;
   if (world <= cluster.gpus()) return;
   const std::uint64_t nodes = (world + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   const std::string advice =
@@ -55,9 +56,11 @@ void check_cluster(const JobRequest& request, Errors& errors) {
           ? fmt::format("it has no network between nodes: at most {} GPUs", cluster.gpus())
           : fmt::format("{} nodes would do", nodes);
   errors.push_back(fault(
-      plan, "", fmt::format("data {} x tensor {} x context {} x pipeline {} is {} GPUs; cluster "
+      plan, "", fmt::format("data {} x tensor {} x context {} x pipeline {}{} is {} GPUs; cluster "
                             "{} has {} ({} nodes of {}); {}", plan.data, plan.tensor,
-                            plan.context, plan.pipeline, world, cluster.name, cluster.gpus(),
+                            plan.context, plan.pipeline,
+                            generators > 0 ? fmt::format(" + {} generators", generators) : "",
+                            world, cluster.name, cluster.gpus(),
                             cluster.nodes, cluster.gpus_per_node, advice)));
 }
 
@@ -178,6 +181,23 @@ void check_host(const JobRequest& request, Errors& errors) {
   }
 }
 
+// GPUs of their own for rollouts, and what needs them.
+void check_generators(const PlanSpec& plan, Errors& errors) {
+  const RolloutPlan& rollout = *plan.rollout;
+  if (rollout.generators > 0 && plan.global_batch % rollout.generators != 0) {
+    errors.push_back(fault(plan, "/rollout/generators",
+                           fmt::format("found {} for a batch of {}; expected a divisor of it",
+                                       rollout.generators, plan.global_batch)));
+  }
+  if (rollout.generators == 0 && rollout.distance() > 1) {
+    errors.push_back(fault(plan, "/rollout", "found \"staleness\" or \"jobs\" where GPUs generate "
+                                             "and train in turn; expected \"generators\""));
+  }
+  if (rollout.switch_time > Duration::zero() && rollout.jobs == 1) {
+    errors.push_back(fault(plan, "/rollout/switch", "found it with one job; expected \"jobs\""));
+  }
+}
+
 // A replica is one GPU with all parameters, and is simulated: others end apart from it.
 void check_rollout(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
@@ -189,7 +209,7 @@ void check_rollout(const JobRequest& request, Errors& errors) {
     refuse("/rollout", "expected replicas of one GPU that hold all parameters: tensor, context and "
                        "pipeline 1, \"sharding\" not \"parameters\"");
   }
-  if (plan.data > 1 && plan.folding != Folding::kNothing) {
+  if (plan.world_size() > 1 && plan.folding != Folding::kNothing) {
     refuse("/folding", "replicas end their rollouts apart; expected \"nothing\"");
   }
   if (plan.wide_area.mode != WideAreaMode::kEveryIteration || plan.host.checkpoint_every > 1) {
@@ -197,9 +217,14 @@ void check_rollout(const JobRequest& request, Errors& errors) {
                        "checkpoints in every one or in none");
   }
   const RolloutPlan& rollout = *plan.rollout;
-  const auto last = generation_step(
-      request, 1, 1, counted_context(rollout.prompt_tokens + rollout.most_tokens));
-  if (!last) refuse("/rollout", last.error().message);
+  const auto last = model::decode_work(request.model, {}, plan.precision, 1,
+                                       std::uint64_t{rollout.prompt_tokens} + rollout.most_tokens);
+  if (!last) return refuse("/rollout", last.error().message);
+  check_generators(plan, errors);
+  if (!errors.empty()) return;
+  if (const auto scheduler = rollout_scheduler(request); !scheduler) {
+    refuse("/rollout/kv_cache", scheduler.error().message);
+  }
 }
 
 void check_regions(const JobRequest& request, Errors& errors) {
@@ -286,10 +311,11 @@ std::string with_remedy(std::string text, std::string_view remedy) {
 }
 
 bool fits(const ParallelPlan& plan) {
+  const bool generates = plan.plan().rollout && plan.plan().rollout->generators > 0;
+  const auto gpu = static_cast<double>(plan.request.gpu.memory.value);
+  if (generates && generator_memory(plan).total() > gpu) return false;
   for (std::uint32_t p = 0; p < plan.plan().pipeline; ++p) {
-    if (memory_need(plan, p).total() > static_cast<double>(plan.request.gpu.memory.value)) {
-      return false;
-    }
+    if (memory_need(plan, p).total() > gpu) return false;
   }
   return true;
 }
@@ -375,6 +401,15 @@ Errors check_memory(const ParallelPlan& plan) {
     if (other.total() <= need.total()) continue;
     worst = p;
     need = other;
+  }
+  if (plan.plan().rollout && plan.plan().rollout->generators > 0) {
+    const double generator = generator_memory(plan).total();
+    if (generator > available) {
+      return {fault(plan.plan(), "/rollout/kv_cache",
+                    fmt::format("a GPU that generates needs {:.1f} GB of weights, twice, and "
+                                "cache; {} has {:.1f} GB", generator / 1e9,
+                                plan.request.gpu.name, available / 1e9))};
+    }
   }
   if (need.total() <= available) return {};
   const auto remedy = remedy_for(plan.request);

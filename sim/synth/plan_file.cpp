@@ -165,6 +165,7 @@ void read_rollout(ObjectReader& object, PlanSpec& plan) {
   ObjectReader reader = object.child("rollout", Presence::kOptional);
   if (!reader.present()) return;
   constexpr std::uint32_t kMostTokens = 1U << 20U;
+  constexpr std::uint32_t kMostSequences = 1U << 16U;
   RolloutPlan rollout;
   rollout.prompt_tokens = reader.integer<std::uint32_t>("prompt_tokens", {1, kMostTokens});
   rollout.mean_tokens = reader.number("mean_tokens", {1, static_cast<double>(kMostTokens)});
@@ -173,6 +174,15 @@ void read_rollout(ObjectReader& object, PlanSpec& plan) {
   rollout.spare = reader.number("spare", {1, 16}, 1);
   rollout.rounds = reader.integer<std::uint32_t>("rounds", {1, 1000}, 1);
   rollout.seed = reader.integer<std::uint64_t>("seed", {0, 1ULL << 53U}, 1);
+  rollout.max_num_seqs = reader.integer<std::uint32_t>("max_num_seqs", {1, kMostSequences}, 0);
+  rollout.max_num_batched_tokens = reader.integer<std::uint32_t>(
+      "max_num_batched_tokens", {1, kMostTokens}, rollout.max_num_batched_tokens);
+  rollout.kv_cache = reader.bytes("kv_cache", {Bytes{1}}, Bytes{0});
+  rollout.generators = reader.integer<std::uint32_t>("generators", {0, 1U << 16U}, 0);
+  rollout.staleness = reader.integer<std::uint32_t>("staleness", {0, 1000}, 0);
+  rollout.jobs = reader.integer<std::uint32_t>("jobs", {1, 1000}, 1);
+  rollout.switch_time =
+      reader.duration("switch", {Duration::zero(), std::chrono::hours{1}}, Duration::zero());
   plan.rollout = rollout;
 }
 

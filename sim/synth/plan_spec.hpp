@@ -65,8 +65,8 @@ struct HostPlan {
   }
 };
 
-/// Responses that every replica generates before each training step (sim/synth/rollout.hpp): as
-/// many as it trains on, of lengths drawn from a lognormal distribution.
+/// Responses that are generated before each training step (sim/synth/rollout.hpp): as many as it
+/// trains on, of lengths drawn from a lognormal distribution, by the engine of a server.
 struct RolloutPlan {
   std::uint32_t prompt_tokens = 1;
   double mean_tokens = 1;          ///< of a response, before it is cut to most_tokens
@@ -75,6 +75,19 @@ struct RolloutPlan {
   double spare = 1;                ///< responses begun over those kept, the first to end; >= 1
   std::uint32_t rounds = 1;        ///< iterations with lengths of their own, then the same again
   std::uint64_t seed = 1;
+  std::uint32_t max_num_seqs = 0;  ///< that a GPU generates at once; 0: all that it begins
+  std::uint32_t max_num_batched_tokens = 2048;  ///< of a step of its engine
+  Bytes kv_cache{};                ///< of a GPU; 0: room for all responses at their longest
+  /// GPUs that generate and do not train, whose ranks come after the others; 0: each replica
+  /// generates what it trains on. What follows needs some.
+  std::uint32_t generators = 0;
+  std::uint32_t staleness = 0;     ///< further training steps that a rollout does not wait for
+  std::uint32_t jobs = 1;          ///< alike, whose iterations take turns on all GPUs
+  Duration switch_time{};          ///< from one job's training step to another's, > 1 job
+
+  /// A rollout waits for the weights of the iteration that lies so many before it. An iteration in
+  /// between is another job's, or one that is not waited for.
+  [[nodiscard]] std::uint32_t distance() const { return jobs * (1 + staleness); }
 };
 
 /// What regions exchange over wide-area links (Cloudless-Training: arXiv 2303.05330).
@@ -142,7 +155,11 @@ struct PlanSpec {
   std::string software = "pytorch";            ///< a file of configs/software
   Folding folding = Folding::kAll;
 
-  [[nodiscard]] std::uint32_t world_size() const { return data * tensor * context * pipeline; }
+  /// GPUs that train.
+  [[nodiscard]] std::uint32_t trainers() const { return data * tensor * context * pipeline; }
+  [[nodiscard]] std::uint32_t world_size() const {
+    return trainers() + (rollout ? rollout->generators : 0);
+  }
   /// Precondition: the batch divides.
   [[nodiscard]] std::uint32_t micro_batches() const {
     return static_cast<std::uint32_t>(global_batch / data / micro_batch);

@@ -110,6 +110,24 @@ void ProgramWriter::wait_for(std::uint32_t op) {
   add_step(step);
 }
 
+std::size_t ProgramWriter::reserve_wait() {
+  add_step({});
+  return steps_.size() - 1;
+}
+
+void ProgramWriter::set_wait(std::size_t wait, std::uint32_t op, std::uint32_t passes_back) {
+  program::Op& awaited = program_.ops[op];
+  if (awaited.result_slot == kNoIndex) awaited.result_slot = program_.result_slots++;
+  program::StepDetail detail;
+  detail.return_lag = short_span(gpu_.sync_latency);
+  detail.passes_back = passes_back;
+  Step& step = steps_[wait];
+  step.kind = StepKind::kWaitOp;
+  step.target = op;
+  step.detail = static_cast<std::uint32_t>(program_.details.size());
+  program_.details.push_back(detail);
+}
+
 void ProgramWriter::wait_for_device() {
   Step step;
   step.detail = return_detail();

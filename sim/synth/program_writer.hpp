@@ -46,6 +46,10 @@ class ProgramWriter {
   /// The host waits until the operation has ended; until the device is empty.
   void wait_for(std::uint32_t op);
   void wait_for_device();
+  /// A wait whose operation is not known yet. It waits for nothing until set_wait() says which, in
+  /// the same thread: one of this pass, or of a pass so far back (StepDetail::passes_back).
+  [[nodiscard]] std::size_t reserve_wait();
+  void set_wait(std::size_t wait, std::uint32_t op, std::uint32_t passes_back);
   void pause(Duration span);
   void begin_iteration();
   /// Sets the device memory that the rank holds from the next operation on.

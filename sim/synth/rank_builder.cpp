@@ -46,7 +46,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   writer.begin_iteration();
   mark_memory();
   writer.pause(plan_.request.software.iteration);
-  rollout_.generate(iteration);
+  rollout_.begin(iteration);
   host_.begin_iteration(iteration);
   const auto& actions = plan_.schedule.actions[emitter_.place().pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -64,6 +64,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   } else {
     writer.wait_for_device();
   }
+  rollout_.end(iteration);
 }
 
 void RankBuilder::wait_after(ComputeWait what) {

@@ -5,7 +5,7 @@
 
 #include "sim/base/check.hpp"
 #include "sim/synth/host_transfers.hpp"
-#include "sim/synth/rollout.hpp"
+#include "sim/synth/rollout_engine.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -137,7 +137,7 @@ MemoryNeed memory_need(const ParallelPlan& plan, std::uint32_t pipeline) {
     held.after(action);
     need.activations = std::max(need.activations, held.bytes());
   }
-  if (plan.plan().rollout) {
+  if (plan.plan().rollout && plan.plan().rollout->generators == 0) {
     const auto cache = rollout_cache_bytes(plan.request);
     BUBBLESIM_CHECK(cache.has_value(), "a checked rollout has keys and values");
     need.activations = std::max(need.activations, *cache);

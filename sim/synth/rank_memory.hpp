@@ -51,7 +51,7 @@ class HeldActivations {
 /// Peak of a rank over the schedule.
 struct MemoryNeed {
   StaticMemory fixed;
-  double activations = 0;  ///< at the peak; keys and values of a rollout, where they are more
+  double activations = 0;  ///< at the peak; or a rollout's keys and values, where they are more
   double working = 0;
   [[nodiscard]] double total() const { return fixed.total() + activations + working; }
 };

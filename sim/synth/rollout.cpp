@@ -1,154 +1,189 @@
 #include "sim/synth/rollout.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <string>
-
 #include "sim/base/check.hpp"
-#include "sim/model/inference_work.hpp"
-#include "sim/workload/arrivals/request_lengths.hpp"
 
 namespace bubblesim::synth {
 namespace {
 
-constexpr std::uint64_t kContextTokens = 256;
-constexpr std::uint32_t kStepThreads = 256;
-constexpr std::uint32_t kStepRegisters = 64;
 constexpr double kTokenNumberBytes = 8;  // PyTorch's token numbers are 64-bit
 
-std::uint32_t samples_of(const PlanSpec& plan) {
-  return static_cast<std::uint32_t>(plan.global_batch / plan.data);
+/// All ranks, with those that generate.
+Communicator everybody(const ParallelPlan& plan) {
+  const std::uint32_t ranks = plan.plan().world_size();
+  return {network::strided_group(0, ranks), ranks, 0};
 }
 
-/// Responses that a replica draws to keep so many.
-std::uint32_t drawn_for(std::uint32_t kept, const RolloutPlan& plan) {
-  return static_cast<std::uint32_t>(std::ceil(kept * plan.spare));
+/// Everybody's responses go to everybody, padded to the longest that there may be: rewards are
+/// compared among all of a prompt.
+CollectiveCall responses_call(const ParallelPlan& plan, const Communicator& among,
+                              std::uint32_t iteration) {
+  CollectiveCall call;
+  call.use = {Channel::kResponses, among.first_rank, iteration};
+  call.kind = network::CollectiveKind::kAllGather;
+  call.bytes = kTokenNumberBytes * plan.plan().rollout->most_tokens *
+               static_cast<double>(plan.plan().global_batch);
+  call.communicator = among;
+  call.stream = kGradientStream;
+  call.name = "gather responses";
+  return call;
 }
 
-model::Launch step_launch(const hardware::GpuSpec& gpu) {
-  model::Launch launch;
-  launch.grid = {gpu.sm_count, 1, 1};
-  launch.block = {kStepThreads, 1, 1};
-  launch.registers_per_thread = kStepRegisters;
-  return launch;
+CollectiveCall weights_call(const ParallelPlan& plan, std::uint32_t iteration) {
+  CollectiveCall call;
+  const Elements elements = elements_of(plan, 0);
+  call.communicator = everybody(plan);
+  call.use = {Channel::kWeights, 0, iteration};
+  call.kind = network::CollectiveKind::kBroadcast;
+  call.bytes = (elements.shared + elements.experts) * model::bytes_of(plan.plan().precision);
+  call.stream = kWideAreaStream;
+  call.name = "weights to rollouts";
+  return call;
 }
+
+/// Writes the program of a GPU that generates.
+class Generator {
+ public:
+  Generator(const ParallelPlan& plan, CollectiveTable& collectives, std::uint32_t generator)
+      : plan_(plan), collectives_(collectives), generator_(generator),
+        writer_(plan.plan().world_size() - rollout().generators + generator, plan.request.gpu),
+        kernels_(plan.request) {}
+
+  program::Program build() {
+    for (std::uint32_t i = 0; i < rollout().rounds; ++i) iterate(i);
+    wait_for_weights();
+    return writer_.finish();
+  }
+
+ private:
+  [[nodiscard]] const RolloutPlan& rollout() const { return *plan_.plan().rollout; }
+
+  void iterate(std::uint32_t iteration) {
+    const SoftwareSpec& software = plan_.request.software;
+    writer_.begin_iteration();
+    writer_.pause(software.iteration);
+    waits_.push_back(writer_.reserve_wait());
+    std::uint32_t last = program::kNoIndex;
+    for (const auto& sums : rollout_steps(plan_.request, generator_, iteration)) {
+      last = launch(kernels_.of(sums, [this](const TimedKernel& timed) { return prepare(timed); }));
+    }
+    writer_.wait_for(last);
+    (void)launch(responses_call(plan_, everybody(plan_), iteration));
+    weights_.push_back(launch(weights_call(plan_, iteration)));
+  }
+
+  // Rollout i needs the weights of iteration i - d, which may be one of an earlier pass.
+  void wait_for_weights() {
+    const std::int64_t rounds = rollout().rounds;
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      std::int64_t iteration = i - rollout().distance();
+      std::uint32_t passes_back = 0;
+      for (; iteration < 0; iteration += rounds) ++passes_back;
+      writer_.set_wait(waits_[static_cast<std::size_t>(i)],
+                       weights_[static_cast<std::size_t>(iteration)], passes_back);
+    }
+  }
+
+  PreparedKernel prepare(const TimedKernel& timed) {
+    return {writer_.add_profile(timed.profile, timed.launch), writer_.name(timed.name),
+            timed.duration};
+  }
+
+  std::uint32_t launch(const PreparedKernel& kernel) {
+    OpDraft draft;
+    draft.name = kernel.name;
+    draft.profile = kernel.profile;
+    draft.duration = kernel.duration;
+    const SoftwareSpec& software = plan_.request.software;
+    return writer_.launch(draft, {}, {software.forward_gap, software.launch_call});
+  }
+
+  std::uint32_t launch(const CollectiveCall& call) {
+    OpDraft draft;
+    draft.kind = program::WorkKind::kCollective;
+    draft.stream = call.stream;
+    draft.name = writer_.name(call.name);
+    draft.collective =
+        collectives_.find(call.use, call.kind, call.bytes, call.communicator, call.form);
+    const std::uint32_t channels = collectives_.channels(draft.collective);
+    draft.profile = writer_.add_profile(
+        program::profile_kernel(collective_needs(channels), program::KernelClass::kMemory,
+                                plan_.request.gpu),
+        collective_launch(channels));
+    const SoftwareSpec& software = plan_.request.software;
+    return writer_.launch(draft, {}, {software.collective_call, software.launch_call});
+  }
+
+  const ParallelPlan& plan_;
+  CollectiveTable& collectives_;
+  std::uint32_t generator_;
+  ProgramWriter writer_;
+  RolloutKernels kernels_;
+  std::vector<std::size_t> waits_;      ///< by iteration
+  std::vector<std::uint32_t> weights_;  ///< that it receives, likewise
+};
 
 }  // namespace
 
-std::uint64_t counted_context(std::uint64_t tokens) {
-  return tokens / kContextTokens * kContextTokens + kContextTokens / 2;
+RolloutKernels::Key RolloutKernels::key_of(const model::IterationSums& sums) {
+  return {sums.singles.sequences,  sums.singles.keys,  sums.prompts.sequences,
+          sums.prompts.queries, sums.prompts.keys, sums.prompts.pairs};
 }
 
-std::vector<std::uint32_t> response_lengths(const RolloutPlan& plan, std::uint32_t kept,
-                                            std::uint32_t replica, std::uint32_t round) {
-  workload::DrawnLengths spec;
-  spec.output = workload::LognormalLength{plan.mean_tokens, plan.cv, 1, plan.most_tokens};
-  workload::LengthSequence lengths(
-      spec, RandomStream(plan.seed, "responses of replica " + std::to_string(replica) +
-                                        " in round " + std::to_string(round)));
-  const std::uint32_t drawn = drawn_for(kept, plan);
-  std::vector<std::uint32_t> out;
-  for (std::uint32_t i = 0; i < drawn; ++i) out.push_back(lengths.of(i).output_tokens);
-  std::sort(out.begin(), out.end());
-  out.resize(kept);
-  return out;
+TimedKernel RolloutKernels::timed(const model::IterationSums& sums) const {
+  auto timed = rollout_step(request_, sums);
+  BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has steps");
+  return *std::move(timed);
 }
 
-Result<TimedKernel> generation_step(const JobRequest& request, std::uint32_t sequences,
-                                    std::uint64_t new_tokens, std::uint64_t context) {
-  const std::vector<model::SequenceState> states(sequences, {new_tokens, context});
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      const model::ModelWork work,
-      model::iteration_work(request.model, {}, request.plan.precision, states));
-  const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
-  TimedKernel out;
-  double bytes = 0;
-  for (const std::uint32_t kind : work.layers) {
-    for (const model::WorkItem& item : work.kinds[kind].forward) {
-      const auto& kernel = std::get<model::KernelWork>(item);
-      out.duration += timer.time(kernel).duration;
-      out.flops += kernel.flops;
-      bytes += kernel.bytes;
-    }
+void Rollout::begin(std::uint32_t iteration) {
+  const ParallelPlan& plan = emitter_.plan();
+  if (!plan.plan().rollout) return;
+  if (plan.plan().rollout->generators == 0) {
+    generate(iteration);
+    return gather(plan.grid.data(emitter_.place()), iteration);
   }
-  out.name = new_tokens > 1 ? "rollout prompt" : "rollout decode step";
-  out.launch = step_launch(request.gpu);
-  out.profile = program::profile_kernel(
-      needs_of(out.launch),
-      new_tokens > 1 ? program::KernelClass::kCompute : program::KernelClass::kMemory,
-      request.gpu);
-  const double moved = to_seconds(out.duration) * request.gpu.dram_bandwidth.value;
-  out.profile.dram_share = std::clamp(bytes / moved, 0.0, 1.0);
-  return out;
-}
-
-Result<double> rollout_cache_bytes(const JobRequest& request) {
-  const RolloutPlan& rollout = *request.plan.rollout;
-  const std::uint32_t responses = drawn_for(samples_of(request.plan), rollout);
-  return model::kv_cache_bytes(
-      request.model, {}, request.plan.precision,
-      responses * (rollout.prompt_tokens + static_cast<double>(rollout.most_tokens)));
+  gather(everybody(plan), iteration);
+  if (plan.plan().rollout->jobs > 1) emitter_.writer().pause(plan.plan().rollout->switch_time);
 }
 
 void Rollout::generate(std::uint32_t iteration) {
-  const ParallelPlan& plan = emitter_.plan();
-  if (!plan.plan().rollout) return;
-  const RolloutPlan& rollout = *plan.plan().rollout;
-  const std::uint32_t kept = samples_of(plan.plan());
-  const std::vector<std::uint32_t> lengths =
-      response_lengths(rollout, kept, emitter_.place().data, iteration);
-  const PreparedKernel& prompt = step(1, rollout.prompt_tokens, 0);
-  const std::uint32_t drawn = drawn_for(kept, rollout);
-  for (std::uint32_t i = 0; i < drawn; ++i) emitter_.emit(prompt, HostPass::kForward);
-  decode(lengths);
-  exchange();
-}
-
-// The prompt's pass gives the first token, each step one more of each response that has not ended.
-// Of those drawn and not kept, the longest, all run until the last one that is kept has ended.
-void Rollout::decode(const std::vector<std::uint32_t>& lengths) {
-  const RolloutPlan& rollout = *emitter_.plan().plan().rollout;
-  const auto kept = static_cast<std::uint32_t>(lengths.size());
-  const std::uint32_t others = drawn_for(kept, rollout) - kept;
-  std::size_t ended = 0;
-  for (std::uint32_t tokens = 1; tokens < lengths.back(); ++tokens) {
-    while (lengths[ended] <= tokens) ++ended;
-    const auto running = static_cast<std::uint32_t>(lengths.size() - ended) + others;
-    emitter_.emit(step(running, 1, counted_context(rollout.prompt_tokens + tokens)),
-                  HostPass::kForward);
+  const auto prepare = [this](const TimedKernel& timed) { return emitter_.prepare(timed); };
+  for (const auto& sums :
+       rollout_steps(emitter_.plan().request, emitter_.place().data, iteration)) {
+    emitter_.emit(kernels_.of(sums, prepare), HostPass::kForward);
   }
 }
 
-const PreparedKernel& Rollout::step(std::uint32_t sequences, std::uint64_t new_tokens,
-                                    std::uint64_t context) {
-  const auto [place, fresh] = steps_.try_emplace({sequences, new_tokens, context});
-  if (fresh) {
-    const auto timed = generation_step(emitter_.plan().request, sequences, new_tokens, context);
-    BUBBLESIM_CHECK(timed.has_value(), "a checked rollout has prompts and decode steps");
-    place->second = emitter_.prepare(*timed);
-  }
-  return place->second;
-}
-
-// Everybody's responses go to everybody, padded to the longest that there may be: rewards are
-// compared among all of a prompt.
-void Rollout::exchange() {
-  const ParallelPlan& plan = emitter_.plan();
-  const Communicator all = plan.grid.data(emitter_.place());
+void Rollout::gather(const Communicator& among, std::uint32_t iteration) {
   std::uint32_t op = emitter_.last_compute();
-  if (all.group.size() > 1) {
-    CollectiveCall call;
-    call.use = {Channel::kResponses, all.first_rank, uses_++};
-    call.kind = network::CollectiveKind::kAllGather;
-    call.bytes = kTokenNumberBytes * plan.plan().rollout->most_tokens *
-                 static_cast<double>(plan.plan().global_batch);
-    call.communicator = all;
-    call.stream = kGradientStream;
-    call.name = "gather responses";
-    op = emitter_.launch(call, plan.request.software.collective_call);
+  if (among.group.size() > 1) {
+    const CollectiveCall call = responses_call(emitter_.plan(), among, iteration);
+    op = emitter_.launch(call, emitter_.plan().request.software.collective_call);
     emitter_.wait_next(op);
   }
   emitter_.writer().wait_for(op);
+}
+
+void Rollout::end(std::uint32_t iteration) {
+  const ParallelPlan& plan = emitter_.plan();
+  if (!plan.plan().rollout || plan.plan().rollout->generators == 0) return;
+  emitter_.launch(weights_call(plan, iteration), plan.request.software.collective_call);
+}
+
+program::Program generator_program(const ParallelPlan& plan, CollectiveTable& collectives,
+                                   std::uint32_t generator) {
+  return Generator(plan, collectives, generator).build();
+}
+
+MemoryNeed generator_memory(const ParallelPlan& plan) {
+  const Elements elements = elements_of(plan, 0);
+  MemoryNeed need;
+  need.fixed.parameters =
+      2 * (elements.shared + elements.experts) * model::bytes_of(plan.plan().precision);
+  const auto cache = rollout_cache_bytes(plan.request);
+  BUBBLESIM_CHECK(cache.has_value(), "a checked rollout has keys and values");
+  need.activations = *cache;
+  return need;
 }
 
 }  // namespace bubblesim::synth

@@ -1,62 +1,74 @@
-// The rollout of reinforcement learning before each training step: every replica generates its
-// samples on the GPU on which it trains, and all wait for the last one (synchronous, co-located:
-// RollPacker, arXiv 2509.21009).
+// Reinforcement learning: responses that are generated before the training step that uses them.
 //
-// A replica's responses begin together: their prompts one by one, then decode steps with all that
-// are not at their end, so that the batch shrinks to the longest response alone. A step is one
-// operation (a CUDA graph): its time is the sum of its kernels', its share of DRAM bandwidth theirs
-// together; it holds a block of kStepThreads threads on each SM. Contexts count in steps of
-// kContextTokens, at their middle.
+// Co-located (RollPacker, arXiv 2509.21009): every replica generates its samples on the GPU that it
+// trains on, and all wait for the last one.
+//
+// Apart (RolloutPlan::generators; RollMux, arXiv 2512.11306): other GPUs generate. In iteration k
+// training waits for the responses of rollout k, trains, and sends the weights to those that
+// generate; rollout k begins when the weights of iteration k - d are there, d being
+// RolloutPlan::distance(). With G and T the times of a rollout and of a training step an iteration
+// takes G + T where d = 1, and max(G, T) where d > 1 and both are always the same. Where lengths
+// differ, each GPU that generates goes on by itself, d rollouts ahead at most. It takes weights
+// into a buffer of their own while it generates.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <tuple>
 #include <vector>
 
-#include "sim/base/result.hpp"
 #include "sim/synth/rank_emitter.hpp"
+#include "sim/synth/rank_memory.hpp"
+#include "sim/synth/rollout_engine.hpp"
 
 namespace bubblesim::synth {
 
-/// Tokens of the responses that a replica keeps in a round, ascending: the shortest `kept` of those
-/// drawn, which are `spare` times as many, rounded up.
-[[nodiscard]] std::vector<std::uint32_t> response_lengths(const RolloutPlan& plan,
-                                                          std::uint32_t kept,
-                                                          std::uint32_t replica,
-                                                          std::uint32_t round);
-
-/// One pass of the model as one operation: `sequences` of `new_tokens` each, with `context` cached.
-[[nodiscard]] Result<TimedKernel> generation_step(const JobRequest& request,
-                                                  std::uint32_t sequences,
-                                                  std::uint64_t new_tokens, std::uint64_t context);
-
-/// Of keys and values, the most that a replica may hold in a rollout: all responses at their
-/// longest.
-[[nodiscard]] Result<double> rollout_cache_bytes(const JobRequest& request);
-
-/// The middle of the contexts that count as this one.
-[[nodiscard]] std::uint64_t counted_context(std::uint64_t tokens);
-
-class Rollout {
+/// A rank's operations for the steps of an engine: alike ones are timed once.
+class RolloutKernels {
  public:
-  explicit Rollout(RankEmitter& emitter) : emitter_(emitter) {}
-
-  /// The iteration's responses, and the wait for everybody's. Nothing without a rollout in the
-  /// plan. Precondition: the plan is checked.
-  void generate(std::uint32_t iteration);
+  explicit RolloutKernels(const JobRequest& request) : request_(request) {}
+  /// The prepared operation of a step; `prepare(TimedKernel)` makes one.
+  template <class Prepare>
+  [[nodiscard]] const PreparedKernel& of(const model::IterationSums& sums, const Prepare& prepare) {
+    const auto [place, fresh] = known_.try_emplace(key_of(sums));
+    if (fresh) place->second = prepare(timed(sums));
+    return place->second;
+  }
 
  private:
-  using Key = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  ///< generation_step's
+  using Key = std::array<double, 6>;
+  static Key key_of(const model::IterationSums& sums);
+  [[nodiscard]] TimedKernel timed(const model::IterationSums& sums) const;
 
-  void decode(const std::vector<std::uint32_t>& lengths);
-  [[nodiscard]] const PreparedKernel& step(std::uint32_t sequences, std::uint64_t new_tokens,
-                                           std::uint64_t context);
-  void exchange();
+  const JobRequest& request_;
+  std::map<Key, PreparedKernel> known_;
+};
+
+/// What a rank that trains has to do with rollouts; nothing without one in the plan. Precondition:
+/// the plan is checked.
+class Rollout {
+ public:
+  explicit Rollout(RankEmitter& emitter)
+      : emitter_(emitter), kernels_(emitter.plan().request) {}
+
+  /// Before the training step: its responses, generated or received, and the wait for everybody's.
+  void begin(std::uint32_t iteration);
+  /// After it: its weights to those that generate, for which nobody waits here.
+  void end(std::uint32_t iteration);
+
+ private:
+  void generate(std::uint32_t iteration);
+  void gather(const Communicator& among, std::uint32_t iteration);
 
   RankEmitter& emitter_;
-  std::map<Key, PreparedKernel> steps_;
-  std::uint64_t uses_ = 0;
+  RolloutKernels kernels_;
 };
+
+/// The program of a GPU that generates and does not train, and what it holds: weights twice, keys
+/// and values. Precondition: RolloutPlan::generators.
+[[nodiscard]] program::Program generator_program(const ParallelPlan& plan,
+                                                 CollectiveTable& collectives,
+                                                 std::uint32_t generator);
+[[nodiscard]] MemoryNeed generator_memory(const ParallelPlan& plan);
 
 }  // namespace bubblesim::synth

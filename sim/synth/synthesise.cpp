@@ -6,6 +6,7 @@
 #include "sim/synth/collective_table.hpp"
 #include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_builder.hpp"
+#include "sim/synth/rollout.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -54,6 +55,10 @@ SynthesisedJob synthesise(const ParallelPlan& plan) {
     const RankPlace place = plan.grid.place(rank);
     out.program.ranks.push_back(RankBuilder(plan, collectives, place).build());
     out.memory.push_back(needs[place.pipeline]);
+  }
+  for (std::uint32_t g = 0; plan.plan().rollout && g < plan.plan().rollout->generators; ++g) {
+    out.program.ranks.push_back(generator_program(plan, collectives, g));
+    out.memory.push_back(generator_memory(plan));
   }
   out.world_size = plan.plan().world_size();
   out.fold = plan.grid.fold();
