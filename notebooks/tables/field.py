@@ -233,6 +233,29 @@ def rollout(frame):
     return table.assign(rollout=1 - table["policy"].map(plain) / table["iteration_s"])
 
 
+def phases(frame):
+    """GPUs that generate and GPUs that train: an iteration by when a rollout may begin, against the
+    closed form of its phases; who idles how long, and steps a GPU-hour against one job in turn."""
+    plans = frame[PLAN].map(json.loads).map(lambda plan: plan.get("rollout"))
+    form = plans.map(lambda plan: "training alone" if plan is None else
+                     "2 jobs" if plan.get("jobs", 1) > 1 else
+                     "a step behind" if plan.get("staleness", 0) else "in turn")
+    table = pandas.DataFrame({
+        "most_tokens": plans.map(lambda plan: 0 if plan is None else plan["most_tokens"]),
+        "form": form, "iteration_s": frame["training_iteration_mean_ms"] / 1e3,
+        "idle": frame["bubble_fraction"]})
+    trains = table.loc[table["form"] == "training alone", "iteration_s"].iloc[0]
+    table = table[table["form"] != "training alone"].copy()
+    in_turn = table[table["form"] == "in turn"].set_index("most_tokens")["iteration_s"]
+    generates = table["most_tokens"].map(in_turn) - trains
+    longer = generates.clip(lower=trains)
+    table["closed_form_s"] = longer.where(table["form"] != "in turn", generates + trains)
+    table["trainers_idle"] = 1 - trains / table["iteration_s"]
+    table["generators_idle"] = 1 - generates / table["iteration_s"]
+    table["gain"] = (generates + trains) / table["iteration_s"]
+    return table.reset_index(drop=True)
+
+
 def speculation(frame):
     """Requests a second on a GPU of one's own, by how often a drafted token is accepted."""
     programs = frame["/fillers/0/program"].map(json.loads)

@@ -287,6 +287,42 @@ def rollout(table):
               "leaves")]
 
 
+def phases(table):
+    """GPUs that generate apart from those that train: dependency bubbles, and what removes them."""
+    rows = table.set_index(["most_tokens", "form"])
+    long, short = (rows.loc[most] for most in (16000, 4096))
+    where = ("Llama 3 8B on 4 + 4 A100-80GB, 32 responses a GPU of 2,000 tokens in the mean, "
+             "lognormal; cut at 16,000 (at 4,096)")
+
+    def both(form):
+        return f"{long.loc[form, 'gain']:.2f} ({short.loc[form, 'gain']:.2f}) times"
+
+    apart = table[table["form"] != "in turn"]
+    miss = (apart["iteration_s"] / apart["closed_form_s"] - 1).abs().max()
+    idle = long.loc["in turn", "trainers_idle"]
+    return [
+        Claim("phases-bubbles", "in turn, those who train idle for the rollout: 63 to 84 % of an "
+              "iteration", "Seer, arXiv 2511.14617", "second-hand",
+              f"{percent(idle, 0)} ({percent(short.loc['in turn', 'trainers_idle'], 0)})", where,
+              within(idle, 0.60, 0.87),
+              "lengths, responses a GPU and the training step are free choices"),
+        Claim("phases-staleness", "asynchronous training is up to 2.77 times as fast",
+              "AReaL, arXiv 2505.24298, abstract", "stated", both("a step behind"), where,
+              bool(long.loc["a step behind", "gain"] > 1.05 and table["gain"].max() <= 2.77),
+              "whole batches a step behind gain twice at most; rollouts that go on with newer "
+              "weights are no setting here"),
+        Claim("phases-closed-form", "the longer of the two phases is what is left", "ours",
+              "inferred", f"within {percent(miss, 1)} of max(rollout, training)", where,
+              bool(miss < 0.10),
+              "where rounds differ, each GPU that generates goes on by itself, and less is left: "
+              "the recurrence that a test holds to 1 % (tests/unit/sim/synth/job/rollout_test.cpp)"),
+        Claim("rollmux-gain", "phases of two jobs in turn: 1.84 times the work for the money",
+              "RollMux, arXiv 2512.11306, abstract", "stated", both("2 jobs"), where,
+              within(short.loc["2 jobs", "gain"], 1.5, 2.0),
+              "twice at most, where both phases take as long; theirs is over many jobs, and GPUs "
+              "of two kinds")]
+
+
 def existing(tables):
     """Systems that were here before: speculation, graphs of stages, regions, Dilu."""
     gain = tables["speculation"].set_index("acceptance")["gain"]
@@ -377,4 +413,5 @@ def all_claims(tables):
             + overlap(tables["overlap"]) + experts(tables["experts"])
             + paths(tables["paths"]) + faults(tables["faults"], tables["days"])
             + outages(tables["outages"]) + host(tables["host"]) + rollout(tables["rollout"])
+            + phases(tables["phases"])
             + existing(tables) + apart(tables["apart"]) + swaps(tables["swaps"]))
