@@ -315,7 +315,8 @@ def phases(table):
               "inferred", f"within {percent(miss, 1)} of max(rollout, training)", where,
               bool(miss < 0.10),
               "where rounds differ, each GPU that generates goes on by itself, and less is left: "
-              "the recurrence that a test holds to 1 % (tests/unit/sim/synth/job/rollout_test.cpp)"),
+              "the recurrence that a test holds to 1 % "
+              "(tests/unit/sim/synth/job/rollout_test.cpp)"),
         Claim("rollmux-gain", "phases of two jobs in turn: 1.84 times the work for the money",
               "RollMux, arXiv 2512.11306, abstract", "stated", both("2 jobs"), where,
               within(short.loc["2 jobs", "gain"], 1.5, 2.0),
