@@ -55,7 +55,8 @@ std::vector<std::string_view> what_touches(const SharingRow& row) {
   policies.add(policy_that_demands("turns", policy::SystemFeature::kTimeSlicing));
   SharingStage stage = one_machine();
   stage.policies = &policies;
-  stage.settings["t"].systems = {{"mps", "mps"}, {"turns", "turns"}, {"other", "nobody's"}};
+  stage.settings["t"].systems = {
+      {"mps", "mps", {}, {}}, {"turns", "turns", {}, {}}, {"other", "nobody's", {}, {}}};
   std::vector<std::string_view> out;
   for (const Mechanism& mechanism : sharing_mechanisms()) {
     if (mechanism.touches(row, stage)) out.push_back(mechanism.name);

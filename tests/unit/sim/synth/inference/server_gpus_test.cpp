@@ -50,6 +50,8 @@ ServerPlan split_plan(DecodeMode decode = DecodeMode::kGraph) {
   return value(plan_server(request, settings));
 }
 
+double in_ns(Duration time) { return static_cast<double>(to_ns(time)); }
+
 /// Sequences that decode their next token.
 serving::Step decode_step(std::uint32_t sequences, std::uint32_t context) {
   serving::Step step;
@@ -207,7 +209,7 @@ TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
                              step_cost::vllm_capture_sizes(64));
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
   EXPECT_LT(copies, microseconds{20});
-  EXPECT_NEAR(to_ns(cost.of(step, false)), to_ns(all - copies), 66);  // exchanges are rounded up
+  EXPECT_NEAR(in_ns(cost.of(step, false)), in_ns(all - copies), 66);  // exchanges are rounded up
 }
 
 /// Requests that arrive 20 ms apart.
@@ -320,8 +322,8 @@ TEST(ServerGpus, LinksAreSharedWithTraining) {
   const Duration step_shared = shared.time_of(step);
   constexpr double kOwn = 65 * 655.36 + 2'560;  // ns
   EXPECT_LT(step_shared, apart.job_time());
-  EXPECT_NEAR(to_ns(step_shared - step_apart), kOwn, 66);
-  EXPECT_NEAR(to_ns(shared.job_time() - apart.job_time()), kOwn, 66);
+  EXPECT_NEAR(in_ns(step_shared - step_apart), kOwn, 66);
+  EXPECT_NEAR(in_ns(shared.job_time() - apart.job_time()), kOwn, 66);
 }
 
 /// Counts what an engine's service serves.
