@@ -107,6 +107,7 @@ const Setting kSettings[] = {
     {"moe-skewed", "mixtral-8x7b", "dgx-a100-80gb"},
     {"zero3-384", "gpt-18b", "v100-dgx2-24"},
     {"zeropp-384", "gpt-18b", "v100-dgx2-24"},
+    {"rollout-apart", "llama3-8b", "dgx-a100-80gb"},
 };
 
 TEST(Plans, OfTheFolderCanBePlannedForWhatTheyAreMeantFor) {

@@ -205,7 +205,8 @@ TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
   const step_cost::ServerLayout layout = two_gpu_layout();
   const model::ModelSpec model = llama();
   step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
-  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, {},
+  const step_cost::EngineSpec spec;
+  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, spec,
                              step_cost::vllm_capture_sizes(64));
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
   EXPECT_LT(copies, microseconds{20});
@@ -270,7 +271,8 @@ TEST(ServerGpus, RequestsWaitAsLongAsOnTheServerAlone) {
   const step_cost::ServerLayout layout = two_gpu_layout();
   const model::ModelSpec model = llama();
   step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
-  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, {},
+  const step_cost::EngineSpec spec;
+  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, spec,
                              step_cost::vllm_capture_sizes(64));
   OnTwoGpus engine(plan);
   const double alone = latency_of(plan, cost);
