@@ -148,7 +148,7 @@ function(bubblesim_test)
   if(skipping)
     # Cases are listed when CTest starts: a program that cannot start fails as a test, not the build.
     gtest_discover_tests(${ARG_NAME} TEST_PREFIX "${ARG_NAME}." TEST_FILTER ${skipping_filter}
-      DISCOVERY_TIMEOUT 120 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+      DISCOVERY_TIMEOUT 120 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
 
