@@ -83,15 +83,14 @@ class SpecInf final : public Policy {
 
   Sharing start(const GpuInfo&, std::span<const ClientInfo> clients) override {
     for (const ClientInfo& client : clients) roles_.push_back(client.role);
-    may_hold_training_ &= std::ranges::find(roles_, Role::kOnline) != roles_.end();
+    may_hold_training_ &= has_online();
     work_ = FillerWork(clients.size(), first_);
     return {SharingMode::kMps};
   }
 
   ClientSharing share(const ClientInfo& client) override {
     // MPS has two levels. Requests' blocks go first, or, without requests, training's.
-    const bool online = std::ranges::find(roles_, Role::kOnline) != roles_.end();
-    const bool first = online ? client.role == Role::kOnline : client.id == kProtected;
+    const bool first = has_online() ? client.role == Role::kOnline : client.id == kProtected;
     ClientSharing sharing;
     sharing.priority = first ? 1 : 0;
     return sharing;
@@ -147,6 +146,10 @@ class SpecInf final : public Policy {
   }
 
  private:
+  [[nodiscard]] bool has_online() const {
+    return std::ranges::find(roles_, Role::kOnline) != roles_.end();
+  }
+
   Verdict launch_training(const LaunchInfo& launch, Instant now, Actions& actions) {
     const bool may_wait = launch.kind == WorkKind::kKernel && launch.waits;
     if (may_wait && holds_training(now, actions)) return Verdict::kHold;

@@ -56,15 +56,23 @@ TEST(SceneRun, APassAloneTakesItsKernels) {
   EXPECT_EQ(*solo, Duration{3000});
 }
 
-TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
-  // Three requests at once, of 2 x 1,000 ns: each takes 2,000, the last ends at 6,000.
-  const hardware::GpuSpec gpu = plain_gpu();
-  const auto work = program(gpu, 2, Duration{1000});
+/// At once, of 2 x 1,000 ns each.
+struct ThreeRequests {
+  ThreeRequests() {
+    setup.gpu = &gpu;
+    setup.clients = {service_of(work, 3)};
+    setup.length = Duration{6000};
+  }
+
+  hardware::GpuSpec gpu = plain_gpu();
+  program::Program work = program(gpu, 2, Duration{1000});
   SceneSetup setup;
-  setup.gpu = &gpu;
-  setup.clients = {service_of(work, 3)};
-  setup.length = Duration{6000};
-  const auto figures = run_scene(setup);
+};
+
+TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
+  // Each takes 2,000, the last ends at 6,000.
+  ThreeRequests scene;
+  const auto figures = run_scene(scene.setup);
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->front().latencies, std::vector<Duration>(3, Duration{2000}));
   EXPECT_DOUBLE_EQ(figures->front().percentile_ms(99), 0.002);
@@ -73,14 +81,9 @@ TEST(SceneRun, LatencyIsServiceTimeWithoutTheQueue) {
 
 TEST(SceneRun, PassesThatEndBeforeTheMeasuredSpanAreNotCounted) {
   // They end at 2,000, 4,000 and 6,000 ns; from 4,000 on there are two, 2,000 ns apart.
-  const hardware::GpuSpec gpu = plain_gpu();
-  const auto work = program(gpu, 2, Duration{1000});
-  SceneSetup setup;
-  setup.gpu = &gpu;
-  setup.clients = {service_of(work, 3)};
-  setup.length = Duration{6000};
-  setup.from = Duration{4000};
-  const auto figures = run_scene(setup);
+  ThreeRequests scene;
+  scene.setup.from = Duration{4000};
+  const auto figures = run_scene(scene.setup);
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->front().passes, 2u);
   EXPECT_EQ(figures->front().latencies.size(), 2u);

@@ -117,16 +117,25 @@ TEST(ServerRun, PrefillAndDecodeApartLoseNoRequestAndTokensWaitForTheLink) {
 
 /// The same over the ports of a cluster, which carry `rate` and take 2 us to begin; nothing else
 /// uses them.
-LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry) {
-  LoadedRun loaded = apart_run({0}, registry);
+hardware::ClusterSpec two_gpus(BytesPerSecond rate) {
   hardware::ClusterSpec cluster;
   cluster.gpus_per_node = 2;
   cluster.node.bandwidth = rate;
-  cluster.collectives.p2p_base = 2us;
+  return cluster;
+}
+
+void put_on(LoadedRun& loaded, const hardware::ClusterSpec& cluster) {
   loaded.topology.emplace(network::Topology(cluster));
   workload::JobProgram job = *loaded.training;
   job.links = (*loaded.topology)->links();
   loaded.training = std::move(job);
+}
+
+LoadedRun apart_on_cluster(BytesPerSecond rate, const policy::Registry& registry) {
+  LoadedRun loaded = apart_run({0}, registry);
+  hardware::ClusterSpec cluster = two_gpus(rate);
+  cluster.collectives.p2p_base = 2us;
+  put_on(loaded, cluster);
   return loaded;
 }
 
@@ -172,13 +181,7 @@ LoadedRun split_run(observe::FillerMode mode, const policy::Registry& registry) 
   EXPECT_TRUE(made) << made.error().front().text();
   loaded.fillers[0] = std::move(made->program);
   loaded.servers[0] = std::move(made->server);
-  hardware::ClusterSpec cluster;
-  cluster.gpus_per_node = 2;
-  cluster.node.bandwidth = {100e9};
-  loaded.topology.emplace(network::Topology(cluster));
-  workload::JobProgram job = *loaded.training;
-  job.links = (*loaded.topology)->links();
-  loaded.training = std::move(job);
+  put_on(loaded, two_gpus({100e9}));
   return loaded;
 }
 

@@ -196,21 +196,29 @@ TEST(ServerGpus, AStepTakesItsKernelsAndItsExchanges) {
   EXPECT_EQ(all - alone.step, 65 * reduce + gather);
 }
 
-// The other road, `validate serving`: the kernel model of the same layout, and rings.
+/// The other road, `validate serving`: the kernel model of the same layout, and rings.
+struct ServerAlone {
+  explicit ServerAlone(const ServerPlan& plan)
+      : times(model, layout, plan.request.gpu, plan.request.efficiency) {}
+
+  step_cost::ServerLayout layout = two_gpu_layout();
+  model::ModelSpec model = llama();
+  step_cost::ModelTimes times;
+  step_cost::EngineSpec spec;
+  step_cost::EngineCost cost{times, std::get<model::TransformerSpec>(model.network), layout, spec,
+                             step_cost::vllm_capture_sizes(64)};
+};
+
 TEST(ServerGpus, AStepTakesWhatTheServerAloneTakes) {
   const ServerPlan plan = split_plan();
   const serving::Step step = decode_step(8, 700);
   const Duration all = TwoGpus(plan).time_of(step);
   const WithoutExchanges alone = without_exchanges(plan, step);
-  const step_cost::ServerLayout layout = two_gpu_layout();
-  const model::ModelSpec model = llama();
-  step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
-  const step_cost::EngineSpec spec;
-  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, spec,
-                             step_cost::vllm_capture_sizes(64));
+  ServerAlone server(plan);
   const Duration copies = alone.step - alone.kernels;  // and the host's calls, which cost nothing
   EXPECT_LT(copies, microseconds{20});
-  EXPECT_NEAR(in_ns(cost.of(step, false)), in_ns(all - copies), 66);  // exchanges are rounded up
+  // Exchanges are rounded up.
+  EXPECT_NEAR(in_ns(server.cost.of(step, false)), in_ns(all - copies), 66);
 }
 
 /// Requests that arrive 20 ms apart.
@@ -268,14 +276,9 @@ double latency_of(const ServerPlan& plan, serving::StepCost& cost) {
 // token, which shortens the mean by which a batch's attention is timed: up to 3 % of a step.
 TEST(ServerGpus, RequestsWaitAsLongAsOnTheServerAlone) {
   const ServerPlan plan = split_plan();
-  const step_cost::ServerLayout layout = two_gpu_layout();
-  const model::ModelSpec model = llama();
-  step_cost::ModelTimes times(model, layout, plan.request.gpu, plan.request.efficiency);
-  const step_cost::EngineSpec spec;
-  step_cost::EngineCost cost(times, std::get<model::TransformerSpec>(model.network), layout, spec,
-                             step_cost::vllm_capture_sizes(64));
+  ServerAlone server(plan);
   OnTwoGpus engine(plan);
-  const double alone = latency_of(plan, cost);
+  const double alone = latency_of(plan, server.cost);
   EXPECT_NEAR(latency_of(plan, engine), alone, 0.025 * alone);
 }
 
