@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/check.hpp"
+#include "sim/synth/program_writer.hpp"
 #include "sim/synth/rank_emitter.hpp"
 
 namespace bubblesim::synth {
@@ -11,15 +12,6 @@ namespace {
 bool is_prompt_attention(const model::WorkItem& item) {
   const auto* kernel = std::get_if<model::KernelWork>(&item);
   return kernel != nullptr && kernel->name == "prompt attention";
-}
-
-traces::LaunchShape shape_of(const model::Launch& launch) {
-  traces::LaunchShape shape;
-  shape.grid = launch.grid;
-  shape.block = launch.block;
-  shape.registers_per_thread = launch.registers_per_thread;
-  shape.shared_memory_bytes = launch.shared_memory_bytes;
-  return shape;
 }
 
 }  // namespace

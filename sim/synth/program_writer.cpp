@@ -18,6 +18,15 @@ namespace {
 
 }  // namespace
 
+traces::LaunchShape shape_of(const model::Launch& launch) {
+  traces::LaunchShape shape;
+  shape.grid = launch.grid;
+  shape.block = launch.block;
+  shape.registers_per_thread = launch.registers_per_thread;
+  shape.shared_memory_bytes = launch.shared_memory_bytes;
+  return shape;
+}
+
 ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) : gpu_(gpu) {
   program_.rank = rank;
   program_.own_kernels = program::OwnKernels::kCompete;
@@ -26,12 +35,7 @@ ProgramWriter::ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu) :
 std::uint32_t ProgramWriter::add_profile(const program::KernelProfile& profile,
                                          const model::Launch& launch) {
   program_.profiles.push_back(profile);
-  traces::LaunchShape shape;
-  shape.grid = launch.grid;
-  shape.block = launch.block;
-  shape.registers_per_thread = launch.registers_per_thread;
-  shape.shared_memory_bytes = launch.shared_memory_bytes;
-  program_.shapes.push_back(shape);
+  program_.shapes.push_back(shape_of(launch));
   return static_cast<std::uint32_t>(program_.profiles.size() - 1);
 }
 

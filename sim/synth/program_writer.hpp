@@ -31,6 +31,9 @@ struct CallCost {
   Duration call{};   ///< of it
 };
 
+/// A modelled launch as traces and programs state it.
+[[nodiscard]] traces::LaunchShape shape_of(const model::Launch& launch);
+
 class ProgramWriter {
  public:
   ProgramWriter(std::uint32_t rank, const hardware::GpuSpec& gpu);
