@@ -28,7 +28,7 @@ enum class Channel : std::uint8_t {
 struct Use {
   Channel channel = Channel::kTensor;
   std::uint32_t communicator = 0;  ///< tells communicators of a channel apart
-  std::uint64_t number = 0;        ///< of the use; transfers: stage edge and micro-batch
+  std::uint64_t number = 0;        ///< of the use; transfers: iteration, edge, micro-batch
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 

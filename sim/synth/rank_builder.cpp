@@ -47,6 +47,7 @@ void RankBuilder::iterate(std::uint32_t iteration) {
   mark_memory();
   writer.pause(plan_.request.software.iteration);
   rollout_.begin(iteration);
+  transfers_.begin_iteration(iteration);
   host_.begin_iteration(iteration);
   const auto& actions = plan_.schedule.actions[emitter_.place().pipeline];
   for (std::size_t i = 0; i < actions.size(); ++i) {

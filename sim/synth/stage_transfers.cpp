@@ -6,6 +6,14 @@ namespace bubblesim::synth {
 
 StageTransfers::StageTransfers(RankEmitter& emitter) : emitter_(emitter) {}
 
+void StageTransfers::begin_iteration(std::uint32_t iteration) {
+  iteration_ = iteration;
+  for (auto& [route, end] : ends_) {
+    end.posted = 0;
+    end.operations.clear();
+  }
+}
+
 void StageTransfers::receive_inputs(std::uint32_t stage, std::uint32_t micro_batch) {
   for (const std::uint32_t from : emitter_.plan().graph.stages[stage].producers) {
     receive({from, stage, Channel::kForwardTransfer}, stage, micro_batch);
@@ -129,7 +137,8 @@ CollectiveCall StageTransfers::call_of(const Route& route, const End& end,
   call.stream = end.stream;
   call.use.channel = route.channel;
   call.use.communicator = plan.grid.rank(sender);
-  call.use.number = (std::uint64_t{route.from} * plan.graph.size() + route.to) *
+  const std::uint64_t stages = plan.graph.size();
+  call.use.number = ((iteration_ * stages + route.from) * stages + route.to) *
                         plan.schedule.micro_batches + micro_batch;
   return call;
 }

@@ -19,6 +19,9 @@ class StageTransfers {
  public:
   explicit StageTransfers(RankEmitter& emitter);
 
+  /// Before the actions of iteration `iteration`: none of its micro-batches is received yet.
+  void begin_iteration(std::uint32_t iteration);
+
   /// Before a forward: activations of all producers; the next kernel waits for them.
   void receive_inputs(std::uint32_t stage, std::uint32_t micro_batch);
   /// Before a backward: gradients of all consumers.
@@ -38,8 +41,8 @@ class StageTransfers {
   struct End {
     std::uint16_t stream = 0;
     std::vector<std::uint32_t> order;           ///< micro-batches as the sender makes them
-    std::size_t posted = 0;                     ///< receives so far
-    std::map<std::uint32_t, std::uint32_t> operations;  ///< by micro-batch
+    std::size_t posted = 0;                     ///< receives of the present iteration so far
+    std::map<std::uint32_t, std::uint32_t> operations;  ///< its receives, by micro-batch
   };
 
   void receive(const Route& route, std::uint32_t stage, std::uint32_t micro_batch);
@@ -56,6 +59,7 @@ class StageTransfers {
 
   RankEmitter& emitter_;
   std::map<Route, End> ends_;
+  std::uint32_t iteration_ = 0;  ///< the present one
 };
 
 }  // namespace bubblesim::synth

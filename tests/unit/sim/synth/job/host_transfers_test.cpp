@@ -82,6 +82,31 @@ TEST(HostTransfers, ACheckpointIsWrittenInOneOfSoManyIterations) {
   EXPECT_EQ(copies(job), 20U);
 }
 
+JobRequest checkpointed_pipeline(const std::string& schedule, std::uint32_t every) {
+  JobRequest request = tiny_job(16);
+  request.plan.schedule = schedule;
+  request.plan.pipeline = 4;
+  if (schedule == "interleaved") request.plan.chunks = 2;
+  set_micro_batches(request, 8);
+  request.plan.host = {.bandwidth = BytesPerSecond{2e9}, .checkpoint_every = every};
+  return request;
+}
+
+// Every pipeline rank receives each micro-batch anew in each iteration of the program. A checkpoint
+// that stalls an iteration by s stalls the mean of `every` of them by s / every.
+TEST(HostTransfers, APipelineStallsInOneOfSoManyIterations) {
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb-h1", "dualpipev"}) {
+    const double plain = seconds(checkpointed_pipeline(schedule, 0));
+    const double stall = seconds(checkpointed_pipeline(schedule, 1)) - plain;
+    ASSERT_GT(stall, 0.2 * plain) << schedule;
+    for (const std::uint32_t every : {2U, 3U}) {
+      EXPECT_NEAR(seconds(checkpointed_pipeline(schedule, every)), plain + stall / every,
+                  1e-3 * plain)
+          << schedule << " " << every;
+    }
+  }
+}
+
 /// A walk over three resources: compute, copies out, copies in. Layers that keep nothing (the join)
 /// are not copied.
 double walked_passes(const ParallelPlan& plan) {
