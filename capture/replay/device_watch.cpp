@@ -22,7 +22,7 @@ std::vector<OperationRecord> DeviceWatch::take_operations(const LaunchPath& path
 }
 
 void DeviceWatch::on_started(const OpInstance& op, HostTime) {
-  if (plan_.program.ops[op.op].kind == program::WorkKind::kCollective) return;
+  if (plan_.program.ops[op.op].kind != program::WorkKind::kKernel) return;
   ++running_;
   if (!bubble_open_) return;
   bubble_open_ = false;
@@ -40,7 +40,7 @@ void DeviceWatch::on_finished(const OpInstance& op, HostTime start, HostTime end
   if (progress_) progress_();
   signals_.notify(WakeEvent::kDone);
   if (gate_ != nullptr && plan_.report_completions) gate_->completed(kind, op.launch);
-  if (kind == program::WorkKind::kCollective) return;
+  if (kind != program::WorkKind::kKernel) return;
   if (running_ > 0) --running_;
   if (gate_ != nullptr && running_ == 0) begin_bubble(op.op);
 }

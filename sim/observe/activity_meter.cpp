@@ -7,8 +7,9 @@
 namespace bubblesim::observe {
 
 unsigned ActivityMeter::state() const {
-  return (running_[0] > 0 ? kWork : 0) | (running_[1] > 0 ? kCollective : 0) |
-         (running_[2] > 0 ? kFiller : 0);
+  unsigned bits = 0;
+  for (unsigned i = 0; i < running_.size(); ++i) bits |= running_[i] > 0 ? 1U << i : 0;
+  return bits;
 }
 
 void ActivityMeter::advance(SimTime now) {
@@ -42,28 +43,36 @@ Duration ActivityMeter::busy() const {
   return sum([](unsigned bits) { return bits != 0; });
 }
 Duration ActivityMeter::busy_without_collectives() const {
-  return sum([](unsigned bits) { return (bits & (kWork | kFiller)) != 0; });
+  return sum([](unsigned bits) { return (bits & ~kCollective) != 0; });
 }
 Duration ActivityMeter::training_busy() const {
-  return sum([](unsigned bits) { return (bits & (kWork | kCollective)) != 0; });
+  return sum([](unsigned bits) { return (bits & kTraining) != 0; });
 }
 Duration ActivityMeter::filler_busy() const {
   return sum([](unsigned bits) { return (bits & kFiller) != 0; });
 }
 Duration ActivityMeter::bubble() const {
-  return sum([](unsigned bits) { return (bits & kWork) == 0; });
+  return sum([](unsigned bits) { return (bits & kKernel) == 0; });
 }
 Duration ActivityMeter::collective_bubble() const {
-  return sum([](unsigned bits) { return (bits & (kWork | kCollective)) == kCollective; });
+  return sum([](unsigned bits) { return (bits & (kKernel | kCollective)) == kCollective; });
+}
+Duration ActivityMeter::transfer_bubble() const {
+  return sum([](unsigned bits) { return (bits & kTraining) == kTransfer; });
 }
 Duration ActivityMeter::idle_bubble() const {
-  return sum([](unsigned bits) { return (bits & (kWork | kCollective)) == 0; });
+  return sum([](unsigned bits) { return (bits & kTraining) == 0; });
 }
 Duration ActivityMeter::recovered() const {
-  return sum([](unsigned bits) { return (bits & (kWork | kFiller)) == kFiller; });
+  return sum([](unsigned bits) { return (bits & (kKernel | kFiller)) == kFiller; });
 }
 Duration ActivityMeter::recovered_collective() const {
-  return sum([](unsigned bits) { return bits == (kCollective | kFiller); });
+  return sum([](unsigned bits) {
+    return (bits & (kKernel | kCollective | kFiller)) == (kCollective | kFiller);
+  });
+}
+Duration ActivityMeter::recovered_transfer() const {
+  return sum([](unsigned bits) { return bits == (kTransfer | kFiller); });
 }
 
 }  // namespace bubblesim::observe

@@ -1,8 +1,9 @@
 // How long one GPU was in which state: a clock that is told of every start and end of a device
 // operation, and splits the measured window among what ran at once.
 //
-// Bubble time is time without a training operation other than a collective: a filler could use
-// it. It is recovered while an operation of a filler runs. Calls come in time order; each costs
+// Bubble time is time without a computing kernel of training: collectives leave most SMs free,
+// copies and memsets all of them, so a filler could use it. It is recovered while an operation of
+// a filler runs. Calls come in time order; each costs
 // O(1) and allocates nothing.
 #pragma once
 
@@ -14,7 +15,11 @@
 namespace bubblesim::observe {
 
 /// Who runs what, as far as bubbles are concerned.
-enum class Activity : std::uint8_t { kTrainingWork, kTrainingCollective, kFillerWork };
+enum class Activity : std::uint8_t {
+  kTrainingKernel, kTrainingCollective,
+  kTrainingTransfer,  ///< a copy or memset
+  kFillerWork,
+};
 
 class ActivityMeter {
  public:
@@ -31,25 +36,31 @@ class ActivityMeter {
   [[nodiscard]] Duration busy() const;
   /// Any operation other than a training collective ran.
   [[nodiscard]] Duration busy_without_collectives() const;
-  /// A training operation ran, collectives included.
+  /// A training operation ran, collectives, copies and memsets included.
   [[nodiscard]] Duration training_busy() const;
   /// An operation of a filler ran.
   [[nodiscard]] Duration filler_busy() const;
-  /// No training operation but collectives ran.
+  /// No computing kernel of training ran.
   [[nodiscard]] Duration bubble() const;
   /// Bubble time while a training collective ran (cause "collective").
   [[nodiscard]] Duration collective_bubble() const;
+  /// Bubble time while copies and memsets of training ran, and no collective (cause "transfer").
+  [[nodiscard]] Duration transfer_bubble() const;
   /// Bubble time while no training operation at all ran (cause "idle").
   [[nodiscard]] Duration idle_bubble() const;
   /// Bubble time while a filler ran.
   [[nodiscard]] Duration recovered() const;
   /// Of it, what was of the cause "collective".
   [[nodiscard]] Duration recovered_collective() const;
+  /// Of it, what was of the cause "transfer".
+  [[nodiscard]] Duration recovered_transfer() const;
 
  private:
-  static constexpr unsigned kWork = 1;
+  static constexpr unsigned kKernel = 1;
   static constexpr unsigned kCollective = 2;
-  static constexpr unsigned kFiller = 4;
+  static constexpr unsigned kTransfer = 4;
+  static constexpr unsigned kFiller = 8;
+  static constexpr unsigned kTraining = kKernel | kCollective | kTransfer;
 
   [[nodiscard]] unsigned state() const;
   template <class Predicate>
@@ -57,8 +68,8 @@ class ActivityMeter {
 
   SimTime warmup_;
   SimTime last_ = kSimStart;
-  std::array<std::uint32_t, 3> running_{};  ///< by Activity
-  std::array<Duration, 8> in_state_{};      ///< by the bits above
+  std::array<std::uint32_t, 4> running_{};  ///< by Activity
+  std::array<Duration, 16> in_state_{};     ///< by the bits above
 };
 
 }  // namespace bubblesim::observe

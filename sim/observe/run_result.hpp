@@ -134,6 +134,9 @@ struct PowerUse {
   double mean_w = 0;
   double peak_w = 0;     ///< the highest mean over a period of the governor
   double clock_mhz = 0;  ///< mean over time
+  /// Periods in which it drew more than its cap at the lowest clock, and the most of their means.
+  std::uint64_t periods_over_cap = 0;
+  double over_cap_w = 0;
 };
 
 struct GpuUse {
@@ -202,6 +205,7 @@ struct PolicyResult {
   std::optional<Precision> precision;  ///< nothing: the run's length was given
   std::uint64_t events = 0;  ///< of the engine
   CounterSet counters;
+  std::vector<std::string> notices;  ///< in words: what the config asks for and did not get
 };
 
 /// How GPUs are used that the job, or a filler, has to itself: means over them.
@@ -229,11 +233,20 @@ struct BubbleBaseline {
   std::optional<Bytes> free_memory_mean;   ///< weighted by their lengths
 };
 
+/// What a cap or a clock costs the job while it runs alone. Watts are means over time and GPUs.
+struct PowerLimitCost {
+  double unlimited_iterations_per_s = 0;
+  double kept = 0;         ///< the share of these that the job keeps under the limit
+  double unlimited_w = 0;
+  double limited_w = 0;
+};
+
 /// What the parts of the run do alone; the denominators of everything normalised.
 struct Baseline {
   double training_iterations_per_s = 0;
   Duration training_mean_iteration{};
   std::optional<UseAlone> training_use;
+  std::optional<PowerLimitCost> power_limit;  ///< nothing: power is not limited
   std::optional<Duration> recorded_mean_iteration;  ///< in the trace
   std::optional<double> replay_error;  ///< alone / recorded - 1
   /// A recorded job's iterations: those of its trace, those that are repeated, and in words which

@@ -32,8 +32,13 @@ std::optional<std::uint64_t> IterationGoal::left(std::uint64_t done) const {
 
 observe::Activity ClientMonitor::activity_of(const program::Op& op) const {
   if (filler_ != nullptr) return observe::Activity::kFillerWork;
-  return op.kind == program::WorkKind::kCollective ? observe::Activity::kTrainingCollective
-                                               : observe::Activity::kTrainingWork;
+  switch (op.kind) {
+    case program::WorkKind::kKernel: return observe::Activity::kTrainingKernel;
+    case program::WorkKind::kCollective: return observe::Activity::kTrainingCollective;
+    case program::WorkKind::kCopy:
+    case program::WorkKind::kMemset: return observe::Activity::kTrainingTransfer;
+  }
+  return observe::Activity::kTrainingKernel;
 }
 
 void ClientMonitor::on_op_started(workload::ProgramRun& watched, std::uint32_t op, SimTime now) {

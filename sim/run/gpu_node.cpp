@@ -155,8 +155,11 @@ observe::GpuUse GpuNode::use(SimTime end, Bytes workers) {
   use.busy_without_collectives_fraction = fraction(meter.busy_without_collectives(), window);
   use.bubble_fraction = fraction(meter.bubble(), window);
   const Duration in_collectives = meter.recovered_collective();
+  const Duration in_transfers = meter.recovered_transfer();
   use.bubbles = {{"collective", meter.collective_bubble(), in_collectives},
-                 {"idle", meter.idle_bubble(), meter.recovered() - in_collectives}};
+                 {"transfer", meter.transfer_bubble(), in_transfers},
+                 {"idle", meter.idle_bubble(),
+                  meter.recovered() - in_collectives - in_transfers}};
   use.recovered_fraction = fraction(meter.recovered(), meter.bubble());
   const double whole = to_seconds(window) * sm_count_;
   if (whole > 0) {

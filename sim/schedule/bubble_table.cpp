@@ -47,7 +47,7 @@ class HeldMemory {
   const std::vector<program::MemoryMark>& marks_;
 };
 
-/// Watches one rank: a bubble opens when its last running operation ends.
+/// Watches one rank: a bubble opens when its last running kernel ends.
 class BubbleWatch final : public workload::RunObserver {
  public:
   BubbleWatch(const program::Program& program, const std::vector<bool>& peers, Bytes memory,
@@ -61,7 +61,7 @@ class BubbleWatch final : public workload::RunObserver {
       ++(is_peer(op) ? transfers_ : others_);
       return;
     }
-    if (running_++ == 0) close(index, now);
+    if (op.kind == program::WorkKind::kKernel && running_++ == 0) close(index, now);
   }
 
   void on_op_finished(const workload::OpRecord& record) override {
@@ -72,7 +72,7 @@ class BubbleWatch final : public workload::RunObserver {
       last_is_peer_ = is_peer(op);
       return;
     }
-    if (--running_ > 0) return;
+    if (op.kind != program::WorkKind::kKernel || --running_ > 0) return;
     last_op_ = record.op;
     idle_since_ = passed_ = record.end;
     peers_only_ = {};

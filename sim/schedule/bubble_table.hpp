@@ -12,7 +12,8 @@
 
 namespace bubblesim::schedule {
 
-/// Time without training work other than collectives that follows an operation.
+/// Time without a computing kernel of training that follows one: collectives, copies and memsets
+/// may run.
 struct Bubble {
   std::uint32_t after_op = 0;  ///< into the rank's program; the bubble begins when it ends
   Duration length{};

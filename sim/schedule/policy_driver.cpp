@@ -78,7 +78,7 @@ void PolicyDriver::deliver_questions(SimTime now) {
 
 void PolicyDriver::op_started(const workload::ProgramRun& run, std::uint32_t op, SimTime now) {
   if (bubbles_ == nullptr || client_of(run) != ClientId{0}) return;
-  if (run.program().ops[op].kind == program::WorkKind::kCollective) return;
+  if (run.program().ops[op].kind != program::WorkKind::kKernel) return;
   ++training_running_;
   session_.on_bubble_end(instant(now));
 }
@@ -94,7 +94,7 @@ void PolicyDriver::op_finished(const workload::OpRecord& record) {
     notices_.push_back(notice);
   }
   if (bubbles_ == nullptr || client != ClientId{0}) return;
-  if (op.kind == program::WorkKind::kCollective) return;
+  if (op.kind != program::WorkKind::kKernel) return;
   --training_running_;
   if (training_running_ == 0) begin_bubble(record.op, record.end);
 }

@@ -15,11 +15,11 @@ constexpr CounterSpec kGapWithoutLaunch{
     "guessed from their length alone"};
 
 constexpr std::array<std::string_view, kBubbleCauseCount> kNames{
-    "collective_wait", "peer_wait", "launch_bound", "synchronisation",
-    "host_silent",     "turnaround", "other"};
+    "collective_wait", "peer_wait",   "transfer",   "launch_bound",
+    "synchronisation", "host_silent", "turnaround", "other"};
 constexpr std::array<std::string_view, kBubbleCauseCount> kLabels{
-    "collective wait", "peer wait (send/recv)", "launch bound", "synchronisation",
-    "host silent",     "turnaround",            "other"};
+    "collective wait", "peer wait (send/recv)", "copies only", "launch bound",
+    "synchronisation", "host silent",           "turnaround",  "other"};
 
 void add_all(std::vector<BubbleSegment>& out, const Intervals& spans, BubbleCause cause) {
   for (const Interval& span : spans) out.push_back({span, cause});
@@ -127,20 +127,23 @@ bool is_peer_operation(const RankTrace& rank, const DeviceOp& op) {
 DeviceUse device_use(const RankTrace& rank) {
   std::vector<Interval> busy;
   std::vector<Interval> own;
+  std::vector<Interval> transfer;
   std::vector<Interval> collective;
   std::vector<Interval> peer;
   busy.reserve(rank.device_ops.size());
   for (const DeviceOp& op : rank.device_ops) {
     const Interval span{op.start, std::max(op.start, op.end())};
     busy.push_back(span);
-    if (op.kind != DeviceOpKind::kCollective) {
+    if (op.kind == DeviceOpKind::kKernel) {
       own.push_back(span);
+    } else if (op.kind != DeviceOpKind::kCollective) {
+      transfer.push_back(span);
     } else {
       (is_peer_operation(rank, op) ? peer : collective).push_back(span);
     }
   }
-  DeviceUse use{{}, unite(std::move(busy)), unite(std::move(own)), unite(std::move(collective)),
-                unite(std::move(peer))};
+  DeviceUse use{{}, unite(std::move(busy)), unite(std::move(own)), unite(std::move(transfer)),
+                unite(std::move(collective)), unite(std::move(peer))};
   if (!use.busy.empty()) use.window = {use.busy.front().begin, use.busy.back().end};
   return use;
 }
@@ -149,10 +152,11 @@ std::vector<BubbleSegment> bubble_segments(const RankTrace& rank, const DeviceUs
                                            const BubbleThresholds& thresholds,
                                            CounterSet& counters) {
   std::vector<BubbleSegment> segments;
-  const Intervals collective_only = subtract(use.collective, use.own);
-  add_all(segments, collective_only, BubbleCause::kCollectiveWait);
-  add_all(segments, subtract(subtract(use.peer, use.own), use.collective),
-          BubbleCause::kPeerWait);
+  add_all(segments, subtract(use.collective, use.own), BubbleCause::kCollectiveWait);
+  const Intervals peers = subtract(subtract(use.peer, use.own), use.collective);
+  add_all(segments, peers, BubbleCause::kPeerWait);
+  const Intervals transfers = subtract(subtract(use.transfer, use.own), use.collective);
+  add_all(segments, subtract(transfers, use.peer), BubbleCause::kTransfer);
   explain_gaps(rank, use, thresholds, counters, segments);
   return join_adjacent(std::move(segments));
 }

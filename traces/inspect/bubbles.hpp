@@ -1,12 +1,14 @@
 // Where a rank's GPU has no work of its own to do, and why: every nanosecond named once.
 //
 // Window: from the start of the rank's first device operation to the end of its last.
-// Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no operation but collectives runs;
-// a collective that waits for its peers leaves nearly all SMs free, so a filler could use it.
+// Busy: a kernel, copy or memset runs. Idle: none runs. Bubble: no computing kernel runs, so that a
+// filler could use the SMs: a collective that waits for its peers leaves nearly all of them free, a
+// copy or memset all.
 //
 // A bubble falls into segments with one cause each. While a collective runs:
 //   collective_wait   at least one running collective is not point-to-point
 //   peer_wait         only sends and receives run (pipeline stages, expert exchange)
+// While only copies and memsets run: transfer.
 // While nothing runs, the reason lies with the operation N that ends the gap and with the host
 // call L that launched it. Let g be the gap, `queued` the end of L.
 // The part of g before `queued` (N was not launched yet) goes by what the host did:
@@ -45,9 +47,10 @@
 namespace bubblesim::traces {
 
 enum class BubbleCause : std::uint8_t {
-  kCollectiveWait, kPeerWait, kLaunchBound, kSynchronisation, kHostSilent, kTurnaround, kOther,
+  kCollectiveWait, kPeerWait, kTransfer, kLaunchBound, kSynchronisation, kHostSilent, kTurnaround,
+  kOther,
 };
-inline constexpr std::size_t kBubbleCauseCount = 7;
+inline constexpr std::size_t kBubbleCauseCount = 8;
 
 /// snake_case: "collective_wait".
 [[nodiscard]] std::string_view bubble_cause_name(BubbleCause cause);
@@ -78,7 +81,8 @@ struct BubbleSegment {
 struct DeviceUse {
   Interval window;       ///< first start to last end; both zero without operations
   Intervals busy;        ///< any operation
-  Intervals own;         ///< any operation but collectives
+  Intervals own;         ///< computing kernels
+  Intervals transfer;    ///< copies and memsets
   Intervals collective;  ///< collectives that are not point-to-point
   Intervals peer;        ///< sends and receives
 };

@@ -11,7 +11,7 @@ namespace {
 // colour-vision deficiencies (blue, orange and green of Okabe and Ito 2008, darkened).
 constexpr std::array<std::string_view, kPaintCount> kColours{
     "#2f6db5", "#d9772b", "#a63d6f", "#2f9175", "#8a929c",
-    "#f3b27a", "#dc9cbb", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280",
+    "#f3b27a", "#dc9cbb", "#a9d3bf", "#9b8bd6", "#5fb7d4", "#d64550", "#c9ced6", "#6b7280",
     "#2f9175", "#c9ced6", "#8a929c", "#d64550", "#5fb7d4", "#8a929c"};
 
 constexpr std::array<std::string_view, 5> kWorkNames{"kernel", "collective", "send_recv", "copy",

@@ -52,9 +52,9 @@ TEST(UsageGrid, TheShortestIntervalThatFitsIsFound) {
 // filler         [work     ]                   10..30   and 50..60
 TEST(UsageSeries, SplitsEachIntervalByWhoRan) {
   UsageSeries series;
-  series.started(Activity::kTrainingWork, at(0));
+  series.started(Activity::kTrainingKernel, at(0));
   series.started(Activity::kFillerWork, at(10));
-  series.ended(Activity::kTrainingWork, at(20));
+  series.ended(Activity::kTrainingKernel, at(20));
   series.started(Activity::kTrainingCollective, at(20));
   series.close(at(25), {100, 40, Bytes{7}});
   series.ended(Activity::kFillerWork, at(30));

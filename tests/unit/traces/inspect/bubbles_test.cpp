@@ -55,6 +55,18 @@ TEST(Bubbles, ACollectiveBesideAReceiveTakesTheirCommonTime) {
                                                  segment(20, 30, BubbleCause::kPeerWait)}));
 }
 
+TEST(Bubbles, CopiesAndMemsetsThatRunAloneAreTransfers) {
+  SmallTrace trace;
+  trace.kernel(0, 10);
+  trace.op(DeviceOpKind::kCopy, "copy", 5, 30);
+  trace.op(DeviceOpKind::kMemset, "memset", 30, 32);
+  trace.collective(CollectiveKind::kRecv, 25, 28);
+  trace.kernel(32, 40);
+  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(10, 25, BubbleCause::kTransfer),
+                                                 segment(25, 28, BubbleCause::kPeerWait),
+                                                 segment(28, 32, BubbleCause::kTransfer)}));
+}
+
 TEST(Bubbles, AnOperationThatWasLaunchedLateByABusyHostIsLaunchBound) {
   SmallTrace trace;
   const auto first = trace.call(HostCallKind::kLaunchKernel, 0, 4);
@@ -110,7 +122,8 @@ TEST(Bubbles, ACopyCallThatWaitsForItsOwnCopyBlocksTheHost) {
   trace.kernel(8, 20, first);
   trace.op(DeviceOpKind::kCopy, "copy", 60, 75, copy);
   // 20..40 short pause before the blocking call, 40..60 inside it.
-  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 60, BubbleCause::kSynchronisation)}));
+  EXPECT_EQ(segments_of(trace.rank()), (Segments{segment(20, 60, BubbleCause::kSynchronisation),
+                                                 segment(60, 75, BubbleCause::kTransfer)}));
 }
 
 TEST(Bubbles, ABlockedThreadBesideABusyOneIsNotSynchronisation) {

@@ -21,7 +21,8 @@ Duration sum(const CauseTimes& times) {
 
 void expect_sums_agree(const WindowUse& use) {
   EXPECT_EQ(sum(use.by_cause), use.bubble());
-  EXPECT_EQ(use.bubble() - use.idle(), use.communication - use.overlapped);
+  const Duration copies = use.by_cause[static_cast<std::size_t>(BubbleCause::kTransfer)];
+  EXPECT_EQ(use.bubble() - use.idle(), use.communication - use.overlapped + copies);
   Duration in_buckets{};
   std::uint64_t bubbles = 0;
   for (const LengthBucket& bucket : use.lengths) {
