@@ -42,6 +42,8 @@ struct Split {
   std::uint32_t expert = 1;
   bool sequence_parallel = false;  ///< norms and dropouts split over the tensor ranks too
   double expert_load = 1.0;        ///< tokens of the busiest expert rank over the mean, >= 1
+  /// The same of this GPU's rank, at most `expert_load`; nothing: it is the busiest.
+  std::optional<double> own_expert_load;
 };
 
 /// What is kept for the backward pass, and what is computed again in it.

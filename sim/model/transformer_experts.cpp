@@ -2,8 +2,9 @@
 // expert ranks, grouped products, and back (Megatron-LM, megatron/core/transformer/moe:
 // router.py, token_dispatcher.py MoEAlltoAllTokenDispatcher, experts.py).
 //
-// Tokens are spread evenly over experts, times Split::expert_load on this GPU. Tensor ranks split
-// each expert's inner width; with sequence parallel they gather the tokens after the exchange.
+// Tokens are spread evenly over the experts of a GPU, which has Split::own_expert_load times the
+// mean of all; the all-to-all lasts as long as the busiest rank's. Tensor ranks split each expert's
+// inner width; with sequence parallel they gather the tokens after the exchange.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +26,8 @@ ExpertSizes sizes_of(const TransformerShape& shape) {
   const MixtureSpec& mixture = *shape.spec->mixture;
   ExpertSizes out;
   out.routed = static_cast<double>(shape.split_tokens) * mixture.top_k;
-  out.rows = static_cast<double>(shape.tokens) * mixture.top_k * shape.split.expert_load;
+  out.rows = static_cast<double>(shape.tokens) * mixture.top_k *
+             shape.split.own_expert_load.value_or(shape.split.expert_load);
   out.local = mixture.experts / shape.split.expert;
   out.inner = mixture.expert_ffn / shape.split.tensor;
   return out;

@@ -57,6 +57,11 @@ Result<Split> check_sizes(const Split& split) {
     return fail("expert_load " + std::to_string(split.expert_load) +
                 "; expected 1 to 1e6, the busiest rank over the mean");
   }
+  const double own = split.own_expert_load.value_or(split.expert_load);
+  if (!(own >= 0.0) || own > split.expert_load) {
+    return fail("own_expert_load " + std::to_string(own) + "; expected 0 to expert_load " +
+                std::to_string(split.expert_load));
+  }
   return split;
 }
 

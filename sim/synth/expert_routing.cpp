@@ -74,8 +74,8 @@ std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t exp
   return shares;
 }
 
-Result<double> busiest_load(const ExpertRouting& routing, std::uint32_t experts,
-                            std::uint32_t ranks) {
+Result<std::vector<double>> rank_loads(const ExpertRouting& routing, std::uint32_t experts,
+                                       std::uint32_t ranks) {
   BUBBLESIM_RETURN_IF_ERROR(check_length("shares", routing.shares.size(), experts));
   BUBBLESIM_RETURN_IF_ERROR(check_length("ranks", routing.ranks.size(), experts));
   BUBBLESIM_RETURN_IF_ERROR(check_given(routing.ranks, experts, ranks));
@@ -85,11 +85,24 @@ Result<double> busiest_load(const ExpertRouting& routing, std::uint32_t experts,
     rank_of = routing.placement == ExpertPlacement::kBalanced ? balanced(shares, ranks)
                                                               : contiguous(experts, ranks);
   }
-  std::vector<double> load(ranks, 0);
+  std::vector<double> loads(ranks, 0);
   for (std::uint32_t expert = 0; expert < experts; ++expert) {
-    load[rank_of[expert]] += shares[expert];
+    loads[rank_of[expert]] += shares[expert] * ranks;
   }
-  return std::max(1.0, *std::ranges::max_element(load) * ranks);
+  // Loads that differ by the rounding of their sums are the same.
+  for (double& load : loads) load = std::round(load * 1e12) / 1e12;
+  return loads;
+}
+
+std::vector<double> loads_beside(double busiest, std::uint32_t ranks) {
+  std::vector<double> loads(ranks, busiest);
+  const double others = std::max(ranks, 2U) - 1;
+  std::fill(loads.begin() + 1, loads.end(), (ranks - busiest) / others);
+  return loads;
+}
+
+double busiest_load(const std::vector<double>& loads) {
+  return std::max(1.0, *std::ranges::max_element(loads));
 }
 
 }  // namespace bubblesim::synth

@@ -1,5 +1,5 @@
-// How tokens are routed to experts, and which rank holds which expert: the load of the busiest
-// rank, for which all others wait in the exchange that follows (MoETuner, arXiv 2502.06643).
+// How tokens are routed to experts, and which rank holds which expert: the loads of the ranks, of
+// which all wait for the busiest in the exchange that follows (MoETuner, arXiv 2502.06643).
 //
 // Every layer is routed alike, and every rank's tokens are: what differs is experts.
 #pragma once
@@ -27,10 +27,17 @@ struct ExpertRouting {
 /// Shares of the tokens by expert; they add up to 1.
 [[nodiscard]] std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts);
 
-/// Tokens of the busiest of `ranks` ranks over their mean, >= 1. Faults: lists of another length
-/// than the experts', ranks that are not there or hold more than their number of experts.
+/// Tokens of each of `ranks` ranks over their mean. Faults: lists of another length than the
+/// experts', ranks that are not there or hold more than their number of experts.
 /// Precondition: `ranks` > 0 divides `experts`.
-[[nodiscard]] Result<double> busiest_load(const ExpertRouting& routing, std::uint32_t experts,
-                                          std::uint32_t ranks);
+[[nodiscard]] Result<std::vector<double>> rank_loads(const ExpertRouting& routing,
+                                                     std::uint32_t experts, std::uint32_t ranks);
+
+/// The same where only the busiest rank's load is known: it is the first rank's, and the others
+/// share evenly what it leaves. Precondition: 1 <= `busiest` <= `ranks`.
+[[nodiscard]] std::vector<double> loads_beside(double busiest, std::uint32_t ranks);
+
+/// The largest of `loads`; at least 1, which their mean is.
+[[nodiscard]] double busiest_load(const std::vector<double>& loads);
 
 }  // namespace bubblesim::synth

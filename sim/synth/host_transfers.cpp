@@ -69,7 +69,7 @@ std::uint32_t HostTransfers::copy(Way way, std::string_view name, double bytes,
 double HostTransfers::kept_bytes(std::uint32_t layer) const {
   const ParallelPlan& plan = emitter_.plan();
   return plan.plan().host.activations *
-         plan.model.work.kinds[plan.kind_of(layer)].activation_bytes;
+         plan.model.work.kinds[plan.own_kind(layer, emitter_.place())].activation_bytes;
 }
 
 void HostTransfers::begin_iteration(std::uint32_t iteration) {

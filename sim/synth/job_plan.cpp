@@ -1,12 +1,14 @@
 #include "sim/synth/job_plan.hpp"
 
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "sim/model/training_work.hpp"
 #include "sim/pipeline/registry.hpp"
+#include "sim/synth/expert_routing.hpp"
 #include "sim/synth/graph_stages.hpp"
 #include "sim/synth/plan_check.hpp"
 #include "sim/synth/tensor_overlap.hpp"
@@ -46,19 +48,21 @@ std::uint32_t model_stages(const pipeline::PlannedSchedule& made) {
   return two_way ? stages / 2 : stages;
 }
 
-// The load of the busiest expert rank, as the routing has it. Split faults are training_work()'s.
-Result<void> route(JobRequest& request) {
-  if (!request.plan.routing) return {};
+// Loads of the ranks that share out the experts; the busiest one's becomes the plan's. Faults of a
+// split that does not divide the experts are training_work()'s.
+Result<std::vector<double>> route(JobRequest& request) {
+  PlanSpec& plan = request.plan;
+  if (!plan.routing) return loads_beside(plan.expert_load, plan.expert);
   const auto* transformer = std::get_if<model::TransformerSpec>(&request.model.network);
   if (transformer == nullptr || !transformer->mixture) {
     return fail({}, "/routing", request.model.name + " has no experts");
   }
   const std::uint32_t experts = transformer->mixture->experts;
-  if (request.plan.expert == 0 || experts % request.plan.expert != 0) return {};
-  BUBBLESIM_ASSIGN_OR_RETURN(
-      request.plan.expert_load,
-      busiest_load(*request.plan.routing, experts, request.plan.expert));
-  return {};
+  if (experts % plan.expert != 0) return loads_beside(1, plan.expert);
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<double> loads,
+                             rank_loads(*plan.routing, experts, plan.expert));
+  plan.expert_load = busiest_load(loads);
+  return loads;
 }
 
 // Faults of other rooms know neither the plan's name nor, mostly, the place.
@@ -68,20 +72,60 @@ tl::unexpected<Errors> faults(const PlanSpec& plan, Error error, std::string_vie
   return tl::make_unexpected(Errors{std::move(error)});
 }
 
+enum class Norms : std::uint8_t { kApart, kFused };
+
+// Appends kinds of layers to a model that has those of the plan's micro-batch, and remembers what
+// they are of, so that all of them can be had again for another load of experts.
+class KindMaker {
+ public:
+  KindMaker(const JobRequest& request, const KernelTimer& timer, TimedModel& model)
+      : request_(request), timer_(timer), model_(model), made_{{request.plan.micro_batch}} {}
+
+  /// Returns the number of the first kind for micro-batches of `samples`.
+  Result<std::uint32_t> append(std::uint32_t samples, Norms norms = Norms::kApart) {
+    made_.push_back({samples, norms});
+    return append(made_.back(), std::nullopt);
+  }
+
+  /// Appends all kinds so far as a rank with such a load of experts has them; returns the number
+  /// of the first.
+  Result<std::uint32_t> again(double own_load) {
+    const auto first = static_cast<std::uint32_t>(model_.layers.size());
+    for (const Made& made : made_) BUBBLESIM_RETURN_IF_ERROR(append(made, own_load));
+    return first;
+  }
+
+ private:
+  struct Made {
+    std::uint32_t samples = 1;
+    Norms norms = Norms::kApart;
+  };
+
+  Result<std::uint32_t> append(const Made& made, std::optional<double> own_load) {
+    model::TrainingShape shape = shape_of(request_);
+    shape.micro_batch = made.samples;
+    model::Split split = split_of(request_.plan);
+    split.own_expert_load = own_load;
+    BUBBLESIM_ASSIGN_OR_RETURN(model::ModelWork work,
+                               model::training_work(request_.model, split, shape));
+    if (made.norms == Norms::kFused) fuse_norms(work);
+    return append_kinds(model_, std::move(work), timer_, request_.software.backward_exchanges);
+  }
+
+  const JobRequest& request_;
+  const KernelTimer& timer_;
+  TimedModel& model_;
+  std::vector<Made> made_;
+};
+
 // Stages with larger micro-batches have kinds of layers of their own.
-Result<void> enlarge(const JobRequest& request, const std::vector<StageLayers>& layers,
-                     const KernelTimer& timer, TimedModel& model) {
+Result<void> enlarge(const PlanSpec& plan, const std::vector<StageLayers>& layers,
+                     KindMaker& kinds, TimedModel& model) {
   std::map<std::uint32_t, std::uint32_t> first_kind{{1, 0}};
-  for (std::size_t s = 0; s < request.plan.stages.size(); ++s) {
-    const std::uint32_t factor = request.plan.stages[s].micro_batch;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::uint32_t factor = plan.stages[s].micro_batch;
     if (!first_kind.contains(factor)) {
-      model::TrainingShape shape = shape_of(request);
-      shape.micro_batch *= factor;
-      BUBBLESIM_ASSIGN_OR_RETURN(
-          model::ModelWork work,
-          model::training_work(request.model, split_of(request.plan), shape));
-      first_kind[factor] = append_kinds(model, std::move(work), timer,
-                                        request.software.backward_exchanges);
+      BUBBLESIM_ASSIGN_OR_RETURN(first_kind[factor], kinds.append(plan.micro_batch * factor));
     }
     for (std::uint32_t i = layers[s].first; i < layers[s].last; ++i) {
       model.work.layers[i] += first_kind[factor];
@@ -91,24 +135,44 @@ Result<void> enlarge(const JobRequest& request, const std::vector<StageLayers>& 
 }
 
 // Both parts of a micro-batch whose exchanges run beside compute have kinds of layers of their own.
-Result<std::vector<std::uint32_t>> part_layers(const JobRequest& request, const KernelTimer& timer,
-                                          TimedModel& model) {
-  std::vector<std::uint32_t> kinds;
-  const auto& overlap = request.plan.tensor_overlap;
-  if (!overlap) return kinds;
-  const std::uint32_t whole = request.plan.micro_batch;
-  const std::uint32_t first = overlap->first > 0 ? overlap->first : whole / 2;
-  for (const std::uint32_t samples : {first, whole - first}) {
-    model::TrainingShape shape = shape_of(request);
-    shape.micro_batch = samples;
+Result<std::vector<std::uint32_t>> part_layers(const PlanSpec& plan, KindMaker& kinds) {
+  std::vector<std::uint32_t> first_kinds;
+  const auto& overlap = plan.tensor_overlap;
+  if (!overlap) return first_kinds;
+  const std::uint32_t first = overlap->first > 0 ? overlap->first : plan.micro_batch / 2;
+  for (const std::uint32_t samples : {first, plan.micro_batch - first}) {
     BUBBLESIM_ASSIGN_OR_RETURN(
-        model::ModelWork work,
-        model::training_work(request.model, split_of(request.plan), shape));
-    if (overlap->fused_norm) fuse_norms(work);
-    kinds.push_back(append_kinds(model, std::move(work), timer,
-                                 request.software.backward_exchanges));
+        const std::uint32_t kind,
+        kinds.append(samples, overlap->fused_norm ? Norms::kFused : Norms::kApart));
+    first_kinds.push_back(kind);
   }
-  return kinds;
+  return first_kinds;
+}
+
+// Kinds of layers of ranks whose experts have other loads than the busiest one's, and of the mean:
+// ParallelPlan::expert_kinds and mean_kinds.
+struct LoadedKinds {
+  std::vector<std::uint32_t> by_rank;
+  std::uint32_t mean = 0;
+};
+
+Result<LoadedKinds> loaded_kinds(const std::vector<double>& loads, const RankGrid& grid,
+                                 KindMaker& kinds) {
+  LoadedKinds out;
+  std::map<double, std::uint32_t> first_kind{{busiest_load(loads), 0}};
+  const auto kinds_with = [&](double load) -> Result<std::uint32_t> {
+    if (!first_kind.contains(load)) {
+      BUBBLESIM_ASSIGN_OR_RETURN(first_kind[load], kinds.again(load));
+    }
+    return first_kind[load];
+  };
+  BUBBLESIM_ASSIGN_OR_RETURN(out.mean, kinds_with(1));
+  if (!grid.experts_apart()) return out;
+  for (const double load : loads) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::uint32_t first, kinds_with(load));
+    out.by_rank.push_back(first);
+  }
+  return out;
 }
 
 Result<std::vector<StageLayers>> layers_of(const JobRequest& request, const TimedModel& model,
@@ -126,23 +190,28 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
     return tl::make_unexpected(std::move(errors));
   }
   const PlanSpec& plan = request.plan;
-  if (auto done = route(request); !done) return faults(plan, std::move(done).error());
+  auto loads = route(request);
+  if (!loads) return faults(plan, std::move(loads).error());
   auto made = schedule_of(plan);
   if (!made) return faults(plan, std::move(made).error(), "/schedule");
   auto work = model::training_work(request.model, split_of(plan), shape_of(request));
   if (!work) return faults(plan, std::move(work).error());
   const KernelTimer timer(request.gpu, request.efficiency, request.software.slowdown);
   TimedModel timed = time_model(std::move(*work), timer, request.software.backward_exchanges);
+  KindMaker kinds(request, timer, timed);
   const std::uint32_t depth = model_stages(*made);
   auto layers = layers_of(request, timed, depth);
   if (!layers) {
     return faults(plan, std::move(layers).error(), plan.stages.empty() ? "/pipeline" : "/stages");
   }
-  if (auto done = enlarge(request, *layers, timer, timed); !done) {
+  if (auto done = enlarge(plan, *layers, kinds, timed); !done) {
     return faults(plan, std::move(done).error(), "/stages");
   }
-  auto parts = part_layers(request, timer, timed);
+  auto parts = part_layers(plan, kinds);
   if (!parts) return faults(plan, std::move(parts).error(), "/tensor_overlap");
+  const RankGrid grid(plan, request.cluster);
+  auto loaded = loaded_kinds(*loads, grid, kinds);
+  if (!loaded) return faults(plan, std::move(loaded).error());
   std::vector<StageLayers> by_stage;
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
     by_stage.push_back((*layers)[s % depth]);
@@ -153,10 +222,10 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
     stages.push_back({by_stage[s], made->schedule.rank_of_stage[s], std::move((*sent)[s])});
   }
-  RankGrid grid(plan, request.cluster);
   const std::uint32_t copies = made->schedule.stages / depth;
   return ParallelPlan{std::move(request), grid, std::move(made->schedule), std::move(made->graph),
-                 std::move(timed), std::move(stages), copies, std::move(*parts)};
+                 std::move(timed), std::move(stages), copies, std::move(*parts),
+                 std::move(*loads), std::move(loaded->by_rank), loaded->mean};
 }
 
 CheckedResult<ParallelPlan> plan_job(JobRequest request) {

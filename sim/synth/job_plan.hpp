@@ -46,11 +46,22 @@ struct ParallelPlan {
   /// Where micro-batches are in parts (PlanSpec::tensor_overlap): by part, what is added to a kind
   /// of layer to find the part's own, into ModelWork::kinds.
   std::vector<std::uint32_t> part_kinds;
+  /// By number among the ranks that share out the experts: its tokens over their mean.
+  std::vector<double> expert_loads;
+  /// Where these ranks are simulated apart and their loads differ, by the same number: what is
+  /// added to a kind of layer to find the rank's own. Empty: all work on the busiest one's tokens.
+  std::vector<std::uint32_t> expert_kinds;
+  /// What is added to a kind of layer to find the one that works on the mean of the tokens.
+  std::uint32_t mean_kinds = 0;
 
   [[nodiscard]] const PlanSpec& plan() const { return request.plan; }
   /// Kind of layer `layer` (into ModelWork::layers).
   [[nodiscard]] std::uint32_t kind_of(std::uint32_t layer) const {
     return model.work.layers[layer];
+  }
+  /// The same as the rank at `place` works on it.
+  [[nodiscard]] std::uint32_t own_kind(std::uint32_t layer, const RankPlace& place) const {
+    return kind_of(layer) + (expert_kinds.empty() ? 0 : expert_kinds[grid.expert_rank(place)]);
   }
   /// Whether first and last layer are on different ranks, so that each holds a tied matrix.
   [[nodiscard]] bool embeddings_apart() const {

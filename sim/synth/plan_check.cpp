@@ -99,6 +99,12 @@ void check_batch(const PlanSpec& plan, Errors& errors) {
 }
 
 void check_experts(const PlanSpec& plan, Errors& errors) {
+  if (plan.expert_load > plan.expert) {
+    errors.push_back(fault(plan, "/expert_load",
+                           fmt::format("found {}; expected at most \"expert\", {}: the busiest "
+                                       "rank has no more than all tokens", plan.expert_load,
+                                       plan.expert)));
+  }
   const std::uint32_t replicas = plan.data * plan.context;
   if (replicas % plan.expert == 0) return;
   std::uint32_t nearest = plan.expert;

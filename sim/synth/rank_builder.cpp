@@ -218,11 +218,11 @@ RankBuilder::Layers RankBuilder::backward_layers(std::uint32_t stage) const {
 }
 
 const TimedLayer& RankBuilder::timed(std::uint32_t layer) const {
-  return plan_.model.layers[plan_.kind_of(layer)];
+  return plan_.model.layers[plan_.own_kind(layer, emitter_.place())];
 }
 
 const TimedLayer& RankBuilder::part(std::uint32_t layer, std::size_t number) const {
-  return plan_.model.layers[plan_.part_kinds[number] + plan_.kind_of(layer)];
+  return plan_.model.layers[plan_.part_kinds[number] + plan_.own_kind(layer, emitter_.place())];
 }
 
 }  // namespace bubblesim::synth

@@ -56,6 +56,16 @@ std::uint32_t RankGrid::fold() const {
   return data_ * context_ * tensor_;
 }
 
+std::uint32_t RankGrid::expert_rank(const RankPlace& place) const {
+  return (place.data * context_ + place.context) % expert_;
+}
+
+// Of folded replicas the context ranks of the first are simulated.
+bool RankGrid::experts_apart() const {
+  return folding_ == Folding::kNothing ||
+         (folding_ == Folding::kData && context_ % expert_ == 0);
+}
+
 std::uint32_t RankGrid::on_a_node(std::uint32_t ranks) const {
   return std::min(ranks, node_size_);
 }

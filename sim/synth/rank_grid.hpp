@@ -38,6 +38,10 @@ class RankGrid {
   [[nodiscard]] std::vector<std::uint32_t> simulated() const;
   /// How many ranks each simulated one stands for.
   [[nodiscard]] std::uint32_t fold() const;
+  /// Number of the rank among those that share out the experts.
+  [[nodiscard]] std::uint32_t expert_rank(const RankPlace& place) const;
+  /// Whether all of those are simulated, each as itself.
+  [[nodiscard]] bool experts_apart() const;
 
   [[nodiscard]] Communicator tensor(const RankPlace& place) const;
   [[nodiscard]] Communicator context(const RankPlace& place) const;

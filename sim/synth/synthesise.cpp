@@ -1,9 +1,11 @@
 #include "sim/synth/synthesise.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/network/topology.hpp"
 #include "sim/synth/collective_table.hpp"
+#include "sim/synth/expert_routing.hpp"
 #include "sim/synth/precision_check.hpp"
 #include "sim/synth/rank_builder.hpp"
 #include "sim/synth/rollout.hpp"
@@ -21,7 +23,8 @@ double flops_of(const std::vector<TimedItem>& items, const TimedModel& model) {
   return total;
 }
 
-// Sets both counts of FLOPs. Each stage works on its own number of micro-batches.
+// Sets both counts of FLOPs, of layers with the mean of the experts' tokens: who holds which expert
+// changes no work. Each stage works on its own number of micro-batches.
 void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
   double once = 0;
   double again = 0;
@@ -29,7 +32,7 @@ void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
     const StageLayers& run = plan.stages[s].layers;
     const double times = plan.graph.stages[s].micro_batches;
     for (std::uint32_t i = run.first; i < run.last; ++i) {
-      const TimedLayer& layer = plan.model.layers[plan.kind_of(i)];
+      const TimedLayer& layer = plan.model.layers[plan.mean_kinds + plan.kind_of(i)];
       again += times * flops_of(layer.recompute, plan.model);
       once += times * (flops_of(layer.forward, plan.model) +
                        flops_of(layer.input_grad, plan.model) +
@@ -40,6 +43,15 @@ void count_flops(const ParallelPlan& plan, SynthesisedJob& out) {
   const double ranks = 1.0 * spec.data * spec.context * spec.tensor;
   out.model_flops = once * ranks;
   out.flops = (once + again) * ranks;
+}
+
+// Ranks with fewer tokens than the busiest one, which stands for them.
+std::uint64_t hidden_expert_ranks(const ParallelPlan& plan) {
+  if (plan.grid.experts_apart()) return 0;
+  const double most = busiest_load(plan.expert_loads);
+  const auto fewer = std::ranges::count_if(plan.expert_loads,
+                                           [&](double load) { return load < most; });
+  return plan.plan().trainers() / plan.expert_loads.size() * static_cast<std::uint64_t>(fewer);
 }
 
 }  // namespace
@@ -66,6 +78,7 @@ SynthesisedJob synthesise(const ParallelPlan& plan) {
   count_flops(plan, out);
   count_replaced_precision(plan.request.efficiency, plan.plan().precision, out.program.counters);
   out.program.counters.add(kFoldedRanks, out.world_size - out.program.ranks.size());
+  out.program.counters.add(kHiddenExpertRanks, hidden_expert_ranks(plan));
   return out;
 }
 

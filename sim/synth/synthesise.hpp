@@ -16,6 +16,11 @@ inline constexpr CounterSpec kFoldedRanks{
     "synth_ranks_folded", Severity::kInfo,
     "ranks that are not simulated: another that behaves alike stands for them"};
 
+inline constexpr CounterSpec kHiddenExpertRanks{
+    "synth_expert_ranks_folded", Severity::kNotice,
+    "ranks whose experts have fewer tokens than the busiest rank's, which stands for them: their "
+    "bubbles are not shown (\"folding\": \"nothing\" shows them)"};
+
 struct SynthesisedJob {
   workload::JobProgram program;
   std::vector<MemoryNeed> memory;  ///< by simulated rank

@@ -284,6 +284,25 @@ TEST(TrainingWork, ExpertsExchangeTokensTwiceEachWayAndShareTheWork) {
   EXPECT_DOUBLE_EQ(kernel(busy.forward, "experts up gemm").flops, 1.5 * up.flops);
 }
 
+// Products are of a rank's own tokens. What it sends and receives ends when the busiest rank's has.
+TEST(TrainingWork, ARankComputesItsOwnTokensAndExchangesAsLongAsTheBusiest) {
+  const TrainingShape shape = run_of(1, 4096);
+  Split split;
+  split.expert = 8;
+  const LayerWork mean = layer_of(train(shipped("mixtral-8x7b"), shape, split), "expert block");
+  split.expert_load = 1.5;
+  split.own_expert_load = 0.25;
+  const LayerWork idle = layer_of(train(shipped("mixtral-8x7b"), shape, split), "expert block");
+  EXPECT_DOUBLE_EQ(kernel(idle.forward, "experts up gemm").flops,
+                   0.25 * kernel(mean.forward, "experts up gemm").flops);
+  EXPECT_DOUBLE_EQ(kernel(idle.forward, "router gemm").flops,
+                   kernel(mean.forward, "router gemm").flops);
+  EXPECT_DOUBLE_EQ(exchanges(idle.forward).front().bytes,
+                   1.5 * exchanges(mean.forward).front().bytes);
+  split.own_expert_load = 1.75;
+  EXPECT_FALSE(training_work(shipped("mixtral-8x7b"), split, shape).has_value());
+}
+
 TEST(TrainingWork, AnEncoderEndsInItsClassifier) {
   const ModelWork work = train(shipped("bert-base"), run_of(8, 128));
   EXPECT_THAT(names(layer_of(work, "head").forward),

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "sim/synth/plan_file.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
 
@@ -27,9 +29,9 @@ ExpertRouting counted(std::vector<double> shares, std::vector<std::uint32_t> ran
 }
 
 double load(const ExpertRouting& routing, std::uint32_t experts, std::uint32_t ranks) {
-  const auto found = busiest_load(routing, experts, ranks);
+  const auto found = rank_loads(routing, experts, ranks);
   EXPECT_TRUE(found) << (found ? "" : found.error().text());
-  return found.value_or(0);
+  return found ? busiest_load(*found) : 0;
 }
 
 TEST(ExpertRouting, EvenRoutingIsEvenHoweverExpertsLie) {
@@ -58,6 +60,15 @@ TEST(ExpertRouting, CountsAndRanksMayBeGiven) {
   EXPECT_NEAR(load(counted({9, 4, 2, 1}), 4, 2), 13.0 / 8, 1e-12);
 }
 
+TEST(ExpertRouting, EachRankHasItsOwnExpertsTokens) {
+  using testing::ElementsAre;
+  EXPECT_THAT(*rank_loads(counted({9, 4, 2, 1}, {0, 1, 1, 0}), 4, 2), ElementsAre(1.25, 0.75));
+  EXPECT_THAT(*rank_loads(counted({9, 4, 2, 1}), 4, 4), ElementsAre(2.25, 1, 0.5, 0.25));
+  // Where only the busiest rank's is known, the others share the rest: 4 - 2.5 over 3.
+  EXPECT_THAT(loads_beside(2.5, 4), ElementsAre(2.5, 0.5, 0.5, 0.5));
+  EXPECT_THAT(loads_beside(1, 1), ElementsAre(1));
+}
+
 // No placement can take less than the most wanted expert alone, or more than all at once.
 TEST(ExpertRouting, BalancingIsNeverWorseAndNeverBelowTheBound) {
   for (double skew = 0; skew <= 3; skew += 0.25) {
@@ -71,11 +82,11 @@ TEST(ExpertRouting, BalancingIsNeverWorseAndNeverBelowTheBound) {
 }
 
 TEST(ExpertRouting, WhatCannotBePlacedIsRefused) {
-  EXPECT_THAT(busiest_load(counted({1, 2}), 8, 4).error().text(),
+  EXPECT_THAT(rank_loads(counted({1, 2}), 8, 4).error().text(),
               HasSubstr("/routing/shares: found 2 values; expected one for each of the model's 8"));
-  EXPECT_THAT(busiest_load(counted({}, {0, 0, 0, 1}), 4, 2).error().text(),
+  EXPECT_THAT(rank_loads(counted({}, {0, 0, 0, 1}), 4, 2).error().text(),
               HasSubstr("rank 0 has more than 2 of the 4 experts"));
-  EXPECT_THAT(busiest_load(counted({}, {0, 1, 2, 1}), 4, 2).error().text(),
+  EXPECT_THAT(rank_loads(counted({}, {0, 1, 2, 1}), 4, 2).error().text(),
               HasSubstr("found rank 2; expected 0 to 1"));
 }
 
@@ -116,15 +127,23 @@ model::ModelSpec mixture() {
   return {"mixture", spec};
 }
 
-/// Bytes of an iteration's all-to-alls.
-double exchanged(std::optional<ExpertRouting> routing) {
+/// 8 experts on 4 ranks, of which each sends 2 copies of 1024 tokens.
+JobRequest mixture_job(std::optional<ExpertRouting> routing, Folding folding = Folding::kAll) {
   JobRequest request = tiny_job();
   request.model = mixture();
+  request.gpu.sm_count = 16;
   request.plan.data = request.plan.expert = 4;
   request.plan.micro_batch = 1;
+  request.plan.folding = folding;
   set_micro_batches(request, 1);
   request.plan.routing = std::move(routing);
-  return bytes_of_kind(synthesise(plan_of(request)), traces::CollectiveKind::kAllToAll);
+  return request;
+}
+
+/// Bytes of an iteration's all-to-alls.
+double exchanged(std::optional<ExpertRouting> routing) {
+  return bytes_of_kind(synthesise(plan_of(mixture_job(std::move(routing)))),
+                       traces::CollectiveKind::kAllToAll);
 }
 
 TEST(ExpertRouting, TheTailOfTheAllToAllIsTheBusiestRanks) {
@@ -134,6 +153,100 @@ TEST(ExpertRouting, TheTailOfTheAllToAllIsTheBusiestRanks) {
   EXPECT_NEAR(exchanged(zipf(1)) / even, 1.5 / h * 4, 1e-6);
   EXPECT_NEAR(exchanged(zipf(1, ExpertPlacement::kBalanced)) / even,
               1.125 / h * 4, 1e-6);
+}
+
+/// Expert ranks have 8, 4, 2 and 2 of 16 tokens: 2, 1, 0.5 and 0.5 times the mean.
+const std::vector<double> kUneven{4, 4, 2, 2, 1, 1, 1, 1};
+constexpr std::array<double, 4> kLoads{2, 1, 0.5, 0.5};
+
+// Rows of a rank's experts are its load x 2048 / 2, a multiple of any tile, and 16 SMs have whole
+// waves of it: products take time in proportion to the load.
+TEST(ExpertRouting, EachRankComputesItsOwnTokens) {
+  const SynthesisedJob job = synthesise(plan_of(mixture_job(counted(kUneven), Folding::kNothing)));
+  const SynthesisedJob even = synthesise(plan_of(mixture_job(std::nullopt)));
+  ASSERT_EQ(job.program.ranks.size(), 4U);
+  for (const char* kernel : {"experts up gemm", "experts down gemm"}) {
+    const double mean = to_seconds(kernel_time(even.program.ranks[0], kernel));
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_NEAR(to_seconds(kernel_time(job.program.ranks[rank], kernel)), kLoads[rank] * mean,
+                  0.02 * mean)
+          << kernel << " " << rank;
+    }
+  }
+}
+
+/// Kernels of an iteration on a rank.
+double busy_seconds(const program::Program& rank) { return to_seconds(kernel_time(rank, "")); }
+
+// All wait for the busiest rank: its kernels are the iteration, and what others lack is idle.
+TEST(ExpertRouting, OthersWaitForTheBusiestRankAtTheAllToAll) {
+  const ParallelPlan plan = plan_of(mixture_job(counted(kUneven), Folding::kNothing));
+  const SynthesisedJob job = synthesise(plan);
+  const double time = seconds(plan, job);
+  EXPECT_NEAR(time, busy_seconds(job.program.ranks[0]), 2e-2 * time);
+  EXPECT_LT(busy_seconds(job.program.ranks[1]), 0.8 * time);
+  EXPECT_LT(busy_seconds(job.program.ranks[2]), busy_seconds(job.program.ranks[1]));
+  EXPECT_EQ(busy_seconds(job.program.ranks[2]), busy_seconds(job.program.ranks[3]));
+  // Folded, the busiest rank stands for all: the same time.
+  EXPECT_NEAR(seconds(mixture_job(counted(kUneven))), time, 1e-3 * time);
+}
+
+// The model's work is the mean's, however uneven: FLOP/s fall as the iteration gets longer.
+TEST(ExpertRouting, UnevenTokensAreNoMoreWork) {
+  const SynthesisedJob even = synthesise(plan_of(mixture_job(std::nullopt)));
+  for (const Folding folding : {Folding::kAll, Folding::kNothing}) {
+    const SynthesisedJob skewed = synthesise(plan_of(mixture_job(counted(kUneven), folding)));
+    EXPECT_NEAR(skewed.model_flops / even.model_flops, 1, 1e-12);
+    EXPECT_NEAR(skewed.flops / even.flops, 1, 1e-12);
+  }
+  EXPECT_GT(seconds(mixture_job(counted(kUneven))), 1.2 * seconds(mixture_job(std::nullopt)));
+}
+
+TEST(ExpertRouting, RanksThatTheBusiestStandsForAreCounted) {
+  const auto hidden = [](JobRequest request) {
+    return synthesise(plan_of(std::move(request)))
+        .program.counters.count("synth_expert_ranks_folded");
+  };
+  EXPECT_EQ(hidden(mixture_job(counted(kUneven))), 3U);
+  EXPECT_EQ(hidden(mixture_job(counted(kUneven), Folding::kNothing)), 0U);
+  EXPECT_EQ(hidden(mixture_job(zipf(0))), 0U);
+  JobRequest twice = mixture_job(counted(kUneven), Folding::kData);
+  twice.plan.data = 8;
+  set_micro_batches(twice, 1);
+  EXPECT_EQ(hidden(twice), 6U);
+  // Replicas are folded, context ranks are not: all four expert ranks are there.
+  JobRequest context = mixture_job(counted(kUneven), Folding::kData);
+  context.plan.data = 2;
+  context.plan.context = 4;
+  set_micro_batches(context, 1);
+  EXPECT_EQ(hidden(context), 0U);
+  const SynthesisedJob job = synthesise(plan_of(context));
+  ASSERT_EQ(job.program.ranks.size(), 4U);
+  EXPECT_LT(busy_seconds(job.program.ranks[3]), busy_seconds(job.program.ranks[0]));
+}
+
+TEST(ExpertRouting, AKnownLoadIsTheFirstRanksOfEachGroup) {
+  JobRequest request = mixture_job(std::nullopt, Folding::kNothing);
+  request.plan.expert_load = 2;  // the others: 2 of 4 over 3
+  const ParallelPlan plan = plan_of(request);
+  EXPECT_EQ(plan.plan().expert_load, 2);
+  EXPECT_NEAR(plan.expert_loads[3], 2.0 / 3, 1e-12);
+  EXPECT_EQ(plan.own_kind(1, plan.grid.place(0)), plan.kind_of(1));
+  EXPECT_EQ(plan.own_kind(1, plan.grid.place(1)), plan.own_kind(1, plan.grid.place(3)));
+  EXPECT_NE(plan.own_kind(1, plan.grid.place(1)), plan.kind_of(1));
+  request.plan.expert_load = 4.5;
+  const auto refused = plan_job(request);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().front().text(),
+              HasSubstr("/expert_load: found 4.5; expected at most \"expert\", 4"));
+}
+
+// A rank whose experts get nothing launches what costs next to nothing.
+TEST(ExpertRouting, ARankMayHaveNoTokens) {
+  const SynthesisedJob job =
+      synthesise(plan_of(mixture_job(counted({1, 1, 1, 1, 1, 1, 0, 0}), Folding::kNothing)));
+  EXPECT_LT(kernel_time(job.program.ranks[3], "experts"),
+            kernel_time(job.program.ranks[0], "experts") / 4);
 }
 
 }  // namespace
