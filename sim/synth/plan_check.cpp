@@ -223,6 +223,11 @@ void check_rollout(const JobRequest& request, Errors& errors) {
                        "checkpoints in every one or in none");
   }
   const RolloutPlan& rollout = *plan.rollout;
+  if (rollout.most_tokens < rollout.mean_tokens) {
+    refuse("/rollout/most_tokens",
+           fmt::format("found {}; expected at least \"mean_tokens\", {}: responses are cut off "
+                       "there after they are drawn", rollout.most_tokens, rollout.mean_tokens));
+  }
   const auto last = model::decode_work(request.model, {}, plan.precision, 1,
                                        std::uint64_t{rollout.prompt_tokens} + rollout.most_tokens);
   if (!last) return refuse("/rollout", last.error().message);

@@ -183,6 +183,10 @@ void read_rollout(ObjectReader& object, PlanSpec& plan) {
   rollout.jobs = reader.integer<std::uint32_t>("jobs", {1, 1000}, 1);
   rollout.switch_time =
       reader.duration("switch", {Duration::zero(), std::chrono::hours{1}}, Duration::zero());
+  if (rollout.jobs > 1 && !reader.has("switch")) {
+    reader.fault("switch", "missing beside \"jobs\"; expected the time in which a GPU changes "
+                           "jobs, as \"3s\" (\"0ns\": at once)");
+  }
   plan.rollout = rollout;
 }
 

@@ -148,6 +148,10 @@ TEST(Rollout, WhatMakesNoSenseIsRefused) {
   JobRequest sharded = rollout_job(2);
   sharded.plan.sharding = Sharding::kParameters;
   EXPECT_THAT(rollout_fault(sharded), HasSubstr("/rollout: expected replicas of one GPU"));
+  JobRequest cut = rollout_job(1);
+  cut.plan.rollout->most_tokens = 299;
+  EXPECT_THAT(rollout_fault(cut), HasSubstr("/rollout/most_tokens: found 299; expected at least "
+                                            "\"mean_tokens\", 300"));
   JobRequest linear = tiny_job();
   linear.plan.rollout = RolloutPlan{};
   EXPECT_THAT(rollout_fault(linear), HasSubstr("/rollout: "));
@@ -295,6 +299,19 @@ TEST(Rollout, WhatNeedsGpusOfItsOwnIsRefusedWithoutThem) {
   JobRequest switches = apart_job();
   switches.plan.rollout->switch_time = Duration{1};
   EXPECT_THAT(rollout_fault(switches), HasSubstr("expected \"jobs\""));
+}
+
+TEST(Rollout, JobsThatTakeTurnsSayWhatThatTakes) {
+  const auto with_jobs = [](const std::string& keys) {
+    return parse_plan(R"({"global_batch": 4, "rollout": {"prompt_tokens": 1, "mean_tokens": 1,
+        "cv": 1, "most_tokens": 1, "generators": 4)" + keys + "}}", "p");
+  };
+  const auto unsaid = with_jobs(R"(, "jobs": 2)");
+  ASSERT_FALSE(unsaid.has_value());
+  EXPECT_THAT(unsaid.error().front().text(),
+              HasSubstr("/rollout/switch: missing beside \"jobs\""));
+  EXPECT_TRUE(with_jobs(R"(, "jobs": 2, "switch": "0ns")").has_value());
+  EXPECT_TRUE(with_jobs(R"(, "jobs": 1)").has_value());
 }
 
 TEST(Rollout, KeysAreReadAndMayBeLeftOut) {
