@@ -23,10 +23,19 @@ SimTime later(SimTime from, double seconds) {
 
 }  // namespace
 
-Fabric::Fabric(engine::Engine& engine, const LinkTable& links)
+Fabric::Fabric(engine::Engine& engine, const LinkTable& links, const std::vector<SlowLink>& slow)
     : engine_(engine), entity_(engine.add_entity(*this, engine::Phase::kCompletion)) {
   links_.reserve(links.size());
   for (const BytesPerSecond capacity : links) links_.push_back({.capacity = capacity.value});
+  for (const SlowLink& fault : slow) {
+    const double capacity = links[fault.link.index()].value;
+    changes_.push_back({fault.until, fault.link, capacity});
+  }
+  // Where a fault follows another at once, the end of the first comes before.
+  for (const SlowLink& fault : slow) {
+    changes_.push_back({fault.from, fault.link, links[fault.link.index()].value / fault.slowdown});
+  }
+  std::ranges::stable_sort(changes_, {}, &CapacityChange::at);
 }
 
 void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie,
@@ -43,6 +52,7 @@ void Fabric::start(const Transfer& transfer, FlowListener& listener, std::uint64
   flow.left = flow.heaviest;
   flow.limit = transfer.least > Duration{0} ? flow.heaviest / to_seconds(transfer.least)
                                             : std::numeric_limits<double>::infinity();
+  if (active() == 0) change_capacities(now);  // nobody was there to see what changed
   const std::uint32_t slot = take_slot();
   flows_[slot] = flow;
   set_due(slot, now + transfer.latency);
@@ -81,6 +91,7 @@ void Fabric::on_event(SimTime now) {
   for (const std::uint32_t slot : due_now_) {
     if (flows_[slot].moving && flows_[slot].due == now) end(slot);
   }
+  change_capacities(now);
   share(now);
   plan_next();
   // A listener may start transfers, but only a later event ends any.
@@ -97,6 +108,14 @@ void Fabric::collect_due(SimTime now) {
     heap_.pop_back();
     if (is_stale(due)) continue;
     if (due_now_.empty() || due_now_.back() != due.slot) due_now_.push_back(due.slot);
+  }
+}
+
+void Fabric::change_capacities(SimTime now) {
+  for (; next_change_ < changes_.size() && changes_[next_change_].at <= now; ++next_change_) {
+    Link& link = links_[changes_[next_change_].link.index()];
+    link.capacity = changes_[next_change_].capacity;
+    for (const std::uint32_t user : link.users) gather(user);
   }
 }
 
@@ -234,9 +253,11 @@ void Fabric::plan_next() {
   }
   if (heap_.empty()) {
     engine_.cancel(entity_);
-  } else if (engine_.due(entity_) != heap_.front().at) {
-    engine_.schedule(entity_, heap_.front().at);
+    return;
   }
+  SimTime next = heap_.front().at;
+  if (next_change_ < changes_.size()) next = std::min(next, changes_[next_change_].at);
+  if (engine_.due(entity_) != next) engine_.schedule(entity_, next);
 }
 
 }  // namespace bubblesim::network

@@ -4,7 +4,8 @@
 // second; its other loads move in proportion. Transfers on a link share it max-min fairly
 // (progressive filling: all speeds rise together; a transfer whose link is full, or that has
 // reached the speed of its own channels, keeps its speed, the others go on rising). Speeds change
-// only when a transfer begins or ends, and only among transfers that share links with it.
+// only when a transfer begins or ends or a fault slows a link, and only among transfers that share
+// links with it.
 //
 // Ends are rounded up to whole nanoseconds. Those of one instant are told in the order of their
 // starts. A change costs O(loads of the transfers that it reaches). Single-threaded, inside events
@@ -30,7 +31,7 @@ class FlowListener {
 
 class Fabric final : public engine::EventHandler {
  public:
-  Fabric(engine::Engine& engine, const LinkTable& links);
+  Fabric(engine::Engine& engine, const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
   /// `transfer` and `listener` outlive the flow. Inside an event of the engine, at its time.
   void start(const Transfer& transfer, FlowListener& listener, std::uint64_t cookie, SimTime now);
@@ -66,6 +67,12 @@ class Fabric final : public engine::EventHandler {
     std::uint64_t spread = 0;          ///< round in which its users were gathered
     std::vector<std::uint32_t> users{};  ///< moving transfers, by slot
   };
+  /// From `at` on.
+  struct CapacityChange {
+    SimTime at;
+    LinkId link;
+    double capacity;
+  };
   /// When a slot's flow is due; stale if the flow's own `due` or `sequence` has changed.
   struct Due {
     SimTime at;
@@ -80,6 +87,7 @@ class Fabric final : public engine::EventHandler {
   void set_due(std::uint32_t slot, SimTime at);
   [[nodiscard]] bool is_stale(const Due& due) const;
   void collect_due(SimTime now);
+  void change_capacities(SimTime now);
   void begin_moving(std::uint32_t slot, SimTime now);
   void end(std::uint32_t slot);
   void gather(std::uint32_t slot);
@@ -94,6 +102,8 @@ class Fabric final : public engine::EventHandler {
   engine::Engine& engine_;
   engine::EntityId entity_;
   std::vector<Link> links_;
+  std::vector<CapacityChange> changes_;  ///< by time
+  std::size_t next_change_ = 0;
   std::vector<Flow> flows_;              ///< slots
   std::vector<std::uint32_t> free_;      ///< slots without a flow
   std::vector<Due> heap_;                ///< least first

@@ -30,6 +30,14 @@ struct LinkLoad {
   double bytes = 0;  ///< that pass through the link, siblings included; > 0
 };
 
+/// A fault of a link: for a while it is slower than its capacity.
+struct SlowLink {
+  LinkId link;
+  double slowdown = 1;             ///< factor on the time that bytes take, > 0
+  SimTime from = kSimStart;
+  SimTime until = SimTime::max();  ///< > from, and not after the next fault of the same link
+};
+
 /// How a collective's ranks pass data on.
 enum class Algorithm : std::uint8_t {
   kAuto,          ///< the fastest that NCCL would choose from: ring, tree, NVLS or direct

@@ -17,10 +17,10 @@ Rendezvous::Rendezvous(const std::vector<std::uint32_t>& participants) {
 }
 
 Rendezvous::Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
-                       const LinkTable& links) {
+                       const LinkTable& links, const std::vector<SlowLink>& slow) {
   meetings_.reserve(meetings.size());
   const bool carries = !links.empty() || std::ranges::any_of(meetings, &MeetingSpec::transfer);
-  if (carries) fabric_ = std::make_unique<Fabric>(engine, links);
+  if (carries) fabric_ = std::make_unique<Fabric>(engine, links, slow);
   for (const MeetingSpec& spec : meetings) add(spec);
 }
 

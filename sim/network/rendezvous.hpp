@@ -49,9 +49,9 @@ class Rendezvous final : private FlowListener {
   /// `participants[c]` is how many ranks take part in collective c, at least 1. No transfers.
   explicit Rendezvous(const std::vector<std::uint32_t>& participants);
 
-  /// Has a fabric of `links`, if there are any; transfers outlive this.
+  /// Has a fabric of `links`, if there are any, with faults; transfers outlive this.
   Rendezvous(engine::Engine& engine, const std::vector<MeetingSpec>& meetings,
-             const LinkTable& links);
+             const LinkTable& links, const std::vector<SlowLink>& slow = {});
 
   /// One more collective, of others than the ranks (a server that shares their links); its number.
   /// Precondition: the constructor was given the links that its transfer loads.

@@ -8,7 +8,7 @@ Machine::Machine(const hardware::GpuSpec& spec, const JobProgram* job,
                  const engine::ConductorSetup& setup)
     : spec_(spec), conductor_(setup) {
   if (job == nullptr) return;
-  network_.emplace(engine(), meetings(*job), job->links);
+  network_.emplace(engine(), meetings(*job), job->links, job->slow_links);
   conductor_.set_joint(*this);
 }
 

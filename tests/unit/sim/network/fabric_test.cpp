@@ -28,8 +28,8 @@ class Traffic final : public FlowListener, public engine::EventHandler {
  public:
   using Ends = std::vector<std::pair<std::uint64_t, std::int64_t>>;
 
-  explicit Traffic(const LinkTable& links)
-      : fabric(engine, links), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
+  explicit Traffic(const LinkTable& links, const std::vector<SlowLink>& slow = {})
+      : fabric(engine, links, slow), entity_(engine.add_entity(*this, engine::Phase::kHost)) {}
 
   void add(std::int64_t when, Transfer transfer) {
     starts_.emplace_back(at(when), std::move(transfer));
@@ -67,6 +67,36 @@ TEST(Fabric, ATransferAloneTakesItsLatencyAndItsBytesOverTheLink) {
   Traffic run({kByteANanosecond});
   run.add(10, over({{LinkId{0}, 1000}}, 5));
   EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1015}}));
+}
+
+// 1,000 bytes at 1 byte/ns from 0; a quarter of that from 200 to 1,000: 200 + 200 bytes by then,
+// 600 more by 1,600.
+TEST(Fabric, AFaultSlowsALinkWhileItLasts) {
+  Traffic run({kByteANanosecond}, {{LinkId{0}, 4, at(200), at(1000)}});
+  run.add(0, over({{LinkId{0}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1600}}));
+}
+
+TEST(Fabric, AFaultThatBeganWhileNothingMovedCounts) {
+  Traffic run({kByteANanosecond}, {{LinkId{0}, 2, at(100), SimTime::max()}});
+  run.add(0, over({{LinkId{0}, 50}}));
+  run.add(500, over({{LinkId{0}, 1000}}));
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 50}, {1, 2500}}));
+}
+
+TEST(Fabric, OneFaultMayFollowAnotherAtOnce) {
+  Traffic run({kByteANanosecond},
+              {{LinkId{0}, 2, at(0), at(100)}, {LinkId{0}, 10, at(100), at(600)}});
+  run.add(0, over({{LinkId{0}, 200}}));  // 50 by 100, 50 by 600, 100 by 700
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 700}}));
+}
+
+// The fault holds the first transfer to 0.1 bytes/ns, on both of its links.
+TEST(Fabric, WhatAFaultLeavesUnusedGoesToOthers) {
+  Traffic run({kByteANanosecond, BytesPerSecond{0.5e9}}, {{LinkId{1}, 5, at(0), SimTime::max()}});
+  run.add(0, over({{LinkId{0}, 100}, {LinkId{1}, 100}}));  // 0.1 bytes/ns
+  run.add(0, over({{LinkId{0}, 900}}));                    // 0.9 bytes/ns
+  EXPECT_EQ(run.ends(), (Traffic::Ends{{0, 1000}, {1, 1000}}));
 }
 
 TEST(Fabric, EndsAreRoundedUp) {
