@@ -40,8 +40,11 @@ struct PowerSpec {
   return memory_boundness + (1 - memory_boundness) / clock;
 }
 
+/// The lowest clock that a whole number of steps below the full one gives.
+[[nodiscard]] double lowest_clock(const PowerSpec& spec);
+
 /// The clock, in steps below the full one, that is as high as can be while
-/// idle + fixed_w + following_w x s(f) <= cap_w; the least one where none is low enough.
+/// idle + fixed_w + following_w x s(f) <= cap_w; the lowest one where none is low enough.
 [[nodiscard]] double clock_under(const PowerSpec& spec, double cap_w, double fixed_w,
                                  double following_w);
 

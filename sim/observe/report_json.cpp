@@ -173,7 +173,9 @@ Json power_json(const PowerUse& power) {
           {"filler_energy_j", power.filler_j},
           {"mean_w", power.mean_w},
           {"peak_w", power.peak_w},
-          {"clock_mean_mhz", power.clock_mhz}};
+          {"clock_mean_mhz", power.clock_mhz},
+          {"periods_over_cap", power.periods_over_cap},
+          {"over_cap_w", power.over_cap_w}};
 }
 
 Json gpu_json(const GpuUse& gpu) {
@@ -266,7 +268,8 @@ Json policy_json(const PolicyResult& policy) {
                         {"hold_mean_ns", to_ns(activity.mean_hold)},
                         {"hold_total_ns", to_ns(activity.total_hold)}}},
           {"events", policy.events},
-          {"counters", counters_json(policy.counters)}};
+          {"counters", counters_json(policy.counters)},
+          {"notices", policy.notices}};
   if (policy.host) json["host"] = host_json(*policy.host);
   if (policy.precision) json["precision"] = precision_json(*policy.precision);
   return json;
@@ -294,7 +297,7 @@ Json baseline_json(const Baseline& baseline) {
   });
   const auto& recorded = baseline.recorded_mean_iteration;
   const std::optional<UseAlone>& training = baseline.training_use;
-  return {{"training_iterations_per_s", baseline.training_iterations_per_s},
+  Json json = {{"training_iterations_per_s", baseline.training_iterations_per_s},
           {"training_iteration_mean_ns", to_ns(baseline.training_mean_iteration)},
           {"training_busy_fraction", use_json(training, &UseAlone::busy_fraction)},
           {"training_sm_fraction", use_json(training, &UseAlone::sm_fraction)},
@@ -307,6 +310,7 @@ Json baseline_json(const Baseline& baseline) {
           {"iterations_reason", baseline.iterations_text},
           {"fillers", std::move(fillers)},
           {"bubbles", list_json(baseline.bubbles, bubbles_json)}};
+  return json;
 }
 
 Json filler_counters_json(const RunReport& report) {

@@ -114,6 +114,22 @@ std::string standstills_of(const RunReport& report) {
   return text;
 }
 
+/// What the config asks for and did not get, policy by policy.
+std::string notices_of(const RunReport& report) {
+  std::map<std::string, std::string> whom;  // by text
+  for (const PolicyResult& policy : report.policies) {
+    for (const std::string& notice : policy.notices) {
+      std::string& labels = whom[notice];
+      labels = joined(std::move(labels), policy_label(policy, report.policies));
+    }
+  }
+  std::string text;
+  for (const auto& [notice, labels] : whom) {
+    text = joined(std::move(text), fmt::format("{} ({})", notice, labels), "; ");
+  }
+  return text;
+}
+
 /// The footnote to the table's "*".
 std::string reconstructions_of(const RunReport& report) {
   std::string text;
@@ -212,6 +228,9 @@ std::string report_notes(std::span<const RunReport> reports, Notes notes) {
   }
   if (const std::string all = together(reports, refusals_of); !all.empty()) {
     lines.push_back("not admitted: " + all);
+  }
+  if (const std::string all = together(reports, notices_of); !all.empty()) {
+    lines.push_back("not as asked: " + all);
   }
   std::size_t shown = lines.size();
   lines.insert(lines.end(), notices.begin(), notices.end());

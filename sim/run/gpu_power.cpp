@@ -8,6 +8,8 @@ namespace {
 
 constexpr double kMilli = 1e3;
 constexpr double kParts = 1e6;
+/// Powers are rounded to milliwatts, client by client: a cap is kept to within so many watts.
+constexpr double kCapTolerance = 0.01;
 
 /// Watts on all SMs, and the part of them that follows the clock.
 struct ClassDraw {
@@ -129,8 +131,22 @@ void GpuPower::integrate(SimTime to) {
   last_ = to;
 }
 
+// The clock is the same throughout a period, and the lowest one if no lower step is left.
+bool GpuPower::misses_cap(double mean_w) const {
+  const hardware::PowerSpec& power = spec_.power;
+  return config_.cap_w && mean_w > *config_.cap_w + kCapTolerance &&
+         mhz_ < hardware::lowest_clock(power) + power.clock_step_mhz / 2;
+}
+
 void GpuPower::end_period() {
-  if (period_start_ >= warmup_) peak_w_ = std::max(peak_w_, mean(period_energy_, config_.period));
+  const double mean_w = mean(period_energy_, config_.period);
+  if (period_start_ >= warmup_) {
+    peak_w_ = std::max(peak_w_, mean_w);
+    if (misses_cap(mean_w)) {
+      ++periods_over_cap_;
+      over_cap_w_ = std::max(over_cap_w_, mean_w);
+    }
+  }
   if (config_.cap_w) {
     const double highest = spec_.clock * spec_.power.full_clock_mhz;
     const double kept = hardware::clock_under(spec_.power, *config_.cap_w,
@@ -151,6 +167,8 @@ observe::PowerUse GpuPower::use() const {
   use.mean_w = mean(energy_, window);
   use.peak_w = std::max(peak_w_, use.mean_w);
   use.clock_mhz = mean(clock_time_, window);
+  use.periods_over_cap = periods_over_cap_;
+  use.over_cap_w = over_cap_w_;
   return use;
 }
 

@@ -6,7 +6,8 @@
 // less, so that a GPU never draws more than a kernel of one class on all SMs.
 //
 // The governor: at the end of each period the clock becomes the highest at which the mean work of
-// that period keeps the cap. So power exceeds a cap for a period when work grows. Periods end
+// that period keeps the cap. So power exceeds a cap for a period when work grows. Where the
+// lowest clock is still too fast, the cap is not kept: such periods are counted. Periods end
 // between events: the meter goes through those that have ended when it is next told or asked
 // something, at the latest when a kernel is submitted.
 //
@@ -86,6 +87,7 @@ class GpuPower final : public gpu::Governor {
   void change(ClientId client, const OpDraw& draw, int sign, SimTime now);
   void integrate(SimTime to);
   void end_period();
+  [[nodiscard]] bool misses_cap(double mean_w) const;
   void set_draws();
 
   const hardware::GpuSpec& spec_;
@@ -103,6 +105,8 @@ class GpuPower final : public gpu::Governor {
   EnergySum clock_time_, interval_clock_time_;  ///< kHz times ns
   SimTime interval_start_ = kSimStart;
   double peak_w_ = 0;
+  std::uint64_t periods_over_cap_ = 0;  ///< at the lowest clock, in the measured window
+  double over_cap_w_ = 0;               ///< the highest mean of them
 };
 
 }  // namespace bubblesim::run

@@ -77,7 +77,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
                                                      std::optional<double> alone_iterations_per_s) {
   observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
   for (const JobFault& fault : run.config.training.faults) scale.faults.push_back(fault.at);
-  scale.checkpoint_every = run.config.training.checkpoint_every;
+  scale.checkpoint_every = run.config.training.checkpoint_every.value_or(1);
   return scale;
 }
 

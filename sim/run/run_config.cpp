@@ -145,8 +145,10 @@ TrainingConfig read_training(const ReadContext& context, ObjectReader training) 
   config.jitter_cv = training.number("jitter_cv", {0, 10}, 0);
   config.stragglers = read_stragglers(training);
   config.faults = read_faults(training);
-  config.checkpoint_every =
-      training.integer<std::uint64_t>("checkpoint_every", {1, kMostIterations}, 1);
+  if (training.has("checkpoint_every")) {
+    config.checkpoint_every =
+        training.integer<std::uint64_t>("checkpoint_every", {1, kMostIterations});
+  }
   return config;
 }
 

@@ -54,7 +54,8 @@ struct TrainingConfig {
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
   std::vector<Straggler> stragglers;  ///< at most one a rank
   std::vector<JobFault> faults;       ///< in order, each after the end of the one before
-  std::uint64_t checkpoint_every = 1; ///< iterations; those since the last are done again
+  /// Iterations; those since the last are done again. Nothing: what the plan writes, else 1.
+  std::optional<std::uint64_t> checkpoint_every;
 };
 
 /// A filler's program: one pass of a recorded rank.

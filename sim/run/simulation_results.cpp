@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/units.hpp"
+#include "sim/run/unmet_config.hpp"
 #include "sim/serving/scheduler.hpp"
 
 namespace bubblesim::run {
@@ -264,6 +265,7 @@ observe::PolicyResult collect_results(EndedSimulation ended) {
   cluster.add_counts(ended.counters);
   result.precision = std::move(ended.precision);
   result.counters = std::move(ended.counters);
+  note_unmet_config(ended.loaded, result.simulated, result);
   return result;
 }
 

@@ -332,5 +332,16 @@ TEST(ReportTable, NamesakesShowTheParametersInWhichTheyDiffer) {
   EXPECT_THAT(wide_table(report), testing::Not(testing::HasSubstr("batch=")));
 }
 
+TEST(Report, WhatWasNotAsAskedIsSaidWithItsPolicies) {
+  RunReport report = metered_report();
+  report.policies.push_back(report.policies.front());
+  report.policies.back().policy = "tgs";
+  report.policies.push_back(report.policies.front());
+  report.policies.back().policy = "ideal";
+  report.policies.back().notices = {"another"};
+  EXPECT_THAT(report_notes({&report, 1}, Notes::kAll),
+              HasSubstr("not as asked: another (ideal); the cap of 290 W was not kept (mps, tgs)"));
+}
+
 }  // namespace
 }  // namespace bubblesim::observe

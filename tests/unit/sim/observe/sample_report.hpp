@@ -105,8 +105,9 @@ inline RunReport sample_report() {
 inline RunReport metered_report() {
   RunReport report = sample_report();
   PolicyResult& policy = report.policies.front();
-  policy.gpus.front().power = PowerUse{600, 100, 300, 390, 1200};
+  policy.gpus.front().power = PowerUse{600, 100, 300, 390, 1200, 3, 310};
   policy.fillers.front().energy_j = 100;
+  policy.notices = {"the cap of 290 W was not kept"};
   return report;
 }
 

@@ -1,11 +1,13 @@
 // What GPUs draw, and the governor that keeps them below a cap; sums by hand.
 #include "sim/run/gpu_power.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "policies/builtin.hpp"
 #include "sim/observe/summary.hpp"
 #include "sim/run/simulation.hpp"
+#include "sim/run/unmet_config.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -181,6 +183,43 @@ TEST(GpuPower, ACapIsKeptAndCostsIterations) {
   EXPECT_LT(under_cap.gpus[1].power->mean_w, free.gpus[1].power.value().mean_w);
   EXPECT_LT(under_cap.gpus[1].power->clock_mhz, 1000);
   EXPECT_GT(under_cap.training.mean_iteration, free.training.mean_iteration);
+}
+
+// 150 W for a period; then 50 + 100 x 0.1 = 60 W at the lowest clock, 100 MHz, for two: a cap of
+// 60 W is kept, one of 55 is not.
+TEST(GpuPower, PeriodsAboveTheCapAtTheLowestClockAreCounted) {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  gpu.power = proportional();
+  const program::Program kernel = one_kernel(100, program::KernelClass::kCompute);
+  const auto use_under = [&](double cap_w) {
+    GpuPower power(gpu, capped(cap_w, 10ms), kSimStart);
+    power.started(ClientId{0}, kernel, 0, kSimStart);
+    power.advance(kSimStart + 30ms);
+    return power.use();
+  };
+  EXPECT_EQ(use_under(60).periods_over_cap, 0U);
+  EXPECT_EQ(use_under(55).periods_over_cap, 2U);
+  EXPECT_NEAR(use_under(55).over_cap_w, 60, 1e-9);
+}
+
+TEST(GpuPower, ACapThatNoClockKeepsIsALossAndSaidInWatts) {
+  const observe::PolicyResult kept = alone(powered_run({}, capped(100, 1ms)));
+  EXPECT_EQ(kept.counters.count(kPowerCapNotKept.name), 0U);
+  EXPECT_THAT(kept.notices, testing::IsEmpty());
+  const observe::PolicyResult missed = alone(powered_run({}, capped(55, 1ms)));
+  EXPECT_GT(missed.counters.count(kPowerCapNotKept.name), 0U);
+  EXPECT_THAT(missed.notices,
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr("the cap of 55 W was not kept: GPU "),
+                  testing::HasSubstr(" drew up to 60.0 W at its lowest clock, 100 MHz"))));
+}
+
+TEST(GpuPower, ACapWhoseGovernorNeverLooksIsSaidToDoNothing) {
+  const observe::PolicyResult result = alone(powered_run({}, capped(100, 5s)));
+  EXPECT_DOUBLE_EQ(result.gpus[1].power.value().clock_mhz, 1000);
+  EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 1U);
+  EXPECT_THAT(result.notices, testing::ElementsAre(testing::HasSubstr(
+                                  "first looks after its \"period\" of 5s, the run ended at 70ms")));
 }
 
 // Powers are whole and times are whole: how often somebody looks changes nothing.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/run/unmet_config.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
 namespace bubblesim::run {
@@ -236,6 +237,26 @@ TEST(Simulation, AFaultStopsAllRanksUntilTheJobIsRestarted) {
   EXPECT_EQ(result->training.redone, 2U);
   EXPECT_NEAR(*result->training.goodput_per_s / result->training.iterations_per_s,
               1 - 2.0 / static_cast<double>(done), 1e-12);
+}
+
+// The run lasts 70 ms: what is due at its end, or later, is not in it. A fault before has its
+// checkpoints; without one they are of no use.
+TEST(Simulation, KeysThatChangeNothingAreCountedAndSaid) {
+  LoadedRun loaded = small_run({});
+  loaded.config.training.faults = {{.at = 70ms, .detection = 6ms, .restart = 4ms}};
+  loaded.config.training.stragglers = {{.rank = 0, .slowdown = 2},
+                                       {.rank = 1, .slowdown = 2, .from = 2s}};
+  const observe::PolicyResult late = simulate(loaded, {});
+  EXPECT_EQ(late.counters.count(kKeysWithoutEffect.name), 2U);
+  EXPECT_THAT(late.notices,
+              testing::ElementsAre("/training/faults/0: strikes at 70ms, the run ended at 70ms",
+                                   "/training/stragglers/1: begins at 2s, the run ended at 70ms"));
+  loaded = small_run({});
+  loaded.config.training.checkpoint_every = 3;
+  EXPECT_THAT(simulate(loaded, {}).notices,
+              testing::ElementsAre(HasSubstr("/training/checkpoint_every: there are no")));
+  loaded.config.training.faults = {{.at = 15ms, .detection = 6ms, .restart = 4ms}};
+  EXPECT_THAT(simulate(loaded, {}).notices, testing::IsEmpty());
 }
 
 }  // namespace

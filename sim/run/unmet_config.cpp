@@ -1,0 +1,86 @@
+#include "sim/run/unmet_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/base/units.hpp"
+#include "sim/hardware/power_spec.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+class Notes {
+ public:
+  Notes(const LoadedRun& run, Duration simulated, observe::PolicyResult& result)
+      : training_(run.config.training), power_(run.config.power), device_(run.device),
+        simulated_(simulated), result_(result) {}
+
+  void add() {
+    add_faults();
+    add_stragglers();
+    if (training_.checkpoint_every && training_.faults.empty()) {
+      without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
+    }
+    if (power_ && power_->cap_w) add_cap();
+  }
+
+ private:
+  void without_effect(const std::string& text) {
+    result_.counters.add(kKeysWithoutEffect);
+    result_.notices.push_back(text);
+  }
+
+  void too_late(const std::string& place, const char* what, Duration at) {
+    if (at < simulated_) return;
+    without_effect(fmt::format("{}: {} at {}, the run ended at {}", place, what,
+                               format_duration(at), format_duration(simulated_)));
+  }
+
+  void add_faults() {
+    for (std::size_t i = 0; i < training_.faults.size(); ++i) {
+      too_late(fmt::format("/training/faults/{}", i), "strikes", training_.faults[i].at);
+    }
+  }
+
+  void add_stragglers() {
+    for (std::size_t i = 0; i < training_.stragglers.size(); ++i) {
+      too_late(fmt::format("/training/stragglers/{}", i), "begins", training_.stragglers[i].from);
+    }
+  }
+
+  void add_cap() {
+    if (power_->period >= simulated_) {
+      without_effect(fmt::format("/power/cap_w: the governor first looks after its \"period\" of "
+                                 "{}, the run ended at {}",
+                                 format_duration(power_->period), format_duration(simulated_)));
+    }
+    const observe::GpuUse* worst = nullptr;
+    for (const observe::GpuUse& gpu : result_.gpus) {
+      if (!gpu.power || gpu.power->periods_over_cap == 0) continue;
+      result_.counters.add(kPowerCapNotKept, gpu.power->periods_over_cap);
+      if (worst == nullptr || gpu.power->over_cap_w > worst->power->over_cap_w) worst = &gpu;
+    }
+    if (worst == nullptr) return;
+    result_.notices.push_back(fmt::format(
+        "/power/cap_w: the cap of {:g} W was not kept: GPU {} drew up to {:.1f} W at its lowest clock, "
+        "{:g} MHz",
+        *power_->cap_w, worst->gpu.value, worst->power->over_cap_w,
+        hardware::lowest_clock(device_.power)));
+  }
+
+  const TrainingConfig& training_;
+  const std::optional<PowerConfig>& power_;
+  const hardware::GpuSpec& device_;
+  Duration simulated_;
+  observe::PolicyResult& result_;
+};
+
+}  // namespace
+
+void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result) {
+  Notes(run, simulated, result).add();
+}
+
+}  // namespace bubblesim::run

@@ -1,0 +1,26 @@
+// What a run's config asks for and its simulation did not give: a cap that no clock keeps, and keys
+// that changed nothing. Whether a key changes anything depends on how long the run was, which
+// sweeps and searches vary: so it is said of each result, and refuses no run.
+#pragma once
+
+#include "sim/base/counters.hpp"
+#include "sim/base/time.hpp"
+#include "sim/observe/run_result.hpp"
+#include "sim/run/loaded_run.hpp"
+
+namespace bubblesim::run {
+
+inline constexpr CounterSpec kPowerCapNotKept{
+    "power_cap_not_kept", Severity::kLoss,
+    "periods of the governor in which a GPU drew more than the cap at its lowest clock: no clock "
+    "keeps it"};
+inline constexpr CounterSpec kKeysWithoutEffect{
+    "config_keys_without_effect", Severity::kNotice,
+    "keys of the config that changed nothing: the run ended before they could, or lacks what they "
+    "belong to"};
+
+/// Adds counters and notices to the result of a run that ended after `simulated`. Precondition:
+/// the use of its GPUs is in the result.
+void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result);
+
+}  // namespace bubblesim::run
