@@ -137,6 +137,12 @@ std::string power_cell(const CsvRow& row) {
 }
 
 template <auto Value>
+std::string power_limit_cell(const CsvRow& row) {
+  const auto& cost = row.report.baseline.power_limit;
+  return cost ? number((*cost).*Value) : std::string();
+}
+
+template <auto Value>
 std::string latency_cell(const CsvRow& row) {
   return latency_cell(row.latency, Value);
 }
@@ -299,6 +305,9 @@ const CsvColumn kCsvColumns[] = {
     {"training_iteration_energy_j", CellType::kNumber, power_cell<&PowerSummary::iteration_j>},
     {"filler_request_energy_j", CellType::kNumber,
      of_filler<[](const FillerResult& f) { return number(request_energy(f)); }>},
+    {"power_limit_kept_fraction", CellType::kNumber, power_limit_cell<&PowerLimitCost::kept>},
+    {"power_limit_alone_w", CellType::kNumber, power_limit_cell<&PowerLimitCost::limited_w>},
+    {"power_unlimited_alone_w", CellType::kNumber, power_limit_cell<&PowerLimitCost::unlimited_w>},
     {"policy_calls", CellType::kInteger,
      [](const CsvRow& r) { return std::to_string(r.policy.activity.calls); }},
     {"policy_holds", CellType::kInteger,

@@ -287,6 +287,13 @@ Json bubbles_json(const BubbleBaseline& bubbles) {
           {"free_memory_mean_bytes", bytes(bubbles.free_memory_mean)}};
 }
 
+Json power_limit_json(const PowerLimitCost& cost) {
+  return {{"unlimited_iterations_per_s", cost.unlimited_iterations_per_s},
+          {"kept_fraction", cost.kept},
+          {"unlimited_mean_w", cost.unlimited_w},
+          {"limited_mean_w", cost.limited_w}};
+}
+
 Json baseline_json(const Baseline& baseline) {
   Json fillers = list_json(baseline.fillers, [](const FillerBaseline& filler) -> Json {
     return {{"name", filler.name},
@@ -310,6 +317,7 @@ Json baseline_json(const Baseline& baseline) {
           {"iterations_reason", baseline.iterations_text},
           {"fillers", std::move(fillers)},
           {"bubbles", list_json(baseline.bubbles, bubbles_json)}};
+  if (baseline.power_limit) json["power_limit"] = power_limit_json(*baseline.power_limit);
   return json;
 }
 

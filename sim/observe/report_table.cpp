@@ -234,6 +234,15 @@ std::string measured_text(const std::optional<Measurement>& measured) {
   return fmt::format("; measured on a {}, {}", measured->place, measured->date);
 }
 
+/// What a cap or a clock costs the job itself: "train kept" is of the job under the same limit.
+std::string power_limit_text(const std::optional<PowerLimitCost>& cost) {
+  if (!cost) return {};
+  return fmt::format("power limit: alone, training keeps {:.3f} of its {:.3f} it/s at {:.1f} W a "
+                     "GPU instead of {:.1f} W\n",
+                     cost->kept, cost->unlimited_iterations_per_s, cost->limited_w,
+                     cost->unlimited_w);
+}
+
 // Recording and repetition are one number to 0.1 %.
 bool repeats_as_recorded(const Baseline& alone) {
   return !alone.replay_error || std::abs(*alone.replay_error) <= 0.001;
@@ -295,6 +304,7 @@ std::string report_table(const RunReport& report, Columns columns) {
     append_jobs(notes, policy, label);
     append_precision(notes, policy, label);
   }
+  notes += power_limit_text(report.baseline.power_limit);
   std::string text = heading(report, columns);
   text += rows_text(columns_of(report, columns), rows);
   const std::string servers = server_table(report, columns);

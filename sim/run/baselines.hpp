@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct TrainingAlone {
   Duration mean_iteration{};
   double iterations_per_s = 0;  ///< 0: no iteration finished in the measured window
   observe::UseAlone use{};
+  std::optional<observe::PowerLimitCost> power_limit{};  ///< nothing: power is not limited
 };
 
 /// By rank.

@@ -39,6 +39,28 @@ observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table
   return out;
 }
 
+bool limits_power(const RunConfig& config) {
+  return config.power && (config.power->cap_w || config.power->clock_mhz);
+}
+
+/// The same run, metered, at the full clock.
+LoadedRun without_power_limit(LoadedRun run) {
+  run.config.power->cap_w.reset();
+  run.config.power->clock_mhz.reset();
+  run.device.clock = 1;
+  return run;
+}
+
+/// Nothing: without the limit no iteration was finished.
+std::optional<observe::PowerLimitCost> cost_of_limit(const observe::PolicyResult& limited,
+                                                     const observe::PolicyResult& unlimited) {
+  const double rate = unlimited.training.iterations_per_s;
+  if (rate <= 0) return std::nullopt;
+  return observe::PowerLimitCost{rate, limited.training.iterations_per_s / rate,
+                                 observe::power_of(unlimited)->mean_w,
+                                 observe::power_of(limited)->mean_w};
+}
+
 /// Runs under a policy. Nothing of bubblesim throws here, but a policy from outside the tree may:
 /// that ends its run, as an illegal decision does.
 Result<observe::PolicyResult> run_under_policy(const LoadedRun& loaded,
@@ -97,13 +119,23 @@ class PolicyRuns {
     return {};
   }
 
-  Result<TrainingAlone> run_training_alone() const {
+  Result<observe::PolicyResult> simulate_training(const LoadedRun& loaded) const {
     RunScenario job;
     job.stop = options_.stop;
     job.gpus.threads = options_.threads;
-    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, Simulation(loaded_, job).run());
-    return TrainingAlone{alone.simulated, alone.training.mean_iteration,
-                         alone.training.iterations_per_s, observe::use_alone(alone)};
+    return Simulation(loaded, job).run();
+  }
+
+  Result<TrainingAlone> run_training_alone() const {
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult alone, simulate_training(loaded_));
+    TrainingAlone training{alone.simulated, alone.training.mean_iteration,
+                           alone.training.iterations_per_s, observe::use_alone(alone), {}};
+    if (!limits_power(loaded_.config)) return training;
+    tell("training alone without the power limit");
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::PolicyResult free,
+                               simulate_training(without_power_limit(loaded_)));
+    training.power_limit = cost_of_limit(alone, free);
+    return training;
   }
 
   Result<void> measure_fillers() {
@@ -260,6 +292,7 @@ class PolicyRuns {
     report.baseline.training_iterations_per_s = training_->iterations_per_s;
     report.baseline.training_mean_iteration = training_->mean_iteration;
     report.baseline.training_use = training_->use;
+    report.baseline.power_limit = training_->power_limit;
     report.baseline.recorded_mean_iteration = loaded_.recorded_mean_iteration;
     report.baseline.iterations_recorded = loaded_.training->iterations_recorded;
     report.baseline.iterations_used = loaded_.training->iterations_used;

@@ -332,6 +332,16 @@ TEST(ReportTable, NamesakesShowTheParametersInWhichTheyDiffer) {
   EXPECT_THAT(wide_table(report), testing::Not(testing::HasSubstr("batch=")));
 }
 
+TEST(Report, WhatAPowerLimitCostsTheJobAloneIsSaidBelowTheTable) {
+  const RunReport report = metered_report();
+  EXPECT_THAT(report_table(report, Columns::kFew),
+              HasSubstr("\npower limit: alone, training keeps 0.800 of its 6.250 it/s at 290.0 W "
+                        "a GPU instead of 350.0 W\n"));
+  EXPECT_EQ(cell(report, "power_limit_kept_fraction"), "0.8");
+  EXPECT_EQ(cell(report, "power_unlimited_alone_w"), "350");
+  EXPECT_EQ(cell(sample_report(), "power_limit_kept_fraction"), "");
+}
+
 TEST(Report, WhatWasNotAsAskedIsSaidWithItsPolicies) {
   RunReport report = metered_report();
   report.policies.push_back(report.policies.front());

@@ -108,6 +108,7 @@ inline RunReport metered_report() {
   policy.gpus.front().power = PowerUse{600, 100, 300, 390, 1200, 3, 310};
   policy.fillers.front().energy_j = 100;
   policy.notices = {"the cap of 290 W was not kept"};
+  report.baseline.power_limit = PowerLimitCost{6.25, 0.8, 350, 290};
   return report;
 }
 

@@ -222,6 +222,63 @@ TEST(GpuPower, ACapWhoseGovernorNeverLooksIsSaidToDoNothing) {
                                   "first looks after its \"period\" of 5s, the run ended at 70ms")));
 }
 
+program::Step host_step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
+  program::Step made;
+  made.kind = kind;
+  made.target = target;
+  made.count = count;
+  return made;
+}
+
+/// One rank whose iteration is a kernel of 10 ms on all SMs, no part of which DRAM bounds.
+LoadedRun compute_bound_run(const PowerConfig& power) {
+  LoadedRun loaded = powered_run({}, power);
+  loaded.device.contention.compute_kernel_memory_boundness = 0;
+  program::Program rank = one_kernel(100, program::KernelClass::kCompute);
+  rank.ops.front().duration = 10ms;
+  rank.stream_count = 1;
+  rank.threads.push_back({"host", {host_step(program::StepKind::kIteration, 0, 0),
+                                   host_step(program::StepKind::kLaunch, 0, 1),
+                                   host_step(program::StepKind::kWaitStream, 0, 0),
+                                   host_step(program::StepKind::kEnd, 1, 0)}});
+  rank.recorded_iterations = {10ms};
+  workload::JobProgram job;
+  job.ranks = {rank};
+  loaded.training = job;
+  return loaded;
+}
+
+// The kernel draws 100 W above idle at the full clock and is as slow as the clock: at half of it an
+// iteration takes 20 ms in place of 10, at 50 + 50 W in place of 50 + 100. So a cap of 100 W costs
+// what half the clock does, once the governor has found it.
+TEST(GpuPower, WhatALimitCostsTheJobAloneIsItsShareOfTheUnlimitedRate) {
+  const policy::Registry registry = policies::builtin_policies();
+  for (const PowerConfig& limit : {locked(500, 1ms), capped(100, 1ms)}) {
+    LoadedRun loaded = compute_bound_run(limit);
+    loaded.config.duration = 1100ms;
+    loaded.config.warmup = 100ms;
+    loaded.config.policies = {choice("exclusive", registry)};
+    const auto report = run_policies(loaded, registry, {});
+    ASSERT_TRUE(report.has_value()) << report.error().text();
+    const auto& cost = report->baseline.power_limit;
+    ASSERT_TRUE(cost.has_value());
+    EXPECT_NEAR(cost->unlimited_iterations_per_s, 100, 1e-6);
+    EXPECT_NEAR(cost->kept, 0.5, 1e-6);
+    EXPECT_NEAR(cost->unlimited_w, 150, 1e-6);
+    EXPECT_NEAR(cost->limited_w, 100, 1e-6);
+    EXPECT_NEAR(report->policies[0].training.normalised_to_alone.value_or(0), 1, 1e-12);
+  }
+}
+
+TEST(GpuPower, WithoutALimitNothingIsSaidOfItsCost) {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = powered_run({}, metered(10ms));
+  loaded.config.policies = {choice("exclusive", registry)};
+  const auto report = run_policies(loaded, registry, {});
+  ASSERT_TRUE(report.has_value());
+  EXPECT_FALSE(report->baseline.power_limit.has_value());
+}
+
 // Powers are whole and times are whole: how often somebody looks changes nothing.
 TEST(GpuPower, UsageOverTimeAddsUpAndChangesNothing) {
   const LoadedRun loaded = powered_run({}, capped(90, 3ms));
