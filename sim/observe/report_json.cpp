@@ -1,6 +1,7 @@
 // JSON: the shape of RunReport, with units in the keys. Keys are defined in OUTPUTS.md.
 #include "sim/base/json.hpp"
 #include "sim/observe/report.hpp"
+#include "sim/observe/summary.hpp"
 
 namespace bubblesim::observe {
 namespace {
@@ -270,6 +271,9 @@ Json policy_json(const PolicyResult& policy) {
           {"events", policy.events},
           {"counters", counters_json(policy.counters)},
           {"notices", policy.notices}};
+  if (const auto power = power_of(policy)) {
+    json["training"]["iteration_energy_j"] = optional_json(power->iteration_j);
+  }
   if (policy.host) json["host"] = host_json(*policy.host);
   if (policy.precision) json["precision"] = precision_json(*policy.precision);
   return json;

@@ -66,6 +66,12 @@ std::string memory_cell(const Row& row) {
                            : fmt::format("{:.1f}", static_cast<double>(memory.value) * 1e-9);
 }
 
+/// At least three significant digits, without an exponent.
+std::string three_digits(double value) {
+  const double size = value == 0 ? 0 : std::floor(std::log10(std::abs(value)));
+  return fmt::format("{:.{}f}", value, static_cast<int>(std::clamp(2 - size, 0.0, 9.0)));
+}
+
 std::string power_cell(const Row& row) {
   const auto power = power_of(*row.policy);
   return power ? fmt::format("{:.1f}", power->mean_w) : "-";
@@ -78,7 +84,7 @@ std::string iteration_energy_cell(const Row& row) {
 
 std::string request_energy_cell(const Row& row) {
   const auto energy = row.filler ? request_energy(*row.filler) : std::nullopt;
-  return energy ? fmt::format("{:.2f}", *energy) : "-";
+  return energy ? three_digits(*energy) : "-";
 }
 
 enum class Shown : std::uint8_t {

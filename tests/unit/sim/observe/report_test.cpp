@@ -332,6 +332,17 @@ TEST(ReportTable, NamesakesShowTheParametersInWhichTheyDiffer) {
   EXPECT_THAT(wide_table(report), testing::Not(testing::HasSubstr("batch=")));
 }
 
+// 0.1449 J over 4 requests; an iteration: (600 - 100) J in 2 s, at 4 a second.
+TEST(Report, EnergiesStandInJsonAndKeepThreeDigitsInTheTable) {
+  RunReport report = metered_report();
+  report.policies[0].fillers[0].energy_j = 0.1449;
+  EXPECT_THAT(report_table(report, Columns::kAll), HasSubstr("  0.0362\n"));
+  report.policies[0].fillers[0].energy_j = 4938;
+  EXPECT_THAT(report_table(report, Columns::kAll), HasSubstr("  1234\n"));
+  const Json json = Json::parse(report_json(report));
+  EXPECT_EQ(json["policies"][0]["training"]["iteration_energy_j"], 62.5);
+}
+
 TEST(Report, WhatAPowerLimitCostsTheJobAloneIsSaidBelowTheTable) {
   const RunReport report = metered_report();
   EXPECT_THAT(report_table(report, Columns::kFew),
