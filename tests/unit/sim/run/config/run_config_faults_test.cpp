@@ -58,7 +58,7 @@ const Case kCases[] = {
      R"({"duration": "auto", "fillers": [{"name": "a", "mode": "jobs",
          "program": {"trace": "b.json"}, "jobs": [{"requests": 5}]}]})",
      "/duration", "jobs"},
-    {"PowerOfNoClock", R"({"power": {"clock_mhz": 0}})", "/power/clock_mhz", "0"},
+    {"PowerOfNoNumber", R"({"power": {"cap_w": "300W"}})", "/power/cap_w", "number"},
     {"PowerMisspelt", R"({"power": {"cap": 300}})", "/power/cap", "cap_w"},
     {"PowerPeriodTooLong", R"({"power": {"period": "1min"}})", "/power/period", "1min"},
     {"StragglerEndsBeforeItBegins",

@@ -116,6 +116,19 @@ TEST(LoadRun, ASynthesisedJobTakesDeviceBatchAndMemoryFromClusterAndPlan) {
   EXPECT_LT(loaded->rank_memory.front()->value, loaded->device.memory.value);
 }
 
+TEST(LoadRun, PowerIsRefusedWithTheRangesOfTheDevice) {
+  RunConfig limited = synthesised("pp-4-1f1b");
+  limited.power.emplace();
+  limited.power->clock_mhz = 0;
+  limited.power->cap_w = 1e7;
+  const auto loaded = load(limited);
+  ASSERT_FALSE(loaded);
+  ASSERT_EQ(loaded.error().size(), 2U);
+  EXPECT_EQ(loaded.error()[0].message,
+            "found 0; expected 855 to 1410 MHz of NVIDIA A100-SXM4-40GB");
+  EXPECT_THAT(loaded.error()[1].message, HasSubstr("expected 54 to 400 W, idle to the board's"));
+}
+
 TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
   RunConfig made = synthesised("ddp-4");
   const auto folded = load(made);
