@@ -90,6 +90,8 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   for (const synth::MemoryNeed& need : job.memory) {
     inputs.rank_memory.emplace_back(
         Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});
+  const std::uint32_t every = plan->request.plan.host.checkpoint_every;
+  if (every > 0) inputs.checkpoint_every = every;
   }
   return inputs;
 }
@@ -167,6 +169,17 @@ Errors check_links(const RunConfig& config, const TrainingInputs& training) {
 Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
   std::vector<std::uint32_t> numbers;
   for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
+// A restart goes back to a checkpoint that the plan writes.
+Errors check_checkpoints(const RunConfig& config, const TrainingInputs& training) {
+  const auto& own = config.training.checkpoint_every;
+  const auto& written = training.checkpoint_every;
+  if (!own || !written || *own == *written) return {};
+  return {{config.file, "/training/checkpoint_every",
+           "found " + std::to_string(*own) + "; the plan writes a checkpoint every " +
+               std::to_string(*written) +
+               " iterations (host/checkpoint_every); expected that, or no such key"}};
+}
+
   // Numbers of a trace may be anything: its ranks are counted.
   return config.training.synth ? check_ranks(config, numbers)
                                : check_ranks(config, static_cast<std::uint32_t>(numbers.size()));
@@ -201,10 +214,10 @@ CheckedResult<TrainingInputs> load_training(const RunConfig& config,
 CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
                                       std::shared_ptr<const TrainingInputs> training) {
   Errors faults = check_numbers(config, training->program);
-  const Errors power = check_power(config, training->device);
-  faults.insert(faults.end(), power.begin(), power.end());
-  const Errors servers = check_links(config, *training);
-  faults.insert(faults.end(), servers.begin(), servers.end());
+  for (const Errors& more : {check_power(config, training->device), check_links(config, *training),
+                             check_checkpoints(config, *training)}) {
+    faults.insert(faults.end(), more.begin(), more.end());
+  }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
   LoadedRun run;
   run.config = config;
@@ -220,6 +233,7 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
   run.recorded_mean_iteration = training->recorded_mean_iteration;
   run.counters = training->counters;
   for (std::optional<Bytes> memory : training->rank_memory) {
+  run.checkpoint_every = training->checkpoint_every.value_or(1);
     if (config.training.memory) memory = config.training.memory;
     if (!memory) run.counters.add(kMemoryUnknown);
     run.rank_memory.push_back(memory);

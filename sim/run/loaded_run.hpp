@@ -30,6 +30,7 @@ struct LoadedRun {
   std::uint32_t world_size = 1;  ///< ranks of the whole job
   std::uint32_t fold = 1;        ///< ranks that each simulated one stands for
   std::optional<double> samples_per_iteration;  ///< of the whole job
+  std::uint64_t checkpoint_every = 1;  ///< iterations, of the plan; the config's own comes first
   /// Device memory of each rank: the config's, else the most that its trace recorded as reserved,
   /// or the peak of a synthesised one. Empty: the config's for all.
   std::vector<std::optional<Bytes>> rank_memory;
@@ -77,7 +78,7 @@ inline void slow(workload::Perturbation& rank, const Straggler& straggler) {
                                                      std::optional<double> alone_iterations_per_s) {
   observe::TrainingScale scale{run.samples_per_iteration, alone_iterations_per_s};
   for (const JobFault& fault : run.config.training.faults) scale.faults.push_back(fault.at);
-  scale.checkpoint_every = run.config.training.checkpoint_every.value_or(1);
+  scale.checkpoint_every = run.config.training.checkpoint_every.value_or(run.checkpoint_every);
   return scale;
 }
 

@@ -34,6 +34,7 @@ struct TrainingInputs {
   std::uint32_t world_size = 1;  ///< as LoadedRun
   std::uint32_t fold = 1;
   std::optional<double> samples;  ///< of an iteration, by the plan
+  std::optional<std::uint64_t> checkpoint_every;  ///< iterations, if the plan writes checkpoints
   std::vector<std::optional<Bytes>> rank_memory;  ///< by trace or plan
   std::optional<Duration> recorded_mean_iteration;
   CounterSet counters;

@@ -129,6 +129,32 @@ TEST(LoadRun, PowerIsRefusedWithTheRangesOfTheDevice) {
   EXPECT_THAT(loaded.error()[1].message, HasSubstr("expected 54 to 400 W, idle to the board's"));
 }
 
+/// A plan that writes checkpoints to the host every 10 iterations.
+RunConfig checkpointed() {
+  RunConfig made = synthesised("");
+  synth::PlanSpec plan;
+  plan.data = 4;
+  plan.global_batch = 32;
+  plan.micro_batch = 8;
+  plan.host.checkpoint_every = 10;
+  made.training.synth->plan = plan;
+  made.training.faults = {{.at = std::chrono::seconds(1)}};
+  return made;
+}
+
+TEST(LoadRun, ARestartGoesBackToTheCheckpointsThatThePlanWrites) {
+  RunConfig made = checkpointed();
+  const auto loaded = load(made);
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(scale_of(*loaded, {}).checkpoint_every, 10U);
+  made.training.checkpoint_every = 10;
+  EXPECT_TRUE(load(made));
+  made.training.checkpoint_every = 1;
+  EXPECT_EQ(fault(made),
+            "run.json: /training/checkpoint_every: found 1; the plan writes a checkpoint every 10 "
+            "iterations (host/checkpoint_every); expected that, or no such key");
+}
+
 TEST(LoadRun, FoldedRanksAreCountedAndUnfoldedOnesThere) {
   RunConfig made = synthesised("ddp-4");
   const auto folded = load(made);
