@@ -36,6 +36,11 @@ Errors check_measurable(const run::LoadedRun& lone, const policy::Registry& regi
                       "found \"auto\"; expected a span: nobody can say of a GPU beforehand how "
                       "long it would take"});
   }
+  if (lone.config.power) {
+    faults.push_back({lone.config.file, "/power",
+                      "a GPU's cap and clock are set by its administrator (nvidia-smi -pl, -lgc), "
+                      "and nothing is metered here; expected no such key"});
+  }
   if (!lone.config.training.faults.empty()) {
     faults.push_back({lone.config.file, "/training/faults",
                       "nobody stops a job on a real GPU here; expected none"});

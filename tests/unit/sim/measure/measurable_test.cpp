@@ -49,5 +49,14 @@ TEST(Measurable, MemoryThatDoesNotFitBesideTrainingIsNotOnAGpu) {
               testing::Contains(testing::HasSubstr("policy tgs: leaves memory of jobs off")));
 }
 
+TEST(Measurable, PowerIsTheAdministrators) {
+  const policy::Registry registry = policies::builtin_policies();
+  run::LoadedRun pair = load_pair(kConfigFolder / "measure/gpt2-pp--encoder-online.json", registry);
+  pair.config.power.emplace().cap_w = 300;
+  EXPECT_THAT(texts(check_measurable(pair, registry, {})),
+              testing::ElementsAre(testing::HasSubstr("/power: a GPU's cap and clock are set by "
+                                                      "its administrator (nvidia-smi -pl, -lgc)")));
+}
+
 }  // namespace
 }  // namespace bubblesim::measure
