@@ -22,6 +22,10 @@ constexpr std::uint32_t kMostPrefillGpus = 1U << 16;
 constexpr std::uint32_t kMostTensor = 1024;
 constexpr std::uint32_t kMostUsers = 1U << 20;
 constexpr std::uint32_t kMostTurns = 1U << 16;
+/// Between prefill and decode. A link slower than Ethernet of 10 Mbit/s, or a write that costs
+/// three times a round trip across the world, is a slip of a unit.
+constexpr Range<BytesPerSecond> kPrefillLink{BytesPerSecond{1e6}};
+constexpr Range<Duration> kPrefillWrite{Duration::zero(), std::chrono::seconds{1}};
 
 enum class Rules : std::uint8_t { kVllm, kSarathi, kOrca };
 constexpr std::array<Choice<Rules>, 3> kRules{
@@ -127,8 +131,8 @@ serving::Speculation read_drafts(const ReadContext& context, ObjectReader reader
 synth::PrefillSplit read_prefill(ObjectReader reader) {
   synth::PrefillSplit split;
   split.gpus = reader.integer<std::uint32_t>("gpus", {1, kMostPrefillGpus});
-  if (reader.has("link")) split.link = reader.rate("link", {BytesPerSecond{1}});
-  split.write = reader.duration("write", kSpan);
+  if (reader.has("link")) split.link = reader.rate("link", kPrefillLink);
+  split.write = reader.duration("write", kPrefillWrite);
   split.writes = reader.choice("writes", kKvWrites, synth::KvWrites::kContiguous);
   return split;
 }
@@ -143,6 +147,11 @@ void read_engine(const ReadContext& context, ObjectReader reader, synth::Inferen
   }
   settings.cache = read_cache(reader);
   settings.host_cache = reader.bytes("host_cache", {}, Bytes{0});
+  const bool swaps = settings.scheduler.preemption == serving::Preemption::kSwap;
+  if (swaps && settings.host_cache == Bytes{0}) {
+    reader.fault("preemption", "found \"swap\" with no room on the host to swap to; expected "
+                               "\"host_cache\" of a size, as \"16GB\", or \"recompute\"");
+  }
   settings.tensor = reader.integer<std::uint32_t>("tensor_parallel", {1, kMostTensor}, 1);
   if (reader.has("prefill")) settings.prefill = read_prefill(reader.child("prefill"));
   if (!reader.present()) return;

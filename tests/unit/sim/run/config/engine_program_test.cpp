@@ -100,6 +100,22 @@ TEST(EngineProgram, SwapsAndPrefillApartAreSettings) {
               HasSubstr("expected order \"priority\""));
 }
 
+TEST(EngineProgram, SwapsNeedRoomOnTheHost) {
+  EXPECT_THAT(fault(server(R"({"max_model_len": 4096, "kv_blocks": 1, "preemption": "swap"})")),
+              HasSubstr("\"swap\" with no room on the host to swap to; expected \"host_cache\""));
+}
+
+TEST(EngineProgram, LinksAndWritesOfPrefillThatNoSystemHasAreRefused) {
+  Json config = server(R"({"max_model_len": 4096, "kv_blocks": 100,
+      "prefill": {"gpus": 1, "link": "1B/s", "write": "5us"}})");
+  config["fillers"][1]["mode"] = "online";
+  config["fillers"][1]["arrivals"] = {{"process", "poisson"}, {"rate_per_s", 1}};
+  EXPECT_THAT(fault(config), HasSubstr("1MB/s"));
+  config["fillers"][1]["program"]["engine"]["prefill"]["link"] = "1MB/s";
+  config["fillers"][1]["program"]["engine"]["prefill"]["write"] = "10s";
+  EXPECT_THAT(fault(config), HasSubstr("1s"));
+}
+
 TEST(EngineProgram, AServerMayHaveSeveralGpus) {
   const std::string text = R"({"max_model_len": 4096, "kv_blocks": 100, "tensor_parallel": 2})";
   Json config = server(text);
