@@ -91,6 +91,9 @@ void each_name(Json& run_config, const NameVisitor& visit) {
 void each_name_of_plan(Json& plan, const std::string& pointer, const NameVisitor& visit) {
   visit_keys(plan, pointer,
              {{"software", NamedKind::kSoftware}, {"schedule_csv", NamedKind::kFile}}, visit);
+  if (Json* routing = member(plan, "routing")) {
+    visit_keys(*routing, pointer + "/routing", {{"shares", NamedKind::kFile}}, visit);
+  }
 }
 
 void each_name_of_cluster(Json& cluster, const NameVisitor& visit) {

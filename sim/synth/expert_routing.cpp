@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <functional>
 #include <numeric>
+#include <string_view>
+
+#include "sim/base/csv_table.hpp"
 
 namespace bubblesim::synth {
 namespace {
@@ -62,7 +65,31 @@ Result<void> check_length(const char* key, std::size_t found, std::uint32_t expe
                           found, experts));
 }
 
+Result<void> check_shares(const std::vector<double>& shares) {
+  if (shares.empty() || std::ranges::any_of(shares, [](double share) { return share > 0; })) {
+    return {};
+  }
+  return fail({}, "/routing/shares", "found only 0; expected a share above 0");
+}
+
 }  // namespace
+
+Result<std::vector<double>> read_shares(const std::string& path) {
+  constexpr std::string_view kColumn = "share";
+  BUBBLESIM_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::read(path));
+  if (!table.has(kColumn)) {
+    return fail(path, "line 1", "expected a column \"share\", and a row for each expert");
+  }
+  std::vector<double> shares;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto share = table.figure(row, kColumn);
+    if (!share || *share < 0 || *share > kMostShare) {
+      return table.fault(row, kColumn, "a number from 0 to 1e9");
+    }
+    shares.push_back(*share);
+  }
+  return shares;
+}
 
 std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts) {
   std::vector<double> shares = routing.shares;
@@ -77,6 +104,7 @@ std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t exp
 Result<std::vector<double>> rank_loads(const ExpertRouting& routing, std::uint32_t experts,
                                        std::uint32_t ranks) {
   BUBBLESIM_RETURN_IF_ERROR(check_length("shares", routing.shares.size(), experts));
+  BUBBLESIM_RETURN_IF_ERROR(check_shares(routing.shares));
   BUBBLESIM_RETURN_IF_ERROR(check_length("ranks", routing.ranks.size(), experts));
   BUBBLESIM_RETURN_IF_ERROR(check_given(routing.ranks, experts, ranks));
   const std::vector<double> shares = token_shares(routing, experts);

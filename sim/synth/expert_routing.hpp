@@ -5,11 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/base/result.hpp"
 
 namespace bubblesim::synth {
+
+inline constexpr double kMostShare = 1e9;  ///< of an expert's tokens, in any unit
 
 /// Which rank holds which experts; each has as many.
 enum class ExpertPlacement : std::uint8_t {
@@ -20,16 +24,20 @@ enum class ExpertPlacement : std::uint8_t {
 struct ExpertRouting {
   double zipf = 0;             ///< the i-th expert's share is in proportion to 1 / i^zipf
   std::vector<double> shares;  ///< of the tokens, by expert, in any unit; empty: `zipf`
+  std::optional<std::string> shares_csv;  ///< path of a table that has them (read_shares)
   ExpertPlacement placement = ExpertPlacement::kContiguous;
   std::vector<std::uint32_t> ranks;  ///< that hold each expert; empty: `placement`
 };
+
+/// The column `share` of a CSV file, a row an expert, in their order. Faults name file and line.
+[[nodiscard]] Result<std::vector<double>> read_shares(const std::string& path);
 
 /// Shares of the tokens by expert; they add up to 1.
 [[nodiscard]] std::vector<double> token_shares(const ExpertRouting& routing, std::uint32_t experts);
 
 /// Tokens of each of `ranks` ranks over their mean. Faults: lists of another length than the
-/// experts', ranks that are not there or hold more than their number of experts.
-/// Precondition: `ranks` > 0 divides `experts`.
+/// experts', shares that are all 0, ranks that are not there or hold more than their number of
+/// experts. Precondition: `ranks` > 0 divides `experts`; `shares_csv` is read.
 [[nodiscard]] Result<std::vector<double>> rank_loads(const ExpertRouting& routing,
                                                      std::uint32_t experts, std::uint32_t ranks);
 

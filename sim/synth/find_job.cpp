@@ -66,9 +66,11 @@ CheckedResult<PlanSpec> find_plan(const std::string& name, const std::string& fo
   for (const PlanChange& change : changes) {
     BUBBLESIM_RETURN_IF_ERROR(apply(change, plan));
   }
-  if (plan.contains("schedule_csv") && plan["schedule_csv"].is_string()) {
-    const std::filesystem::path csv = plan["schedule_csv"].get<std::string>();
-    plan["schedule_csv"] = (std::filesystem::path(path).parent_path() / csv).string();
+  const std::filesystem::path plan_folder = std::filesystem::path(path).parent_path();
+  for (const char* key : {"/schedule_csv", "/routing/shares"}) {
+    const Json::json_pointer place(key);
+    if (!plan.contains(place) || !plan[place].is_string()) continue;
+    plan[place] = (plan_folder / plan[place].get<std::string>()).string();
   }
   return parse_plan(plan.dump(-1, ' ', false, Json::error_handler_t::replace), path);
 }

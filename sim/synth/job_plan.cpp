@@ -1,5 +1,7 @@
 #include "sim/synth/job_plan.hpp"
 
+#include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -56,6 +58,9 @@ Result<std::vector<double>> route(JobRequest& request) {
   const auto* transformer = std::get_if<model::TransformerSpec>(&request.model.network);
   if (transformer == nullptr || !transformer->mixture) {
     return fail({}, "/routing", request.model.name + " has no experts");
+  }
+  if (plan.routing->shares_csv) {
+    BUBBLESIM_ASSIGN_OR_RETURN(plan.routing->shares, read_shares(*plan.routing->shares_csv));
   }
   const std::uint32_t experts = transformer->mixture->experts;
   if (experts % plan.expert != 0) return loads_beside(1, plan.expert);
@@ -175,6 +180,15 @@ Result<LoadedKinds> loaded_kinds(const std::vector<double>& loads, const RankGri
   return out;
 }
 
+// Nothing is fetched from before a stage's pass. A larger number would only ask for room.
+Result<void> check_ahead(const PlanSpec& plan, const std::vector<StageLayers>& by_stage) {
+  std::uint32_t most = 0;
+  for (const StageLayers& layers : by_stage) most = std::max(most, layers.last - layers.first);
+  if (plan.host.activations == 0 || plan.host.ahead <= most) return {};
+  return fail({}, "/host/ahead", fmt::format("found {}; expected at most {}, the layers of the "
+                                             "longest stage", plan.host.ahead, most));
+}
+
 Result<std::vector<StageLayers>> layers_of(const JobRequest& request, const TimedModel& model,
                                            std::uint32_t depth) {
   if (!request.plan.stages.empty()) {
@@ -215,6 +229,9 @@ CheckedResult<ParallelPlan> plan_without_memory(JobRequest request) {
   std::vector<StageLayers> by_stage;
   for (std::uint32_t s = 0; s < made->schedule.stages; ++s) {
     by_stage.push_back((*layers)[s % depth]);
+  }
+  if (auto done = check_ahead(plan, by_stage); !done) {
+    return faults(plan, std::move(done).error());
   }
   auto sent = sent_bytes(made->graph, by_stage, timed.work);
   if (!sent) return faults(plan, std::move(sent).error());

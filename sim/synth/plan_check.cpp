@@ -114,8 +114,20 @@ void check_experts(const PlanSpec& plan, Errors& errors) {
                                      "nearest below: {}", plan.expert, replicas, nearest)));
 }
 
+// Whether each run of `count` neighbouring replicas lies inside a node or on whole nodes.
+bool fill_nodes(const PlanSpec& plan, const hardware::ClusterSpec& cluster, std::uint32_t count) {
+  const std::uint64_t ranks = std::uint64_t{count} * plan.tensor;
+  const std::uint32_t node = cluster.gpus_per_node;
+  if (ranks > node) return ranks % node == 0;
+  for (std::uint64_t first = 0; first < plan.trainers(); first += ranks) {
+    if (first / node != (first + ranks - 1) / node) return false;
+  }
+  return true;
+}
+
 // A second copy is one of sharded parameters, and its holders divide those of the first.
-void check_parameters(const PlanSpec& plan, Errors& errors) {
+void check_parameters(const JobRequest& request, Errors& errors) {
+  const PlanSpec& plan = request.plan;
   const ParameterPlan& parameters = plan.parameters;
   if (parameters.secondary == 0 && parameters.element_bytes == 0) return;
   if (plan.sharding != Sharding::kParameters) {
@@ -129,6 +141,12 @@ void check_parameters(const PlanSpec& plan, Errors& errors) {
     errors.push_back(fault(plan, "/parameters/secondary",
                            fmt::format("found {}; expected a divisor of data x context = {}",
                                        parameters.secondary, replicas)));
+  } else if (!fill_nodes(plan, request.cluster, parameters.secondary)) {
+    errors.push_back(fault(
+        plan, "/parameters/secondary",
+        fmt::format("found {} with tensor {} on nodes of {} GPUs; expected neighbours that lie "
+                    "inside a node or on whole nodes", parameters.secondary, plan.tensor,
+                    request.cluster.gpus_per_node)));
   }
   if (plan.expert > 1 || plan.wide_area.mode != WideAreaMode::kEveryIteration) {
     errors.push_back(fault(plan, "/parameters/secondary",
@@ -383,7 +401,7 @@ Errors check_plan(const JobRequest& request) {
   check_stages(request.plan, errors);
   check_batch(request.plan, errors);
   check_experts(request.plan, errors);
-  check_parameters(request.plan, errors);
+  check_parameters(request, errors);
   check_tensor_overlap(request, errors);
   check_host(request, errors);
   check_rollout(request, errors);

@@ -41,13 +41,26 @@ constexpr std::array<Choice<model::Optimizer>, 2> kOptimizers{{
 constexpr std::array<Choice<ExpertPlacement>, 2> kPlacements{{
     {"contiguous", ExpertPlacement::kContiguous}, {"balanced", ExpertPlacement::kBalanced}}};
 
-void read_routing(ObjectReader& object, PlanSpec& plan) {
+// A list, or the path of a table beside the plan.
+void read_routing_shares(ObjectReader& reader, const std::string& folder, ExpertRouting& routing) {
+  if (!reader.has("shares")) return;
+  if (reader.kind("shares") == JsonKind::kText) {
+    routing.shares_csv = (std::filesystem::path(folder) / reader.text("shares")).string();
+    return;
+  }
+  routing.shares = reader.numbers("shares", {0, kMostShare});
+  if (routing.shares.empty()) {
+    reader.fault("shares", "found no share; expected one for each expert, or a CSV file's path");
+  }
+}
+
+void read_routing(ObjectReader& object, const std::string& folder, PlanSpec& plan) {
   ObjectReader reader = object.child("routing", Presence::kOptional);
   if (!reader.present()) return;
   ExpertRouting routing;
   reader.one_of({"zipf", "shares"});
   if (reader.has("zipf")) routing.zipf = reader.number("zipf", {0, 10});
-  if (reader.has("shares")) routing.shares = reader.numbers("shares", {1e-9, 1e9});
+  read_routing_shares(reader, folder, routing);
   routing.placement = reader.choice("placement", kPlacements, ExpertPlacement::kContiguous);
   routing.ranks =
       reader.integers<std::uint32_t>("ranks", {0, kMostRanks}, Presence::kOptional);
@@ -68,7 +81,7 @@ void read_tensor_overlap(ObjectReader& object, PlanSpec& plan) {
   plan.tensor_overlap = overlap;
 }
 
-void read_split(ObjectReader& object, PlanSpec& plan) {
+void read_split(ObjectReader& object, const std::string& folder, PlanSpec& plan) {
   const Range<std::uint32_t> ranks{1, kMostRanks};
   plan.data = object.integer<std::uint32_t>("data", ranks, 1);
   plan.tensor = object.integer<std::uint32_t>("tensor", ranks, 1);
@@ -78,7 +91,7 @@ void read_split(ObjectReader& object, PlanSpec& plan) {
   plan.sequence_parallel = object.flag("sequence_parallel", false);
   read_tensor_overlap(object, plan);
   plan.expert_load = object.number("expert_load", {1, 1e6}, 1);
-  read_routing(object, plan);
+  read_routing(object, folder, plan);
   if (plan.routing && object.has("expert_load")) {
     object.fault("expert_load",
                  "found beside \"routing\", of which it comes; expected one of them");
@@ -227,7 +240,7 @@ CheckedResult<PlanSpec> read_document(const JsonDocument& document, const std::s
 PlanSpec read_plan(ObjectReader& object, const std::string& folder) {
   PlanSpec plan;
   (void)object.text("note", "");
-  read_split(object, plan);
+  read_split(object, folder, plan);
   read_schedule(object, folder, plan);
   read_stages(object, plan);
   read_work(object, plan);

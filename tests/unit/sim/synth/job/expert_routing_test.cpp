@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <fstream>
+#include <string>
 
 #include "sim/synth/plan_file.hpp"
 #include "tests/unit/sim/synth/job/tiny_job.hpp"
@@ -99,6 +101,42 @@ TEST(ExpertRouting, APlanTakesItsLoadFromIt) {
       R"({"global_batch": 4, "expert_load": 2, "routing": {"shares": [1]}})", "p");
   ASSERT_FALSE(both.has_value());
   EXPECT_THAT(both.error().front().text(), HasSubstr("/expert_load: found beside \"routing\""));
+}
+
+std::string write_shares(const std::string& text) {
+  const std::string path = testing::TempDir() + "skew.csv";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(ExpertRouting, CountsMayBeZeroButNotAllOfThem) {
+  const auto plan = parse_plan(R"({"global_batch": 4, "routing": {"shares": [3, 0, 1]}})", "p");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_THAT(plan->routing->shares, testing::ElementsAre(3, 0, 1));
+  EXPECT_NEAR(load(counted({3, 0, 1, 0}), 4, 2), 1.5, 1e-12);
+  EXPECT_THAT(rank_loads(counted({0, 0}), 2, 2).error().text(), HasSubstr("found only 0"));
+  EXPECT_FALSE(parse_plan(R"({"global_batch": 4, "routing": {"shares": []}})", "p").has_value());
+}
+
+TEST(ExpertRouting, CountsMayStandInATableBesideThePlan) {
+  const std::string path = write_shares("expert,share\n0,9\n1,4.5\n2,0\n3,1\n");
+  EXPECT_THAT(*read_shares(path), testing::ElementsAre(9, 4.5, 0, 1));
+  const std::string folder = testing::TempDir();
+  std::ofstream(folder + "plan.json")
+      << R"({"global_batch": 4, "routing": {"shares": "skew.csv"}})";
+  const auto plan = read_plan_file(folder + "plan.json");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(read_shares(plan->routing->shares_csv.value())->size(), 4U);
+}
+
+TEST(ExpertRouting, FaultsOfATableNameFileAndLine) {
+  const auto fault = [](const std::string& text) {
+    return read_shares(write_shares(text)).error().text();
+  };
+  EXPECT_THAT(fault("share\n1\n-2\n"), HasSubstr("skew.csv: line 3: share: found \"-2\""));
+  EXPECT_THAT(fault("share\n1\nmany\n"), HasSubstr("line 3: share: found \"many\""));
+  EXPECT_THAT(fault("count\n1\n"), HasSubstr("line 1: expected a column \"share\""));
+  EXPECT_THAT(read_shares("no/skew.csv").error().text(), HasSubstr("no/skew.csv"));
 }
 
 TEST(ExpertRouting, AModelWithoutExpertsHasNoneToPlace) {
@@ -239,6 +277,17 @@ TEST(ExpertRouting, AKnownLoadIsTheFirstRanksOfEachGroup) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().front().text(),
               HasSubstr("/expert_load: found 4.5; expected at most \"expert\", 4"));
+}
+
+TEST(ExpertRouting, ATableIsReadWhenTheJobIsPlanned) {
+  ExpertRouting table;
+  table.shares_csv = write_shares("share\n4\n4\n2\n2\n1\n1\n1\n1\n");
+  const ParallelPlan plan = plan_of(mixture_job(table));
+  EXPECT_THAT(plan.expert_loads, testing::ElementsAre(2, 1, 0.5, 0.5));
+  table.shares_csv = write_shares("share\n4\n");
+  const auto refused = plan_job(mixture_job(table));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().front().text(), HasSubstr("/routing/shares: found 1 values"));
 }
 
 // A rank whose experts get nothing launches what costs next to nothing.

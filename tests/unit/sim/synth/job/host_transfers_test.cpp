@@ -231,6 +231,9 @@ TEST(HostTransfers, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(host_fault(host_job({.bandwidth = BytesPerSecond{1e9}, .optimizer_per_s = 1e9,
                                    .checkpoint_every = 1})),
               HasSubstr("/host/checkpoint_every: the host has"));
+  const HostPlan far{.bandwidth = BytesPerSecond{1e9}, .activations = 0.5, .ahead = 11};
+  EXPECT_THAT(host_fault(host_job(far)),
+              HasSubstr("/host/ahead: found 11; expected at most 10, the layers of the longest"));
 }
 
 TEST(HostTransfers, KeysAreReadAndMayBeLeftOut) {

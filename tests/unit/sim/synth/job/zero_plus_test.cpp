@@ -103,6 +103,21 @@ TEST(ZeroPlus, WhatMakesNoSenseIsRefused) {
               HasSubstr("/parameters/secondary: found 5; expected a divisor of data x context"));
 }
 
+// 12 replicas on nodes of 4: runs of 3 and 6 lie on parts of two nodes.
+TEST(ZeroPlus, ASecondCopyLiesInsideANodeOrOnWholeNodes) {
+  JobRequest request = zero_plus_job();
+  request.plan.data = 12;
+  set_micro_batches(request, 1);
+  for (const std::uint32_t ranks : {3U, 6U}) {
+    request.plan.parameters.secondary = ranks;
+    EXPECT_THAT(first_fault(request), HasSubstr("neighbours that lie inside a node")) << ranks;
+  }
+  for (const std::uint32_t ranks : {1U, 2U, 4U, 12U}) {
+    request.plan.parameters.secondary = ranks;
+    EXPECT_EQ(first_fault(request), "none") << ranks;
+  }
+}
+
 TEST(ZeroPlus, KeysAreReadAndMayBeLeftOut) {
   const auto with = parse_plan(R"({"global_batch": 16, "data": 16, "sharding": "parameters",
       "parameters": {"secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p");
