@@ -177,6 +177,10 @@ void check_tensor_overlap(const JobRequest& request, Errors& errors) {
   if (overlap.fused_norm && plan.sequence_parallel) {
     refuse("/fused_norm", "expected \"sequence_parallel\": false; with it norms are split already");
   }
+  if (overlap.blocks > request.gpu.sm_count) {
+    refuse("/sms", fmt::format("found {}; expected at most {}, the SMs of {}", overlap.blocks,
+                               request.gpu.sm_count, request.gpu.name));
+  }
   const bool other_kernel = overlap.blocks > 0 || overlap.fused_norm;
   if (other_kernel && request.cluster.collectives.block_bandwidth.value <= 0) {
     refuse(overlap.blocks > 0 ? "/sms" : "/fused_norm",

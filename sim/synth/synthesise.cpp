@@ -54,6 +54,18 @@ std::uint64_t hidden_expert_ranks(const ParallelPlan& plan) {
   return plan.plan().trainers() / plan.expert_loads.size() * static_cast<std::uint64_t>(fewer);
 }
 
+// SMs that a plan gives exchanges among tensor ranks, and that these do not hold: each channel is
+// one block, and NCCL opens fewer (sim/network, collective_plan.cpp).
+std::uint64_t unused_overlap_sms(const ParallelPlan& plan) {
+  const auto& overlap = plan.plan().tensor_overlap;
+  if (!overlap) return 0;
+  const hardware::ClusterSpec& cluster = plan.request.cluster;
+  const std::uint32_t opened = plan.plan().tensor > cluster.gpus_per_node
+                                   ? cluster.collectives.net_channels
+                                   : cluster.collectives.node_channels;
+  return overlap->blocks > opened ? overlap->blocks - opened : 0;
+}
+
 }  // namespace
 
 SynthesisedJob synthesise(const ParallelPlan& plan) {
@@ -79,6 +91,7 @@ SynthesisedJob synthesise(const ParallelPlan& plan) {
   count_replaced_precision(plan.request.efficiency, plan.plan().precision, out.program.counters);
   out.program.counters.add(kFoldedRanks, out.world_size - out.program.ranks.size());
   out.program.counters.add(kHiddenExpertRanks, hidden_expert_ranks(plan));
+  out.program.counters.add(kUnusedOverlapSms, unused_overlap_sms(plan));
   return out;
 }
 

@@ -21,6 +21,10 @@ inline constexpr CounterSpec kHiddenExpertRanks{
     "ranks whose experts have fewer tokens than the busiest rank's, which stands for them: their "
     "bubbles are not shown (\"folding\": \"nothing\" shows them)"};
 
+inline constexpr CounterSpec kUnusedOverlapSms{
+    "synth_overlap_sms_unused", Severity::kNotice,
+    "SMs of tensor_overlap/sms above the channels that NCCL opens: they change nothing"};
+
 struct SynthesisedJob {
   workload::JobProgram program;
   std::vector<MemoryNeed> memory;  ///< by simulated rank

@@ -197,6 +197,20 @@ TEST(TensorOverlap, BlocksBoundAnExchangeAndWhatIsFusedIntoIt) {
   EXPECT_NEAR(longest(fused_job(2, true)), 1.5 * array / 2e10 + 5 * array / 4 / 1e10, 1e-8);
 }
 
+// NCCL opens so many channels inside a node. Further SMs change nothing, and are counted.
+TEST(TensorOverlap, BlocksBeyondTheChannelsChangeNothing) {
+  const auto unused = [](const JobRequest& request) {
+    return synthesise(plan_of(request)).program.counters.count("synth_overlap_sms_unused");
+  };
+  JobRequest most = fused_job(24, true);
+  most.cluster.collectives.node_channels = 24;
+  JobRequest more = fused_job(32, true);
+  more.cluster.collectives.node_channels = 24;
+  EXPECT_EQ(unused(most), 0U);
+  EXPECT_EQ(unused(more), 8U);
+  EXPECT_EQ(seconds(more), seconds(most));
+}
+
 TEST(TensorOverlap, ASchedulePutsBothPartsThroughEachStage) {
   JobRequest request = overlapped(tensor_job(1e11));
   request.plan.pipeline = 2;
@@ -225,6 +239,9 @@ TEST(TensorOverlap, WhatMakesNoSenseIsRefused) {
   JobRequest split = fused_job(8, true);
   split.plan.sequence_parallel = true;
   EXPECT_THAT(overlap_fault(split), HasSubstr("norms are split already"));
+  JobRequest wide = fused_job(20001, true);
+  EXPECT_THAT(overlap_fault(wide),
+              HasSubstr("/tensor_overlap/sms: found 20001; expected at most 20000, the SMs of"));
 }
 
 TEST(TensorOverlap, KeysAreReadAndMayBeLeftOut) {
