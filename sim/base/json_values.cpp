@@ -1,6 +1,8 @@
 #include "sim/base/json_values.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "sim/base/units.hpp"
@@ -15,11 +17,12 @@ std::string shown(Duration value) { return format_duration(value); }
 std::string shown(Bytes value) { return format_bytes(value); }
 std::string shown(BytesPerSecond value) { return format_rate(value); }
 
-// "an integer from 1 to 1024", "a duration of at least 1ns".
+// "an integer from 1 to 1024", "a duration of at least 1ns". Counts have 0 as their floor, which a
+// negative number asks for.
 template <class T>
 std::string with_range(const std::string& what, const Range<T>& range) {
   const Range<T> open;
-  const bool low = range.low > open.low;
+  const bool low = range.low > open.low || std::is_same_v<T, std::uint64_t>;
   const bool high = range.high < open.high;
   if (low && high) return what + " from " + shown(range.low) + " to " + shown(range.high);
   if (low) return what + " of at least " + shown(range.low);

@@ -96,7 +96,15 @@ NicSpec read_nics(ObjectReader& root, const ClusterSpec& spec) {
   return {count(reader, "count", "NICs"), rate(reader, "bandwidth"), latency(reader, "latency")};
 }
 
-FatTreeSpec read_tree(ObjectReader& root) {
+// A switch has as many ports up as down at most: an up-link for each NIC below it.
+void check_uplinks(ObjectReader& reader, const FatTreeSpec& tree, std::uint32_t nics) {
+  const std::uint64_t ports = std::uint64_t{tree.nodes_per_leaf} * nics;
+  if (nics == 0 || tree.uplinks <= ports) return;
+  reader.fault("uplinks", "found " + std::to_string(tree.uplinks) + "; expected at most " +
+                              std::to_string(ports) + ", the NICs below a leaf");
+}
+
+FatTreeSpec read_tree(ObjectReader& root, std::uint32_t nics) {
   ObjectReader reader = root.child("fat_tree", Presence::kOptional);
   if (!reader.present()) return {.nodes_per_leaf = kMaxCount};
   FatTreeSpec out{count(reader, "nodes_per_leaf", "nodes"),
@@ -104,6 +112,7 @@ FatTreeSpec read_tree(ObjectReader& root) {
                   latency(reader, "hop_latency")};
   if (!reader.has("uplinks")) return out;
   out.uplinks = count(reader, "uplinks", "links");
+  check_uplinks(reader, out, nics);
   out.placement = constant(reader, "placement").choice("value", kPlacements);
   if (out.placement == FlowPlacement::kHash) {
     out.hash_seed = count(reader, "hash_seed", "seed");
@@ -162,7 +171,7 @@ ClusterSpec read_cluster(ObjectReader& root) {
   spec.nodes = count(root, "nodes", "nodes");
   spec.node = read_node(root, spec.gpus_per_node);
   spec.nics = read_nics(root, spec);
-  spec.tree = read_tree(root);
+  spec.tree = read_tree(root, spec.nics.count);
   spec.regions = read_regions(root);
   spec.collectives = read_collectives(root);
   root.finish();

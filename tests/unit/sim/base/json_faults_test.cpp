@@ -106,6 +106,19 @@ TEST(JsonFaults, WrongKindsAreNamed) {
                           "run.json: /b: found true; expected an object"));
 }
 
+// A negative number asks where counts begin.
+TEST(JsonFaults, RangesOfCountsNameTheirFloor) {
+  const JsonDocument document = parsed(R"({"a": -1, "b": -2})");
+  Errors errors;
+  ObjectReader root = document.root(errors);
+  (void)root.integer<std::uint32_t>("a", {0, 65'536});
+  (void)root.integer<std::uint64_t>("b");
+  root.finish();
+  EXPECT_THAT(texts_of(errors),
+              ElementsAre("run.json: /a: found the number -1; expected an integer from 0 to 65536",
+                          "run.json: /b: found the number -2; expected an integer of at least 0"));
+}
+
 TEST(JsonFaults, ReadersOfAnAbsentChildAreSilent) {
   const JsonDocument document = parsed(R"({"gpu": 4})");
   Errors errors;

@@ -72,6 +72,23 @@ TEST(ClusterFiles, NodesMayBeOverridden) {
   EXPECT_EQ(with_nodes(*spec, 64).gpus(), 512U);
 }
 
+// A million up-links that share a leaf's bandwidth made iterations of an hour, without a word.
+TEST(ClusterFiles, ALeafHasNoMoreUplinksThanNicsBelowIt) {
+  const auto dgx = find_cluster_spec("dgx-a100-80gb", kConfigFolder + "/clusters");
+  ASSERT_TRUE(dgx);
+  const std::uint64_t nics = std::uint64_t{dgx->tree.nodes_per_leaf} * dgx->nics.count;
+  const auto faults = [](std::uint64_t uplinks) {
+    return faults_after("\"fat_tree\": {",
+                        R"("fat_tree": {"placement": {"value": "planned", "source": "test"},
+                        "uplinks": {"unit": "links", "source": "test", "value": )" +
+                            std::to_string(uplinks) + "},");
+  };
+  EXPECT_EQ(faults(nics), "");
+  EXPECT_NE(faults(nics + 1).find("/fat_tree/uplinks: found " + std::to_string(nics + 1) +
+                                  "; expected at most " + std::to_string(nics)),
+            std::string::npos);
+}
+
 TEST(ClusterFiles, FaultsNameThePlaceAndWhatWasExpected) {
   EXPECT_NE(faults_after("\"unit\": \"GPUs\"", "\"unit\": \"NICs\"").find("expected \"GPUs\""),
             std::string::npos);
