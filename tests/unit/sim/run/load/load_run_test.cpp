@@ -183,6 +183,18 @@ void add_server(RunConfig& made) {
   made.fillers.front().program = names;
 }
 
+TEST(LoadRun, AServerThatSwapsHasRoomForABlockOnTheHost) {
+  RunConfig made = synthesised("ddp-4");
+  made.training.synth->folding = synth::Folding::kNothing;
+  add_server(made);
+  auto& engine = *std::get<synth::InferenceNames>(made.fillers.front().program).engine;
+  engine.settings.scheduler.preemption = serving::Preemption::kSwap;
+  engine.settings.host_cache = Bytes{1000};
+  EXPECT_THAT(fault(made), HasSubstr("\"host_cache\" of 1000 bytes holds no block of "));
+  engine.settings.host_cache = Bytes{1'000'000'000};
+  EXPECT_TRUE(load(made));
+}
+
 TEST(LoadRun, GpusThatExchangeNeedLinksThatAreKnownAndNobodyFolded) {
   RunConfig recorded = config();
   add_server(recorded);
