@@ -7,6 +7,7 @@
 #include "sim/app/validate_commands.hpp"
 #include "sim/base/json.hpp"
 #include "sim/step_cost/layer_file.hpp"
+#include "sim/validate/serving/prompt_tokens.hpp"
 #include "sim/validate/serving/serving_text.hpp"
 
 namespace bubblesim::app {
@@ -15,19 +16,25 @@ namespace {
 struct ServingArguments {
   std::vector<std::string> bundles;
   std::vector<std::string> layers;
+  std::vector<std::string> prompts;
   std::string engine = "vllm-0.19";
   std::string requests;
   JudgeOutputs outputs;
 };
 
-/// One for all bundles, or one each; none: the kernel model.
+/// Files that an option names: one for all bundles, or one each.
+Result<void> check_count(const ServingArguments& arguments, std::string option,
+                         std::size_t count) {
+  if (count <= 1 || count == arguments.bundles.size()) return {};
+  return fail({}, std::move(option), "found " + std::to_string(count) + " for " +
+                                         std::to_string(arguments.bundles.size()) +
+                                         " bundles; expected one for all, or one each, in their "
+                                         "order");
+}
+
+/// None: the kernel model.
 CheckedResult<std::vector<step_cost::LayerTables>> layers_of(const ServingArguments& arguments) {
-  const std::size_t count = arguments.layers.size();
-  if (count > 1 && count != arguments.bundles.size()) {
-    return fail({}, "--layers", "found " + std::to_string(count) + " for " +
-                                    std::to_string(arguments.bundles.size()) +
-                                    " bundles; expected one for all, or one each, in their order");
-  }
+  BUBBLESIM_RETURN_IF_ERROR(check_count(arguments, "--layers", arguments.layers.size()));
   std::vector<step_cost::LayerTables> out;
   for (const std::string& path : arguments.layers) {
     BUBBLESIM_ASSIGN_OR_RETURN(auto tables, step_cost::read_layers_at(path));
@@ -39,12 +46,17 @@ CheckedResult<std::vector<step_cost::LayerTables>> layers_of(const ServingArgume
 CheckedResult<std::vector<validate::JudgedBundle>> judge_bundles(
     const ServingArguments& arguments, const std::string& configs) {
   BUBBLESIM_ASSIGN_OR_RETURN(const auto layers, layers_of(arguments));
+  const auto& prompts = arguments.prompts;
+  BUBBLESIM_RETURN_IF_ERROR(check_count(arguments, "--prompts", prompts.size()));
   std::vector<validate::JudgedBundle> out;
   for (std::size_t i = 0; i < arguments.bundles.size(); ++i) {
     validate::SetupRequest setup{configs, arguments.engine, {}};
     if (!layers.empty()) setup.layers = layers[layers.size() == 1 ? 0 : i];
-    BUBBLESIM_ASSIGN_OR_RETURN(const auto bundle,
-                               validate::read_serving_bundle(arguments.bundles[i]));
+    BUBBLESIM_ASSIGN_OR_RETURN(auto bundle, validate::read_serving_bundle(arguments.bundles[i]));
+    if (!prompts.empty()) {
+      BUBBLESIM_RETURN_IF_ERROR(
+          validate::add_prompt_tokens(bundle, prompts[prompts.size() == 1 ? 0 : i]));
+    }
     BUBBLESIM_ASSIGN_OR_RETURN(auto judged, validate::judge_bundle(bundle, setup));
     out.push_back(std::move(judged));
   }
@@ -80,6 +92,10 @@ void add_validate_serving(CLI::App& parent, AppContext& context) {
   command->add_option("--layers", arguments->layers,
                       "Layer times: a file of `bubblesim import layers`, or a profile's folder; "
                       "one for all bundles, or one each (may be repeated)");
+  command->add_option("--prompts", arguments->prompts,
+                      "The workload that the bundle was measured with (LLMServingSim's "
+                      "workloads/*.jsonl): its token ids say what prompts share, which the prefix "
+                      "cache computes once; one for all bundles, or one each (may be repeated)");
   command->add_option("--engine", arguments->engine, "A file of configs/engines")
       ->capture_default_str();
   command->add_option("--requests", arguments->requests,

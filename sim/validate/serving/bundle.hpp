@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/result.hpp"
+#include "sim/serving/request.hpp"
 #include "sim/step_cost/layout.hpp"
 
 namespace bubblesim::validate {
@@ -24,6 +25,7 @@ struct MeasuredRequest {
   double queued = 0;
   double first_token = 0;
   double last_token = 0;
+  serving::SharedPrefix shared{};  ///< with other prompts; a bundle does not say
 };
 
 /// What is not there was not recorded: the engine's defaults hold.
@@ -50,6 +52,7 @@ struct ServingBundle {
   std::string label;  ///< its last two folders: "RTX4090/Llama-3.1-8B"
   BundleSettings settings;
   std::vector<MeasuredRequest> requests;  ///< by arrival; at least one
+  bool prompts_known = false;             ///< MeasuredRequest::shared says what they share
 };
 
 /// `folder` holds vllm/, or is it. Faults: files that are missing or not of this form, settings or

@@ -81,6 +81,7 @@ class Group {
   void add_counts(const serving::SchedulerCounts& counts) {
     load_.counts.preemptions += counts.preemptions;
     load_.counts.recomputed_tokens += counts.recomputed_tokens;
+    load_.counts.prefix_hit_tokens += counts.prefix_hit_tokens;
     load_.counts.computed_tokens += counts.computed_tokens;
     load_.counts.output_tokens += counts.output_tokens;
     load_.counts.finished += counts.finished;

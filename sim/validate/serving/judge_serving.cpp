@@ -17,6 +17,11 @@ constexpr CounterSpec kCacheComputed{
     "runs whose number of KV blocks was not recorded; computed from memory, weights and what the "
     "engine reserves"};
 
+constexpr CounterSpec kSharedUnknown{
+    "prompts_shared_unknown", Severity::kNotice,
+    "runs with a prefix cache whose prompts are not known (--prompts): none of their tokens is "
+    "taken as cached"};
+
 constexpr std::array<std::string_view, 3> kTimes = {"ttft", "tpot", "latency"};
 constexpr std::array<std::pair<std::string_view, double>, 4> kPercentiles = {
     {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}}};
@@ -100,6 +105,7 @@ std::vector<serving::Request> requests_of(const ServingBundle& bundle) {
         SimTime(Duration(std::llround(1e9 * (measured.arrival - bundle.requests[0].arrival))));
     request.prompt_tokens = measured.prompt_tokens;
     request.output_tokens = measured.output_tokens;
+    request.prefix = measured.shared;
   }
   return out;
 }
@@ -171,6 +177,9 @@ CheckedResult<JudgedBundle> judge_bundle(const ServingBundle& bundle,
   out.peer = peer_of(bundle.label);
   kernels->add_counters(out.counters);
   if (setup.blocks_computed) out.counters.add(kCacheComputed);
+  if (setup.scheduler.enable_prefix_caching && !bundle.prompts_known) {
+    out.counters.add(kSharedUnknown);
+  }
   return out;
 }
 

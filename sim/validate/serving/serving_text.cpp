@@ -27,8 +27,13 @@ std::string summary_of_bundle(const JudgedBundle& bundle) {
   if (bundle.peer) {
     text += fmt::format("; {}: {:.1f} %", bundle.peer->name, 100 * bundle.peer->mean);
   }
-  text += fmt::format("\n  {} requests, {} steps, {} preemptions\n", bundle.requests.size(),
-                      bundle.load.steps, bundle.load.counts.preemptions);
+  const serving::SchedulerCounts& counts = bundle.load.counts;
+  text += fmt::format("\n  {} requests, {} steps, {} preemptions", bundle.requests.size(),
+                      bundle.load.steps, counts.preemptions);
+  if (counts.prefix_hit_tokens > 0) {
+    text += fmt::format(", {} tokens of prompts were in the cache", counts.prefix_hit_tokens);
+  }
+  text += "\n";
   for (const auto& [name, entry] : bundle.counters) {
     text += fmt::format("  {} {}: {} ({})\n", severity_name(entry.severity), name, entry.count,
                         entry.help);
@@ -118,6 +123,7 @@ Json serving_json(const std::vector<JudgedBundle>& bundles) {
                     {"requests", bundle.requests.size()},
                     {"steps", bundle.load.steps},
                     {"preemptions", bundle.load.counts.preemptions},
+                    {"prefix_hit_tokens", bundle.load.counts.prefix_hit_tokens},
                     {"counters", std::move(counters)}});
   }
   return {{"format", "bubblesim.validate_serving/1"}, {"bundles", std::move(list)}};
