@@ -9,6 +9,7 @@
 
 #include "sim/hardware/gpu_spec_file.hpp"
 #include "sim/observe/csv_numbers.hpp"
+#include "sim/run/slow_links.hpp"
 #include "sim/synth/find_job.hpp"
 #include "sim/synth/synthesise.hpp"
 #include "sim/workload/program_builder.hpp"
@@ -83,15 +84,17 @@ CheckedResult<TrainingInputs> load_synthesised(const RunConfig& config,
   inputs.device = plan->request.gpu;
   inputs.program = std::move(job.program);
   inputs.topology.emplace(network::Topology(plan->request.cluster));
+  BUBBLESIM_ASSIGN_OR_RETURN(inputs.program.slow_links,
+                             slow_links(config, **inputs.topology, inputs.program));
   inputs.counters = inputs.program.counters;
   inputs.world_size = job.world_size;
   inputs.fold = job.fold;
   inputs.samples = job.samples;
+  const std::uint32_t every = plan->request.plan.host.checkpoint_every;
+  if (every > 0) inputs.checkpoint_every = every;
   for (const synth::MemoryNeed& need : job.memory) {
     inputs.rank_memory.emplace_back(
         Bytes{static_cast<std::uint64_t>(std::llround(need.total()))});
-  const std::uint32_t every = plan->request.plan.host.checkpoint_every;
-  if (every > 0) inputs.checkpoint_every = every;
   }
   return inputs;
 }
@@ -166,9 +169,6 @@ Errors check_links(const RunConfig& config, const TrainingInputs& training) {
   return errors;
 }
 
-Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
-  std::vector<std::uint32_t> numbers;
-  for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
 // A restart goes back to a checkpoint that the plan writes.
 Errors check_checkpoints(const RunConfig& config, const TrainingInputs& training) {
   const auto& own = config.training.checkpoint_every;
@@ -180,6 +180,9 @@ Errors check_checkpoints(const RunConfig& config, const TrainingInputs& training
                " iterations (host/checkpoint_every); expected that, or no such key"}};
 }
 
+Errors check_numbers(const RunConfig& config, const workload::JobProgram& job) {
+  std::vector<std::uint32_t> numbers;
+  for (const program::Program& rank : job.ranks) numbers.push_back(rank.rank);
   // Numbers of a trace may be anything: its ranks are counted.
   return config.training.synth ? check_ranks(config, numbers)
                                : check_ranks(config, static_cast<std::uint32_t>(numbers.size()));
@@ -230,10 +233,10 @@ CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
   run.fold = training->fold;
   run.samples_per_iteration = config.training.samples_per_iteration;
   if (!run.samples_per_iteration) run.samples_per_iteration = training->samples;
+  run.checkpoint_every = training->checkpoint_every.value_or(1);
   run.recorded_mean_iteration = training->recorded_mean_iteration;
   run.counters = training->counters;
   for (std::optional<Bytes> memory : training->rank_memory) {
-  run.checkpoint_every = training->checkpoint_every.value_or(1);
     if (config.training.memory) memory = config.training.memory;
     if (!memory) run.counters.add(kMemoryUnknown);
     run.rank_memory.push_back(memory);

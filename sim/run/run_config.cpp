@@ -78,6 +78,37 @@ std::vector<std::string> read_traces(const ReadContext& context, ObjectReader& t
   return paths;
 }
 
+constexpr std::array<Choice<LinkFault::Kind>, 4> kLinkKinds{{
+    {"port", LinkFault::Kind::kPort}, {"nic", LinkFault::Kind::kNic},
+    {"leaf", LinkFault::Kind::kLeaf}, {"region", LinkFault::Kind::kRegion}}};
+
+/// "from" and "until" of what is slow for a while.
+template <class Slow>
+void read_span(ObjectReader& reader, Slow& slow) {
+  slow.from = reader.duration("from", kSpan, Duration::zero());
+  if (!reader.has("until")) return;
+  slow.until = reader.duration("until", kPositiveSpan);
+  if (*slow.until <= slow.from) {
+    reader.fault("until", "is not after \"from\"; expected a later instant");
+  }
+}
+
+std::vector<LinkFault> read_slow_links(ObjectReader& training) {
+  std::vector<LinkFault> faults;
+  for (ObjectReader& reader : training.children("slow_links", Presence::kOptional)) {
+    LinkFault& fault = faults.emplace_back();
+    fault.kind = reader.choice("link", kLinkKinds);
+    fault.gpu = reader.integer<std::uint32_t>("gpu", {0, kMostRanks - 1});
+    fault.slowdown = reader.number("slowdown", {1, 1000});
+    read_span(reader, fault);
+  }
+  if (!faults.empty() && !training.has("synth")) {
+    training.fault("slow_links", "found links of a recorded job, of which nothing is known; "
+                                 "expected \"synth\"");
+  }
+  return faults;
+}
+
 std::vector<Straggler> read_stragglers(ObjectReader& training) {
   std::vector<Straggler> stragglers;
   std::set<std::uint32_t> seen;
@@ -85,13 +116,7 @@ std::vector<Straggler> read_stragglers(ObjectReader& training) {
     Straggler straggler;
     straggler.rank = reader.integer<std::uint32_t>("rank", {0, kMostRanks - 1});
     straggler.slowdown = reader.number("slowdown", {0.01, 1000});
-    straggler.from = reader.duration("from", kSpan, Duration::zero());
-    if (reader.has("until")) {
-      straggler.until = reader.duration("until", kPositiveSpan);
-      if (*straggler.until <= straggler.from) {
-        reader.fault("until", "is not after \"from\"; expected a later instant");
-      }
-    }
+    read_span(reader, straggler);
     if (!seen.insert(straggler.rank).second && reader.kind("rank") == JsonKind::kNumber) {
       reader.fault("rank", "rank " + std::to_string(straggler.rank) +
                                " is a straggler already; expected each rank once");
@@ -144,6 +169,7 @@ TrainingConfig read_training(const ReadContext& context, ObjectReader training) 
   }
   config.jitter_cv = training.number("jitter_cv", {0, 10}, 0);
   config.stragglers = read_stragglers(training);
+  config.slow_links = read_slow_links(training);
   config.faults = read_faults(training);
   if (training.has("checkpoint_every")) {
     config.checkpoint_every =

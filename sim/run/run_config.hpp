@@ -35,6 +35,16 @@ struct Straggler {
   std::optional<Duration> until = std::nullopt;  ///< > from; nothing: the whole run
 };
 
+/// A link of the cluster that is slower than it should be, out and in: a NIC that drops packets.
+struct LinkFault {
+  enum class Kind : std::uint8_t { kPort, kNic, kLeaf, kRegion };
+  Kind kind = Kind::kNic;
+  std::uint32_t gpu = 0;  ///< of the cluster: its port, its NIC, its node's leaf or region
+  double slowdown = 1;    ///< factor on the time that bytes take, >= 1
+  Duration from{};        ///< since the start
+  std::optional<Duration> until = std::nullopt;  ///< > from; nothing: the whole run
+};
+
 /// A fault that stops the whole job.
 struct JobFault {
   Duration at{};         ///< since the start
@@ -53,6 +63,7 @@ struct TrainingConfig {
   std::optional<double> samples_per_iteration;
   double jitter_cv = 0;             ///< of durations between iterations, >= 0
   std::vector<Straggler> stragglers;  ///< at most one a rank
+  std::vector<LinkFault> slow_links;  ///< of a synthesised job; those of one link do not overlap
   std::vector<JobFault> faults;       ///< in order, each after the end of the one before
   /// Iterations; those since the last are done again. Nothing: what the plan writes, else 1.
   std::optional<std::uint64_t> checkpoint_every;

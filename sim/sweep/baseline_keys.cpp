@@ -34,7 +34,7 @@ CheckedResult<run::BaselineKeys> keys_of(Json config, const TextOf& text_of) {
 
 std::string job_text(const Json& config) {
   return text_at(config, "/device") + '\n' + text_at(config, "/training/trace") + '\n' +
-         text_at(config, "/training/synth");
+         text_at(config, "/training/synth") + '\n' + text_at(config, "/training/slow_links");
 }
 
 run::BaselineKeys baseline_keys(std::string_view config) {

@@ -106,6 +106,50 @@ TEST(SynthesisedRuns, TwiceAndOnSeveralThreadsGiveTheSameBytes) {
   EXPECT_EQ(on_one.out, place.bubblesim(words + "4").out);
 }
 
+// Two nodes of eight GPUs, data parallel; `links` are the config's slow links.
+std::string on_two_nodes(const std::string& links) {
+  return R"({"name": "links", "duration": "3s", "warmup": "500ms", "policies": ["exclusive"],
+    "fillers": [], "training": {"synth": {"model": "gpt2-large", "cluster": "dgx-a100-80gb",
+      "nodes": 2, "plan": {"data": 16, "global_batch": 32, "micro_batch": 2, "sequence": 512,
+                           "software": "pytorch"}},
+    "slow_links": [)" + links + "]}}";
+}
+
+double iteration_ms(const Workplace& place, const std::string& links) {
+  place.write("run.json", on_two_nodes(links));
+  const Outcome outcome = place.bubblesim("run run.json --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  if (outcome.code != 0) return 0;
+  const Json report = parse_json(outcome.out);
+  return report["policies"][0]["training"]["iteration_mean_ns"].get<double>() / 1e6;
+}
+
+// Once the exchange is all that an iteration waits for, it grows by what the bytes over the link
+// take: from 8 to 16 times as slow by eight of these times. 774 million gradients of 2 bytes in a
+// ring over 16: 15/8 of their bytes over 8 NICs of 24 GB/s.
+TEST(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
+  const Workplace place;
+  const std::string nic = R"({"link": "nic", "gpu": 9, "slowdown": )";
+  const double eight = iteration_ms(place, nic + "8}");
+  const double sixteen = iteration_ms(place, nic + "16}");
+  EXPECT_NEAR((sixteen - eight) / 8, 774e6 * 2 * 15 / 8 / 8 / 24e9 * 1e3, 0.02);
+  EXPECT_EQ(iteration_ms(place, nic + R"(8, "from": "50s"})"), iteration_ms(place, ""));
+}
+
+TEST(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
+  const Workplace place;
+  const auto expect = [&](const std::string& links, const std::string& message) {
+    place.write("run.json", on_two_nodes(links));
+    expect_fault(place, "run run.json", HasSubstr(message));
+  };
+  const std::string nic = R"({"link": "nic", "gpu": 0, "slowdown": 8})";
+  expect(R"({"link": "nic", "gpu": 16, "slowdown": 8})", "/training/slow_links/0: found GPU 16; "
+         "the cluster has GPUs 0 to 15");
+  expect(R"({"link": "leaf", "gpu": 0, "slowdown": 8})", "has no link of this kind");
+  expect(nic + "," + nic, "/training/slow_links/1: the same link is slow already");
+  expect(R"({"link": "nic", "gpu": 0, "slowdown": 0.5})", "expected");
+}
+
 void expect_run_fault(const std::string& old_text, const std::string& new_text,
                       const testing::Matcher<const std::string&>& message) {
   const Workplace place;
