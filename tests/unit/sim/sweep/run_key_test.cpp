@@ -21,7 +21,8 @@ class RunKey : public testing::Test {
     folder_.write("devices/h100.json", "h");
     folder_.write("efficiency/h100.json", "e");
     folder_.write("models/m.json", "m");
-    folder_.write("plans/p.json", R"({"software": "s"})");
+    folder_.write("plans/p.json", R"({"software": "s", "routing": {"shares": "k.csv"}})");
+    folder_.write("plans/k.csv", "k");
     folder_.write("clusters/c.json", R"({"device": {"value": "h100"}})");
     folder_.write("software/s.json", "s");
     folder_.write("software/pytorch.json", "p");
@@ -85,8 +86,8 @@ TEST_F(RunKey, AFolderIsItsNamesAndContents) {
 
 TEST_F(RunKey, ChangesWithEveryFileThatTheConfigLeadsTo) {
   std::string last = key(synth_);
-  for (const char* file : {"models/m.json", "plans/p.json", "clusters/c.json", "software/s.json",
-                           "devices/h100.json", "efficiency/h100.json"}) {
+  for (const char* file : {"models/m.json", "plans/p.json", "plans/k.csv", "clusters/c.json",
+                           "software/s.json", "devices/h100.json", "efficiency/h100.json"}) {
     std::ofstream(folder_.path(file), std::ios::app) << " ";
     const std::string now = key(synth_);
     EXPECT_NE(now, last) << file;
