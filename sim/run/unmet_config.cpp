@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "sim/base/units.hpp"
 #include "sim/hardware/power_spec.hpp"
@@ -18,8 +19,9 @@ class Notes {
         simulated_(simulated), result_(result) {}
 
   void add() {
-    add_faults();
-    add_stragglers();
+    all_too_late("faults", "strikes", training_.faults, &JobFault::at);
+    all_too_late("stragglers", "begins", training_.stragglers, &Straggler::from);
+    all_too_late("slow_links", "begins", training_.slow_links, &LinkFault::from);
     if (training_.checkpoint_every && training_.faults.empty()) {
       without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
     }
@@ -38,15 +40,12 @@ class Notes {
                                format_duration(at), format_duration(simulated_)));
   }
 
-  void add_faults() {
-    for (std::size_t i = 0; i < training_.faults.size(); ++i) {
-      too_late(fmt::format("/training/faults/{}", i), "strikes", training_.faults[i].at);
-    }
-  }
-
-  void add_stragglers() {
-    for (std::size_t i = 0; i < training_.stragglers.size(); ++i) {
-      too_late(fmt::format("/training/stragglers/{}", i), "begins", training_.stragglers[i].from);
+  /// Entries of a list: each begins at an instant.
+  template <class Entry>
+  void all_too_late(const char* key, const char* what, const std::vector<Entry>& entries,
+                    Duration Entry::*begin) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      too_late(fmt::format("/training/{}/{}", key, i), what, entries[i].*begin);
     }
   }
 
@@ -64,8 +63,8 @@ class Notes {
     }
     if (worst == nullptr) return;
     result_.notices.push_back(fmt::format(
-        "/power/cap_w: the cap of {:g} W was not kept: GPU {} drew up to {:.1f} W at its lowest clock, "
-        "{:g} MHz",
+        "/power/cap_w: the cap of {:g} W was not kept: GPU {} drew up to {:.1f} W at its lowest "
+        "clock, {:g} MHz",
         *power_->cap_w, worst->gpu.value, worst->power->over_cap_w,
         hardware::lowest_clock(device_.power)));
   }

@@ -136,6 +136,15 @@ TEST(SynthesisedRuns, ASlowLinkCostsWhatItsBytesTake) {
   EXPECT_EQ(iteration_ms(place, nic + R"(8, "from": "50s"})"), iteration_ms(place, ""));
 }
 
+TEST(SynthesisedRuns, ALinkThatIsSlowTooLateIsSaidToChangeNothing) {
+  const Workplace place;
+  place.write("run.json",
+              on_two_nodes(R"({"link": "nic", "gpu": 9, "slowdown": 8, "from": "50s"})"));
+  const Outcome outcome = place.bubblesim("run run.json --notices");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out + outcome.err, HasSubstr("/training/slow_links/0: begins at 50s"));
+}
+
 TEST(SynthesisedRuns, FaultsOfSlowLinksNameTheEntry) {
   const Workplace place;
   const auto expect = [&](const std::string& links, const std::string& message) {
