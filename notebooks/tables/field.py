@@ -22,6 +22,7 @@ def power_setting(text):
 def power(frame):
     """Training alone, decode on a GPU of its own, and both, by plan and limit.
 
+    `both` is under MPS, `bubbles` under the oracle whose fillers run in bubbles only.
     A GPU of the filler's own is what normalises its requests. What decode draws alone, above idle,
     is its energy a request times those requests.
     """
@@ -30,6 +31,7 @@ def power(frame):
             [PLAN, "limit"], sort=False):
         alone = part[part["policy"] == "exclusive"].iloc[0]
         both = part[part["policy"] == "mps"].iloc[0]
+        bubbles = part[part["policy"] == "ideal"].iloc[0]
         own = both["filler_requests_per_s"] / (
             both["filler_normalised_fraction"] * both["filler_gpus"])
         rows.append({
@@ -40,7 +42,9 @@ def power(frame):
             "decode_per_s": own, "decode_above_idle_w": own * both["filler_request_energy_j"],
             "both_w": both["gpu_power_mean_w"], "both_peak_w": both["gpu_power_peak_w"],
             "both_clock_mhz": both["gpu_clock_mean_mhz"],
-            "both_training_kept": both["training_normalised_fraction"]})
+            "both_training_kept": both["training_normalised_fraction"],
+            "bubbles_w": bubbles["gpu_power_mean_w"],
+            "bubbles_clock_mhz": bubbles["gpu_clock_mean_mhz"]})
     table = pandas.DataFrame(rows)
     for name in ("training", "decode"):
         free = table.groupby("plan")[f"{name}_per_s"].transform("first")
@@ -92,14 +96,20 @@ def overlap(frame):
 
 
 def experts(frame):
-    """Iterations by skew and placement; the skew's cost, and the placement's gain."""
+    """Iterations by skew and placement; the skew's cost, and the placement's gain.
+
+    `waiting` is the mean over ranks of the time in which no kernel but collectives runs: what the
+    others wait for the busiest at the all-to-all.
+    """
     table = pandas.DataFrame({
         "group": frame[PLAN + "/tensor"].map(
             lambda tensor: "inside a node" if tensor == 1 else "over nodes"),
         "zipf": frame[PLAN + "/routing/zipf"], "placement": frame[PLAN + "/routing/placement"],
-        "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3,
+        "waiting": frame["bubble_fraction"]})
     wide = table.pivot(index=["group", "zipf"], columns="placement", values="iteration_s")
-    wide = wide.reset_index().rename_axis(columns=None)
+    waiting = table[table["placement"] == "contiguous"].set_index(["group", "zipf"])["waiting"]
+    wide = wide.assign(waiting=waiting).reset_index().rename_axis(columns=None)
     even = wide[wide["zipf"] == 0].set_index("group")["contiguous"]
     wide["skew_costs"] = wide["contiguous"] / wide["group"].map(even) - 1
     wide["placement_gains"] = wide["contiguous"] / wide["balanced"] - 1
@@ -114,6 +124,26 @@ def paths(frame):
     spread = table.loc[table["flows"] == "spread", "iteration_s"].iloc[0]
     table["throughput_kept"] = spread / table["iteration_s"]
     return table
+
+
+def links(frame):
+    """Iterations and bubbles while a NIC is slow, against the same job whole.
+
+    `link_gb` is what an iteration moves over the NIC, from what a slower one costs it: the growth
+    from the row before, times the NIC's 24 GB/s.
+    """
+    jobs = frame["/training/synth"].map(json.loads)
+    table = pandas.DataFrame({
+        "model": jobs.map(lambda job: job["model"]),
+        "plan": jobs.map(lambda job: "pipeline" if "pipeline" in job["plan"] else "data parallel"),
+        "slowdown": frame["/training/slow_links"].map(
+            lambda text: max([1.0] + [link["slowdown"] for link in json.loads(text)])),
+        "iteration_s": frame["training_iteration_mean_ms"] / 1e3,
+        "bubble": frame["bubble_fraction"]}).sort_values(["plan", "slowdown"], ignore_index=True)
+    steps = table.groupby("plan")[["iteration_s", "slowdown"]].diff()
+    whole = table[table["slowdown"] == 1].set_index("plan")["iteration_s"]
+    return table.assign(iteration_ratio=table["iteration_s"] / table["plan"].map(whole),
+                        link_gb=24 * steps["iteration_s"] / steps["slowdown"])
 
 
 def faults(frame):

@@ -31,6 +31,7 @@ def power(table):
     table = table[table["plan"] == "ddp-4"]
     none = _row(table, limit="none")
     caps = {watts: _row(table, limit=f"{watts} W") for watts in (360, 320)}
+    free, capped = _row(filled, limit="none"), _row(filled, limit="240 W")
     lost = "; ".join(f"{watts} W: training {percent(row['training_lost'], 1)}, decode "
                      f"{percent(row['decode_lost'], 1)}" for watts, row in caps.items())
     slow = _row(table, limit="1110 MHz")
@@ -52,8 +53,9 @@ def power(table):
               "POLCA, arXiv 2308.12908: headroom is inference's; our reading", "inferred", lost,
               "the same, each alone",
               bool(all(row["training_lost"] > row["decode_lost"] for row in caps.values())),
-              "DRAM bounds decode, so that the clock hardly slows it, and it draws too little to "
-              "be capped"),
+              f"training draws {none['training_w']:.0f} W in the mean: a cap that is not below that "
+              "hardly acts. DRAM bounds decode, so that the clock hardly slows it, and it draws too "
+              "little to be capped"),
         Claim("decode-caps", "no power cap triggers in decode, which DRAM bounds", DECODE, "stated",
               f"at 280 W of 400: {percent(_row(table, limit='280 W')['decode_lost'], 2)} of its "
               "throughput lost", "LLaMA2-7B decoding on an A100-40GB; the paper: H200",
@@ -76,15 +78,14 @@ def power(table):
               "taken from this figure"),
         Claim("power-filling", "filling bubbles raises power, and under a cap both pay",
               "ours: no paper says it", "inferred",
-              f"{_row(filled, limit='none')['training_w']:.0f} to "
-              f"{_row(filled, limit='none')['both_w']:.0f} W; under 240 W training alone runs at "
-              f"{_row(filled, limit='240 W')['clock_mhz']:.0f} MHz, with decode at "
-              f"{_row(filled, limit='240 W')['both_clock_mhz']:.0f}",
-              "a pipeline of 4 stages, decode in its bubbles under MPS",
-              bool(_row(filled, limit="none")["both_w"] > _row(filled, limit="none")["training_w"]),
-              "where there are hardly any bubbles it is the other way round: beside data parallel "
-              f"training power falls from {none['training_w']:.0f} to {none['both_w']:.0f} W, as "
-              "decode takes SMs from kernels that draw more")]
+              f"{free['training_w']:.0f} to {free['bubbles_w']:.0f} W (MPS: {free['both_w']:.0f}); "
+              f"under 240 W training alone runs at {capped['clock_mhz']:.0f} MHz, with decode in "
+              f"its bubbles at {capped['bubbles_clock_mhz']:.0f} (MPS: "
+              f"{capped['both_clock_mhz']:.0f})",
+              "a pipeline of 4 stages, decode in its bubbles only (the oracle), or beside it (MPS)",
+              bool(free["bubbles_w"] > free["training_w"]
+                   and capped["bubbles_clock_mhz"] < capped["clock_mhz"]),
+              "beside training power falls: decode takes SMs and time from kernels that draw more")]
 
 
 def zero(table):
@@ -133,8 +134,10 @@ def overlap(table):
               ", ".join(f"{few.loc[tokens]:.2f} on 2 and {fused['gain'].loc[tokens]:.2f} on 8 SMs "
                         f"at {tokens:,} tokens" for tokens in few.index[-1:]), where,
               bool((fused["gain"] > few).all()),
-              "what a block moves is fitted to the 2 of that figure (configs/clusters/h100-dgx); "
-              "on 2 SMs the exchange is longer than what it runs beside"),
+              "what a block moves is fitted to the 2 of that figure (configs/clusters/h100-dgx). "
+              "From 3 SMs on a product that fills the GPU takes a second wave beside the exchange; "
+              "2 blocks fit into the registers that its blocks leave, summed over all SMs, where "
+              "no single SM has room for one (sim/gpu, known simplifications)"),
         Claim("tokenweave-bubbles", "exchanges leave the bubbles' causes", "ours: follows from "
               "the overlap", "inferred",
               "; ".join(f"{percent(turn.loc[tokens], 0)} to "
@@ -161,6 +164,13 @@ def experts(table):
               bool(inside.min() < 0.093 < inside.max() and over.min() < 0.175 < over.max()),
               "the gain is the skew's, which the abstract does not give: theirs lies within ours. "
               "Theirs is inference, and places experts by the routes between layers too"),
+        Claim("moetuner-tail", "an all-to-all waits for the rank of the most wanted experts",
+              MOETUNER, "stated", "; ".join(
+                  f"{group}: ranks wait {percent(part['waiting'].iloc[0], 0)} of the time without "
+                  f"skew, {percent(part['waiting'].iloc[-1], 0)} at a Zipf exponent of 1"
+                  for group, part in table.groupby("group", sort=False)), where,
+              bool(all(part["waiting"].is_monotonic_increasing
+                       for _, part in table.groupby("group"))), ""),
         Claim("moetuner-nodes", "placement gains more where the experts' exchange crosses nodes",
               MOETUNER, "stated", shown, where, bool(over.max() > inside.max()), "")]
 
@@ -202,6 +212,26 @@ def faults(table, days):
               "restart and checkpoints of 10 minutes: free choices", None,
               "a closed form (tables/field.py, goodput), not a simulation: how often faults come "
               "and how long people take is not in the abstract")]
+
+
+def links(table):
+    """C4: a NIC that degrades."""
+    worst = table[table["slowdown"] == 8].set_index("plan")
+    gradients = 774.03e6 * 2 * 15 / 8 / 8 / 1e9  # 2 bytes each, a ring over 16 ranks, 8 NICs
+    found = _row(table, plan="data parallel", slowdown=16)["link_gb"]
+    shown = "; ".join(f"{plan}: {row['iteration_ratio']:.2f} times as long, bubbles "
+                      f"{percent(row['bubble'], 0)}" for plan, row in worst.iterrows())
+    where = "GPT-2 large, data parallel, and LLaMA2-7B as a pipeline of 2 nodes; one of 16 NICs"
+    return [
+        Claim("c4-link", "a link that degrades slows the whole job", "arXiv 2406.04594, section 1",
+              "second-hand", shown + ", with a NIC 8 times as slow", where,
+              bool(worst.loc["data parallel", "iteration_ratio"] > 1.5),
+              "where all gradients cross it; a pipeline's activations are few, and wait for "
+              "nothing else"),
+        Claim("c4-link-bytes", "what a slow link costs is what its bytes take", "ours", "inferred",
+              f"{found:.3f} GB an iteration from times, {gradients:.3f} GB by count",
+              "from 8 to 16 times as slow, data parallel", within(
+                  found / gradients, 0.99, 1.01), "")]
 
 
 def outages(table):
@@ -413,6 +443,7 @@ def all_claims(tables):
     return (power(tables["power"]) + zero(tables["zero"])
             + overlap(tables["overlap"]) + experts(tables["experts"])
             + paths(tables["paths"]) + faults(tables["faults"], tables["days"])
+            + links(tables["links"])
             + outages(tables["outages"]) + host(tables["host"]) + rollout(tables["rollout"])
             + phases(tables["phases"])
             + existing(tables) + apart(tables["apart"]) + swaps(tables["swaps"]))

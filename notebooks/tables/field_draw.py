@@ -15,7 +15,8 @@ def power(table):
         colour, mark, hatch, _ = draw.SERIES[i]
         left.bar(x + (i - 0.5) * 0.4, 100 * table[f"{name}_lost"], 0.4, color=colour, hatch=hatch,
                  edgecolor="black", linewidth=0.4, label=name)
-    for i, (name, column) in enumerate((("training", "training_w"), ("with decode", "both_w"))):
+    for i, (name, column) in enumerate((("training", "training_w"), ("beside decode", "both_w"),
+                                       ("decode in bubbles", "bubbles_w"))):
         colour, mark, _, dashes = draw.SERIES[i]
         right.plot(x, filled[column], color=colour, marker=mark, linestyle=dashes, label=name)
     left.set(ylabel="throughput lost, %", title="data parallel, and decode: each alone")
