@@ -54,6 +54,13 @@ TEST_F(FleetFiles, jobs_are_traces_or_plans) {
   EXPECT_EQ(Json::parse((*jobs)[1].training)["synth"]["plan"], "pp-4-1f1b");
 }
 
+// Spreadsheets begin a file with a byte order mark.
+TEST_F(FleetFiles, a_byte_order_mark_is_no_part_of_the_first_column) {
+  const auto jobs = read_fleet_jobs(write("\xEF\xBB\xBFjob,hours,trace\na,30,traces\n"));
+  ASSERT_TRUE(jobs) << faults_of(jobs);
+  EXPECT_EQ((*jobs)[0].name, "a");
+}
+
 TEST_F(FleetFiles, work_has_a_program_and_perhaps_an_end) {
   const auto work = read_fill_work(write(
       "work,trace,model,batch,output_tokens,prompt_tokens,requests,weight\n"
