@@ -30,6 +30,8 @@ struct JobAlone {
   std::vector<CauseShare> causes;  ///< nothing is filled
   std::vector<OwnFiller> fillers;  ///< offline, on one GPU of their own
   Duration filler_longest{};       ///< of their operations, the longest
+  bool memory_known = true;        ///< of training; else it is taken as none
+  bool fillers_have_memory = false;
 };
 
 /// A measured error of the simulator under a policy: mean of |simulated / measured - 1|.
@@ -46,14 +48,14 @@ struct Advice {
   Question question;
   JobAlone alone;
   Found found;
-  std::vector<CauseShare> unfilled;  ///< under the recommendation, by cause
-  std::vector<std::string> refused;  ///< reasons of instances that it does not admit
+  /// Under the recommendation, by cause; where that gains nothing, under the least violation.
+  std::vector<CauseShare> unfilled;
+  std::vector<std::string> refused;  ///< reasons of instances that the same setting does not admit
   std::optional<TrialResult> with_memory;  ///< if it admitted them; nothing: all are
   bool tools_asked = false;          ///< `measure` and `fill` were: the next four say what they do
   std::string why_not_measured;      ///< by `measure`; empty: it can be
   std::uint32_t measured_rank = 0;   ///< the rank that it runs: one that has a filler
   std::string why_not_live;          ///< why `fill` refuses the recommendation; empty: it does not
-  std::optional<Tried> live;         ///< then: the best that it takes, of all that keeps the limits
   std::vector<KnownError> errors;    ///< of the recommended policy; empty: nothing was measured
   CounterSet counters;               ///< of the recommended run and its inputs
   std::string run_config;            ///< of the recommendation, JSON, for `run` and `measure`

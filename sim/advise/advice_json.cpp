@@ -91,8 +91,15 @@ Json alone_json(const Advice& advice) {
           {"filler_own_requests_per_s", std::move(own)}};
 }
 
-Json confirmation_json(const Confirmation& confirmed) {
+Json confirmation_json(const Found& found) {
+  const Confirmation& confirmed = found.confirmed;
+  const TrialResult mean =
+      found.best ? mean_over_seeds(found.best->result, confirmed) : TrialResult{};
   return {{"seeds", results_json(confirmed.seeds)},
+          {"random", confirmed.random},
+          {"longer_windows", results_json(confirmed.windows)},
+          {"mean_gpus_worth", mean.gain},
+          {"mean_requests_per_s", mean.requests_per_s},
           {"broke", confirmed.broke},
           {"expected_break_rate", break_rate(confirmed)},
           {"training_slower_5_percent", results_json(confirmed.slower)},
@@ -133,7 +140,7 @@ Json parts_json(const Advice& advice, const std::string& config) {
 
 Json looser_json(const Advice& advice) {
   Json list = Json::array();
-  for (const Looser& looser : with_looser_limits(advice)) {
+  for (const Looser& looser : advice.found.looser) {
     list.push_back({{"limit", looser.limit},
                     {"setting", tried_json(looser.tried, advice.question.limits)}});
   }
@@ -145,6 +152,8 @@ Json effort_json(const Advice& advice) {
   return {{"settings", found.all.size()},   {"trials", found.trials},
           {"events", found.events},         {"length_ns", to_ns(found.length)},
           {"warmup_ns", to_ns(found.warmup)}, {"shortened", found.shortened},
+          {"searched_length_ns", to_ns(found.searched)},
+          {"confirmation_events", found.confirmation_events},
           {"stopped", advice.stopped}};
 }
 
@@ -162,10 +171,12 @@ Json advice_json(const Advice& advice, const std::string& config) {
           {"alone", alone_json(advice)},
           {"bounds", list_of(found.bounds, limits)},
           {"recommended", maybe(found.best, limits)},
-          {"confirmed", confirmation_json(found.confirmed)},
+          {"confirmed", confirmation_json(found)},
           {"measured_errors", errors_json(advice.errors)},
           {"runner_up", maybe(found.runner_up, limits)},
           {"least_beyond_limits", maybe(found.least, limits)},
+          {"would_need", found.least ? Json(needed_limits(found.least->result, limits))
+                                     : Json(nullptr)},
           {"gains_gpus", balance.gains},
           {"costs_gpus", balance.costs},
           {"unfilled", shares_json(advice.unfilled)},

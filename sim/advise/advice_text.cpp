@@ -8,13 +8,22 @@
 namespace bubblesim::advise {
 namespace {
 
+/// How the budget cut the search; empty: it did not.
+std::string searched_text(const Advice& advice) {
+  const Found& found = advice.found;
+  if (!found.shortened) return "";
+  const double budget = to_seconds(advice.question.budget) * kEventsPerSecond;
+  return fmt::format(", {} in the search (a larger --budget allows more); to confirm took {:.0f} % "
+                     "of the budget besides", format_duration(found.searched),
+                     100 * found.confirmation_events / budget);
+}
+
 std::string effort_text(const Advice& advice) {
   const Found& found = advice.found;
-  return fmt::format("{} settings, {} trials, the longest {} simulated{}; {} runs now, {} stored "
-                     "before\n",
+  return fmt::format("{}{} settings, {} trials of at most {}{}; {} runs now, {} stored before\n",
+                     advice.stopped ? "stopped before the search had ended: " : "",
                      found.all.size(), found.trials, format_duration(found.length),
-                     found.shortened ? " (a larger --budget allows more)" : "", advice.simulated,
-                     advice.stored);
+                     searched_text(advice), advice.simulated, advice.stored);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "sim/advise/answer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "sim/advise/answer_parts.hpp"
 #include "sim/advise/job_check.hpp"
 #include "sim/advise/known_errors.hpp"
-#include "sim/advise/live_setting.hpp"
 #include "sim/advise/searched_places.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/units.hpp"
@@ -65,8 +67,10 @@ class Answerer {
     if (!found) return tl::make_unexpected(found.error());
     advice_.found = *std::move(found);
     advice_.stopped = options_.stopped && options_.stopped();
-    if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(look_closer(trials));
-    if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(look_ahead(trials));
+    if (advice_.found.best) BUBBLESIM_RETURN_IF_ERROR(put_into_practice(trials));
+    if (const Tried* setting = analysed(advice_); setting != nullptr && !advice_.stopped) {
+      BUBBLESIM_RETURN_IF_ERROR(look_closer(*setting, trials));
+    }
     advice_.simulated = trials.simulated();
     advice_.stored = trials.found();
     return std::move(advice_);
@@ -119,7 +123,17 @@ class Answerer {
     options.gpus = advice_.alone.gpus;
     options.events = to_seconds(question_.budget) * kEventsPerSecond;
     options.stopped = options_.stopped;
+    options.confirmed_at = options_.confirmed_at;
+    if (has_tools()) {
+      options.takes = [this](const Proposal& setting) {
+        return options_.why_not_live(setting, filler_role()).empty();
+      };
+    }
     return options;
+  }
+
+  [[nodiscard]] bool has_tools() const {
+    return options_.why_not_measured && options_.why_not_live;
   }
 
   CheckedResult<observe::RunReport> report_of(const Json& config) {
@@ -154,6 +168,11 @@ class Answerer {
       parts_.filler_gpus.push_back(filler.gpus ? filler.gpus->size() : ranks_.size());
     }
     advice_.alone.filler_longest = longest_operation(loaded);
+    advice_.alone.memory_known = loaded.memory_of(0).has_value();
+    advice_.alone.fillers_have_memory =
+        std::ranges::any_of(given.fillers, [](const run::FillerConfig& filler) {
+          return filler.memory.value_or(Bytes{}) > Bytes{};
+        });
     for (Json& filler : config["fillers"]) make_offline(filler);
     const Json whole = config;
     shorten(config, given);
@@ -163,7 +182,8 @@ class Answerer {
       BUBBLESIM_ASSIGN_OR_RETURN(report, report_of(whole));
     }
     keep_alone(report, given);
-    return check_alone(report);
+    BUBBLESIM_RETURN_IF_ERROR(check_alone(report));
+    return check_loads();
   }
 
   static void shorten(Json& config, const run::RunConfig& given) {
@@ -233,6 +253,25 @@ class Answerer {
     return {};
   }
 
+  /// Rates that are asked for as they are, which no policy can serve.
+  [[nodiscard]] CheckedResult<void> check_loads() const {
+    if (question_.load != Load::kAsGiven) return {};
+    Errors faults;
+    for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
+      const std::string place = "/fillers/" + std::to_string(i) + "/arrivals/rate_per_s";
+      const Json* rate = sweep::find_value(base_, place);
+      const double most =
+          parts_.fillers[i].requests_per_s * static_cast<double>(parts_.filler_gpus[i]);
+      if (rate == nullptr || !rate->is_number() || rate->get<double>() <= most) continue;
+      faults.push_back({question_.base_file, place,
+                        fmt::format("found {:g}, and the service serves {:.4g} requests/s with its "
+                                    "GPUs to itself; expected at most that",
+                                    rate->get<double>(), most)});
+    }
+    if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));
+    return {};
+  }
+
   static std::vector<CauseShare> causes_of(const observe::PolicyResult& result) {
     std::vector<CauseShare> causes;
     const double window = to_seconds(result.simulated - result.warmup);
@@ -247,12 +286,26 @@ class Answerer {
     return causes;
   }
 
-  /// The recommended setting's own report, and the config of it.
-  CheckedResult<void> look_closer(const Trials& trials) {
-    const Trial trial = full_trial(advice_.found.best->proposal);
-    const Json config = trials.config_of(trial);
+  /// The recommendation's config, and what the tools say of it.
+  CheckedResult<void> put_into_practice(const Trials& trials) {
+    const Proposal& best = advice_.found.best->proposal;
+    const Json config = trials.config_of(full_trial(best));
     advice_.run_config = config.dump(2) + "\n";
-    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(config));
+    advice_.measured_rank = ranks_[first_filled_gpu(config)];
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        advice_.errors,
+        known_errors(options_.config_folder, best.policy->name, advice_.alone.device));
+    advice_.tools_asked = has_tools();
+    if (!advice_.tools_asked) return {};
+    advice_.why_not_measured = options_.why_not_measured(advice_.run_config, advice_.measured_rank);
+    advice_.why_not_live = options_.why_not_live(best, filler_role());
+    return {};
+  }
+
+  /// The setting's own report: what it leaves unfilled, and whom it does not admit.
+  CheckedResult<void> look_closer(const Tried& setting, Trials& trials) {
+    const Trial trial = full_trial(setting.proposal);
+    BUBBLESIM_ASSIGN_OR_RETURN(const observe::RunReport report, report_of(trials.config_of(trial)));
     advice_.unfilled = causes_of(report.policies.front());
     for (const observe::FillerResult& filler : report.policies.front().fillers) {
       for (const observe::InstanceResult& instance : filler.instances) {
@@ -261,10 +314,16 @@ class Answerer {
     }
     advice_.counters = report.counters;
     advice_.counters.merge(report.policies.front().counters);
-    BUBBLESIM_ASSIGN_OR_RETURN(
-        advice_.errors,
-        known_errors(options_.config_folder, trial.proposal.policy->name, advice_.alone.device));
-    advice_.measured_rank = ranks_[first_filled_gpu(config)];
+    return advice_.refused.empty() ? CheckedResult<void>{} : give_memory(trial, trials);
+  }
+
+  /// What the setting would gain if no memory were in the way.
+  CheckedResult<void> give_memory(Trial trial, Trials& trials) {
+    for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
+      trial.proposal.places["/fillers/" + std::to_string(i) + "/memory"] = kNoMemory;
+    }
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, trials.run({trial}));
+    advice_.with_memory = results.front();
     return {};
   }
 
@@ -275,33 +334,6 @@ class Answerer {
 
   [[nodiscard]] Trial full_trial(const Proposal& proposal) const {
     return {proposal, advice_.found.length, advice_.found.warmup, full_.seed};
-  }
-
-  /// What the recommendation would gain if no memory were in the way; what `fill` would take.
-  CheckedResult<void> look_ahead(Trials& trials) {
-    const Proposal& best = advice_.found.best->proposal;
-    if (!advice_.refused.empty()) {
-      Trial trial = full_trial(best);
-      for (std::size_t i = 0; i < parts_.fillers.size(); ++i) {
-        trial.proposal.places["/fillers/" + std::to_string(i) + "/memory"] = kNoMemory;
-      }
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, trials.run({trial}));
-      advice_.with_memory = results.front();
-    }
-    advice_.tools_asked = options_.why_not_measured && options_.why_not_live;
-    if (!advice_.tools_asked) return {};
-    advice_.why_not_measured = options_.why_not_measured(advice_.run_config, advice_.measured_rank);
-    advice_.why_not_live = options_.why_not_live(best, filler_role());
-    if (advice_.why_not_live.empty()) return {};
-    auto live = best_live_setting(
-        advice_,
-        [this](const Proposal& setting) {
-          return options_.why_not_live(setting, filler_role()).empty();
-        },
-        full_trial(best), trials);
-    if (!live) return tl::make_unexpected(live.error());
-    advice_.live = *std::move(live);
-    return {};
   }
 
   const Question& question_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/advise/comparison.hpp"
 #include "sim/advise/practice.hpp"
@@ -14,6 +15,8 @@ namespace {
 constexpr double kShareTold = 0.0005;   // of the time, of a cause of bubbles
 constexpr double kMostlyFilled = 0.8;   // of a bubble's time: then nothing is in the way
 constexpr double kWorthIdle = 0.05;     // of the time, unfilled, that a reason is given for
+constexpr std::size_t kDroppedTold = 3;
+constexpr int kEnoughIterations = 8;    // of training, for a figure of what it keeps
 
 std::string features_text(const std::vector<policy::SystemFeature>& features) {
   std::string text;
@@ -30,10 +33,14 @@ std::string gain_text(const Advice& advice, const TrialResult& result) {
   return text + fmt::format(", worth {:.3g} GPUs", balance_of(advice.alone, result).gains);
 }
 
+std::string p95_text(const TrialResult& result) {
+  return (result.p95_is_lower_bound ? ">" : "") + milliseconds(*result.p95);
+}
+
 std::string latency_text(const TrialResult& result) {
   if (result.overloaded) return ", overloaded";
   std::string text;
-  if (result.p95) text += ", p95 " + milliseconds(*result.p95);
+  if (result.p95) text += ", p95 " + p95_text(result);
   if (result.tokens.ttft) text += ", to the first token " + milliseconds(*result.tokens.ttft);
   if (result.tokens.tpot) text += ", a token " + milliseconds(*result.tokens.tpot);
   return text;
@@ -46,6 +53,19 @@ std::string result_text(const Advice& advice, const TrialResult& result) {
 
 std::string tried_text(const Advice& advice, const Tried& tried) {
   return setting_text(tried.proposal) + ": " + result_text(advice, tried.result);
+}
+
+/// Says that too few iterations are measured; nothing: there are enough.
+std::optional<AnswerLine> few_iterations(const Advice& advice) {
+  const Duration measured = advice.found.length - advice.found.warmup;
+  const Duration iteration = advice.alone.iteration;
+  if (iteration <= Duration{} || measured >= kEnoughIterations * iteration) return std::nullopt;
+  const Duration enough = advice.found.warmup + kEnoughIterations * iteration;
+  return AnswerLine{"short",
+                    fmt::format("the {:.3g} s that are measured hold {:.1f} iterations, fewer than "
+                                "{}: a longer run may keep less; one of {:.0f} s is enough",
+                                to_seconds(measured), to_seconds(measured) / to_seconds(iteration),
+                                kEnoughIterations, std::ceil(to_seconds(enough)))};
 }
 
 AnswerPart alone_part(const Advice& advice) {
@@ -61,7 +81,13 @@ AnswerPart alone_part(const Advice& advice) {
   }
   part.lines.push_back({"bubbles", fmt::format("{:.1f} % of the time ({})", 100 * alone.bubble,
                                                causes)});
+  if (!alone.memory_known && alone.fillers_have_memory) {
+    part.lines.push_back({"memory", "of training is not known and taken as 0: fillers may fit here "
+                                    "that do not fit beside the job"});
+  }
+  if (auto line = few_iterations(advice)) part.lines.push_back(*std::move(line));
   for (const Tried& bound : advice.found.bounds) {
+    if (violation(bound.result, advice.question.limits) > 0) continue;
     part.lines.push_back({"bound", fmt::format("{} (oracle) would gain {}",
                                                bound.proposal.policy->name,
                                                gain_text(advice, bound.result))});
@@ -72,7 +98,10 @@ AnswerPart alone_part(const Advice& advice) {
 std::string shares_of_bounds(const Advice& advice, const TrialResult& result) {
   std::string text;
   for (const Tried& bound : advice.found.bounds) {
-    if (bound.result.gain <= 0) continue;
+    // An online oracle that gains less had its search of loads end lower; it is no bound.
+    const bool is_bound = result.offered_per_s <= 0 || bound.result.gain >= result.gain;
+    const bool keeps = violation(bound.result, advice.question.limits) <= 0;
+    if (bound.result.gain <= 0 || !keeps || !is_bound) continue;
     text += fmt::format("{}{:.0f} % of {}'s", text.empty() ? "; " : ", ",
                         100 * result.gain / bound.result.gain, bound.proposal.policy->name);
   }
@@ -80,9 +109,10 @@ std::string shares_of_bounds(const Advice& advice, const TrialResult& result) {
 }
 
 void add_latency(std::vector<AnswerLine>& lines, const std::string& word,
-                 std::optional<Duration> latency, std::optional<Duration> limit) {
+                 std::optional<Duration> latency, std::optional<Duration> limit,
+                 const char* bound = "") {
   if (!latency) return;
-  std::string text = milliseconds(*latency);
+  std::string text = bound + milliseconds(*latency);
   if (limit) {
     text += fmt::format(", limit {}: {:.0f} % of it left", milliseconds(*limit),
                         100 * (1 - to_seconds(*latency) / to_seconds(*limit)));
@@ -101,38 +131,70 @@ std::string worth_text(const Balance& balance) {
                      balance.costs / balance.gains);
 }
 
+/// Requests a second of the whole job under the first seed and the others, least and most.
+std::string spread_text(const Advice& advice, const TrialResult& first) {
+  const std::vector<TrialResult>& seeds = advice.found.confirmed.seeds;
+  if (!advice.found.confirmed.random || seeds.empty()) return "";
+  double least = first.requests_per_s;
+  double most = first.requests_per_s;
+  for (const TrialResult& seed : seeds) {
+    least = std::min(least, seed.requests_per_s);
+    most = std::max(most, seed.requests_per_s);
+  }
+  if (least == most) return "";
+  const double all = advice.alone.gpus_each;
+  return fmt::format("; {:.4g} to {:.4g} requests/s under {} seeds", all * least, all * most,
+                     seeds.size() + 1);
+}
+
+/// What rounds to nothing is 0.00, not -0.00.
+double lost_percent(const TrialResult& result) {
+  constexpr double kHalfOfLast = 0.005;
+  const double lost = 100 * (1 - result.kept);
+  return std::abs(lost) < kHalfOfLast ? 0 : lost;
+}
+
 void add_margins(const Advice& advice, const TrialResult& result, std::vector<AnswerLine>& lines) {
   const Limits& limits = advice.question.limits;
   lines.push_back({"costs", fmt::format("{:.2f} % of training: keeps {:.4f}, limit {:g}",
-                                        100 * (1 - result.kept), result.kept, limits.keep)});
-  if (std::string worth = worth_text(balance_of(advice.alone, result)); !worth.empty()) {
+                                        lost_percent(result), result.kept, limits.keep)});
+  const TrialResult mean = mean_over_seeds(result, advice.found.confirmed);
+  if (std::string worth = worth_text(balance_of(advice.alone, mean)); !worth.empty()) {
     lines.push_back({"worth", std::move(worth)});
   }
-  add_latency(lines, "p95", result.p95, limits.p95);
+  add_latency(lines, "p95", result.p95, limits.p95, result.p95_is_lower_bound ? ">" : "");
   add_latency(lines, "ttft", result.tokens.ttft, limits.slo.ttft);
   add_latency(lines, "tpot", result.tokens.tpot, limits.slo.tpot);
 }
 
 void add_varied(const std::vector<TrialResult>& results, const std::string& word,
-                const TrialResult& best, std::vector<AnswerLine>& lines) {
+                const Advice& advice, std::vector<AnswerLine>& lines) {
   if (results.empty()) return;
   const TrialResult& result = results.front();
-  lines.push_back({word, fmt::format("of training's durations: gains {:+.1f} %, keeps {:.4f}{}",
-                                     100 * (result.gain / best.gain - 1), result.kept,
-                                     latency_text(result))});
+  const std::string broken = broken_limits(result, advice.question.limits);
+  lines.push_back({word, fmt::format("of training's durations: gains {:+.1f} %, keeps {:.4f}{}{}",
+                                     100 * (result.gain / advice.found.best->result.gain - 1),
+                                     result.kept, latency_text(result),
+                                     broken.empty() ? "" : "; " + broken)});
 }
 
 std::string seeds_text(const Confirmation& confirmed) {
+  const std::vector<TrialResult>& again = confirmed.random ? confirmed.seeds : confirmed.windows;
   double least = 1;
   std::optional<Duration> longest;
-  for (const TrialResult& result : confirmed.seeds) {
+  for (const TrialResult& result : again) {
     least = std::min(least, result.kept);
     if (result.p95) longest = std::max(longest.value_or(Duration{}), *result.p95);
   }
-  return fmt::format("{} of {} other seeds break a limit (expect up to {:.0f} %); least kept {:.4f}"
-                     "{}",
-                     confirmed.broke, confirmed.seeds.size(), 100 * break_rate(confirmed), least,
-                     longest ? ", longest p95 " + milliseconds(*longest) : "");
+  const std::string worst =
+      fmt::format("least kept {:.4f}{}", least,
+                  longest ? ", longest p95 " + milliseconds(*longest) : "");
+  if (!confirmed.random) {
+    return fmt::format("nothing in this run is random; {} of {} longer windows, up to twice as "
+                       "long, break a limit; {}", confirmed.broke, again.size(), worst);
+  }
+  return fmt::format("{} of {} other seeds break a limit (expect up to {:.0f} %); {}",
+                     confirmed.broke, again.size(), 100 * break_rate(confirmed), worst);
 }
 
 std::string errors_text(const Advice& advice) {
@@ -152,37 +214,81 @@ std::string errors_text(const Advice& advice) {
 void add_sureness(const Advice& advice, std::vector<AnswerLine>& lines) {
   const Found& found = advice.found;
   if (found.confirmed.seeds.empty()) {
-    lines.push_back({"sure", "not confirmed: stopped"});
+    lines.push_back({"sure", "not confirmed: stopped; the best so far, of a trial of " +
+                                 format_duration(found.best->length)});
   } else {
     lines.push_back({"sure", seeds_text(found.confirmed)});
-    add_varied(found.confirmed.slower, "+5 %", found.best->result, lines);
-    add_varied(found.confirmed.faster, "-5 %", found.best->result, lines);
+    add_varied(found.confirmed.slower, "+5 %", advice, lines);
+    add_varied(found.confirmed.faster, "-5 %", advice, lines);
   }
   lines.push_back({"error", errors_text(advice)});
 }
 
-AnswerPart recommendation_part(const Advice& advice) {
-  const Tried& best = *advice.found.best;
-  if (best.result.gain <= 0) {
-    return {"Leave it alone: nothing that was tried gains anything within the limits", {}};
+/// Settings that gained something within the limits and are not recommended.
+void add_dropped(const Advice& advice, std::vector<AnswerLine>& lines) {
+  for (const auto& [setting, confirmed] : advice.found.failed) {
+    const bool random = confirmed.random;
+    lines.push_back({"dropped",
+                     fmt::format("{}: {} of {} {} break a limit", tried_text(advice, setting),
+                                 confirmed.broke,
+                                 random ? confirmed.seeds.size() : confirmed.windows.size(),
+                                 random ? "other seeds" : "longer windows")});
   }
-  AnswerPart part{"Run " + setting_text(best.proposal), {}};
-  part.lines.push_back({"needs", features_text(demanded(best.proposal))});
-  part.lines.push_back(
-      {"gains", gain_text(advice, best.result) + shares_of_bounds(advice, best.result)});
-  add_margins(advice, best.result, part.lines);
-  add_sureness(advice, part.lines);
+  std::vector<const Tried*> brief;
+  for (const Tried& tried : advice.found.all) {
+    const bool gained = tried.available && tried.result.done && tried.result.gain > 0 &&
+                        violation(tried.result, advice.question.limits) <= 0;
+    if (gained && tried.length < advice.found.length) brief.push_back(&tried);
+  }
+  std::ranges::stable_sort(brief, {}, [](const Tried* tried) { return -tried->result.gain; });
+  brief.resize(std::min(brief.size(), kDroppedTold));
+  for (const Tried* tried : brief) {
+    lines.push_back({"dropped", fmt::format("{}: in a trial of {} alone, which is not confirmed",
+                                            tried_text(advice, *tried),
+                                            format_duration(tried->length))});
+  }
+}
+
+void add_nearest(const Advice& advice, std::vector<AnswerLine>& lines) {
+  const auto& least = advice.found.least;
+  if (!least) return;
+  const Limits& limits = advice.question.limits;
+  lines.push_back({"nearest", fmt::format("{:.1f} % beyond: {}",
+                                          100 * violation(least->result, limits),
+                                          tried_text(advice, *least))});
+  lines.push_back({"would need", needed_limits(least->result, limits)});
+}
+
+/// Nothing keeps the limits, or only doing nothing does.
+AnswerPart nothing_part(const Advice& advice) {
+  AnswerPart part;
+  add_nearest(advice, part.lines);
+  const std::size_t told = part.lines.size();
+  add_dropped(advice, part.lines);
+  const bool dropped = part.lines.size() > told;
+  if (advice.stopped) {
+    part.title = dropped || advice.found.best
+                     ? "Stopped: nothing that was tried so far gains anything within the limits"
+                     : "Stopped before any setting was tried to its end";
+  } else if (!advice.found.best) {
+    part.title = "Nothing that was tried keeps the limits";
+  } else if (dropped) {
+    part.title = "Leave it alone: what gained something within the limits did not hold";
+  } else {
+    part.title = "Leave it alone: nothing that was tried gains anything within the limits";
+  }
   return part;
 }
 
-AnswerPart nothing_part(const Advice& advice) {
-  AnswerPart part{"Nothing that was tried keeps the limits", {}};
-  if (const auto& least = advice.found.least) {
-    part.lines.push_back({"nearest", fmt::format("{:.1f} % beyond: {}",
-                                                 100 * violation(least->result,
-                                                                 advice.question.limits),
-                                                 tried_text(advice, *least))});
-  }
+AnswerPart recommendation_part(const Advice& advice) {
+  const Tried& best = *advice.found.best;
+  const TrialResult mean = mean_over_seeds(best.result, advice.found.confirmed);
+  AnswerPart part{"Run " + setting_text(best.proposal), {}};
+  part.lines.push_back({"needs", features_text(demanded(best.proposal))});
+  part.lines.push_back({"gains", gain_text(advice, mean) + shares_of_bounds(advice, mean) +
+                                     spread_text(advice, best.result)});
+  add_margins(advice, best.result, part.lines);
+  add_sureness(advice, part.lines);
   return part;
 }
 
@@ -200,16 +306,19 @@ std::string remedy(const Advice& advice, const CauseShare& cause) {
     return "; under a policy that takes collectives for work they stay empty (parameter "
            "collectives, where there is one)";
   }
-  if (advice.found.best->result.p95) return "; more requests would break a limit";
+  if (analysed(advice)->result.p95) return "; more requests would break a limit";
   if (advice.alone.filler_longest <= Duration{}) return "";
   return "; no shorter bubble takes the filler's longest operation, " +
          milliseconds(advice.alone.filler_longest) + ": a smaller batch has shorter ones";
 }
 
 AnswerPart in_the_way_part(const Advice& advice) {
-  AnswerPart part{"In the way of more", {}};
+  AnswerPart part{gains_something(advice) ? "In the way of more" : "In the way", {}};
+  if (!gains_something(advice) && analysed(advice) != nullptr) {
+    part.title += ", under the nearest setting";
+  }
   for (const CauseShare& cause : advice.unfilled) {
-    if (cause.share < kShareTold) continue;
+    if (cause.share < kShareTold || analysed(advice) == nullptr) continue;
     part.lines.push_back({cause.cause, fmt::format("{:.1f} % of the time, {:.0f} % of it filled{}",
                                                    100 * cause.share,
                                                    100 * cause.filled / cause.share,
@@ -221,7 +330,7 @@ AnswerPart in_the_way_part(const Advice& advice) {
                                                 advice.refused.size(), advice.refused.front(),
                                                 result_text(advice, *advice.with_memory))});
   }
-  for (const Looser& looser : with_looser_limits(advice)) {
+  for (const Looser& looser : advice.found.looser) {
     part.lines.push_back({"limit", "with " + looser.limit + ", " + tried_text(advice,
                                                                                looser.tried)});
   }
@@ -250,6 +359,31 @@ std::string place_word(const std::string& pointer) {
 
 }  // namespace
 
+TrialResult mean_over_seeds(const TrialResult& first, const Confirmation& confirmed) {
+  TrialResult mean = first;
+  if (!confirmed.random) return mean;
+  for (const TrialResult& seed : confirmed.seeds) {
+    mean.gain += seed.gain;
+    mean.kept += seed.kept;
+    mean.requests_per_s += seed.requests_per_s;
+    mean.tokens_per_s += seed.tokens_per_s;
+  }
+  const auto count = static_cast<double>(confirmed.seeds.size() + 1);
+  for (double* figure : {&mean.gain, &mean.kept, &mean.requests_per_s, &mean.tokens_per_s}) {
+    *figure /= count;
+  }
+  return mean;
+}
+
+bool gains_something(const Advice& advice) {
+  return advice.found.best && advice.found.best->result.gain > 0;
+}
+
+const Tried* analysed(const Advice& advice) {
+  if (gains_something(advice)) return &*advice.found.best;
+  return advice.found.least ? &*advice.found.least : nullptr;
+}
+
 Balance balance_of(const JobAlone& alone, const TrialResult& result) {
   return {result.gain * alone.gpus_each, (1 - result.kept) * alone.gpus * alone.gpus_each};
 }
@@ -267,8 +401,8 @@ std::string setting_text(const Proposal& proposal) {
 
 std::vector<AnswerPart> answer_parts(const Advice& advice, const std::string& config) {
   std::vector<AnswerPart> parts{alone_part(advice)};
-  parts.push_back(advice.found.best ? recommendation_part(advice) : nothing_part(advice));
-  const bool gains = advice.found.best && advice.found.best->result.gain > 0;
+  const bool gains = gains_something(advice);
+  parts.push_back(gains ? recommendation_part(advice) : nothing_part(advice));
   if (gains && advice.found.runner_up) parts.push_back(runner_up_part(advice));
   for (AnswerPart& part : std::vector{in_the_way_part(advice), practice_part(advice, config)}) {
     if (!part.lines.empty()) parts.push_back(std::move(part));

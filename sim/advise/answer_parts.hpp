@@ -22,6 +22,14 @@ struct AnswerPart {
 /// of more; the commands. `config`: the file of the recommendation's run config.
 [[nodiscard]] std::vector<AnswerPart> answer_parts(const Advice& advice, const std::string& config);
 
+/// The recommendation's figures as means over all seeds that it was simulated under.
+[[nodiscard]] TrialResult mean_over_seeds(const TrialResult& first, const Confirmation& confirmed);
+/// Whether there is a recommendation to run something.
+[[nodiscard]] bool gains_something(const Advice& advice);
+/// Whose bubbles are looked at: the recommendation's; where that gains nothing, those of the
+/// setting least beyond the limits; null: nobody's.
+[[nodiscard]] const Tried* analysed(const Advice& advice);
+
 /// As people read it: "mps filler_percentage=30, rate_per_s 12".
 [[nodiscard]] std::string setting_text(const Proposal& proposal);
 

@@ -12,14 +12,15 @@ namespace {
 
 constexpr double kLooserKeep = 0.03;    // less of training
 constexpr double kLooserLatency = 2;    // times as long
-constexpr double kWorthTelling = 1.05;  // times the gain
 constexpr double kGainsMore = 0.006;    // more than what counts as equal
-constexpr int kTriedFor = 3;            // a third of the full length: what is told of settings
 constexpr double kKeptAsMuch = 0.0005;  // of training
 
 double best_gain(const Advice& advice) {
   return advice.found.best ? advice.found.best->result.gain : 0;
 }
+
+/// Four digits: a limit that a figure is said to keep must not be above it.
+double rounded_down(double share) { return std::floor(share * 1e4) / 1e4; }
 
 std::string latency_limits_text(const Limits& limits) {
   std::string text;
@@ -30,20 +31,6 @@ std::string latency_limits_text(const Limits& limits) {
   add("ttft", limits.slo.ttft);
   add("tpot", limits.slo.tpot);
   return text;
-}
-
-std::vector<std::pair<std::string, Limits>> looser(const Limits& limits) {
-  std::vector<std::pair<std::string, Limits>> all;
-  if (limits.keep > kLooserKeep) {
-    Limits less = limits;
-    less.keep = std::round((limits.keep - kLooserKeep) * 1e6) / 1e6;
-    all.emplace_back(fmt::format("keep {:g}", less.keep), less);
-  }
-  const Limits longer = with_latencies_scaled(limits, kLooserLatency);
-  if (const std::string text = latency_limits_text(longer); !text.empty()) {
-    all.emplace_back(text, longer);
-  }
-  return all;
 }
 
 std::string too_long(const TrialResult& result, const Limits& limits) {
@@ -85,22 +72,58 @@ std::string why_it_lost(const Tried& lost, const Tried& best, const Limits& limi
                      best.result.kept);
 }
 
-std::vector<Looser> with_looser_limits(const Advice& advice) {
-  std::vector<Looser> out;
-  for (const auto& [text, limits] : looser(advice.question.limits)) {
-    const Tried* most = nullptr;
-    for (const Tried& tried : advice.found.all) {
-      const bool real = tried.result.done && tried.available &&
-                        tried.length >= advice.found.length / kTriedFor &&
-                        violation(tried.result, advice.question.limits) > 0 &&
-                        violation(tried.result, limits) <= 0;
-      if (real && (most == nullptr || is_better(tried.result, most->result, limits))) most = &tried;
-    }
-    if (most != nullptr && most->result.gain > best_gain(advice) * kWorthTelling) {
-      out.push_back({text, *most});
-    }
+std::vector<std::pair<std::string, Limits>> looser_limits(const Limits& limits) {
+  std::vector<std::pair<std::string, Limits>> all;
+  if (limits.keep > kLooserKeep) {
+    Limits less = limits;
+    less.keep = std::round((limits.keep - kLooserKeep) * 1e6) / 1e6;
+    all.emplace_back(fmt::format("keep {:g}", less.keep), less);
   }
-  return out;
+  const Limits longer = with_latencies_scaled(limits, kLooserLatency);
+  if (const std::string text = latency_limits_text(longer); !text.empty()) {
+    all.emplace_back(text, longer);
+  }
+  return all;
+}
+
+std::string needed_limits(const TrialResult& result, const Limits& limits) {
+  std::string text;
+  const auto add = [&text](const std::string& limit) {
+    text += (text.empty() ? "" : ", ") + limit;
+  };
+  const auto add_latency = [&add](const char* name, std::optional<Duration> limit,
+                                  std::optional<Duration> found) {
+    if (limit && found && *found > *limit) add(name + std::string(" ") + milliseconds(*found));
+  };
+  if (result.kept < limits.keep) add(fmt::format("keep {:.4f}", rounded_down(result.kept)));
+  if (result.refused) add("requests turned away");
+  if (result.overloaded) {
+    add(fmt::format("{:.3g} of {:.3g} requests/s served", result.requests_per_s,
+                    result.offered_per_s));
+    return text;
+  }
+  add_latency("p95", limits.p95, result.p95);
+  add_latency("ttft", limits.slo.ttft, result.tokens.ttft);
+  add_latency("tpot", limits.slo.tpot, result.tokens.tpot);
+  return text;
+}
+
+std::string broken_limits(const TrialResult& result, const Limits& limits) {
+  std::string text;
+  const auto add = [&text](bool broken, const char* name) {
+    if (broken) text += (text.empty() ? "breaks " : ", ") + std::string(name);
+  };
+  const auto is_longer = [](std::optional<Duration> found, std::optional<Duration> limit) {
+    return found && limit && *found > *limit;
+  };
+  add(result.kept < limits.keep, "keep");
+  add(result.refused, "no request may be turned away");
+  add(result.overloaded, "all requests must be served");
+  if (result.overloaded) return text;
+  add(is_longer(result.p95, limits.p95), "p95");
+  add(is_longer(result.tokens.ttft, limits.slo.ttft), "ttft");
+  add(is_longer(result.tokens.tpot, limits.slo.tpot), "tpot");
+  return text;
 }
 
 std::vector<Tried> worth_having(const Advice& advice) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/advise/advice.hpp"
@@ -11,13 +12,17 @@ namespace bubblesim::advise {
 /// "it keeps 0.975 of training, 0.005 below the limit": how a setting lost to the best.
 [[nodiscard]] std::string why_it_lost(const Tried& lost, const Tried& best, const Limits& limits);
 
-/// The best setting of those tried if a limit were looser.
-struct Looser {
-  std::string limit;  ///< "keep 0.95"
-  Tried tried;
-};
-/// Those that gain at least 5 % more than the recommendation.
-[[nodiscard]] std::vector<Looser> with_looser_limits(const Advice& advice);
+/// Limits that are a little looser, with what is looser: "keep 0.95".
+[[nodiscard]] std::vector<std::pair<std::string, Limits>> looser_limits(const Limits& limits);
+
+/// The limits with which the result would keep them, of those that it breaks: "keep 0.953, p95
+/// 63.1 ms"; empty: it keeps all.
+[[nodiscard]] std::string needed_limits(const TrialResult& result, const Limits& limits);
+/// "breaks keep, p95"; empty: it keeps all.
+[[nodiscard]] std::string broken_limits(const TrialResult& result, const Limits& limits);
+
+/// What gains so many times what the best does is worth telling.
+inline constexpr double kWorthTelling = 1.05;
 
 /// Policies that the system lacks something for, and that would keep the limits and gain at least
 /// 5 % more.

@@ -20,17 +20,19 @@ Practice live(const Advice& advice) {
   const Tried& best = *advice.found.best;
   if (advice.why_not_live.empty()) return {"live", fill_command(best), ""};
   std::string note = "fill refuses " + best.proposal.policy->name + ": " + advice.why_not_live;
-  if (!advice.live) return {"live", "", note + "; nothing that it takes gains within the limits"};
+  if (!advice.found.live) {
+    return {"live", "", note + "; nothing that it takes gains within the limits"};
+  }
   note += fmt::format("; the best that it takes keeps {:.4f} and gains {:.0f} % of it",
-                      advice.live->result.kept,
-                      100 * advice.live->result.gain / best.result.gain);
-  return {"live", fill_command(*advice.live), note};
+                      advice.found.live->result.kept,
+                      100 * advice.found.live->result.gain / best.result.gain);
+  return {"live", fill_command(*advice.found.live), note};
 }
 
 }  // namespace
 
 std::vector<Practice> practice_of(const Advice& advice, const std::string& config) {
-  if (!advice.found.best || advice.found.best->result.gain <= 0) return {};
+  if (!gains_something(advice)) return {};
   std::string measure = "bubblesim measure " + config;
   if (advice.measured_rank > 0) measure += fmt::format(" --rank {}", advice.measured_rank);
   const Practice simulate{"simulate", "bubblesim run " + config, ""};

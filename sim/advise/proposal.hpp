@@ -57,6 +57,7 @@ struct TrialResult {
   double offered_per_s = 0;        ///< of online ones
   std::optional<Duration> p95;     ///< the worst online filler's
   TokenLatency tokens;             ///< likewise
+  bool p95_is_lower_bound = false; ///< too many requests had not completed when the run ended
   bool overloaded = false;
   bool refused = false;            ///< some of the arrivals, but not all
   /// What it cost: events of the simulation; twice as many where a filler was set, which is then

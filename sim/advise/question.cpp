@@ -1,11 +1,14 @@
 #include "sim/advise/question.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
 
+#include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/base/json_reader.hpp"
 #include "sim/base/nearest.hpp"
@@ -60,6 +63,12 @@ Question read_root(ObjectReader& root, const std::string& file, sweep::BaseParts
   }
   question.budget = root.duration("budget", kBudget, kDefaultBudget);
   return question;
+}
+
+/// A run config where a question is expected: its job and its policies stand at the root.
+bool is_run_config(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_object() && !json.contains("base") && json.contains("training");
 }
 
 CheckedResult<Question> parse_parts(const JsonDocument& document, const policy::Registry& registry,
@@ -146,9 +155,28 @@ TokenLatency read_slo(const std::string& text, Errors& faults) {
   return limits;
 }
 
+namespace {
+
+/// Of what the policy always demands, what the system is said to lack.
+std::string always_lacking(const policy::PolicySpec& spec, const SystemChoice& system) {
+  std::string lacking;
+  for (const policy::SystemDemand& demand : spec.demands) {
+    if (!demand.parameter.empty() || system.has(demand.feature)) continue;
+    lacking += (lacking.empty() ? "" : ", ") + std::string(policy::feature_word(demand.feature));
+  }
+  return lacking;
+}
+
+}  // namespace
+
 Errors check_question(const Question& question, const policy::Registry& registry) {
   Errors faults = check_places(question);
   const SystemChoice& system = question.system;
+  if (question.load_share > 1) {
+    faults.push_back({question.file, "/load",
+                      fmt::format("found {:g}, and 1 is all that the service serves with its GPUs "
+                                  "to itself; expected at most 1", *question.load_share)});
+  }
   for (const policy::SystemFeature feature : system.can.value_or(system.cannot)) {
     if (!system.can || system.has(feature)) continue;
     faults.push_back({question.file, "/cannot",
@@ -163,6 +191,11 @@ Errors check_question(const Question& question, const policy::Registry& registry
       faults.push_back({question.file, "/policies",
                         "found \"" + name + "\", an oracle, which no system can have; it is "
                         "simulated as a bound anyway"});
+    } else if (const std::string lacking = always_lacking(**spec, system); !lacking.empty()) {
+      faults.push_back({question.file, "/policies",
+                        "found \"" + name + "\", which demands " + lacking +
+                            ", and the system is said not to have that; expected it among \"can\" "
+                            "(and not among \"cannot\"), or no such policy"});
     }
   }
   return faults;
@@ -195,7 +228,21 @@ CheckedResult<Question> read_document(const JsonDocument& document,
 
 }  // namespace
 
+namespace {
+
+CheckedResult<void> refuse_run_config(const std::string& path) {
+  const auto text = read_text_file(path);
+  if (!text || !is_run_config(*text)) return {};
+  return tl::unexpected<Errors>(Errors{
+      {path, "", "found a run config, not a question; expected a file with it as the base: "
+                 "{\"name\": \"advice\", \"base\": \"" +
+                     std::filesystem::path(path).filename().string() + "\"}"}});
+}
+
+}  // namespace
+
 CheckedResult<Question> read_question(const std::string& path, const policy::Registry& registry) {
+  BUBBLESIM_RETURN_IF_ERROR(refuse_run_config(path));
   BUBBLESIM_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load_file(path));
   return read_document(document, registry);
 }

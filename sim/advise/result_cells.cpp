@@ -32,6 +32,13 @@ double RowReader::number_or_zero(std::string_view column) const {
   return number(column).value_or(0);
 }
 
+std::string RowReader::text(std::string_view column) const {
+  const auto at = column_of(column);
+  if (!at) return {};
+  const auto* text = std::get_if<std::string>(&row_.cells[*at]);
+  return text != nullptr ? *text : std::string{};
+}
+
 std::optional<Duration> RowReader::latency(std::string_view column) const {
   const auto milliseconds = number(column);
   if (!milliseconds) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "sim/advise/question.hpp"
@@ -15,6 +16,8 @@ class RowReader {
   /// Nothing: not measured, or no such column.
   [[nodiscard]] std::optional<double> number(std::string_view column) const;
   [[nodiscard]] double number_or_zero(std::string_view column) const;
+  /// Empty: not said, or no such column.
+  [[nodiscard]] std::string text(std::string_view column) const;
   /// Of a column in milliseconds.
   [[nodiscard]] std::optional<Duration> latency(std::string_view column) const;
   [[nodiscard]] TokenLatency token_latency() const;

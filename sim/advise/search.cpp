@@ -10,6 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/advise/finals.hpp"
+#include "sim/advise/trial_log.hpp"
+
 namespace bubblesim::advise {
 namespace {
 
@@ -18,25 +21,11 @@ constexpr std::size_t kGoesOn = 4;         // and one of so many settings goes o
 constexpr std::size_t kRungs = 4;          // lengths 1/27, 1/9, 1/3, 1
 constexpr std::size_t kLeaders = 3;        // policies that local searches begin from
 constexpr std::size_t kLeadersBeyond = 2;  // and from settings beyond the limits
-constexpr std::size_t kFinalists = 3;      // policies that are simulated at full length
-constexpr std::size_t kFinalistsOfScarce = 2;
-constexpr std::size_t kEveryPolicy = 1000;
-// How far within the limits finalists are: of training, and so many times of the latency. A short
-// trial is wrong by about so much.
 // Local searches begin from what is best within the limits, and from what is beyond them, a little
 // or far, and gains more: one parameter may bring that back.
 constexpr std::array<double, 3> kLooserForLeaders{0.002, 0.02, 0.1};
 constexpr double kPartOfLeft = 3;  // of the budget of local searches, that the next may spend
-constexpr std::array<double, 6> kMargins{-0.0005, 0, 0.0005, 0.0015, 0.004, 0.01};
-constexpr double kLatencyMargin = 20;
-constexpr std::size_t kConfirmedAtMost = 8;
-// Gains so near each other are equal for a recommendation: then what training loses counts, and
-// what the system must have.
-constexpr double kAsMuch = 0.005;
-constexpr double kSafer = 0.0002;  // of training, that makes a setting safer than another
 constexpr double kPush = 1.12;             // of a load, beyond what keeps the limits
-// Steps back from a limit that other seeds or the full length break.
-constexpr std::array<double, 5> kLessLoad{1.08, 1.25, 1.6, 2.5, 5};
 constexpr double kBeyondInShort = 0.05;    // of a limit, that a short trial may be
 constexpr double kMoved = 0.001;           // a dimension that moves gain or training less is idle
 constexpr std::array<double, 6> kFactors{4, 2, 1.4, 1.15, 1.06, 1.02};
@@ -69,58 +58,20 @@ void take_over(const Values& from, const std::string& key, Values& to) {
 class Searcher {
  public:
   Searcher(const Space& space, const TryAll& try_all, const SearchOptions& options)
-      : space_(space), try_all_(try_all), options_(options), length_(options.full.length),
-        warmup_(options.full.warmup) {}
+      : space_(space), options_(options), log_(space, try_all, options) {}
 
   Result<Found> run() {
     BUBBLESIM_RETURN_IF_ERROR(fix_length());
     BUBBLESIM_RETURN_IF_ERROR(halve());
     BUBBLESIM_RETURN_IF_ERROR(improve_all());
-    BUBBLESIM_RETURN_IF_ERROR(finish());
-    fill_found();
-    return std::move(found_);
+    BUBBLESIM_ASSIGN_OR_RETURN(
+        Found found, finals(space_, log_, options_, scarce_ ? Scarce::kYes : Scarce::kNo));
+    found.shortened = shortened_;
+    return found;
   }
 
  private:
   [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
-
-  [[nodiscard]] Trial trial(const Proposal& proposal, double part) const {
-    Trial trial;
-    trial.proposal = proposal;
-    const auto scaled = [part](Duration span) {
-      return Duration{std::llround(static_cast<double>(span.count()) * part)};
-    };
-    const Duration measured = std::max(scaled(length_ - warmup_), options_.full.shortest);
-    trial.warmup = std::min(std::max(scaled(warmup_), options_.full.shortest / 4), warmup_);
-    trial.length = std::min(trial.warmup + measured, length_);
-    trial.seed = options_.full.seed;
-    return trial;
-  }
-
-  Result<std::vector<Tried>> try_out(const std::vector<Proposal>& proposals, double part) {
-    std::vector<Trial> trials;
-    for (const Proposal& proposal : proposals) trials.push_back(trial(proposal, part));
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_all_(trials));
-    std::vector<Tried> tried;
-    for (std::size_t i = 0; i < proposals.size(); ++i) {
-      tried.push_back(
-          {proposals[i], results[i], space_.is_available(proposals[i]), trials[i].length});
-      note(tried.back());
-    }
-    return tried;
-  }
-
-  void note(const Tried& tried) {
-    spent_ += tried.result.events;
-    ++found_.trials;
-    const std::string text = proposal_text(tried.proposal);
-    const auto [at, fresh] = index_.try_emplace(text, found_.all.size());
-    if (fresh) {
-      found_.all.push_back(tried);
-    } else if (tried.result.done && tried.length >= found_.all[at->second].length) {
-      found_.all[at->second] = tried;
-    }
-  }
 
   // By trials of the shortest kind; what the length is cut to keeps its share of warm-up.
   Result<void> fix_length() {
@@ -130,24 +81,29 @@ class Searcher {
       if (start.policy == starts.back().policy) probes.push_back(start);
     }
     const double part = 1.0 / (kThird * kThird * kThird);
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(probes, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out(probes, part));
     double most = 0;
     for (const Tried& trial : tried) most = std::max(most, trial.result.events);
-    const double seconds = to_seconds(trial(probes.front(), part).length);
-    const double full = most / seconds * to_seconds(length_);
+    const double seconds = to_seconds(log_.trial(probes.front(), part).length);
+    const Duration asked = log_.length();
     const double affordable = options_.events / kFullTrials;
-    if (full <= affordable) return {};
-    const double cut = affordable / full;
-    const Duration least = std::min(length_, 5 * options_.full.shortest);
+    const double full = most / seconds * to_seconds(asked);
+    if (full > affordable) shorten(affordable / full);
+    scarce_ = most / seconds * to_seconds(log_.length()) > kScarce * affordable;
+    return {};
+  }
+
+  void shorten(double cut) {
+    const Duration asked = log_.length();
+    const Duration least = std::min(asked, 5 * options_.full.shortest);
     const auto shorter = [cut](Duration span) {
       return Duration{std::llround(static_cast<double>(span.count()) * cut)};
     };
-    const Duration length = in_milliseconds(std::max(shorter(length_), least));
-    warmup_ = in_milliseconds(std::min(std::max(shorter(warmup_), length / 4), warmup_));
-    length_ = length;
-    found_.shortened = true;
-    scarce_ = most / seconds * to_seconds(length) > kScarce * affordable;
-    return {};
+    const Duration length = in_milliseconds(std::max(shorter(asked), least));
+    const Duration warmup = log_.warmup();
+    log_.shorten(length,
+                 in_milliseconds(std::min(std::max(shorter(warmup), length / 4), warmup)));
+    shortened_ = true;
   }
 
   [[nodiscard]] auto better(double slack) const {
@@ -201,8 +157,8 @@ class Searcher {
     double part = 1;
     for (std::size_t i = 1; i < kRungs; ++i) part /= kThird;
     for (std::size_t rung = 0; rung + 1 < kRungs; ++rung, part *= kThird) {
-      BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, try_out(proposals, part));
-      if (stopped() || spent_ > kUntilHalved * options_.events) break;
+      BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
+      if (stopped() || log_.spent() > kUntilHalved * options_.events) break;
       proposals = survivors(std::move(tried), proposals.size() / kGoesOn, slack_at(rung));
     }
     return {};
@@ -215,8 +171,9 @@ class Searcher {
   // Loads of every policy, then local searches about the best of different policies.
   Result<void> improve_all() {
     std::vector<Tried> leaders;
-    for (const Which which : {Which::kAvailable, Which::kOutOfReach}) {
-      for (Tried& trial : best_by_policy(options_.limits, which, kEveryPolicy)) {
+    using enum TrialLog::Which;
+    for (const TrialLog::Which which : {kAvailable, kOutOfReach}) {
+      for (Tried& trial : log_.best_by_policy(options_.limits, which, TrialLog::kEveryPolicy)) {
         leaders.push_back(std::move(trial));
       }
     }
@@ -224,13 +181,14 @@ class Searcher {
     std::vector<Proposal> from;
     for (const double margin : kLooserForLeaders) {
       const std::size_t most = from.empty() ? kLeaders : kLeadersBeyond;
-      for (const Tried& trial : best_by_policy(tightened(-margin), Which::kAvailable, most)) {
+      for (const Tried& trial :
+           log_.best_by_policy(tightened(options_.limits, -margin), kAvailable, most)) {
         if (std::ranges::find(from, trial.proposal) == from.end()) from.push_back(trial.proposal);
       }
     }
     for (const Proposal& proposal : from) {
-      const double left = std::max(0.0, kUntilLocal * options_.events - spent_);
-      BUBBLESIM_RETURN_IF_ERROR(improve(proposal, spent_ + left / kPartOfLeft));
+      const double left = std::max(0.0, kUntilLocal * options_.events - log_.spent());
+      BUBBLESIM_RETURN_IF_ERROR(improve(proposal, log_.spent() + left / kPartOfLeft));
     }
     return {};
   }
@@ -255,7 +213,7 @@ class Searcher {
       }
       any = !proposals.empty();
       BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried,
-                                 try_out(proposals, 1.0 / kThird));
+                                 log_.try_out(proposals, 1.0 / kThird));
       for (std::size_t k = 0; k < tried.size(); ++k) {
         if (better(0)(tried[k], leaders[whose[k]])) {
           leaders[whose[k]] = tried[k];
@@ -275,11 +233,12 @@ class Searcher {
     std::set<std::string> seen{proposal_text(from)};
     double part = 0;
     for (std::size_t i = 0; i < kFactors.size();) {
-      if (stopped() || spent_ >= until) break;
+      if (stopped() || log_.spent() >= until) break;
       const double length_part = i < kCoarse ? 1.0 / (kThird * kThird) : 1.0 / kThird;
       if (part != length_part) {
         part = length_part;
-        BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> again, try_out({best.proposal}, part));
+        BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> again,
+                                   log_.try_out({best.proposal}, part));
         best = again.front();
       }
       BUBBLESIM_ASSIGN_OR_RETURN(const Tried at, pushed(best, part));
@@ -305,13 +264,13 @@ class Searcher {
   Result<Tried> pushed(const Tried& best, double part) {
     const Proposal more = space_.with_load(best.proposal, kPush);
     if (more == best.proposal || violation(best.result, options_.limits) > 0) return best;
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({more}, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, log_.try_out({more}, part));
     return tried.front().result.done ? tried.front() : best;
   }
 
   // No more than the budget has, by what the last one cost.
   void limit(std::vector<Step>& steps, double events, double until) const {
-    const double most = std::max(4.0, (until - spent_) / std::max(1.0, events));
+    const double most = std::max(4.0, (until - log_.spent()) / std::max(1.0, events));
     if (static_cast<double>(steps.size()) > most) steps.resize(static_cast<std::size_t>(most));
   }
 
@@ -320,13 +279,13 @@ class Searcher {
                                          double part, std::vector<std::string>& only) {
     std::vector<Proposal> proposals;
     for (const Step& step : steps) proposals.push_back(step.to);
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, try_out(proposals, part));
+    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> tried, log_.try_out(proposals, part));
     note_moved(from, steps, tried, only);
     const Proposal together = joined(from, steps, tried);
     const bool known = together == from.proposal || std::ranges::find(proposals, together) !=
                                                         proposals.end();
     if (!known) {
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> trial, try_out({together}, part));
+      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> trial, log_.try_out({together}, part));
       tried.push_back(trial.front());
     }
     const auto best = std::ranges::min_element(tried, better(0));
@@ -366,225 +325,14 @@ class Searcher {
     return space_.is_available(together) || together.policy->oracle ? together : from.proposal;
   }
 
-  /// Full length: those that lead, at the limits and at some distance from them; the bounds.
-  Result<void> finish() {
-    std::vector<Proposal> finalists;
-    std::set<std::string> seen;
-    const auto add = [&](const Tried& trial) {
-      if (seen.insert(proposal_text(trial.proposal)).second) finalists.push_back(trial.proposal);
-    };
-    const std::size_t policies = scarce_ ? kFinalistsOfScarce : kFinalists;
-    for (const double margin : kMargins) {
-      if (scarce_ && margin < 0) continue;
-      for (const Tried& trial : best_by_policy(tightened(margin), Which::kAvailable, policies)) {
-        add(trial);
-      }
-    }
-    for (const Which which : {Which::kOutOfReach, Which::kAvailable}) {
-      for (const Tried& trial : best_by_policy(options_.limits, which, kEveryPolicy)) {
-        const bool nothing = trial.proposal.policy->name == "exclusive";
-        const bool out = which == Which::kOutOfReach && (!scarce_ || trial.proposal.policy->oracle);
-        if (out || nothing) add(trial);
-      }
-    }
-    BUBBLESIM_ASSIGN_OR_RETURN(std::vector<Tried> full, try_out(finalists, 1));
-    BUBBLESIM_RETURN_IF_ERROR(step_back(full));
-    sort_out(full);
-    std::erase_if(full,
-                  [this](const Tried& trial) { return !space_.is_available(trial.proposal); });
-    return confirm(std::move(full));
-  }
-
-  [[nodiscard]] Limits tightened(double margin) const {
-    Limits limits = with_latencies_scaled(options_.limits, 1 - kLatencyMargin * margin);
-    limits.keep = std::min(1.0, limits.keep + margin);
-    return limits;
-  }
-
-  enum class Which : std::uint8_t { kAvailable, kOutOfReach };
-
-  /// The best setting of each policy, of those that were tried longest; the best policies first.
-  [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which which,
-                                                  std::size_t most) const {
-    const Duration long_enough = trial({}, 1.0 / kThird).length;
-    std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
-    for (const Tried& trial : found_.all) {
-      const bool wanted = trial.available == (which == Which::kAvailable);
-      if (wanted && trial.result.done) pool.emplace_back(trial, trial.length >= long_enough);
-    }
-    std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
-      if (left.second != right.second) return left.second;
-      return is_better(left.first.result, right.first.result, limits);
-    });
-    std::vector<Tried> out;
-    std::set<std::string> policies;
-    for (const auto& [trial, longest] : pool) {
-      if (out.size() < most && policies.insert(trial.proposal.policy->name).second) {
-        out.push_back(trial);
-      }
-    }
-    return out;
-  }
-
-  /// Policies of which nothing keeps the limits at full length, with less and less load.
-  Result<void> step_back(std::vector<Tried>& full) {
-    for (const double factor : kLessLoad) {
-      std::vector<Proposal> less;
-      for (const Tried& trial : best_of_each(full)) {
-        const bool known_enough = !trial.available && factor != kLessLoad.front();
-        if (violation(trial.result, options_.limits) <= 0 || known_enough) continue;
-        Proposal with_less = space_.with_load(trial.proposal, 1 / factor);
-        if (with_less != trial.proposal) less.push_back(std::move(with_less));
-      }
-      if (less.empty() || stopped()) break;
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out(less, 1));
-      full.insert(full.end(), tried.begin(), tried.end());
-    }
-    return {};
-  }
-
-  /// The best setting of each policy among these.
-  [[nodiscard]] std::vector<Tried> best_of_each(std::vector<Tried> tried) const {
-    std::ranges::stable_sort(tried, better(0));
-    std::set<std::string> policies;
-    std::erase_if(tried, [&policies](const Tried& trial) {
-      return !trial.result.done || !policies.insert(trial.proposal.policy->name).second;
-    });
-    return tried;
-  }
-
-  void sort_out(std::vector<Tried>& full) {
-    std::ranges::stable_sort(full, better(0));
-    std::set<std::string> policies;
-    for (const Tried& trial : full) {
-      if (!trial.result.done || space_.is_available(trial.proposal)) continue;
-      if (!policies.insert(trial.proposal.policy->name).second) continue;
-      (trial.proposal.policy->oracle ? found_.bounds : found_.out_of_reach).push_back(trial);
-    }
-  }
-
-  /// The best that holds under other seeds. What does not makes way for less load, and for settings
-  /// that are further from the limits.
-  Result<void> confirm(std::vector<Tried> full) {
-    const std::vector<Tried> all = full;
-    std::optional<Tried> fallback;
-    Confirmation of_fallback;
-    std::map<std::string, std::size_t> failures;  // by policy
-    for (std::size_t i = 0; i < kConfirmedAtMost; ++i) {
-      const std::optional<Tried> next = choice_of(full);
-      if (!next) break;
-      BUBBLESIM_ASSIGN_OR_RETURN(Confirmation confirmed, again(next->proposal));
-      if (confirmed.broke == 0) return recommend(all, *next, std::move(confirmed));
-      if (!fallback || confirmed.broke < of_fallback.broke) {
-        fallback = next;
-        of_fallback = confirmed;
-      }
-      if (stopped()) break;
-      std::erase_if(full, [&next](const Tried& trial) { return !is_safer(trial, *next); });
-      const std::size_t failed = failures[next->proposal.policy->name]++;
-      const Proposal less =
-          space_.with_load(next->proposal, 1 / kLessLoad[std::min(failed, kLessLoad.size() - 1)]);
-      if (less == next->proposal) continue;
-      BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<Tried> tried, try_out({less}, 1));
-      full.push_back(tried.front());
-    }
-    if (fallback) return recommend(all, *fallback, std::move(of_fallback));
-    if (!full.empty()) found_.least = *std::ranges::min_element(full, better(0));
-    return {};
-  }
-
-  /// Whether the setting may hold where `broken` did not: another policy, or further within limits.
-  static bool is_safer(const Tried& trial, const Tried& broken) {
-    if (trial.proposal.policy != broken.proposal.policy) return true;
-    const Duration none{};
-    return trial.result.kept > broken.result.kept + kSafer ||
-           trial.result.p95.value_or(none) < broken.result.p95.value_or(none);
-  }
-
-  /// Of what keeps the limits and gains as much as the best, what leaves most, in GPUs, after what
-  /// training loses; of what leaves as much, what demands least and changes least.
-  [[nodiscard]] std::optional<Tried> choice_of(std::vector<Tried> full) const {
-    std::erase_if(full, [this](const Tried& trial) {
-      return !trial.result.done || violation(trial.result, options_.limits) > 0;
-    });
-    if (full.empty()) return std::nullopt;
-    const double most =
-        std::ranges::max_element(full, {}, [](const Tried& trial) { return trial.result.gain; })
-            ->result.gain;
-    std::erase_if(full, [most](const Tried& trial) {
-      return trial.result.gain < (1 - kAsMuch) * most;
-    });
-    const double step = std::max(kAsMuch * most, 1e-9);
-    const auto rank = [this, step](const Tried& trial) {
-      const double left = trial.result.gain + options_.gpus * trial.result.kept;
-      return std::tuple(-std::floor(left / step), demanded(trial.proposal).size(),
-                        trial.proposal.parameters.size(), -left);
-    };
-    return *std::ranges::min_element(full, {}, rank);
-  }
-
-  Result<void> recommend(const std::vector<Tried>& full, const Tried& best,
-                         Confirmation confirmed) {
-    found_.best = best;
-    found_.confirmed = std::move(confirmed);
-    for (const Tried& trial : full) {
-      const bool gains = trial.result.done && trial.result.gain > 0;
-      if (trial.proposal.policy == best.proposal.policy || !gains) continue;
-      found_.runner_up = trial;
-      break;
-    }
-    return {};
-  }
-
-  Result<Confirmation> again(const Proposal& proposal) {
-    std::vector<Trial> trials;
-    for (std::size_t i = 1; i <= kSeedsConfirmed; ++i) {
-      trials.push_back(trial(proposal, 1));
-      trials.back().seed += i;
-    }
-    for (const double factor : {1 + kDurationsVaried, 1 - kDurationsVaried}) {
-      trials.push_back(trial(proposal, 1));
-      trials.back().slowdown = factor;
-    }
-    BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_all_(trials));
-    Confirmation confirmed;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      spent_ += results[i].events;
-      ++found_.trials;
-      if (!results[i].done) continue;
-      if (i < kSeedsConfirmed) {
-        confirmed.seeds.push_back(results[i]);
-        if (violation(results[i], options_.limits) > 0) ++confirmed.broke;
-      } else {
-        (i == kSeedsConfirmed ? confirmed.slower : confirmed.faster).push_back(results[i]);
-      }
-    }
-    return confirmed;
-  }
-
-  void fill_found() {
-    found_.length = length_;
-    found_.warmup = warmup_;
-    found_.events = spent_;
-  }
-
   const Space& space_;
-  const TryAll& try_all_;
   const SearchOptions& options_;
-  Duration length_;
-  Duration warmup_;
-  double spent_ = 0;
+  TrialLog log_;
   bool scarce_ = false;
-  Found found_;
-  std::map<std::string, std::size_t> index_;  // into found_.all
+  bool shortened_ = false;
 };
 
 }  // namespace
-
-double break_rate(const Confirmation& confirmed) {
-  return static_cast<double>(confirmed.broke + 1) /
-         static_cast<double>(confirmed.seeds.size() + 2);
-}
 
 Result<Found> search(const Space& space, const TryAll& try_all, const SearchOptions& options) {
   return Searcher(space, try_all, options).run();

@@ -4,16 +4,19 @@
 // for three times as long, and so on; the best setting of each policy is kept until the last step,
 // for some policies need time to settle. Then the largest load of each, and local searches about
 // the best of different policies: one dimension at a time, in ever smaller steps, and what helped
-// together. Then what leads is simulated at full length, under other seeds and with durations that
-// are 5 % off; a setting that breaks a limit there makes way for the next, or for less load.
+// together. Then what leads is simulated at the length that was asked for, under other seeds and
+// with durations that are 5 % off; a setting that breaks a limit there makes way for the next, or
+// for less load (finals.hpp).
 //
 // Its budget is work, not time: events of the simulations, of which a second on two cores has
 // kEventsPerSecond. So the same question has the same answer on every machine, however many threads
-// it has, and on slow ones it takes longer. Where a full search would be too much, all simulated
-// times are shortened alike.
+// it has, and on slow ones it takes longer. Where a full search would be too much, the simulated
+// times of all its steps are shortened alike. The budget covers these steps; what is told is
+// confirmed at the length that was asked for, and that comes on top where they were shortened.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -49,28 +52,55 @@ struct Tried {
 /// How a setting did when it was simulated again.
 struct Confirmation {
   std::vector<TrialResult> seeds;     ///< other seeds
+  std::vector<TrialResult> windows;   ///< longer runs, where the seed changes nothing
   std::vector<TrialResult> slower;    ///< training's durations 5 % longer
   std::vector<TrialResult> faster;    ///< and shorter
-  std::size_t broke = 0;              ///< of the seeds, how many broke a limit
+  std::size_t broke = 0;              ///< of the seeds and windows, how many broke a limit
+  bool random = true;                 ///< false: other seeds give the same figures
 };
 
-/// How often another seed is expected to break a limit: Laplace's rule, (broke + 1) / (seeds + 2).
+/// How often another seed is expected to break a limit: Laplace's rule, (broke + 1) / (seeds + 2);
+/// 0 where nothing is random and nothing broke a limit.
 [[nodiscard]] double break_rate(const Confirmation& confirmed);
+
+/// A setting that did not hold when it was simulated again.
+struct Failed {
+  Tried setting;
+  Confirmation confirmed;
+};
+
+/// The best setting if a limit were looser.
+struct Looser {
+  std::string limit;  ///< "keep 0.95"
+  Tried tried;
+};
 
 /// What the search found.
 struct Found {
   std::optional<Tried> best;          ///< nothing: no setting keeps the limits
   Confirmation confirmed;             ///< of `best`
   std::optional<Tried> runner_up;     ///< the best setting of another policy
-  std::optional<Tried> least;         ///< without a best: least beyond the limits
+  std::optional<Tried> live;          ///< where `takes` refuses `best`: the best that it takes
+  /// Least beyond the limits, of what gains something; only where `best` gains nothing or is none.
+  std::optional<Tried> least;
+  std::vector<Failed> failed;         ///< settings that kept the limits and did not hold
+  std::vector<Looser> looser;         ///< confirmed at full length; they gain 5 % more at least
   std::vector<Tried> bounds;          ///< oracles, each at its best place
   std::vector<Tried> out_of_reach;    ///< the best setting of each policy that cannot be had
   std::vector<Tried> all;             ///< each setting's longest trial, in order of its first
   Duration length{};                  ///< simulated of a full trial
   Duration warmup{};
+  Duration searched{};                ///< the longest trial of the search before the last step
   std::size_t trials = 0;
   double events = 0;
-  bool shortened = false;             ///< the budget did not allow the full length
+  double confirmation_events = 0;     ///< of these, for trials that are longer than `searched`
+  bool shortened = false;             ///< the budget did not allow the full length to be searched
+};
+
+/// What settings are confirmed at before they are told.
+enum class ConfirmedAt : std::uint8_t {
+  kAskedLength,
+  kSearchedLength,  ///< what the budget allows: for many questions that share one
 };
 
 struct SearchOptions {
@@ -78,6 +108,10 @@ struct SearchOptions {
   FullLength full;
   double gpus = 1;                        ///< simulated, that training loses a share of
   double events = 60 * kEventsPerSecond;  ///< the budget
+  ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
+  /// Settings that the user's next tool takes: if it refuses the best, the best that it takes is
+  /// looked for, too. Nothing: nobody is asked.
+  std::function<bool(const Proposal&)> takes = nullptr;
   std::function<bool()> stopped;          ///< true: come to an end
 };
 

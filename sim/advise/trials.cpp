@@ -33,6 +33,9 @@ void add_row(TrialResult& result, const RowReader& row, const OwnFiller& filler)
   const double refused = row.number_or_zero("requests_refused");
   result.refused = result.refused || (refused > 0 && rate > 0);
   worse_of(result.p95, row.latency("latency_p95_ms"));
+  const std::string bound_from = row.text("latency_lower_bound_from");
+  result.p95_is_lower_bound = result.p95_is_lower_bound || bound_from == "p50" ||
+                              bound_from == "p90" || bound_from == "p95";
   const TokenLatency tokens = row.token_latency();
   worse_of(result.tokens.ttft, tokens.ttft);
   worse_of(result.tokens.tpot, tokens.tpot);

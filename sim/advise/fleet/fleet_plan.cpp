@@ -39,6 +39,7 @@ class Planner {
         if (options_.stopped && options_.stopped()) plan_.stopped = true;
       }
     }
+    if (!fits_ && !plan_.stopped) return tl::unexpected<Errors>(no_work_fits());
     add_gpu_hours();
     place_work(plan_);
     return std::move(plan_);
@@ -107,13 +108,29 @@ class Planner {
     AnswerOptions options = options_;
     options.shared = &shared_;
     options.begins = nullptr;
+    options.confirmed_at = ConfirmedAt::kSearchedLength;  // many pairs share one budget
     const auto advice = answer(question_of(kind, work), registry_, options);
-    if (advice) return kind_answer(kind, *advice);
+    if (advice) {
+      fits_ = true;
+      return kind_answer(kind, *advice);
+    }
     // What the filler asks for in vain is this pair's; all else is wrong with the job.
     const Error& fault = advice.error().front();
     if (fault.place.starts_with("/fillers")) return {.reason = fault.message};
     for (const Error& error : advice.error()) faults.push_back(at_job(job, error));
     return {};
+  }
+
+  /// For each work why the first kind that says so takes none of it, and what would do.
+  [[nodiscard]] Errors no_work_fits() const {
+    Errors faults;
+    for (std::size_t work = 0; work < plan_.question.work.size(); ++work) {
+      const FleetJob& job = plan_.question.jobs[plan_.kinds.front().first];
+      faults.push_back({plan_.question.work_file, plan_.question.work[work].place,
+                        "fits no job; beside " + job.name + ": " +
+                            plan_.kinds.front().answers[work].reason});
+    }
+    return faults;
   }
 
   KindAnswer kind_answer(FleetKind& kind, const Advice& advice) {
@@ -151,6 +168,7 @@ class Planner {
   sweep::SharedWork shared_;
   sweep::FileHashes files_;
   FleetPlan plan_;
+  bool fits_ = false;  // some work beside some job
 };
 
 SplitProblem problem_of(const FleetPlan& plan) {

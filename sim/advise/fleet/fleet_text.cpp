@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/json.hpp"
 #include "sim/text/csv_text.hpp"
@@ -13,6 +14,12 @@ namespace {
 
 const std::string& kind_name(const FleetPlan& plan, std::size_t kind) {
   return plan.question.jobs[plan.kinds[kind].first].name;
+}
+
+/// Two digits; what rounds to nothing is 0.00, not -0.00.
+std::string two_digits(double number) {
+  constexpr double kHalfOfLast = 0.005;
+  return fmt::format("{:.2f}", std::abs(number) < kHalfOfLast ? 0.0 : number);
 }
 
 std::string percent(double part, double whole) {
@@ -30,8 +37,8 @@ void add_kind(const FleetPlan& plan, std::size_t place, TextTable& table) {
     const KindAnswer& answer = kind.answers[work];
     table.row({any ? "" : kind_name(plan, place), any ? "" : jobs, any ? "" : hours,
                plan.question.work[work].name, fmt::format("{:.1f}", kind.hours[work]),
-               fmt::format("{:.2f}", kind.hours[work] * answer.gains),
-               fmt::format("{:.2f}", kind.hours[work] * answer.costs),
+               two_digits(kind.hours[work] * answer.gains),
+               two_digits(kind.hours[work] * answer.costs),
                fmt::format("{:.4f}", 1 - answer.costs), answer.setting});
     any = true;
   }
@@ -57,7 +64,7 @@ std::string works_table(const FleetPlan& plan) {
   for (std::size_t work = 0; work < plan.question.work.size(); ++work) {
     const FillWork& offered = plan.question.work[work];
     const WorkSum sum = sum_of_work(plan, work);
-    table.row({offered.name, fmt::format("{:.2f}", sum.gained), fmt::format("{:.0f}", sum.requests),
+    table.row({offered.name, two_digits(sum.gained), fmt::format("{:.0f}", sum.requests),
                offered.requests ? percent(sum.requests, *offered.requests) : "no end"});
   }
   return table.text();

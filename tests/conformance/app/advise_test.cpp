@@ -19,7 +19,7 @@ TEST(Advise, PrintsAnAnswerAndWritesItsConfig) {
   const Outcome text = succeed(place, std::string(kAdvise) + "--keep 0.9 --config advice.json");
   EXPECT_THAT(text.out, AllOf(HasSubstr("iteration alone on 4 x"), HasSubstr("(oracle) would gain"),
                               HasSubstr("\nRun "), HasSubstr("  gains    "), HasSubstr("limit 0.9"),
-                              HasSubstr("times what training loses"), HasSubstr("other seeds"),
+                              HasSubstr("times what training loses"), HasSubstr("is random"),
                               HasSubstr("bubblesim run advice.json"),
                               HasSubstr("bubblesim fill --policy ")));
   const Json config = parse_json(place.read("advice.json"));
@@ -147,7 +147,9 @@ TEST(Advise, FaultsSayWhatWouldDo) {
   expect_fault(advise + "--filler-memory 200GB", AllOf(HasSubstr("needs 200.0 GB"),
                                                        HasSubstr("expected at most that")));
   expect_fault("advise configs/advise/example.json --want online", HasSubstr("expected no --want"));
-  expect_fault("advise configs/runs/example.json", HasSubstr("\"base\" is missing"));
+  expect_fault("advise configs/runs/example.json", HasSubstr("found a run config, not a question"));
+  expect_fault(advise + "--p95 1s --load 5", HasSubstr("expected at most 1"));
+  expect_fault(advise + "--cannot mps", HasSubstr("found \"mps\", which demands mps"));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST_F(AnswerParts, says_what_stands_in_the_way) {
   advice_.alone.filler_longest = 3ms;
   advice_.unfilled = {{"collective", 0.2, 0}, {"idle", 0.3, 0.1}};
   advice_.found.out_of_reach = {tried(second_, 0.6, 0.99), tried(seer_, 0.51, 0.99)};
-  advice_.found.all = {tried(second_, 0.7, 0.96)};
+  advice_.found.looser = {{"keep 0.95", tried(second_, 0.7, 0.96)}};
   EXPECT_THAT(line("collective"), HasSubstr("0 % of it filled; under a policy that takes"));
   EXPECT_THAT(line("idle"), HasSubstr("longest operation, 3 ms"));
   EXPECT_THAT(line("system"), AllOf(HasSubstr("second"), Not(HasSubstr("seer"))));
@@ -109,9 +109,101 @@ TEST_F(AnswerParts, prefers_errors_that_were_measured_on_the_device) {
 TEST_F(AnswerParts, without_a_best_tells_the_least_violation) {
   advice_.found.best.reset();
   advice_.found.least = tried(second_, 0.4, 0.931);
-  advice_.question.limits.keep = 0.98;
+  advice_.found.least->result.p95 = 60ms;
+  advice_.question.limits = {0.98, 60ms};
   EXPECT_THAT(line("nearest"), HasSubstr("5.0 % beyond: second"));
+  EXPECT_EQ(line("would need"), "keep 0.9310\n");
   EXPECT_TRUE(practice_of(advice_, "c.json").empty());
+}
+
+// Doing nothing keeps every limit: that is no answer to what stands in the way.
+TEST_F(AnswerParts, where_only_doing_nothing_keeps_the_limits_the_nearest_is_told_and_analysed) {
+  advice_.found.best = tried(first_, 0, 1);
+  advice_.found.least = tried(second_, 0.4, 0.931);
+  advice_.unfilled = {{"collective", 0.2, 0}};
+  const std::vector<AnswerPart> parts = answer_parts(advice_, "c.json");
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_THAT(parts[1].title, HasSubstr("Leave it alone: nothing that was tried gains anything"));
+  EXPECT_THAT(line("nearest"), HasSubstr("second"));
+  EXPECT_EQ(parts[2].title, "In the way, under the nearest setting");
+  advice_.found.least.reset();
+  EXPECT_EQ(answer_parts(advice_, "c.json").size(), 2U);
+}
+
+TEST_F(AnswerParts, says_which_gains_were_dropped) {
+  advice_.found.best = tried(first_, 0, 1);
+  Failed failed{tried(second_, 0.4, 0.99), {}};
+  failed.confirmed.seeds.resize(5);
+  failed.confirmed.broke = 2;
+  advice_.found.failed = {failed};
+  Tried brief = tried(seer_, 0.3, 0.99);
+  brief.length = 1s;
+  advice_.found.all = {brief};
+  advice_.found.length = 10s;
+  EXPECT_THAT(answer_parts(advice_, "c.json")[1].title, HasSubstr("did not hold"));
+  EXPECT_THAT(line("dropped"), AllOf(HasSubstr("second: "), HasSubstr("2 of 5 other seeds break"),
+                                     HasSubstr("seer: "), HasSubstr("in a trial of 1s alone")));
+}
+
+// 5 and 7 GPUs beside 4: a mean of 16 / 3.
+TEST_F(AnswerParts, gains_are_means_over_seeds_with_their_spread) {
+  advice_.found.confirmed.seeds = {tried(first_, 0.625, 0.99).result,
+                                   tried(first_, 0.875, 0.98).result};
+  EXPECT_THAT(line("gains"), AllOf(HasSubstr("53.33 requests/s, worth 5.33 GPUs"),
+                                   HasSubstr("40 to 70 requests/s under 3 seeds")));
+}
+
+TEST_F(AnswerParts, says_where_nothing_is_random) {
+  Confirmation& confirmed = advice_.found.confirmed;
+  confirmed.random = false;
+  confirmed.seeds = {advice_.found.best->result, advice_.found.best->result};
+  confirmed.windows = {tried(first_, 0.5, 0.987).result};
+  EXPECT_THAT(line("sure"), AllOf(HasSubstr("nothing in this run is random; 0 of 1 longer windows"),
+                                  HasSubstr("least kept 0.9870"), Not(HasSubstr("expect"))));
+}
+
+TEST_F(AnswerParts, marks_durations_that_break_a_limit) {
+  advice_.question.limits = {0.98, 50ms};
+  Confirmation& confirmed = advice_.found.confirmed;
+  confirmed.seeds = {advice_.found.best->result};
+  confirmed.slower = {tried(first_, 0.5, 0.97).result};
+  confirmed.slower.front().p95 = 60ms;
+  confirmed.faster = {tried(first_, 0.5, 0.99).result};
+  EXPECT_THAT(line("+5 %"), HasSubstr("; breaks keep, p95"));
+  EXPECT_THAT(line("-5 %"), Not(HasSubstr("breaks")));
+}
+
+// An oracle that breaks a limit is no bound; one whose search of loads ended lower has no share.
+TEST_F(AnswerParts, bounds_keep_the_limits_too) {
+  advice_.question.limits = {0.98, 50ms};
+  advice_.found.best->result.offered_per_s = 5;
+  advice_.found.bounds = {tried(seer_, 0.1, 1), tried(second_, 3, 0.9)};
+  EXPECT_THAT(line("bound"), AllOf(HasSubstr("seer"), Not(HasSubstr("second"))));
+  EXPECT_THAT(line("gains"), Not(HasSubstr("% of")));
+}
+
+TEST_F(AnswerParts, says_that_memory_of_training_is_taken_as_none) {
+  advice_.alone.memory_known = false;
+  EXPECT_EQ(line("memory"), "");
+  advice_.alone.fillers_have_memory = true;
+  EXPECT_THAT(line("memory"), HasSubstr("not known and taken as 0"));
+}
+
+TEST_F(AnswerParts, says_that_few_iterations_are_measured) {
+  advice_.alone.iteration = 3s;
+  advice_.found.length = 10s;
+  advice_.found.warmup = 2s;
+  EXPECT_THAT(line("short"), AllOf(HasSubstr("hold 2.7 iterations"), HasSubstr("one of 26 s")));
+  advice_.found.length = 26s;
+  EXPECT_EQ(line("short"), "");
+}
+
+TEST_F(AnswerParts, says_that_the_search_was_stopped) {
+  advice_.stopped = true;
+  advice_.found.best->length = 1s;
+  EXPECT_THAT(line("sure"), HasSubstr("not confirmed: stopped; the best so far, of a trial of 1s"));
+  advice_.found.best.reset();
+  EXPECT_THAT(answer_parts(advice_, "c.json")[1].title, HasSubstr("Stopped before any setting"));
 }
 
 TEST_F(AnswerParts, practice_is_what_the_tools_take) {
@@ -124,7 +216,7 @@ TEST_F(AnswerParts, practice_is_what_the_tools_take) {
   EXPECT_THAT(practice[2].command, HasSubstr("bubblesim fill --policy first --set share=30 --tra"));
   advice_.why_not_measured = "wants MIG";
   advice_.why_not_live = "needs profiles";
-  advice_.live = tried(second_, 0.25, 0.995);
+  advice_.found.live = tried(second_, 0.25, 0.995);
   practice = practice_of(advice_, "c.json");
   EXPECT_EQ(practice[1].command, "");
   EXPECT_EQ(practice[1].note, "wants MIG");

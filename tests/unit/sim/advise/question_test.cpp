@@ -51,6 +51,8 @@ TEST(question, faults_say_what_would_do) {
   EXPECT_THAT(fault_of(R"("can": ["mps"], "cannot": ["mps"])"), HasSubstr("in one of them"));
   EXPECT_THAT(fault_of(R"("policies": ["tsg"])"), HasSubstr("did you mean \"tgs\"?"));
   EXPECT_THAT(fault_of(R"("policies": ["ideal"])"), HasSubstr("an oracle"));
+  EXPECT_THAT(fault_of(R"("policies": ["gpreempt"], "can": ["mps"])"),
+              HasSubstr("\"gpreempt\", which demands time_slicing, driver_patch"));
   EXPECT_THAT(fault_of(R"("load": "fixed")"), HasSubstr("as_given"));
   EXPECT_THAT(fault_of(R"("budget": "10ms")"), HasSubstr("/budget"));
   EXPECT_THAT(fault_of(R"("slo": {"tftt": "1s"})"), HasSubstr("did you mean \"ttft\"?"));
@@ -81,6 +83,22 @@ TEST(question, latencies_are_scaled_together) {
   EXPECT_EQ(limits.p95, Duration{100ms});
   EXPECT_EQ(limits.slo.ttft, Duration{1s});
   EXPECT_EQ(limits.slo.tpot, std::nullopt);
+}
+
+TEST(question, a_run_config_is_told_apart) {
+  const std::string path = std::string(BUBBLESIM_SOURCE_DIR) + "/configs/runs/example.json";
+  const auto question = read_question(path, policies::builtin_policies());
+  ASSERT_FALSE(question);
+  EXPECT_THAT(question.error().front().text(), HasSubstr("\"base\": \"example.json\""));
+}
+
+TEST(question, a_load_above_all_that_is_served_is_refused) {
+  Question question;
+  question.load_share = 5;
+  const Errors faults = check_question(question, policies::builtin_policies());
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_THAT(faults.front().text(), HasSubstr("found 5"));
+  EXPECT_THAT(faults.front().text(), HasSubstr("expected at most 1"));
 }
 
 TEST(question, example_is_read_with_its_base) {

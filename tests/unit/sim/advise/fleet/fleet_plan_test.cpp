@@ -150,6 +150,27 @@ TEST_F(Fleet, jobs_that_are_alike_are_simulated_once) {
   EXPECT_EQ(fleet_csv(*plan), fleet_csv(*again));
 }
 
+TEST_F(Fleet, work_that_fits_no_job_is_a_fault_with_what_would_do) {
+  const auto plan = plan_of({recorded("one", 8)}, {filling("large", "36GB")}, 1);
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().front().text(),
+              HasSubstr("fits no job; beside one: filler large needs 36.0 GB"));
+}
+
+// A job that gains a little from its filler loses -0.001 GPU-hours.
+TEST(fleet_text, has_no_negative_nothing) {
+  FleetPlan plan;
+  plan.question.jobs = {job_of("a", 1, 24)};
+  plan.question.work = {{"first", "", "{}", {}, 1}};
+  plan.kind_of = {0};
+  plan.gpus = {1};
+  plan.kinds.resize(1);
+  plan.kinds[0].gpu_hours = 24;
+  plan.kinds[0].answers = {gaining(0.5, -0.00004, 1)};
+  place_work(plan);
+  EXPECT_THAT(fleet_text(plan), ::testing::Not(HasSubstr("-0.00")));
+}
+
 TEST_F(Fleet, a_job_that_cannot_be_loaded_is_told_by_its_line) {
   FleetJob broken = recorded("one", 8);
   broken.training = R"({"trace": ["/nowhere"]})";

@@ -1,0 +1,121 @@
+#include "sim/advise/trial_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace bubblesim::advise {
+namespace {
+
+constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a comparison of policies
+
+constexpr double kLatencyMargin = 20;    // times that of training
+
+Duration part_of(Duration span, double part) {
+  return Duration{std::llround(static_cast<double>(span.count()) * part)};
+}
+
+}  // namespace
+
+Limits tightened(const Limits& limits, double margin) {
+  Limits out = with_latencies_scaled(limits, 1 - kLatencyMargin * margin);
+  out.keep = std::min(1.0, out.keep + margin);
+  return out;
+}
+
+TrialLog::TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options)
+    : space_(space), try_all_(try_all), full_(options.full), confirmed_at_(options.confirmed_at),
+      length_(options.full.length), warmup_(options.full.warmup) {}
+
+void TrialLog::shorten(Duration length, Duration warmup) {
+  length_ = length;
+  warmup_ = warmup;
+  if (confirmed_at_ == ConfirmedAt::kAskedLength) return;
+  full_.length = length;
+  full_.warmup = warmup;
+}
+
+Trial TrialLog::trial(const Proposal& proposal, double part) const {
+  Trial trial;
+  trial.proposal = proposal;
+  const Duration measured = std::max(part_of(length_ - warmup_, part), full_.shortest);
+  trial.warmup = std::min(std::max(part_of(warmup_, part), full_.shortest / 4), warmup_);
+  trial.length = std::min(trial.warmup + measured, length_);
+  trial.seed = full_.seed;
+  return trial;
+}
+
+Trial TrialLog::full_trial(const Proposal& proposal) const {
+  return {proposal, full_.length, full_.warmup, full_.seed};
+}
+
+Result<std::vector<Tried>> TrialLog::try_out(const std::vector<Proposal>& proposals, double part) {
+  std::vector<Trial> trials;
+  for (const Proposal& proposal : proposals) trials.push_back(trial(proposal, part));
+  return run(trials);
+}
+
+Result<std::vector<Tried>> TrialLog::try_full(const std::vector<Proposal>& proposals) {
+  std::vector<Trial> trials;
+  for (const Proposal& proposal : proposals) trials.push_back(full_trial(proposal));
+  return run(trials);
+}
+
+Result<std::vector<Tried>> TrialLog::run(const std::vector<Trial>& trials) {
+  BUBBLESIM_ASSIGN_OR_RETURN(const std::vector<TrialResult> results, try_again(trials));
+  std::vector<Tried> tried;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const Proposal& proposal = trials[i].proposal;
+    tried.push_back({proposal, results[i], space_.is_available(proposal), trials[i].length});
+    note(tried.back());
+  }
+  return tried;
+}
+
+Result<std::vector<TrialResult>> TrialLog::try_again(const std::vector<Trial>& trials) {
+  BUBBLESIM_ASSIGN_OR_RETURN(std::vector<TrialResult> results, try_all_(trials));
+  for (std::size_t i = 0; i < trials.size(); ++i) count(trials[i], results[i]);
+  return results;
+}
+
+void TrialLog::count(const Trial& trial, const TrialResult& result) {
+  ++trials_;
+  spent_ += result.events;
+  if (trial.length > length_) spent_on_longer_ += result.events;
+}
+
+void TrialLog::note(const Tried& tried) {
+  const auto [at, fresh] = index_.try_emplace(proposal_text(tried.proposal), all_.size());
+  if (fresh) {
+    all_.push_back(tried);
+    return;
+  }
+  Tried& known = all_[at->second];
+  const bool better_known = tried.length >= known.length || !known.result.done;
+  if (tried.result.done && better_known) known = tried;
+}
+
+std::vector<Tried> TrialLog::best_by_policy(const Limits& limits, Which which,
+                                            std::size_t most) const {
+  const Duration long_enough = trial({}, kLongEnough).length;
+  std::vector<std::pair<Tried, bool>> pool;  // whether tried for long
+  for (const Tried& tried : all_) {
+    const bool wanted = tried.available == (which == Which::kAvailable);
+    if (wanted && tried.result.done) pool.emplace_back(tried, tried.length >= long_enough);
+  }
+  std::ranges::stable_sort(pool, [&limits](const auto& left, const auto& right) {
+    if (left.second != right.second) return left.second;
+    return is_better(left.first.result, right.first.result, limits);
+  });
+  std::vector<Tried> out;
+  std::set<std::string> policies;
+  for (const auto& [tried, longest] : pool) {
+    if (out.size() < most && policies.insert(tried.proposal.policy->name).second) {
+      out.push_back(tried);
+    }
+  }
+  return out;
+}
+
+}  // namespace bubblesim::advise

@@ -1,0 +1,76 @@
+// The trials of a search: how long they are, what they cost, and each setting's longest one.
+//
+// There are two lengths. The length that was asked for is what a recommendation is confirmed at.
+// The searched length is shorter where the budget does not allow hundreds of trials of the asked
+// one; all steps of the search are parts of it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/advise/search.hpp"
+
+namespace bubblesim::advise {
+
+/// The limits with a distance from them, as a share of training and, times 20, of latencies: a
+/// short trial is wrong by about so much more of these. Negative: looser limits.
+[[nodiscard]] Limits tightened(const Limits& limits, double margin);
+
+class TrialLog {
+ public:
+  enum class Which : std::uint8_t { kAvailable, kOutOfReach };
+  static constexpr std::size_t kEveryPolicy = 1000;  ///< more than there are
+
+  /// All three must outlive the log.
+  TrialLog(const Space& space, const TryAll& try_all, const SearchOptions& options);
+
+  /// Makes all further parts shorter.
+  void shorten(Duration length, Duration warmup);
+  /// A trial of a part of the searched length, at least of the shortest length that is allowed.
+  [[nodiscard]] Trial trial(const Proposal& proposal, double part) const;
+  /// A trial of the length that was asked for.
+  [[nodiscard]] Trial full_trial(const Proposal& proposal) const;
+  [[nodiscard]] bool is_full(const Tried& tried) const { return tried.length >= full_.length; }
+
+  [[nodiscard]] Result<std::vector<Tried>> try_out(const std::vector<Proposal>& proposals,
+                                                   double part);
+  [[nodiscard]] Result<std::vector<Tried>> try_full(const std::vector<Proposal>& proposals);
+  /// Trials that vary what is already logged: they are counted, and their results are not kept.
+  [[nodiscard]] Result<std::vector<TrialResult>> try_again(const std::vector<Trial>& trials);
+
+  /// The best setting of each policy; what was tried for a third of the searched length comes
+  /// before what was not. The best policies come first.
+  [[nodiscard]] std::vector<Tried> best_by_policy(const Limits& limits, Which which,
+                                                  std::size_t most) const;
+
+  /// Each setting's longest trial, in order of its first.
+  [[nodiscard]] const std::vector<Tried>& all() const { return all_; }
+  [[nodiscard]] double spent() const { return spent_; }
+  /// The part of `spent` that trials took which are longer than the searched length.
+  [[nodiscard]] double spent_on_longer() const { return spent_on_longer_; }
+  [[nodiscard]] std::size_t trials() const { return trials_; }
+  [[nodiscard]] Duration length() const { return length_; }
+  [[nodiscard]] Duration warmup() const { return warmup_; }
+  [[nodiscard]] const FullLength& full() const { return full_; }
+
+ private:
+  Result<std::vector<Tried>> run(const std::vector<Trial>& trials);
+  void count(const Trial& trial, const TrialResult& result);
+  void note(const Tried& tried);
+
+  const Space& space_;
+  const TryAll& try_all_;
+  FullLength full_;
+  ConfirmedAt confirmed_at_;
+  Duration length_;
+  Duration warmup_;
+  double spent_ = 0;
+  double spent_on_longer_ = 0;
+  std::size_t trials_ = 0;
+  std::vector<Tried> all_;
+  std::map<std::string, std::size_t> index_;  // into all_
+};
+
+}  // namespace bubblesim::advise
