@@ -159,6 +159,38 @@ TEST(ServerRun, OverFreeLinksOfTheClusterPromptsTakeWhatALinkOfTheirOwnTakes) {
   }
 }
 
+/// Collectives of training send so many bytes out of the first GPU's port.
+void send_from_first_port(LoadedRun& loaded, double bytes) {
+  workload::JobProgram job = *loaded.training;
+  network::Transfer transfer;
+  transfer.loads = {{(*loaded.topology)->port(0, network::Direction::kOut), bytes}};
+  job.transfers = {transfer};
+  for (workload::JoinedCollective& collective : job.collectives) collective.transfer = 0;
+  loaded.training = std::move(job);
+}
+
+// Against prompts that have a link of their own, as fast: each waits for the other.
+TEST(ServerRun, PromptsAndGradientsShareALink) {
+  const auto registry = policies::builtin_policies();
+  LoadedRun apart = apart_run({1e8}, registry);
+  put_on(apart, two_gpus({1e8}));
+  LoadedRun shared = apart_on_cluster({1e8}, registry);
+  for (LoadedRun* run : {&apart, &shared}) {
+    send_from_first_port(*run, 500'000);  // 5 ms with the port to themselves
+    run->config.policies = {choice("mps", registry)};
+  }
+  const auto own_link = server_report(apart, registry, 1);
+  const auto one_link = server_report(shared, registry, 1);
+  const auto p50 = [](const observe::RunReport& report) {
+    return report.policies[0].fillers[0].latency.percentile(50)->value;
+  };
+  const auto kept = [](const observe::RunReport& report) {
+    return *report.policies[0].training.normalised_to_alone;
+  };
+  EXPECT_GT(p50(one_link), p50(own_link) + 1ms);
+  EXPECT_LT(kept(one_link), kept(own_link) - 0.01);
+}
+
 TEST(ServerRun, WithoutAGpuToDecodeOnItIsAFault) {
   const auto registry = policies::builtin_policies();
   LoadedRun loaded = apart_run({1e9}, registry);
