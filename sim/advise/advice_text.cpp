@@ -2,16 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/advise/answer_parts.hpp"
 #include "sim/base/units.hpp"
 
 namespace bubblesim::advise {
 namespace {
 
+/// A search that is stopped has no trial of full length.
+Duration longest(const Found& found) {
+  Duration most{};
+  for (const Tried& tried : found.all) most = std::max(most, tried.length);
+  return most;
+}
+
 /// How the budget cut the search; empty: it did not.
 std::string searched_text(const Advice& advice) {
   const Found& found = advice.found;
-  if (!found.shortened) return "";
+  if (!found.shortened || found.searched >= found.length) return "";
   const double budget = to_seconds(advice.question.budget) * kEventsPerSecond;
   return fmt::format(", {} in the search (a larger --budget allows more); to confirm took {:.0f} % "
                      "of the budget besides", format_duration(found.searched),
@@ -22,7 +31,7 @@ std::string effort_text(const Advice& advice) {
   const Found& found = advice.found;
   return fmt::format("{}{} settings, {} trials of at most {}{}; {} runs now, {} stored before\n",
                      advice.stopped ? "stopped before the search had ended: " : "",
-                     found.all.size(), found.trials, format_duration(found.length),
+                     found.all.size(), found.trials, format_duration(longest(found)),
                      searched_text(advice), advice.simulated, advice.stored);
 }
 

@@ -123,7 +123,7 @@ class Answerer {
     options.gpus = advice_.alone.gpus;
     options.events = to_seconds(question_.budget) * kEventsPerSecond;
     options.stopped = options_.stopped;
-    options.confirmed_at = options_.confirmed_at;
+    options.confirmed_at = question_.confirmed_at;
     if (has_tools()) {
       options.takes = [this](const Proposal& setting) {
         return options_.why_not_live(setting, filler_role()).empty();

@@ -25,7 +25,6 @@ struct AnswerOptions {
   /// an empty text: they take it. Both or none: then nobody is asked.
   std::function<std::string(const Proposal&, policy::Role filler)> why_not_live;
   std::function<std::string(const std::string& run_config, std::uint32_t rank)> why_not_measured;
-  ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
   sweep::SharedWork* shared = nullptr;   ///< inputs that other questions have too; null: none
 };
 

@@ -76,6 +76,7 @@ AnswerPart alone_part(const Advice& advice) {
                   {}};
   std::string causes;
   for (const CauseShare& cause : alone.causes) {
+    if (cause.share < kShareTold) continue;
     causes += fmt::format("{}{} {:.1f} %", causes.empty() ? "" : ", ", cause.cause,
                           100 * cause.share);
   }

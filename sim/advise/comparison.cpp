@@ -98,8 +98,8 @@ std::string needed_limits(const TrialResult& result, const Limits& limits) {
   if (result.kept < limits.keep) add(fmt::format("keep {:.4f}", rounded_down(result.kept)));
   if (result.refused) add("requests turned away");
   if (result.overloaded) {
-    add(fmt::format("{:.3g} of {:.3g} requests/s served", result.requests_per_s,
-                    result.offered_per_s));
+    add(fmt::format("a load below {:.3g} requests/s, of {:.3g} that are offered",
+                    result.requests_per_s, result.offered_per_s));
     return text;
   }
   add_latency("p95", limits.p95, result.p95);

@@ -48,6 +48,13 @@ struct SystemChoice {
 /// Whether online fillers' load is searched too.
 enum class Load : std::uint8_t { kSearched, kAsGiven };
 
+/// The length of the runs that settings are confirmed in before they are told.
+enum class ConfirmedAt : std::uint8_t {
+  kAskedLength,      ///< the base's, whatever the budget is
+  kAffordedLength,   ///< at most four times the searched length: nobody asked for one
+  kSearchedLength,   ///< what hundreds of trials may have: for many questions that share a budget
+};
+
 inline constexpr Duration kDefaultBudget = std::chrono::seconds(60);
 
 struct Question {
@@ -63,6 +70,7 @@ struct Question {
   std::optional<double> load_share;
   std::vector<sweep::SweepAxis> axes;  ///< places of the base that are searched besides
   Duration budget = kDefaultBudget;    ///< of search.hpp
+  ConfirmedAt confirmed_at = ConfirmedAt::kAskedLength;
 };
 
 /// Reads and checks a question's file and its base; all faults at once.

@@ -97,12 +97,6 @@ struct Found {
   bool shortened = false;             ///< the budget did not allow the full length to be searched
 };
 
-/// What settings are confirmed at before they are told.
-enum class ConfirmedAt : std::uint8_t {
-  kAskedLength,
-  kSearchedLength,  ///< what the budget allows: for many questions that share one
-};
-
 struct SearchOptions {
   Limits limits;
   FullLength full;

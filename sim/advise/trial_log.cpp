@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a comparison of policies
 
+constexpr int kAffordedTimes = 4;         // the searched length, where nobody asked for a length
 constexpr double kLatencyMargin = 20;    // times that of training
 
 Duration part_of(Duration span, double part) {
@@ -32,8 +33,9 @@ void TrialLog::shorten(Duration length, Duration warmup) {
   length_ = length;
   warmup_ = warmup;
   if (confirmed_at_ == ConfirmedAt::kAskedLength) return;
-  full_.length = length;
-  full_.warmup = warmup;
+  const int times = confirmed_at_ == ConfirmedAt::kAffordedLength ? kAffordedTimes : 1;
+  full_.length = std::min(times * length, full_.length);
+  full_.warmup = std::min(times * warmup, full_.warmup);
 }
 
 Trial TrialLog::trial(const Proposal& proposal, double part) const {

@@ -137,7 +137,8 @@ void add_question_options(CLI::App& command, AdviseArguments& arguments) {
   command.add_option("--budget", arguments.budget,
                      "How much to search: the work that two cores do in about this time. It is "
                      "counted in simulated events, so that the answer does not depend on the "
-                     "machine")
+                     "machine. Confirming the answer at --duration comes on top, where the search "
+                     "has to do with shorter trials")
       ->capture_default_str();
 }
 
@@ -164,7 +165,8 @@ void add_time_options(CLI::App& command, RunArguments& job) {
   command.add_option("--device", job.quick.device,
                      "Device to simulate: a name or a file (default: the one recorded)");
   command.add_option("--duration", job.duration,
-                     "Without QUESTION: simulated time of a full trial")
+                     "Without QUESTION: simulated time of a full trial, which the answer is "
+                     "confirmed at; where it is not given, less if --budget is small")
       ->capture_default_str();
   command.add_option("--warmup", job.warmup,
                      "Without QUESTION: simulated time before anything is measured")
@@ -202,6 +204,9 @@ CheckedResult<std::vector<advise::Question>> advise_questions(AdviseArguments& a
       question.name = observe::filler_mode_name(mode);
       question.base = quick_config_text(arguments.job.quick, mode);
       if (mode == observe::FillerMode::kOnline) question.load_share = arguments.load;
+      if (command.count("--duration") == 0) {
+        question.confirmed_at = advise::ConfirmedAt::kAffordedLength;
+      }
     }
   }
   for (advise::Question& question : questions) {

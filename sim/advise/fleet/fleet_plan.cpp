@@ -96,6 +96,7 @@ class Planner {
     question.base_file = asked.file;
     question.limits.keep = asked.limits.keep;
     question.system = asked.system;
+    question.confirmed_at = ConfirmedAt::kSearchedLength;  // many pairs share one budget
     const auto pairs = static_cast<std::int64_t>(plan_.kinds.size() * asked.work.size());
     question.budget = std::max(kLeastBudget, asked.budget / std::max<std::int64_t>(1, pairs));
     return question;
@@ -108,7 +109,6 @@ class Planner {
     AnswerOptions options = options_;
     options.shared = &shared_;
     options.begins = nullptr;
-    options.confirmed_at = ConfirmedAt::kSearchedLength;  // many pairs share one budget
     const auto advice = answer(question_of(kind, work), registry_, options);
     if (advice) {
       fits_ = true;

@@ -228,6 +228,27 @@ TEST(search, recommends_what_holds_at_the_length_that_was_asked_for) {
   EXPECT_EQ(found->looser[0].tried.length, 10s);
 }
 
+// Without a length that was asked for, it is four times the searched one; of many questions that
+// share a budget, the searched one.
+TEST(search, confirms_at_the_length_that_the_budget_affords) {
+  Landscape land;
+  land.add(spec_of("alone", {}), constant(0, 1));
+  land.add(spec_of("some", {}), constant(0.5, 1));
+  const Space space(land.registry, {}, {});
+  SearchOptions options = options_of({0.98, {}});
+  options.events = 7.5 * 1e5;
+  options.confirmed_at = ConfirmedAt::kAffordedLength;
+  const auto found = search(space, land.try_all(), options);
+  ASSERT_TRUE(found && found->best);
+  EXPECT_EQ(found->length, 4 * found->searched);
+  EXPECT_EQ(found->best->length, found->length);
+  options.confirmed_at = ConfirmedAt::kSearchedLength;
+  const auto shared = search(space, land.try_all(), options);
+  ASSERT_TRUE(shared && shared->best);
+  EXPECT_EQ(shared->length, shared->searched);
+  EXPECT_EQ(shared->confirmation_events, shared->confirmed.windows.empty() ? 0 : 4.75 * 1e4);
+}
+
 // A looser limit is not told of what keeps it in short trials only.
 TEST(search, confirms_what_a_looser_limit_would_gain) {
   Landscape land;
