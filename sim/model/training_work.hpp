@@ -4,8 +4,8 @@
 //
 // What is approximated: bytes count each operand once; collectives of gradients (data parallel,
 // norms' weights under sequence parallel, tied embeddings) are not here but with the plan; tokens
-// spread over experts evenly but for Split's loads of ranks; casts of weights under PyTorch's autocast
-// are left out.
+// spread over experts evenly but for Split's loads of ranks; casts of weights under PyTorch's
+// autocast are left out.
 #pragma once
 
 #include "sim/base/result.hpp"

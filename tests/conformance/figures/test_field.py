@@ -14,10 +14,10 @@ def power_rows():
               "training_iteration_energy_j": 30.0}
     rows = []
     for setting, rate, own, watts in (("{}", 10.0, 4.0, 350.0), ('{"cap_w":320}', 8.0, 3.9, 310.0)):
-        for policy in ("exclusive", "mps"):
+        for policy in ("exclusive", "mps", "ideal"):
             rows.append({field.PLAN: "ddp-4", "/power": setting, "policy": policy,
                          "training_iterations_per_s": rate,
-                         "gpu_power_mean_w": watts + (20 if policy == "mps" else 0),
+                         "gpu_power_mean_w": watts + {"mps": 20, "ideal": 30}.get(policy, 0),
                          "filler_requests_per_s": own / 2, "filler_normalised_fraction": 0.5,
                          **common})
     return pandas.DataFrame(rows)
@@ -30,6 +30,7 @@ def test_limits_cost_what_throughput_falls():
     assert list(table["decode_lost"]) == pytest.approx([0, 0.025])
     assert list(table["decode_above_idle_w"]) == pytest.approx([100, 97.5])  # 25 J a request
     assert list(table["both_w"] - table["training_w"]) == [20, 20]
+    assert list(table["bubbles_w"] - table["training_w"]) == [30, 30]
 
 
 def test_a_plan_is_called_by_its_parts():
@@ -72,10 +73,22 @@ def test_a_skew_costs_against_even_routing_and_a_placement_gains_against_the_ske
     table = field.experts(pandas.DataFrame({
         field.PLAN + "/tensor": 1, field.PLAN + "/routing/zipf": [z for z, _ in rows],
         field.PLAN + "/routing/placement": [p for _, p in rows],
-        "training_iteration_mean_ms": [100.0, 100.0, 150.0, 120.0]}))
+        "training_iteration_mean_ms": [100.0, 100.0, 150.0, 120.0],
+        "bubble_fraction": [0.1, 0.1, 0.4, 0.2]}))
     skewed = table[table["zipf"] == 1].iloc[0]
     assert skewed["skew_costs"] == pytest.approx(0.5)
     assert skewed["placement_gains"] == pytest.approx(0.25)
+    assert skewed["waiting"] == pytest.approx(0.4)
+
+
+def test_what_a_slow_link_costs_is_its_bytes():
+    plans = [{"model": "gpt2-large", "plan": {"data": 16}}] * 3
+    slow = ["[]"] + [json.dumps([{"link": "nic", "gpu": 0, "slowdown": s}]) for s in (8, 16)]
+    table = field.links(pandas.DataFrame({
+        "/training/synth": [json.dumps(plan) for plan in plans], "/training/slow_links": slow,
+        "training_iteration_mean_ms": [60.0, 160.0, 280.0], "bubble_fraction": [0.1, 0.6, 0.8]}))
+    assert list(table["iteration_ratio"]) == pytest.approx([1, 160 / 60, 280 / 60])
+    assert table["link_gb"].iloc[2] == pytest.approx(24 * 0.120 / 8)
 
 
 def test_flows_are_held_against_those_that_are_spread():

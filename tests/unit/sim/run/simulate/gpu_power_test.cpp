@@ -218,8 +218,9 @@ TEST(GpuPower, ACapWhoseGovernorNeverLooksIsSaidToDoNothing) {
   const observe::PolicyResult result = alone(powered_run({}, capped(100, 5s)));
   EXPECT_DOUBLE_EQ(result.gpus[1].power.value().clock_mhz, 1000);
   EXPECT_EQ(result.counters.count(kKeysWithoutEffect.name), 1U);
-  EXPECT_THAT(result.notices, testing::ElementsAre(testing::HasSubstr(
-                                  "first looks after its \"period\" of 5s, the run ended at 70ms")));
+  EXPECT_THAT(result.notices,
+              testing::ElementsAre(testing::HasSubstr(
+                  "first looks after its \"period\" of 5s, the run ended at 70ms")));
 }
 
 program::Step host_step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
