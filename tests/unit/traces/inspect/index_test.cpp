@@ -88,7 +88,11 @@ IndexFigures figures_of(const RankTrace& trace, const RankInspection& rank) {
     return share(window.length() - total_length(clip(spans, window)), window.length()) +
            open_end(spans, window);
   };
-  return {share(rank.whole.idle(), rank.whole.length), free_of(use.busy), free_of(use.own)};
+  // To the index copies and memsets are work: all of a bubble but its transfers is its figure.
+  Intervals work = use.own;
+  work.insert(work.end(), use.transfer.begin(), use.transfer.end());
+  return {share(rank.whole.idle(), rank.whole.length), free_of(use.busy),
+          free_of(unite(std::move(work)))};
 }
 
 void expect_share(const Row& row, const std::string& key, double found) {
