@@ -9,8 +9,7 @@ namespace bubblesim::advise {
 namespace {
 
 constexpr double kLongEnough = 1.0 / 3;  // of the searched length, for a comparison of policies
-
-constexpr int kAffordedTimes = 4;         // the searched length, where nobody asked for a length
+constexpr int kAffordedTimes = 4;        // the searched length, where nobody asked for a length
 constexpr double kLatencyMargin = 20;    // times that of training
 
 Duration part_of(Duration span, double part) {

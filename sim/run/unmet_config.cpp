@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,9 @@ class Notes {
         simulated_(simulated), result_(result) {}
 
   void add() {
-    all_too_late("faults", "strikes", training_.faults, &JobFault::at);
-    all_too_late("stragglers", "begins", training_.stragglers, &Straggler::from);
-    all_too_late("slow_links", "begins", training_.slow_links, &LinkFault::from);
+    too_late("faults", "strikes", training_.faults, &JobFault::at);
+    too_late("stragglers", "begins", training_.stragglers, &Straggler::from);
+    too_late("slow_links", "begins", training_.slow_links, &LinkFault::from);
     if (training_.checkpoint_every && training_.faults.empty()) {
       without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
     }
@@ -34,18 +33,15 @@ class Notes {
     result_.notices.push_back(text);
   }
 
-  void too_late(const std::string& place, const char* what, Duration at) {
-    if (at < simulated_) return;
-    without_effect(fmt::format("{}: {} at {}, the run ended at {}", place, what,
-                               format_duration(at), format_duration(simulated_)));
-  }
-
-  /// Entries of a list: each begins at an instant.
+  /// Entries of a list that begin when the run has ended.
   template <class Entry>
-  void all_too_late(const char* key, const char* what, const std::vector<Entry>& entries,
-                    Duration Entry::*begin) {
+  void too_late(const char* key, const char* what, const std::vector<Entry>& entries,
+                Duration Entry::*begin) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      too_late(fmt::format("/training/{}/{}", key, i), what, entries[i].*begin);
+      const Duration at = entries[i].*begin;
+      if (at < simulated_) continue;
+      without_effect(fmt::format("/training/{}/{}: {} at {}, the run ended at {}", key, i, what,
+                                 format_duration(at), format_duration(simulated_)));
     }
   }
 

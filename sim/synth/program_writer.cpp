@@ -13,11 +13,6 @@ using program::short_span;
 using program::Step;
 using program::StepKind;
 
-namespace {
-
-
-}  // namespace
-
 traces::LaunchShape shape_of(const model::Launch& launch) {
   traces::LaunchShape shape;
   shape.grid = launch.grid;

@@ -8,6 +8,7 @@
 
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
+#include "sim/validate/serving/text_lines.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -137,19 +138,16 @@ Result<MeasuredRequest> read_measured_request(const ForeignJson& line) {
 Result<std::vector<MeasuredRequest>> read_measured_requests(const std::string& path) {
   BUBBLESIM_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
   std::vector<MeasuredRequest> out;
-  std::size_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string line(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    ++number;
-    if (line.find_first_not_of(" \r") == std::string::npos) continue;
+  const auto read = [&](std::string_view line, std::size_t number) -> Result<void> {
+    if (line.find_first_not_of(" \r") == std::string_view::npos) return {};
     BUBBLESIM_ASSIGN_OR_RETURN(
         const ForeignJson request,
-        ForeignJson::parse(line, path, "line " + std::to_string(number)));
+        ForeignJson::parse(std::string(line), path, "line " + std::to_string(number)));
     BUBBLESIM_ASSIGN_OR_RETURN(auto measured, read_measured_request(request));
     out.push_back(std::move(measured));
-  }
+    return {};
+  };
+  BUBBLESIM_RETURN_IF_ERROR(each_line(text, read));
   if (out.empty()) return fail(path, {}, "holds no request");
   std::stable_sort(out.begin(), out.end(), [](const MeasuredRequest& a, const MeasuredRequest& b) {
     return a.arrival < b.arrival;

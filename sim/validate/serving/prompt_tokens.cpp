@@ -1,6 +1,5 @@
 #include "sim/validate/serving/prompt_tokens.hpp"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "sim/base/input_file.hpp"
 #include "sim/base/json.hpp"
 #include "sim/serving/scheduler_spec.hpp"
+#include "sim/validate/serving/text_lines.hpp"
 
 namespace bubblesim::validate {
 namespace {
@@ -70,13 +70,11 @@ Result<void> add_prompt_tokens(ServingBundle& bundle, const std::string& path) {
       bundle.settings.block_size.value_or(serving::SchedulerSpec{}.block_size);
   BlockNumbers blocks(block_size);
   std::size_t lines = 0;
-  for (std::string_view rest = text; !rest.empty(); ++lines) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const auto tokens = tokens_of(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const std::string place = "line " + std::to_string(lines + 1);
+  const auto add = [&](std::string_view line, std::size_t number) -> Result<void> {
+    const auto tokens = tokens_of(line);
+    const std::string place = "line " + std::to_string(number);
     if (!tokens) return fail(path, place, "has no token ids; expected a list \"input_tok_ids\"");
-    const auto found = requests.find("bench-" + std::to_string(lines));
+    const auto found = requests.find("bench-" + std::to_string(lines++));
     if (found == requests.end()) {
       return fail(path, place, "found a request that was not measured; expected the " +
                                    std::to_string(requests.size()) + " of the bundle");
@@ -89,7 +87,9 @@ Result<void> add_prompt_tokens(ServingBundle& bundle, const std::string& path) {
     }
     measured.shared.hashes = blocks.of(*tokens);
     measured.shared.tokens_per_hash = block_size;
-  }
+    return {};
+  };
+  BUBBLESIM_RETURN_IF_ERROR(each_line(text, add));
   if (lines < requests.size()) {
     return fail(path, {}, "found " + std::to_string(lines) + " requests; expected the " +
                               std::to_string(requests.size()) + " of the bundle");
