@@ -23,6 +23,7 @@ GO_LIMIT_S = 30.0
 U32, U64 = ctypes.c_uint32, ctypes.c_uint64
 ROW = 3  # words of a block: start, end, SM
 ROW_BYTES = 24
+BETWEEN_S = 0.5  # of both runs of launches alone: how fast the clocks drift apart
 
 Options = Dict[str, int]
 
@@ -95,7 +96,9 @@ def newcomer(gpu: Gpu, options: Options, begin: Callable[[], None]) -> Dict[str,
             made.append([before, after, min(rows[0::ROW]), max(rows[1::ROW])])
         return made
 
-    alone = sent(options["alone"])
+    alone = sent(options["alone"] // 2)
+    time.sleep(BETWEEN_S)
+    alone += sent(options["alone"] - len(alone))
     begin()
     return {"grid": grid, "alone": alone, "beside": sent(options["count"])}
 

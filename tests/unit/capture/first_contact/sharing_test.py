@@ -37,6 +37,20 @@ class Waits(unittest.TestCase):
                     "beside": [[20, 90, 1085, 1090]]}
         self.assertEqual(sharing.waits_ns(newcomer), ([0, 2], [60]))
 
+    def test_a_drift_of_the_clocks_is_no_wait(self) -> None:
+        # The device's clock gains 20 us a second. Launches alone at 0 and at 0.5 s, offsets 5 and
+        # 10005; at 1 s 20005 are the clocks', so 300 are waited for.
+        newcomer = {"alone": [[0, 9, 5, 6], [500_000_000, 0, 500_010_005, 0]],
+                    "beside": [[1_000_000_000, 0, 1_000_020_305, 0]]}
+        self.assertEqual(sharing.waits_ns(newcomer), ([0, 0], [300]))
+
+    def test_launches_after_the_loads_end_are_not_beside_it(self) -> None:
+        # Offset 5; the load runs in 100-200. Launches at 110, 190 (starts after the end) and 300.
+        newcomer = {"alone": [[0, 9, 5, 6]],
+                    "beside": [[110, 0, 175, 0], [190, 0, 215, 0], [300, 0, 305, 0]]}
+        self.assertEqual(sharing.waits_ns(newcomer, [kernel(100, 10, 10)]), ([0], [60, 20]))
+        self.assertEqual(sharing.waits_ns(newcomer, []), ([0], []))
+
 
 class Slices(unittest.TestCase):
     # Two processes take turns: 20 on the GPU, 2 to switch. The first runs in 0-20, 44-64, 88-108,
