@@ -11,8 +11,9 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from processes import first_line
 
@@ -29,6 +30,7 @@ TORCH = ("import json, torch, sysconfig; print(json.dumps({'version': torch.__ve
          "'folder': sysconfig.get_paths()['purelib']}))")
 PYTHONS = ("/opt/*/bin/python3", "/opt/*/.venv/bin/python3", "/venv/bin/python3",
            "/opt/conda/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3")
+TORCH_S = 90.0  # a first import reads gigabytes
 TOOLS = ("nvidia-smi", "nvcc", "nvidia-cuda-mps-control", "nsys", "ncu", "compute-sanitizer",
          "cuda-gdb", "cmake", "ninja", "c++", "g++", "gcc")
 
@@ -103,7 +105,7 @@ def torch_facts(context: Context) -> Json:
     found = [path for pattern in PYTHONS for path in sorted(glob.glob(pattern))]
     wrong = "no PyTorch in any Python that was looked at"
     for python in dict.fromkeys([context.python, *found]):
-        text = said([python, "-c", TORCH], 60.0)
+        text = said([python, "-c", TORCH], TORCH_S)
         try:
             made = json.loads(text.strip().splitlines()[-1])
         except (IndexError, ValueError):
@@ -112,6 +114,32 @@ def torch_facts(context: Context) -> Json:
                                        "('vllm', 'transformers', 'ninja') if u.find_spec(n)])"])
         return {**made, "python": python, "packages": packages.split()}
     return {"python": "", "fault": wrong}
+
+
+def meanwhile(made: Callable[[], Json]) -> Callable[[], Json]:
+    """Begins at once, beside the caller; what is returned waits for the result. A daemon thread, so
+    that it keeps nobody who is told to end."""
+    found: Json = {}
+    thread = threading.Thread(target=lambda: found.update(made()), daemon=True)
+    thread.start()
+
+    def wait() -> Json:
+        thread.join()
+        return found
+
+    return wait
+
+
+def hold_devices() -> List[int]:
+    """Files of the GPUs, kept open to the end. Without persistence mode the driver shuts a GPU down
+    once no process has its file open, and the next process waits seconds for it."""
+    held = []
+    for path in sorted(glob.glob("/dev/nvidia[0-9]*")):
+        try:
+            held.append(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        except OSError:
+            continue  # another's GPU, or none that may be used
+    return held
 
 
 def cupti_places(torch: Json) -> List[str]:
@@ -192,17 +220,18 @@ def program_facts(context: Context) -> Json:
 def run(context: Context, _limit_s: float) -> Verdict:
     folder = context.folder("a")
     plain = without_mps(dict(os.environ))
+    torch = meanwhile(lambda: torch_facts(context))  # the longest by far, and mostly of the disk
     facts: Json = {"machine": machine(), "smi": smi(), "program": program_facts(context)}
     facts["driver"] = probed(context, ["driver"], plain)
     facts["context"] = probed(context, ["context"], plain)
-    facts["torch"] = torch_facts(context)
-    facts["cupti"] = cupti_facts(context, facts["torch"], plain)
     facts["nvcc"] = said(["nvcc", "--version"]).strip().splitlines()[-1:]
     facts["mps"] = mps_facts(context) if not fault_text(facts["context"]) else \
         {"refused": "" if context.fake else "not tried: no context without it"}
     facts["driver_file"] = read_text("/proc/driver/nvidia/version").strip()
     (folder / "nvidia-smi-q.txt").write_text(said(["nvidia-smi", "-q"]))
     (folder / "topology.txt").write_text(said(["nvidia-smi", "topo", "-m"]))
+    facts["torch"] = torch() or {"python": "", "fault": "looking for PyTorch failed"}
+    facts["cupti"] = cupti_facts(context, facts["torch"], plain)
     facts["wrong"] = state_of(facts)
     write_json(folder / "facts.json", facts)
     context.facts = facts
