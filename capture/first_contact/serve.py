@@ -35,7 +35,8 @@ def transformers_batch(_folder: Path, tokens: int):
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(**SIZES)).half().cuda().eval()
+    with torch.device("cuda"):  # random weights of this size take a CPU many seconds
+        model = GPT2LMHeadModel(GPT2Config(**SIZES)).half().eval()
     prompt = torch.randint(SIZES["vocab_size"], (8, 128), device="cuda")
     mask = torch.ones_like(prompt)
     return lambda: model.generate(prompt, attention_mask=mask, max_new_tokens=tokens,
