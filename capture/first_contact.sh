@@ -61,5 +61,5 @@ for place in ${places[@]+"${places[@]}"}; do
 done
 export PATH
 
-PYTHONPATH=$here:$here/torch${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 \
-  PYTHONUNBUFFERED=1 exec "$python" -m first_contact --out "$out" ${passed[@]+"${passed[@]}"}
+PYTHONPATH=$here:$here/torch${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 \
+  exec "$python" -m first_contact --out "$out" ${passed[@]+"${passed[@]}"}

@@ -80,11 +80,12 @@ class Context:
         return "h100"
 
     def environment(self) -> Dict[str, str]:
-        """Of the programs that parts start."""
+        """Of the programs that parts start. They may write bytecode: an installation of PyTorch that
+        came without it would be compiled anew, for seconds, in each of them."""
         places = [str(CAPTURE), str(CAPTURE / "torch"), os.environ.get("PYTHONPATH", "")]
         return {**os.environ, "BUBBLESIM_CONFIGS": str(ROOT / "configs"),
                 "PYTHONPATH": os.pathsep.join(place for place in places if place),
-                "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
+                "PYTHONUNBUFFERED": "1",
                 "TORCH_EXTENSIONS_DIR": str(self.work / "build" / "torch")}
 
 
