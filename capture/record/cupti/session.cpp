@@ -18,7 +18,10 @@
 namespace bubblesim::capture {
 namespace {
 
-constexpr std::chrono::milliseconds kBuffersLimit{200};
+/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
+/// of milliseconds of a large model's kernels.
+constexpr std::chrono::milliseconds kBuffersLimit{1000};
+constexpr std::chrono::milliseconds kBetweenFlushes{5};
 constexpr const char* kSubscriberName = "bubblesim";
 
 /// A kind that is enabled, and what a recording lacks without it; nullptr: it is nothing then.
@@ -88,6 +91,7 @@ class CuptiSession::State {
   cupti::Result set_zeroed(std::uint8_t enabled) const noexcept;
   void undo() noexcept;
   bool await_buffers() noexcept;
+  bool take_buffers() noexcept;
   bool restore_settings() const noexcept;
 
   const CuptiApi& api_;
@@ -256,7 +260,7 @@ void CuptiSession::State::undo() noexcept {
   stopped_.store(true);
   const bool recorded = enabled_.records_anything();
   enabled_.switch_off();
-  if (recorded) await_buffers();
+  if (recorded) take_buffers();
   if (subscriber_ != nullptr) {
     restore_settings();
     api_.unsubscribe(subscriber_);
@@ -264,16 +268,24 @@ void CuptiSession::State::undo() noexcept {
   gate_shut_ = shut_gate(target_);
 }
 
-/// Until CUPTI has returned every buffer, so that none is written to after the session.
+/// Until CUPTI has returned every buffer, for as long as the limit allows. False: it refused.
 bool CuptiSession::State::await_buffers() noexcept {
   const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
   bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
   while (flushed && target_.buffers_out.load() > 0) {
     if (std::chrono::steady_clock::now() > limit) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    std::this_thread::sleep_for(kBetweenFlushes);
     flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
   }
   return flushed;
+}
+
+/// So that none is written to after the session. One record without an end keeps back its whole
+/// buffer, which may hold all of a short recording: what is left at the limit is taken as it is.
+bool CuptiSession::State::take_buffers() noexcept {
+  if (!await_buffers()) return false;
+  if (target_.buffers_out.load() == 0) return true;
+  return api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess;
 }
 
 bool CuptiSession::State::stop(bool exiting) noexcept {
@@ -282,11 +294,13 @@ bool CuptiSession::State::stop(bool exiting) noexcept {
     undo();
     return gate_shut_;
   }
-  // Before anything is disabled: what a disabled kind has pending is lost.
-  bool good = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
+  // Before anything is disabled: what a disabled kind has pending is lost, and where the host runs
+  // ahead that is most of the last iteration.
+  bool good = exiting ? api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess
+                      : await_buffers();
   good &= enabled_.switch_off();
   good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
-                  : await_buffers();
+                  : take_buffers();
   good &= restore_settings();
   good &= api_.unsubscribe(subscriber_) == cupti::Result::kSuccess;
   gate_shut_ = shut_gate(target_);

@@ -59,8 +59,9 @@ class CuptiSession {
 
   /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
   bool flush() noexcept;
-  /// Flushes, disables everything, flushes again until CUPTI holds no buffer (at most 0.2 s),
-  /// unsubscribes. `exiting`: also takes incomplete records, which will never be complete.
+  /// Flushes until CUPTI holds no buffer (at most 1 s), disables everything, does so again, then
+  /// takes incomplete records too, unsubscribes. `exiting`: takes them at once, for they will never
+  /// be complete.
   /// Idempotent; not from a callback. False: some step failed; the rest was done nevertheless.
   /// The count of buffers stands in for the fence that other tools put into the job's streams: it
   /// costs the job nothing, and what runs at the moment of stop is half recorded either way.

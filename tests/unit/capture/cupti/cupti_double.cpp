@@ -56,7 +56,8 @@ Result set_attribute(std::uint32_t attribute, std::size_t*, void* value) {
 
 Result flush_all(std::uint32_t flag) {
   const Result result = self->note("flush " + std::to_string(flag));
-  if (!self->keeps_buffers) self->return_buffers(8);
+  const bool kept = self->keeps_incomplete && flag != cupti::kFlushForced;
+  if (!self->keeps_buffers && !kept) self->return_buffers(8);
   return result;
 }
 

@@ -28,6 +28,7 @@ class CuptiDouble {
   std::string holder;                 ///< not empty: another subscriber has CUPTI
   std::atomic<std::size_t> dropped{0};  ///< answered once
   bool keeps_buffers = false;         ///< flushes return nothing
+  bool keeps_incomplete = false;      ///< only forced flushes return buffers
 
   // What the test looks at.
   std::vector<std::string> calls;
