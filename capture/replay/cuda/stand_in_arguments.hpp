@@ -45,7 +45,9 @@ struct StandInArguments {
   std::uint32_t wide;
   std::uint32_t tensor;
   std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
-  std::uint32_t pad;
+  /// Blocks of the lowest ranks whose ends nobody counts: those that as many as the GPU holds come
+  /// after. Blocks start in the order of their ranks and last equally long.
+  std::uint32_t uncounted;
 };
 
 /// Arguments of ping_device, which compares the host's clock with the device's.

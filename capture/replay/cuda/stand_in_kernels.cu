@@ -45,8 +45,8 @@ __device__ __forceinline__ std::uint64_t begin(std::uint64_t state_at, std::uint
   return now;
 }
 
-/// One thread of each block, after its block's work. The next execution of the operation starts
-/// after this kernel's end, so plain stores reset the state.
+/// One thread of each of `blocks` blocks, after its block's work. The next execution of the operation
+/// starts after this kernel's end, so plain stores reset the state.
 __device__ __forceinline__ void end(std::uint64_t state_at, std::uint64_t slots,
                                     std::uint32_t slot_count, std::uint32_t blocks) {
   auto* state = reinterpret_cast<OperationState*>(state_at);
@@ -121,7 +121,11 @@ __device__ __forceinline__ Streamed stream_from(const StandInArguments& argument
     auto* state = reinterpret_cast<OperationState volatile*>(arguments.state);
     first += state->executions * arguments.advance;
   }
-  return {first + block_rank() * threads + thread_rank(), threads * grid_blocks(), 0};
+  // Blocks begin at different parts of their first step: where a block's loops come to less than
+  // one, that share of the blocks does it, and not none.
+  static_assert(kRateUnit == 1U << 20);
+  const std::uint32_t phase = static_cast<std::uint32_t>(block_rank()) * 2654435769U >> 12;
+  return {first + block_rank() * threads + thread_rank(), threads * grid_blocks(), phase};
 }
 
 __device__ __forceinline__ float memory_step(const StandInArguments& arguments, Streamed& stream) {
@@ -219,8 +223,9 @@ __device__ __forceinline__ void work(const StandInArguments& arguments) {
   if constexpr (kTensor) result += products.total();
   keep(arguments, result);
   __syncthreads();
-  if (is_first_thread())
-    end(arguments.state, arguments.slots, arguments.slot_count, grid_blocks());
+  if (is_first_thread() && block_rank() >= arguments.uncounted)
+    end(arguments.state, arguments.slots, arguments.slot_count,
+        grid_blocks() - arguments.uncounted);
 }
 
 /// Every block stays until the operation's time is over, counted from its first block's start.

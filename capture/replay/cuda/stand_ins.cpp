@@ -78,6 +78,7 @@ StandInArguments arguments_of(const StandIn& stand_in, const RecordRing& ring, s
   arguments.dense = stand_in.mix.dense;
   arguments.wide = stand_in.mix.wide;
   arguments.tensor = stand_in.mix.tensor;
+  arguments.uncounted = stand_in.uncounted;
   return arguments;
 }
 
@@ -165,6 +166,9 @@ Result<StandIn> StandIns::shaped(const program::Op& op, const KernelForm& form) 
   if (blocks < 1)
     return fail(fmt::format("no SM of {} holds a block of {} threads and {} bytes of shared memory",
                             facts.name, threads, shape.shared_bytes));
+  const std::uint64_t grid = std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+  const std::uint64_t held = std::uint64_t{stand_in.blocks_per_sm} * facts.sm_count;
+  stand_in.uncounted = static_cast<std::uint32_t>(grid - std::min(grid, held));
   if (shape.clamped) needs_.counters.add(kClamped);
   if (stand_in.blocks_per_sm != shape.traced_blocks) needs_.counters.add(kResidencyDiffers);
   stand_in.mix = mix_of(facts, form, shape);

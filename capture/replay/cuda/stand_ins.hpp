@@ -33,6 +33,7 @@ struct StandIn {
   double slope = 0;
   double excess_ns = 0;  ///< it lasts so much longer than its solo time: it can be no shorter
   std::uint32_t blocks_per_sm = 0;  ///< the occupancy calculator's
+  std::uint32_t uncounted = 0;      ///< StandInArguments
 };
 
 class StandIns {
