@@ -20,6 +20,7 @@ constexpr std::uint32_t kTickPings = 8;
 constexpr std::uint32_t kFewestRuns = 3;
 constexpr std::uint32_t kMostRuns = 64;
 constexpr Duration kSayStep = std::chrono::seconds(2);
+constexpr Duration kSaveStep = std::chrono::seconds(2);
 
 /// A duration is the difference of two times, each of them off by up to a tick: so much the mean of
 /// `runs` may be off, as twice its standard error.
@@ -88,7 +89,7 @@ Result<std::vector<StandIn>> StandIns::make(const Needs& needs, const JobPlan& p
   if (needs.context.facts().dram_bytes_per_second == 0) needs.counters.add(kBandwidthUnknown);
   BUBBLESIM_CUDA(driver, set_current, needs.context.primary());
   BUBBLESIM_CUDA(driver, stream_create, &all.stream_, kStreamNonBlocking, 0);
-  all.begun_ = all.said_ = needs.clock.now();
+  all.begun_ = all.said_ = all.saved_ = needs.clock.now();
   std::vector<StandIn> list;
   for (const program::Op& op : plan.program.ops) {
     auto made = all.make(op);
@@ -132,6 +133,14 @@ void StandIns::say_progress() {
   if (!needs_.progress || now < said_ + kSayStep) return;
   said_ = now;
   needs_.progress(fmt::format("{} kinds of kernels are ready", made_.size()));
+}
+
+/// A process may be ended while it measures: who comes after it goes on from here.
+void StandIns::save_now_and_then() {
+  const HostTime now = needs_.clock.now();
+  if (now < saved_ + kSaveStep) return;
+  saved_ = now;
+  (void)needs_.cache.save();  // the save at the end says where it cannot
 }
 
 /// A pass walks through the buffer as one, and the next one goes on.
@@ -209,6 +218,7 @@ Result<CachedFit> StandIns::measured(const FitKey& key, StandIn& stand_in) {
   judge(fit);
   const CachedFit found{fit.line, stand_in.mix, fit.error, fit.at_floor};
   needs_.cache.put(key, found);
+  save_now_and_then();
   last_of_form_.insert_or_assign(key.form, found);
   return found;
 }

@@ -73,6 +73,7 @@ class StandIns {
   [[nodiscard]] std::uint32_t runs_for(Duration solo) const;
   [[nodiscard]] bool hurries() const;
   void say_progress();
+  void save_now_and_then();
   void judge(const Fit& fit);
   void report(const std::vector<StandIn>& list) const;
   void lay_out(std::vector<StandIn>& list) const;
@@ -85,6 +86,7 @@ class StandIns {
   double tick_ns_ = 1;                ///< of the device's clock
   HostTime begun_{};
   HostTime said_{};
+  HostTime saved_{};
   std::uint64_t cursor_ = 0;          ///< line at which the next measured execution streams
   std::map<KernelForm, CachedFit> last_of_form_;
   std::map<std::tuple<KernelForm, Duration, program::WorkKind>, StandIn> made_;
