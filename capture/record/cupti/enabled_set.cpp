@@ -25,14 +25,14 @@ cupti::Result EnabledSet::kind_and_dump(std::uint32_t wanted) {
   return keep(api_.enable_and_dump(wanted), {What::kKind, wanted});
 }
 
-cupti::Result EnabledSet::runtime_call(std::uint32_t id) {
+cupti::Result EnabledSet::leave_out_runtime_call(std::uint32_t id) {
   if (api_.enable_runtime_api == nullptr) return cupti::Result::kNotImplemented;
-  return keep(api_.enable_runtime_api(id, 1), {What::kRuntimeCall, id});
+  return api_.enable_runtime_api(id, 0);
 }
 
-cupti::Result EnabledSet::driver_call(std::uint32_t id) {
+cupti::Result EnabledSet::leave_out_driver_call(std::uint32_t id) {
   if (api_.enable_driver_api == nullptr) return cupti::Result::kNotImplemented;
-  return keep(api_.enable_driver_api(id, 1), {What::kDriverCall, id});
+  return api_.enable_driver_api(id, 0);
 }
 
 cupti::Result EnabledSet::off(const Entry& entry) const noexcept {
@@ -41,10 +41,6 @@ cupti::Result EnabledSet::off(const Entry& entry) const noexcept {
       return api_.enable_callback(0, entry.subscriber, entry.domain, entry.id);
     case What::kKind:
       return api_.disable(entry.id);
-    case What::kRuntimeCall:
-      return api_.enable_runtime_api(entry.id, 0);
-    case What::kDriverCall:
-      return api_.enable_driver_api(entry.id, 0);
   }
   return cupti::Result::kInvalidParameter;
 }

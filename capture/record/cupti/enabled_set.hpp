@@ -20,16 +20,17 @@ class EnabledSet {
   /// Enables like kind(), and CUPTI writes records of what exists already. Without such a function:
   /// kind().
   [[nodiscard]] cupti::Result kind_and_dump(std::uint32_t kind);
-  /// kNotImplemented: this CUPTI cannot record single calls.
-  [[nodiscard]] cupti::Result runtime_call(std::uint32_t id);
-  [[nodiscard]] cupti::Result driver_call(std::uint32_t id);
+  /// Of a kind that is on, this call is not recorded. Nothing to switch back at the end: CUPTI
+  /// forgets it when the kind is enabled again. kNotImplemented: this CUPTI has no such function.
+  [[nodiscard]] cupti::Result leave_out_runtime_call(std::uint32_t id);
+  [[nodiscard]] cupti::Result leave_out_driver_call(std::uint32_t id);
 
   [[nodiscard]] bool records_anything() const { return records_; }
   /// False: some of it refused; the rest is off.
   bool switch_off() noexcept;
 
  private:
-  enum class What : std::uint8_t { kCallback, kKind, kRuntimeCall, kDriverCall };
+  enum class What : std::uint8_t { kCallback, kKind };
   struct Entry {
     What what;
     std::uint32_t id = 0;

@@ -79,9 +79,9 @@ class CuptiSession::State {
   Result<void> set_up();
   Result<void> listen();
   Result<void> enable_calls();
-  template <class EnableOne>
-  Result<void> enable_calls(std::span<const TracedCall> calls, const WantedKind& whole,
-                            EnableOne enable_one);
+  template <class LeaveOut>
+  Result<void> enable_calls(const WantedKind& whole, std::span<const TracedCall> wanted,
+                            LeaveOut leave_out);
   Result<void> enable(const WantedKind& wanted, cupti::Result result);
   Result<void> optional(const char* call, cupti::Result result, const char* lacks);
   tl::unexpected<Error> failed(const std::string& call, cupti::Result result,
@@ -227,31 +227,39 @@ bool CuptiSession::State::restore_settings() const noexcept {
   return good;
 }
 
-/// Records single calls where CUPTI can (from CUDA 12.5), else every call of the kind.
-template <class EnableOne>
-Result<void> CuptiSession::State::enable_calls(std::span<const TracedCall> calls,
-                                          const WantedKind& whole, EnableOne enable_one) {
+/// The whole kind first, then without the calls that nothing needs. The other way, only the wanted
+/// calls switched on, records nothing at all in a process whose context was made before (CUDA 13.0).
+/// A number that CUPTI refuses costs a few more records, which decoding counts; it is no fault.
+template <class LeaveOut>
+Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
+                                               std::span<const TracedCall> wanted,
+                                               LeaveOut leave_out) {
+  BUBBLESIM_RETURN_IF_ERROR(enable(whole, enabled_.kind(whole.kind)));
   bool any = false;
-  for (const TracedCall& call : calls) {
-    const auto result = enable_one(call.id);
+  auto next = wanted.begin();
+  for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
+    if (next != wanted.end() && next->id == id) {
+      ++next;
+      continue;
+    }
+    const auto result = leave_out(id);
     any |= result == cupti::Result::kSuccess;
     if (result == cupti::Result::kNotImplemented) break;
-    if (result == cupti::Result::kSuccess || is_refusal(result)) continue;
-    return failed(fmt::format("cuptiActivityEnable of {} {}", whole.name, call.name), result);
   }
-  if (any) return {};
-  reduced_.push_back(fmt::format(
-      "{}: this CUPTI cannot record single calls; all of them are recorded, which costs more",
-      whole.name));
-  return enable(whole, enabled_.kind(whole.kind));
+  if (!any) {
+    reduced_.push_back(fmt::format(
+        "{}: this CUPTI cannot leave single calls out; all of them are recorded, which costs more",
+        whole.name));
+  }
+  return {};
 }
 
 Result<void> CuptiSession::State::enable_calls() {
   BUBBLESIM_RETURN_IF_ERROR(
-      enable_calls(traced_runtime_calls(), {cupti::kKindRuntime, "RUNTIME", nullptr},
-                   [this](std::uint32_t id) { return enabled_.runtime_call(id); }));
-  return enable_calls(traced_driver_calls(), {cupti::kKindDriver, "DRIVER", nullptr},
-                      [this](std::uint32_t id) { return enabled_.driver_call(id); });
+      enable_calls({cupti::kKindRuntime, "RUNTIME", nullptr}, traced_runtime_calls(),
+                   [this](std::uint32_t id) { return enabled_.leave_out_runtime_call(id); }));
+  return enable_calls({cupti::kKindDriver, "DRIVER", nullptr}, traced_driver_calls(),
+                      [this](std::uint32_t id) { return enabled_.leave_out_driver_call(id); });
 }
 
 /// After a failed start. CUPTI is only flushed if it records: a flush of a CUPTI that never

@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 
 namespace bubblesim::capture {
-namespace {
-
-constexpr std::size_t kPlaces = 1024;  ///< CUDA 13.0 has 521 runtime and 804 driver calls
-
-}  // namespace
 
 CallNames::CallNames(std::span<const TracedCall> calls, std::string_view library)
-    : places_(kPlaces), library_(library) {
+    : places_(kCallNumbers), library_(library) {
   for (const TracedCall& call : calls) {
     places_[call.id].call = {{}, call.kind, true};
     places_[call.id].text = call.name;

@@ -20,8 +20,8 @@ inline constexpr CounterSpec kUnnamed{"cupti_kernels_unnamed", Severity::kNotice
 inline constexpr CounterSpec kDirection{"cupti_copies_of_unknown_direction", Severity::kNotice,
     "copies that say neither from where nor to where"};
 inline constexpr CounterSpec kUnlisted{"cupti_unlisted_calls", Severity::kInfo,
-    "calls that need not be recorded, but are where CUPTI cannot record single calls; they are "
-    "named by number"};
+    "calls that need not be recorded, but are where CUPTI cannot leave single calls out, and "
+    "until it has done so at the start; they are named by number"};
 inline constexpr CounterSpec kFailedCall{"cupti_failed_calls", Severity::kInfo,
     "calls that returned an error to the job"};
 inline constexpr CounterSpec kSyncType{"cupti_synchronisations_of_unknown_type",

@@ -31,6 +31,18 @@ void Activity::write(std::uint32_t thread, const Record& record, std::uint64_t e
   buffers_.write(thread, std::span(bytes).first(stride_of(record.kind)), end);
 }
 
+void Activity::enable(std::uint32_t kind, bool on) {
+  enabled_[kind % kKinds].store(on);
+  if (kind != cupti::kKindRuntime || !on) return;
+  for (std::atomic<bool>& left_out : left_out_) left_out.store(false);
+}
+
+bool Activity::enable_runtime_call(std::uint32_t id, bool on) {
+  if (id == 0 || id >= kRuntimeCalls) return false;
+  left_out_[id].store(!on);
+  return true;
+}
+
 void Activity::dump(std::uint32_t kind) {
   for (std::uint32_t device = 0; device < 2; ++device) {
     if (kind == cupti::kKindDevice) {
@@ -53,7 +65,7 @@ void Activity::dump(std::uint32_t kind) {
 }
 
 void Activity::call(const Happening& happening, std::uint32_t id) {
-  if (!on(cupti::kKindRuntime)) return;
+  if (!on(cupti::kKindRuntime) || left_out_[id].load()) return;
   cupti::ApiRecord record{};
   record.kind = cupti::kKindRuntime;
   record.id = id;

@@ -11,13 +11,17 @@ namespace fake {
 
 inline constexpr std::uint32_t kKinds = 64;
 inline constexpr std::uint32_t kDevices = 8;
+inline constexpr std::uint32_t kRuntimeCalls = 522;  ///< as in CUDA 13.0, from 1
 
 /// Which kinds are on, and the records that follow from it.
 class Activity {
  public:
   explicit Activity(Buffers& buffers) : buffers_(buffers) {}
 
-  void enable(std::uint32_t kind, bool on) { enabled_[kind % kKinds].store(on); }
+  /// A kind of calls that is enabled again has all of them.
+  void enable(std::uint32_t kind, bool on);
+  /// Without an effect unless the kind is on. False: no call has this number.
+  bool enable_runtime_call(std::uint32_t id, bool on);
   /// Records that CUPTI writes for devices and contexts that are there already.
   void dump(std::uint32_t kind);
   void take(const Happening& happening);
@@ -37,6 +41,7 @@ class Activity {
 
   Buffers& buffers_;
   std::atomic<bool> enabled_[kKinds] = {};
+  std::atomic<bool> left_out_[kRuntimeCalls] = {};
   std::atomic<std::uint64_t> kernels_{0};
 };
 

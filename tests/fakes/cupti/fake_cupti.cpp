@@ -185,8 +185,10 @@ FAKE_EXPORT Result cuptiActivityEnableDriverApi(std::uint32_t, std::uint8_t) {
   return Result::kSuccess;
 }
 
-FAKE_EXPORT Result cuptiActivityEnableRuntimeApi(std::uint32_t, std::uint8_t on) {
-  return fake::set_kind(cupti::kKindRuntime, on != 0);
+// Like NVIDIA's in a process that has a context: a call of a kind that is off stays unrecorded.
+FAKE_EXPORT Result cuptiActivityEnableRuntimeApi(std::uint32_t id, std::uint8_t on) {
+  return state().activity.enable_runtime_call(id, on != 0) ? Result::kSuccess
+                                                           : Result::kInvalidParameter;
 }
 
 FAKE_EXPORT Result cuptiActivityEnableAllSyncRecords(std::uint8_t) { return Result::kSuccess; }

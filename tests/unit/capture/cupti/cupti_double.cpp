@@ -82,16 +82,19 @@ CuptiDouble::CuptiDouble() {
   };
   api.register_callbacks = register_callbacks;
   api.set_attribute = set_attribute;
-  api.enable = [](std::uint32_t kind) { return self->set("kind " + std::to_string(kind), true); };
+  api.enable = [](std::uint32_t kind) {
+    self->left_out.erase(kind);
+    return self->set("kind " + std::to_string(kind), true);
+  };
   api.enable_and_dump = [](std::uint32_t kind) {
     return self->set("kind " + std::to_string(kind), true);
   };
   api.disable = [](std::uint32_t kind) { return self->set("kind " + std::to_string(kind), false); };
   api.enable_driver_api = [](std::uint32_t id, std::uint8_t on) {
-    return self->set("driver " + std::to_string(id), on != 0);
+    return self->set_call(cupti::kKindDriver, "driver ", id, on != 0);
   };
   api.enable_runtime_api = [](std::uint32_t id, std::uint8_t on) {
-    return self->set("runtime " + std::to_string(id), on != 0);
+    return self->set_call(cupti::kKindRuntime, "runtime ", id, on != 0);
   };
   api.enable_all_sync_records = [](std::uint8_t on) {
     return self->note("all syncs " + std::to_string(on));
@@ -114,6 +117,21 @@ Result CuptiDouble::set(const std::string& what, bool on) {
   if (on) enabled.insert(what);
   else enabled.erase(what);
   return result;
+}
+
+Result CuptiDouble::set_call(std::uint32_t kind, const std::string& library, std::uint32_t id,
+                             bool on) {
+  const Result result = note((on ? "+" : "-") + library + std::to_string(id));
+  if (result != Result::kSuccess) return result;
+  if (on) left_out[kind].erase(id);
+  else left_out[kind].insert(id);
+  return result;
+}
+
+bool CuptiDouble::records_call(std::uint32_t kind, std::uint32_t id) const {
+  if (!enabled.contains("kind " + std::to_string(kind))) return false;
+  const auto found = left_out.find(kind);
+  return found == left_out.end() || !found->second.contains(id);
 }
 
 std::uint8_t* CuptiDouble::ask_for_buffer() {

@@ -33,6 +33,7 @@ class CuptiDouble {
   // What the test looks at.
   std::vector<std::string> calls;
   std::set<std::string> enabled;  ///< calls of what is on, without "+"
+  std::map<std::uint32_t, std::set<std::uint32_t>> left_out;  ///< numbers of calls, by kind
   bool subscribed = false;
   cupti::BufferRequested requested = nullptr;
   cupti::BufferCompleted completed = nullptr;
@@ -44,6 +45,10 @@ class CuptiDouble {
   void return_buffers(std::size_t valid);
   cupti::Result note(const std::string& call);
   cupti::Result set(const std::string& what, bool on);
+  cupti::Result set_call(std::uint32_t kind, const std::string& library, std::uint32_t id, bool on);
+  /// As NVIDIA's does in a process whose context was made before: calls are recorded while their
+  /// kind is on, save for those that were switched off since.
+  [[nodiscard]] bool records_call(std::uint32_t kind, std::uint32_t id) const;
 };
 
 /// An owner that counts; its buffers are of 64 bytes.

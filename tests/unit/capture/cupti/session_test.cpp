@@ -19,12 +19,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+bool switches_single_call(const std::string& call) {
+  return call.find("runtime ") == 1 || call.find("driver ") == 1;
+}
+
 /// The calls, without the hundreds that switch single API calls.
 std::vector<std::string> outline(const CuptiDouble& cupti) {
   std::vector<std::string> outline;
   for (const std::string& call : cupti.calls) {
-    const bool single = call.find("runtime ") == 1 || call.find("driver ") == 1;
-    if (!single) outline.push_back(call);
+    if (!switches_single_call(call)) outline.push_back(call);
     else if (!outline.back().starts_with(call.substr(0, 7)))
       outline.push_back(call.substr(0, 7) + "...");
   }
@@ -40,7 +43,7 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
               ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
                           "+callback 1:389", "+callback 1:545", "thread ids 1", "register",
                           "attribute 5 = 1", "all syncs 0", "+kind 8", "+kind 9", "+kind 37",
-                          "+runtim...", "+driver...", "+kind 1", "+kind 22", "+kind 2",
+                          "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1", "+kind 22", "+kind 2",
                           "+kind 38", "+kind 36", "+kind 17", "+kind 49", "+kind 10"));
   EXPECT_THAT((*session)->reduced(), IsEmpty());
 }
@@ -55,7 +58,7 @@ TEST(CuptiSession, StopFlushesDisablesInReverseAndUnsubscribes) {
   EXPECT_TRUE((*session)->stop(false));
   EXPECT_THAT(outline(cupti),
               ElementsAre("flush 0", "-kind 10", "-kind 17", "-kind 36", "-kind 38", "-kind 2",
-                          "-kind 22", "-kind 1", "-driver...", "-runtim...", "-kind 37", "-kind 9",
+                          "-kind 22", "-kind 1", "-kind 4", "-kind 5", "-kind 37", "-kind 9",
                           "-kind 8", "-callback 1:545", "-callback 1:389", "-callback 2:164",
                           "-callback 3:2", "-callback 6:1", "flush 0", "all syncs 1",
                           "attribute 5 = 0", "thread ids 0", "unsubscribe"));
@@ -91,12 +94,16 @@ TEST(CuptiSession, AnErrorAtAnyCallLeavesNothingBehind) {
     ASSERT_TRUE(session);
     calls = cupti.calls.size();
   }
-  EXPECT_GT(calls, 300U);
+  EXPECT_GT(calls, 1500U);
   for (std::size_t failing = 1; failing <= calls; ++failing) {
     CuptiDouble cupti;
     OwnerDouble owner;
     cupti.fail_at = failing;
     const auto session = CuptiSession::start(cupti.api, {.zeroed_buffers = true}, owner);
+    if (switches_single_call(cupti.calls[failing - 1])) {
+      EXPECT_TRUE(session) << failing << ": one more call is recorded, and that is all";
+      continue;
+    }
     ASSERT_FALSE(session) << failing << " " << cupti.calls[failing - 1];
     EXPECT_THAT(session.error().message, HasSubstr("CUPTI_ERROR_SOME (999)")) << failing;
     EXPECT_THAT(session.error().place, HasSubstr("cupti")) << failing;
@@ -170,15 +177,32 @@ TEST(CuptiSession, RecordsAllCallsWhereSingleOnesCannotBe) {
   EXPECT_EQ((*session)->reduced().size(), 2U);
 }
 
-TEST(CuptiSession, CallsThatThisCuptiDoesNotKnowYetAreNoReduction) {
+TEST(CuptiSession, RecordsTheListedCallsAndNoOthers) {
   CuptiDouble cupti;
   OwnerDouble owner;
-  cupti.refuses = {{"+runtime 505", Result::kInvalidParameter},
-                   {"+driver 800", Result::kInvalidParameter}};
+  const auto session = CuptiSession::start(cupti.api, {}, owner);
+  ASSERT_TRUE(session) << session.error().text();
+  std::size_t recorded = 0;
+  for (std::uint32_t id = 1; id < kCallNumbers; ++id) {
+    recorded += cupti.records_call(cupti::kKindRuntime, id) ? 1 : 0;
+    recorded += cupti.records_call(cupti::kKindDriver, id) ? 1 : 0;
+  }
+  EXPECT_EQ(recorded, traced_runtime_calls().size() + traced_driver_calls().size());
+  for (const TracedCall& call : traced_runtime_calls())
+    EXPECT_TRUE(cupti.records_call(cupti::kKindRuntime, call.id)) << call.name;
+  for (const TracedCall& call : traced_driver_calls())
+    EXPECT_TRUE(cupti.records_call(cupti::kKindDriver, call.id)) << call.name;
+}
+
+TEST(CuptiSession, NumbersThatThisCuptiDoesNotKnowAreNoReduction) {
+  CuptiDouble cupti;
+  OwnerDouble owner;
+  cupti.refuses = {{"-runtime 1023", Result::kInvalidParameter},
+                   {"-driver 1022", Result::kUnknown}};
   const auto session = CuptiSession::start(cupti.api, {}, owner);
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_THAT((*session)->reduced(), IsEmpty());
-  EXPECT_TRUE(cupti.enabled.contains("runtime 211"));
+  EXPECT_FALSE(cupti.records_call(cupti::kKindDriver, 1023)) << "others are left out still";
 }
 
 TEST(CuptiSession, OnlyOneAtATime) {
