@@ -18,8 +18,7 @@
 namespace bubblesim::capture {
 namespace {
 
-/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
-/// of milliseconds of a large model's kernels.
+/// How long CUPTI may keep buffers after everything is disabled.
 constexpr std::chrono::milliseconds kBuffersLimit{1000};
 constexpr std::chrono::milliseconds kBetweenFlushes{5};
 constexpr const char* kSubscriberName = "bubblesim";
@@ -69,6 +68,7 @@ class CuptiSession::State {
     return !stopped_.load() && api_.flush_all(flag) == cupti::Result::kSuccess;
   }
   bool stop(bool exiting) noexcept;
+  [[nodiscard]] bool holds_buffers() const noexcept { return target_.buffers_out.load() > 0; }
   /// May memory that callbacks use go away?
   [[nodiscard]] bool gate_is_shut() const { return gate_shut_; }
   [[nodiscard]] const std::vector<std::string>& reduced() const { return reduced_; }
@@ -280,7 +280,7 @@ void CuptiSession::State::undo() noexcept {
 bool CuptiSession::State::await_buffers() noexcept {
   const auto limit = std::chrono::steady_clock::now() + kBuffersLimit;
   bool flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
-  while (flushed && target_.buffers_out.load() > 0) {
+  while (flushed && holds_buffers()) {
     if (std::chrono::steady_clock::now() > limit) break;
     std::this_thread::sleep_for(kBetweenFlushes);
     flushed = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
@@ -292,7 +292,7 @@ bool CuptiSession::State::await_buffers() noexcept {
 /// buffer, which may hold all of a short recording: what is left at the limit is taken as it is.
 bool CuptiSession::State::take_buffers() noexcept {
   if (!await_buffers()) return false;
-  if (target_.buffers_out.load() == 0) return true;
+  if (!holds_buffers()) return true;
   return api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess;
 }
 
@@ -302,10 +302,7 @@ bool CuptiSession::State::stop(bool exiting) noexcept {
     undo();
     return gate_shut_;
   }
-  // Before anything is disabled: what a disabled kind has pending is lost, and where the host runs
-  // ahead that is most of the last iteration.
-  bool good = exiting ? api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess
-                      : await_buffers();
+  bool good = api_.flush_all(cupti::kFlushComplete) == cupti::Result::kSuccess;
   good &= enabled_.switch_off();
   good &= exiting ? api_.flush_all(cupti::kFlushForced) == cupti::Result::kSuccess
                   : take_buffers();
@@ -333,6 +330,7 @@ Result<std::unique_ptr<CuptiSession>> CuptiSession::start(const CuptiApi& api,
 }
 
 bool CuptiSession::flush() noexcept { return state_->flush(cupti::kFlushComplete); }
+bool CuptiSession::holds_buffers() const noexcept { return state_->holds_buffers(); }
 bool CuptiSession::stop(bool exiting) noexcept { return state_->stop(exiting); }
 const std::vector<std::string>& CuptiSession::reduced() const { return state_->reduced(); }
 

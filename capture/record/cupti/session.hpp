@@ -59,12 +59,17 @@ class CuptiSession {
 
   /// Asks CUPTI for buffers whose records are complete. May call `owner`. False: CUPTI refused.
   bool flush() noexcept;
-  /// Flushes until CUPTI holds no buffer (at most 1 s), disables everything, does so again, then
-  /// takes incomplete records too, unsubscribes. `exiting`: takes them at once, for they will never
-  /// be complete.
+  /// CUPTI has buffers that it has not returned: the GPU may not be done with what was launched.
+  /// Before stop() an owner flushes until there are none, for what a disabled kind has pending is
+  /// lost. It must empty its buffers meanwhile: each flush of a job that goes on takes one of every
+  /// thread, however little it holds. The count stands in for the fence that other tools put into
+  /// the job's streams: it costs the job nothing, and what runs at the moment of stop is half
+  /// recorded either way.
+  [[nodiscard]] bool holds_buffers() const noexcept;
+  /// Flushes, disables everything, flushes until CUPTI holds no buffer (at most 1 s), then takes
+  /// incomplete records too, unsubscribes. `exiting`: takes them at once, for they will never be
+  /// complete.
   /// Idempotent; not from a callback. False: some step failed; the rest was done nevertheless.
-  /// The count of buffers stands in for the fence that other tools put into the job's streams: it
-  /// costs the job nothing, and what runs at the moment of stop is half recorded either way.
   bool stop(bool exiting) noexcept;
   /// What the settings asked for that this CUPTI or driver refused, one sentence each.
   [[nodiscard]] const std::vector<std::string>& reduced() const;

@@ -86,6 +86,8 @@ class Recording {
   [[nodiscard]] std::string reason_to_end() const;
   void close();
   void end_session();
+  /// Takes in what the GPU still does of what was launched.
+  void await_buffers();
   void end_file();
   void end_without_file();
   [[nodiscard]] Result<void> describe();

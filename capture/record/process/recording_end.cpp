@@ -1,5 +1,7 @@
 // How a recording ends: CUPTI first, then the file, then the word about it.
+#include <chrono>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 #include "capture/record/process/counters.hpp"
@@ -13,6 +15,10 @@ namespace {
 /// How long, and in which steps, callbacks that have begun may take to hand over their buffers.
 constexpr int kLastLooks = 100;
 constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
+/// How long the GPU may take for what was launched before the end: a full launch queue is hundreds
+/// of milliseconds of a large model's kernels.
+constexpr std::chrono::milliseconds kBuffersLimit{1000};
+constexpr std::chrono::milliseconds kBetweenFlushes{5};
 
 std::uint64_t writer_microseconds() {
   timespec spent{};
@@ -29,10 +35,21 @@ void Recording::close() {
   end_file();
 }
 
+void Recording::await_buffers() {
+  const std::int64_t limit = monotonic_ns() + to_ns(Duration(kBuffersLimit));
+  while (share_.stop.load() != Stop::kExiting && session_->flush()) {
+    drain();
+    if (!session_->holds_buffers() || monotonic_ns() > limit) break;
+    // Not by the wake: every flush of a job that goes on returns a buffer, which would end it.
+    std::this_thread::sleep_for(kBetweenFlushes);
+  }
+}
+
 void Recording::end_session() {
   ended_ns_ = monotonic_ns();
   close_host_link();
   share_.buffers.recall();
+  await_buffers();
   const bool whole = session_->stop(share_.stop.load() == Stop::kExiting);
   // A callback may have claimed its place in the queue and not filled it yet.
   for (int i = 0; i < kLastLooks; ++i) {

@@ -133,6 +133,19 @@ TEST(Records, WithoutABufferLeftAreDiscardedAndCounted) {
   EXPECT_GE(recorded.trace.counters.count("capture_records_discarded"), 20U);
 }
 
+TEST(Records, ToTheEndOfAJobThatGoesOn) {
+  const ScratchFolder folder;
+  // CUPTI keeps a buffer, so that the recording flushes some 200 times within a second at its end;
+  // each flush takes the job's buffer. There are 72: they come back into use meanwhile.
+  const Variables variables =
+      recording_to(folder, {{kEnvDuration, "200ms"}, {"FAKE_CUPTI", "keep=1"}});
+  const JobEnd end = run_job({"init", "traced", "rate:4000:500", "untraced"}, variables);
+  EXPECT_EQ(end.code, 0) << end.error;
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  EXPECT_EQ(recorded.trace.counters.count("capture_records_discarded"), 0U);
+  EXPECT_GT(recorded.kernels("kernel"), 400U);
+}
+
 TEST(Records, BuffersThatNeverComeBackDoNotHoldTheJobUp) {
   const ScratchFolder folder;
   const Variables variables = recording_to(folder, {{"FAKE_CUPTI", "keep=2"}});

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "capture/substrate/process_environment.hpp"
 
 namespace bubblesim::capture {
@@ -40,6 +43,18 @@ TEST(WorkerEnvironment, AClientOfMpsGetsItsDaemonShareAndPriority) {
   EXPECT_EQ(made->at("CUDA_MPS_PIPE_DIRECTORY"), "/run/pipe");
   EXPECT_EQ(made->at("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "40");
   EXPECT_EQ(made->at("CUDA_MPS_CLIENT_PRIORITY"), "1");
+}
+
+TEST(WorkerEnvironment, ClientsOfMpsShareTheConnectionsOfTheirServer) {
+  WorkerSettings settings;
+  settings.substrate = Substrate::kMps;
+  settings.mps_directory = "/run/pipe";
+  // 120 for all: 14 clients of 32 would be 448, 14 of 4 are 56.
+  for (const auto& [clients, each] : std::vector<std::pair<std::uint32_t, std::string>>{
+           {1, "32"}, {2, "30"}, {3, "20"}, {7, "8"}, {14, "4"}, {48, "2"}}) {
+    settings.clients = clients;
+    EXPECT_EQ(worker_environment(kShell, settings)->at("CUDA_DEVICE_MAX_CONNECTIONS"), each);
+  }
 }
 
 TEST(WorkerEnvironment, AGpuIsNamedByUuidOrByItsPlaceOnTheBus) {
