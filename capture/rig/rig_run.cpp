@@ -93,7 +93,7 @@ Result<void> RigRun::await_ready() {
     for (std::size_t job = 0; job < setup_.jobs.size(); ++job) {
       const WorkerStatus seat = status(job);
       if (seat.state == WorkerState::kFailed || !alive(job)) {
-        return fail(setup_.jobs[job].plan.name, {}, "cannot run: " + end_of(job));
+        return fail(setup_.jobs[job].plan.name, {}, "cannot run: " + end_of(job) + mps_text(job));
       } else if (seat.state == WorkerState::kReady) {
         ++ready;
       } else if (seat.text != said[job]) {

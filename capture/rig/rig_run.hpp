@@ -16,6 +16,7 @@
 #include "capture/rig/watchdog.hpp"
 #include "capture/rig/worker_process.hpp"
 #include "capture/substrate/mps_daemon.hpp"
+#include "capture/substrate/process_environment.hpp"
 
 namespace bubblesim::capture {
 
@@ -49,7 +50,9 @@ class RigRun {
   Result<void> start_workers();
   Result<void> start_worker(std::vector<std::size_t> jobs);
   void await_part(Worker& worker, std::uint32_t parts);
+  [[nodiscard]] WorkerSettings settings_of(std::size_t job) const;
   [[nodiscard]] Result<Variables> environment_of(std::size_t job) const;
+  [[nodiscard]] std::string mps_text(std::size_t job) const;
   Result<void> await_ready();
   void start_all();
   Result<void> await_end();

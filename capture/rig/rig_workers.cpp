@@ -89,17 +89,31 @@ void RigRun::await_part(Worker& worker, std::uint32_t parts) {
   }
 }
 
-Result<Variables> RigRun::environment_of(std::size_t job) const {
-  if (place_.fake != nullptr) return place_.environment;
+WorkerSettings RigRun::settings_of(std::size_t job) const {
   WorkerSettings settings;
   settings.substrate = setup_.substrate;
   settings.device = place_.gpu;
   settings.sm_percentage = setup_.jobs[job].sm_percentage;
+  settings.clients = static_cast<std::uint32_t>(setup_.jobs.size());
   if (mps_) settings.mps_directory = mps_->pipe_directory();
   const std::int32_t first = setup_.jobs.front().plan.priority;
   const bool below = setup_.jobs[job].plan.priority < first;
   settings.priority = below ? MpsPriority::kBelowNormal : MpsPriority::kNormal;
-  return worker_environment(place_.environment, settings);
+  return settings;
+}
+
+Result<Variables> RigRun::environment_of(std::size_t job) const {
+  if (place_.fake != nullptr) return place_.environment;
+  return worker_environment(place_.environment, settings_of(job));
+}
+
+// What the driver's error does not tell: what it was asked for.
+std::string RigRun::mps_text(std::size_t job) const {
+  if (!mps_) return {};
+  const WorkerSettings settings = settings_of(job);
+  return "; clients of MPS: " + std::to_string(settings.clients) + ", this one with " +
+         std::to_string(settings.sm_percentage) + " % and CUDA_DEVICE_MAX_CONNECTIONS=" +
+         std::to_string(device_connections(settings));
 }
 
 void RigRun::watch() {

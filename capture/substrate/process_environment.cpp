@@ -5,6 +5,10 @@
 namespace bubblesim::capture {
 namespace {
 
+constexpr std::uint32_t kMostConnections = 32;    ///< that CUDA gives a context
+constexpr std::uint32_t kLeastConnections = 2;    ///< CUDA's own choice for a client of MPS
+constexpr std::uint32_t kPooledConnections = 60;  ///< half of an MPS server's
+
 /// An index means what nvidia-smi numbers so, not CUDA's order of speed.
 bool is_index(const std::string& device) {
   return std::all_of(device.begin(), device.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -30,11 +34,17 @@ Result<void> add_mps(const WorkerSettings& settings, Variables& variables) {
 
 }  // namespace
 
+std::uint32_t device_connections(const WorkerSettings& settings) {
+  if (settings.substrate != Substrate::kMps) return kMostConnections;
+  const std::uint32_t clients = std::max(settings.clients, 1U);
+  return std::clamp(kPooledConnections / clients, kLeastConnections, kMostConnections);
+}
+
 Result<Variables> worker_environment(const Variables& inherited, const WorkerSettings& settings) {
   Variables variables = inherited;
   std::erase_if(variables,
                 [](const auto& variable) { return variable.first.starts_with("CUDA_MPS_"); });
-  variables["CUDA_DEVICE_MAX_CONNECTIONS"] = "32";
+  variables["CUDA_DEVICE_MAX_CONNECTIONS"] = std::to_string(device_connections(settings));
   variables["CUDA_MODULE_LOADING"] = "EAGER";
   variables.erase("CUDA_LAUNCH_BLOCKING");
   if (!settings.device.empty()) {

@@ -21,15 +21,21 @@ struct WorkerSettings {
   std::string device;
   std::string mps_directory;          ///< kMps: MpsDaemon::pipe_directory()
   std::uint32_t sm_percentage = 100;  ///< kMps: [1, 100]
+  std::uint32_t clients = 1;          ///< kMps: of the daemon's server, this one included
   MpsPriority priority = MpsPriority::kNormal;  ///< kMps
   /// Other substrates: a path at which nothing is. Without CUDA_MPS_PIPE_DIRECTORY a process would
   /// join whatever daemon listens at /tmp/nvidia-mps.
   std::string no_mps_directory = "/nonexistent/bubblesim-no-mps";
 };
 
-/// `inherited` without any CUDA_MPS_ variable, and with what the substrate needs;
-/// CUDA_DEVICE_MAX_CONNECTIONS is 32 (streams share hardware queues, and so wait for each other,
-/// as late as can be), CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken).
+/// CUDA_DEVICE_MAX_CONNECTIONS: 32, so that streams share hardware queues, and wait for each other,
+/// as late as can be. All clients of an MPS server have theirs from one pool, each for itself: 60
+/// clients of 2 fill it (NVIDIA, Multi-Process Service, "Client-Server Connection Limits"), and
+/// whoever then comes gets error 809. Under kMps the clients share half of that pool.
+[[nodiscard]] std::uint32_t device_connections(const WorkerSettings& settings);
+
+/// `inherited` without any CUDA_MPS_ variable, and with what the substrate needs:
+/// device_connections(); CUDA_MODULE_LOADING is EAGER (no kernel is loaded while times are taken).
 /// Faults: a percentage outside [1, 100]; kMps without a directory.
 [[nodiscard]] Result<Variables> worker_environment(const Variables& inherited,
                                                    const WorkerSettings& settings);
