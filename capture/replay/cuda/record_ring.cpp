@@ -42,7 +42,8 @@ bool RecordRing::started(std::uint32_t op, std::uint64_t n) const {
   return std::atomic_ref(slot(op, n).started).load(std::memory_order_acquire) == n;
 }
 bool RecordRing::ended(std::uint32_t op, std::uint64_t n) const {
-  return std::atomic_ref(slot(op, n).ended).load(std::memory_order_acquire) == n;
+  return started(op, n) &&
+         std::atomic_ref(slot(op, n).ended).load(std::memory_order_acquire) == n;
 }
 std::uint64_t RecordRing::start_ns(std::uint32_t op, std::uint64_t n) const {
   return std::atomic_ref(slot(op, n).start_ns).load(std::memory_order_relaxed);

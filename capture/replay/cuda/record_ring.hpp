@@ -28,6 +28,7 @@ class RecordRing {
   [[nodiscard]] std::uint64_t state(std::uint32_t op) const;
 
   /// Whether execution `n` (from 1 on) has started, has ended; only then its times may be read.
+  /// The device may write the end first: an execution has ended when both are there.
   [[nodiscard]] bool started(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] bool ended(std::uint32_t op, std::uint64_t n) const;
   [[nodiscard]] std::uint64_t start_ns(std::uint32_t op, std::uint64_t n) const;

@@ -2,24 +2,28 @@
 // stand_in_kernels.cu share. Plain data of fixed layout; all addresses are the device's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace bubblesim::capture::cuda {
 
 /// One execution of an operation, in pinned host memory that the device writes. `n` counts the
-/// operation's executions from 1; the numbers are written after the time that they vouch for.
-struct RecordSlot {
+/// operation's executions from 1. A time and the number that vouches for it are 16 aligned bytes,
+/// which one store writes: a fence between two stores would wait for the host's memory, about a
+/// microsecond of each kernel. Nothing orders the two pairs.
+struct alignas(16) RecordSlot {
   std::uint64_t start_ns;  ///< globaltimer, of the first block
-  std::uint64_t end_ns;    ///< globaltimer, of the last block to finish
   std::uint64_t started;   ///< n: start_ns is that of execution n
-  std::uint64_t ended;     ///< n: end_ns too
+  std::uint64_t end_ns;    ///< globaltimer, of the last block to finish
+  std::uint64_t ended;     ///< n: end_ns is that of execution n
 };
+static_assert(sizeof(RecordSlot) == 32 && offsetof(RecordSlot, end_ns) == 16);
 
 /// One operation's, in device memory. Executions of one operation never overlap: they are in one
 /// stream, or in one graph, whose launches run one after the other.
 struct OperationState {
   std::uint64_t executions;  ///< ended so far; changes after the last block's last look at it
-  std::uint64_t start_ns;    ///< of the present execution; 0: no block has started
+  std::uint64_t start_ns;    ///< of a collective's present execution; 0: no block has started
   std::uint32_t finished;    ///< blocks of the present execution
   std::uint32_t pad;
 };

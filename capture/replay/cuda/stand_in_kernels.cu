@@ -23,43 +23,53 @@ __device__ __forceinline__ RecordSlot volatile* slot_of(std::uint64_t slots, std
   return first + (executions & (count - 1));
 }
 
-/// Blocks that may be an execution's first: GPUs start them in the order of their ranks. Others do
-/// without the atomic, of which an L2 slice does one after the other.
-constexpr std::uint64_t kStarters = 64;
+/// A time and its number, in one store: the host never sees one without the other, and the kernel
+/// does not wait for the host's memory.
+__device__ __forceinline__ void write_pair(std::uint64_t volatile* pair, std::uint64_t ns,
+                                           std::uint64_t n) {
+  asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(pair), "l"(ns), "l"(n) : "memory");
+}
 
-/// One thread of each block of low rank; of every block that needs the first block's start, which
-/// it returns.
-__device__ __forceinline__ std::uint64_t begin(std::uint64_t state_at, std::uint64_t slots,
-                                               std::uint32_t slot_count) {
+/// Executions that ended before this one. Stays until the last block's end, and so while this one
+/// runs; the L1 cache may answer, for the kernel before wrote it. All blocks read this one line.
+__device__ __forceinline__ std::uint64_t executions_before(std::uint64_t state_at) {
+  auto* state = reinterpret_cast<OperationState*>(state_at);
+  return __ldca(reinterpret_cast<unsigned long long*>(&state->executions));
+}
+
+/// One thread of the first block: GPUs start blocks in the order of their ranks. It waits for
+/// nothing but the number, since a block that starts its work late ends it late.
+__device__ __forceinline__ void begin(std::uint64_t slots, std::uint32_t slot_count,
+                                      std::uint64_t now, std::uint64_t executions) {
+  write_pair(&slot_of(slots, slot_count, executions)->start_ns, now, executions + 1);
+}
+
+/// One thread of every block of a collective; returns the first block's start.
+__device__ __forceinline__ std::uint64_t begin_together(std::uint64_t state_at, std::uint64_t slots,
+                                                        std::uint32_t slot_count) {
   auto* state = reinterpret_cast<OperationState*>(state_at);
   const std::uint64_t now = global_time();
+  const std::uint64_t executions = executions_before(state_at);
   const std::uint64_t first = atomicCAS(
       reinterpret_cast<unsigned long long*>(&state->start_ns), 0ULL,
       static_cast<unsigned long long>(now));
   if (first != 0) return first;
-  const std::uint64_t n = *reinterpret_cast<std::uint64_t volatile*>(&state->executions);
-  RecordSlot volatile* slot = slot_of(slots, slot_count, n);
-  slot->start_ns = now;
-  __threadfence_system();
-  slot->started = n + 1;
+  begin(slots, slot_count, now, executions);
   return now;
 }
 
 /// One thread of each of `blocks` blocks, after its block's work. The next execution of the operation
-/// starts after this kernel's end, so plain stores reset the state.
+/// starts after this kernel's end, so plain stores reset the state. No fence: a block publishes
+/// nothing but its count, and what it read of the state it had read before.
 __device__ __forceinline__ void end(std::uint64_t state_at, std::uint64_t slots,
                                     std::uint32_t slot_count, std::uint32_t blocks) {
   auto* state = reinterpret_cast<OperationState*>(state_at);
-  __threadfence();
+  const std::uint64_t n = executions_before(state_at);  // under way while the atomic is
   if (atomicAdd(&state->finished, 1U) != blocks - 1) return;
-  const std::uint64_t n = *reinterpret_cast<std::uint64_t volatile*>(&state->executions);
-  RecordSlot volatile* slot = slot_of(slots, slot_count, n);
+  write_pair(&slot_of(slots, slot_count, n)->end_ns, global_time(), n + 1);
   state->start_ns = 0;
   state->finished = 0;
   state->executions = n + 1;
-  slot->end_ns = global_time();
-  __threadfence_system();
-  slot->ended = n + 1;
 }
 
 __device__ __forceinline__ bool is_first_thread() {
@@ -78,7 +88,7 @@ __device__ __forceinline__ std::uint32_t grid_blocks() {
 
 __device__ __forceinline__ std::uint64_t loops_of(const StandInArguments& arguments) {
   const float scale =
-      arguments.scale == 0 ? 1.0F : *reinterpret_cast<float volatile*>(arguments.scale);
+      arguments.scale == 0 ? 1.0F : __ldca(reinterpret_cast<float*>(arguments.scale));
   const double exact = arguments.base + arguments.slope * static_cast<double>(scale);
   return exact < 0.5 ? 0 : static_cast<std::uint64_t>(exact + 0.5);
 }
@@ -113,14 +123,10 @@ struct Streamed {
 
 /// Threads of a block read neighbouring lines; blocks of a grid follow each other through the
 /// buffer, which is larger than the L2 cache.
-__device__ __forceinline__ Streamed stream_from(const StandInArguments& arguments) {
+__device__ __forceinline__ Streamed stream_from(const StandInArguments& arguments,
+                                                std::uint64_t executions) {
   const std::uint64_t threads = std::uint64_t{blockDim.x} * blockDim.y * blockDim.z;
-  std::uint64_t first = arguments.first_line;
-  if (arguments.memory_rate != 0 && arguments.advance != 0) {
-    // Stays until the last block's end, and so while this one runs.
-    auto* state = reinterpret_cast<OperationState volatile*>(arguments.state);
-    first += state->executions * arguments.advance;
-  }
+  const std::uint64_t first = arguments.first_line + executions * arguments.advance;
   // Blocks begin at different parts of their first step: where a block's loops come to less than
   // one, that share of the blocks does it, and not none.
   static_assert(kRateUnit == 1U << 20);
@@ -196,13 +202,15 @@ __device__ __forceinline__ void keep(const StandInArguments& arguments, float re
 
 template <bool kTensor, int kHeld>
 __device__ __forceinline__ void work(const StandInArguments& arguments) {
-  if (is_first_thread() && block_rank() < kStarters)
-    begin(arguments.state, arguments.slots, arguments.slot_count);
+  const std::uint64_t now = global_time();
+  const std::uint64_t executions = executions_before(arguments.state);
+  if (is_first_thread() && block_rank() == 0)
+    begin(arguments.slots, arguments.slot_count, now, executions);
   const float seed = static_cast<float>(arguments.slot_count) * 1e-3F;
   const std::uint64_t loops = loops_of(arguments);
   Held<kHeld> held;
   held.fill(seed);
-  Streamed stream = stream_from(arguments);
+  Streamed stream = stream_from(arguments, executions);
   float x[kWideChains] = {seed, seed, seed, seed};
   Products products;
   if constexpr (kTensor) products.fill(seed);
@@ -233,7 +241,8 @@ template <int kHeld>
 __device__ __forceinline__ void wait(const StandInArguments& arguments) {
   // No shared memory of its own: a traced kernel may take all that a block can have.
   auto* state = reinterpret_cast<OperationState volatile*>(arguments.state);
-  if (is_first_thread()) begin(arguments.state, arguments.slots, arguments.slot_count);
+  if (is_first_thread())
+    begin_together(arguments.state, arguments.slots, arguments.slot_count);
   const float seed = static_cast<float>(arguments.slot_count) * 1e-3F;
   Held<kHeld> held;
   held.fill(seed);
@@ -292,7 +301,8 @@ extern "C" __global__ void ping_device(const PingArguments arguments) {
 }
 
 extern "C" __global__ void begin_copy(const StampArguments arguments) {
-  begin(arguments.state, arguments.slots, arguments.slot_count);
+  const std::uint64_t now = global_time();
+  begin(arguments.slots, arguments.slot_count, now, executions_before(arguments.state));
 }
 
 extern "C" __global__ void end_copy(const StampArguments arguments) {

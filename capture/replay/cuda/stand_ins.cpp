@@ -296,6 +296,8 @@ Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
   StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);
   arguments.base = static_cast<double>(loops);
   arguments.first_line = cursor_;
+  // Once around the buffer: as in a job, where the product counts, and where it changes nothing.
+  arguments.advance = arguments.buffer_lines;
   cursor_ += lines_of(stand_in, arguments.base);
   void* list[] = {&arguments};
   const std::uint64_t n = ++runs_;
