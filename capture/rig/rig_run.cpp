@@ -41,8 +41,8 @@ Result<RigResult> RigRun::run(const policy::Sharing& sharing,
   start_all();
   BUBBLESIM_RETURN_IF_ERROR(await_end());
   BUBBLESIM_RETURN_IF_ERROR(end_all());
-  if (mps_) BUBBLESIM_RETURN_IF_ERROR(mps_->quit());
   RigResult result;
+  end_mps(result);
   BUBBLESIM_RETURN_IF_ERROR(collect(result));
   return result;
 }
@@ -149,6 +149,15 @@ Result<void> RigRun::end_all() {
   if (place_.fake != nullptr) place_.fake->stop();
   crew_->wait();
   return {};
+}
+
+// The jobs' records are complete: how the daemon goes does not change them.
+void RigRun::end_mps(RigResult& result) {
+  if (!mps_) return;
+  const auto ended = mps_->quit();
+  if (ended) return;
+  result.counters.add(kMpsNotQuit);
+  say(ended.error().text());
 }
 
 Result<void> RigRun::collect(RigResult& result) {

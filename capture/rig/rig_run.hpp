@@ -24,6 +24,10 @@ inline constexpr CounterSpec kJobsDied{
     "rig_jobs_died", Severity::kError,
     "jobs whose process died, or was killed because it was stuck, before it had ended"};
 
+inline constexpr CounterSpec kMpsNotQuit{
+    "rig_mps_did_not_quit", Severity::kNotice,
+    "runs after which the MPS daemon did not quit as told; what ran had ended before that"};
+
 class RigRun {
  public:
   /// `clock`: the calling thread takes part in it.
@@ -57,6 +61,7 @@ class RigRun {
   void start_all();
   Result<void> await_end();
   Result<void> end_all();
+  void end_mps(RigResult& result);
   Result<void> collect(RigResult& result);
 
   /// Looks after processes that have ended. True: one has, since the last time.

@@ -25,6 +25,17 @@ read -r word
 [ "$word" = quit ] && kill "$(cat "$pid")"
 exit 0
 )sh";
+/// Goes when it is first spoken to, with its program: nobody can tell it to quit.
+constexpr const char* kLeaves = R"sh(#!/bin/sh
+pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
+if [ "$1" = -d ]; then
+  sleep 60 </dev/null >/dev/null 2>&1 &
+  echo $! > "$pid"
+  exit 0
+fi
+rm "$0"
+kill "$(cat "$pid")"
+)sh";
 
 class MpsRun : public ::testing::Test {
  protected:
@@ -35,11 +46,15 @@ class MpsRun : public ::testing::Test {
     place_.environment = {{"PATH", pattern + ":/usr/bin:/bin"}};
     place_.progress = [this](const std::string& text) { said_ += text + "\n"; };
     setup_.substrate = Substrate::kMps;
-    const std::string path = pattern + "/nvidia-cuda-mps-control";
-    std::ofstream(path) << kDaemon;
-    ::chmod(path.c_str(), 0755);
+    daemon(kDaemon);
   }
   void TearDown() override { std::filesystem::remove_all(place_.folder); }
+
+  void daemon(const char* text) const {
+    const std::string path = place_.folder + "/nvidia-cuda-mps-control";
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), 0755);
+  }
 
   RigPlace place_;
   RigSetup setup_;
@@ -58,6 +73,15 @@ TEST_F(MpsRun, AClientThatCannotRunSaysWhatItWasGiven) {
   EXPECT_THAT(result.error().text(),
               HasSubstr("exited with 1; clients of MPS: 14, this one with 58 % and "
                         "CUDA_DEVICE_MAX_CONNECTIONS=4"));
+}
+
+TEST_F(MpsRun, ADaemonThatDoesNotQuitCostsNoResult) {
+  daemon(kLeaves);
+  const auto result = run_rig(place_, setup_, {}, {});
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_EQ(result->counters.count("rig_mps_did_not_quit"), 1U);
+  EXPECT_FALSE(result->counters.has_error());
+  EXPECT_NE(said_, "");
 }
 
 }  // namespace
