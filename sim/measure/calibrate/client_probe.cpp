@@ -51,24 +51,22 @@ ProbeRun client_run(const hardware::GpuSpec& spec) {
   return run;
 }
 
+// Each client's device times are on the host's clock by an offset of its own measuring: only
+// launches of one client are compared.
 std::vector<Finding> client_findings(const Records& records) {
   const std::vector<Launch> launches = launches_of(records);
-  std::vector<double> own, delays;
-  for (std::size_t i = 1; i < launches.size(); ++i) {
-    const bool same = launches[i].client == launches[i - 1].client;
-    (same ? own : delays).push_back(launches[i].latency);
+  std::vector<double> delays;
+  for (std::size_t client = 0; client < records.size(); ++client) {
+    std::vector<double> own, others;
+    for (std::size_t i = 1; i < launches.size(); ++i) {
+      if (launches[i].client != client) continue;
+      (launches[i - 1].client == client ? own : others).push_back(launches[i].latency);
+    }
+    const Spread after_own = spread_of(std::move(own));
+    if (after_own.count < kLeastCount) continue;
+    for (const double latency : others) delays.push_back(latency - after_own.middle);
   }
-  const Spread after_own = spread_of(std::move(own));
-  if (after_own.count < kLeastCount) delays.clear();
-  for (double& delay : delays) delay -= after_own.middle;
-  Finding finding = finding_of("client_switch", std::move(delays), kTimeGrain);
-  // Next to nothing, and on either side of it: there is no such delay.
-  if (finding.spread.count >= kLeastCount && finding.spread.middle < 0 &&
-      finding.spread.middle > -kTimeGrain) {
-    finding.spread.middle = 0;
-    finding.missing.clear();
-  }
-  return {std::move(finding)};
+  return {at_least_zero(finding_of("client_switch", std::move(delays), kTimeGrain))};
 }
 
 }  // namespace bubblesim::measure

@@ -47,7 +47,9 @@ std::vector<Finding> latency_findings(const Records& records) {
   const std::vector<OperationRecord> list = by_start(records.front());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const OperationRecord& now = list[i];
-    if (now.noticed >= now.end && now.noticed > Duration{}) {
+    // Behind a longer wait the process looks less often, by its own choice.
+    const bool lone = now.op == kFirst || now.op == kSecond;
+    if (lone && now.noticed >= now.end && now.noticed > Duration{}) {
       notice.push_back(between(now.end, now.noticed));
     }
     const bool follows = i > 0 && list[i - 1].pass == now.pass && list[i - 1].op + 1 == now.op;
@@ -61,7 +63,7 @@ std::vector<Finding> latency_findings(const Records& records) {
       gap.push_back(between(before.end, now.start));
     }
   }
-  return {finding_of("launch_latency", std::move(launch), kTimeGrain),
+  return {at_least_zero(finding_of("launch_latency", std::move(launch), kTimeGrain)),
           finding_of("stream_gap", std::move(gap), kTimeGrain),
           finding_of("sync_latency", std::move(sync), kTimeGrain),
           finding_of("completion_notice", std::move(notice), kTimeGrain)};

@@ -74,6 +74,17 @@ Finding finding_of(std::string key, std::vector<double> values, double grain) {
   return finding;
 }
 
+Finding at_least_zero(Finding finding) {
+  const Spread& spread = finding.spread;
+  const bool around = spread.low < 0 && spread.high > 0;
+  const bool next_to = spread.middle < 0 && spread.middle > -kTimeGrain;
+  if (spread.count < kLeastCount || (!around && !next_to)) return finding;
+  finding.spread.middle = std::max(spread.middle, 0.0);
+  finding.spread.high = std::max(spread.high, 0.0);
+  finding.missing.clear();
+  return finding;
+}
+
 double length_of(const capture::OperationRecord& operation) {
   return static_cast<double>(to_ns(operation.end - operation.start));
 }

@@ -58,6 +58,10 @@ inline constexpr std::size_t kLeastCount = 8;
 /// Spread of times, ns, that is nothing to doubt.
 inline constexpr double kTimeGrain = 500;
 
+/// A span that cannot be negative, of which the measurements' middle half has zero in it, or that
+/// is negative by less than kTimeGrain: their median, or nothing. That is found, however wide.
+[[nodiscard]] Finding at_least_zero(Finding finding);
+
 /// Records of one rig's jobs, by client.
 using Records = std::vector<capture::JobRecord>;
 

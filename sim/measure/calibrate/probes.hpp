@@ -22,7 +22,8 @@ namespace bubblesim::measure {
 /// started; what the host does is not in it.
 /// sync_latency: a kernel's end to the next launch call, with a wait between them: the wait's
 /// return, and the few instructions from there to the call.
-/// completion_notice: a kernel's end to the process's knowledge of it.
+/// completion_notice: a lone kernel's end to the process's knowledge of it, while the process looks
+/// all the time. launch_latency is 0 where kernels start before their calls return.
 [[nodiscard]] std::vector<Finding> latency_findings(const Records& records);
 
 // Bandwidths, by copies of two sizes: what the longer one takes more is what its bytes take.
@@ -63,7 +64,7 @@ struct Turns {
 [[nodiscard]] ProbeRun client_run(const hardware::GpuSpec& spec);
 
 /// client_switch: from the return of a launch call to the kernel's start, where the launch before
-/// it was the other client's, less the same where it was its own.
+/// it was the other client's, less the same client's median where it was its own.
 [[nodiscard]] std::vector<Finding> client_findings(const Records& records);
 
 // Whose blocks come first, of two clients of an MPS server.
