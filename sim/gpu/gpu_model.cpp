@@ -19,7 +19,7 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
   if (sharing.mode == program::SharingMode::kTimeSliced) {
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
-    slicer_.emplace(sharing.slice, sharing.switch_cost);
+    slicer_.emplace(sharing.slice, sharing.switch_cost, spec.lone_slice);
   }
 }
 

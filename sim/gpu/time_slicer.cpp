@@ -23,6 +23,13 @@ void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   turn_end_ = now + slices_[context];
 }
 
+// Whoever is alone begins slice after slice: the turn ends with the one that `now` lies in.
+void TimeSlicer::renew_slices(SimTime now) {
+  if (lone_slice_ == hardware::LoneSlice::kExpired || now <= turn_end_) return;
+  const Duration slice = slices_[*owner_];
+  turn_end_ = now + slice - (now - turn_end_ - Duration{1}) % slice - Duration{1};
+}
+
 // Undoes a turn's end of this instant; false if there was none.
 bool TimeSlicer::take_back(std::size_t context, SimTime now) {
   if (!yielded_ || yielded_->context != context || yielded_->at != now) return false;
@@ -38,7 +45,8 @@ void TimeSlicer::gets_work(std::size_t context, SimTime now) {
   has_work_[context] = true;
   if (!owner_) return begin_turn(context, now);
   if (context == *owner_ || take_back(context, now)) return;
-  if (idle_before) begin_turn(context, now);
+  if (idle_before) return begin_turn(context, now);
+  if (!switching_ && !dry()) renew_slices(now);
 }
 
 void TimeSlicer::runs_dry(std::size_t context, SimTime now) {

@@ -2,9 +2,10 @@
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
-// the next context with work has the GPU; while there is none, the turn simply goes on, and who
-// comes later pays the switch and waits for nothing. A context that runs out of work gives the GPU
-// up at once when another has work, and may go on in its old turn if nobody took the GPU. It has
+// the next context with work has the GPU; while there is none, the turn goes on, and who comes later
+// pays the switch only (hardware::LoneSlice::kExpired), or waits for the end of the slice that the
+// lone context has begun meanwhile (kRenewed). A context that runs out of work gives the GPU up at
+// once when another has work, and may go on in its old turn if nobody took the GPU. It has
 // not run out of work while its next operation is in its channel (`announced`). Passing the GPU on
 // costs `switch_cost`, during which nobody has it; taking it when nobody had work costs nothing.
 //
@@ -25,13 +26,16 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/hardware/gpu_spec.hpp"
 
 namespace bubblesim::gpu {
 
 class TimeSlicer {
  public:
   /// Precondition: slice > 0, switch_cost >= 0.
-  TimeSlicer(Duration slice, Duration switch_cost) : slice_(slice), switch_cost_(switch_cost) {}
+  TimeSlicer(Duration slice, Duration switch_cost,
+             hardware::LoneSlice lone_slice = hardware::LoneSlice::kExpired)
+      : slice_(slice), switch_cost_(switch_cost), lone_slice_(lone_slice) {}
 
   void add_context() {
     has_work_.push_back(false);
@@ -73,11 +77,13 @@ class TimeSlicer {
   [[nodiscard]] std::optional<std::size_t> contender() const;
   [[nodiscard]] SimTime yield_at() const;
   void begin_turn(std::size_t context, SimTime now);
+  void renew_slices(SimTime now);
   bool take_back(std::size_t context, SimTime now);
   void pass_on(std::size_t to, SimTime now);
 
   Duration slice_;
   Duration switch_cost_;
+  hardware::LoneSlice lone_slice_;
   std::vector<bool> has_work_;
   std::vector<bool> announced_;
   std::vector<Duration> slices_;

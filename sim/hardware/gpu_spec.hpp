@@ -46,6 +46,12 @@ enum class ClientOrder : std::uint8_t {
   kEven,     ///< all have even parts of the room
 };
 
+/// What becomes of a context's slice that is over while no other context has work.
+enum class LoneSlice : std::uint8_t {
+  kExpired,  ///< whoever comes pays the switch and waits for nothing
+  kRenewed,  ///< the next one has begun, and whoever comes waits for its end
+};
+
 /// What a part of the SMs reaches, when a client may use no more (docs: sim/gpu/README.md).
 struct PartSpec {
   double dram_saturating_sms = 0;  ///< share of the SMs that ask for all of the DRAM bandwidth;
@@ -77,6 +83,7 @@ struct GpuSpec {
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
   Duration context_switch{};        ///< device idle between two contexts' turns
+  LoneSlice lone_slice = LoneSlice::kExpired;
   Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
                                     ///< before it was another process's
   ClientOrder client_order = ClientOrder::kArrival;

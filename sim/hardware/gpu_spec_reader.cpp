@@ -84,6 +84,13 @@ ClientOrder read_client_order(ObjectReader& root) {
   return reader.present() ? reader.choice("value", kOrders) : ClientOrder::kArrival;
 }
 
+LoneSlice read_lone_slice(ObjectReader& root) {
+  constexpr std::array<Choice<LoneSlice>, 2> kSlices{
+      {{"expired", LoneSlice::kExpired}, {"renewed", LoneSlice::kRenewed}}};
+  ObjectReader reader = constant(root, "lone_slice", Presence::kOptional);
+  return reader.present() ? reader.choice("value", kSlices) : LoneSlice::kExpired;
+}
+
 PartSpec read_part(ObjectReader& root) {
   ObjectReader reader = root.child("part", Presence::kOptional);
   if (!reader.present()) return {};
@@ -153,6 +160,7 @@ DeviceFile read_constants(ObjectReader& root) {
       constant(root, "host_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
   spec.copy_engines = count(root, "copy_engines", "engines");
   read_latencies(root, spec);
+  spec.lone_slice = read_lone_slice(root);
   spec.client_order = read_client_order(root);
   spec.contention = read_contention(root);
   spec.part = read_part(root);

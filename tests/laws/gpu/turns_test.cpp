@@ -61,7 +61,9 @@ class Turns : public testing::TestWithParam<int> {
   std::int64_t slice_ = pick(5, 60);
   std::int64_t switch_ = pick(0, 8);
   std::int64_t gap_ = pick(0, 3);
-  TimeSlicer slicer_{Duration{slice_}, Duration{switch_}};
+  TimeSlicer slicer_{Duration{slice_}, Duration{switch_},
+                     GetParam() % 2 == 0 ? hardware::LoneSlice::kExpired
+                                         : hardware::LoneSlice::kRenewed};
   std::array<State, kContexts> states_{};
   std::array<std::int64_t, kContexts> most_work_{pick(1, 200), pick(1, 20), pick(1, 200)};
   std::array<std::int64_t, kContexts> most_silence_{pick(0, 50), pick(0, 200), pick(0, 50)};

@@ -6,8 +6,11 @@ namespace {
 
 class TimeSlices : public GpuTest {
  protected:
-  void slice(std::int64_t switch_ns) {
-    make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
+  void slice(std::int64_t switch_ns,
+             hardware::LoneSlice lone = hardware::LoneSlice::kExpired) {
+    hardware::GpuSpec spec = small_gpu();
+    spec.lone_slice = lone;
+    make(spec, {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
                        .switch_cost = Duration{switch_ns}});
   }
   program::KernelProfile full_ = blocks_of_warps(8, 4);
@@ -63,6 +66,29 @@ TEST_F(TimeSlices, WhoeverComesWhenTheSliceIsOverPaysTheSwitchOnly) {
   EXPECT_EQ(start(2), 260);
   EXPECT_EQ(end(2), 310);
   EXPECT_EQ(end(1), 1070);
+}
+
+TEST_F(TimeSlices, WhereALoneContextRenewsItsSliceWhoeverComesWaitsForTheEndOfTheNext) {
+  // A's slices are 0-100, 100-200, 200-300: B comes at 250, and runs from 310 to 360. C comes at
+  // the end of A's slice from 370, and waits for nothing but the switch.
+  slice(10, hardware::LoneSlice::kRenewed);
+  kernel_at(0, 1, client(), 1000, full_);
+  kernel_at(250, 2, client(), 50, full_);
+  kernel_at(570, 3, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 310);
+  EXPECT_EQ(end(2), 360);
+  EXPECT_EQ(start(3), 580);
+  EXPECT_EQ(end(1), 1000 + 2 * 70);
+}
+
+TEST_F(TimeSlices, ARenewedSliceEndsForNobodyWhoIsOutOfWork) {
+  // A is done at 250: B comes to an idle GPU.
+  slice(10, hardware::LoneSlice::kRenewed);
+  kernel_at(0, 1, client(), 250, full_);
+  kernel_at(260, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 260);
 }
 
 TEST_F(TimeSlices, WhoeverComesDuringTheSliceWaitsForItsEnd) {
