@@ -178,14 +178,24 @@ def probe_arrival(probe: Probe, mps: Environment) -> Json:
     return {"alone_ns": quantiles(alone), "wait_ns": quantiles(beside)}
 
 
-def probe_newcomer(probe: Probe, plain: Environment) -> Json:
-    """Without MPS, beside a context that saturates the GPU."""
+def after_ns(newcomer: Json, waits: Sequence[int]) -> List[int]:
+    """Of all launches beside the load but the first: device time from the end of the kernel before
+    to the launch, so for how long the resident has been alone by then."""
+    rows = newcomer["beside"]
+    return [later[2] - wait - earlier[3]
+            for earlier, later, wait in zip(rows, rows[1:], waits[1:])]
+
+
+def probe_newcomer(probe: Probe, plain: Environment, depth: int) -> Json:
+    """Without MPS, beside a context that saturates the GPU with kernels of 2.5 ms, `depth` of them
+    launched before it waits."""
     probe.start("load", plain, grid=0, blocks_per_sm=20, threads=1024, block_ns=250_000,
-                kernels=400, depth=4, ms=1500)
+                kernels=400, depth=depth, ms=1500)
     probe.start("newcomer", plain, grid=0, threads=1024, block_ns=20_000, alone=40, count=150)
     resident, newcomer = probe.results()
     alone, beside = waits_ns(newcomer, resident["kernels"])
-    return {"alone_ns": quantiles(alone), "wait_ns": quantiles(beside), "all_wait_ns": beside}
+    return {"depth": depth, "alone_ns": quantiles(alone), "wait_ns": quantiles(beside),
+            "all_wait_ns": beside, "all_after_ns": after_ns(newcomer, waits_ns(newcomer)[1])}
 
 
 def present(watcher: Json) -> List[Tuple[int, int]]:
@@ -238,8 +248,9 @@ def share_of(probe: Probe, environment: Environment, whole: Optional[Json]) -> J
 PERCENTAGES = (80, 60, 50, 40, 30, 20)
 
 # Name, whether MPS is needed. In the order of their worth.
-SECTIONS = (("slices-2", False), ("order-1", True), ("order-10", True), ("newcomer", False),
-            ("caps", True), ("arrival", True), ("order-100", True), ("slices-3", False))
+SECTIONS = (("slices-2", False), ("order-1", True), ("order-10", True), ("newcomer-4", False),
+            ("caps", True), ("newcomer-1", False), ("newcomer-20", False), ("arrival", True),
+            ("order-100", True), ("slices-3", False))
 
 
 def run_section(context: Context, name: str, environment: Environment,
@@ -253,7 +264,9 @@ def run_section(context: Context, name: str, environment: Environment,
             return probe_slices(probe, environment, int(number))
         if kind == "order":
             return probe_order(probe, environment, int(number))
-        return (probe_arrival if kind == "arrival" else probe_newcomer)(probe, environment)
+        if kind == "newcomer":
+            return probe_newcomer(probe, environment, int(number))
+        return probe_arrival(probe, environment)
 
 
 def caps(context: Context, daemon: MpsDaemon, deadline: float) -> Json:

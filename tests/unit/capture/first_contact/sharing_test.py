@@ -51,6 +51,12 @@ class Waits(unittest.TestCase):
         self.assertEqual(sharing.waits_ns(newcomer, [kernel(100, 10, 10)]), ([0], [60, 20]))
         self.assertEqual(sharing.waits_ns(newcomer, []), ([0], []))
 
+    def test_how_long_the_resident_has_been_alone(self):
+        # Launches at 100 and 300 of the device's time, which start 40 and 60 later; the first ends
+        # at 145.
+        newcomer = {"beside": [[0, 0, 140, 145], [0, 0, 360, 365]]}
+        self.assertEqual(sharing.after_ns(newcomer, [40, 60]), [300 - 145])
+
 
 class Slices(unittest.TestCase):
     # Two processes take turns: 20 on the GPU, 2 to switch. The first runs in 0-20, 44-64, 88-108,
