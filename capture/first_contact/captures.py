@@ -15,7 +15,7 @@ from .context import CAPTURE, Context, Verdict, blocked, failed, ok, partial, re
 
 sys.path.insert(0, str(CAPTURE / "torch"))
 from campaign.parts import Part, fake_parts, main_captures, overhead_parts  # noqa: E402
-from campaign.runner import Tools, run_part  # noqa: E402
+from campaign.runner import Tools, is_done, run_part  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 Json = Dict[str, Any]
@@ -69,6 +69,10 @@ def run_small(context: Context, part: Part, deadline: float) -> Json:
             del os.environ[name]
 
 
+def lost_in(record: Json) -> str:
+    return f" (lost: {record['lost']})" if record.get("lost") else ""
+
+
 def small(context: Context, limit_s: float) -> Verdict:
     """Part b. One job at a time; each one's record is kept."""
     folder = context.folder("b")
@@ -77,15 +81,15 @@ def small(context: Context, limit_s: float) -> Verdict:
     for part in small_parts(context, folder):
         kept = folder / f"{part.name}.json"
         record = read_json(kept)
-        if not record or record.get("status") != "done":
+        if not record or not is_done(record):
             record = run_small(context, part, deadline)
             write_json(kept, record)
         if record["status"] == "done":
             done += 1
             lines.append(f"{part.name}: {record['device_ops']} operations, replayed within "
-                         f"{100 * record['replay_mean_error']:.2f} %")
+                         f"{100 * record['replay_mean_error']:.2f} %{lost_in(record)}")
         else:
-            wrong.append(f"{part.name}: {record['reason']}")
+            wrong.append(f"{part.name}: {record['reason']}{lost_in(record)}")
     if not context.fake:
         wrong += [] if context.torch_python() else ["no PyTorch: not tried in it"]
         wrong += [] if (context.folder("build") / "small_job").is_file() else \
@@ -126,6 +130,8 @@ def figures_of(done: List[Json]) -> List[str]:
         lines.append(f"replay error median {100 * errors[len(errors) // 2]:.2f} %, worst "
                      f"{100 * errors[-1]:.2f} %")
     for record in done:
+        if record.get("lost"):
+            lines.append(f"{record['name']} lost {record['lost']}")
         if "arms" in record:
             arms = record["arms"]
             lines.append(f"{record['name']}: idle {100 * (arms['idle']['ratio'] - 1):+.2f} %, "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/base/json.hpp"
+#include "sim/workload/build_counters.hpp"
 #include "traces/inferred_layout.hpp"
 
 namespace bubblesim::app {
@@ -58,6 +59,21 @@ Json to_json(const ReplayReport& report, Recorded recorded) {
           {"ranks", std::move(ranks)}};
 }
 
+/// Below this share of operations without a launch the error is one of the recording's making.
+constexpr double kTellingShare = 0.01;
+
+/// Of operations whose launch is not known the replay has nothing but the gaps that were recorded:
+/// it meets their times whatever the model does. Empty: they are few.
+std::string doubt(const ReplayComparison& comparison) {
+  const std::uint64_t orphans = comparison.counters.count(workload::kOrphanOps.name);
+  const auto all = static_cast<double>(comparison.unchanged.device_ops);
+  if (all == 0 || static_cast<double>(orphans) < kTellingShare * all) return {};
+  const double share = static_cast<double>(orphans) / all;
+  return fmt::format("{}: {:.3g} % of operations have no launch call, and start when they were "
+                     "recorded",
+                     share < 0.5 ? "a check of the rest only" : "not a check", 100 * share);
+}
+
 /// What the recording lacks comes first: all that follows is of the rest.
 std::string loss_lines(const CounterSet& counters) {
   std::string out;
@@ -82,9 +98,11 @@ std::string comparison_table(const ReplayComparison& comparison) {
                        mean_ms(rank.simulated), 100 * rank.mean_error(),
                        100 * comparison.whole.ranks[i].span_error());
   }
-  return out + fmt::format("mean error {:.3f} %, worst rank {:.3f} %\n",
-                           100 * comparison.unchanged.mean_error(),
-                           100 * comparison.unchanged.worst_error());
+  out += fmt::format("mean error {:.3f} %, worst rank {:.3f} %",
+                     100 * comparison.unchanged.mean_error(),
+                     100 * comparison.unchanged.worst_error());
+  const std::string why_not = doubt(comparison);
+  return out + (why_not.empty() ? "\n" : "; " + why_not + "\n");
 }
 
 std::string simulated_table(const ReplayComparison& comparison) {
@@ -132,10 +150,14 @@ std::string replay_json(const ReplayComparison& comparison) {
   for (const auto& [name, entry] : comparison.counters) {
     counters[name] = {{"severity", severity_name(entry.severity)}, {"count", entry.count}};
   }
+  Json replay = to_json(comparison.unchanged, recorded);
+  replay["ops_without_launch"] = comparison.counters.count(workload::kOrphanOps.name);
+  const std::string why_not = doubt(comparison);
+  replay["doubt"] = why_not.empty() ? Json(nullptr) : Json(why_not);
   const Json document = {{"iterations_recorded", comparison.iterations_recorded},
                          {"iterations_used", comparison.iterations_used},
                          {"iterations_reason", comparison.iterations_text},
-                         {"replay", to_json(comparison.unchanged, recorded)},
+                         {"replay", std::move(replay)},
                          {"whole", to_json(comparison.whole, recorded)},
                          {"what_if", std::move(changes)},
                          {"counters", std::move(counters)}};

@@ -15,7 +15,7 @@ from processes import end_on_signals, first_line
 
 from . import report
 from .parts import Part, all_parts, fake_parts
-from .runner import Tools, build_standin, run_part
+from .runner import Tools, build_standin, is_done, run_part
 
 MEGABYTE = 1_000_000
 
@@ -71,7 +71,7 @@ class Campaign:
             record: dict[str, Any] = json.loads((self.records / f"{part.name}.json").read_text())
         except (OSError, ValueError):
             return None
-        return record if record.get("status") == "done" else None
+        return record if is_done(record) else None
 
     def left_s(self) -> float:
         return float(self.arguments.budget) - (time.monotonic() - self.began)

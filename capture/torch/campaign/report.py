@@ -25,7 +25,8 @@ def capture_table(results: list[Result]) -> list[str]:
             f"| `{r['name']}` | {1e3 * r['median_iteration_s']:.3f} | {r['device_ops']} | "
             f"{r['trace_bytes'] / 1e3:.0f} | {100 * r['replay_mean_error']:.3f} | "
             f"{100 * r['replay_worst_error']:.3f} |")
-    return lines + [""]
+    lost = [f"- `{r['name']}` lost {r['lost']}" for r in rows if r.get("lost")]
+    return lines + [""] + (lost + [""] if lost else [])
 
 
 def overhead_table(results: list[Result]) -> list[str]:

@@ -19,6 +19,8 @@ from .statistics import median, median_interval, ratio_interval
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LISTEN_S = 5.0
 ARMS = ("absent", "idle", "capturing")
+# Above this share of operations without a launch, a replay says little of the recording.
+MOST_WITHOUT_LAUNCH = 0.01
 
 
 class PartFailure(Exception):
@@ -169,6 +171,36 @@ def record(tools: Tools, part: Part, work: Path, iterations: int, stop_after: in
     return recorded_file(folder)
 
 
+def counted(counters: dict[str, Any], name: str) -> int:
+    return int(counters.get(name, {}).get("count", 0))
+
+
+def what_is_missing(device_ops: int, counters: dict[str, Any]) -> str:
+    """Why a recording is none to build on; empty: it is whole. A replay of operations without
+    launches meets their times because it has nothing else, so its error must not be told."""
+    without = max(counted(counters, "program_ops_without_launch"),
+                  counted(counters, "join_device_ops_without_launch"))
+    if not device_ops:
+        return "no device operations were recorded"
+    if without <= MOST_WITHOUT_LAUNCH * device_ops:
+        return ""
+    return (f"{without} operations have no launch call, beside {device_ops} that are replayed: "
+            "their replay starts them when they were recorded and checks nothing")
+
+
+def what_was_lost(counters: dict[str, Any]) -> str:
+    return ", ".join(f"{entry['count']} {name}" for name, entry in sorted(counters.items())
+                     if entry["severity"] in ("loss", "error"))
+
+
+def is_done(record: dict[str, Any]) -> bool:
+    """Also of records of earlier versions, which called recordings without launches done."""
+    if record.get("status") != "done":
+        return False
+    return "counters" not in record or not what_is_missing(record.get("device_ops") or 0,
+                                                           record["counters"])
+
+
 def run_capture(tools: Tools, part: Part) -> dict[str, Any]:
     """A few iterations to traces/NAME.btr, replayed. One more is run than recorded: the last
     recorded one then has a whole successor, as in the middle of a job."""
@@ -180,12 +212,16 @@ def run_capture(tools: Tools, part: Part) -> dict[str, Any]:
     kept.parent.mkdir(parents=True, exist_ok=True)
     size = made.stat().st_size
     shutil.move(made, kept)
-    report = replay["replay"]
-    return {"trace": f"traces/{kept.name}", "trace_bytes": size,
-            "device_ops": report.get("device_ops"),
-            "replay_mean_error": report["mean_error"], "replay_worst_error": report["worst_error"],
-            "counters": replay.get("counters", {}),
-            "median_iteration_s": median(facts["iteration_s"]), "job": without_times(facts)}
+    report, counters = replay["replay"], replay.get("counters", {})
+    result = {"trace": f"traces/{kept.name}", "trace_bytes": size,
+              "device_ops": report.get("device_ops"), "counters": counters,
+              "median_iteration_s": median(facts["iteration_s"]), "job": without_times(facts)}
+    if lost := what_was_lost(counters):
+        result["lost"] = lost
+    if missing := what_is_missing(report.get("device_ops") or 0, counters):
+        return {**result, "status": "failed", "reason": missing}
+    return {**result, "status": "done", "replay_mean_error": report["mean_error"],
+            "replay_worst_error": report["worst_error"]}
 
 
 def without_times(facts: dict[str, Any]) -> dict[str, Any]:
@@ -259,7 +295,9 @@ def run_part(tools: Tools, part: Part) -> dict[str, Any]:
                               "command": " ".join(part.arguments)}
     try:
         made = run_capture(tools, part) if part.kind == "capture" else run_overhead(tools, part)
-        result.update(status="done", **made)
+        result.update({"status": "done", **made})
+        if result["status"] != "done":
+            print(f"campaign: {part.name}: {result['reason']}", file=sys.stderr)
     except (PartFailure, OSError, KeyError, ValueError) as fault:
         result.update(status="failed", reason=str(fault) or type(fault).__name__)
         print(f"campaign: {part.name}: {result['reason']}", file=sys.stderr)

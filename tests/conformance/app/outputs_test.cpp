@@ -128,6 +128,26 @@ TEST(Inspect, ReplayMeetsTheRecordingAndSlowerKernelsTakeLonger) {
   }
 }
 
+TEST(Inspect, AReplayOfOperationsWithoutLaunchesIsNotCalledACheck) {
+  const Workplace place;
+  const auto kernel = [](int correlation, int ts) {
+    return Json{{"ph", "X"}, {"cat", "kernel"}, {"name", "work"}, {"pid", 0}, {"tid", 7},
+                {"ts", ts}, {"dur", 50},
+                {"args", {{"device", 0}, {"stream", 7}, {"correlation", correlation}}}};
+  };
+  const Json trace = {{"schemaVersion", 1}, {"traceEvents", {kernel(1, 100), kernel(2, 200)}}};
+  place.write("kernels.json", trace.dump());
+  EXPECT_THAT(succeed(place, "inspect kernels.json --replay").out,
+              HasSubstr("mean error 0.000 %, worst rank 0.000 %; not a check: 100 % of operations "
+                        "have no launch call, and start when they were recorded"));
+  const Json json = parse_json(succeed(place, "inspect kernels.json --replay --json").out);
+  EXPECT_EQ(json["replay"]["ops_without_launch"], 2);
+  EXPECT_THAT(json["replay"].value("doubt", ""), HasSubstr("not a check"));
+  const Json whole =
+      parse_json(succeed(place, "inspect traces/samples/training --replay --json").out);
+  EXPECT_TRUE(whole["replay"]["doubt"].is_null());
+}
+
 TEST(Inspect, says_what_the_iteration_time_depends_on) {
   const Workplace place;
   const Json whole = parse_json(succeed(place, "inspect traces/samples/training --json").out);

@@ -127,6 +127,14 @@ class PartB(Records):
         self.assertIn("no PyTorch: not tried in it", line)
         self.assertIn("small-job: not built: no nvcc", line)
 
+    def test_a_recording_without_launches_and_what_was_lost_are_told(self) -> None:
+        counters = {"join_device_ops_without_launch": {"severity": "notice", "count": 1200},
+                    "capture_records_discarded": {"severity": "loss", "count": 9}}
+        status, line = self.status("b", FAKE_COUNTERS=json.dumps(counters))
+        self.assertEqual(status, "failed")
+        self.assertIn("driver-job: 1200 operations have no launch call", line)
+        self.assertIn("(lost: 9 capture_records_discarded)", line)
+
     def test_no_permission_to_profile_is_said_in_the_recorders_words(self) -> None:
         status, line = self.status("b", FAKE_FAULTS="capture")
         self.assertEqual(status, "failed")

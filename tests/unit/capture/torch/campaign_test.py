@@ -50,6 +50,32 @@ class Campaigns(unittest.TestCase):
         self.assertIn("| `fake-overhead` | idle | 20 |", table)
         self.assertIn("- `fake-failure`: failed", table)
 
+    def with_counters(self, severity: str, **counts: int) -> dict:
+        counters = json.dumps({name: {"severity": severity, "count": count}
+                               for name, count in counts.items()})
+        with unittest.mock.patch.dict(os.environ, {"FAKE_COUNTERS": counters}):
+            self.run_fake("--only", "fake-capture")
+        return self.parts()["fake-capture"]
+
+    def test_a_recording_without_launches_is_no_good_one(self) -> None:
+        part = self.with_counters("notice", join_device_ops_without_launch=1300,
+                                  program_ops_without_launch=1200)  # of 1200
+        self.assertEqual(part["status"], "failed")
+        self.assertIn("1300 operations have no launch call", part["reason"])
+        self.assertNotIn("replay_mean_error", part)
+        self.assertTrue((self.out / "traces" / "fake-capture.btr").is_file())
+        self.assertIn("- `fake-capture`: failed: 1300", (self.out / "results.md").read_text())
+
+    def test_a_few_operations_without_launch_are_of_the_recordings_beginning(self) -> None:
+        part = self.with_counters("notice", join_device_ops_without_launch=12)  # 1 % of 1200
+        self.assertEqual(part["status"], "done")
+
+    def test_records_that_were_lost_are_told(self) -> None:
+        part = self.with_counters("loss", capture_records_discarded=7549)
+        self.assertEqual(part["status"], "done")
+        self.assertEqual(part["lost"], "7549 capture_records_discarded")
+        self.assertIn("`fake-capture` lost 7549", (self.out / "results.md").read_text())
+
     def test_a_recorder_that_listens_late_is_asked_again(self) -> None:
         with unittest.mock.patch.dict(os.environ, {"FAKE_LATE": self.folder.name + "/late"}):
             done = self.run_fake("--only", "fake-capture")
@@ -71,6 +97,16 @@ class Campaigns(unittest.TestCase):
         again = self.run_fake("--only", "fake-capture,fake-failure")
         self.assertEqual(again.returncode, 1)
         self.assertEqual((self.out / "parts" / "fake-capture.json").read_text(), first)
+
+    def test_a_recording_without_launches_that_was_called_done_is_made_again(self) -> None:
+        self.run_fake("--only", "fake-capture")
+        kept = self.out / "parts" / "fake-capture.json"
+        record = json.loads(kept.read_text())
+        record["counters"] = {"join_device_ops_without_launch": {"severity": "notice",
+                                                                 "count": 1200}}
+        kept.write_text(json.dumps(record))
+        self.run_fake("--only", "fake-capture")
+        self.assertEqual(json.loads(kept.read_text())["counters"], {})
 
     def test_parts_that_do_not_fit_in_the_time_are_skipped_and_named(self) -> None:
         done = self.run_fake("--budget", "0")
