@@ -53,6 +53,10 @@ class Device {
   /// Fault: what the device cannot hold or do, with the operation's name.
   [[nodiscard]] virtual Result<void> prepare(const DeviceJob& job) = 0;
 
+  /// Shortly before the job's first launch, once, if at all: what changes with time, as clocks do,
+  /// is looked at again. Whatever goes wrong close() says.
+  virtual void settle() {}
+
   /// Puts operations [first.op, first.op + count) on their streams, after their edges; each lasts
   /// `factor` times its solo time. Called by host threads of the job; returns when the launch call
   /// would; kPlanned: at once, or when there is room in the stream's launch queue, in which a call

@@ -49,6 +49,7 @@ class Worker {
       for (const auto& job : jobs_) job->seat->fail("stopped before the start");
       return {};
     }
+    for (const auto& job : jobs_) job->device->settle();
     run_jobs(*start);
     for (const auto& job : jobs_) {
       if (job->fault) return fault_of(WorkerExit::kDevice, *job->fault);

@@ -44,9 +44,12 @@ inline constexpr CounterSpec kOffsetSpan{
 inline constexpr CounterSpec kDrift{
     "cuda_clock_drift_ns", Severity::kInfo,
     "By so much the device's clock moved against the host's during the run."};
+inline constexpr CounterSpec kDriftLeft{
+    "cuda_clock_drift_left_ns", Severity::kInfo,
+    "By so much device times were off at the end of the run, with the drift taken out."};
 inline constexpr CounterSpec kDriftLarge{
     "cuda_clock_drift_large", Severity::kNotice,
-    "Runs in which the device's clock moved by more than 20 us: late times are off by as much."};
+    "Runs at whose end device times were off by more than 20 us, with the drift taken out."};
 inline constexpr CounterSpec kSlotWaits{
     "cuda_launches_waited_for_records", Severity::kNotice,
     "Launch calls that waited: 16 executions of one operation had not ended."};

@@ -39,6 +39,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override { (void)close(); }
 
   Result<void> prepare(const DeviceJob& job) override;
+  void settle() override;
   void launch(const OpInstance& first, std::uint32_t count, double factor, Duration) override;
   void wait_op(std::uint32_t op, std::uint64_t pass) override {
     wait([&] { return parts_.flights->ended_count(op) > pass; });
@@ -111,6 +112,18 @@ Result<void> CudaDevice::prepare(const DeviceJob& job) {
   last_sign_ = to_ns(clock_.now());
   if (listener_ != nullptr) watcher_ = std::thread([this] { watch(); });
   return {};
+}
+
+// Others may have prepared for minutes since this process did.
+void CudaDevice::settle() {
+  if (failed_ || parts_.flights == nullptr || parts_.streams->size() == 0) return;
+  (void)parts_.context->driver().set_current(parts_.streams->context());
+  const auto offset =
+      measure_offset(*parts_.context, clock_, parts_.streams->at(0), options_.hang_limit);
+  if (!offset) return fault(offset.error());
+  const std::lock_guard lock(look_mutex_);
+  parts_.clock.measured(*offset);
+  last_sign_ = to_ns(clock_.now());
 }
 
 void CudaDevice::launch(const OpInstance& first, std::uint32_t count, double factor, Duration) {
@@ -255,8 +268,13 @@ bool CudaDevice::wait(const Done& done, std::optional<Duration> limit) {
 
 bool CudaDevice::look() {
   const std::lock_guard lock(look_mutex_);
-  if (failed_ || !parts_.flights->look(parts_.offset, listener_)) return false;
-  last_sign_ = to_ns(clock_.now());
+  const std::uint64_t latest = parts_.flights->latest_end_ns();
+  if (failed_ || !parts_.flights->look(parts_.clock, listener_)) return false;
+  const HostTime now = clock_.now();
+  last_sign_ = to_ns(now);
+  if (parts_.flights->latest_end_ns() > latest) {
+    parts_.clock.saw(now, parts_.flights->latest_end_ns());
+  }
   return true;
 }
 
@@ -313,10 +331,10 @@ void CudaDevice::note_drift() {
   if (parts_.streams->size() == 0) return;
   const auto now = measure_offset(context, clock_, parts_.streams->at(0), options_.hang_limit);
   if (!now) return fault(now.error());
-  const auto drift = static_cast<std::uint64_t>(
-      std::abs(now->middle_ns() - parts_.offset.middle_ns()));
-  count(kDrift, drift);
-  if (drift > kDriftNoticed) count(kDriftLarge);
+  const auto error = static_cast<std::uint64_t>(std::abs(parts_.clock.error_ns(*now)));
+  count(kDrift, static_cast<std::uint64_t>(std::abs(parts_.clock.moved_ns(*now))));
+  count(kDriftLeft, error);
+  if (error > kDriftNoticed) count(kDriftLarge);
 }
 
 Result<void> CudaDevice::close() {

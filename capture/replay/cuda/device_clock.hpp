@@ -1,10 +1,20 @@
-// The device's globaltimer on the rig's clock: the offset between them, with its bounds.
+// The device's globaltimer on the rig's clock: the offset between them, with its bounds, and how it
+// changes.
 //
 // A ping kernel reads globaltimer at some moment between two readings of the host's clock: each
 // ping bounds the offset from both sides, and the bounds of many are as tight as the luckiest two.
+// Where between them it lies the pings do not say. Most of the way to the kernel is the launch call
+// itself; from its return, which the driver's word to the device comes shortly before, to the
+// kernel it is about as far as from the kernel's record back to the host: each once across the bus.
+// Halfway between return and record is the offset's best value.
+//
+// Two crystals drift apart by some parts in 100,000, so 50 us in a run of 4 s. What the host sees
+// of a run's own records bounds the offset from above, as pings do: no more of them are needed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "capture/clock/host_clock.hpp"
 #include "capture/replay/cuda/device_context.hpp"
@@ -16,11 +26,49 @@ namespace bubblesim::capture::cuda {
 struct ClockOffset {
   std::int64_t lowest_ns = 0;
   std::int64_t highest_ns = 0;
+  std::int64_t best_ns = 0;  ///< within the bounds
   std::int64_t tick_ns = 0;  ///< smallest step of globaltimer that was seen
-  [[nodiscard]] std::int64_t middle_ns() const { return lowest_ns + (highest_ns - lowest_ns) / 2; }
+  std::int64_t at_ns = 0;    ///< device time of the last ping
+};
+
+/// The offset as it changes. Not thread-safe.
+class ClockTrack {
+ public:
+  /// Measured anew: times go by it from now on. How fast it changes is what it changed by since it
+  /// was measured first, if that was long enough ago.
+  void measured(const ClockOffset& offset);
+
+  /// At `now` the host saw a record that the device wrote at `device_ns`. Seen late it says little:
+  /// of many the earliest counts.
+  void saw(HostTime now, std::uint64_t device_ns);
+
   [[nodiscard]] HostTime host(std::uint64_t device_ns) const {
-    return HostTime{Duration{static_cast<std::int64_t>(device_ns) + middle_ns()}};
+    const auto device = static_cast<std::int64_t>(device_ns);
+    return HostTime{Duration{device + offset_.best_ns + change_ns(device)}};
   }
+  /// By so much an offset measured now is another than the one that times went by.
+  [[nodiscard]] std::int64_t error_ns(const ClockOffset& now) const;
+  /// By so much the clocks moved apart since the last measurement.
+  [[nodiscard]] std::int64_t moved_ns(const ClockOffset& now) const {
+    return now.highest_ns - offset_.highest_ns;
+  }
+  [[nodiscard]] const ClockOffset& offset() const { return offset_; }
+
+ private:
+  [[nodiscard]] std::int64_t change_ns(std::int64_t device_ns) const {
+    return static_cast<std::int64_t>(rate_ * static_cast<double>(device_ns - offset_.at_ns));
+  }
+
+  ClockOffset first_;
+  ClockOffset offset_;
+  double rate_ = 0;  ///< ns of offset a ns
+  /// The records of a block: its lowest rate, of at least kBlockRecords and for as long again as
+  /// had passed before it.
+  double lowest_rate_ = std::numeric_limits<double>::max();
+  std::size_t records_ = 0;
+  std::int64_t block_end_ns_ = 0;  ///< since offset_.at_ns
+  bool measured_ = false;
+  bool sure_ = false;              ///< of the rate: records would make it worse
 };
 
 /// Pings so often, one after the other. The context is current and the device idle. Fault: the

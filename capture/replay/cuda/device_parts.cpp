@@ -46,11 +46,11 @@ Result<void> measure(DeviceParts& parts, const DeviceJob& job, HostClock& clock,
   parts.launcher = std::make_unique<OperationLauncher>(context, *job.plan, *parts.memory,
                                                        *parts.ring, std::move(stand_ins));
   BUBBLESIM_RETURN_IF_ERROR(parts.launcher->prepare(clock, stream, options.hang_limit));
-  BUBBLESIM_ASSIGN_OR_RETURN(parts.offset,
+  BUBBLESIM_ASSIGN_OR_RETURN(const ClockOffset offset,
                              measure_offset(context, clock, stream, options.hang_limit));
-  counters.add(kTick, static_cast<std::uint64_t>(std::max<std::int64_t>(parts.offset.tick_ns, 0)));
-  counters.add(kOffsetSpan,
-               static_cast<std::uint64_t>(parts.offset.highest_ns - parts.offset.lowest_ns));
+  parts.clock.measured(offset);
+  counters.add(kTick, static_cast<std::uint64_t>(std::max<std::int64_t>(offset.tick_ns, 0)));
+  counters.add(kOffsetSpan, static_cast<std::uint64_t>(offset.highest_ns - offset.lowest_ns));
   return {};
 }
 

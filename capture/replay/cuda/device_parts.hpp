@@ -53,7 +53,7 @@ struct DeviceParts {
   std::unique_ptr<GraphSet> graphs;
   std::unique_ptr<UnitEvents> events;
   std::unique_ptr<Flights> flights;
-  ClockOffset offset;
+  ClockTrack clock;
 };
 
 /// Fills `parts`, whose context is there. Everything is measured with the whole GPU, before the

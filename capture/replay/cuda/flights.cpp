@@ -1,5 +1,7 @@
 #include "capture/replay/cuda/flights.hpp"
 
+#include <algorithm>
+
 namespace bubblesim::capture::cuda {
 
 Flights::Flights(const RecordRing& ring, std::uint32_t operations, std::uint32_t streams)
@@ -16,14 +18,14 @@ void Flights::launched(const OpInstance& op, std::uint32_t stream) {
   lanes_[stream].flights.push_back({op, n, false});
 }
 
-bool Flights::look(const ClockOffset& offset, DeviceListener* listener) {
+bool Flights::look(const ClockTrack& clock, DeviceListener* listener) {
   bool any = false;
   for (Lane& lane : lanes_)
-    if (!lane.flights.empty()) any = look_at(lane, offset, listener) || any;
+    if (!lane.flights.empty()) any = look_at(lane, clock, listener) || any;
   return any;
 }
 
-bool Flights::look_at(Lane& lane, const ClockOffset& offset, DeviceListener* listener) {
+bool Flights::look_at(Lane& lane, const ClockTrack& clock, DeviceListener* listener) {
   bool any = false;
   while (!lane.flights.empty()) {
     Flight& flight = lane.flights.front();
@@ -31,12 +33,13 @@ bool Flights::look_at(Lane& lane, const ClockOffset& offset, DeviceListener* lis
     const bool ended = ring_.ended(op, flight.n);
     if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return any;
     any = true;
-    const HostTime start = offset.host(ring_.start_ns(op, flight.n));
+    const HostTime start = clock.host(ring_.start_ns(op, flight.n));
     if (!flight.told_start && listener != nullptr) listener->on_started(flight.op, start);
     flight.told_start = true;
     if (!ended) return any;
-    if (listener != nullptr)
-      listener->on_finished(flight.op, start, offset.host(ring_.end_ns(op, flight.n)));
+    const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
+    if (listener != nullptr) listener->on_finished(flight.op, start, clock.host(end_ns));
+    latest_end_ns_ = std::max(latest_end_ns_, end_ns);
     ++counts_[op].ended;
     --lane.count;
     --in_flight_;

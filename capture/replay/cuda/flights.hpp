@@ -23,7 +23,10 @@ class Flights {
 
   /// Looks at the records: what started and ended since then is told, a stream's in order.
   /// Returns whether anything had.
-  bool look(const ClockOffset& offset, DeviceListener* listener);
+  bool look(const ClockTrack& clock, DeviceListener* listener);
+
+  /// Device time of the latest end that was seen; 0: none.
+  [[nodiscard]] std::uint64_t latest_end_ns() const { return latest_end_ns_; }
 
   [[nodiscard]] std::uint64_t launched_count(std::uint32_t op) const;
   [[nodiscard]] std::uint64_t ended_count(std::uint32_t op) const;
@@ -44,12 +47,13 @@ class Flights {
     std::deque<Flight> flights;
     std::atomic<std::uint64_t> count{0};
   };
-  bool look_at(Lane& lane, const ClockOffset& offset, DeviceListener* listener);
+  bool look_at(Lane& lane, const ClockTrack& clock, DeviceListener* listener);
 
   const RecordRing& ring_;
   std::vector<Counts> counts_;
   std::vector<Lane> lanes_;
   std::atomic<std::uint64_t> in_flight_{0};
+  std::uint64_t latest_end_ns_ = 0;
 };
 
 }  // namespace bubblesim::capture::cuda
