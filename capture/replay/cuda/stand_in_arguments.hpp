@@ -28,8 +28,9 @@ struct OperationState {
   std::uint32_t pad;
 };
 
-/// Arguments of every stand-in. The loop runs round(base + slope * scale) times a block;
-/// collectives take that number as nanoseconds since the first block's start.
+/// Arguments of every stand-in. The loop runs base + slope * scale times a block, to the unit: of
+/// the last loop a block does so many units as make that number on average over the blocks.
+/// Collectives take the number as nanoseconds since the first block's start.
 struct StandInArguments {
   std::uint64_t state;   ///< OperationState
   std::uint64_t slots;   ///< RecordSlot[slot_count], of this operation
@@ -48,11 +49,14 @@ struct StandInArguments {
   std::uint32_t dense;
   std::uint32_t wide;
   std::uint32_t tensor;
+  std::uint32_t units;         ///< of a loop, all kinds together
+  std::uint32_t unit_rate;     ///< memory_rate of one of them
   std::uint32_t refresh;       ///< loops between uses of registers held for size alone; 0: never
   /// Blocks of the lowest ranks whose ends nobody counts: those that as many as the GPU holds come
   /// after. Blocks start in the order of their ranks and last equally long.
   std::uint32_t uncounted;
 };
+static_assert(sizeof(StandInArguments) == 9 * 8 + 10 * 4);
 
 /// Arguments of ping_device, which compares the host's clock with the device's.
 struct PingArguments {

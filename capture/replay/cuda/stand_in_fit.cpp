@@ -7,12 +7,13 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-constexpr double kMostLoops = 1e12;
+constexpr double kMostLoops = 1e9;  ///< the kernels count them in 32 bits
+constexpr double kLeastLoops = 1.0 / 64;
 constexpr double kLineResolutions = 50;
+constexpr double kStepResolutions = 8;  ///< that a step between two points of a line lasts
+constexpr double kFloorAim = 1.5;       ///< floors that a line lasts where no loop is too long
 
-std::uint64_t whole(double loops) {
-  return static_cast<std::uint64_t>(std::clamp(loops, 0.0, kMostLoops) + 0.5);
-}
+double possible(double loops) { return std::clamp(loops, 0.0, kMostLoops); }
 
 /// Least squares through three points; a line that does not rise keeps the mean of time by loop.
 Line through(const std::array<double, 3>& x, const std::array<double, 3>& y) {
@@ -24,61 +25,82 @@ Line through(const std::array<double, 3>& x, const std::array<double, 3>& y) {
     xx += (x[i] - mean_x) * (x[i] - mean_x);
     xy += (x[i] - mean_x) * (y[i] - mean_y);
   }
-  if (xx <= 0 || xy <= 0) return {0, std::max(mean_y, 1.0) / std::max(mean_x, 1.0)};
+  if (xx <= 0 || xy <= 0) return {0, std::max(mean_y, 1.0) / std::max(mean_x, kLeastLoops)};
   const double slope = xy / xx;
   return {mean_y - slope * mean_x, slope};
 }
+
+/// Loops that last about as long as a line is to be laid for, and what they add.
+struct Near {
+  double loops = 0;
+  double loop_ns = 0;
+};
 
 class Fitter {
  public:
   Fitter(const Measure& measure, Duration solo, double resolution_ns)
       : measure_(measure), solo_(static_cast<double>(std::max<std::int64_t>(to_ns(solo), 1))),
-        tolerance_(std::max(kFitTolerance, resolution_ns / solo_)),
+        resolution_(resolution_ns), tolerance_(std::max(kFitTolerance, resolution_ns / solo_)),
         aim_(std::max(solo_, kLineResolutions * resolution_ns)) {}
 
   /// Loops about which the line is laid, by what is known of it.
-  [[nodiscard]] double about(const Line& line) const { return std::max(1.0, line.loops(aim_)); }
+  [[nodiscard]] double about(const Line& line) const {
+    return std::max(kLeastLoops, line.loops(aim_));
+  }
 
   /// Whether `line` gives the duration; false: fit.error says by how much it does not.
   [[nodiscard]] Result<bool> holds(const Line& line, Fit& fit) const {
-    const double loops = line.loops(solo_);
-    BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(whole(loops)));
+    const double loops = possible(line.loops(solo_));
+    BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(loops));
     fit.line = line;
     fit.error = std::abs(lasted - solo_) / solo_;
-    fit.at_floor = loops < 0.5 && lasted > solo_;
+    fit.at_floor = loops <= 0 && lasted > solo_;
     fit.held = fit.error <= tolerance_ || fit.at_floor;
     return fit.held;
   }
 
-  /// Three points about `loops`, at least one loop apart.
-  [[nodiscard]] Result<Line> line_about(double loops, double reach) const {
-    const double step = std::max(1.0, loops * reach);
+  /// The line of a stand-in that lasts `floor_ns` without any loop, too long: it says what loops
+  /// add, for executions that are to last longer.
+  [[nodiscard]] Result<Fit> at_floor(double floor_ns, double guess) {
+    aim_ = std::max(aim_, kFloorAim * floor_ns);
+    BUBBLESIM_ASSIGN_OR_RETURN(const Near found, near(guess, floor_ns));
+    return Fit{{floor_ns, found.loop_ns}, (floor_ns - solo_) / solo_, 1, true, true};
+  }
+
+  [[nodiscard]] bool too_long(double floor_ns) const { return floor_ns > solo_; }
+
+  /// Three points about `loops`, so far apart that the clock tells them from each other.
+  [[nodiscard]] Result<Line> line_about(double loops, double reach, double loop_ns) const {
+    const double step = std::max(loops * reach, kStepResolutions * resolution_ / loop_ns);
     std::array<double, 3> x{};
     std::array<double, 3> y{};
     for (std::size_t i = 0; i < 3; ++i) {
-      const std::uint64_t at = whole(std::max(loops - step, 0.0) + step * static_cast<double>(i));
-      BUBBLESIM_ASSIGN_OR_RETURN(y[i], measure_(at));
-      x[i] = static_cast<double>(at);
+      x[i] = possible(std::max(loops - step, 0.0) + step * static_cast<double>(i));
+      BUBBLESIM_ASSIGN_OR_RETURN(y[i], measure_(x[i]));
     }
     return through(x, y);
   }
 
   /// The guess may be off by far: grows or shrinks it until it lasts about as long.
-  [[nodiscard]] Result<double> near(double guess) const {
-    double loops = std::max(1.0, guess);
-    for (int i = 0; i < 8; ++i) {
-      BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(whole(loops)));
-      const double factor = std::clamp(aim_ / std::max(lasted, 1.0), 1.0 / 16, 16.0);
-      const double next = std::max(1.0, loops * factor);
-      if (next == loops || (factor > 0.7 && factor < 1.4)) return next;
-      loops = next;
+  [[nodiscard]] Result<Near> near(double guess, double floor_ns) const {
+    const double wanted = std::max(aim_ - floor_ns, 1.0);
+    Near found{std::max(kLeastLoops, guess), 0};
+    for (int i = 0; i < 10; ++i) {
+      BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, measure_(possible(found.loops)));
+      const double added = std::max({lasted - floor_ns, resolution_, 1.0});
+      found.loop_ns = added / found.loops;
+      const double factor = std::clamp(wanted / added, 1.0 / 16, 16.0);
+      const double next = std::clamp(found.loops * factor, kLeastLoops, kMostLoops);
+      if (next == found.loops || (factor > 0.7 && factor < 1.4)) return found;
+      found.loops = next;
     }
-    return loops;
+    return found;
   }
 
  private:
   const Measure& measure_;
   double solo_;
+  double resolution_;
   double tolerance_;
   double aim_;  ///< duration about which the line is laid, ns
 };
@@ -87,19 +109,25 @@ class Fitter {
 
 Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess, const Line* known,
                       const FitLimits& limits) {
-  const Fitter fitter(measure, solo, limits.resolution_ns);
+  Fitter fitter(measure, solo, limits.resolution_ns);
   Fit fit;
   if (known != nullptr) {
     BUBBLESIM_ASSIGN_OR_RETURN(const bool held, fitter.holds(*known, fit));
     if (held) return fit;
     guess = fitter.about(*known);
   }
-  BUBBLESIM_ASSIGN_OR_RETURN(double loops, fitter.near(guess));
+  BUBBLESIM_ASSIGN_OR_RETURN(const double floor_ns, measure(0));
+  if (fitter.too_long(floor_ns)) return fitter.at_floor(floor_ns, guess);
+  BUBBLESIM_ASSIGN_OR_RETURN(const Near found, fitter.near(guess, floor_ns));
+  double loops = found.loops;
   double reach = 0.5;
-  for (fit.rounds = 1;; ++fit.rounds) {
-    BUBBLESIM_ASSIGN_OR_RETURN(const Line line, fitter.line_about(loops, reach));
+  Fit best;
+  for (std::uint32_t round = 1;; ++round) {
+    BUBBLESIM_ASSIGN_OR_RETURN(const Line line, fitter.line_about(loops, reach, found.loop_ns));
     BUBBLESIM_ASSIGN_OR_RETURN(const bool held, fitter.holds(line, fit));
-    if (held || fit.rounds >= limits.rounds) return fit;
+    if (round == 1 || held || fit.error < best.error) best = fit;
+    best.rounds = round;
+    if (held || round >= limits.rounds) return best;
     loops = fitter.about(line);
     reach = std::max(0.1, reach / 2);
   }

@@ -10,11 +10,12 @@
 
 namespace bubblesim::capture::cuda {
 
-/// duration = floor_ns + loop_ns * loops.
+/// duration = floor_ns + loop_ns * loops, near the loops that make a duration. With fewer, a kernel
+/// may last as long as starting its many blocks takes.
 struct Line {
   double floor_ns = 0;
   double loop_ns = 0;
-  /// Loops that last `ns`; not rounded, may be negative below the floor.
+  /// Loops that last `ns`; may be negative below the floor.
   [[nodiscard]] double loops(double ns) const { return (ns - floor_ns) / loop_ns; }
 };
 
@@ -36,11 +37,13 @@ struct FitLimits {
   std::uint32_t rounds = kFitRounds;
 };
 
-/// Runs the stand-in alone with so many loops; its duration in nanoseconds.
-using Measure = std::function<Result<double>(std::uint64_t loops)>;
+/// Runs the stand-in alone with so many loops, to the unit on average over its blocks; its duration
+/// in nanoseconds.
+using Measure = std::function<Result<double>(double loops)>;
 
-/// Tries `known` first, then up to kFitRounds times three points about the wanted loops (least
-/// squares) and a check. `guess` > 0: loops that may last `solo`. Fault: the measurement's own.
+/// Tries `known` first, then no loop at all, then up to kFitRounds times three points about the
+/// wanted loops (least squares) and a check; the line of the best check. `guess` > 0: loops that
+/// may last `solo`. Fault: the measurement's own.
 [[nodiscard]] Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess,
                                     const Line* known = nullptr, const FitLimits& limits = {});
 

@@ -58,7 +58,7 @@ __device__ __forceinline__ std::uint64_t begin_together(std::uint64_t state_at, 
   return now;
 }
 
-/// One thread of each of `blocks` blocks, after its block's work. The next execution of the operation
+/// One thread of each of `blocks` blocks, after its block's work. The operation's next execution
 /// starts after this kernel's end, so plain stores reset the state. No fence: a block publishes
 /// nothing but its count, and what it read of the state it had read before.
 __device__ __forceinline__ void end(std::uint64_t state_at, std::uint64_t slots,
@@ -86,11 +86,31 @@ __device__ __forceinline__ std::uint32_t grid_blocks() {
   return gridDim.x * gridDim.y * gridDim.z;
 }
 
-__device__ __forceinline__ std::uint64_t loops_of(const StandInArguments& arguments) {
+/// Loops of a block; of a collective, nanoseconds.
+__device__ __forceinline__ double amount_of(const StandInArguments& arguments) {
   const float scale =
       arguments.scale == 0 ? 1.0F : __ldca(reinterpret_cast<float*>(arguments.scale));
   const double exact = arguments.base + arguments.slope * static_cast<double>(scale);
-  return exact < 0.5 ? 0 : static_cast<std::uint64_t>(exact + 0.5);
+  return exact < 0 ? 0 : exact;
+}
+
+// Parts of 2^32 that spread evenly over the ranks of blocks, each by itself and both together.
+constexpr std::uint32_t kLoopSpread = 3242174889U;
+constexpr std::uint32_t kStepSpread = 2447445414U;
+
+/// Units of the last loop. What is left of a loop lies between two numbers of units: as large a
+/// share of the blocks does the larger one. A kernel of many blocks lasts what it should, where the
+/// rounding of whole loops would be a wave's time for each; lone blocks round.
+__device__ __forceinline__ std::uint32_t units_of(float part, std::uint32_t units) {
+  const std::uint32_t at = static_cast<std::uint32_t>(block_rank()) * kLoopSpread + 0x80000000U;
+  return static_cast<std::uint32_t>(part * static_cast<float>(units) +
+                                    static_cast<float>(at >> 8) * 0x1p-24F);
+}
+
+__device__ __forceinline__ std::uint32_t take(std::uint32_t& left, std::uint32_t most) {
+  const std::uint32_t taken = left < most ? left : most;
+  left -= taken;
+  return taken;
 }
 
 /// Registers that are held for their number alone: a chain through all of them, which runs as
@@ -130,7 +150,7 @@ __device__ __forceinline__ Streamed stream_from(const StandInArguments& argument
   // Blocks begin at different parts of their first step: where a block's loops come to less than
   // one, that share of the blocks does it, and not none.
   static_assert(kRateUnit == 1U << 20);
-  const std::uint32_t phase = static_cast<std::uint32_t>(block_rank()) * 2654435769U >> 12;
+  const std::uint32_t phase = static_cast<std::uint32_t>(block_rank()) * kStepSpread >> 12;
   return {first + block_rank() * threads + thread_rank(), threads * grid_blocks(), phase};
 }
 
@@ -151,8 +171,8 @@ __device__ __forceinline__ float memory_step(const StandInArguments& arguments, 
   return sum;
 }
 
-__device__ __forceinline__ void sparse_units(std::uint32_t units, float& x) {
-  for (std::uint32_t i = 0; i < units; ++i) x = __shfl_xor_sync(__activemask(), x, 1);
+__device__ __forceinline__ void sparse_units(std::uint32_t units, float& x, std::uint32_t warp) {
+  for (std::uint32_t i = 0; i < units; ++i) x = __shfl_xor_sync(warp, x, 1);
 }
 __device__ __forceinline__ void dense_units(std::uint32_t units, float& x, float seed) {
   for (std::uint32_t i = 0; i < units; ++i) {
@@ -162,6 +182,7 @@ __device__ __forceinline__ void dense_units(std::uint32_t units, float& x, float
 }
 __device__ __forceinline__ void wide_units(std::uint32_t units, float (&x)[kWideChains],
                                            float seed) {
+#pragma unroll 1
   for (std::uint32_t i = 0; i < units; ++i) {
 #pragma unroll
     for (std::uint32_t k = 0; k < kChain; ++k) {
@@ -206,8 +227,12 @@ __device__ __forceinline__ void work(const StandInArguments& arguments) {
   const std::uint64_t executions = executions_before(arguments.state);
   if (is_first_thread() && block_rank() == 0)
     begin(arguments.slots, arguments.slot_count, now, executions);
+  // Blocks of tensor kernels are whole warps.
+  const std::uint32_t warp = kTensor ? 0xFFFFFFFFU : __activemask();
   const float seed = static_cast<float>(arguments.slot_count) * 1e-3F;
-  const std::uint64_t loops = loops_of(arguments);
+  const double amount = amount_of(arguments);
+  const std::uint32_t loops = __double2uint_rz(amount);
+  std::uint32_t left = units_of(static_cast<float>(amount - loops), arguments.units);
   Held<kHeld> held;
   held.fill(seed);
   Streamed stream = stream_from(arguments, executions);
@@ -215,11 +240,11 @@ __device__ __forceinline__ void work(const StandInArguments& arguments) {
   Products products;
   if constexpr (kTensor) products.fill(seed);
   std::uint32_t until_use = arguments.refresh;
-  for (std::uint64_t loop = 0; loop < loops; ++loop) {
+  for (std::uint32_t loop = 0; loop < loops; ++loop) {
     for (stream.due += arguments.memory_rate; stream.due >= kRateUnit; stream.due -= kRateUnit)
       x[1] += memory_step(arguments, stream);
     if constexpr (kTensor) products.units(arguments.tensor, __float_as_uint(seed));
-    sparse_units(arguments.sparse, x[0]);
+    sparse_units(arguments.sparse, x[0], warp);
     dense_units(arguments.dense, x[0], seed);
     if constexpr (!kTensor) wide_units(arguments.wide, x, seed);
     if (--until_use == 0) {
@@ -227,6 +252,13 @@ __device__ __forceinline__ void work(const StandInArguments& arguments) {
       until_use = arguments.refresh;
     }
   }
+  for (stream.due += left * arguments.unit_rate; stream.due >= kRateUnit; stream.due -= kRateUnit)
+    x[1] += memory_step(arguments, stream);
+  if constexpr (kTensor)
+    products.units(take(left, arguments.tensor), __float_as_uint(seed));
+  sparse_units(take(left, arguments.sparse), x[0], warp);
+  dense_units(take(left, arguments.dense), x[0], seed);
+  if constexpr (!kTensor) wide_units(left, x, seed);
   float result = x[0] + x[1] + x[2] + x[3] + held.sum();
   if constexpr (kTensor) result += products.total();
   keep(arguments, result);
@@ -247,7 +279,8 @@ __device__ __forceinline__ void wait(const StandInArguments& arguments) {
   Held<kHeld> held;
   held.fill(seed);
   __syncthreads();
-  const std::uint64_t until = loops_of(arguments) + state->start_ns;
+  const auto lasts = static_cast<std::uint64_t>(amount_of(arguments) + 0.5);
+  const std::uint64_t until = lasts + state->start_ns;
   std::uint32_t until_use = arguments.refresh;
   while (global_time() < until) {
     if (--until_use == 0) {
@@ -281,7 +314,7 @@ __device__ __forceinline__ void wait(const StandInArguments& arguments) {
   }
 
 STAND_IN(32, 1024, 2, 0, 0, 16)
-STAND_IN(40, 768, 2, 0, 2, 24)
+STAND_IN(40, 768, 2, 0, 0, 24)
 STAND_IN(48, 640, 2, 2, 4, 32)
 STAND_IN(64, 1024, 1, 19, 16, 48)
 STAND_IN(96, 640, 1, 50, 48, 82)

@@ -18,6 +18,7 @@ struct Mix {
   std::uint32_t wide = 0;
   std::uint32_t tensor = 0;
   std::uint32_t memory_rate = 0;  ///< memory steps in kRateUnit loops
+  [[nodiscard]] std::uint32_t units() const { return sparse + dense + wide + tensor; }
   friend bool operator==(const Mix&, const Mix&) = default;
 };
 

@@ -79,6 +79,8 @@ StandInArguments arguments_of(const StandIn& stand_in, const RecordRing& ring, s
   arguments.dense = stand_in.mix.dense;
   arguments.wide = stand_in.mix.wide;
   arguments.tensor = stand_in.mix.tensor;
+  arguments.units = stand_in.mix.units();
+  arguments.unit_rate = stand_in.mix.memory_rate / std::max(1U, arguments.units);
   arguments.uncounted = stand_in.uncounted;
   return arguments;
 }
@@ -196,7 +198,7 @@ Result<void> StandIns::fit(const KernelForm& form, Duration solo, StandIn& stand
   stand_in.mix = found.mix;
   stand_in.base = -found.line.floor_ns / found.line.loop_ns;
   stand_in.slope = static_cast<double>(to_ns(solo)) / found.line.loop_ns;
-  if (stand_in.base + stand_in.slope < 0.5)
+  if (stand_in.base + stand_in.slope <= 0)
     stand_in.excess_ns = std::max(0.0, found.line.floor_ns - static_cast<double>(to_ns(solo)));
   return {};
 }
@@ -211,7 +213,7 @@ Result<CachedFit> StandIns::measured(const FitKey& key, StandIn& stand_in) {
   if (known) stand_in.mix = last->second.mix;
   const double guess = first_guess(needs_.context.facts(), stand_in, key.solo);
   BUBBLESIM_RETURN_IF_ERROR(begin_measuring());
-  BUBBLESIM_RETURN_IF_ERROR(warm_up(stand_in, static_cast<std::uint64_t>(guess) + 1));
+  BUBBLESIM_RETURN_IF_ERROR(warm_up(stand_in, guess + 1));
   BUBBLESIM_ASSIGN_OR_RETURN(
       const Fit fit,
       fit_traffic(key.form, key.solo, stand_in, guess, known ? &last->second.line : nullptr));
@@ -253,7 +255,7 @@ Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn
   const bool hurries = this->hurries();
   if (hurries) needs_.counters.add(kHurried);
   const FitLimits limits{resolution_of(tick_ns_, runs), hurries ? 1 : kFitRounds};
-  const Measure measure_it = [&](std::uint64_t loops) { return measure(stand_in, loops, runs); };
+  const Measure measure_it = [&](double loops) { return measure(stand_in, loops, runs); };
   for (std::uint32_t round = 1;; ++round) {
     BUBBLESIM_ASSIGN_OR_RETURN(const Fit fit, fit_loops(measure_it, solo, guess, known, limits));
     const double loops = fit.line.loops(static_cast<double>(to_ns(solo)));
@@ -275,8 +277,7 @@ Result<Fit> StandIns::fit_traffic(const KernelForm& form, Duration solo, StandIn
 
 /// The middle of three: the first may meet a cold cache, any may meet another process. Of more, the
 /// mean: single ones are as coarse as the clock.
-Result<double> StandIns::measure(const StandIn& stand_in, std::uint64_t loops,
-                                 std::uint32_t runs) {
+Result<double> StandIns::measure(const StandIn& stand_in, double loops, std::uint32_t runs) {
   std::vector<double> lasted(runs);
   for (double& duration : lasted) {
     BUBBLESIM_ASSIGN_OR_RETURN(duration, run(stand_in, loops));
@@ -289,12 +290,12 @@ Result<double> StandIns::measure(const StandIn& stand_in, std::uint64_t loops,
   return sum / runs;
 }
 
-Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
+Result<double> StandIns::run(const StandIn& stand_in, double loops) {
   const auto op = static_cast<std::uint32_t>(plan_.program.ops.size());
   const Driver& driver = needs_.context.driver();
   const StandInShape& shape = stand_in.shape;
   StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);
-  arguments.base = static_cast<double>(loops);
+  arguments.base = loops;
   arguments.first_line = cursor_;
   // Once around the buffer: as in a job, where the product counts, and where it changes nothing.
   arguments.advance = arguments.buffer_lines;
@@ -311,7 +312,7 @@ Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
       BUBBLESIM_RETURN_IF_ERROR(checked(driver, status, "stream_query"));
     const HostTime now = needs_.clock.now();
     if (now > begun + needs_.patience)
-      return fail(fmt::format("a stand-in of {} loops had not ended after {} ms", loops,
+      return fail(fmt::format("a stand-in of {:.1f} loops had not ended after {} ms", loops,
                               to_ns(needs_.patience) / 1'000'000));
     if (now > begun + std::chrono::milliseconds(1))
       needs_.clock.sleep_until(now + std::chrono::microseconds(50));
@@ -321,7 +322,7 @@ Result<double> StandIns::run(const StandIn& stand_in, std::uint64_t loops) {
 }
 
 /// Clocks rise within some 100 ms of work; what is measured before that would be too long.
-Result<void> StandIns::warm_up(const StandIn& stand_in, std::uint64_t loops) {
+Result<void> StandIns::warm_up(const StandIn& stand_in, double loops) {
   double worked = 0;
   const auto wanted = static_cast<double>(to_ns(needs_.warm_up));
   for (int i = 0; !warm_ && i < 100'000 && worked < wanted; ++i) {

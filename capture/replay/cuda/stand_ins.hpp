@@ -65,10 +65,10 @@ class StandIns {
   [[nodiscard]] Result<Fit> fit_traffic(const KernelForm& form, Duration solo, StandIn& stand_in,
                                         double guess, const Line* known);
   [[nodiscard]] Result<CachedFit> measured(const FitKey& key, StandIn& stand_in);
-  [[nodiscard]] Result<double> measure(const StandIn& stand_in, std::uint64_t loops,
+  [[nodiscard]] Result<double> measure(const StandIn& stand_in, double loops,
                                        std::uint32_t runs);
-  [[nodiscard]] Result<double> run(const StandIn& stand_in, std::uint64_t loops);
-  [[nodiscard]] Result<void> warm_up(const StandIn& stand_in, std::uint64_t loops);
+  [[nodiscard]] Result<double> run(const StandIn& stand_in, double loops);
+  [[nodiscard]] Result<void> warm_up(const StandIn& stand_in, double loops);
   [[nodiscard]] Result<void> begin_measuring();
   [[nodiscard]] std::uint32_t runs_for(Duration solo) const;
   [[nodiscard]] bool hurries() const;

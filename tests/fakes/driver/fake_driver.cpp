@@ -1,6 +1,7 @@
 // Devices, kernels and their launches.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "capture/replay/cuda/stand_in_arguments.hpp"
@@ -41,18 +42,18 @@ void write_end(std::uint64_t state_at, std::uint64_t slots, std::uint32_t count,
   store(slot.ended, n + 1);
 }
 
-std::int64_t loops_of(const StandInArguments& a) {
+double loops_of(const StandInArguments& a) {
   const double scale = a.scale == 0 ? 1.0 : double(*at<float>(a.scale));
-  return static_cast<std::int64_t>(std::max(0.0, a.base + a.slope * scale) + 0.5);
+  return std::max(0.0, a.base + a.slope * scale);
 }
 
 Work stand_in(const StandInArguments& a, bool collective) {
   Work work;
   work.duration = [a, collective] {
-    const std::int64_t loops = loops_of(a);
-    if (collective) return std::max<std::int64_t>(loops, 1);
-    const std::int64_t exact =
-        kFloorNs + loops * kLoopNs + loops * a.memory_rate / kRateUnit * kMemoryStepNs;
+    const double loops = loops_of(a);
+    if (collective) return std::max(std::int64_t{std::lround(loops)}, std::int64_t{1});
+    const double steps = loops * double(a.memory_rate) / kRateUnit;
+    const std::int64_t exact = kFloorNs + std::lround(loops * kLoopNs + steps * kMemoryStepNs);
     const std::int64_t quantum = state().quantum;
     return (exact + quantum - 1) / quantum * quantum;
   };
