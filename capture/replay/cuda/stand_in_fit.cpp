@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace bubblesim::capture::cuda {
 namespace {
@@ -105,7 +106,20 @@ class Fitter {
   double aim_;  ///< duration about which the line is laid, ns
 };
 
+constexpr std::uint32_t kFewestSteps = 16;  ///< chance makes the divisor of a few too large
+
 }  // namespace
+
+double step_of(const std::vector<double>& durations) {
+  std::int64_t step = 0;
+  std::uint32_t differ = 0;
+  for (std::size_t i = 1; i < durations.size(); ++i) {
+    const std::int64_t difference = std::llround(durations[i] - durations[i - 1]);
+    if (difference != 0) ++differ;
+    step = std::gcd(step, difference);
+  }
+  return differ < kFewestSteps ? 0 : static_cast<double>(step);
+}
 
 Result<Fit> fit_loops(const Measure& measure, Duration solo, double guess, const Line* known,
                       const FitLimits& limits) {

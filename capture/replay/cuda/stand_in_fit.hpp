@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "sim/base/result.hpp"
 #include "sim/base/time.hpp"
@@ -40,6 +41,11 @@ struct FitLimits {
 /// Runs the stand-in alone with so many loops, to the unit on average over its blocks; its duration
 /// in nanoseconds.
 using Measure = std::function<Result<double>(double loops)>;
+
+/// What whole number of nanoseconds all differences between `durations` are multiples of: the step
+/// in which the device's clock is read at starts and ends of kernels. One kernel that looks at it
+/// all the time sees finer ones (H100: 32 against 256). 0: too few differ.
+[[nodiscard]] double step_of(const std::vector<double>& durations);
 
 /// Tries `known` first, then no loop at all, then up to kFitRounds times three points about the
 /// wanted loops (least squares) and a check; the line of the best check. `guess` > 0: loops that

@@ -235,12 +235,12 @@ Result<void> StandIns::begin_measuring() {
   return {};
 }
 
-/// So many that their mean is within 1 %, as far as the clock is what limits it.
+/// So many that their mean is within 0.5 %, as far as the clock is what limits it.
 std::uint32_t StandIns::runs_for(Duration solo) const {
   if (hurries()) return 1;
   const double ticks = tick_ns_ / static_cast<double>(std::max<std::int64_t>(to_ns(solo), 1));
   return static_cast<std::uint32_t>(
-      std::clamp(std::ceil(ticks * ticks * 1e4 / 6), double(kFewestRuns), double(kMostRuns)));
+      std::clamp(std::ceil(ticks * ticks * 4e4 / 6), double(kFewestRuns), double(kMostRuns)));
 }
 
 bool StandIns::hurries() const {
@@ -322,14 +322,26 @@ Result<double> StandIns::run(const StandIn& stand_in, double loops) {
 }
 
 /// Clocks rise within some 100 ms of work; what is measured before that would be too long.
+/// Durations of the same work say how coarse the device's clock is.
 Result<void> StandIns::warm_up(const StandIn& stand_in, double loops) {
+  if (warm_) return {};
   double worked = 0;
+  std::vector<double> durations;
   const auto wanted = static_cast<double>(to_ns(needs_.warm_up));
-  for (int i = 0; !warm_ && i < 100'000 && worked < wanted; ++i) {
+  for (int i = 0; i < 100'000 && worked < wanted; ++i) {
     BUBBLESIM_ASSIGN_OR_RETURN(const double lasted, run(stand_in, loops));
     worked += std::max(lasted, 1000.0);
+    durations.push_back(lasted);
   }
   warm_ = true;
+  const double step = step_of(durations);
+  if (step == 0) return {};
+  tick_ns_ = std::max(tick_ns_, step);
+  needs_.counters.add("stand_ins_clock_step_ns",
+                      {Severity::kInfo,
+                       "Durations of stand-ins differ by multiples of this: as coarse is the "
+                       "device's clock at starts and ends of kernels.",
+                       static_cast<std::uint64_t>(step)});
   return {};
 }
 

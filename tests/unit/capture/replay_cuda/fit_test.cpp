@@ -150,6 +150,17 @@ TEST(Fit, TheBestOfItsRoundsIsKept) {
   EXPECT_NEAR(fit->line.loop_ns, 50, 1e-6);
 }
 
+TEST(Fit, DurationsSayInWhichStepsTheClockIsRead) {
+  std::vector<double> durations;
+  for (int i = 0; i < 20; ++i) durations.push_back(2'816 + 256 * (i % 3));
+  EXPECT_EQ(step_of(durations), 256);
+  durations.push_back(2'816 + 32);
+  EXPECT_EQ(step_of(durations), 32);
+  // Nothing is known of a clock by which all durations are equal.
+  EXPECT_EQ(step_of(std::vector<double>(100, 2'816)), 0);
+  EXPECT_EQ(step_of({2'816, 3'072, 2'816}), 0);
+}
+
 TEST(Fit, AMeasurementThatFailsEndsTheFit) {
   const Measure broken = [](double) -> Result<double> { return fail("broken"); };
   EXPECT_FALSE(fit_loops(broken, 100us, 10));
