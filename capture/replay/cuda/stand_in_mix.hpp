@@ -39,7 +39,7 @@ struct Shares {
                          const StandInShape& shape);
 
 /// Bytes of DRAM traffic that the stand-in should cause in `solo`; 0 where the driver does not say
-/// what DRAM can do. Real kernels reach some 0.92 of the interface's rate.
+/// what DRAM can do. A share is of what memory steps reach, 0.836 of the interface's rate.
 [[nodiscard]] double wanted_traffic(const DeviceFacts& facts, const KernelForm& form,
                                     Duration solo);
 /// Bytes of `loops` loops in every block.

@@ -12,7 +12,7 @@
 namespace bubblesim::capture::cuda {
 namespace {
 
-constexpr std::uint32_t kTrafficRounds = 4;
+constexpr std::uint32_t kTrafficRounds = 6;
 constexpr double kTrafficTolerance = 0.1;
 constexpr double kSaturated = 0.95;  ///< of DRAM: more memory steps would change nothing
 constexpr double kLoopCycles = 100;

@@ -50,8 +50,8 @@ TEST(Mix, MatrixWorkIsDoneByTensorUnits) {
 TEST(Mix, TrafficGoesByShareTimeAndLoops) {
   KernelForm form;
   form.dram_share = 0.5;
-  // 0.5 * 0.92 * 3.35232e12 bytes a second * 1 ms.
-  EXPECT_NEAR(wanted_traffic(h100(), form, 1ms), 1.5421e9, 1e5);
+  // 0.5 * 0.836 * 3.35232e12 bytes a second * 1 ms.
+  EXPECT_NEAR(wanted_traffic(h100(), form, 1ms), 1.4013e9, 1e5);
   Mix mix;
   mix.memory_rate = kRateUnit / 2;
   // 100 loops: 50 steps of 80 bytes in each of 1,056 * 256 threads.
