@@ -19,6 +19,7 @@ constexpr Duration kSpin = std::chrono::microseconds(50);
 constexpr Duration kWaitStep = std::chrono::microseconds(20);
 constexpr Duration kIdleStep = std::chrono::microseconds(100);
 constexpr Duration kHealthStep = std::chrono::milliseconds(10);
+constexpr std::uint32_t kSettlePings = 16;
 constexpr std::uint64_t kDriftNoticed = 20'000;  ///< ns
 
 /// What a device that no longer answers holds: letting go of it would wait for that device. Kept
@@ -114,12 +115,14 @@ Result<void> CudaDevice::prepare(const DeviceJob& job) {
   return {};
 }
 
-// Others may have prepared for minutes since this process did.
+// Others may have prepared for minutes since this process did. They settle at this moment too: if
+// contexts take turns on the GPU, each ping costs two switches.
 void CudaDevice::settle() {
   if (failed_ || parts_.flights == nullptr || parts_.streams->size() == 0) return;
   (void)parts_.context->driver().set_current(parts_.streams->context());
   const auto offset =
-      measure_offset(*parts_.context, clock_, parts_.streams->at(0), options_.hang_limit);
+      measure_offset(*parts_.context, clock_, parts_.streams->at(0), options_.hang_limit,
+                     kSettlePings);
   if (!offset) return fault(offset.error());
   const std::lock_guard lock(look_mutex_);
   parts_.clock.measured(*offset);

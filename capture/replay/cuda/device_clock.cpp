@@ -66,7 +66,6 @@ std::int64_t best_of(std::vector<Ping> pings) {
 
 void ClockTrack::measured(const ClockOffset& offset) {
   if (!measured_) first_ = offset;
-  measured_ = true;
   const std::int64_t span = offset.at_ns - first_.at_ns;
   if (span >= kLeastSpan) {
     const double rate = static_cast<double>(offset.highest_ns - first_.highest_ns) /
@@ -75,6 +74,10 @@ void ClockTrack::measured(const ClockOffset& offset) {
   }
   sure_ = span >= kSureSpan;
   offset_ = offset;
+  // Others may have used the GPU meanwhile, and every ping waited for its turn: of such pings only
+  // the upper bound is good. How far below it the best value is was measured first.
+  if (measured_) offset_.best_ns = offset.highest_ns - (first_.highest_ns - first_.best_ns);
+  measured_ = true;
   block_end_ns_ = 2 * kLeastSpan;
   lowest_rate_ = std::numeric_limits<double>::max();
   records_ = 0;

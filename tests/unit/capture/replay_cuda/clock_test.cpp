@@ -36,13 +36,23 @@ TEST(ClockTrack, TwoMeasurementsSayHowTheOffsetGoesOn) {
   EXPECT_NEAR(double(track.error_ns(measured_at(6 * kSecond))), 0, 10);
 }
 
+TEST(ClockTrack, PingsThatWaitedForTheirTurnMeasureByTheirUpperBound) {
+  ClockTrack track;
+  track.measured(measured_at(0));
+  ClockOffset waited = measured_at(2 * kSecond);
+  waited.lowest_ns -= 400'000;
+  waited.best_ns -= 200'000;
+  track.measured(waited);
+  EXPECT_NEAR(double(off_by(track, 2 * kSecond)), 0, 1);
+}
+
 TEST(ClockTrack, MeasurementsThatAreCloseSayNothingOfTheRate) {
   ClockTrack track;
   track.measured(measured_at(0));
   ClockOffset soon = measured_at(1'000'000);
   soon.highest_ns += 500;  // 500 ppm, were it drift
   track.measured(soon);
-  EXPECT_EQ(to_ns(track.host(static_cast<std::uint64_t>(kSecond))), kSecond + soon.best_ns);
+  EXPECT_EQ(to_ns(track.host(static_cast<std::uint64_t>(kSecond))), kSecond + soon.best_ns + 500);
 }
 
 TEST(ClockTrack, TheEarliestSightsOfRecordsSayHowTheOffsetGoesOn) {
