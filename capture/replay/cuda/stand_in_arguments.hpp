@@ -41,8 +41,8 @@ struct StandInArguments {
   /// where what ran before it ended. Starting over would find its lines in the L2 cache.
   std::uint64_t first_line;
   std::uint64_t advance;
-  double base;
-  double slope;
+  float base;
+  float slope;
   std::uint32_t slot_count;    ///< a power of two
   std::uint32_t memory_rate;   ///< memory steps in kRateUnit loops
   std::uint32_t sparse;        ///< units a loop
@@ -56,7 +56,7 @@ struct StandInArguments {
   /// after. Blocks start in the order of their ranks and last equally long.
   std::uint32_t uncounted;
 };
-static_assert(sizeof(StandInArguments) == 9 * 8 + 10 * 4);
+static_assert(sizeof(StandInArguments) == 7 * 8 + 12 * 4);
 
 /// Arguments of ping_device, which compares the host's clock with the device's.
 struct PingArguments {

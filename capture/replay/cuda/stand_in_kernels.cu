@@ -87,11 +87,10 @@ __device__ __forceinline__ std::uint32_t grid_blocks() {
 }
 
 /// Loops of a block; of a collective, nanoseconds.
-__device__ __forceinline__ double amount_of(const StandInArguments& arguments) {
+__device__ __forceinline__ float amount_of(const StandInArguments& arguments) {
   const float scale =
       arguments.scale == 0 ? 1.0F : __ldca(reinterpret_cast<float*>(arguments.scale));
-  const double exact = arguments.base + arguments.slope * static_cast<double>(scale);
-  return exact < 0 ? 0 : exact;
+  return fmaxf(fmaf(arguments.slope, scale, arguments.base), 0.0F);
 }
 
 // Parts of 2^32 that spread evenly over the ranks of blocks, each by itself and both together.
@@ -135,34 +134,41 @@ struct Held {
   }
 };
 
+/// Memory steps of a thread: those done, and the part of one that has come due. Where the next one
+/// reads is worked out when it is due: of a kernel of many short blocks few blocks do any, and what
+/// each of them does before its work is what such a kernel lasts at least.
 struct Streamed {
-  std::uint64_t at;
-  std::uint64_t stride;
+  std::uint32_t steps;
   std::uint32_t due;
 };
 
-/// Threads of a block read neighbouring lines; blocks of a grid follow each other through the
-/// buffer, which is larger than the L2 cache.
-__device__ __forceinline__ Streamed stream_from(const StandInArguments& arguments,
-                                                std::uint64_t executions) {
-  const std::uint64_t threads = std::uint64_t{blockDim.x} * blockDim.y * blockDim.z;
-  const std::uint64_t first = arguments.first_line + executions * arguments.advance;
-  // Blocks begin at different parts of their first step: where a block's loops come to less than
-  // one, that share of the blocks does it, and not none.
+/// Blocks begin at different parts of their first step: where a block's loops come to less than
+/// one, that share of the blocks does it, and not none.
+__device__ __forceinline__ Streamed stream_from_rank() {
   static_assert(kRateUnit == 1U << 20);
-  const std::uint32_t phase = static_cast<std::uint32_t>(block_rank()) * kStepSpread >> 12;
-  return {first + block_rank() * threads + thread_rank(), threads * grid_blocks(), phase};
+  return {0, static_cast<std::uint32_t>(block_rank()) * kStepSpread >> 12};
 }
 
+/// Threads of a block read neighbouring lines; blocks of a grid follow each other through the
+/// buffer, which is larger than the L2 cache.
 __device__ __forceinline__ float memory_step(const StandInArguments& arguments, Streamed& stream) {
   auto* lines = reinterpret_cast<float4*>(arguments.buffer);
+  const std::uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+  const std::uint32_t stride = threads * grid_blocks();
+  const auto executions = static_cast<std::uint32_t>(executions_before(arguments.state));
+  // Modulo 2^32, of which the buffer's lines are a part.
+  std::uint32_t at = static_cast<std::uint32_t>(arguments.first_line) +
+                     executions * static_cast<std::uint32_t>(arguments.advance) +
+                     static_cast<std::uint32_t>(block_rank()) * threads + thread_rank() +
+                     stream.steps * (kLinesPerStep * stride);
+  ++stream.steps;
   float4 line[kLinesPerStep];
-  std::uint64_t last = 0;
+  std::uint32_t last = 0;
 #pragma unroll
   for (std::uint32_t i = 0; i < kLinesPerStep; ++i) {
-    last = stream.at & (arguments.buffer_lines - 1);
+    last = at & static_cast<std::uint32_t>(arguments.buffer_lines - 1);
     line[i] = __ldcs(lines + last);
-    stream.at += stream.stride;
+    at += stride;
   }
   float sum = 0;
 #pragma unroll
@@ -223,19 +229,19 @@ __device__ __forceinline__ void keep(const StandInArguments& arguments, float re
 
 template <bool kTensor, int kHeld>
 __device__ __forceinline__ void work(const StandInArguments& arguments) {
-  const std::uint64_t now = global_time();
-  const std::uint64_t executions = executions_before(arguments.state);
-  if (is_first_thread() && block_rank() == 0)
-    begin(arguments.slots, arguments.slot_count, now, executions);
+  if (is_first_thread() && block_rank() == 0) {
+    const std::uint64_t now = global_time();
+    begin(arguments.slots, arguments.slot_count, now, executions_before(arguments.state));
+  }
   // Blocks of tensor kernels are whole warps.
   const std::uint32_t warp = kTensor ? 0xFFFFFFFFU : __activemask();
   const float seed = static_cast<float>(arguments.slot_count) * 1e-3F;
-  const double amount = amount_of(arguments);
-  const std::uint32_t loops = __double2uint_rz(amount);
-  std::uint32_t left = units_of(static_cast<float>(amount - loops), arguments.units);
+  const float amount = amount_of(arguments);
+  const std::uint32_t loops = __float2uint_rz(amount);
+  std::uint32_t left = units_of(amount - floorf(amount), arguments.units);
   Held<kHeld> held;
   held.fill(seed);
-  Streamed stream = stream_from(arguments, executions);
+  Streamed stream = stream_from_rank();
   float x[kWideChains] = {seed, seed, seed, seed};
   Products products;
   if constexpr (kTensor) products.fill(seed);
@@ -252,18 +258,21 @@ __device__ __forceinline__ void work(const StandInArguments& arguments) {
       until_use = arguments.refresh;
     }
   }
-  for (stream.due += left * arguments.unit_rate; stream.due >= kRateUnit; stream.due -= kRateUnit)
-    x[1] += memory_step(arguments, stream);
-  if constexpr (kTensor)
-    products.units(take(left, arguments.tensor), __float_as_uint(seed));
-  sparse_units(take(left, arguments.sparse), x[0], warp);
-  dense_units(take(left, arguments.dense), x[0], seed);
-  if constexpr (!kTensor) wide_units(left, x, seed);
+  if (left != 0) {
+    for (stream.due += left * arguments.unit_rate; stream.due >= kRateUnit;
+         stream.due -= kRateUnit)
+      x[1] += memory_step(arguments, stream);
+    if constexpr (kTensor) products.units(take(left, arguments.tensor), __float_as_uint(seed));
+    sparse_units(take(left, arguments.sparse), x[0], warp);
+    dense_units(take(left, arguments.dense), x[0], seed);
+    if constexpr (!kTensor) wide_units(left, x, seed);
+  }
   float result = x[0] + x[1] + x[2] + x[3] + held.sum();
   if constexpr (kTensor) result += products.total();
   keep(arguments, result);
+  if (block_rank() < arguments.uncounted) return;
   __syncthreads();
-  if (is_first_thread() && block_rank() >= arguments.uncounted)
+  if (is_first_thread())
     end(arguments.state, arguments.slots, arguments.slot_count,
         grid_blocks() - arguments.uncounted);
 }
@@ -279,7 +288,7 @@ __device__ __forceinline__ void wait(const StandInArguments& arguments) {
   Held<kHeld> held;
   held.fill(seed);
   __syncthreads();
-  const auto lasts = static_cast<std::uint64_t>(amount_of(arguments) + 0.5);
+  const auto lasts = static_cast<std::uint64_t>(amount_of(arguments));
   const std::uint64_t until = lasts + state->start_ns;
   std::uint32_t until_use = arguments.refresh;
   while (global_time() < until) {
@@ -320,7 +329,7 @@ STAND_IN(64, 1024, 1, 19, 16, 48)
 STAND_IN(96, 640, 1, 50, 48, 82)
 STAND_IN(128, 512, 1, 82, 82, 114)
 STAND_IN(168, 384, 1, 126, 122, 156)
-STAND_IN(255, 256, 1, 212, 212, 244)
+STAND_IN(255, 256, 1, 212, 206, 244)
 
 extern "C" __global__ void ping_device(const PingArguments arguments) {
   auto* slot = reinterpret_cast<RecordSlot volatile*>(arguments.slot);

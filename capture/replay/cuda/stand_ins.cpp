@@ -72,8 +72,9 @@ StandInArguments arguments_of(const StandIn& stand_in, const RecordRing& ring, s
   arguments.buffer_lines = memory.stream_bytes() / 16;
   arguments.first_line = stand_in.first_line;
   arguments.advance = stand_in.advance;
-  arguments.base = scale == 0 ? stand_in.base + stand_in.slope * factor : stand_in.base;
-  arguments.slope = scale == 0 ? 0 : stand_in.slope;
+  arguments.base = static_cast<float>(
+      scale == 0 ? stand_in.base + stand_in.slope * factor : stand_in.base);
+  arguments.slope = scale == 0 ? 0.0F : static_cast<float>(stand_in.slope);
   arguments.memory_rate = stand_in.mix.memory_rate;
   arguments.sparse = stand_in.mix.sparse;
   arguments.dense = stand_in.mix.dense;
@@ -295,11 +296,11 @@ Result<double> StandIns::run(const StandIn& stand_in, double loops) {
   const Driver& driver = needs_.context.driver();
   const StandInShape& shape = stand_in.shape;
   StandInArguments arguments = arguments_of(stand_in, needs_.ring, op, needs_.memory, 1, 0);
-  arguments.base = loops;
+  arguments.base = static_cast<float>(loops);
   arguments.first_line = cursor_;
-  // Once around the buffer: as in a job, where the product counts, and where it changes nothing.
+  // Once around the buffer, which changes nothing.
   arguments.advance = arguments.buffer_lines;
-  cursor_ += lines_of(stand_in, arguments.base);
+  cursor_ += lines_of(stand_in, loops);
   void* list[] = {&arguments};
   const std::uint64_t n = ++runs_;
   BUBBLESIM_CUDA(driver, launch_kernel, stand_in.kernel, shape.grid[0], shape.grid[1],

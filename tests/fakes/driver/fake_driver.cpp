@@ -44,7 +44,7 @@ void write_end(std::uint64_t state_at, std::uint64_t slots, std::uint32_t count,
 
 double loops_of(const StandInArguments& a) {
   const double scale = a.scale == 0 ? 1.0 : double(*at<float>(a.scale));
-  return std::max(0.0, a.base + a.slope * scale);
+  return std::max(0.0, double(a.base) + double(a.slope) * scale);
 }
 
 Work stand_in(const StandInArguments& a, bool collective) {
