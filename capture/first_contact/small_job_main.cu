@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   CHECK(cudaMallocHost(&host, kBytes));
   CHECK(cudaMemset(data, 0, kBytes));
   CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
-  CHECK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithPriority(&second, cudaStreamNonBlocking, -1));
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   cudaGraph_t graph;
   cudaGraphExec_t ready;
@@ -74,12 +74,15 @@ int main(int argc, char** argv) {
   for (int number = 0; number < iterations; ++number) {
     const auto began = std::chrono::steady_clock::now();
     nvtxRangePushA(("iteration " + std::to_string(number)).c_str());
+    float* scratch = nullptr;
+    CHECK(cudaMalloc(&scratch, kBytes));
     for (int i = 0; i < 50; ++i) scale<<<kBlocks, kThreads, 0, first>>>(data, 2000);
     CHECK(cudaEventRecord(event, first));
     CHECK(cudaStreamWaitEvent(second, event, 0));
     CHECK(cudaMemcpyAsync(host, data, kBytes, cudaMemcpyDeviceToHost, second));
     CHECK(cudaGraphLaunch(ready, first));
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(scratch));
     nvtxRangePop();
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());

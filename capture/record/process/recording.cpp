@@ -164,6 +164,10 @@ void Recording::record() {
     status.output = file_->path();
     status.message = reduced_;
   });
+  // What CUPTI said of streams at the start is in this thread's buffer: read before the buffers of
+  // the job's threads, it still finds the streams' priorities unwritten.
+  session_->flush();
+  drain();
   std::int64_t next_tick = began_ns_ + to_ns(kTick);
   while (!stop_wanted() && reason_to_end().empty()) {
     const std::int64_t now = monotonic_ns();

@@ -1,5 +1,6 @@
 #include "tests/fakes/cupti/fake_activity.hpp"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,6 +22,8 @@ constexpr std::uint32_t kMalloc = 20, kFree = 22, kMemcpyAsync = 41, kMemsetAsyn
 std::uint32_t context_of(std::uint32_t device) { return device + 1; }
 
 std::uint32_t process() { return static_cast<std::uint32_t>(::getpid()); }
+
+std::uint32_t this_thread() { return static_cast<std::uint32_t>(::syscall(SYS_gettid)); }
 
 }  // namespace
 
@@ -53,13 +56,20 @@ void Activity::dump(std::uint32_t kind) {
       record.multiprocessors = 132;
       record.compute_major = 9;
       record.memory_bytes = 1ULL << 37U;
-      write(process(), record, 0);
+      write(this_thread(), record, 0);
     } else if (kind == cupti::kKindContext) {
       cupti::ContextRecord record{};
       record.kind = kind;
       record.context = context_of(device);
       record.device = device;
-      write(process(), record, 0);
+      write(this_thread(), record, 0);
+    } else if (kind == cupti::kKindStream) {
+      cupti::StreamRecord record{};
+      record.kind = kind;
+      record.context = context_of(device);
+      record.stream = Launch{}.stream;
+      record.priority = static_cast<std::uint32_t>(kStreamPriority);
+      write(this_thread(), record, 0);
     }
   }
 }

@@ -11,6 +11,7 @@ namespace fake {
 
 inline constexpr std::uint32_t kKinds = 64;
 inline constexpr std::uint32_t kDevices = 8;
+inline constexpr std::int32_t kStreamPriority = -5;  ///< of the stream that kernels run on
 inline constexpr std::uint32_t kRuntimeCalls = 522;  ///< as in CUDA 13.0, from 1
 
 /// Which kinds are on, and the records that follow from it.
@@ -22,7 +23,8 @@ class Activity {
   void enable(std::uint32_t kind, bool on);
   /// Without an effect unless the kind is on. False: no call has this number.
   bool enable_runtime_call(std::uint32_t id, bool on);
-  /// Records that CUPTI writes for devices and contexts that are there already.
+  /// Records that CUPTI writes for devices, contexts and streams that are there already, into the
+  /// buffer of the thread that asks for them.
   void dump(std::uint32_t kind);
   void take(const Happening& happening);
   [[nodiscard]] std::uint64_t kernels() const { return kernels_.load(); }

@@ -133,6 +133,17 @@ TEST(Records, WithoutABufferLeftAreDiscardedAndCounted) {
   EXPECT_GE(recorded.trace.counters.count("capture_records_discarded"), 20U);
 }
 
+TEST(Records, PrioritiesOfStreamsThatWereThereBefore) {
+  const ScratchFolder folder;
+  // At the end the job's buffer comes back before the recorder's, which has the streams.
+  const std::vector<std::string> verbs{"init", "traced", "sleep:100", "launch:10"};
+  EXPECT_EQ(run_job(verbs, recording_to(folder)).code, 0);
+  const Recorded recorded = read_recording(folder.file("rank0.btr"));
+  ASSERT_FALSE(recorded.trace.streams.empty());
+  EXPECT_EQ(recorded.trace.streams.front().priority, -5);
+  EXPECT_EQ(recorded.trace.counters.count("cupti_stream_priorities_late"), 0U);
+}
+
 TEST(Records, ToTheEndOfAJobThatGoesOn) {
   const ScratchFolder folder;
   // CUPTI keeps a buffer, so that the recording flushes some 200 times within a second at its end;
@@ -148,7 +159,8 @@ TEST(Records, ToTheEndOfAJobThatGoesOn) {
 
 TEST(Records, BuffersThatNeverComeBackDoNotHoldTheJobUp) {
   const ScratchFolder folder;
-  const Variables variables = recording_to(folder, {{"FAKE_CUPTI", "keep=2"}});
+  // The first is the recorder's own, with devices and streams; the others are two threads'.
+  const Variables variables = recording_to(folder, {{"FAKE_CUPTI", "keep=3"}});
   const JobEnd end = run_job({"init", "traced", "threads:4:100", "sleep:700", "launch:10"},
                              variables);
   EXPECT_EQ(end.code, 0) << end.error;
