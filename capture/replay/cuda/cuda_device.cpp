@@ -157,8 +157,13 @@ Result<void> CudaDevice::put_one(const OpInstance& op, double factor) {
   const std::uint32_t stream = plan_->program.ops[op.op].stream;
   BUBBLESIM_RETURN_IF_ERROR(order_after_edges(op.op, op.pass, stream));
   if (failed_) return {};
+  const bool stamped = !parts_.copies->tells(op.op);
   BUBBLESIM_RETURN_IF_ERROR(
-      parts_.launcher->enqueue(op.op, parts_.streams->at(stream), factor, 0));
+      parts_.launcher->enqueue(op.op, parts_.streams->at(stream), factor, 0, stamped));
+  if (!stamped) {
+    BUBBLESIM_RETURN_IF_ERROR(parts_.copies->record(
+        op.op, parts_.flights->launched_count(op.op) + 1, parts_.streams->at(stream)));
+  }
   BUBBLESIM_RETURN_IF_ERROR(mark_unit(op.op, op.pass));
   record_launch(op, 1);
   return {};
@@ -242,10 +247,11 @@ Result<void> CudaDevice::mark_unit(std::uint32_t unit, std::uint64_t pass) {
 
 void CudaDevice::record_launch(const OpInstance& first, std::uint32_t count) {
   const std::lock_guard lock(look_mutex_);
-  if (parts_.flights->in_flight() == 0) last_sign_ = to_ns(clock_.now());
+  const HostTime now = clock_.now();
+  if (parts_.flights->in_flight() == 0) last_sign_ = to_ns(now);
   OpInstance op = first;
   for (; op.op < first.op + count; ++op.op)
-    parts_.flights->launched(op, plan_->program.ops[op.op].stream);
+    parts_.flights->launched(op, plan_->program.ops[op.op].stream, now);
 }
 
 /// Looks at records first for a while, then between short sleeps. False: the device failed, or
@@ -272,7 +278,7 @@ bool CudaDevice::wait(const Done& done, std::optional<Duration> limit) {
 bool CudaDevice::look() {
   const std::lock_guard lock(look_mutex_);
   const std::uint64_t latest = parts_.flights->latest_end_ns();
-  if (failed_ || !parts_.flights->look(parts_.clock, listener_)) return false;
+  if (failed_ || !parts_.flights->look(parts_.clock, clock_.now(), listener_)) return false;
   const HostTime now = clock_.now();
   last_sign_ = to_ns(now);
   if (parts_.flights->latest_end_ns() > latest) {
@@ -351,6 +357,7 @@ Result<void> CudaDevice::close() {
   } else {
     if (parts_.context) (void)parts_.context->driver().set_current(parts_.context->primary());
     parts_.flights.reset();
+    parts_.copies.reset();
     parts_.events.reset();
     parts_.graphs.reset();
     parts_.launcher.reset();

@@ -73,7 +73,10 @@ Result<void> make_parts(DeviceParts& parts, const DeviceJob& job, HostClock& clo
                                             *parts.launcher, counters));
   parts.events = std::make_unique<UnitEvents>(driver, plan, *parts.graphs);
   BUBBLESIM_RETURN_IF_ERROR(parts.events->make());
-  parts.flights = std::make_unique<Flights>(*parts.ring, operations, plan.program.stream_count);
+  parts.copies = std::make_unique<CopyEvents>(driver, parts.streams->context());
+  BUBBLESIM_RETURN_IF_ERROR(parts.copies->make(plan, *parts.graphs));
+  parts.flights = std::make_unique<Flights>(*parts.ring, *parts.copies, operations,
+                                            plan.program.stream_count);
   return {};
 }
 

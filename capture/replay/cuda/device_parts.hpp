@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "capture/replay/cuda/copy_events.hpp"
 #include "capture/replay/cuda/cuda_device.hpp"
 #include "capture/replay/cuda/flights.hpp"
 #include "capture/replay/cuda/graph_set.hpp"
@@ -52,6 +53,7 @@ struct DeviceParts {
   std::unique_ptr<OperationLauncher> launcher;
   std::unique_ptr<GraphSet> graphs;
   std::unique_ptr<UnitEvents> events;
+  std::unique_ptr<CopyEvents> copies;
   std::unique_ptr<Flights> flights;
   ClockTrack clock;
 };

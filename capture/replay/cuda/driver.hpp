@@ -63,6 +63,7 @@ namespace bubblesim::capture::cuda {
        (StreamHandle stream, EventHandle event, unsigned flags))                                  \
   CALL(event_create, "cuEventCreate", (EventHandle * event, unsigned flags))                      \
   CALL(event_record, "cuEventRecord", (EventHandle event, StreamHandle stream))                   \
+  CALL(event_query, "cuEventQuery", (EventHandle event))                                          \
   CALL(event_destroy, "cuEventDestroy_v2", (EventHandle event))                                   \
   CALL(begin_capture, "cuStreamBeginCapture_v2", (StreamHandle stream, int mode))                 \
   CALL(end_capture, "cuStreamEndCapture", (StreamHandle stream, GraphHandle * graph))             \

@@ -4,48 +4,70 @@
 
 namespace bubblesim::capture::cuda {
 
-Flights::Flights(const RecordRing& ring, std::uint32_t operations, std::uint32_t streams)
-    : ring_(ring), counts_(operations), lanes_(streams) {}
+Flights::Flights(const RecordRing& ring, const CopyEvents& copies, std::uint32_t operations,
+                 std::uint32_t streams)
+    : ring_(ring), copies_(copies), counts_(operations), lanes_(streams) {}
 
 std::uint64_t Flights::launched_count(std::uint32_t op) const { return counts_[op].launched; }
 std::uint64_t Flights::ended_count(std::uint32_t op) const { return counts_[op].ended; }
 std::uint64_t Flights::in_flight(std::uint32_t stream) const { return lanes_[stream].count; }
 
-void Flights::launched(const OpInstance& op, std::uint32_t stream) {
+void Flights::launched(const OpInstance& op, std::uint32_t stream, HostTime now) {
   const std::uint64_t n = ++counts_[op.op].launched;
   ++in_flight_;
   ++lanes_[stream].count;
-  lanes_[stream].flights.push_back({op, n, false});
+  lanes_[stream].flights.push_back({op, n, now, false});
 }
 
-bool Flights::look(const ClockTrack& clock, DeviceListener* listener) {
+bool Flights::look(const ClockTrack& clock, HostTime now, DeviceListener* listener) {
   bool any = false;
   for (Lane& lane : lanes_)
-    if (!lane.flights.empty()) any = look_at(lane, clock, listener) || any;
+    if (!lane.flights.empty()) any = look_at(lane, clock, now, listener) || any;
   return any;
 }
 
-bool Flights::look_at(Lane& lane, const ClockTrack& clock, DeviceListener* listener) {
+bool Flights::look_at(Lane& lane, const ClockTrack& clock, HostTime now,
+                      DeviceListener* listener) {
   bool any = false;
   while (!lane.flights.empty()) {
     Flight& flight = lane.flights.front();
     const std::uint32_t op = flight.op.op;
-    const bool ended = ring_.ended(op, flight.n);
-    if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return any;
+    Times times;
+    if (copies_.tells(op)) {
+      if (!copies_.ended(op, flight.n)) return any;
+      times = {std::min(std::max(flight.launched, lane.last_end), now), now};
+    } else {
+      const bool ended = ring_.ended(op, flight.n);
+      if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return any;
+      times.start = clock.host(ring_.start_ns(op, flight.n));
+      if (ended) {
+        const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
+        times.end = clock.host(end_ns);
+        latest_end_ns_ = std::max(latest_end_ns_, end_ns);
+      }
+      if (!ended) {
+        if (listener != nullptr) listener->on_started(flight.op, times.start);
+        flight.told_start = true;
+        return true;
+      }
+    }
     any = true;
-    const HostTime start = clock.host(ring_.start_ns(op, flight.n));
-    if (!flight.told_start && listener != nullptr) listener->on_started(flight.op, start);
-    flight.told_start = true;
-    if (!ended) return any;
-    const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
-    if (listener != nullptr) listener->on_finished(flight.op, start, clock.host(end_ns));
-    latest_end_ns_ = std::max(latest_end_ns_, end_ns);
-    ++counts_[op].ended;
-    --lane.count;
-    --in_flight_;
-    lane.flights.pop_front();
+    end(lane, times, listener);
   }
   return any;
+}
+
+void Flights::end(Lane& lane, const Times& times, DeviceListener* listener) {
+  const Flight& flight = lane.flights.front();
+  if (listener != nullptr) {
+    if (!flight.told_start) listener->on_started(flight.op, times.start);
+    listener->on_finished(flight.op, times.start, times.end);
+  }
+  lane.last_end = times.end;
+  ++counts_[flight.op.op].ended;
+  --lane.count;
+  --in_flight_;
+  lane.flights.pop_front();
 }
 
 }  // namespace bubblesim::capture::cuda

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "capture/replay/cuda/copy_events.hpp"
 #include "capture/replay/cuda/device_clock.hpp"
 #include "capture/replay/cuda/record_ring.hpp"
 #include "capture/replay/device.hpp"
@@ -16,14 +17,16 @@ namespace bubblesim::capture::cuda {
 /// Not thread-safe, but for the counts, which any thread may read.
 class Flights {
  public:
-  Flights(const RecordRing& ring, std::uint32_t operations, std::uint32_t streams);
+  Flights(const RecordRing& ring, const CopyEvents& copies, std::uint32_t operations,
+          std::uint32_t streams);
 
   /// The next execution of `op` was put on `stream`.
-  void launched(const OpInstance& op, std::uint32_t stream);
+  void launched(const OpInstance& op, std::uint32_t stream, HostTime now);
 
   /// Looks at the records: what started and ended since then is told, a stream's in order.
-  /// Returns whether anything had.
-  bool look(const ClockTrack& clock, DeviceListener* listener);
+  /// Returns whether anything had. What an event tells ends when it is seen, at `now`, and starts
+  /// at its launch or where its stream's last operation ended.
+  bool look(const ClockTrack& clock, HostTime now, DeviceListener* listener);
 
   /// Device time of the latest end that was seen; 0: none.
   [[nodiscard]] std::uint64_t latest_end_ns() const { return latest_end_ns_; }
@@ -37,7 +40,12 @@ class Flights {
   struct Flight {
     OpInstance op;
     std::uint64_t n = 0;  ///< execution of the operation, from 1 on
+    HostTime launched{};
     bool told_start = false;
+  };
+  struct Times {
+    HostTime start{};
+    HostTime end{};
   };
   struct Counts {
     std::atomic<std::uint64_t> launched{0};
@@ -45,11 +53,14 @@ class Flights {
   };
   struct Lane {
     std::deque<Flight> flights;
+    HostTime last_end{};
     std::atomic<std::uint64_t> count{0};
   };
-  bool look_at(Lane& lane, const ClockTrack& clock, DeviceListener* listener);
+  bool look_at(Lane& lane, const ClockTrack& clock, HostTime now, DeviceListener* listener);
+  void end(Lane& lane, const Times& times, DeviceListener* listener);
 
   const RecordRing& ring_;
+  const CopyEvents& copies_;
   std::vector<Counts> counts_;
   std::vector<Lane> lanes_;
   std::atomic<std::uint64_t> in_flight_{0};

@@ -49,9 +49,9 @@ Result<double> OperationLauncher::measure_rate(std::size_t path, HostClock& cloc
 }
 
 Result<void> OperationLauncher::enqueue(std::uint32_t op, StreamHandle stream, double factor,
-                                        DevicePointer scale) const {
+                                        DevicePointer scale, bool stamped) const {
   return is_kernel(plan_.program.ops[op].kind) ? enqueue_kernel(op, stream, factor, scale)
-                                   : enqueue_copy(op, stream, factor);
+                                               : enqueue_copy(op, stream, factor, stamped);
 }
 
 Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle stream,
@@ -67,15 +67,16 @@ Result<void> OperationLauncher::enqueue_kernel(std::uint32_t op, StreamHandle st
 }
 
 Result<void> OperationLauncher::enqueue_copy(std::uint32_t op, StreamHandle stream,
-                                             double factor) const {
+                                             double factor, bool stamped) const {
   const program::Op& copy = plan_.program.ops[op];
   const std::size_t path = path_of(plan_, copy);
   const double solo = static_cast<double>(to_ns(copy.duration));
   const std::uint64_t given = copy_of(plan_, copy).bytes.value;
   const double bytes = given != 0 ? static_cast<double>(given) : solo * bytes_per_ns_[path];
+  const auto scaled = static_cast<std::uint64_t>(std::max(1.0, std::round(bytes * factor)));
+  if (!stamped) return move(path, scaled, stream);
   BUBBLESIM_RETURN_IF_ERROR(stamp(begin_, op, stream));
-  BUBBLESIM_RETURN_IF_ERROR(
-      move(path, static_cast<std::uint64_t>(std::max(1.0, std::round(bytes * factor))), stream));
+  BUBBLESIM_RETURN_IF_ERROR(move(path, scaled, stream));
   return stamp(end_, op, stream);
 }
 

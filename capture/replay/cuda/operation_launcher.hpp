@@ -1,5 +1,6 @@
-// Puts one operation on a stream: its stand-in, or a copy or memset between two stamps that record
-// when it began and ended. The same calls put it into a graph while the stream is captured.
+// Puts one operation on a stream: its stand-in, or a copy or memset, between two stamps that record
+// when it began and ended where no event tells (copy_events.hpp). The same calls put it into a graph
+// while the stream is captured.
 #pragma once
 
 #include <array>
@@ -25,16 +26,16 @@ class OperationLauncher {
   /// path is measured by `clock`, with the device idle.
   [[nodiscard]] Result<void> prepare(HostClock& clock, StreamHandle stream, Duration patience);
 
-  /// `scale`: of a graph, else 0. The context of the stream is current.
+  /// `scale`: of a graph, else 0; `stamped`: copies and memsets. The stream's context is current.
   [[nodiscard]] Result<void> enqueue(std::uint32_t op, StreamHandle stream, double factor,
-                                     DevicePointer scale) const;
+                                     DevicePointer scale, bool stamped = true) const;
   [[nodiscard]] const StandIn& stand_in(std::uint32_t op) const { return stand_ins_[op]; }
 
  private:
   [[nodiscard]] Result<void> enqueue_kernel(std::uint32_t op, StreamHandle stream, double factor,
                                             DevicePointer scale) const;
-  [[nodiscard]] Result<void> enqueue_copy(std::uint32_t op, StreamHandle stream,
-                                          double factor) const;
+  [[nodiscard]] Result<void> enqueue_copy(std::uint32_t op, StreamHandle stream, double factor,
+                                          bool stamped) const;
   [[nodiscard]] Result<void> stamp(KernelHandle kernel, std::uint32_t op,
                                    StreamHandle stream) const;
   [[nodiscard]] Result<void> move(std::size_t path, std::uint64_t bytes,

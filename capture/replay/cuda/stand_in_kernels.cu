@@ -229,12 +229,13 @@ __device__ __forceinline__ void keep(const StandInArguments& arguments, float re
 
 template <bool kTensor, int kHeld>
 __device__ __forceinline__ void work(const StandInArguments& arguments) {
+  // Before lanes part. Blocks of tensor kernels are whole warps.
+  const std::uint32_t warp = kTensor ? 0xFFFFFFFFU : __activemask();
   if (is_first_thread() && block_rank() == 0) {
     const std::uint64_t now = global_time();
     begin(arguments.slots, arguments.slot_count, now, executions_before(arguments.state));
   }
-  // Blocks of tensor kernels are whole warps.
-  const std::uint32_t warp = kTensor ? 0xFFFFFFFFU : __activemask();
+  __syncwarp(warp);
   const float seed = static_cast<float>(arguments.slot_count) * 1e-3F;
   const float amount = amount_of(arguments);
   const std::uint32_t loops = __float2uint_rz(amount);

@@ -56,7 +56,7 @@ namespace {
 /// What a split leaves can be split only once a green context has it.
 Result<void> keep_rest(const DeviceContext& context, FreeSms::Left& left, DeviceResource& rest) {
   const Driver& driver = context.driver();
-  left.resource = rest;
+  left.resource = {};  // nothing that could be split, if a call below fails
   if (rest.sm_count == 0) return {};
   ResourceDesc desc = nullptr;
   GreenHandle holder = nullptr;

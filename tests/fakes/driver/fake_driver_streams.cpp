@@ -56,6 +56,11 @@ FAKE_CALL cuEventRecord(abi::EventHandle handle, abi::StreamHandle stream_handle
   event = {stream.ready, stream.capture, stream.after};
   return Status::kSuccess;
 }
+FAKE_CALL cuEventQuery(abi::EventHandle handle) {
+  FAKE_ENTER("cuEventQuery");
+  if (all.broken != Status::kSuccess) return all.broken;
+  return all.events.at(handle)->when > all.now || all.hung ? Status::kNotReady : Status::kSuccess;
+}
 FAKE_CALL cuStreamWaitEvent(abi::StreamHandle stream_handle, abi::EventHandle handle, unsigned) {
   FAKE_ENTER("cuStreamWaitEvent");
   FakeStream& stream = stream_of(all, stream_handle);

@@ -113,6 +113,7 @@ TEST_F(CudaBench, MoreExecutionsThanRecordsWaitAndAreAllTold) {
 TEST_F(CudaBench, CopiesMoveTheirBytesOnTheirPathInChunks) {
   const auto in = copy(3'000'000, CopyPath::kHostToDevice, 0);
   const auto out = copy(100'000'000, CopyPath::kDeviceToHost, 1);
+  plan_.record_operations = true;
   ASSERT_TRUE(open());
   launch(in);
   launch(out);
@@ -124,8 +125,26 @@ TEST_F(CudaBench, CopiesMoveTheirBytesOnTheirPathInChunks) {
   EXPECT_EQ(fake_driver::calls("cuMemcpyDtoHAsync_v2"), 2U);  // 64 MiB, and the rest
 }
 
+TEST_F(CudaBench, CopiesWhoseTimesNobodyRecordsNeedNoKernels) {
+  // 3 us, from the launch at the earliest; the end is told when it is seen.
+  const auto in = copy(3'000'000, CopyPath::kHostToDevice);
+  const auto after = kernel(10us);
+  ASSERT_TRUE(open());
+  for (std::uint64_t pass = 0; pass < 20; ++pass) {
+    launch(in, 1, pass);
+    launch(after, 1, pass);
+  }
+  ASSERT_TRUE(close());
+  for (const fake_driver::Execution& done : fake_driver::executions())
+    EXPECT_FALSE(done.name.ends_with("_copy")) << "a stamp: " << done.name;
+  EXPECT_EQ(fake_driver::calls("cuEventRecord"), 20U);
+  EXPECT_GE(listener_.of(in).lasted(), 3'000);
+  EXPECT_GE(listener_.of(after).start, listener_.of(in).start + Duration{3'000});
+}
+
 TEST_F(CudaBench, ACopyWithoutBytesMovesAsManyAsTakeItsTime) {
   const auto op = copy(0, CopyPath::kDeviceToDevice);
+  plan_.record_operations = true;
   ASSERT_TRUE(open());
   launch(op);
   ASSERT_TRUE(close());

@@ -96,6 +96,7 @@ SAME(stream_query, cuStreamQuery);
 SAME(stream_wait_event, cuStreamWaitEvent);
 SAME(event_create, cuEventCreate);
 SAME(event_record, cuEventRecord);
+SAME(event_query, cuEventQuery);
 SAME(event_destroy, cuEventDestroy);
 SAME(begin_capture, cuStreamBeginCapture);
 SAME(end_capture, cuStreamEndCapture);

@@ -86,7 +86,7 @@ std::vector<std::pair<std::string, int>> calls_that_fail() {
 }
 
 TEST_F(CudaBench, AnyCallThatFailsLeavesAFaultOrNothing) {
-  plan_.sms = 16;
+  plan_.sms = 8;  // devices that fail keep theirs until the process ends
   const auto first = kernel(20us, 0);
   kernel(20us, 1, {first});
   const auto last = copy(1'000, CopyPath::kHostToDevice, 2);
