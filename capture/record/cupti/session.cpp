@@ -227,8 +227,9 @@ bool CuptiSession::State::restore_settings() const noexcept {
   return good;
 }
 
-/// The whole kind first, then without the calls that nothing needs. The other way, only the wanted
-/// calls switched on, records nothing at all in a process whose context was made before (CUDA 13.0).
+/// The whole kind first, then without the calls that nothing needs. The other way, with only the
+/// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context was
+/// made before.
 /// A number that CUPTI refuses costs a few more records, which decoding counts; it is no fault.
 template <class LeaveOut>
 Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,

@@ -43,8 +43,9 @@ TEST(CuptiSession, StartsInTheOrderThatCuptiWants) {
               ElementsAre("subscribe", "+callback 6:1", "+callback 3:2", "+callback 2:164",
                           "+callback 1:389", "+callback 1:545", "thread ids 1", "register",
                           "attribute 5 = 1", "all syncs 0", "+kind 8", "+kind 9", "+kind 37",
-                          "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1", "+kind 22", "+kind 2",
-                          "+kind 38", "+kind 36", "+kind 17", "+kind 49", "+kind 10"));
+                          "+kind 5", "-runtim...", "+kind 4", "-driver...", "+kind 1",
+                          "+kind 22", "+kind 2", "+kind 38", "+kind 36", "+kind 17", "+kind 49",
+                          "+kind 10"));
   EXPECT_THAT((*session)->reduced(), IsEmpty());
 }
 
