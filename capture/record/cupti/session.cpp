@@ -228,9 +228,9 @@ bool CuptiSession::State::restore_settings() const noexcept {
 }
 
 /// The whole kind first, then without the calls that nothing needs. The other way, with only the
-/// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context was
-/// made before.
-/// A number that CUPTI refuses costs a few more records, which decoding counts; it is no fault.
+/// wanted calls switched on, CUPTI (CUDA 13.0) records nothing at all in a process whose context
+/// was made before. A number that CUPTI refuses costs a few more records, which decoding counts; it
+/// is no fault.
 template <class LeaveOut>
 Result<void> CuptiSession::State::enable_calls(const WantedKind& whole,
                                                std::span<const TracedCall> wanted,
