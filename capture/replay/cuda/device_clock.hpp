@@ -34,9 +34,9 @@ struct ClockOffset {
 /// The offset as it changes. Not thread-safe.
 class ClockTrack {
  public:
-  /// Measured: times go by it from now on. The first time nobody else uses the GPU. Later ones count
-  /// by their upper bound; how fast the offset changes is what that changed by since the first, if
-  /// it was long enough ago.
+  /// Measured: times go by it from now on. The first time nobody else uses the GPU. Later ones
+  /// count by their upper bound; how fast the offset changes is what that changed by since the
+  /// first, if it was long enough ago.
   void measured(const ClockOffset& offset);
 
   /// At `now` the host saw a record that the device wrote at `device_ns`. Seen late it says little:

@@ -236,8 +236,8 @@ class PartE(Records):
     def test_a_driver_that_breaks_leaves_call_and_log(self) -> None:
         status, line = self.status("e", FAKE_LIBCUDA="cuCtxSynchronize=719", FAKE_MPS="refused")
         self.assertEqual(status, "partial")
-        self.assertIn("newcomer: newcomer-1: cuCtxSynchronize: CUDA_ERROR_OF_A_TEST (719)", line)
-        log = self.folder / "out.work" / "e" / "newcomer" / "newcomer-1" / "log.txt"
+        self.assertIn("newcomer-4: newcomer-1: cuCtxSynchronize: CUDA_ERROR_OF_A_TEST (719)", line)
+        log = self.folder / "out.work" / "e" / "newcomer-4" / "newcomer-1" / "log.txt"
         self.assertIn("cuCtxSynchronize", log.read_text())
 
 
