@@ -34,6 +34,7 @@ struct SharingSetup {
   program::SharingMode mode = program::SharingMode::kSpatial;
   Duration slice{};        ///< kTimeSliced: a context's turn, > 0
   Duration switch_cost{};  ///< kTimeSliced: device idle between turns, >= 0
+  std::optional<Duration> empty_switch{};  ///< where no blocks are on the SMs (SwitchCost)
 };
 
 /// No cap: every SM of the device.
@@ -79,6 +80,9 @@ class WorkListener {
   /// driven off the GPU and its last resident block has ended.
   virtual void on_work_paused(std::uint64_t /*cookie*/, SimTime /*now*/) {}
   virtual void on_work_resumed(std::uint64_t /*cookie*/, SimTime /*now*/) {}
+  /// Whether more of its operations are launched than run: its channel has work to fetch. Asked
+  /// where contexts take turns.
+  [[nodiscard]] virtual bool has_more_launched() const { return false; }
   /// Finished; `work` may be reused after the call.
   virtual void on_work_finished(std::uint64_t cookie, SimTime now) = 0;
 };

@@ -40,13 +40,17 @@ bool TimeSlicer::take_back(std::size_t context, SimTime now) {
   return true;
 }
 
-void TimeSlicer::gets_work(std::size_t context, SimTime now) {
+void TimeSlicer::gets_work(std::size_t context, SimTime now, bool owner_has_more) {
   const bool idle_before = dry() && dry_since_ < now;
   has_work_[context] = true;
   if (!owner_) return begin_turn(context, now);
-  if (context == *owner_ || take_back(context, now)) return;
+  if (context == *owner_) {
+    if (idle_before && lone_slice_ == hardware::LoneSlice::kRenewed) begin_turn(context, now);
+    return;
+  }
+  if (take_back(context, now)) return;
   if (idle_before) return begin_turn(context, now);
-  if (!switching_ && !dry()) renew_slices(now);
+  if (owner_has_more && !switching_ && !dry()) renew_slices(now);
 }
 
 void TimeSlicer::runs_dry(std::size_t context, SimTime now) {
@@ -64,13 +68,20 @@ void TimeSlicer::set_announced(std::size_t context, bool announced, SimTime now)
   }
 }
 
+Duration TimeSlicer::cost_of(std::size_t from, std::size_t to) const {
+  if (cost_.full == cost_.empty) return cost_.full;
+  const double cover = std::min(1.0, (cover_of_(from) + cover_of_(to)) / 2);
+  return cost_.empty + scale(cost_.full - cost_.empty, cover);
+}
+
 void TimeSlicer::pass_on(std::size_t to, SimTime now) {
   yielded_.reset();
   if (dry() && now < turn_end_) yielded_ = Yielded{*owner_, now, turn_end_};
+  const Duration cost = cost_of(*owner_, to);
   owner_ = to;
-  if (switch_cost_ == Duration::zero()) return begin_turn(to, now);
+  if (cost == Duration::zero()) return begin_turn(to, now);
   switching_ = true;
-  switch_end_ = now + switch_cost_;
+  switch_end_ = now + cost;
 }
 
 void TimeSlicer::advance(SimTime now) {

@@ -3,11 +3,12 @@
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
 // the next context with work has the GPU; while there is none, the turn goes on, and who comes later
-// pays the switch only (hardware::LoneSlice::kExpired), or waits for the end of the slice that the
-// lone context has begun meanwhile (kRenewed). A context that runs out of work gives the GPU up at
-// once when another has work, and may go on in its old turn if nobody took the GPU. It has
+// pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins slice
+// after slice while its channel has work to fetch, and who comes waits for the end of one. A context
+// that runs out of work gives the GPU up at once when another has work, and may go on in its old turn
+// if nobody took the GPU (kRenewed: it begins a new one). It has
 // not run out of work while its next operation is in its channel (`announced`). Passing the GPU on
-// costs `switch_cost`, during which nobody has it; taking it when nobody had work costs nothing.
+// costs a switch, during which nobody has it; taking it when nobody had work costs nothing.
 //
 // So while a context has work, the GPU is idle only in switches, and between operations of a
 // stream.
@@ -22,7 +23,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -30,12 +33,22 @@
 
 namespace bubblesim::gpu {
 
+/// What passing the GPU on costs. In between it is linear in the SMs whose state is saved and
+/// restored: those that the blocks of the context that leaves cover, and those of the one that comes.
+struct SwitchCost {
+  Duration full;   ///< both cover all SMs
+  Duration empty;  ///< neither covers any; at most `full`
+};
+
 class TimeSlicer {
  public:
-  /// Precondition: slice > 0, switch_cost >= 0.
-  TimeSlicer(Duration slice, Duration switch_cost,
-             hardware::LoneSlice lone_slice = hardware::LoneSlice::kExpired)
-      : slice_(slice), switch_cost_(switch_cost), lone_slice_(lone_slice) {}
+  /// Of a context: the share of the SMs that its resident blocks cover.
+  using CoverOf = std::function<double(std::size_t context)>;
+
+  /// Precondition: slice > 0, costs >= 0. `cover_of` is asked where costs differ.
+  TimeSlicer(Duration slice, SwitchCost cost,
+             hardware::LoneSlice lone_slice = hardware::LoneSlice::kExpired, CoverOf cover_of = {})
+      : slice_(slice), cost_(cost), lone_slice_(lone_slice), cover_of_(std::move(cover_of)) {}
 
   void add_context() {
     has_work_.push_back(false);
@@ -46,8 +59,9 @@ class TimeSlicer {
   void set_slice(std::size_t context, Duration slice) { slices_[context] = slice; }
   [[nodiscard]] bool has_work(std::size_t context) const { return has_work_[context]; }
 
-  /// The context had no work, and has some.
-  void gets_work(std::size_t context, SimTime now);
+  /// The context had no work, and has some. `owner_has_more`: whether the owner has launched more
+  /// than runs.
+  void gets_work(std::size_t context, SimTime now, bool owner_has_more = false);
   /// The context has no work left: it has done it, or its kernels are kept off the GPU.
   void runs_dry(std::size_t context, SimTime now);
   /// Whether the context's next operation is in its channel: work that is not there yet, but will
@@ -57,6 +71,7 @@ class TimeSlicer {
   void advance(SimTime now);
 
   /// Who has the GPU now; nobody during a switch.
+  [[nodiscard]] std::optional<std::size_t> owner() const { return owner_; }
   [[nodiscard]] std::optional<std::size_t> live() const {
     return switching_ ? std::nullopt : owner_;
   }
@@ -80,10 +95,12 @@ class TimeSlicer {
   void renew_slices(SimTime now);
   bool take_back(std::size_t context, SimTime now);
   void pass_on(std::size_t to, SimTime now);
+  [[nodiscard]] Duration cost_of(std::size_t from, std::size_t to) const;
 
   Duration slice_;
-  Duration switch_cost_;
+  SwitchCost cost_;
   hardware::LoneSlice lone_slice_;
+  CoverOf cover_of_;
   std::vector<bool> has_work_;
   std::vector<bool> announced_;
   std::vector<Duration> slices_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sim/base/quantities.hpp"
@@ -49,7 +50,8 @@ enum class ClientOrder : std::uint8_t {
 /// What becomes of a context's slice that is over while no other context has work.
 enum class LoneSlice : std::uint8_t {
   kExpired,  ///< whoever comes pays the switch and waits for nothing
-  kRenewed,  ///< the next one has begun, and whoever comes waits for its end
+  kRenewed,  ///< while its channel has work to fetch the next one begins, and whoever comes waits
+             ///< for its end; otherwise kExpired
 };
 
 /// What a part of the SMs reaches, when a client may use no more (docs: sim/gpu/README.md).
@@ -82,7 +84,9 @@ struct GpuSpec {
   Duration sync_latency{};          ///< from a completion to the return of the waiting call
   Duration completion_notice{};     ///< from a completion to a policy's knowledge of it
   Duration time_slice{};            ///< a context's turn, when contexts share without MPS
-  Duration context_switch{};        ///< device idle between two contexts' turns
+  Duration context_switch{};        ///< device idle between two contexts' turns, where both have
+                                    ///< blocks on all SMs
+  std::optional<Duration> context_switch_empty{};  ///< where neither has; nothing: the same
   LoneSlice lone_slice = LoneSlice::kExpired;
   Duration client_switch{};         ///< of one context: a kernel arrives so much later if the one
                                     ///< before it was another process's

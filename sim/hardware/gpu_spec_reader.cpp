@@ -137,6 +137,12 @@ void read_latencies(ObjectReader& root, GpuSpec& spec) {
   spec.time_slice = duration(root, "time_slice", Duration{1});
   spec.context_switch = duration(root, "context_switch", kNone);
   spec.client_switch = duration(root, "client_switch", kNone);
+  ObjectReader empty = constant(root, "context_switch_empty", Presence::kOptional);
+  if (!empty.present()) return;
+  spec.context_switch_empty = empty.duration("value", {kNone, std::chrono::seconds(1)});
+  if (*spec.context_switch_empty > spec.context_switch) {
+    empty.fault("value", "is above context_switch; expected at most that");
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ gpu::SharingSetup gpu_sharing(const policy::Sharing& sharing, const hardware::Gp
   if (setup.mode != program::SharingMode::kTimeSliced) return setup;
   setup.slice = sharing.slice.value_or(gpu.time_slice);
   setup.switch_cost = sharing.switch_cost.value_or(gpu.context_switch);
+  if (!sharing.switch_cost) setup.empty_switch = gpu.context_switch_empty;
   return setup;
 }
 

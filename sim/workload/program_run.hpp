@@ -146,6 +146,7 @@ class ProgramRun final : public gpu::WorkListener, public network::Participant {
   void on_work_started(std::uint64_t cookie, gpu::WorkId work, SimTime now) override;
   void on_work_paused(std::uint64_t cookie, SimTime now) override;
   void on_work_resumed(std::uint64_t cookie, SimTime now) override;
+  [[nodiscard]] bool has_more_launched() const override;
   void on_work_finished(std::uint64_t cookie, SimTime now) override;
   void on_all_arrived(std::uint64_t cookie, SimTime now) override;
 

@@ -125,6 +125,12 @@ void ProgramRun::on_work_resumed(std::uint64_t cookie, SimTime now) {
   setup_.observer->on_op_resumed(*this, streams_[cookie]->pending.front().op, now);
 }
 
+bool ProgramRun::has_more_launched() const {
+  return std::ranges::any_of(streams_, [](const auto& stream) {
+    return stream->state == Stream::State::kRunning && stream->pending.size() > 1;
+  });
+}
+
 void ProgramRun::on_work_finished(std::uint64_t cookie, SimTime now) {
   Stream& stream = *streams_[cookie];
   const std::uint32_t index = stream.pending.front().op;

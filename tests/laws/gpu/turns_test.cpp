@@ -61,7 +61,7 @@ class Turns : public testing::TestWithParam<int> {
   std::int64_t slice_ = pick(5, 60);
   std::int64_t switch_ = pick(0, 8);
   std::int64_t gap_ = pick(0, 3);
-  TimeSlicer slicer_{Duration{slice_}, Duration{switch_},
+  TimeSlicer slicer_{Duration{slice_}, {Duration{switch_}, Duration{switch_}},
                      GetParam() % 2 == 0 ? hardware::LoneSlice::kExpired
                                          : hardware::LoneSlice::kRenewed};
   std::array<State, kContexts> states_{};

@@ -95,6 +95,7 @@ class GpuTest : public testing::Test, public WorkListener {
     EXPECT_TRUE(started_.emplace(cookie, now).second) << "started twice: " << cookie;
     if (on_start_) on_start_(cookie, work);
   }
+  bool has_more_launched() const override { return more_launched_; }
   void on_work_finished(std::uint64_t cookie, SimTime now) override {
     EXPECT_TRUE(started_.contains(cookie)) << "finished before it started: " << cookie;
     EXPECT_TRUE(ended_.emplace(cookie, now).second) << "finished twice: " << cookie;
@@ -111,6 +112,7 @@ class GpuTest : public testing::Test, public WorkListener {
   std::map<std::uint64_t, SimTime> ended_;
   std::vector<std::uint64_t> order_;
   std::function<void(std::uint64_t, WorkId)> on_start_;
+  bool more_launched_ = false;  ///< of every client
   std::function<void(std::uint64_t)> on_finish_;
 };
 

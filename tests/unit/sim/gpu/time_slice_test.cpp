@@ -37,6 +37,30 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
   EXPECT_EQ(gpu_->busy(), Duration{400});  // the device is idle in switches
 }
 
+TEST_F(TimeSlices, ASwitchCostsMoreWhereMoreStateIsSavedAndRestored) {
+  // 40 with all SMs covered on both sides, 20 with none: B comes fresh, so that the first switch
+  // takes 30; A comes back with its blocks, and B leaves when it is done, so that the second does too.
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
+                     .switch_cost = Duration{40}, .empty_switch = Duration{20}});
+  kernel_at(0, 1, client(), 200, full_);
+  kernel_at(0, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 130);
+  EXPECT_EQ(end(2), 180);
+  EXPECT_EQ(end(1), 180 + 30 + 100);
+}
+
+TEST_F(TimeSlices, ASwitchBetweenFullContextsCostsAllOfIt) {
+  // A 0-100, B 130-230 (fresh), A 270-370, B 410-510: A, done at 370, leaves nothing.
+  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
+                     .switch_cost = Duration{40}, .empty_switch = Duration{20}});
+  kernel_at(0, 1, client(), 200, full_);
+  kernel_at(0, 2, client(), 200, full_);
+  run();
+  EXPECT_EQ(end(1), 370);
+  EXPECT_EQ(end(2), 370 + 30 + 100);
+}
+
 TEST_F(TimeSlices, TurnsGoRoundAllContexts) {
   // Three jobs of 150: A 0-100, B 100-200, C 200-300, A -350, B -400, C -450.
   slice(0);
@@ -68,10 +92,31 @@ TEST_F(TimeSlices, WhoeverComesWhenTheSliceIsOverPaysTheSwitchOnly) {
   EXPECT_EQ(end(1), 1070);
 }
 
+TEST_F(TimeSlices, ALoneContextThatHasLaunchedNoMoreRenewsNothing) {
+  // As on an H100 beside a loop of one kernel and a wait: B comes at 250 and pays the switch only.
+  slice(10, hardware::LoneSlice::kRenewed);
+  kernel_at(0, 1, client(), 1000, full_);
+  kernel_at(250, 2, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(2), 260);
+}
+
+TEST_F(TimeSlices, ALoneContextThatComesBackBeginsASlice) {
+  // A 0-30; again from 90: B, who comes at 120, waits until 190.
+  slice(10, hardware::LoneSlice::kRenewed);
+  const ClientId a = client();
+  kernel_at(0, 1, a, 30, full_);
+  kernel_at(90, 2, a, 1000, full_);
+  kernel_at(120, 3, client(), 50, full_);
+  run();
+  EXPECT_EQ(start(3), 200);
+}
+
 TEST_F(TimeSlices, WhereALoneContextRenewsItsSliceWhoeverComesWaitsForTheEndOfTheNext) {
   // A's slices are 0-100, 100-200, 200-300: B comes at 250, and runs from 310 to 360. C comes at
   // the end of A's slice from 370, and waits for nothing but the switch.
   slice(10, hardware::LoneSlice::kRenewed);
+  more_launched_ = true;
   kernel_at(0, 1, client(), 1000, full_);
   kernel_at(250, 2, client(), 50, full_);
   kernel_at(570, 3, client(), 50, full_);
