@@ -2,13 +2,13 @@
 //
 // Round robin over the contexts that have work. A turn begins when the GPU comes to a context from
 // another one, and lasts one slice (each context may have a length of its own). When it is over,
-// the next context with work has the GPU; while there is none, the turn goes on, and who comes later
-// pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins slice
-// after slice while its channel has work to fetch, and who comes waits for the end of one. A context
-// that runs out of work gives the GPU up at once when another has work, and may go on in its old turn
-// if nobody took the GPU (kRenewed: it begins a new one). It has
-// not run out of work while its next operation is in its channel (`announced`). Passing the GPU on
-// costs a switch, during which nobody has it; taking it when nobody had work costs nothing.
+// the next context with work has the GPU; while there is none, the turn goes on, and who comes
+// later pays the switch only (hardware::LoneSlice::kExpired). Or (kRenewed) the lone context begins
+// slice after slice while its channel has work to fetch, and who comes waits for the end of one. A
+// context that runs out of work gives the GPU up at once when another has work, and may go on in
+// its old turn if nobody took the GPU (kRenewed: it begins a new one). It has not run out of work
+// while its next operation is in its channel (`announced`). Passing the GPU on costs a switch,
+// during which nobody has it; taking it when nobody had work costs nothing.
 //
 // So while a context has work, the GPU is idle only in switches, and between operations of a
 // stream.
@@ -34,7 +34,7 @@
 namespace bubblesim::gpu {
 
 /// What passing the GPU on costs. In between it is linear in the SMs whose state is saved and
-/// restored: those that the blocks of the context that leaves cover, and those of the one that comes.
+/// restored: those that the blocks of the context that leaves cover, and of the one that comes.
 struct SwitchCost {
   Duration full;   ///< both cover all SMs
   Duration empty;  ///< neither covers any; at most `full`

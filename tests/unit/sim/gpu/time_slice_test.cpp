@@ -39,7 +39,7 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
 
 TEST_F(TimeSlices, ASwitchCostsMoreWhereMoreStateIsSavedAndRestored) {
   // 40 with all SMs covered on both sides, 20 with none: B comes fresh, so that the first switch
-  // takes 30; A comes back with its blocks, and B leaves when it is done, so that the second does too.
+  // takes 30; A comes back with its blocks, and B is done when it leaves: the second takes 30 too.
   make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
                      .switch_cost = Duration{40}, .empty_switch = Duration{20}});
   kernel_at(0, 1, client(), 200, full_);
