@@ -41,6 +41,11 @@ void put_part_units(Json& root) {
   root["part"]["dark_clock_gain"]["unit"] = "ratio";
 }
 
+/// The base's cost of a switch without blocks is no more where all of one was measured to be less.
+void drop_dear_empty_switch(Json& root, const hardware::GpuSpec& spec) {
+  if (spec.context_switch_empty > spec.context_switch) root.erase("context_switch_empty");
+}
+
 std::string occupant_text(const Occupant& occupant) {
   return fmt::format("{},{}", class_name(occupant.kernel_class), occupant.blocks);
 }
@@ -92,6 +97,7 @@ Result<std::string> calibrated_device_text(
     fit::put_constant(root, constant.key, json_value(constant), source_of(constant, origin));
   }
   put_part_units(root);
+  drop_dear_empty_switch(root, calibration.spec);
   return root.dump(2) + "\n";
 }
 

@@ -24,7 +24,8 @@ TEST(Calibrate, WhatAFakeGpuIsLikeBecomesADeviceFile) {
   const Json h100 = parse_json(place.read("mine.json"));
   EXPECT_THAT(h100["launch_latency"]["source"].get<std::string>(),
               HasSubstr("measured: bubblesim calibrate --fake"));
-  EXPECT_THAT(h100["time_slice"]["source"].get<std::string>(), HasSubstr("the V100 and the A100"));
+  EXPECT_THAT(h100["time_slice"]["source"].get<std::string>(),
+              HasSubstr("tests/validation/h100/calibrate.txt"));
   // The file is a device again, with what was measured; nothing is left to find.
   const Outcome again = place.bubblesim(
       "calibrate --fake --device mine.json --fake-device a100-80gb --only latencies --json");

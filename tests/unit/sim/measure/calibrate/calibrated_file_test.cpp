@@ -54,6 +54,21 @@ TEST(CalibratedFile, ReadsBackWithTheMeasuredConstantsAndTheBasesOthers) {
             std::string::npos);
 }
 
+TEST(CalibratedFile, AnEmptySwitchCostsNoMoreThanTheMeasuredOne) {
+  // The base has 152 us.
+  Calibration measured = calibration();
+  measured.constants.push_back(
+      {"context_switch", ConstantUnit::kNanoseconds, 227e3, 1e5, {9, 1e5, 1e5, 1e5}, ""});
+  measured.spec.context_switch = Duration{100'000};
+  measured.spec.context_switch_empty = Duration{152'000};
+  const auto text = calibrated_device_text(kBase, measured, {}, std::nullopt);
+  ASSERT_TRUE(text);
+  const auto device = read_back(*text);
+  ASSERT_TRUE(device) << device.error().front().text();
+  EXPECT_EQ(device->spec.context_switch, Duration{100'000});
+  EXPECT_FALSE(device->spec.context_switch_empty);
+}
+
 TEST(CalibratedFile, AFakeGpusConstantsSayThatTheyAre) {
   const CalibrationOrigin origin{"2026-11-22", "a device", "", true};
   const auto text =
