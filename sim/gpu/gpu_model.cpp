@@ -20,9 +20,14 @@ Gpu::Model::Model(engine::Engine& engine, Gpu& handler, const hardware::GpuSpec&
     BUBBLESIM_CHECK(sharing.slice > Duration::zero(), "a time slice takes time");
     BUBBLESIM_CHECK(sharing.switch_cost >= Duration::zero(), "a switch cost is not negative");
     const SwitchCost cost{sharing.switch_cost, sharing.empty_switch.value_or(sharing.switch_cost)};
-    slicer_.emplace(sharing.slice, cost, spec.lone_slice, [this](std::size_t context) {
-      return 1 - contexts_[context].free_sms() / shared_.spec.sm_count;
-    });
+    ContextState state{
+        [this](std::size_t context) {
+          return 1 - contexts_[context].free_sms() / shared_.spec.sm_count;
+        },
+        [this](std::size_t context) {
+          return shared_.clients[context].listener->has_more_launched();
+        }};
+    slicer_.emplace(sharing.slice, cost, spec.lone_slice, std::move(state));
   }
 }
 
@@ -312,16 +317,11 @@ void Gpu::Model::take_turns(SimTime now) {
   }
 }
 
-bool Gpu::Model::owner_has_more() const {
-  const std::optional<std::size_t> owner = slicer_->owner();
-  return owner && shared_.clients[*owner].listener->has_more_launched();
-}
-
 // Tells the slicer which contexts have got or lost work since it last asked.
 void Gpu::Model::note_work(SimTime now) {
   for (std::size_t i = 0; i < contexts_.size(); ++i) {
     const bool runnable = contexts_[i].has_work() && !suspended(i);
-    if (runnable && !slicer_->has_work(i)) slicer_->gets_work(i, now, owner_has_more());
+    if (runnable && !slicer_->has_work(i)) slicer_->gets_work(i, now);
     if (!runnable && slicer_->has_work(i)) slicer_->runs_dry(i, now);
     slicer_->set_announced(i, announced_[i] > 0 && !suspended(i), now);
   }

@@ -63,7 +63,6 @@ class Gpu::Model {
   void hand_leftover(SimTime now);
   void run_transfers(SimTime now);
   void take_turns(SimTime now);
-  [[nodiscard]] bool owner_has_more() const;
   void note_work(SimTime now);
   void tell(SimTime now);
   void reschedule(SimTime now);

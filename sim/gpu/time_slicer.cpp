@@ -23,9 +23,11 @@ void TimeSlicer::begin_turn(std::size_t context, SimTime now) {
   turn_end_ = now + slices_[context];
 }
 
-// Whoever is alone begins slice after slice: the turn ends with the one that `now` lies in.
+// Whoever is alone, and has launched more than runs, begins slice after slice: the turn ends with
+// the one that `now` lies in.
 void TimeSlicer::renew_slices(SimTime now) {
   if (lone_slice_ == hardware::LoneSlice::kExpired || now <= turn_end_) return;
+  if (!state_.has_more(*owner_)) return;
   const Duration slice = slices_[*owner_];
   turn_end_ = now + slice - (now - turn_end_ - Duration{1}) % slice - Duration{1};
 }
@@ -40,7 +42,7 @@ bool TimeSlicer::take_back(std::size_t context, SimTime now) {
   return true;
 }
 
-void TimeSlicer::gets_work(std::size_t context, SimTime now, bool owner_has_more) {
+void TimeSlicer::gets_work(std::size_t context, SimTime now) {
   const bool idle_before = dry() && dry_since_ < now;
   has_work_[context] = true;
   if (!owner_) return begin_turn(context, now);
@@ -50,7 +52,7 @@ void TimeSlicer::gets_work(std::size_t context, SimTime now, bool owner_has_more
   }
   if (take_back(context, now)) return;
   if (idle_before) return begin_turn(context, now);
-  if (owner_has_more && !switching_ && !dry()) renew_slices(now);
+  if (!switching_ && !dry()) renew_slices(now);
 }
 
 void TimeSlicer::runs_dry(std::size_t context, SimTime now) {
@@ -70,7 +72,7 @@ void TimeSlicer::set_announced(std::size_t context, bool announced, SimTime now)
 
 Duration TimeSlicer::cost_of(std::size_t from, std::size_t to) const {
   if (cost_.full == cost_.empty) return cost_.full;
-  const double cover = std::min(1.0, (cover_of_(from) + cover_of_(to)) / 2);
+  const double cover = std::min(1.0, (state_.cover(from) + state_.cover(to)) / 2);
   return cost_.empty + scale(cost_.full - cost_.empty, cover);
 }
 

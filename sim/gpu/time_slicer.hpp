@@ -40,15 +40,19 @@ struct SwitchCost {
   Duration empty;  ///< neither covers any; at most `full`
 };
 
+/// What the slicer asks of a context, and only where it matters.
+struct ContextState {
+  /// The share of the SMs that its resident blocks cover: where costs differ.
+  std::function<double(std::size_t context)> cover;
+  /// Whether it has launched more than runs: of a lone one that renews its slices.
+  std::function<bool(std::size_t context)> has_more;
+};
+
 class TimeSlicer {
  public:
-  /// Of a context: the share of the SMs that its resident blocks cover.
-  using CoverOf = std::function<double(std::size_t context)>;
-
-  /// Precondition: slice > 0, costs >= 0. `cover_of` is asked where costs differ.
-  TimeSlicer(Duration slice, SwitchCost cost,
-             hardware::LoneSlice lone_slice = hardware::LoneSlice::kExpired, CoverOf cover_of = {})
-      : slice_(slice), cost_(cost), lone_slice_(lone_slice), cover_of_(std::move(cover_of)) {}
+  /// Precondition: slice > 0, costs >= 0.
+  TimeSlicer(Duration slice, SwitchCost cost, hardware::LoneSlice lone_slice, ContextState state)
+      : slice_(slice), cost_(cost), lone_slice_(lone_slice), state_(std::move(state)) {}
 
   void add_context() {
     has_work_.push_back(false);
@@ -59,9 +63,8 @@ class TimeSlicer {
   void set_slice(std::size_t context, Duration slice) { slices_[context] = slice; }
   [[nodiscard]] bool has_work(std::size_t context) const { return has_work_[context]; }
 
-  /// The context had no work, and has some. `owner_has_more`: whether the owner has launched more
-  /// than runs.
-  void gets_work(std::size_t context, SimTime now, bool owner_has_more = false);
+  /// The context had no work, and has some.
+  void gets_work(std::size_t context, SimTime now);
   /// The context has no work left: it has done it, or its kernels are kept off the GPU.
   void runs_dry(std::size_t context, SimTime now);
   /// Whether the context's next operation is in its channel: work that is not there yet, but will
@@ -71,7 +74,6 @@ class TimeSlicer {
   void advance(SimTime now);
 
   /// Who has the GPU now; nobody during a switch.
-  [[nodiscard]] std::optional<std::size_t> owner() const { return owner_; }
   [[nodiscard]] std::optional<std::size_t> live() const {
     return switching_ ? std::nullopt : owner_;
   }
@@ -100,7 +102,7 @@ class TimeSlicer {
   Duration slice_;
   SwitchCost cost_;
   hardware::LoneSlice lone_slice_;
-  CoverOf cover_of_;
+  ContextState state_;
   std::vector<bool> has_work_;
   std::vector<bool> announced_;
   std::vector<Duration> slices_;

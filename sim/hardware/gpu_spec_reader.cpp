@@ -21,9 +21,19 @@ std::uint64_t bytes(ObjectReader& parent, string_view key, std::uint64_t least) 
   return constant(parent, key).bytes("value", {Bytes{least}}).value;
 }
 
+/// A second is far beyond any latency of a device.
+Range<Duration> from(Duration least) { return {least, std::chrono::seconds(1)}; }
+
 Duration duration(ObjectReader& parent, string_view key, Duration least) {
-  // A second is far beyond any latency of a device.
-  return constant(parent, key).duration("value", {least, std::chrono::seconds(1)});
+  return constant(parent, key).duration("value", from(least));
+}
+
+/// What a constant chooses that may be left out.
+template <class Value, std::size_t kCount>
+Value choice_or(ObjectReader& root, string_view key,
+                const std::array<Choice<Value>, kCount>& choices, Value otherwise) {
+  ObjectReader reader = constant(root, key, Presence::kOptional);
+  return reader.present() ? reader.choice("value", choices) : otherwise;
 }
 
 // "9.0".
@@ -77,19 +87,10 @@ ContentionSpec read_contention(ObjectReader& root) {
   return out;
 }
 
-ClientOrder read_client_order(ObjectReader& root) {
-  constexpr std::array<Choice<ClientOrder>, 2> kOrders{
-      {{"even", ClientOrder::kEven}, {"arrival", ClientOrder::kArrival}}};
-  ObjectReader reader = constant(root, "client_order", Presence::kOptional);
-  return reader.present() ? reader.choice("value", kOrders) : ClientOrder::kArrival;
-}
-
-LoneSlice read_lone_slice(ObjectReader& root) {
-  constexpr std::array<Choice<LoneSlice>, 2> kSlices{
-      {{"expired", LoneSlice::kExpired}, {"renewed", LoneSlice::kRenewed}}};
-  ObjectReader reader = constant(root, "lone_slice", Presence::kOptional);
-  return reader.present() ? reader.choice("value", kSlices) : LoneSlice::kExpired;
-}
+constexpr std::array<Choice<ClientOrder>, 2> kOrders{
+    {{"even", ClientOrder::kEven}, {"arrival", ClientOrder::kArrival}}};
+constexpr std::array<Choice<LoneSlice>, 2> kSlices{
+    {{"expired", LoneSlice::kExpired}, {"renewed", LoneSlice::kRenewed}}};
 
 PartSpec read_part(ObjectReader& root) {
   ObjectReader reader = root.child("part", Presence::kOptional);
@@ -139,7 +140,7 @@ void read_latencies(ObjectReader& root, GpuSpec& spec) {
   spec.client_switch = duration(root, "client_switch", kNone);
   ObjectReader empty = constant(root, "context_switch_empty", Presence::kOptional);
   if (!empty.present()) return;
-  spec.context_switch_empty = empty.duration("value", {kNone, std::chrono::seconds(1)});
+  spec.context_switch_empty = empty.duration("value", from(kNone));
   if (*spec.context_switch_empty > spec.context_switch) {
     empty.fault("value", "is above context_switch; expected at most that");
   }
@@ -166,8 +167,8 @@ DeviceFile read_constants(ObjectReader& root) {
       constant(root, "host_bandwidth").rate("value", {BytesPerSecond{1}, BytesPerSecond{1e15}});
   spec.copy_engines = count(root, "copy_engines", "engines");
   read_latencies(root, spec);
-  spec.lone_slice = read_lone_slice(root);
-  spec.client_order = read_client_order(root);
+  spec.lone_slice = choice_or(root, "lone_slice", kSlices, LoneSlice::kExpired);
+  spec.client_order = choice_or(root, "client_order", kOrders, ClientOrder::kArrival);
   spec.contention = read_contention(root);
   spec.part = read_part(root);
   spec.mig = read_mig(root);

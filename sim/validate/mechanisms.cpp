@@ -37,7 +37,6 @@ void slice_as_programmed(SharingStage& stage) {
   change_gpus(stage, [](hardware::GpuSpec& gpu) {
     gpu.time_slice = 1024us;
     gpu.context_switch = 50us;
-    gpu.context_switch_empty.reset();
   });
 }
 
