@@ -32,27 +32,21 @@ bool Flights::look_at(Lane& lane, const ClockTrack& clock, HostTime now,
   while (!lane.flights.empty()) {
     Flight& flight = lane.flights.front();
     const std::uint32_t op = flight.op.op;
-    Times times;
     if (copies_.tells(op)) {
       if (!copies_.ended(op, flight.n)) return any;
-      times = {std::min(std::max(flight.launched, lane.last_end), now), now};
+      end(lane, {std::min(std::max(flight.launched, lane.last_end), now), now}, listener);
     } else {
       const bool ended = ring_.ended(op, flight.n);
       if (!ended && (flight.told_start || !ring_.started(op, flight.n))) return any;
-      times.start = clock.host(ring_.start_ns(op, flight.n));
-      if (ended) {
-        const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
-        times.end = clock.host(end_ns);
-        latest_end_ns_ = std::max(latest_end_ns_, end_ns);
-      }
-      if (!ended) {
-        if (listener != nullptr) listener->on_started(flight.op, times.start);
-        flight.told_start = true;
-        return true;
-      }
+      const HostTime start = clock.host(ring_.start_ns(op, flight.n));
+      if (!flight.told_start && listener != nullptr) listener->on_started(flight.op, start);
+      flight.told_start = true;
+      if (!ended) return true;
+      const std::uint64_t end_ns = ring_.end_ns(op, flight.n);
+      latest_end_ns_ = std::max(latest_end_ns_, end_ns);
+      end(lane, {start, clock.host(end_ns)}, listener);
     }
     any = true;
-    end(lane, times, listener);
   }
   return any;
 }
