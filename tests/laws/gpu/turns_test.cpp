@@ -63,7 +63,8 @@ class Turns : public testing::TestWithParam<int> {
   std::int64_t gap_ = pick(0, 3);
   TimeSlicer slicer_{Duration{slice_}, {Duration{switch_}, Duration{switch_}},
                      GetParam() % 2 == 0 ? hardware::LoneSlice::kExpired
-                                         : hardware::LoneSlice::kRenewed};
+                                         : hardware::LoneSlice::kRenewed,
+                     {.cover = {}, .has_more = [](std::size_t) { return true; }}};
   std::array<State, kContexts> states_{};
   std::array<std::int64_t, kContexts> most_work_{pick(1, 200), pick(1, 20), pick(1, 200)};
   std::array<std::int64_t, kContexts> most_silence_{pick(0, 50), pick(0, 200), pick(0, 50)};

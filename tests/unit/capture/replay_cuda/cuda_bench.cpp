@@ -107,4 +107,16 @@ std::uint64_t CudaBench::counted(const char* name) const {
   return device_->counters().count(name);
 }
 
+void CudaBench::expect_times_of_the_host(std::uint32_t op) {
+  constexpr Duration kOff = std::chrono::microseconds(5);
+  const HostTime before = clock_.now();
+  launch(op);
+  device_->wait_all();
+  const HostTime after = clock_.now();
+  ASSERT_TRUE(close());
+  EXPECT_GE(listener_.of(op).start, before - kOff);
+  EXPECT_LE(listener_.of(op).end, after + kOff);
+  EXPECT_EQ(counted("cuda_clock_drift_large"), 0U);
+}
+
 }  // namespace bubblesim::capture

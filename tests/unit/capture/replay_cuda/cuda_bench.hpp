@@ -72,6 +72,8 @@ class CudaBench : public ::testing::Test {
   /// Closes, so that all was told.
   [[nodiscard]] Result<void> close();
   [[nodiscard]] std::uint64_t counted(const char* name) const;
+  /// Runs the operation and closes: its times lie between the host's before and after it.
+  void expect_times_of_the_host(std::uint32_t op);
 
   JobPlan plan_;
   CudaOptions options_;

@@ -1,41 +1,20 @@
 // Runs with a daemon of MPS, which is a script here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "capture/rig/rig.hpp"
+#include "tests/unit/capture/substrate/mps_script.hpp"
 
 namespace bubblesim::capture {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kDaemon = R"sh(#!/bin/sh
-pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
-if [ "$1" = -d ]; then
-  sleep 60 </dev/null >/dev/null 2>&1 &
-  echo $! > "$pid"
-  exit 0
-fi
-read -r word
-[ "$word" = quit ] && kill "$(cat "$pid")"
-exit 0
-)sh";
 /// Goes when it is first spoken to, with its program: nobody can tell it to quit.
-constexpr const char* kLeaves = R"sh(#!/bin/sh
-pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
-if [ "$1" = -d ]; then
-  sleep 60 </dev/null >/dev/null 2>&1 &
-  echo $! > "$pid"
-  exit 0
-fi
-rm "$0"
-kill "$(cat "$pid")"
-)sh";
+constexpr const char* kLeaves = "rm \"$0\"\nkill \"$(cat \"$pid\")\"";
 
 class MpsRun : public ::testing::Test {
  protected:
@@ -46,14 +25,12 @@ class MpsRun : public ::testing::Test {
     place_.environment = {{"PATH", pattern + ":/usr/bin:/bin"}};
     place_.progress = [this](const std::string& text) { said_ += text + "\n"; };
     setup_.substrate = Substrate::kMps;
-    daemon(kDaemon);
+    daemon(kQuitsWhenTold);
   }
   void TearDown() override { std::filesystem::remove_all(place_.folder); }
 
-  void daemon(const char* text) const {
-    const std::string path = place_.folder + "/nvidia-cuda-mps-control";
-    std::ofstream(path) << text;
-    ::chmod(path.c_str(), 0755);
+  void daemon(const char* when_told) const {
+    write_mps_program(place_.folder, mps_script(when_told));
   }
 
   RigPlace place_;

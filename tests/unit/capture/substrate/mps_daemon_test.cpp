@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,31 +11,18 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/unit/capture/substrate/mps_script.hpp"
+
 namespace bubblesim::capture {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-/// Starts a process that stands for the daemon; `quit` ends it.
-constexpr const char* kGood = R"sh(#!/bin/sh
-pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
-if [ "$1" = -d ]; then
-  echo started > "$CUDA_MPS_LOG_DIRECTORY/control.log"
-  sleep 60 </dev/null >/dev/null 2>&1 &
-  echo $! > "$pid"
-  exit 0
-fi
-read -r word
-[ "$word" = quit ] && kill "$(cat "$pid")"
-exit 0
-)sh";
+const std::string kGood =
+    mps_script(kQuitsWhenTold, R"(echo started > "$CUDA_MPS_LOG_DIRECTORY/control.log")");
 /// As kGood, deaf to `quit`.
-constexpr const char* kDeaf = R"sh(#!/bin/sh
-[ "$1" = -d ] || exit 0
-sleep 60 </dev/null >/dev/null 2>&1 &
-echo $! > "$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
-)sh";
+const std::string kDeaf = mps_script(":");
 
 class Mps : public ::testing::Test {
  protected:
@@ -48,11 +34,7 @@ class Mps : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(settings_.folder); }
 
-  void program(const char* text) {
-    const std::string path = settings_.folder + "/nvidia-cuda-mps-control";
-    std::ofstream(path) << text;
-    ::chmod(path.c_str(), 0755);
-  }
+  void program(const std::string& text) { write_mps_program(settings_.folder, text); }
   static pid_t pid_in(const std::string& folder) {
     pid_t pid = 0;
     std::ifstream(folder + "/nvidia-cuda-mps-control.pid") >> pid;

@@ -1,4 +1,6 @@
 // Contexts that take turns. Slices of 100 ns.
+#include <optional>
+
 #include "tests/unit/sim/gpu/gpu_fixture.hpp"
 
 namespace bubblesim::gpu {
@@ -6,12 +8,12 @@ namespace {
 
 class TimeSlices : public GpuTest {
  protected:
-  void slice(std::int64_t switch_ns,
-             hardware::LoneSlice lone = hardware::LoneSlice::kExpired) {
+  void slice(std::int64_t switch_ns, hardware::LoneSlice lone = hardware::LoneSlice::kExpired,
+             std::optional<Duration> empty_switch = {}) {
     hardware::GpuSpec spec = small_gpu();
     spec.lone_slice = lone;
     make(spec, {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
-                       .switch_cost = Duration{switch_ns}});
+                .switch_cost = Duration{switch_ns}, .empty_switch = empty_switch});
   }
   program::KernelProfile full_ = blocks_of_warps(8, 4);
 };
@@ -40,8 +42,7 @@ TEST_F(TimeSlices, SwitchesCostTheirTime) {
 TEST_F(TimeSlices, ASwitchCostsMoreWhereMoreStateIsSavedAndRestored) {
   // 40 with all SMs covered on both sides, 20 with none: B comes fresh, so that the first switch
   // takes 30; A comes back with its blocks, and B is done when it leaves: the second takes 30 too.
-  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
-                     .switch_cost = Duration{40}, .empty_switch = Duration{20}});
+  slice(40, hardware::LoneSlice::kExpired, Duration{20});
   kernel_at(0, 1, client(), 200, full_);
   kernel_at(0, 2, client(), 50, full_);
   run();
@@ -52,8 +53,7 @@ TEST_F(TimeSlices, ASwitchCostsMoreWhereMoreStateIsSavedAndRestored) {
 
 TEST_F(TimeSlices, ASwitchBetweenFullContextsCostsAllOfIt) {
   // A 0-100, B 130-230 (fresh), A 270-370, B 410-510: A, done at 370, leaves nothing.
-  make(small_gpu(), {.mode = program::SharingMode::kTimeSliced, .slice = Duration{100},
-                     .switch_cost = Duration{40}, .empty_switch = Duration{20}});
+  slice(40, hardware::LoneSlice::kExpired, Duration{20});
   kernel_at(0, 1, client(), 200, full_);
   kernel_at(0, 2, client(), 200, full_);
   run();
