@@ -1,42 +1,150 @@
 #include "sim/gpu/block_pool.hpp"
 
 namespace bubblesim::gpu {
+namespace {
+
+std::uint32_t minus(std::uint32_t a, std::uint32_t b) { return a - std::min(a, b); }
+
+}  // namespace
 
 BlockPool::BlockPool(const hardware::GpuSpec& spec)
-    : total_{std::uint64_t{spec.sm.max_warps} * spec.sm_count,
-             std::uint64_t{spec.sm.registers} * spec.sm_count,
-             spec.sm.shared_memory_bytes * spec.sm_count,
-             std::uint64_t{spec.sm.max_blocks} * spec.sm_count},
-      sm_count_(spec.sm_count) {}
+    : total_{spec.sm.max_warps, spec.sm.registers,
+             static_cast<std::uint32_t>(spec.sm.shared_memory_bytes), spec.sm.max_blocks},
+      sm_count_(spec.sm_count),
+      held_(sm_count_) {}
 
-// Who holds more than there is holds everything.
-BlockResources BlockPool::left_by(const BlockResources& held) const {
-  BlockResources left;
-  left.warps = total_.warps - std::min(total_.warps, held.warps);
-  left.registers = total_.registers - std::min(total_.registers, held.registers);
-  left.shared_memory_bytes =
-      total_.shared_memory_bytes - std::min(total_.shared_memory_bytes, held.shared_memory_bytes);
-  left.slots = total_.slots - std::min(total_.slots, held.slots);
-  return left;
+bool BlockPool::has_room_for_all(const program::Residency& needs) const {
+  if (!held_.uniform() || held_.runs().front().each.slots > 0) return false;
+  const SmLoad wave = load_of(needs, needs.blocks_per_sm);
+  return wave.warps <= total_.warps && wave.registers <= total_.registers &&
+         wave.shared_memory <= total_.shared_memory && wave.slots <= total_.slots;
 }
 
-std::uint64_t BlockPool::fits_beside_others(ClientId client, const program::Residency& needs,
-                                            std::uint64_t own, std::uint64_t most) const {
-  const BlockResources left = left_by(all_held_ - held_[client.index()]);
-  const std::uint64_t room = fits_in(left, needs, own + most);
-  return room > own ? room - own : 0;
-}
-
-// Mostly all fit, which takes no division to see.
-std::uint64_t BlockPool::fits_in(const BlockResources& left, const program::Residency& needs,
-                                 std::uint64_t most) const {
-  std::uint64_t blocks = std::min({most, needs.blocks_per_sm * sm_count_, left.slots});
-  if (needs.warps * blocks > left.warps) blocks = left.warps / needs.warps;
-  if (needs.registers * blocks > left.registers) blocks = left.registers / needs.registers;
-  if (needs.shared_memory_bytes * blocks > left.shared_memory_bytes) {
-    blocks = left.shared_memory_bytes / needs.shared_memory_bytes;
-  }
+// Mostly as many fit as on an empty SM, which takes no division to see. Kernels of one client that
+// share space as recorded may hold more than there is: to others they then hold everything.
+std::uint32_t BlockPool::most_beside(const SmLoad& others, const program::Residency& needs) const {
+  std::uint32_t blocks = needs.blocks_per_sm;
+  if (others.slots == 0) return blocks;
+  blocks = std::min(blocks, minus(total_.slots, others.slots));
+  const std::uint32_t warps = minus(total_.warps, others.warps);
+  const std::uint32_t registers = minus(total_.registers, others.registers);
+  const std::uint32_t shared_memory = minus(total_.shared_memory, others.shared_memory);
+  const SmLoad one = load_of(needs, 1);
+  if (one.warps * blocks > warps) blocks = warps / one.warps;
+  if (one.registers * blocks > registers) blocks = registers / one.registers;
+  if (one.shared_memory * blocks > shared_memory) blocks = shared_memory / one.shared_memory;
   return blocks;
+}
+
+// Calls visit(begin, end, placed, room): SMs [begin, end) hold so many blocks of the kernel each,
+// and have room for so many more.
+template <class Visit>
+void BlockPool::each_room(const Kernel& kernel, Visit visit) const {
+  auto held = held_.runs().begin();
+  auto placed = kernel.placed.runs().begin();
+  const BySm<SmLoad>::Run nothing{sm_count_, {}};
+  const BySm<SmLoad>::Run* over = kernel.passed_over ? kernel.passed_over->runs().data() : &nothing;
+  for (std::uint32_t begin = 0; begin < sm_count_;) {
+    const std::uint32_t end = std::min({held->end, placed->end, over->end});
+    SmLoad others = held->each;
+    others -= over->each;
+    if (placed->each > 0) others -= load_of(kernel.needs, placed->each);
+    visit(begin, end, placed->each, minus(most_beside(others, kernel.needs), placed->each));
+    if (held->end == end) ++held;
+    if (placed->end == end) ++placed;
+    if (over->end == end) ++over;
+    begin = end;
+  }
+}
+
+std::uint64_t BlockPool::find_room(const Kernel& kernel) {
+  std::uint64_t all = 0;
+  offers_.clear();
+  each_room(kernel, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t, std::uint32_t room) {
+    if (room == 0) return;
+    all += std::uint64_t{end - begin} * room;
+    offers_.push_back({begin, end, 1, room + 1});
+  });
+  return all;
+}
+
+// The level of offers_ at which the last of so many blocks go; `blocks` becomes how many do.
+std::uint32_t BlockPool::last_level(std::uint64_t& blocks) const {
+  std::uint32_t level = 0;
+  for (const Offer& offer : offers_) level = std::max(level, offer.high);
+  while (level > 0) {
+    // Down to the next level at which some SM begins to offer, or ends.
+    std::uint32_t next = 0;
+    std::uint64_t sms = 0;
+    for (const Offer& offer : offers_) {
+      const bool offers = offer.low < level && level <= offer.high;
+      const std::uint32_t bound = level <= offer.low ? 0 : offers ? offer.low : offer.high;
+      if (offers) sms += offer.end - offer.begin;
+      next = std::max(next, bound);
+    }
+    if (sms > 0 && blocks <= sms * (level - next)) {
+      const std::uint64_t full = (blocks - 1) / sms;
+      blocks -= full * sms;
+      return level - 1 - static_cast<std::uint32_t>(full);
+    }
+    blocks -= sms * (level - next);
+    level = next;
+  }
+  return level;
+}
+
+// So many blocks take what offers_ has at the highest levels, at the last of them in order; calls
+// use(begin, end, blocks on each of them). Precondition: so many are offered, and at least one.
+template <class Use>
+void BlockPool::draw(std::uint64_t blocks, bool first_sms, Use use) const {
+  const std::uint32_t level = last_level(blocks);
+  for (const Offer& offer : offers_) {
+    const std::uint32_t above = minus(offer.high, std::max(offer.low, level + 1));
+    std::uint32_t last = 0;
+    if (offer.low <= level && level < offer.high) {
+      last = static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, offer.end - offer.begin));
+      blocks -= last;
+    }
+    const std::uint32_t middle = first_sms ? offer.begin + last : offer.end - last;
+    const std::uint32_t before = above + (first_sms ? 1 : 0);
+    const std::uint32_t after = above + (first_sms ? 0 : 1);
+    if (offer.begin < middle && before > 0) use(offer.begin, middle, before);
+    if (middle < offer.end && after > 0) use(middle, offer.end, after);
+  }
+}
+
+void BlockPool::take(const program::Residency& needs, Footprint& placed, std::uint64_t blocks) {
+  draw(blocks, true, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
+    held_.change(begin, end, [load = load_of(needs, each)](SmLoad& held) { held += load; });
+    placed.change(begin, end, [each](std::uint32_t& here) { here += each; });
+  });
+}
+
+// Levels count room from above.
+void BlockPool::give(const Kernel& kernel, Footprint& placed, std::uint64_t blocks) {
+  const std::uint32_t top = kernel.needs.blocks_per_sm + 1;
+  offers_.clear();
+  each_room(kernel, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t here,
+                        std::uint32_t room) {
+    if (here > 0) offers_.push_back({begin, end, top - room - here, top - room});
+  });
+  std::reverse(offers_.begin(), offers_.end());
+  draw(blocks, false, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {
+    held_.change(begin, end, [load = load_of(kernel.needs, each)](SmLoad& held) { held -= load; });
+    placed.change(begin, end, [each](std::uint32_t& here) { here -= each; });
+  });
+}
+
+void BlockPool::give_all(const program::Residency& needs, Footprint& placed) {
+  std::uint32_t begin = 0;
+  for (const Footprint::Run& run : placed.runs()) {
+    if (run.each > 0) {
+      held_.change(begin, run.end,
+                   [load = load_of(needs, run.each)](SmLoad& held) { held -= load; });
+    }
+    begin = run.end;
+  }
+  placed.clear();
 }
 
 }  // namespace bubblesim::gpu

@@ -1,91 +1,103 @@
-// The resources of a GPU that resident blocks hold, summed over its SMs.
+// What resident blocks hold of each SM, and which SMs the next ones go to.
 //
-// Units: warps, registers, bytes, block slots. The sum over SMs is a simplification: resources
-// left over on different SMs count as if they lay on one (sim/gpu/README.md, "Simplifications").
+// Units: SMs, warps, registers, bytes, block slots.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "sim/base/ids.hpp"
+#include "sim/gpu/by_sm.hpp"
 #include "sim/hardware/gpu_spec.hpp"
 #include "sim/program/kernel_profile.hpp"
 
 namespace bubblesim::gpu {
 
-/// Amounts of each resource.
-struct BlockResources {
-  std::uint64_t warps = 0;
-  std::uint64_t registers = 0;
-  std::uint64_t shared_memory_bytes = 0;
-  std::uint64_t slots = 0;
+/// What blocks hold of one SM.
+struct SmLoad {
+  std::uint32_t warps = 0;
+  std::uint32_t registers = 0;
+  std::uint32_t shared_memory = 0;  ///< bytes
+  std::uint32_t slots = 0;
 
-  friend BlockResources operator-(BlockResources a, const BlockResources& b) {
-    a.warps -= b.warps;
-    a.registers -= b.registers;
-    a.shared_memory_bytes -= b.shared_memory_bytes;
-    a.slots -= b.slots;
-    return a;
+  friend bool operator==(const SmLoad&, const SmLoad&) = default;
+  SmLoad& operator+=(const SmLoad& other) {
+    warps += other.warps;
+    registers += other.registers;
+    shared_memory += other.shared_memory;
+    slots += other.slots;
+    return *this;
   }
-  void add(const program::Residency& needs, std::uint64_t blocks) {
-    warps += needs.warps * blocks;
-    registers += needs.registers * blocks;
-    shared_memory_bytes += needs.shared_memory_bytes * blocks;
-    slots += blocks;
-  }
-  void remove(const program::Residency& needs, std::uint64_t blocks) {
-    warps -= needs.warps * blocks;
-    registers -= needs.registers * blocks;
-    shared_memory_bytes -= needs.shared_memory_bytes * blocks;
-    slots -= blocks;
+  SmLoad& operator-=(const SmLoad& other) {
+    warps -= other.warps;
+    registers -= other.registers;
+    shared_memory -= other.shared_memory;
+    slots -= other.slots;
+    return *this;
   }
 };
 
-/// What clients hold, and what that leaves. Taking and giving back never round, so nothing
-/// drifts. A client whose kernels share space as recorded may hold more than there is: to others
-/// it then holds everything.
+/// Of so many blocks.
+[[nodiscard]] inline SmLoad load_of(const program::Residency& needs, std::uint32_t blocks) {
+  // A block that asks for more than any SM has is alone on its SM: how much more says nothing.
+  constexpr std::uint64_t kBeyondAnySm = std::uint64_t{1} << 26;
+  const auto shared = static_cast<std::uint32_t>(std::min(needs.shared_memory_bytes, kBeyondAnySm));
+  return {needs.warps * blocks, needs.registers * blocks, shared * blocks, blocks};
+}
+
+/// Blocks of one kernel that each SM holds.
+using Footprint = BySm<std::uint32_t>;
+
+/// The SMs of a GPU, and what is held of each. The next block of a kernel goes to the SM that has
+/// room for the most of its blocks, to the first of several (Gilman and Walls: most room first).
+/// Blocks of a kernel are not told apart: one that ends leaves the SM that has room for the fewest
+/// more, the last of several, so that blocks which replace ended ones leave everything as it was.
+/// Nothing is rounded, so nothing drifts.
 class BlockPool {
  public:
   explicit BlockPool(const hardware::GpuSpec& spec);
 
-  void set_clients(std::size_t count) { held_.resize(count); }
+  /// A kernel that looks for room.
+  struct Kernel {
+    const program::Residency& needs;
+    const Footprint& placed;
+    const BySm<SmLoad>* passed_over;  ///< what is held and not in its way; nullptr: nothing
+  };
 
-  /// How many of `most` blocks of these needs fit beside everything resident.
-  [[nodiscard]] std::uint64_t fits(const program::Residency& needs, std::uint64_t most) const {
-    if (all_held_.slots == 0) return std::min(most, needs.blocks_per_sm * sm_count_);
-    return fits_in(left_by(all_held_), needs, most);
-  }
-  /// How many of `most` fit for a kernel of `client` that has `own` blocks resident, if its other
-  /// kernels are not in its way.
-  [[nodiscard]] std::uint64_t fits_beside_others(ClientId client, const program::Residency& needs,
-                                                 std::uint64_t own, std::uint64_t most) const;
-  /// Nobody holds anything, and a full wave of these needs fits.
-  [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const {
-    const std::uint64_t blocks = needs.blocks_per_sm * sm_count_;
-    return all_held_.slots == 0 && needs.warps * blocks <= total_.warps && blocks <= total_.slots &&
-           needs.registers * blocks <= total_.registers &&
-           needs.shared_memory_bytes * blocks <= total_.shared_memory_bytes;
-  }
-  void take(ClientId client, const program::Residency& needs, std::uint64_t blocks) {
-    held_[client.index()].add(needs, blocks);
-    all_held_.add(needs, blocks);
-  }
-  /// Precondition: taken before.
-  void give(ClientId client, const program::Residency& needs, std::uint64_t blocks) {
-    held_[client.index()].remove(needs, blocks);
-    all_held_.remove(needs, blocks);
-  }
+  /// What nothing holds.
+  [[nodiscard]] BySm<SmLoad> nothing() const { return BySm<SmLoad>(sm_count_); }
+  /// Nothing is held, and a full wave of these needs fits.
+  [[nodiscard]] bool has_room_for_all(const program::Residency& needs) const;
+
+  /// How many further blocks of the kernel fit.
+  [[nodiscard]] std::uint64_t find_room(const Kernel& kernel);
+  /// Places blocks where find_room() has just found room for at least so many.
+  void take(const program::Residency& needs, Footprint& placed, std::uint64_t blocks);
+  /// Precondition: so many are placed, and more.
+  void give(const Kernel& kernel, Footprint& placed, std::uint64_t blocks);
+  void give_all(const program::Residency& needs, Footprint& placed);
 
  private:
-  [[nodiscard]] BlockResources left_by(const BlockResources& held) const;
-  [[nodiscard]] std::uint64_t fits_in(const BlockResources& left, const program::Residency& needs,
-                                      std::uint64_t most) const;
+  /// SMs [begin, end) offer a block each at every level of [low, high).
+  struct Offer {
+    std::uint32_t begin;
+    std::uint32_t end;
+    std::uint32_t low;
+    std::uint32_t high;
+  };
 
-  BlockResources total_;
-  std::vector<BlockResources> held_;  ///< by client
-  BlockResources all_held_;           ///< their sum
-  std::uint64_t sm_count_;
+  template <class Visit>
+  void each_room(const Kernel& kernel, Visit visit) const;
+  [[nodiscard]] std::uint32_t most_beside(const SmLoad& others,
+                                          const program::Residency& needs) const;
+  [[nodiscard]] std::uint32_t last_level(std::uint64_t& blocks) const;
+  template <class Use>
+  void draw(std::uint64_t blocks, bool first_sms, Use use) const;
+
+  SmLoad total_;  ///< of one SM
+  std::uint32_t sm_count_;
+  BySm<SmLoad> held_;
+  std::vector<Offer> offers_;
 };
 
 }  // namespace bubblesim::gpu

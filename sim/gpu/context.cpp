@@ -8,6 +8,7 @@ namespace bubblesim::gpu {
 Context::Context(Shared& shared, SimTime now)
     : shared_(shared),
       pool_(shared.spec),
+      passed_over_(pool_.nothing()),
       contention_(shared.spec.contention, shared.spec.sm_count, shared.spec.part),
       settled_(now) {}
 
@@ -81,7 +82,7 @@ void Context::reset(ClientId client, SimTime now) {
     WorkState& state = shared_.works[id];
     if (state.work.client != client || state.work.kind != program::WorkKind::kKernel) continue;
     const program::KernelProfile& profile = *state.work.profile;
-    pool_.give(client, profile.residency, state.waves.resident());
+    pool_.give_all(profile.residency, state.placed);
     const bool waits = state.waves.unplaced() > 0;
     state.waves.start(state.work.solo, profile.blocks,
                       std::uint64_t{profile.residency.blocks_per_sm} * shared_.spec.sm_count);
@@ -129,11 +130,13 @@ void Context::freeze(SimTime now) {
 
 void Context::settle(SimTime now) {
   if (frozen_) return;
-  std::size_t kept = 0;
+  bool any_ended = false;
   for (const WorkId id : resident_) {
-    if (goes_on(shared_.works[id], now - settled_) || settle_one(id, now)) resident_[kept++] = id;
+    if (goes_on(shared_.works[id], now - settled_) || settle_one(id, now)) continue;
+    any_ended = true;
+    shared_.works[id].listed = false;
   }
-  resident_.resize(kept);
+  if (any_ended) std::erase_if(resident_, [this](WorkId id) { return !shared_.works[id].listed; });
   drop_placed();
   settled_ = now;
 }
@@ -191,7 +194,9 @@ inline bool Context::settle_one(WorkId id, SimTime now) {
                                       : pass_placed(state, now - settled_);
   all_placed_ = all_placed_ || (waited && state.waves.unplaced() == 0);
   if (passed.freed > 0) {
-    pool_.give(state.work.client, needs, passed.freed);
+    const bool all = state.waves.resident() == 0;
+    all ? pool_.give_all(needs, state.placed)
+        : pool_.give(in_pool(state), state.placed, passed.freed);
     changed_ = true;
   }
   if (passed.block_ns > 0) {
@@ -202,9 +207,7 @@ inline bool Context::settle_one(WorkId id, SimTime now) {
     thin_ = thin_ || state.waves.resident() == 0;
     return true;
   }
-  if (state.waves.resident() > 0) {
-    pool_.give(state.work.client, needs, state.waves.resident());
-  }
+  if (state.waves.resident() > 0) pool_.give_all(needs, state.placed);
   finish(id, now);
   return false;
 }

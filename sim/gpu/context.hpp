@@ -25,7 +25,6 @@ class Context {
 
   void set_clients(std::size_t count) {
     demands_.set_clients(count);
-    pool_.set_clients(count);
   }
   /// The share of the DRAM bandwidth that its clients have.
   void set_bandwidth(double share) { contention_.set_bandwidth(share); }
@@ -49,8 +48,8 @@ class Context {
   [[nodiscard]] bool leaves_alone(const Work& work) const;
   /// Whether a kernel that is submitted now begins at once with all of its blocks, beside those
   /// that are there, of which none has ended since: nobody waits. Its waves have been started.
-  [[nodiscard]] bool begins_at_once(const WorkState& state, SimTime now) const;
-  /// Such a kernel begins, as if it had arrived and been placed.
+  [[nodiscard]] bool begins_at_once(const WorkState& state, SimTime now);
+  /// Such a kernel begins, as if it had arrived and been placed: nothing was done since the question.
   void begin(WorkId id, SimTime now);
   /// Such a kernel begins, or has ended: nothing of it is kept here meanwhile.
   void pass_alone(ClientId client, SimTime now);
@@ -136,7 +135,7 @@ class Context {
   void drop_all_placed();
   [[nodiscard]] bool capped(ClientId client) const;
   [[nodiscard]] bool as_recorded(ClientId client) const;
-  [[nodiscard]] std::uint64_t room_for(const WorkState& state, std::uint64_t most) const;
+  [[nodiscard]] BlockPool::Kernel in_pool(const WorkState& state);
   [[nodiscard]] double covered_by_others(WorkId id) const;
   [[nodiscard]] std::uint64_t cap_room(WorkId id) const;
   [[nodiscard]] bool refills_itself(std::size_t place) const;
@@ -173,6 +172,7 @@ class Context {
 
   Shared& shared_;
   BlockPool pool_;
+  BySm<SmLoad> passed_over_;  ///< kept for its memory: see in_pool()
   Contention contention_;
   DemandSum demands_;
   std::vector<Waiting> waiting_;  ///< with unplaced blocks, in order of placement

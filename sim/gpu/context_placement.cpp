@@ -19,12 +19,25 @@ bool Context::as_recorded(ClientId client) const {
          !capped(client);
 }
 
-// How many of `most` further blocks of the work would fit now, as far as the GPU is concerned.
-std::uint64_t Context::room_for(const WorkState& state, std::uint64_t most) const {
-  const program::Residency& needs = state.work.profile->residency;
-  const ClientSetup& setup = shared_.clients[state.work.client.index()].setup;
-  if (setup.own_kernels == program::OwnKernels::kCompete) return pool_.fits(needs, most);
-  return pool_.fits_beside_others(state.work.client, needs, state.waves.resident(), most);
+// Other kernels of a program that shares space as recorded are not in its way. Mostly none is there.
+BlockPool::Kernel Context::in_pool(const WorkState& state) {
+  const ClientId client = state.work.client;
+  const program::OwnKernels own = shared_.clients[client.index()].setup.own_kernels;
+  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, nullptr};
+  if (own == program::OwnKernels::kCompete) return kernel;
+  for (const WorkId id : resident_) {
+    const WorkState& other = shared_.works[id];
+    if (other.work.client != client || &other == &state) continue;
+    if (kernel.passed_over == nullptr) passed_over_.clear();
+    kernel.passed_over = &passed_over_;
+    std::uint32_t begin = 0;
+    for (const Footprint::Run& run : other.placed.runs()) {
+      const SmLoad load = load_of(other.work.profile->residency, run.each);
+      passed_over_.change(begin, run.end, [&load](SmLoad& held) { held += load; });
+      begin = run.end;
+    }
+  }
+  return kernel;
 }
 
 bool Context::capped(ClientId client) const {
@@ -163,11 +176,11 @@ Context::Held Context::place_one(WorkId id, std::uint64_t most, SimTime now) {
   const std::uint64_t cap = allowed(id);
   std::uint64_t wanted = alone > resident ? alone - resident : 0;
   if (cap == kAllBlocks) wanted = std::min(wanted, state.waves.unplaced());
-  const std::uint64_t room = std::min(room_for(state, wanted), cap);
+  const std::uint64_t room = std::min({pool_.find_room(in_pool(state)), wanted, cap});
   const std::uint64_t blocks = std::min({room, most, state.waves.unplaced()});
   if (blocks > 0) {
     if (resident == 0) state.waves.set_rate(1);  // corrected by set_rates() if others are there
-    pool_.take(state.work.client, needs, blocks);
+    pool_.take(needs, state.placed, blocks);
     state.waves.place(blocks);
     if (!state.listed) {
       state.listed = true;
@@ -211,7 +224,7 @@ bool Context::leaves_alone(const Work& work) const {
          pool_.has_room_for_all(work.profile->residency);
 }
 
-bool Context::begins_at_once(const WorkState& state, SimTime now) const {
+bool Context::begins_at_once(const WorkState& state, SimTime now) {
   if (!waiting_.empty() || !arriving_.empty() || changed_ || thin_ || frozen_) return false;
   const ClientId client = state.work.client;
   if (capped(client) || shared_.clients[client.index()].off) return false;
@@ -226,7 +239,7 @@ bool Context::begins_at_once(const WorkState& state, SimTime now) const {
     if (ends) return false;
   }
   const std::uint64_t blocks = state.waves.unplaced();
-  return blocks == state.waves.full_wave() && room_for(state, blocks) >= blocks;
+  return blocks == state.waves.full_wave() && pool_.find_room(in_pool(state)) >= blocks;
 }
 
 void Context::begin(WorkId id, SimTime now) {
@@ -240,7 +253,7 @@ void Context::begin(WorkId id, SimTime now) {
   state.sm_share = contention_.sm_share(state.waves.full_wave());
   state.refills = true;
   state.behind_held = false;
-  pool_.take(client, state.work.profile->residency, state.waves.unplaced());
+  pool_.take(state.work.profile->residency, state.placed, state.waves.unplaced());
   state.waves.set_rate(1);
   state.waves.place(state.waves.unplaced());
   state.listed = state.started = true;

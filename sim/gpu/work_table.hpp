@@ -7,6 +7,7 @@
 
 #include "sim/base/ids.hpp"
 #include "sim/base/time.hpp"
+#include "sim/gpu/block_pool.hpp"
 #include "sim/gpu/gpu.hpp"
 #include "sim/gpu/usage.hpp"
 #include "sim/gpu/waves.hpp"
@@ -23,6 +24,7 @@ struct ClientState {
 struct WorkState {
   Work work;
   Waves waves;
+  Footprint placed;               ///< SMs of its resident blocks
   std::uint64_t arrival = 0;      ///< order of submission
   double sm_share = 1;            ///< part of the SMs that a full wave of it sits on
   SimTime end = SimTime::max();   ///< kCollective: when it ends, once that is known
@@ -50,10 +52,10 @@ struct Note {
 /// Slots are reused, so that a steady run does not allocate.
 class WorkTable {
  public:
-  /// The slot keeps what its last user left; every field is to be set.
-  WorkId allocate() {
+  /// The slot keeps what its last user left; every field is to be set but `placed`, which is empty.
+  WorkId allocate(std::uint32_t sms) {
     if (free_.empty()) {
-      works_.emplace_back();
+      works_.emplace_back().placed = Footprint(sms);
       return WorkId{static_cast<std::uint32_t>(works_.size() - 1)};
     }
     const WorkId id = free_.back();

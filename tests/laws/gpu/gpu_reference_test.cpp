@@ -1,10 +1,17 @@
-// The GPU model against the plainest program that obeys the same rules: one block at a time, one
-// nanosecond at a time, no waves skipped, no events. Random kernels, priorities, caps and forms,
-// clients that are driven off the GPU and let on again, and processes of an MPS server, which share
-// evenly; durations are multiples of their waves, so that every block takes whole nanoseconds and
-// the two must agree exactly.
+// The GPU model against the plainest program that obeys the same rules: block by block, SM by SM, no
+// waves skipped; a nanosecond is passed over only if nothing ends or comes in it. Random kernels, priorities,
+// caps and forms, clients that are driven off the GPU and let on again, and processes of an MPS
+// server, which share evenly; durations are multiples of their waves, so that every block takes
+// whole nanoseconds and the two must agree exactly.
+//
+// Half of the cases have blocks of one size, so that it decides nothing on which SMs they sit. In
+// the other half no kernel is held by a cap, a form or a part, and hardly ever do blocks of two
+// kernels end in one instant: else the plain program lets blocks move to SMs that others have left,
+// where the model has them follow their own (sim/gpu/README.md, "Placement").
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,7 +23,7 @@ namespace bubblesim::gpu {
 namespace {
 
 constexpr std::uint32_t kSms = 4;
-constexpr std::uint32_t kWarps = 8 * kSms;
+constexpr std::uint32_t kWarps = 8;  ///< of an SM
 
 struct PlainJob {
   std::int64_t arrival;
@@ -26,7 +33,7 @@ struct PlainJob {
   std::int64_t block_ns;
   std::uint64_t most = 0;  ///< resident at once; 0: as many as fit
 
-  [[nodiscard]] std::uint32_t per_sm() const { return 8 / warps; }
+  [[nodiscard]] std::uint32_t per_sm() const { return kWarps / warps; }
   [[nodiscard]] std::int64_t solo() const {
     const std::uint64_t at_once = std::uint64_t{per_sm()} * kSms;
     return block_ns * static_cast<std::int64_t>((blocks + at_once - 1) / at_once);
@@ -73,7 +80,16 @@ class PlainGpu {
     const std::vector<std::int64_t> arrivals = given_.arrivals();
     std::size_t next = 0;
     std::size_t command = 0;
-    for (std::int64_t now = 0; done_ < states_.size(); ++now) {
+    const auto next_time = [&](std::int64_t now) {
+      std::int64_t at = std::numeric_limits<std::int64_t>::max();
+      for (const State& state : states_) {
+        if (!state.ends.empty()) at = std::min(at, state.ends.front());
+      }
+      if (next < states_.size()) at = std::min(at, arrivals[next]);
+      if (command < given_.commands.size()) at = std::min(at, given_.commands[command].at);
+      return std::max(at, now + 1);
+    };
+    for (std::int64_t now = 0; done_ < states_.size(); now = next_time(now)) {
       end_blocks(now);
       place(now);
       while (next < states_.size() && arrivals[next] == now) {
@@ -95,6 +111,7 @@ class PlainGpu {
   struct State {
     std::uint64_t unplaced = 0;
     std::deque<std::int64_t> ends;  ///< of resident blocks
+    std::array<std::uint32_t, kSms> on{};  ///< resident blocks by SM
     std::int64_t end = -1;
     bool started = false;
   };
@@ -113,8 +130,7 @@ class PlainGpu {
     for (std::size_t i = 0; i < states_.size(); ++i) {
       State& state = states_[i];
       if (given_.jobs[i].client != command.client || state.ends.empty()) continue;
-      used_ -= given_.jobs[i].warps * state.ends.size();
-      state.ends.clear();
+      for (; !state.ends.empty(); state.ends.pop_front()) leave(i);
       if (state.unplaced == 0) waiting_.push_back(i);
       state.unplaced = given_.jobs[i].blocks;
     }
@@ -130,7 +146,7 @@ class PlainGpu {
       State& state = states_[i];
       while (!state.ends.empty() && state.ends.front() == now) {
         state.ends.pop_front();
-        used_ -= given_.jobs[i].warps;
+        leave(i);
       }
       if (state.end < 0 && state.unplaced == 0 && state.ends.empty()) {
         state.end = now;
@@ -154,16 +170,37 @@ class PlainGpu {
                       covered(job.client) + 1.0 / job.per_sm() > cap + 1e-9;
     return full || (job.most > 0 && states_[i].ends.size() >= job.most);
   }
-  bool fits(std::size_t i) const {
-    const PlainJob& job = given_.jobs[i];
-    return used_ + job.warps <= kWarps && states_[i].ends.size() < job.per_sm() * kSms;
+  std::uint32_t room(std::size_t i, std::uint32_t sm) const {
+    return (kWarps - used_[sm]) / given_.jobs[i].warps;
+  }
+  bool fits(std::size_t i) const { return room(i, roomiest(i)) > 0; }
+  std::uint32_t roomiest(std::size_t i) const {
+    std::uint32_t best = 0;
+    for (std::uint32_t sm = 1; sm < kSms; ++sm) {
+      if (room(i, sm) > room(i, best)) best = sm;
+    }
+    return best;
+  }
+  void enter(std::size_t i) {
+    const std::uint32_t sm = roomiest(i);
+    ++states_[i].on[sm];
+    used_[sm] += given_.jobs[i].warps;
+  }
+  void leave(std::size_t i) {
+    std::optional<std::uint32_t> tightest;
+    for (std::uint32_t sm = 0; sm < kSms; ++sm) {
+      if (states_[i].on[sm] == 0) continue;
+      if (!tightest || room(i, sm) <= room(i, *tightest)) tightest = sm;
+    }
+    --states_[i].on[*tightest];
+    used_[*tightest] -= given_.jobs[i].warps;
   }
   void place(std::int64_t now) {
     while (const std::optional<std::size_t> next = next_block()) {
       State& state = states_[*next];
       --state.unplaced;
       state.started = true;
-      used_ += given_.jobs[*next].warps;
+      enter(*next);
       state.ends.push_back(now + given_.jobs[*next].block_ns);
       std::erase_if(waiting_, [this](std::size_t i) { return states_[i].unplaced == 0; });
     }
@@ -229,7 +266,7 @@ class PlainGpu {
   std::vector<State> states_;
   std::vector<std::optional<program::Preemption>> off_;  ///< by client
   std::vector<std::size_t> waiting_;
-  std::uint64_t used_ = 0;
+  std::array<std::uint32_t, kSms> used_{};  ///< warps by SM
   std::size_t done_ = 0;
 };
 
@@ -242,38 +279,42 @@ Case random_case(std::uint64_t seed, Kind kind) {
   const auto pick = [&random](std::int64_t from, std::int64_t to) {
     return from + static_cast<std::int64_t>(random.uniform() * static_cast<double>(to - from + 1));
   };
+  const bool limited = seed % 2 == 0;
+  const std::int64_t unit = limited ? 1 : 1000;  // ns
+  const auto only_size = static_cast<std::uint32_t>(pick(1, kWarps));
   Case made;
   const std::int64_t clients = pick(1, 4);
   for (std::int64_t i = 0; i < clients; ++i) {
     made.priorities.push_back(static_cast<std::int32_t>(pick(0, 2)));
-    made.caps.push_back(pick(0, 2) == 0 ? static_cast<std::uint32_t>(pick(1, 3)) : kAllSms);
+    const bool capped = limited && pick(0, 2) == 0;
+    made.caps.push_back(capped ? static_cast<std::uint32_t>(pick(1, 3)) : kAllSms);
   }
   const std::int64_t jobs = pick(1, 25);
   for (std::int64_t i = 0; i < jobs; ++i) {
-    made.jobs.push_back({.arrival = pick(0, 300),
+    made.jobs.push_back({.arrival = pick(0, 300 * unit),
                          .client = static_cast<std::uint32_t>(pick(0, clients - 1)),
-                         .warps = 1U << pick(0, 3),
+                         .warps = limited ? only_size : static_cast<std::uint32_t>(pick(1, kWarps)),
                          .blocks = static_cast<std::uint64_t>(pick(1, 60)),
-                         .block_ns = pick(1, 40)});
+                         .block_ns = pick(1, 40 * unit)});
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlainJob& a, const PlainJob& b) { return a.arrival < b.arrival; });
   if (kind == Kind::kLeftAlone) return made;
   if (kind == Kind::kProcesses) {
-    made.client_switch = pick(0, 12);
-    made.even = seed % 4 != 0;
+    made.client_switch = pick(0, 12 * unit);
+    made.even = limited && seed % 8 != 0;
     for (std::int32_t& priority : made.priorities) priority = priority / 2;  // mostly equal
   }
   for (PlainJob& job : made.jobs) {
-    if (pick(0, 3) == 0) job.most = static_cast<std::uint64_t>(pick(1, 12));
+    if (limited && pick(0, 3) == 0) job.most = static_cast<std::uint64_t>(pick(1, 12));
   }
   // Each is let on again in the end, so that all kernels end.
   for (std::uint32_t i = 0; i < clients; ++i) {
-    std::int64_t at = pick(0, 200);
+    std::int64_t at = pick(0, 200 * unit);
     for (std::int64_t times = pick(0, 4); times > 0; --times) {
       made.commands.push_back({at, i, static_cast<program::Preemption>(pick(0, 2))});
-      made.commands.push_back({at += pick(0, 60), i, std::nullopt});
-      at += pick(0, 60);
+      made.commands.push_back({at += pick(0, 60 * unit), i, std::nullopt});
+      at += pick(0, 60 * unit);
     }
   }
   std::stable_sort(made.commands.begin(), made.commands.end(),

@@ -100,6 +100,57 @@ TEST_F(Placement, DifferentShapesShareByTheScarcerResource) {
   EXPECT_EQ(start(3), 100);
 }
 
+TEST_F(Placement, ABlockNeedsRoomOnOneSm) {
+  // 1: a block of 5 warps on each SM leaves 3 of 8 on each, 12 in all. 2: blocks of 4 fit nowhere.
+  // 3: blocks of 3 would fit, but stand behind 2.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(4, 5));
+  kernel_at(10, 2, client(), 50, blocks_of_warps(3, 4));
+  kernel_at(20, 3, client(), 50, blocks_of_warps(1, 3));
+  run();
+  EXPECT_EQ(start(2), 100);
+  EXPECT_EQ(start(3), 100);
+}
+
+TEST_F(Placement, BlocksAreSpreadBeforeTheyAreStacked) {
+  // 1: two blocks of 4 warps sit on two SMs, although one could hold both. Of 2, whose blocks are
+  // whole SMs, two run beside them until 70, and the third follows there.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(2, 4));
+  kernel_at(20, 2, client(), 50, blocks_of_warps(3, 8));
+  run();
+  EXPECT_EQ(start(2), 20);
+  EXPECT_EQ(end(2), 120);
+}
+
+TEST_F(Placement, TheNextBlockGoesWhereMostOfItsKindFit) {
+  // 1: whole SMs 0 and 1. 2: one block of 4 warps, on SM 2. 3: three blocks of 2 warps. SM 3 has
+  // room for four of them, SM 2 for two: two go to SM 3, then the first of equals, SM 2. So a
+  // block of 4 warps still fits onto SM 3, one of 8 nowhere.
+  kernel_at(0, 1, client(), 100, blocks_of_warps(2, 8));
+  kernel_at(0, 2, client(), 300, blocks_of_warps(1, 4));
+  kernel_at(0, 3, client(), 300, blocks_of_warps(3, 2));
+  kernel_at(10, 4, client(), 10, blocks_of_warps(1, 4));
+  kernel_at(30, 5, client(), 10, blocks_of_warps(1, 8));
+  run();
+  EXPECT_EQ(start(4), 10);
+  EXPECT_EQ(start(5), 100);
+}
+
+TEST_F(Placement, BlocksOfALastWaveStandInTheWayOfWholeSms) {
+  // 1: 12 blocks of 4 warps: waves of 8 and 4. In the last one each SM holds one. 2: a block that
+  // takes a whole SM, such as one of NCCL, comes at 10 and waits for the end of them all.
+  kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
+  kernel_at(10, 2, client(), 30, blocks_of_warps(1, 8));
+  run();
+  EXPECT_EQ(start(2), 200);
+}
+
+TEST_F(Placement, HalfAnSmIsFreeInTheLastWave) {
+  kernel_at(0, 1, client(), 200, blocks_of_warps(12, 4));
+  kernel_at(10, 2, client(), 30, blocks_of_warps(1, 4));
+  run();
+  EXPECT_EQ(start(2), 100);
+}
+
 TEST_F(Placement, WavesOutOfStepKeepTheirOwnTime) {
   // 1: 4 blocks until 100. 2: 16 blocks, two waves of 100 alone. It gets 4 at 0, 4 more at 100
   // with the 4 that refill: then 8 at a time in step.
