@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace bubblesim::capture::cuda {
 namespace {
@@ -15,6 +16,8 @@ template <class Number>
 Number round_up(Number value, Number unit) {
   return (value + unit - 1) / unit * unit;
 }
+
+std::uint32_t difference(std::uint32_t a, std::uint32_t b) { return a > b ? a - b : b - a; }
 
 /// Into the limits of the GPU: too many threads become fewer in z, then y, then x.
 void clamp(const DeviceFacts& facts, StandInShape& shape) {
@@ -61,13 +64,13 @@ StandInShape shape_stand_in(const DeviceFacts& facts, const traces::LaunchShape&
   const auto threads = static_cast<std::uint32_t>(shape.threads());
   shape.traced_blocks =
       std::max(1U, blocks_per_sm(facts, threads, traced.registers_per_thread, shape.shared_bytes));
-  std::uint32_t nearest = 0xFFFFFFFFU;
+  std::pair nearest{0xFFFFFFFFU, 0U};  // blocks an SM, registers
   for (const Variant& variant : kVariants) {
     if (threads > variant.threads) continue;
     const std::uint32_t blocks =
         blocks_per_sm(facts, threads, variant.registers, shape.shared_bytes);
-    const std::uint32_t distance =
-        blocks > shape.traced_blocks ? blocks - shape.traced_blocks : shape.traced_blocks - blocks;
+    const std::pair distance{difference(blocks, shape.traced_blocks),
+                             difference(variant.registers, traced.registers_per_thread)};
     if (blocks == 0 || distance >= nearest) continue;
     nearest = distance;
     shape.registers = variant.registers;

@@ -40,8 +40,8 @@ struct StandInShape {
   }
 };
 
-/// The variant that is nearest to the traced kernel's residency; the one with fewer registers where
-/// two are.
+/// The variant that is nearest to the traced kernel's residency; of several the one that is nearest
+/// in registers, since what a block leaves of its SM decides who fits beside it; of two, fewer.
 [[nodiscard]] StandInShape shape_stand_in(const DeviceFacts& facts,
                                           const traces::LaunchShape& traced);
 

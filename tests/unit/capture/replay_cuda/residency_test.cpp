@@ -38,6 +38,15 @@ TEST(Residency, AVariantOfTheSameResidencyIsChosenForRealKernels) {
   }
 }
 
+TEST(Residency, OfVariantsWithTheNumberTheOneNearestInRegistersIsTaken) {
+  // NCCL: one block an SM with 64 registers a thread, too, which would leave half of the SM's.
+  traces::LaunchShape shape;
+  shape.block = {544, 1, 1};
+  shape.registers_per_thread = 96;
+  EXPECT_EQ(shape_stand_in(h100(), shape).registers, 96U);
+  EXPECT_EQ(shape_stand_in(h100(), shape).blocks, 1U);
+}
+
 TEST(Residency, WhereNoVariantHasTheNumberTheNearestIsTaken) {
   traces::LaunchShape shape;
   shape.block = {64, 1, 1};
