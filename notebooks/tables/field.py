@@ -9,6 +9,7 @@ import pandas
 
 CLUSTER = "/training/synth/cluster"
 PLAN = "/training/synth/plan"
+HASH_SEED = "/training/synth/hash_seed"
 
 
 def power_setting(text):
@@ -117,10 +118,13 @@ def experts(frame):
 
 
 def paths(frame):
-    """Iterations by how flows take up-links, against flows that are spread over all of them."""
+    """Iterations by how flows take up-links, against flows that are spread over all of them.
+
+    Flows by hash have a row a seed.
+    """
     table = pandas.DataFrame({
         "flows": frame[CLUSTER].str.replace("h800-clos-", "", regex=False),
-        "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
+        "hash_seed": frame[HASH_SEED], "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
     spread = table.loc[table["flows"] == "spread", "iteration_s"].iloc[0]
     table["throughput_kept"] = spread / table["iteration_s"]
     return table

@@ -33,6 +33,7 @@ synth::JobNames read_synth(const ReadContext& context, ObjectReader reader) {
   names.cluster = read_id(context, reader, "cluster");
   names.software = read_optional_id(context, reader, "software");
   if (reader.has("nodes")) names.nodes = reader.integer<std::uint32_t>("nodes", {1, 65'536});
+  if (reader.has("hash_seed")) names.hash_seed = reader.integer<std::uint64_t>("hash_seed", {});
   if (reader.has("folding")) names.folding = reader.choice("folding", kFoldings);
   if (reader.kind("plan") == JsonKind::kObject) {
     ObjectReader plan = reader.child("plan");

@@ -36,6 +36,18 @@ Result<void> apply(const PlanChange& change, Json& plan) {
   return {};
 }
 
+// A seed of its own, where flows take their up-links by hash.
+Result<void> set_hash_seed(std::uint64_t seed, const std::string& cluster,
+                           hardware::FatTreeSpec& tree) {
+  if (tree.placement != hardware::FlowPlacement::kHash) {
+    return fail(cluster, "/hash_seed",
+                "found " + std::to_string(seed) + "; flows of this cluster take no up-links by "
+                "hash (fat_tree/placement)");
+  }
+  tree.hash_seed = seed;
+  return {};
+}
+
 CheckedResult<PlanSpec> plan_of(const JobNames& names, const std::string& configs) {
   if (const auto* plan = std::get_if<PlanSpec>(&names.plan)) return *plan;
   return find_plan(std::get<std::string>(names.plan), configs + "/plans", names.changes);
@@ -84,7 +96,12 @@ CheckedResult<JobRequest> find_job(const JobNames& names, const std::string& con
   out.plan = take(std::move(plan), errors);
   auto cluster = hardware::find_cluster_spec(names.cluster, configs + "/clusters");
   const bool known = cluster.has_value() || names.device.has_value();
+  const bool seeded = cluster.has_value() && names.hash_seed.has_value();
   out.cluster = take(std::move(cluster), errors);
+  if (seeded) {
+    const auto set = set_hash_seed(*names.hash_seed, names.cluster, out.cluster.tree);
+    if (!set) errors.push_back(set.error());
+  }
   if (names.nodes) out.cluster = hardware::with_nodes(std::move(out.cluster), *names.nodes);
   if (names.software) out.plan.software = *names.software;
   if (names.folding) out.plan.folding = *names.folding;

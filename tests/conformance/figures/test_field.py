@@ -93,13 +93,15 @@ def test_what_a_slow_link_costs_is_its_bytes():
 
 def test_flows_are_held_against_those_that_are_spread():
     table = field.paths(pandas.DataFrame({
-        field.CLUSTER: ["h800-clos-spread", "h800-clos-hash-1"],
-        "training_iteration_mean_ms": [100.0, 125.0]}))
-    assert list(table["flows"]) == ["spread", "hash-1"]
-    assert list(table["throughput_kept"]) == [1, 0.8]
+        field.CLUSTER: ["h800-clos-spread"] + ["h800-clos-hash"] * 3,
+        field.HASH_SEED: [None, 1, 2, 3],
+        "training_iteration_mean_ms": [100.0, 125.0, 200.0, 125.0]}))
+    assert list(table["flows"]) == ["spread", "hash", "hash", "hash"]
+    assert list(table["throughput_kept"]) == [1, 0.8, 0.5, 0.8]
     claims = field_claims.paths(pandas.concat(
         [table, pandas.DataFrame([{"flows": "planned", "throughput_kept": 1.0}])]))
     assert [claim.agrees for claim in claims] == [True, True]
+    assert claims[0].ours == "of 3 hashes: 20.0 % by 2, 50.0 % by 1"
 
 
 def test_stages_are_told_apart_by_what_they_follow():

@@ -72,6 +72,20 @@ TEST(FindJob, TakesTheDeviceOfTheClusterAndTheSoftwareOfThePlan) {
   EXPECT_EQ(request->plan.folding, Folding::kNothing);
 }
 
+TEST(FindJob, AHashSeedIsOfClustersWhoseFlowsTakeOne) {
+  JobNames wanted = names("gpt2-large", "pp-4-1f1b", "h800-clos-hash");
+  wanted.hash_seed = 7;
+  const auto request = find_job(wanted, kConfigs);
+  ASSERT_TRUE(request) << request.error().front().text();
+  EXPECT_EQ(request->cluster.tree.hash_seed, 7U);
+  wanted.cluster = "h800-clos-planned";
+  const auto refused = find_job(wanted, kConfigs);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().front().text(),
+            "h800-clos-planned: /hash_seed: found 7; flows of this cluster take no up-links by hash "
+            "(fat_tree/placement)");
+}
+
 TEST(FindJob, EveryPartThatIsNotThereIsAFault) {
   const auto request = find_job(names("gpt2-larg", "pp-4", "a100-40gb"), kConfigs);
   ASSERT_FALSE(request);

@@ -133,7 +133,8 @@ TEST(RunConfig, ShippedExampleIsValid) {
 TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
   Json json = valid_config();
   json["training"] = Json::parse(R"({"synth": {"model": "gpt2-large", "plan": "my/plan.json",
-      "cluster": "a100-40gb-4", "nodes": 2, "software": "pytorch", "folding": "nothing"}})");
+      "cluster": "a100-40gb-4", "nodes": 2, "hash_seed": 7, "software": "pytorch",
+      "folding": "nothing"}})");
   const auto config = parse(json);
   ASSERT_TRUE(config) << config.error().front().text();
   EXPECT_TRUE(config->training.traces.empty());
@@ -143,6 +144,7 @@ TEST(RunConfig, ASynthesisedJobIsNamesOrPathsAgainstTheConfigsFolder) {
   EXPECT_EQ(std::get<std::string>(names.plan), "configs/my/plan.json");
   EXPECT_EQ(names.cluster, "a100-40gb-4");
   EXPECT_EQ(names.nodes, 2U);
+  EXPECT_EQ(names.hash_seed, 7U);
   EXPECT_EQ(names.software, "pytorch");
   EXPECT_EQ(names.folding, synth::Folding::kNothing);
 }
