@@ -13,8 +13,10 @@ HASH_SEED = "/training/synth/hash_seed"
 
 
 def power_setting(text):
-    """A run's `power` as a column shows it: 'none', '320 W', '1110 MHz'."""
+    """A run's `power` as a column shows it: 'none', '320 W', '960 W a node', '1110 MHz'."""
     power = json.loads(text) if isinstance(text, str) else text
+    if "node_cap_w" in power:
+        return f"{power['node_cap_w']} W a node"
     if "cap_w" in power:
         return f"{power['cap_w']} W"
     return f"{power['clock_mhz']} MHz" if "clock_mhz" in power else "none"
@@ -45,6 +47,7 @@ def power(frame):
             "both_clock_mhz": both["gpu_clock_mean_mhz"],
             "both_training_kept": both["training_normalised_fraction"],
             "bubbles_w": bubbles["gpu_power_mean_w"],
+            "bubbles_training_kept": bubbles["training_normalised_fraction"],
             "bubbles_clock_mhz": bubbles["gpu_clock_mean_mhz"]})
     table = pandas.DataFrame(rows)
     for name in ("training", "decode"):

@@ -85,7 +85,25 @@ def power(table):
               "a pipeline of 4 stages, decode in its bubbles only (the oracle), or beside it (MPS)",
               bool(free["bubbles_w"] > free["training_w"]
                    and capped["bubbles_clock_mhz"] < capped["clock_mhz"]),
-              "beside training power falls: decode takes SMs and time from kernels that draw more")]
+              "beside training power falls: decode takes SMs and time from kernels that draw more"),
+        budget(filled)]
+
+
+def budget(filled):
+    """A node's budget against as many caps, for a pipeline with decode in its bubbles."""
+    each, node = _row(filled, limit="240 W"), _row(filled, limit="960 W a node")
+    costs = [1 - row["bubbles_training_kept"] for row in (each, node)]
+    return Claim(
+        "power-budget", "under a node's budget stages that wait leave watts to those that compute, "
+        "and fillers in their bubbles take them back",
+        "ours: POLCA (arXiv 2308.12908) caps by rows of servers", "inferred",
+        f"training alone loses {percent(each['training_lost'], 1)} under 240 W a GPU, "
+        f"{percent(node['training_lost'], 1)} under 960 W over the four; decode in its bubbles "
+        f"costs it {percent(costs[0], 1)} and {percent(costs[1], 1)} more",
+        "RoBERTa-large as a pipeline of 4 stages on A100-40GB, LLaMA2-7B decoding in bubbles (the "
+        "oracle)", bool(node["training_lost"] < each["training_lost"] and costs[1] > costs[0]),
+        "where all GPUs do the same, a budget is as many caps (data parallel training: to the last "
+        "digit, and tests/unit/sim/run/simulate/node_power_test.cpp)")
 
 
 def zero(table):

@@ -43,6 +43,8 @@ class GpuNode final : private engine::ContactBound, private schedule::HoldListen
   void start();
 
   [[nodiscard]] GpuId id() const { return meters_.gpu; }
+  /// Null: not metered.
+  [[nodiscard]] GpuPower* power() { return meters_.power ? &*meters_.power : nullptr; }
   [[nodiscard]] const schedule::SharedGpu& gpu() const { return *gpu_; }
   /// Null: no rank runs here.
   [[nodiscard]] const TrainingMonitor* training() const { return training_.get(); }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/run/node_power.hpp"
+
 namespace bubblesim::run {
 namespace {
 
 constexpr double kMilli = 1e3;
 constexpr double kParts = 1e6;
-/// Powers are rounded to milliwatts, client by client: a cap is kept to within so many watts.
-constexpr double kCapTolerance = 0.01;
 
 /// Watts on all SMs, and the part of them that follows the clock.
 struct ClassDraw {
@@ -36,6 +36,17 @@ double mean(const EnergySum& sum, Duration span) {
 }
 
 }  // namespace
+
+PeriodWork& PeriodWork::operator+=(const PeriodWork& other) {
+  mean_w += other.mean_w;
+  fixed_w += other.fixed_w;
+  following_w += other.following_w;
+  return *this;
+}
+
+bool is_lowest_clock(const hardware::PowerSpec& power, double mhz) {
+  return mhz < hardware::lowest_clock(power) + power.clock_step_mhz / 2;
+}
 
 void EnergySum::add(std::int64_t milliwatts, Duration time) {
   constexpr std::int64_t kPicojoules = 1'000'000'000'000;
@@ -104,8 +115,13 @@ void GpuPower::set_draws() {
   }
 }
 
-// Stops at the end of each period, where the clock may change, and at that of the warm-up.
 void GpuPower::advance(SimTime now) {
+  if (node_ != nullptr) node_->advance(now);
+  pass(now);
+}
+
+// Stops at the end of each period, where the clock may change, and at that of the warm-up.
+void GpuPower::pass(SimTime now) {
   while (last_ < now) {
     const SimTime period_end = period_start_ + config_.period;
     SimTime to = std::min(now, period_end);
@@ -132,31 +148,34 @@ void GpuPower::integrate(SimTime to) {
 }
 
 // The clock is the same throughout a period, and the lowest one if no lower step is left.
-bool GpuPower::misses_cap(double mean_w) const {
-  const hardware::PowerSpec& power = spec_.power;
-  return config_.cap_w && mean_w > *config_.cap_w + kCapTolerance &&
-         mhz_ < hardware::lowest_clock(power) + power.clock_step_mhz / 2;
+bool GpuPower::misses_cap() const {
+  return config_.cap_w && last_period_.mean_w > *config_.cap_w + kCapTolerance &&
+         is_lowest_clock(spec_.power, mhz_);
 }
 
 void GpuPower::end_period() {
-  const double mean_w = mean(period_energy_, config_.period);
+  last_period_ = {mean(period_energy_, config_.period), mean(period_fixed_, config_.period),
+                  mean(period_following_, config_.period)};
   if (period_start_ >= warmup_) {
-    peak_w_ = std::max(peak_w_, mean_w);
-    if (misses_cap(mean_w)) {
+    peak_w_ = std::max(peak_w_, last_period_.mean_w);
+    if (misses_cap()) {
       ++periods_over_cap_;
-      over_cap_w_ = std::max(over_cap_w_, mean_w);
+      over_cap_w_ = std::max(over_cap_w_, last_period_.mean_w);
     }
   }
+  mhz_ = spec_.clock * spec_.power.full_clock_mhz;
   if (config_.cap_w) {
-    const double highest = spec_.clock * spec_.power.full_clock_mhz;
-    const double kept = hardware::clock_under(spec_.power, *config_.cap_w,
-                                              mean(period_fixed_, config_.period),
-                                              mean(period_following_, config_.period));
-    mhz_ = std::min(highest, kept);
-    set_draws();
+    mhz_ = std::min(mhz_, hardware::clock_under(spec_.power, *config_.cap_w, last_period_.fixed_w,
+                                                last_period_.following_w));
   }
+  set_draws();
   period_energy_ = period_following_ = period_fixed_ = {};
   period_start_ = last_;
+}
+
+void GpuPower::limit_clock(double mhz) {
+  mhz_ = std::min(mhz_, mhz);
+  set_draws();
 }
 
 observe::PowerUse GpuPower::use() const {

@@ -12,7 +12,8 @@
 // something, at the latest when a kernel is submitted.
 //
 // Power is in whole milliwatts and times are whole nanoseconds, so that energies do not depend on
-// how often somebody looks. Of one GPU's domain; knows no other GPU.
+// how often somebody looks. Of one GPU's domain; what it knows of others is the budget that it may
+// share with those of its node (node_power.hpp).
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,23 @@ struct OpDraw {
 [[nodiscard]] OpDraw draw_of(const program::Program& program, std::uint32_t op,
                              const hardware::GpuSpec& spec);
 
+/// Means over a period, in W.
+struct PeriodWork {
+  double mean_w = 0;       ///< drawn, idle power included
+  double fixed_w = 0;      ///< above idle, what does not follow the clock
+  double following_w = 0;  ///< above idle, what does, as it were at the full clock
+
+  PeriodWork& operator+=(const PeriodWork& other);
+};
+
+/// Powers are rounded to milliwatts, client by client: a cap is kept to within so many watts.
+inline constexpr double kCapTolerance = 0.01;
+
+/// No step is left below it.
+[[nodiscard]] bool is_lowest_clock(const hardware::PowerSpec& power, double mhz);
+
+class NodePower;
+
 class GpuPower final : public gpu::Governor {
  public:
   /// Precondition: spec.power.known(). Energies and the peak are of what follows `warmup`.
@@ -66,8 +84,16 @@ class GpuPower final : public gpu::Governor {
   /// time.
   void started(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
   void ended(ClientId client, const program::Program& program, std::uint32_t op, SimTime now);
-  /// Lets time pass.
+  /// Lets time pass, on the other GPUs too, as far as periods of a shared budget have ended.
   void advance(SimTime now);
+
+  /// `node` ends this GPU's periods from now on, and outlives it. Before any time passes.
+  void share_budget(NodePower& node) { node_ = &node; }
+  /// Lets time pass on this GPU alone. Precondition: no period of a shared budget ends before `now`.
+  void pass(SimTime now);
+  [[nodiscard]] const PeriodWork& last_period() const { return last_period_; }
+  /// Until the end of the period that has begun: no higher clock.
+  void limit_clock(double mhz);
 
   [[nodiscard]] double clock_mhz() const { return mhz_; }
   /// Up to the last call.
@@ -87,11 +113,12 @@ class GpuPower final : public gpu::Governor {
   void change(ClientId client, const OpDraw& draw, int sign, SimTime now);
   void integrate(SimTime to);
   void end_period();
-  [[nodiscard]] bool misses_cap(double mean_w) const;
+  [[nodiscard]] bool misses_cap() const;
   void set_draws();
 
   const hardware::GpuSpec& spec_;
   PowerConfig config_;
+  NodePower* node_ = nullptr;      ///< null: no budget is shared
   SimTime warmup_;
   std::vector<Client> clients_;
   double mhz_;
@@ -101,6 +128,7 @@ class GpuPower final : public gpu::Governor {
   SimTime last_ = kSimStart;       ///< up to which time has passed
   SimTime period_start_ = kSimStart;
   EnergySum period_energy_, period_following_, period_fixed_;
+  PeriodWork last_period_;
   EnergySum energy_, interval_energy_;
   EnergySum clock_time_, interval_clock_time_;  ///< kHz times ns
   SimTime interval_start_ = kSimStart;

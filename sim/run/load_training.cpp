@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "sim/hardware/gpu_spec_file.hpp"
@@ -153,6 +154,39 @@ Errors check_power(const RunConfig& config, const hardware::GpuSpec& device) {
   return errors;
 }
 
+// The most GPUs of the job on one node.
+std::uint32_t most_on_a_node(const TrainingInputs& training) {
+  std::map<std::uint32_t, std::uint32_t> count;
+  std::uint32_t most = 0;
+  for (const program::Program& rank : training.program.ranks) {
+    most = std::max(most, ++count[(*training.topology)->node_of(rank.rank)]);
+  }
+  return most;
+}
+
+// A budget over the GPUs of a node: which they are is known, and all of them are simulated.
+Errors check_node_power(const RunConfig& config, const TrainingInputs& training) {
+  if (!config.power || !config.power->node_cap_w || !training.device.power.known()) return {};
+  const std::string place = "/power/node_cap_w";
+  if (!training.topology) {
+    return {{config.file, place, "found a budget over a node of a recorded job, of whose nodes "
+                                 "nothing is known; expected \"synth\""}};
+  }
+  if (training.fold > 1) {
+    return {{config.file, place, "found a budget over a node of a job with folded ranks; expected "
+                                 "\"folding\": \"nothing\""}};
+  }
+  const std::uint32_t gpus = most_on_a_node(training);
+  const double low = gpus * training.device.power.idle_w;
+  const double high = gpus * training.device.power.limit_w;
+  const double found = *config.power->node_cap_w;
+  if (found >= low && found <= high) return {};
+  return {{config.file, place, "found " + observe::number(found) + "; expected " +
+                                   observe::number(low) + " to " + observe::number(high) +
+                                   " W, idle to the boards' limit, of the " +
+                                   std::to_string(gpus) + " GPUs of a node"}};
+}
+
 // Exchanges and transfers between a filler's GPUs go over links that are known, between GPUs that
 // are all simulated.
 Errors check_links(const RunConfig& config, const TrainingInputs& training) {
@@ -217,8 +251,9 @@ CheckedResult<TrainingInputs> load_training(const RunConfig& config,
 CheckedResult<LoadedRun> assemble_run(const RunConfig& config,
                                       std::shared_ptr<const TrainingInputs> training) {
   Errors faults = check_numbers(config, training->program);
-  for (const Errors& more : {check_power(config, training->device), check_links(config, *training),
-                             check_checkpoints(config, *training)}) {
+  for (const Errors& more :
+       {check_power(config, training->device), check_node_power(config, *training),
+        check_links(config, *training), check_checkpoints(config, *training)}) {
     faults.insert(faults.end(), more.begin(), more.end());
   }
   if (!faults.empty()) return tl::unexpected<Errors>(std::move(faults));

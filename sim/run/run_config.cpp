@@ -234,6 +234,7 @@ std::optional<PowerConfig> read_power(ObjectReader& root) {
   PowerConfig power;
   if (reader.has("clock_mhz")) power.clock_mhz = reader.number("clock_mhz", {});
   if (reader.has("cap_w")) power.cap_w = reader.number("cap_w", {});
+  if (reader.has("node_cap_w")) power.node_cap_w = reader.number("node_cap_w", {});
   power.period = reader.duration("period", {std::chrono::microseconds{100}, kLongestPeriod},
                                  std::chrono::milliseconds{10});
   return power;

@@ -122,11 +122,13 @@ struct FillerConfig {
 /// Where its config says so, the key of its engine that needs the links of training's cluster.
 [[nodiscard]] std::optional<std::string> key_with_links(const FillerConfig& filler);
 
-/// Power is metered, and limited where a limit is given: by a clock, by watts, or by the lower of
-/// the two.
+/// Power is metered, and limited where limits are given: by a clock, by watts, or by the lowest
+/// clock that they leave.
 struct PowerConfig {
   std::optional<double> clock_mhz;  ///< kernels run at it
   std::optional<double> cap_w;      ///< of each GPU: a governor lowers the clock
+  /// Of the job's GPUs of a node together: a governor lowers the clock of all of them.
+  std::optional<double> node_cap_w;
   Duration period{};                ///< after which the governor looks again; and of the peak, > 0
 };
 

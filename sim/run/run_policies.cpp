@@ -40,12 +40,14 @@ observe::BubbleBaseline summary_of(GpuId gpu, const schedule::BubbleTable& table
 }
 
 bool limits_power(const RunConfig& config) {
-  return config.power && (config.power->cap_w || config.power->clock_mhz);
+  const auto& power = config.power;
+  return power && (power->cap_w || power->node_cap_w || power->clock_mhz);
 }
 
 /// The same run, metered, at the full clock.
 LoadedRun without_power_limit(LoadedRun run) {
   run.config.power->cap_w.reset();
+  run.config.power->node_cap_w.reset();
   run.config.power->clock_mhz.reset();
   run.device.clock = 1;
   return run;

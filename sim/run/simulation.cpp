@@ -6,6 +6,7 @@
 
 #include "sim/base/units.hpp"
 #include "sim/run/server_requests.hpp"
+#include "sim/run/unmet_config.hpp"
 #include "sim/workload/arrivals/arrival_process.hpp"
 
 namespace bubblesim::run {
@@ -19,8 +20,8 @@ std::uint32_t gpus_of_server(const LoadedRun& loaded, std::uint32_t filler) {
   return loaded.server(filler) == nullptr ? 1 : loaded.server(filler)->gpus();
 }
 
-// A timeline, the queue of fill jobs, prompts that go to other GPUs and servers over several follow
-// all of them, event by event.
+// A timeline, the queue of fill jobs, prompts that go to other GPUs, servers over several and a
+// power budget over a node follow all of them, event by event.
 engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenario& scenario) {
   engine::ConductorSetup setup = scenario.gpus;
   const auto& fillers = loaded.config.fillers;
@@ -30,7 +31,10 @@ engine::ConductorSetup conductor_setup(const LoadedRun& loaded, const RunScenari
   const bool apart = std::ranges::any_of(scenario.fillers, [&](std::uint32_t filler) {
     return computes_prompts_apart(loaded, filler) || gpus_of_server(loaded, filler) > 1;
   });
-  if (jobs || apart || scenario.timeline != nullptr) setup.windows = engine::Windows::kNever;
+  const bool budget = loaded.config.power && loaded.config.power->node_cap_w;
+  if (jobs || apart || budget || scenario.timeline != nullptr) {
+    setup.windows = engine::Windows::kNever;
+  }
   return setup;
 }
 
@@ -86,6 +90,7 @@ Result<observe::PolicyResult> Simulation::run() {
       collect_results({loaded_, scenario_, nodes_, places_, queue_.get(), warmup_, end_,
                        machine_.conductor().events(), counters_, std::move(precision)});
   collect_usage(result);
+  note_power(result);
   return result;
 }
 
@@ -124,11 +129,21 @@ Result<void> Simulation::build_node(GpuId gpu) {
   }
   schedule::Decider decider{.policy = scenario_.policy, .parameters = scenario_.parameters};
   if (scenario_.bubbles != nullptr) decider.bubbles = &(*scenario_.bubbles)[gpu.index()];
+  share_power(node);
   BUBBLESIM_RETURN_IF_ERROR(node.open(machine_, decider, client_infos(gpu)));
   for (const auto& instance : node.instances()) {
     instance->keeps_course = loaded_.config.precision.has_value();
   }
   return {};
+}
+
+void Simulation::share_power(GpuNode& node) {
+  if (!loaded_.config.power || !loaded_.config.power->node_cap_w) return;
+  const network::Topology& topology = **loaded_.topology;
+  const std::uint32_t on = topology.node_of(places_on_cluster_[node.id().index()]);
+  const auto found =
+      node_power_.try_emplace(on, loaded_.device, *loaded_.config.power, warmup_).first;
+  found->second.add(*node.power());
 }
 
 // Servers over several GPUs: of a filler's GPUs, in order, each so many together. One that a policy
@@ -380,6 +395,10 @@ void Simulation::close_usage(SimTime now) {
   for (const auto& node : nodes_) {
     node->close_usage(now, places_.cluster().workers_now(node->id()));
   }
+}
+
+void Simulation::note_power(observe::PolicyResult& result) const {
+  for (const auto& [node, power] : node_power_) note_unmet_budget(loaded_, node, power, result);
 }
 
 // The last interval ends with the run, if the limit leaves room for it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "sim/run/gpu_node.hpp"
 #include "sim/run/kv_handover.hpp"
 #include "sim/run/loaded_run.hpp"
+#include "sim/run/node_power.hpp"
 #include "sim/run/precision_watch.hpp"
 #include "sim/run/scenario.hpp"
 #include "sim/run/simulation_results.hpp"
@@ -42,6 +44,7 @@ class Simulation final {
   Result<void> build();
   Result<void> read_requests();
   Result<void> build_node(GpuId gpu);
+  void share_power(GpuNode& node);
   void group_servers();
   void add_programs(GpuNode& node);
   [[nodiscard]] std::vector<FillerInstance*> instances_of(std::uint32_t filler) const;
@@ -63,6 +66,7 @@ class Simulation final {
   [[nodiscard]] bool records_usage() const { return scenario_.usage.interval > Duration::zero(); }
   void close_usage(SimTime now);
   void collect_usage(observe::PolicyResult& result);
+  void note_power(observe::PolicyResult& result) const;
 
   const LoadedRun& loaded_;
   RunScenario scenario_;
@@ -75,6 +79,7 @@ class Simulation final {
   ServerRequests requests_;
   std::vector<std::unique_ptr<ServerGpus>> servers_;  ///< over several GPUs
   std::vector<std::unique_ptr<GpuNode>> nodes_;
+  std::map<std::uint32_t, NodePower> node_power_;  ///< by node of the cluster; empty: no budget
   std::vector<std::unique_ptr<ArrivalRouter>> routers_;
   std::vector<std::unique_ptr<DecodePool>> decode_pools_;  ///< of fillers with prefill apart
   std::vector<std::uint32_t> places_on_cluster_;  ///< by GPU

@@ -25,6 +25,7 @@ class Notes {
       without_effect("/training/checkpoint_every: there are no \"faults\" to restart from");
     }
     if (power_ && power_->cap_w) add_cap();
+    if (power_ && power_->node_cap_w) check_period("node_cap_w");
   }
 
  private:
@@ -45,12 +46,15 @@ class Notes {
     }
   }
 
+  void check_period(const char* key) {
+    if (power_->period < simulated_) return;
+    without_effect(fmt::format("/power/{}: the governor first looks after its \"period\" of {}, the "
+                               "run ended at {}",
+                               key, format_duration(power_->period), format_duration(simulated_)));
+  }
+
   void add_cap() {
-    if (power_->period >= simulated_) {
-      without_effect(fmt::format("/power/cap_w: the governor first looks after its \"period\" of "
-                                 "{}, the run ended at {}",
-                                 format_duration(power_->period), format_duration(simulated_)));
-    }
+    check_period("cap_w");
     const observe::GpuUse* worst = nullptr;
     for (const observe::GpuUse& gpu : result_.gpus) {
       if (!gpu.power || gpu.power->periods_over_cap == 0) continue;
@@ -76,6 +80,17 @@ class Notes {
 
 void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result) {
   Notes(run, simulated, result).add();
+}
+
+void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
+                       observe::PolicyResult& result) {
+  if (power.periods_over_cap() == 0) return;
+  result.counters.add(kPowerCapNotKept, power.periods_over_cap());
+  result.notices.push_back(fmt::format(
+      "/power/node_cap_w: the budget of {:g} W was not kept: the {} GPUs of node {} drew up to "
+      "{:.1f} W at their lowest clock, {:g} MHz",
+      *run.config.power->node_cap_w, power.gpus(), node, power.over_cap_w(),
+      hardware::lowest_clock(run.device.power)));
 }
 
 }  // namespace bubblesim::run

@@ -7,13 +7,14 @@
 #include "sim/base/time.hpp"
 #include "sim/observe/run_result.hpp"
 #include "sim/run/loaded_run.hpp"
+#include "sim/run/node_power.hpp"
 
 namespace bubblesim::run {
 
 inline constexpr CounterSpec kPowerCapNotKept{
     "power_cap_not_kept", Severity::kLoss,
-    "periods of the governor in which a GPU drew more than the cap at its lowest clock: no clock "
-    "keeps it"};
+    "periods of the governor in which a GPU or a node drew more than the cap at its lowest clock: no "
+    "clock keeps it"};
 inline constexpr CounterSpec kKeysWithoutEffect{
     "config_keys_without_effect", Severity::kNotice,
     "keys of the config that changed nothing: the run ended before they could, or lacks what they "
@@ -22,5 +23,9 @@ inline constexpr CounterSpec kKeysWithoutEffect{
 /// Adds counters and notices to the result of a run that ended after `simulated`. Precondition:
 /// the use of its GPUs is in the result.
 void note_unmet_config(const LoadedRun& run, Duration simulated, observe::PolicyResult& result);
+
+/// The same of a budget that the GPUs of a node share.
+void note_unmet_budget(const LoadedRun& run, std::uint32_t node, const NodePower& power,
+                       observe::PolicyResult& result);
 
 }  // namespace bubblesim::run

@@ -31,6 +31,13 @@ def test_limits_cost_what_throughput_falls():
     assert list(table["decode_above_idle_w"]) == pytest.approx([100, 97.5])  # 25 J a request
     assert list(table["both_w"] - table["training_w"]) == [20, 20]
     assert list(table["bubbles_w"] - table["training_w"]) == [30, 30]
+    assert list(table["bubbles_training_kept"]) == [0.5, 0.5]
+
+
+def test_a_limit_says_of_whom_it_is():
+    assert field.power_setting('{"cap_w": 320}') == "320 W"
+    assert field.power_setting('{"node_cap_w": 960}') == "960 W a node"
+    assert field.power_setting({}) == "none"
 
 
 def test_a_plan_is_called_by_its_parts():

@@ -60,6 +60,7 @@ TEST(RunConfig, EveryKeyIsRead) {
                              {"batch_cost", 0.25},
                              {"deadline", "100ms"},
                              {"memory", "5GiB"}});
+  json["power"] = {{"cap_w", 300}, {"node_cap_w", 1000}, {"period", "2ms"}};
   json["fillers"][1]["program"]["launch_gap"] = "5us";
   json["fillers"][1]["arrivals"] = {{"process", "gamma"}, {"rate_per_s", 20}, {"cv", 2}};
   const auto config = parse(json);
@@ -70,6 +71,8 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(config->training.stragglers[0].rank, 3U);
   EXPECT_EQ(traces::iteration_choice_text(config->training.iterations), "5-9");
   EXPECT_EQ(config->training.stragglers[0].slowdown, 1.2);
+  EXPECT_EQ(config->power.value().cap_w, 300);
+  EXPECT_EQ(config->power->node_cap_w, 1000);
   const FillerConfig& filler = config->fillers[1];
   EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(filler.batching.max_wait, milliseconds{5});

@@ -129,6 +129,21 @@ TEST(LoadRun, PowerIsRefusedWithTheRangesOfTheDevice) {
   EXPECT_THAT(loaded.error()[1].message, HasSubstr("expected 54 to 400 W, idle to the board's"));
 }
 
+TEST(LoadRun, ABudgetIsOfANodeThatIsKnownAndSimulatedAsAWhole) {
+  RunConfig made = synthesised("pp-4-1f1b");
+  made.power.emplace().node_cap_w = 1000;
+  EXPECT_TRUE(load(made));
+  made.power->node_cap_w = 100;
+  EXPECT_EQ(fault(made), "run.json: /power/node_cap_w: found 100; expected 216 to 1600 W, idle to "
+                         "the boards' limit, of the 4 GPUs of a node");
+  RunConfig folded = synthesised("ddp-4");
+  folded.power = made.power;
+  EXPECT_THAT(fault(folded), HasSubstr("a job with folded ranks; expected \"folding\": \"nothing\""));
+  RunConfig recorded = config();
+  recorded.power = made.power;
+  EXPECT_THAT(fault(recorded), HasSubstr("of whose nodes nothing is known; expected \"synth\""));
+}
+
 /// A plan that writes checkpoints to the host every 10 iterations.
 RunConfig checkpointed() {
   RunConfig made = synthesised("");

@@ -1,0 +1,215 @@
+// A budget of power over the GPUs of a node: who leaves watts, and who takes them; sums by hand.
+#include "sim/run/node_power.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "policies/builtin.hpp"
+#include "sim/run/unmet_config.hpp"
+#include "tests/unit/sim/run/simulate/small_run.hpp"
+
+namespace bubblesim::run {
+namespace {
+
+constexpr Duration kPeriod = 10ms;
+
+/// A GPU draws 50 W idle and 100 W more with a kernel on all SMs, in proportion to its clock.
+hardware::GpuSpec powered_gpu() {
+  hardware::GpuSpec gpu = golden::small_gpu();
+  hardware::PowerSpec& power = gpu.power;
+  power.idle_w = 50;
+  power.limit_w = 150;
+  power.full_clock_mhz = 1000;
+  power.least_clock_mhz = 100;
+  power.clock_step_mhz = 10;
+  power.voltage_floor_mhz = 1000;
+  power.compute_kernel_w = power.unknown_kernel_w = 100;
+  gpu.contention.compute_kernel_memory_boundness = 0;
+  return gpu;
+}
+
+program::Program full_kernel() {
+  program::Program program;
+  program.profiles = {program::profile_kernel({100, 1024, 64, 0}, program::KernelClass::kCompute,
+                                              powered_gpu())};
+  program::Op op;
+  op.profile = 0;
+  op.duration = 10ms;
+  program.ops = {op};
+  return program;
+}
+
+PowerConfig budget(double node_cap_w, Duration period = kPeriod) {
+  PowerConfig config;
+  config.period = period;
+  config.node_cap_w = node_cap_w;
+  return config;
+}
+
+/// GPUs of one node under a budget, each with a kernel on all SMs or none.
+struct Node {
+  Node(double cap_w, std::size_t gpus) : power(gpu, budget(cap_w), kSimStart) {
+    for (std::size_t i = 0; i < gpus; ++i) {
+      each.push_back(std::make_unique<GpuPower>(gpu, budget(cap_w), kSimStart));
+      power.add(*each.back());
+    }
+  }
+  void start(std::size_t i, SimTime at) { each[i]->started(ClientId{0}, kernel, 0, at); }
+  void end(std::size_t i, SimTime at) { each[i]->ended(ClientId{0}, kernel, 0, at); }
+
+  hardware::GpuSpec gpu = powered_gpu();
+  program::Program kernel = full_kernel();
+  NodePower power;
+  std::vector<std::unique_ptr<GpuPower>> each;
+};
+
+// Of 250 W two idle GPUs take 100: 150 are left for one that computes with 100, and 75 for each of
+// two, at 750 MHz. Half of the budget as the cap of a GPU would hold the first to 750 MHz, too.
+TEST(NodePower, AGpuThatComputesHasWhatAnIdleOneLeaves) {
+  Node node(250, 2);
+  node.start(0, kSimStart);
+  node.each[0]->advance(kSimStart + 3 * kPeriod);
+  EXPECT_DOUBLE_EQ(node.each[0]->clock_mhz(), 1000);
+  node.start(1, kSimStart + 3 * kPeriod);
+  node.each[0]->advance(kSimStart + 4 * kPeriod);
+  EXPECT_DOUBLE_EQ(node.each[0]->clock_mhz(), 750);
+  EXPECT_DOUBLE_EQ(node.each[1]->clock_mhz(), 750);
+  node.end(0, kSimStart + 5 * kPeriod);
+  node.each[1]->advance(kSimStart + 6 * kPeriod);
+  EXPECT_DOUBLE_EQ(node.each[1]->clock_mhz(), 1000);
+}
+
+// Both at full clock for a period, 300 W; then 250 W. GPU 1 is looked at last of all.
+TEST(NodePower, TheMeanOfEachPeriodKeepsTheBudgetWhoeverIsLookedAt) {
+  Node node(250, 2);
+  node.start(0, kSimStart);
+  node.start(1, kSimStart);
+  for (int i = 1; i <= 7; ++i) node.each[0]->advance(kSimStart + i * 7ms);
+  node.each[1]->advance(kSimStart + 49ms);
+  for (const auto& gpu : node.each) {
+    EXPECT_NEAR(gpu->use().energy_j, 0.010 * 150 + 0.039 * 125, 1e-12);
+  }
+}
+
+// At the lowest clock, 100 MHz, two kernels draw 100 + 20 W.
+TEST(NodePower, PeriodsAboveTheBudgetAtTheLowestClockAreCounted) {
+  const auto over = [](double cap_w) {
+    Node node(cap_w, 2);
+    node.start(0, kSimStart);
+    node.start(1, kSimStart);
+    node.each[0]->advance(kSimStart + 4 * kPeriod);
+    return std::pair(node.power.periods_over_cap(), node.power.over_cap_w());
+  };
+  EXPECT_EQ(over(120).first, 0U);
+  EXPECT_EQ(over(110).first, 3U);  // all but the first, at the full clock
+  EXPECT_NEAR(over(110).second, 120, 1e-9);
+}
+
+program::Step step(program::StepKind kind, std::uint32_t target, std::uint16_t count) {
+  program::Step made;
+  made.kind = kind;
+  made.target = target;
+  made.count = count;
+  return made;
+}
+
+/// An iteration is a kernel of 10 ms on all SMs, no part of which DRAM bounds.
+program::Program computing_rank(std::uint32_t number) {
+  program::Program rank = full_kernel();
+  rank.rank = number;
+  rank.stream_count = 1;
+  rank.threads.push_back({"host", {step(program::StepKind::kIteration, 0, 0),
+                                   step(program::StepKind::kLaunch, 0, 1),
+                                   step(program::StepKind::kWaitStream, 0, 0),
+                                   step(program::StepKind::kEnd, 1, 0)}});
+  rank.recorded_iterations = {10ms};
+  return rank;
+}
+
+/// An iteration is 10 ms of the host: its GPU is left to fillers.
+program::Program waiting_rank(std::uint32_t number) {
+  program::Program rank = computing_rank(number);
+  rank.ops.clear();
+  program::Step pause = step(program::StepKind::kPause, 0, 0);
+  pause.think = program::short_span(10ms);
+  rank.threads.front().steps = {step(program::StepKind::kIteration, 0, 0), pause,
+                                step(program::StepKind::kEnd, 1, 0)};
+  return rank;
+}
+
+/// Two ranks on a node of two GPUs.
+LoadedRun two_gpus(const program::Program& first, const program::Program& second,
+                   const PowerConfig& power, const std::vector<FillerConfig>& fillers = {}) {
+  LoadedRun loaded = small_run(fillers);
+  loaded.device = powered_gpu();
+  loaded.config.power = power;
+  loaded.config.duration = 1100ms;
+  loaded.config.warmup = 100ms;
+  workload::JobProgram job;
+  job.ranks = {first, second};
+  loaded.training = job;
+  hardware::ClusterSpec cluster;
+  cluster.gpus_per_node = 2;
+  loaded.topology.emplace(network::Topology(cluster));
+  return loaded;
+}
+
+observe::PolicyResult under_mps(LoadedRun loaded) {
+  const policy::Registry registry = policies::builtin_policies();
+  loaded.config.policies = {choice("mps", registry)};
+  auto report = run_policies(loaded, registry, {});
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  return report ? report->policies[0] : observe::PolicyResult{};
+}
+
+// Where all GPUs do the same, a budget is as many caps: 50 + 50 W each, at half the clock.
+TEST(NodePower, ABudgetOverEqualGpusIsACapOfEach) {
+  PowerConfig cap = budget(0, 1ms);
+  cap.node_cap_w.reset();
+  cap.cap_w = 100;
+  const observe::PolicyResult each = under_mps(two_gpus(computing_rank(0), computing_rank(1), cap));
+  const observe::PolicyResult together =
+      under_mps(two_gpus(computing_rank(0), computing_rank(1), budget(200, 1ms)));
+  EXPECT_EQ(together.training.mean_iteration, 20ms);
+  EXPECT_EQ(together.training.mean_iteration, each.training.mean_iteration);
+  for (std::size_t gpu = 0; gpu < 2; ++gpu) {
+    EXPECT_EQ(together.gpus[gpu].power.value().energy_j, each.gpus[gpu].power.value().energy_j);
+  }
+}
+
+// Rank 0 computes, rank 1 waits: 50 + 100 + 50 W, the whole budget. A filler on half of GPU 1's SMs
+// draws 50 W more; 100 + 150 f = 200 holds at two thirds of the clock, and an iteration takes
+// 15 ms. It is less where the filler's host turns round, 0.1 ms after each pass of 1.5. With 150 W
+// for each GPU the filler costs training nothing.
+TEST(NodePower, AFillerOnOneGpuTakesWattsFromTrainingOnAnother) {
+  FillerConfig filler = offline("batch");
+  filler.gpus = {{1}};
+  const auto iteration = [&](const PowerConfig& power, const std::vector<FillerConfig>& fillers) {
+    return under_mps(two_gpus(computing_rank(0), waiting_rank(1), power, fillers))
+        .training.ranks.front()
+        .times.back();
+  };
+  EXPECT_EQ(iteration(budget(200, 1ms), {}), 10ms);
+  const Duration filled = iteration(budget(200, 1ms), {filler});
+  EXPECT_GT(filled, 14ms);
+  EXPECT_LT(filled, 15100us);
+  PowerConfig caps = budget(0, 1ms);
+  caps.node_cap_w.reset();
+  caps.cap_w = 150;
+  EXPECT_EQ(iteration(caps, {filler}), 10ms);
+}
+
+TEST(NodePower, ABudgetThatNoClockKeepsIsALossAndSaidInWatts) {
+  const observe::PolicyResult missed =
+      under_mps(two_gpus(computing_rank(0), computing_rank(1), budget(110, 1ms)));
+  EXPECT_GT(missed.counters.count(kPowerCapNotKept.name), 0U);
+  EXPECT_THAT(missed.notices,
+              testing::ElementsAre(testing::HasSubstr(
+                  "/power/node_cap_w: the budget of 110 W was not kept: the 2 GPUs of node 0 drew "
+                  "up to 120.0 W at their lowest clock, 100 MHz")));
+}
+
+}  // namespace
+}  // namespace bubblesim::run
