@@ -36,23 +36,24 @@ std::uint32_t BlockPool::most_beside(const SmLoad& others, const program::Reside
   return blocks;
 }
 
-// Calls visit(begin, end, placed, room): SMs [begin, end) hold so many blocks of the kernel each,
-// and have room for so many more.
+// Calls visit(range, placed, room) for parts of the SMs: each of the range holds so many blocks of
+// the kernel, and has room for so many more.
 template <class Visit>
-void BlockPool::each_room(const Kernel& kernel, Visit visit) const {
+void BlockPool::each_room(const Kernel& kernel, SmRange sms, Visit visit) const {
   auto held = held_.runs().begin();
   auto placed = kernel.placed.runs().begin();
   const BySm<SmLoad>::Run nothing{sm_count_, {}};
   const BySm<SmLoad>::Run* over = kernel.passed_over ? kernel.passed_over->runs().data() : &nothing;
-  for (std::uint32_t begin = 0; begin < sm_count_;) {
-    const std::uint32_t end = std::min({held->end, placed->end, over->end});
+  for (std::uint32_t begin = sms.begin; begin < sms.end;) {
+    while (held->end <= begin) ++held;
+    while (placed->end <= begin) ++placed;
+    while (over->end <= begin) ++over;
+    const std::uint32_t end = std::min({held->end, placed->end, over->end, sms.end});
     SmLoad others = held->each;
     others -= over->each;
     if (placed->each > 0) others -= load_of(kernel.needs, placed->each);
-    visit(begin, end, placed->each, minus(most_beside(others, kernel.needs), placed->each));
-    if (held->end == end) ++held;
-    if (placed->end == end) ++placed;
-    if (over->end == end) ++over;
+    visit(SmRange{begin, end}, placed->each,
+          minus(most_beside(others, kernel.needs), placed->each));
     begin = end;
   }
 }
@@ -60,10 +61,10 @@ void BlockPool::each_room(const Kernel& kernel, Visit visit) const {
 std::uint64_t BlockPool::find_room(const Kernel& kernel) {
   std::uint64_t all = 0;
   offers_.clear();
-  each_room(kernel, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t, std::uint32_t room) {
+  each_room(kernel, kernel.sms, [&](SmRange sms, std::uint32_t, std::uint32_t room) {
     if (room == 0) return;
-    all += std::uint64_t{end - begin} * room;
-    offers_.push_back({begin, end, 1, room + 1});
+    offers_.push_back({sms, 1, room + 1});
+    all += std::uint64_t{offers_.back().count()} * room;
   });
   return all;
 }
@@ -79,7 +80,7 @@ std::uint32_t BlockPool::last_level(std::uint64_t& blocks) const {
     for (const Offer& offer : offers_) {
       const bool offers = offer.low < level && level <= offer.high;
       const std::uint32_t bound = level <= offer.low ? 0 : offers ? offer.low : offer.high;
-      if (offers) sms += offer.end - offer.begin;
+      if (offers) sms += offer.count();
       next = std::max(next, bound);
     }
     if (sms > 0 && blocks <= sms * (level - next)) {
@@ -102,14 +103,15 @@ void BlockPool::draw(std::uint64_t blocks, bool first_sms, Use use) const {
     const std::uint32_t above = minus(offer.high, std::max(offer.low, level + 1));
     std::uint32_t last = 0;
     if (offer.low <= level && level < offer.high) {
-      last = static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, offer.end - offer.begin));
+      last = static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, offer.count()));
       blocks -= last;
     }
-    const std::uint32_t middle = first_sms ? offer.begin + last : offer.end - last;
+    const auto [begin, end] = offer.sms;
+    const std::uint32_t middle = first_sms ? begin + last : end - last;
     const std::uint32_t before = above + (first_sms ? 1 : 0);
     const std::uint32_t after = above + (first_sms ? 0 : 1);
-    if (offer.begin < middle && before > 0) use(offer.begin, middle, before);
-    if (middle < offer.end && after > 0) use(middle, offer.end, after);
+    if (begin < middle && before > 0) use(begin, middle, before);
+    if (middle < end && after > 0) use(middle, end, after);
   }
 }
 
@@ -124,9 +126,8 @@ void BlockPool::take(const program::Residency& needs, Footprint& placed, std::ui
 void BlockPool::give(const Kernel& kernel, Footprint& placed, std::uint64_t blocks) {
   const std::uint32_t top = kernel.needs.blocks_per_sm + 1;
   offers_.clear();
-  each_room(kernel, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t here,
-                        std::uint32_t room) {
-    if (here > 0) offers_.push_back({begin, end, top - room - here, top - room});
+  each_room(kernel, {0, sm_count_}, [&](SmRange sms, std::uint32_t here, std::uint32_t room) {
+    if (here > 0) offers_.push_back({sms, top - room - here, top - room});
   });
   std::reverse(offers_.begin(), offers_.end());
   draw(blocks, false, [&](std::uint32_t begin, std::uint32_t end, std::uint32_t each) {

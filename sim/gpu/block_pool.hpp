@@ -45,6 +45,12 @@ struct SmLoad {
   return {needs.warps * blocks, needs.registers * blocks, shared * blocks, blocks};
 }
 
+/// SMs [begin, end).
+struct SmRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
 /// Blocks of one kernel that each SM holds.
 using Footprint = BySm<std::uint32_t>;
 
@@ -61,6 +67,7 @@ class BlockPool {
   struct Kernel {
     const program::Residency& needs;
     const Footprint& placed;
+    SmRange sms;                      ///< that its blocks may go to
     const BySm<SmLoad>* passed_over;  ///< what is held and not in its way; nullptr: nothing
   };
 
@@ -78,16 +85,16 @@ class BlockPool {
   void give_all(const program::Residency& needs, Footprint& placed);
 
  private:
-  /// SMs [begin, end) offer a block each at every level of [low, high).
+  /// SMs that offer a block each at every level of [low, high).
   struct Offer {
-    std::uint32_t begin;
-    std::uint32_t end;
+    SmRange sms;
     std::uint32_t low;
     std::uint32_t high;
+    [[nodiscard]] std::uint32_t count() const { return sms.end - sms.begin; }
   };
 
   template <class Visit>
-  void each_room(const Kernel& kernel, Visit visit) const;
+  void each_room(const Kernel& kernel, SmRange sms, Visit visit) const;
   [[nodiscard]] std::uint32_t most_beside(const SmLoad& others,
                                           const program::Residency& needs) const;
   [[nodiscard]] std::uint32_t last_level(std::uint64_t& blocks) const;

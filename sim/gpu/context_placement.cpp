@@ -22,9 +22,9 @@ bool Context::as_recorded(ClientId client) const {
 // Other kernels of a program that shares space as recorded are not in its way. Mostly none is there.
 BlockPool::Kernel Context::in_pool(const WorkState& state) {
   const ClientId client = state.work.client;
-  const program::OwnKernels own = shared_.clients[client.index()].setup.own_kernels;
-  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, nullptr};
-  if (own == program::OwnKernels::kCompete) return kernel;
+  const ClientState& owner = shared_.clients[client.index()];
+  BlockPool::Kernel kernel{state.work.profile->residency, state.placed, owner.sms, nullptr};
+  if (owner.setup.own_kernels == program::OwnKernels::kCompete) return kernel;
   for (const WorkId id : resident_) {
     const WorkState& other = shared_.works[id];
     if (other.work.client != client || &other == &state) continue;

@@ -57,15 +57,24 @@ void Gpu::Model::add_context(const ClientSetup& setup) {
   if (bound() && contexts_.size() == 1) contexts_.back().watch();
 }
 
-// SMs that no client may use stay dark.
+// Clients with a cap have SMs of their own as far as there are enough: from the last one downwards,
+// since others begin with the first. SMs that no client may use stay dark.
 void Gpu::Model::note_caps() {
-  const double all = shared_.spec.sm_count;
+  const std::uint32_t all = shared_.spec.sm_count;
   double lit = 0;
   bool capped = false;
-  for (const ClientState& client : shared_.clients) {
-    const double sms = std::min<double>(client.setup.sm_cap, all);
-    capped = capped || sms < all;
+  std::uint32_t end = all;
+  for (ClientState& client : shared_.clients) {
+    const std::uint32_t sms = std::min(client.setup.sm_cap, all);
     lit += sms;
+    if (sms == all) {
+      client.sms = {0, all};
+      continue;
+    }
+    capped = true;
+    if (sms > end) end = all;
+    client.sms = {end - sms, end};
+    end -= sms;
   }
   const hardware::PartSpec& part = shared_.spec.part;
   shared_.confined = capped && (part.dram_saturating_sms > 0 || part.dark_clock_gain > 1);
@@ -76,7 +85,7 @@ ClientId Gpu::Model::add_client(const ClientSetup& setup, WorkListener& listener
   BUBBLESIM_CHECK(arrivals_ == 0, "clients come before the first work");
   BUBBLESIM_CHECK(setup.sm_cap >= 1, "an SM cap leaves at least one SM");
   const ClientId id{static_cast<std::uint32_t>(shared_.clients.size())};
-  shared_.clients.push_back({setup, &listener, std::nullopt});
+  shared_.clients.push_back({setup, &listener, std::nullopt, {}});
   note_caps();
   shared_.usage.add_client();
   add_context(setup);

@@ -18,6 +18,7 @@ struct ClientState {
   ClientSetup setup;
   WorkListener* listener = nullptr;
   std::optional<program::Preemption> off;  ///< how it is driven off the GPU; nothing: it is not
+  SmRange sms;                             ///< that its blocks may go to
 };
 
 /// One submitted operation. Copies and memsets use only `work`.

@@ -76,5 +76,26 @@ TEST_F(Caps, ACapAboveTheDeviceIsNone) {
   EXPECT_EQ(end(1), 200);
 }
 
+TEST_F(Caps, LeaveWholeSmsToOthers) {
+  // 1: two blocks of 4 warps under a cap of one SM sit on that, although they would be spread over
+  // two without it. So three blocks that take whole SMs have room at once.
+  kernel_at(0, 1, client(0, 1), 300, blocks_of_warps(2, 4));
+  kernel_at(10, 2, client(), 50, blocks_of_warps(3, 8));
+  run();
+  EXPECT_EQ(end(1), 300);
+  EXPECT_EQ(end(2), 60);
+}
+
+TEST_F(Caps, OfTwoClientsAreApartAsLongAsThereAreSms) {
+  // Caps of 1 and 2 SMs of 4: blocks of whole SMs, four of each client, at once as many as SMs.
+  kernel_at(0, 1, client(0, 1), 100, blocks_of_warps(4, 8));
+  kernel_at(0, 2, client(0, 2), 100, blocks_of_warps(4, 8));
+  kernel_at(0, 3, client(), 50, blocks_of_warps(1, 8));
+  run();
+  EXPECT_EQ(end(1), 400);
+  EXPECT_EQ(end(2), 200);
+  EXPECT_EQ(end(3), 50);
+}
+
 }  // namespace
 }  // namespace bubblesim::gpu
