@@ -101,7 +101,10 @@ void GpuNode::add_training(const program::Program* rank, workload::RunSetup setu
 void GpuNode::add_services(const LoadedRun& loaded, const ServerRequests& requests) {
   workload::RunSetup setup;
   setup.repeat = workload::Repeat::kOnePass;
+  setup.perturbation.seed = loaded.config.seed;
+  setup.perturbation.place = " on GPU " + std::to_string(id().value);
   for (const auto& instance : instances_) {
+    setup.perturbation.jitter_cv = loaded.config.fillers[instance->filler].jitter_cv;
     auto monitor = std::make_unique<FillerMonitor>(meters_, *instance);
     instance->steps = make_steps(loaded, *instance);
     const program::Program* program =

@@ -109,6 +109,7 @@ struct FillerConfig {
   program::Batching batching;
   std::optional<Duration> deadline;     ///< online: from arrival to completion
   std::optional<Bytes> memory;          ///< on each GPU; nothing: not known
+  double jitter_cv = 0;                 ///< of durations between passes, >= 0
   std::optional<workload::ArrivalSpec> arrivals;  ///< present if and only if online
   std::optional<observe::ServiceLimits> limits;   ///< of an engine's requests
 };

@@ -204,6 +204,7 @@ FillerConfig read_filler(const ReadContext& context, ObjectReader& reader) {
   filler.batching.max_batch = reader.integer<std::uint32_t>("max_batch", {1, kMostRequests}, batch);
   filler.batching.batch_cost = reader.number("batch_cost", {0, 1}, 1);
   if (reader.has("memory")) filler.memory = reader.bytes("memory", kPositiveBytes);
+  filler.jitter_cv = reader.number("jitter_cv", {0, 10}, 0);
   read_online(context, reader, filler);
   const synth::EngineNames* engine = engine_of(filler);
   if (engine != nullptr) check_engine(reader, filler, *engine);

@@ -21,7 +21,8 @@ ProgramRun::ProgramRun(engine::Engine& engine, gpu::Gpu& gpu, const program::Pro
     : engine_(engine), gpu_(gpu), program_(program), setup_(setup),
       client_(gpu.add_client(client_of(setup.client, program), *this)),
       takes_turns_(gpu.mode() == program::SharingMode::kTimeSliced),
-      random_(setup.perturbation.seed, "jitter of " + setup.client.name),
+      random_(setup.perturbation.seed,
+              "jitter of " + setup.client.name + setup.perturbation.place),
       results_(program.result_slots) {
   for (std::uint32_t i = 0; i < program.threads.size(); ++i) {
     threads_.push_back(std::make_unique<Thread>(*this, program.threads[i], i));

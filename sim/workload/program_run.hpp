@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/base/random.hpp"
@@ -43,6 +44,7 @@ struct Perturbation {
   std::vector<Outage> outages{};  ///< in order, not overlapping
   double jitter_cv = 0.0;         ///< of a factor drawn anew for each iteration, mean 1, >= 0
   std::uint64_t seed = 0;
+  std::string place{};            ///< draws differ between runs of one name in different places
 };
 
 /// What a run is connected to. Pointers may be null and outlive the run.

@@ -59,6 +59,7 @@ TEST(RunConfig, EveryKeyIsRead) {
                              {"max_wait", "5ms"},
                              {"batch_cost", 0.25},
                              {"deadline", "100ms"},
+                             {"jitter_cv", 0.03},
                              {"memory", "5GiB"}});
   json["power"] = {{"cap_w", 300}, {"node_cap_w", 1000}, {"period", "2ms"}};
   json["fillers"][1]["program"]["launch_gap"] = "5us";
@@ -75,6 +76,7 @@ TEST(RunConfig, EveryKeyIsRead) {
   EXPECT_EQ(config->power->node_cap_w, 1000);
   const FillerConfig& filler = config->fillers[1];
   EXPECT_EQ(filler.gpus, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(filler.jitter_cv, 0.03);
   EXPECT_EQ(filler.batching.max_wait, milliseconds{5});
   EXPECT_EQ(filler.deadline, milliseconds{100});
   EXPECT_EQ(filler.memory, Bytes{5ULL << 30U});
