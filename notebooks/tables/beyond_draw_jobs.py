@@ -6,6 +6,7 @@ from .beyond_draw import stack
 
 # Numbers of micro-batches are no policies: greys.
 GREYS = ("#404040", "#909090", "#D8D8D8")
+LOOPS = {"fits": "step fits", "margin": "1.2 steps fit", "artifact": "1.2 fit at launch"}
 
 
 def schedules(table):
@@ -83,18 +84,32 @@ def serving(table):
 
 
 def side_tasks(table):
-    """The bubble of the job alone with its closed form, and what of it side tasks use."""
+    """The bubble of the job alone with its closed form, what of it side tasks use, and what beside.
+
+    Steps vary as measured; FreeRide's loop is the artifact's, in the last panel also the others.
+    """
     table = table.assign(group=[f"{task}\nm = {m}" for task, m in
                                 zip(table["task"], table["micro_batches"])])
     alone = table[table["policy"] == "exclusive"].drop_duplicates("micro_batches")
-    figure, grid = draw.grid(1, 2, height=2.0)
-    left, right = grid[0]
+    figure, grid = draw.grid(1, 3, height=2.0)
+    left, right, beside = grid[0]
     draw.bars(left, alone.assign(group=alone["micro_batches"].map("m = {}".format)), "group",
               "policy", "bubble")
     left.plot(range(len(alone)), alone["closed_form"], "_", color=draw.VERMILION, markersize=26,
               markeredgewidth=1.6)
     left.set(ylabel="bubble of the job alone", title="short lines: (p-1)/(m+p-1)")
-    draw.bars(right, table[table["policy"] != "exclusive"], "group", "policy", "recovered")
+    table = table[table["steps_vary"] > 0]
+    used = table[(table["policy"] == "ideal") | (table["loop"] == "artifact")]
+    draw.bars(right, used, "group", "policy", "recovered")
     right.set_ylabel("bubble time used")
+    right.tick_params(axis="x", labelsize=5.5)
+    rides = table[table["policy"] == "freeride"]
+    for i, (loop, part) in enumerate(rides.groupby("loop", sort=False)):
+        colour, mark, _, _ = draw.SERIES[i]
+        beside.plot(part["group"], part["beside_percent"], color=colour, marker=mark,
+                    linestyle="none", label=LOOPS[loop])
+    beside.set(ylabel="steps beside training, % of time")
+    beside.tick_params(axis="x", labelsize=5.5)
+    beside.legend(fontsize=5.5)
     draw.legend(figure, right, 2)
     return figure

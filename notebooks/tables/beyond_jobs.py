@@ -3,6 +3,8 @@
 Fractions are of 1, times in ms unless their names say otherwise. Closed forms are of p ranks, m
 micro-batches and F = I = W = 1: forward, backward by input, backward by weights (B = I + W = 2).
 """
+import json
+
 import pandas
 
 from . import results
@@ -11,6 +13,7 @@ from .beyond import kept, swept
 PLAN = "/training/synth/plan"
 SCHEDULE, GLOBAL_BATCH = f"{PLAN}/schedule", f"{PLAN}/global_batch"
 CLUSTER = "/training/synth/cluster"
+STEP_CV = "/fillers/side/jitter_cv"
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved", "chimera": "Chimera",
              "zb-h1": "ZB-H1", "zb-h2": "ZB-H2", "zb-v": "ZB-V", "dualpipe": "DualPipe",
              "dualpipev": "DualPipeV"}
@@ -43,7 +46,7 @@ def closed_form(schedule, ranks, micro_batches):
 
 def bubble_alone(frame, by):
     """Of each row's job alone, which `by` tells from others: its bubble fraction."""
-    alone = frame[frame["policy"] == "exclusive"].set_index(by)
+    alone = frame[frame["policy"] == "exclusive"].drop_duplicates(by).set_index(by)
     return [alone.loc[key, "bubble_fraction"] for key in zip(*(frame[name] for name in by))]
 
 
@@ -127,15 +130,38 @@ def serving(frame):
     return pandas.concat(tables, ignore_index=True).rename(columns={"config": "kind"})
 
 
+def loop_of(policy):
+    """When FreeRide's loop begins a step, by the policy's text: 'fits', 'margin', 'artifact'."""
+    if not policy.startswith("{"):
+        return "fits"
+    parameters = json.loads(policy).get("parameters", {})
+    if "step_margin" not in parameters:
+        return "fits"
+    return "artifact" if parameters.get("looks") == "launch" else "margin"
+
+
 def side_tasks(frame):
-    """FreeRide's set-up, by task, micro-batches and policy: bubble, overhead in %, task's rate."""
+    """FreeRide's set-up, by task, micro-batches, variation, policy and its loop.
+
+    `steps_vary`: the coefficient of variation of a task's steps, in %. Gives the bubble of the job
+    alone, training's overhead in %, the task's rate, and the part of the time in which its steps ran
+    beside training, in %: what they got done beyond what the oracle does in as much of the bubbles.
+    """
     frame = frame.assign(**{GLOBAL_BATCH: swept(frame, GLOBAL_BATCH, 16)})
     micro_batches = frame[GLOBAL_BATCH] // 4
+    by = ["config", GLOBAL_BATCH, STEP_CV]
+    rates = frame["filler_normalised_fraction"] / frame["bubble_recovered_fraction"]
+    ideal = frame.assign(rate=rates)[frame["policy"] == "ideal"].set_index(by)["rate"]
+    in_bubbles = [ideal.get(tuple(key), float("nan")) * recovered for *key, recovered in zip(
+        *(frame[name] for name in by), frame["bubble_recovered_fraction"])]
     return pandas.DataFrame({
-        "task": frame["config"], "micro_batches": micro_batches, "policy": frame["policy"],
+        "task": frame["config"], "micro_batches": micro_batches,
+        "steps_vary": 100 * frame[STEP_CV], "policy": frame["policy"],
+        "loop": frame["/policies/0"].map(loop_of),
         "bubble": bubble_alone(frame, ["config", GLOBAL_BATCH]),
         "closed_form": [closed_form("1f1b", 4, m) for m in micro_batches],
         "overhead_percent":
         100 * (1 / frame["training_normalised_fraction"] - 1),
         "filler_throughput": frame["filler_normalised_fraction"].fillna(0.0),
-        "recovered": frame["bubble_recovered_fraction"]})
+        "recovered": frame["bubble_recovered_fraction"],
+        "beside_percent": 100 * (frame["filler_normalised_fraction"] - in_bubbles)})

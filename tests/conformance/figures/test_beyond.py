@@ -1,4 +1,6 @@
 """Tables of 03_beyond, on frames made by hand."""
+import json
+
 import pandas
 import pytest
 
@@ -127,8 +129,12 @@ def test_one_number_of_micro_batches_leaves_the_schedules_open():
 def test_overhead_is_the_time_that_training_takes_longer():
     frame = rows(("exclusive", 1.0, None), ("freeride", 0.8, 0.3)).assign(
         config="VGG-19", bubble_fraction=[0.43, 0.4], bubble_recovered_fraction=[0, 0.5],
-        **{beyond_jobs.GLOBAL_BATCH: 16})
+        **{beyond_jobs.GLOBAL_BATCH: 16, beyond_jobs.STEP_CV: 0.091,
+           "/policies/0": ["exclusive", json.dumps({"name": "freeride", "parameters": {
+               "step_margin": 1.2, "looks": "launch"}})]})
     table = beyond_jobs.side_tasks(frame)
+    assert table["loop"].tolist() == ["fits", "artifact"]
+    assert table["steps_vary"].tolist() == pytest.approx([9.1, 9.1])
     assert table["micro_batches"].tolist() == [4, 4]
     assert table["bubble"].tolist() == [0.43, 0.43]
     assert table["overhead_percent"].tolist() == pytest.approx([0.0, 25.0])

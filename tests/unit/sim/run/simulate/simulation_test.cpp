@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "sim/run/unmet_config.hpp"
 #include "tests/unit/sim/run/simulate/small_run.hpp"
 
@@ -63,6 +66,71 @@ TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
   // Ends at 1.1 n: 63 x 1.1 = 69.3, on each of two GPUs.
   EXPECT_EQ(result.fillers.front().passes, 2U * 63U);
   EXPECT_EQ(result.fillers.front().requests_completed, 2U * 63U);
+}
+
+// A pass is 0.1 ms and a factor of mean 1 times 1 ms. In 11 s there are 10,000, give or take four
+// standard deviations of their sum, 4 x 0.1 x sqrt(10,000) x 1 ms = 40 ms or 36 passes. Each GPU has
+// its own.
+TEST(Simulation, AFillersPassesVaryRoundTheirProfile) {
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.duration = 11s;
+  RunScenario scenario = with_fillers(loaded);
+  scenario.training = false;
+  const auto passes = [&](double cv) {
+    loaded.config.fillers.front().jitter_cv = cv;
+    const auto filler = simulate(loaded, scenario).fillers.front();
+    return std::pair(filler.instances[0].passes, filler.instances[1].passes);
+  };
+  EXPECT_EQ(passes(0), std::pair(std::uint64_t{10'000}, std::uint64_t{10'000}));
+  const auto [first, second] = passes(0.1);
+  EXPECT_NEAR(static_cast<double>(first), 10'000, 36);
+  EXPECT_NEAR(static_cast<double>(second), 10'000, 36);
+  EXPECT_NE(first, second);
+}
+
+/// Longest iteration of rank 0 beside FreeRide's steps of 1.1 ms, and how many of them were served.
+/// Bubbles are 2 ms at most, and the policy sees them at once.
+std::pair<Duration, std::uint64_t> beside_steps(double jitter_cv, double margin,
+                                                const std::string& looks = "completion") {
+  const policy::Registry registry = policies::builtin_policies();
+  LoadedRun loaded = small_run({offline("filler")});
+  loaded.config.duration = 700ms;
+  loaded.config.warmup = 14ms;
+  loaded.config.fillers.front().jitter_cv = jitter_cv;
+  const policy::ParameterSet fallbacks = policy::defaults(**registry.find("freeride"));
+  std::map<std::string, policy::Value, std::less<>> values(fallbacks.begin(), fallbacks.end());
+  values["manager_poll"] = values["interface_poll"] = Duration{1us};
+  values["step_margin"] = margin;
+  values["looks"] = looks;
+  loaded.config.policies = {{"freeride", policy::ParameterSet(std::move(values))}};
+  const auto report = run_policies(loaded, registry, {});
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  const observe::PolicyResult& result = report->policies[0];
+  return {std::ranges::max(result.training.ranks.front().times), result.fillers[0].passes};
+}
+
+// A step whose profile holds fits its bubble. One that varies may outlast it, and its blocks are not
+// taken back: training's next kernel waits for room on the SMs. Where 1.7 steps of 1.1 ms are left,
+// 1.87 ms, one begins; nowhere 1.9 are.
+TEST(Simulation, AStepThatVariesMayOutlastItsBubbleAndCostTraining) {
+  const auto [exact, steps] = beside_steps(0, 1);
+  EXPECT_EQ(exact, 7ms);
+  EXPECT_GT(steps, 100U);
+  EXPECT_GT(beside_steps(0.5, 1).first, 7ms);
+  EXPECT_GT(beside_steps(0, 1.7).second, 100U);
+  EXPECT_EQ(beside_steps(0, 1.9).second, 0U);
+}
+
+// One step of 1.1 ms fits into 2: when it has ended, less than another one is left. Who looks when
+// it was launched, at once, finds time for another, which ends 0.1 to 0.2 ms after the bubble.
+TEST(Simulation, ALoopThatLooksAtLaunchBeginsAStepTooMany) {
+  const auto [exact, steps] = beside_steps(0, 1, "completion");
+  const auto [longer, more] = beside_steps(0, 1, "launch");
+  EXPECT_EQ(exact, 7ms);
+  EXPECT_GT(longer, 7ms);
+  EXPECT_LT(longer, 7500us);
+  EXPECT_GT(more, steps + steps / 2);
+  EXPECT_EQ(beside_steps(0, 1.9, "launch").second, 0U);
 }
 
 TEST(Simulation, AFillerRunsOnlyOnItsGpus) {
