@@ -57,21 +57,41 @@ def power(frame):
 
 
 def plan_parts(text):
-    """What of ZeRO++ a plan has: 'ZeRO-3', 'hpZ', 'hpZ + qwZ', 'ZeRO++'."""
+    """What of ZeRO++ a plan has: 'ZeRO-3', 'hpZ', 'hpZ + qwZ', 'ZeRO++'; 'levels': copies in nodes.
+
+    With ' x 8' where a replica has 8 micro-batches.
+    """
     named = {"zero3-384": "ZeRO-3", "zeropp-384": "ZeRO++"}
     if text in named:
         return named[text]
-    parameters = json.loads(text)["parameters"]
-    return "hpZ + qwZ" if "element_bytes" in parameters else "hpZ"
+    plan = json.loads(text)
+    parameters, gradients = plan["parameters"], plan.get("gradients", {})
+    if "primary" in parameters:
+        parts = "levels"
+    elif "element_bytes" in parameters:
+        parts = "ZeRO++" if "element_bytes" in gradients else "hpZ + qwZ"
+    else:
+        parts = "hpZ"
+    return parts if micro_batches(text) == 1 else f"{parts} x {micro_batches(text)}"
+
+
+def micro_batches(text):
+    """Of a replica, by a plan's text; 1 of a plan by name."""
+    if not text.startswith("{"):
+        return 1
+    plan = json.loads(text)
+    replica = plan.get("data", 1) * plan.get("micro_batch", 1)
+    return plan.get("global_batch", replica) // replica
 
 
 def zero(frame):
-    """Iterations of each part of ZeRO++ against ZeRO-3's, by network."""
+    """Iterations of each part of ZeRO++, and throughput against ZeRO-3's, by network."""
     table = pandas.DataFrame({
         "cluster": frame[CLUSTER], "parts": frame[PLAN].map(plan_parts),
         "iteration_s": frame["training_iteration_mean_ms"] / 1e3})
     base = table[table["parts"] == "ZeRO-3"].set_index("cluster")["iteration_s"]
-    table["gain"] = table["cluster"].map(base) / table["iteration_s"]
+    samples = frame[PLAN].map(micro_batches)
+    table["gain"] = table["cluster"].map(base) * samples / table["iteration_s"]
     return table
 
 

@@ -40,7 +40,9 @@ std::string_view channel_name(Channel channel) {
     case Channel::kCopies: return "copies";
     case Channel::kNorm: return "norm";
     case Channel::kWideArea: return "wide area";
+    case Channel::kPrimary: return "first copy";
     case Channel::kSecondary: return "second copy";
+    case Channel::kUpdated: return "updated parameters";
     case Channel::kResponses: return "responses";
     case Channel::kWeights: return "weights";
     case Channel::kForwardTransfer: return "forward";

@@ -19,7 +19,8 @@ namespace bubblesim::synth {
 /// Communicators whose uses are counted apart.
 enum class Channel : std::uint8_t {
   kTensor, kContext, kExpert, kData, kExpertData, kTokenSplit, kEmbedding, kCopies, kNorm,
-  kWideArea, kSecondary, kResponses, kWeights, kForwardTransfer, kBackwardTransfer, kReceived,
+  kWideArea, kPrimary, kSecondary, kUpdated, kResponses, kWeights, kForwardTransfer,
+  kBackwardTransfer, kReceived,
 };
 
 [[nodiscard]] std::string_view channel_name(Channel channel);

@@ -70,6 +70,14 @@ void GradientExchange::gather(std::uint32_t layer, HostPass pass, Gathered& gath
   }
   const double bytes =
       parameters.element_bytes > 0 ? parameters.element_bytes : weight_bytes(plan);
+  if (parameters.primary > 0) {
+    const Communicator holders = plan.grid.neighbours(emitter_.place(), parameters.primary);
+    if (holders.group.size() <= 1) return;
+    place->second.push_back(call(Channel::kPrimary, CollectiveKind::kAllGather,
+                                 (elements.shared + elements.experts) * bytes, holders,
+                                 "gather parameters"));
+    return;
+  }
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
     place->second.push_back(call(family.channel, CollectiveKind::kAllGather, count * bytes,
@@ -234,8 +242,16 @@ void GradientExchange::prepare_optimizer() {
 void GradientExchange::gather_updated() {
   const ParallelPlan& plan = emitter_.plan();
   const Sharding sharding = plan.plan().sharding;
-  if (sharding != Sharding::kOptimizer && sharding != Sharding::kGradients) return;
   const Elements elements = elements_of(plan, emitter_.place().pipeline);
+  if (const std::uint32_t primary = plan.plan().parameters.primary; primary > 0) {
+    const Communicator likes = plan.grid.likes(emitter_.place(), primary);
+    if (likes.group.size() <= 1) return;
+    emitter_.wait_next(call(Channel::kUpdated, CollectiveKind::kAllGather,
+                            (elements.shared + elements.experts) / primary * weight_bytes(plan),
+                            likes, "gather updated parameters"));
+    return;
+  }
+  if (sharding != Sharding::kOptimizer && sharding != Sharding::kGradients) return;
   const auto add = [&](const Family& family, double count) {
     if (count == 0 || family.replicas.group.size() <= 1) return;
     emitter_.wait_next(call(family.channel, CollectiveKind::kAllGather,

@@ -125,34 +125,47 @@ bool fill_nodes(const PlanSpec& plan, const hardware::ClusterSpec& cluster, std:
   return true;
 }
 
-// A second copy is one of sharded parameters, and its holders divide those of the first.
+// Those who keep a copy between them, `count` neighbours (0: there is no such copy), divide those
+// who keep the copy before it, and lie where links are alike.
+void check_holders(const JobRequest& request, const char* key, std::uint32_t count,
+                   std::uint32_t before, const std::string& before_is, Errors& errors) {
+  const PlanSpec& plan = request.plan;
+  if (count == 0) return;
+  if (before % count != 0) {
+    errors.push_back(fault(plan, key, fmt::format("found {}; expected a divisor of {} = {}", count,
+                                                  before_is, before)));
+  } else if (!fill_nodes(plan, request.cluster, count)) {
+    errors.push_back(fault(
+        plan, key,
+        fmt::format("found {} with tensor {} on nodes of {} GPUs; expected neighbours that lie "
+                    "inside a node or on whole nodes", count, plan.tensor,
+                    request.cluster.gpus_per_node)));
+  }
+  if (plan.expert > 1 || plan.wide_area.mode != WideAreaMode::kEveryIteration) {
+    errors.push_back(fault(plan, key,
+                           "expected expert 1 and regions that exchange in every iteration: a "
+                           "copy of neighbours is one of parameters that all replicas share"));
+  }
+}
+
+// Copies are of sharded parameters: the first may be one of each run of neighbours, the second one
+// of parts of them.
 void check_parameters(const JobRequest& request, Errors& errors) {
   const PlanSpec& plan = request.plan;
   const ParameterPlan& parameters = plan.parameters;
-  if (parameters.secondary == 0 && parameters.element_bytes == 0) return;
+  if (parameters.primary == 0 && parameters.secondary == 0 && parameters.element_bytes == 0) return;
   if (plan.sharding != Sharding::kParameters) {
     errors.push_back(fault(plan, "/parameters",
                            "says how sharded parameters are gathered; expected \"sharding\": "
                            "\"parameters\""));
   }
-  if (parameters.secondary == 0) return;
   const std::uint32_t replicas = plan.data * plan.context;
-  if (replicas % parameters.secondary != 0) {
-    errors.push_back(fault(plan, "/parameters/secondary",
-                           fmt::format("found {}; expected a divisor of data x context = {}",
-                                       parameters.secondary, replicas)));
-  } else if (!fill_nodes(plan, request.cluster, parameters.secondary)) {
-    errors.push_back(fault(
-        plan, "/parameters/secondary",
-        fmt::format("found {} with tensor {} on nodes of {} GPUs; expected neighbours that lie "
-                    "inside a node or on whole nodes", parameters.secondary, plan.tensor,
-                    request.cluster.gpus_per_node)));
-  }
-  if (plan.expert > 1 || plan.wide_area.mode != WideAreaMode::kEveryIteration) {
-    errors.push_back(fault(plan, "/parameters/secondary",
-                           "expected expert 1 and regions that exchange in every iteration: a "
-                           "second copy is one of parameters that all replicas share"));
-  }
+  check_holders(request, "/parameters/primary", parameters.primary, replicas, "data x context",
+                errors);
+  const bool apart = parameters.primary > 0;
+  check_holders(request, "/parameters/secondary", parameters.secondary,
+                apart ? parameters.primary : replicas,
+                apart ? "parameters/primary" : "data x context", errors);
 }
 
 // Two parts need exchanges among tensor ranks and a sample each; kernels of another form need to

@@ -156,6 +156,7 @@ void read_parameters(ObjectReader& object, PlanSpec& plan) {
   ObjectReader reader = object.child("parameters", Presence::kOptional);
   if (!reader.present()) return;
   const double stored = model::optimizer_memory(plan.optimizer).weights;
+  plan.parameters.primary = reader.integer<std::uint32_t>("primary", {0, kMostRanks}, 0);
   plan.parameters.secondary = reader.integer<std::uint32_t>("secondary", {0, kMostRanks}, 0);
   plan.parameters.element_bytes = reader.number("element_bytes", {0.25, 8}, stored);
 }

@@ -33,10 +33,16 @@ struct GradientPlan {
   std::uint32_t prefetch = 1;     ///< kParameters: layers gathered ahead of their use
 };
 
-/// How sharded parameters are gathered (ZeRO++, arXiv 2306.10209).
+/// How sharded parameters are kept and gathered (ZeRO++, arXiv 2306.10209; levels inside a node:
+/// arXiv 2501.04266).
 struct ParameterPlan {
+  /// Neighbouring replicas that together keep the first copy, of which each run of them has one; 0:
+  /// all replicas keep one. Gradients and optimizer states are shared out over all replicas in
+  /// either case, so that those at the same place of each run gather what was updated, in every
+  /// iteration once.
+  std::uint32_t primary = 0;
   /// hpZ: neighbouring replicas that together keep a second copy, from a layer's forward pass on,
-  /// and gather it for the backward pass; 0: all replicas do, from the first copy.
+  /// and gather it for the backward pass; 0: that gathers from the first copy, too.
   std::uint32_t secondary = 0;
   double element_bytes = 0;  ///< qwZ: of an element gathered from the first copy; 0: the weights'
 };

@@ -173,23 +173,25 @@ Communicator RankGrid::across_regions(const RankPlace& place) const {
   return out;
 }
 
-Communicator RankGrid::expert_data(const RankPlace& place) const {
+Communicator RankGrid::expert_data(const RankPlace& place) const { return likes(place, expert_); }
+
+Communicator RankGrid::likes(const RankPlace& place, std::uint32_t count) const {
   const std::uint32_t replica = place.data * context_ + place.context;
-  const std::uint32_t first = replica % expert_;
-  const std::uint32_t count = data_ * context_ / expert_;
+  const std::uint32_t first = replica % count;
+  const std::uint32_t runs = data_ * context_ / count;
   Communicator out;
   out.first_rank = rank({place.pipeline, first / context_, first % context_, place.tensor});
-  const std::uint32_t all = on_a_node(tensor_ * expert_);
+  const std::uint32_t all = on_a_node(tensor_ * count);
   std::uint32_t siblings = 1;
   switch (folding_) {
-    case Folding::kNothing: out.simulated = count; break;
+    case Folding::kNothing: out.simulated = runs; break;
     case Folding::kData:
-      out.simulated = (context_ - first + expert_ - 1) / expert_;
-      siblings = std::max(all / on_a_node(tensor_ * std::min(expert_, context_)), 1U);
+      out.simulated = (context_ - first + count - 1) / count;
+      siblings = std::max(all / on_a_node(tensor_ * std::min(count, context_)), 1U);
       break;
     case Folding::kAll: siblings = all; break;
   }
-  out.group = network::strided_group(out.first_rank, count, tensor_ * expert_, siblings);
+  out.group = network::strided_group(out.first_rank, runs, tensor_ * count, siblings);
   return out;
 }
 

@@ -52,6 +52,8 @@ class RankGrid {
   [[nodiscard]] Communicator expert(const RankPlace& place) const;
   /// So many neighbours of the data and context ranks. Precondition: `count` divides them.
   [[nodiscard]] Communicator neighbours(const RankPlace& place, std::uint32_t count) const;
+  /// Those at the rank's own place in each run of so many neighbours. Precondition: as above.
+  [[nodiscard]] Communicator likes(const RankPlace& place, std::uint32_t count) const;
   /// All that hold the same parameters: data and context ranks.
   [[nodiscard]] Communicator data(const RankPlace& place) const;
   /// The above ranks in the rank's region, and its like in every region. Wide-area plans only.

@@ -68,7 +68,8 @@ StaticMemory static_memory(const ParallelPlan& plan, std::uint32_t pipeline) {
   const double part = split_over_replicas(plan, elements);
   const model::OptimizerMemory memory = model::optimizer_memory(spec.optimizer);
   StaticMemory out;
-  out.parameters = memory.weights * (spec.sharding == Sharding::kParameters ? part : whole);
+  const double kept = spec.parameters.primary > 0 ? whole / spec.parameters.primary : part;
+  out.parameters = memory.weights * (spec.sharding == Sharding::kParameters ? kept : whole);
   if (spec.parameters.secondary > 0) {
     out.parameters += memory.weights * elements.shared / spec.parameters.secondary;
   }

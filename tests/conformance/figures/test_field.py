@@ -45,6 +45,8 @@ def test_a_plan_is_called_by_its_parts():
     assert field.plan_parts(json.dumps({"parameters": {"secondary": 16}})) == "hpZ"
     both = {"parameters": {"secondary": 16, "element_bytes": 1}}
     assert field.plan_parts(json.dumps(both)) == "hpZ + qwZ"
+    levels = {"data": 4, "global_batch": 32, "parameters": {"primary": 2}}
+    assert field.plan_parts(json.dumps(levels)) == "levels x 8"
 
 
 def test_gains_are_over_zero_3_on_the_same_network():

@@ -62,6 +62,70 @@ TEST(ZeroPlus, TrafficBetweenNodesIsThatOfThePaper) {
   EXPECT_NEAR(bytes_between_nodes(quantised), 4 * kLinearElements * ring, 30);
 }
 
+/// Three levels: packages of 2 GPUs with a link of their own, nodes of 2 packages, 4 nodes. No rank
+/// is folded, so that loads are on the links of every rank.
+JobRequest packaged_job(std::uint32_t primary, std::uint32_t secondary = 0) {
+  JobRequest request = sharded_job();
+  request.cluster.node.kind = hardware::NodeLink::kPairs;
+  request.cluster.node.pair_bandwidth = request.cluster.node.bandwidth;
+  request.plan.parameters.primary = primary;
+  request.plan.parameters.secondary = secondary;
+  request.plan.folding = Folding::kNothing;
+  return request;
+}
+
+/// Bytes out of the first GPU to the other one of its package, by their own link, in an iteration.
+double bytes_in_package(const JobRequest& request) {
+  const SynthesisedJob job = synthesise(plan_of(request));
+  const network::Topology topology(request.cluster);
+  double bytes = 0;
+  for (const workload::JoinedCollective& collective : job.program.collectives) {
+    for (const network::LinkLoad& load : job.program.transfers[collective.transfer].loads) {
+      if (load.link == topology.pair_port(0, network::Direction::kOut)) bytes += load.bytes;
+    }
+  }
+  return bytes;
+}
+
+// With P parameters of 2 bytes on 16 GPUs. Between nodes go the gradients of all replicas, 2 P x
+// 15/16, and what was updated. Packages as holders: of 8 that hold the same half of P, 2 are on each
+// node; the 2 halves take 2 x 2 P/2 x 7/8. Nodes as holders: of 4 that hold the same quarter 1 is on
+// each node; the 4 quarters take 4 x 2 P/4 x 3/4. Inside a package a gather of 2 moves half of
+// 2 P out of each.
+TEST(ZeroPlus, FirstCopiesInsideANodeKeepGathersThere) {
+  const double gradients = 2 * kLinearElements * 15 / 16;
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(0)), 3 * gradients, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(2)), gradients + 2 * kLinearElements * 7 / 8, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(4)), gradients + 2 * kLinearElements * 3 / 4, 30);
+  EXPECT_NEAR(bytes_between_nodes(packaged_job(4, 2)), bytes_between_nodes(packaged_job(4)), 30);
+  EXPECT_NEAR(bytes_in_package(packaged_job(0)), 0, 1);
+  EXPECT_NEAR(bytes_in_package(packaged_job(2)), 2 * kLinearElements, 30);      // both passes
+  EXPECT_NEAR(bytes_in_package(packaged_job(4)), 0, 1);
+  EXPECT_NEAR(bytes_in_package(packaged_job(4, 2)), kLinearElements, 30);  // backward passes
+}
+
+// ZeRO-3 gathers for each micro-batch, holders inside a node once an iteration between nodes:
+// of 4 micro-batches only gradients cross them four times.
+TEST(ZeroPlus, MoreMicroBatchesGatherNoMoreBetweenNodes) {
+  JobRequest request = packaged_job(2);
+  set_micro_batches(request, 4);
+  EXPECT_NEAR(bytes_between_nodes(request),
+              2 * kLinearElements * (4 * 15.0 / 16 + 7.0 / 8), 100);
+}
+
+TEST(ZeroPlus, AFirstCopyOfFewerTakesMoreMemory) {
+  const auto memory = [](std::uint32_t primary) {
+    return static_memory(plan_of(packaged_job(primary)), 0).total();
+  };
+  EXPECT_NEAR(memory(2) - memory(0), 2 * kLinearElements * (1.0 / 2 - 1.0 / 16), 1);
+}
+
+TEST(ZeroPlus, FoldedOrNotFirstCopiesTakeTheSameTime) {
+  JobRequest folded = packaged_job(2);
+  folded.plan.folding = Folding::kAll;
+  EXPECT_NEAR(seconds(std::move(folded)) / seconds(packaged_job(2)), 1, 1e-3);
+}
+
 TEST(ZeroPlus, ASecondCopyTakesItsPartOfTheParameters) {
   const double more = static_memory(plan_of(zero_plus_job()), 0).total() -
                       static_memory(plan_of(sharded_job()), 0).total();
@@ -103,6 +167,15 @@ TEST(ZeroPlus, WhatMakesNoSenseIsRefused) {
               HasSubstr("/parameters/secondary: found 5; expected a divisor of data x context"));
 }
 
+TEST(ZeroPlus, HoldersOfTheSecondCopyDivideThoseOfTheFirst) {
+  EXPECT_THAT(first_fault(packaged_job(3)),
+              HasSubstr("/parameters/primary: found 3; expected a divisor of data x context = 16"));
+  EXPECT_THAT(first_fault(packaged_job(2, 4)),
+              HasSubstr("/parameters/secondary: found 4; expected a divisor of parameters/primary = "
+                        "2"));
+  EXPECT_EQ(first_fault(packaged_job(4, 2)), "none");
+}
+
 // 12 replicas on nodes of 4: runs of 3 and 6 lie on parts of two nodes.
 TEST(ZeroPlus, ASecondCopyLiesInsideANodeOrOnWholeNodes) {
   JobRequest request = zero_plus_job();
@@ -120,8 +193,9 @@ TEST(ZeroPlus, ASecondCopyLiesInsideANodeOrOnWholeNodes) {
 
 TEST(ZeroPlus, KeysAreReadAndMayBeLeftOut) {
   const auto with = parse_plan(R"({"global_batch": 16, "data": 16, "sharding": "parameters",
-      "parameters": {"secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p");
+      "parameters": {"primary": 16, "secondary": 8}, "gradients": {"element_bytes": 0.5}})", "p");
   ASSERT_TRUE(with.has_value());
+  EXPECT_EQ(with->parameters.primary, 16U);
   EXPECT_EQ(with->parameters.secondary, 8U);
   EXPECT_EQ(with->parameters.element_bytes, 2);
   EXPECT_EQ(with->gradients.element_bytes, 0.5);
