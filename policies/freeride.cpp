@@ -242,8 +242,8 @@ PolicySpec freeride_spec() {
                       "ours: profiles are exact here; the artifact's run_side_task.py takes 1.2 "
                       "times the median, rounded up to 10 ms"}),
       declare_choice("looks", {"completion", "launch"},
-                     {"", "A task's loop looks for another step when one has ended, or when its host "
-                          "has launched it.",
+                     {"", "A task's loop looks for another step when one has ended, or when its "
+                          "host has launched it.",
                       "ours: completion; the artifact's task_v2.py does not wait for the GPU"}),
       declare_duration("interface_poll", 5ms, 1us, 10s,
                        {"", "A task's interface loop looks so often.", code}),

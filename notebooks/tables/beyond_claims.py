@@ -38,19 +38,19 @@ def freeride(side):
         Claim("freeride-overhead",
               "side tasks cost training about 1 % (ResNet-50 1.36 %, VGG-19 2.1 %)",
               FREERIDE + "; its artifact's table", "stated",
-              f"{artifact['overhead_percent'].max():.3f} % at most, though steps run beside training "
-              f"for {beside.min():.1f} to {beside.max():.1f} % of the time; {worst('fits', False):.3f} "
-              "% where steps last as profiled and begin if they fit, "
-              f"{worst('fits', True):.3f} % where they vary, {worst('margin', True):.3f} % with its "
-              "margin alone",
+              f"{artifact['overhead_percent'].max():.3f} % at most, though steps run beside "
+              f"training for {beside.min():.1f} to {beside.max():.1f} % of the time; "
+              f"{worst('fits', False):.3f} % where steps last as profiled and begin if they fit, "
+              f"{worst('fits', True):.3f} % where they vary, {worst('margin', True):.3f} % with "
+              "its margin alone",
               f"{RTX.format('4 or 8')}, side tasks train ResNet-50 and VGG-19, whose steps vary by "
               "2.6 and 9.1 %; its loop's margin, looking at launch",
               within(artifact["overhead_percent"].max(), 0.3, 3.0),
               "its loop does not wait for the GPU (task_v2.py), so that the last step of a bubble "
               "outlasts it. A client of higher priority has all SMs that it asks for here, at once "
               "as blocks end, and the step what is left: if they took turns instead, it would "
-              "cost up to the time that steps run beside training. Inputs of 38.5 MB a step, 1.2 ms "
-              "of PCIe, would add 0.4 % at most; they are not copied here. What all tasks share "
+              "cost up to the time that steps run beside training. Inputs of 38.5 MB a step, 1.2 "
+              "ms of PCIe, would add 0.4 % at most; they are not copied here. What all tasks share "
               "costs no more than 0.05 % of theirs (ResNet-18 and PageRank, "
               "artifact_evaluation.md). Tasks use " + percent(artifact["recovered"].min(), 0)
               + " to " + percent(artifact["recovered"].max(), 0) + " of the bubbles")]

@@ -144,8 +144,8 @@ def side_tasks(frame):
     """FreeRide's set-up, by task, micro-batches, variation, policy and its loop.
 
     `steps_vary`: the coefficient of variation of a task's steps, in %. Gives the bubble of the job
-    alone, training's overhead in %, the task's rate, and the part of the time in which its steps ran
-    beside training, in %: what they got done beyond what the oracle does in as much of the bubbles.
+    alone, training's overhead in %, the task's rate, and the part of the time in which its steps
+    ran beside training, in %: what they got done beyond what the oracle does in as much of bubbles.
     """
     frame = frame.assign(**{GLOBAL_BATCH: swept(frame, GLOBAL_BATCH, 16)})
     micro_batches = frame[GLOBAL_BATCH] // 4

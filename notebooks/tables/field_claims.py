@@ -212,8 +212,8 @@ def paths(table):
               "judged by the median. A leaf has 8 flows out on 64 up-links, and the busiest of all "
               "leaves' decides: it has two flows by 88 % of hashes, three or more by 10 % "
               "(closed form, tests/unit/sim/network/flow_paths_test.cpp), which is the tail. The "
-              "gap itself is what exchanges take of an iteration, which batch and plan decide: they "
-              "are free choices here"),
+              "gap itself is what exchanges take of an iteration, which batch and plan decide: "
+              "they are free choices here"),
         Claim("c4p-planned", "planned flows do without it", "arXiv 2406.04594, abstract", "stated",
               f"{percent(planned, 1)} of the throughput of flows spread over all paths", where,
               bool(planned > 0.99), "")]

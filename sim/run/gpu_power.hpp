@@ -87,9 +87,9 @@ class GpuPower final : public gpu::Governor {
   /// Lets time pass, on the other GPUs too, as far as periods of a shared budget have ended.
   void advance(SimTime now);
 
-  /// `node` ends this GPU's periods from now on, and outlives it. Before any time passes.
+  /// `node` ends this GPU's periods from now on. Before any time passes.
   void share_budget(NodePower& node) { node_ = &node; }
-  /// Lets time pass on this GPU alone. Precondition: no period of a shared budget ends before `now`.
+  /// Lets time pass on this GPU alone. Precondition: no period of a shared budget ends before.
   void pass(SimTime now);
   [[nodiscard]] const PeriodWork& last_period() const { return last_period_; }
   /// Until the end of the period that has begun: no higher clock.

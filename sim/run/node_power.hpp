@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/observe/run_result.hpp"
 #include "sim/run/gpu_power.hpp"
 
 namespace bubblesim::run {
@@ -24,7 +23,7 @@ class NodePower {
   /// warm-up are not counted.
   NodePower(const hardware::GpuSpec& spec, const PowerConfig& config, SimTime warmup);
 
-  /// Before any time passes. `gpu` outlives this, and is told of its limit from now on.
+  /// Before any time passes. `gpu` outlives this; no time passes on it any more when this is gone.
   void add(GpuPower& gpu);
 
   /// Ends the periods that have ended by now, on every GPU.

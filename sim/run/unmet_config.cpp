@@ -48,8 +48,8 @@ class Notes {
 
   void check_period(const char* key) {
     if (power_->period < simulated_) return;
-    without_effect(fmt::format("/power/{}: the governor first looks after its \"period\" of {}, the "
-                               "run ended at {}",
+    without_effect(fmt::format("/power/{}: the governor first looks after its \"period\" of {}, "
+                               "the run ended at {}",
                                key, format_duration(power_->period), format_duration(simulated_)));
   }
 

@@ -13,8 +13,8 @@ namespace bubblesim::run {
 
 inline constexpr CounterSpec kPowerCapNotKept{
     "power_cap_not_kept", Severity::kLoss,
-    "periods of the governor in which a GPU or a node drew more than the cap at its lowest clock: no "
-    "clock keeps it"};
+    "periods of the governor in which a GPU or a node drew more than the cap at its lowest clock: "
+    "no clock keeps it"};
 inline constexpr CounterSpec kKeysWithoutEffect{
     "config_keys_without_effect", Severity::kNotice,
     "keys of the config that changed nothing: the run ended before they could, or lacks what they "

@@ -82,8 +82,8 @@ TEST(FindJob, AHashSeedIsOfClustersWhoseFlowsTakeOne) {
   const auto refused = find_job(wanted, kConfigs);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().front().text(),
-            "h800-clos-planned: /hash_seed: found 7; flows of this cluster take no up-links by hash "
-            "(fat_tree/placement)");
+            "h800-clos-planned: /hash_seed: found 7; flows of this cluster take no up-links by "
+            "hash (fat_tree/placement)");
 }
 
 TEST(FindJob, EveryPartThatIsNotThereIsAFault) {

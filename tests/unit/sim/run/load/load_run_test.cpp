@@ -138,7 +138,8 @@ TEST(LoadRun, ABudgetIsOfANodeThatIsKnownAndSimulatedAsAWhole) {
                          "the boards' limit, of the 4 GPUs of a node");
   RunConfig folded = synthesised("ddp-4");
   folded.power = made.power;
-  EXPECT_THAT(fault(folded), HasSubstr("a job with folded ranks; expected \"folding\": \"nothing\""));
+  EXPECT_THAT(fault(folded),
+              HasSubstr("a job with folded ranks; expected \"folding\": \"nothing\""));
   RunConfig recorded = config();
   recorded.power = made.power;
   EXPECT_THAT(fault(recorded), HasSubstr("of whose nodes nothing is known; expected \"synth\""));

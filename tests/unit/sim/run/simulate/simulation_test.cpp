@@ -69,8 +69,8 @@ TEST(Simulation, AnOfflineFillerAloneAlwaysHasANextRequest) {
 }
 
 // A pass is 0.1 ms and a factor of mean 1 times 1 ms. In 11 s there are 10,000, give or take four
-// standard deviations of their sum, 4 x 0.1 x sqrt(10,000) x 1 ms = 40 ms or 36 passes. Each GPU has
-// its own.
+// standard deviations of their sum, 4 x 0.1 x sqrt(10,000) x 1 ms = 40 ms or 36 passes. Each GPU
+// has its own.
 TEST(Simulation, AFillersPassesVaryRoundTheirProfile) {
   LoadedRun loaded = small_run({offline("filler")});
   loaded.config.duration = 11s;
@@ -109,9 +109,9 @@ std::pair<Duration, std::uint64_t> beside_steps(double jitter_cv, double margin,
   return {std::ranges::max(result.training.ranks.front().times), result.fillers[0].passes};
 }
 
-// A step whose profile holds fits its bubble. One that varies may outlast it, and its blocks are not
-// taken back: training's next kernel waits for room on the SMs. Where 1.7 steps of 1.1 ms are left,
-// 1.87 ms, one begins; nowhere 1.9 are.
+// A step whose profile holds fits its bubble. One that varies may outlast it, and its blocks are
+// not taken back: training's next kernel waits for room on the SMs. Where 1.7 steps of 1.1 ms are
+// left, 1.87 ms, one begins; nowhere 1.9 are.
 TEST(Simulation, AStepThatVariesMayOutlastItsBubbleAndCostTraining) {
   const auto [exact, steps] = beside_steps(0, 1);
   EXPECT_EQ(exact, 7ms);

@@ -88,10 +88,10 @@ double bytes_in_package(const JobRequest& request) {
 }
 
 // With P parameters of 2 bytes on 16 GPUs. Between nodes go the gradients of all replicas, 2 P x
-// 15/16, and what was updated. Packages as holders: of 8 that hold the same half of P, 2 are on each
-// node; the 2 halves take 2 x 2 P/2 x 7/8. Nodes as holders: of 4 that hold the same quarter 1 is on
-// each node; the 4 quarters take 4 x 2 P/4 x 3/4. Inside a package a gather of 2 moves half of
-// 2 P out of each.
+// 15/16, and what was updated. Packages as holders: of 8 that hold the same half of P, 2 are on
+// each node; the 2 halves take 2 x 2 P/2 x 7/8. Nodes as holders: of 4 that hold the same quarter 1
+// is on each node; the 4 quarters take 4 x 2 P/4 x 3/4. Inside a package a gather of 2 moves half
+// of 2 P out of each.
 TEST(ZeroPlus, FirstCopiesInsideANodeKeepGathersThere) {
   const double gradients = 2 * kLinearElements * 15 / 16;
   EXPECT_NEAR(bytes_between_nodes(packaged_job(0)), 3 * gradients, 30);
@@ -171,8 +171,8 @@ TEST(ZeroPlus, HoldersOfTheSecondCopyDivideThoseOfTheFirst) {
   EXPECT_THAT(first_fault(packaged_job(3)),
               HasSubstr("/parameters/primary: found 3; expected a divisor of data x context = 16"));
   EXPECT_THAT(first_fault(packaged_job(2, 4)),
-              HasSubstr("/parameters/secondary: found 4; expected a divisor of parameters/primary = "
-                        "2"));
+              HasSubstr("/parameters/secondary: found 4; expected a divisor of "
+                        "parameters/primary = 2"));
   EXPECT_EQ(first_fault(packaged_job(4, 2)), "none");
 }
 
