@@ -30,6 +30,8 @@ constexpr std::array<Choice<model::GradientStore>, 2> kStores{{
 constexpr std::array<Choice<GradientSync>, 2> kSyncs{{
     {"overlapped", GradientSync::kOverlapped},
     {"after_backward", GradientSync::kAfterBackward}}};
+constexpr std::array<Choice<Receives>, 2> kReceives{{
+    {"in_turn", Receives::kInTurn}, {"ahead", Receives::kAhead}}};
 constexpr std::array<Choice<WideAreaMode>, 3> kWideArea{{
     {"every_iteration", WideAreaMode::kEveryIteration},
     {"asynchronous", WideAreaMode::kAsynchronous}, {"averaging", WideAreaMode::kAveraging}}};
@@ -106,6 +108,7 @@ void read_split(ObjectReader& object, const std::string& folder, PlanSpec& plan)
 
 void read_schedule(ObjectReader& object, const std::string& folder, PlanSpec& plan) {
   plan.schedule = object.text("schedule", "1f1b");
+  plan.receives = object.choice("receives", kReceives, Receives::kInTurn);
   plan.chunks = object.integer<std::uint32_t>("chunks", {0, 1024}, 0);
   if (object.has("schedule_csv")) {
     plan.schedule_csv = (std::filesystem::path(folder) / object.text("schedule_csv")).string();

@@ -126,6 +126,12 @@ struct GraphStageSpec {
   std::uint32_t micro_batch = 1;      ///< in micro-batches of the plan
 };
 
+/// When a receive of a pipeline stage comes to the GPU.
+enum class Receives : std::uint8_t {
+  kInTurn,  ///< after the compute that was launched before it, as PyTorch's NCCL streams wait
+  kAhead,   ///< as soon as the host has launched it: it holds SMs beside compute until its peer comes
+};
+
 struct PlanSpec {
   std::string name;
   std::uint32_t data = 1;
@@ -139,6 +145,7 @@ struct PlanSpec {
   std::optional<ExpertRouting> routing;        ///< instead of expert_load, which comes of it
 
   std::string schedule = "1f1b";  ///< a generator of sim/pipeline
+  Receives receives = Receives::kInTurn;
   std::uint32_t chunks = 0;       ///< stages a rank holds; 0: the schedule's own default
   std::optional<std::string> schedule_csv;     ///< instead of a generator
   std::vector<std::uint32_t> layers_per_stage; ///< empty: even

@@ -74,7 +74,7 @@ class RankEmitter {
   std::uint32_t launch(const CollectiveCall& call, Duration think);
   /// The same, after all that the lane's next kernel would wait for, too.
   std::uint32_t launch_in_turn(const CollectiveCall& call, Duration think);
-  /// A collective that waits for nothing: a receive.
+  /// A collective that waits for nothing: a receive that is posted ahead.
   std::uint32_t launch_at_once(const CollectiveCall& call, Duration think);
 
   /// The next kernel (of the lane) waits for the operation too.

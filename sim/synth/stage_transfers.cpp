@@ -147,7 +147,10 @@ std::uint32_t StageTransfers::post(const Route& route, End& end, std::uint32_t m
   CollectiveCall call = call_of(route, end, micro_batch);
   call.name = route.channel == Channel::kForwardTransfer ? "receive activations"
                                                          : "receive gradients";
-  return emitter_.launch_at_once(call, emitter_.plan().request.software.transfer_call);
+  const ParallelPlan& plan = emitter_.plan();
+  const Duration think = plan.request.software.transfer_call;
+  return plan.plan().receives == Receives::kAhead ? emitter_.launch_at_once(call, think)
+                                                  : emitter_.launch(call, think);
 }
 
 void StageTransfers::send(const Route& route, std::uint32_t micro_batch) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/model/training_work.hpp"
@@ -58,6 +60,31 @@ TEST(Program, IsTheSameEachTime) {
   EXPECT_EQ(time_alone(a.program, plan.request.gpu)->events,
             time_alone(b.program, plan.request.gpu)->events);
   EXPECT_EQ(seconds(plan, a), seconds(plan, b));
+}
+
+// Receives of the first stage's gradients, and how many of them wait for one of its kernels.
+std::pair<std::size_t, std::size_t> receives_behind_kernels(Receives receives) {
+  JobRequest request = tiny_job();
+  request.plan.pipeline = 2;
+  request.plan.receives = receives;
+  set_micro_batches(request, 4);
+  const SynthesisedJob job = synthesise(plan_of(request));
+  const program::Program& rank = job.program.ranks[0];
+  std::pair<std::size_t, std::size_t> out;
+  for (const program::Op& op : rank.ops) {
+    if (rank.names[op.name] != "receive gradients") continue;
+    ++out.first;
+    const auto edges = std::span(rank.edges).subspan(op.first_edge, op.edge_count);
+    out.second += std::any_of(edges.begin(), edges.end(), [&](const program::OpEdge& edge) {
+      return rank.ops[edge.before].kind == program::WorkKind::kKernel;
+    }) ? 1 : 0;
+  }
+  return out;
+}
+
+TEST(Program, ReceivesComeInTurnUnlessTheyArePostedAhead) {
+  EXPECT_EQ(receives_behind_kernels(Receives::kInTurn), std::pair(4UL, 4UL));
+  EXPECT_EQ(receives_behind_kernels(Receives::kAhead), std::pair(4UL, 0UL));
 }
 
 TEST(Volume, DataParallelReducesEachGradientOnce) {
