@@ -23,7 +23,7 @@ namespace {
 
 constexpr Range<double> kKeep{0.01, 1};
 constexpr Range<Duration> kLatency{std::chrono::microseconds(1), std::chrono::hours(1)};
-constexpr Range<Duration> kBudget{std::chrono::seconds(1), std::chrono::hours(24)};
+constexpr Range<Duration> kBudget{std::chrono::milliseconds(10), std::chrono::hours(24)};
 constexpr std::array<std::string_view, 2> kSloNames{"ttft", "tpot"};
 constexpr std::array<Choice<Load>, 2> kLoads{
     {{"searched", Load::kSearched}, {"as_given", Load::kAsGiven}}};

@@ -15,6 +15,7 @@ namespace {
 constexpr Duration kFleetLength = std::chrono::seconds(20);
 constexpr Duration kFleetWarmup = std::chrono::seconds(5);
 constexpr Duration kFleetBudget = std::chrono::seconds(30);  // of two cores: a minute of CPU
+constexpr Duration kLeastBudget = std::chrono::milliseconds(10);  // as in the file of a question
 
 bool has_latency_limit(const AdviseArguments& arguments) {
   return !arguments.p95.empty() || !arguments.slo.empty();
@@ -46,9 +47,9 @@ CheckedResult<void> apply_options(const AdviseArguments& arguments, const CLI::A
   if (!arguments.slo.empty()) question.limits.slo = advise::read_slo(arguments.slo, faults);
   if (command.count("--budget") > 0) {
     const auto budget = parse_duration(arguments.budget);
-    if (!budget || *budget < std::chrono::seconds(1)) {
+    if (!budget || *budget < kLeastBudget) {
       faults.push_back({"--budget", {}, budget ? "found " + arguments.budget + ", expected at "
-                                                                               "least 1s"
+                                                                               "least 10ms"
                                                : budget.error().message});
     } else {
       question.budget = *budget;

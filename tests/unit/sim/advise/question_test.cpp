@@ -54,7 +54,7 @@ TEST(question, faults_say_what_would_do) {
   EXPECT_THAT(fault_of(R"("policies": ["gpreempt"], "can": ["mps"])"),
               HasSubstr("\"gpreempt\", which demands time_slicing, driver_patch"));
   EXPECT_THAT(fault_of(R"("load": "fixed")"), HasSubstr("as_given"));
-  EXPECT_THAT(fault_of(R"("budget": "10ms")"), HasSubstr("/budget"));
+  EXPECT_THAT(fault_of(R"("budget": "1ms")"), HasSubstr("/budget"));
   EXPECT_THAT(fault_of(R"("slo": {"tftt": "1s"})"), HasSubstr("did you mean \"ttft\"?"));
   EXPECT_THAT(fault_of(R"("slo": {"ttft": "0s"})"), HasSubstr("/slo/ttft"));
   EXPECT_THAT(fault_of(R"("kep": 1)"), HasSubstr("did you mean \"keep\"?"));
