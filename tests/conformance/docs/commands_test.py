@@ -19,20 +19,23 @@ import pages
 PAGE = pages.SOURCE / sys.argv.pop(1)
 PROGRAM = Path(os.environ["BUBBLESIM_PROGRAM"]).resolve()
 
-# Simulated times of configs and commands, and repetitions of sweeps: enough to run every path.
-SHORT = [(r'("/?duration": )"\w+"', r'\1"2s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
+# Simulated times of configs and commands, and repetitions of sweeps: enough to run every path. An
+# iteration of the sample job takes 134 ms; one of mp-4xa100 takes the longest, some 0.4 s.
+SHORT = [(r'("/?duration": )"\w+"', r'\1"1s"'), (r'("/?warmup": )"\w+"', r'\1"200ms"'),
          (r'("repetitions": )\d+', r"\g<1>1")]
+# The questions of configs/advise have the lengths of their bases.
+SHORT_QUESTION = [(r'("base": "\S+")', r'\1, "set": {"/duration": "300ms", "/warmup": "100ms"}')]
 # The program: runs without a config have their times on the command line, and so have searches.
 SHORT_PROGRAM = """#!/usr/bin/env bash
 if [ "${1:-}" = run ] && [[ "${2:-}" != *.json ]]; then
-  set -- run --duration 2s --warmup 200ms "${@:2}"
+  set -- run --duration 600ms --warmup 200ms "${@:2}"
 elif [ "${1:-}" = advise ]; then
   words=() before=
   for word in "$@"; do
     case "$before" in
-      --duration) word=600ms ;;
-      --warmup) word=200ms ;;
-      --budget) word=1s ;;
+      --duration) word=300ms ;;
+      --warmup) word=100ms ;;
+      --budget) word=100ms ;;
     esac
     words+=("$word") before=$word
   done
@@ -64,6 +67,9 @@ def make_place(place):
     shutil.copytree(pages.SOURCE / "configs", place / "configs")
     for config in [*place.glob("configs/runs/*.json"), *place.glob("configs/sweeps/*.json")]:
         config.write_text(replaced(config.read_text(encoding="utf-8"), SHORT), encoding="utf-8")
+    for question in place.glob("configs/advise/*.json"):
+        question.write_text(replaced(question.read_text(encoding="utf-8"), SHORT_QUESTION),
+                            encoding="utf-8")
     (place / "out").mkdir()  # as scripts/demo leaves it
     write_program(place / ".bin/bubblesim", SHORT_PROGRAM)
     write_program(place / "build/demo/sim/app/bubblesim", SHORT_PROGRAM)
@@ -123,7 +129,7 @@ class Commands(unittest.TestCase):
 class Shortening(unittest.TestCase):
     def test_only_lengths_are_cut(self):
         self.assertEqual(replaced('{"duration": "3s", "/warmup": "1s", "name": "10s"}', SHORT),
-                         '{"duration": "2s", "/warmup": "200ms", "name": "10s"}')
+                         '{"duration": "1s", "/warmup": "200ms", "name": "10s"}')
         self.assertEqual(replaced('"repetitions": 3', SHORT), '"repetitions": 1')
 
 
